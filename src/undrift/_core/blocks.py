@@ -1,0 +1,161 @@
+"""The execution seam: where rows live. Two verbs, `map` and `total`, and nothing else.
+
+`map` is lazy; `total` reads every block once, so that a layer's product, its squashing and
+the next scatter are done on a block while it is at hand. *Blocks are rows, parts are columns.*
+"""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from .array import Array, Rows
+from .denoise import Layer
+
+T = TypeVar("T")
+
+# Entries of a hidden block: large enough for full speed, small enough that a second one is cheap.
+BLOCK_ENTRIES = 2**25
+
+
+class Blocks(Protocol):
+    """Rows of one domain, in blocks."""
+
+    def map(self, layer: Layer) -> Blocks:
+        """Return the same rows after `layer`, computed when they are needed."""
+
+    def total(self, fn: Callable[[Rows], Any]) -> Any:
+        """Sum of `fn` over blocks; `fn` returns something that adds."""
+
+
+def row_slices(n: int, width: int) -> list[slice]:
+    """Cut n rows into equal blocks of at most `BLOCK_ENTRIES` entries of the given width."""
+    n_blocks = min(max(n, 1), ceil(n * width / BLOCK_ENTRIES) or 1)
+    edges = np.linspace(0, n, n_blocks + 1).astype(int).tolist()
+    return [slice(start, stop) for start, stop in pairwise(edges)]
+
+
+def split_rows(X: Rows, width: int = 0) -> list[Rows]:
+    """Cut the rows of `X` for hidden rows of the given width; dense blocks are views."""
+    return [X[rows] for rows in row_slices(X.shape[0], width or X.shape[1])]
+
+
+def sum_of(values: Iterable[T]) -> T:
+    """Sum without a zero to start from."""
+    values = iter(values)
+    result = next(values)
+    for value in values:
+        result = result + value  # type: ignore[operator]
+    return result
+
+
+def through(block: Rows, layers: Iterable[Layer]) -> Rows:
+    """Push a block through `layers`."""
+    for layer in layers:
+        block = layer(block)
+    return block
+
+
+@dataclass
+class Store:
+    """Hidden rows of one depth, overwritten by the next depth. `depth` is 0 while they are not valid."""
+
+    rows: np.ndarray | None = None
+    depth: int = 0
+
+
+class Kept:
+    """Rows held by this process. Hidden rows are kept too, in memory or in a temporary file.
+
+    The blocks belong to the caller and are never written to. A layer's output takes the place of
+    the rows before it, so that one copy of the hidden rows exists, whatever the depth; rows of
+    a depth that has been overwritten are computed again from the blocks.
+    """
+
+    def __init__(self, blocks: Sequence[Rows], *, memory_budget: float = float("inf")) -> None:
+        self._blocks = list(blocks)
+        self._memory_budget = memory_budget
+        self._layers: tuple[Layer, ...] = ()
+        self._store = Store()
+
+    def map(self, layer: Layer) -> Kept:
+        """Return the same rows after `layer`, computed when they are needed."""
+        mapped = Kept(self._blocks, memory_budget=self._memory_budget)
+        mapped._layers = (*self._layers, layer)
+        if self._layers:  # the first layers of several stacks may share the blocks, not the store
+            mapped._store = self._store
+        return mapped
+
+    def total(self, fn: Callable[[Rows], T]) -> T:
+        """Sum of `fn` over blocks; computes and keeps what `map` left to do."""
+        return sum_of(fn(block) for block in self)
+
+    def __iter__(self) -> Iterator[Rows]:
+        """Yield the rows, block by block; a block is valid until the next one is asked for."""
+        depth = len(self._layers)
+        if depth == 0:
+            yield from self._blocks
+        elif self._store.depth > depth:
+            yield from (through(block, self._layers) for block in self._blocks)
+        else:
+            yield from self._stored()
+
+    def _stored(self) -> Iterator[np.ndarray]:
+        """Yield the stored rows, bringing them to this depth where they are not there yet."""
+        store, edges = self._store, np.cumsum([0, *(block.shape[0] for block in self._blocks)]).tolist()
+        start, store.depth = store.depth, 0  # not valid while half of it is overwritten
+        pending = self._layers[start:]
+        for block, (first, last) in zip(self._blocks, pairwise(edges), strict=True):
+            before = store.rows[first:last] if start and store.rows is not None else block
+            hidden = through(before, pending)
+            if store.rows is None:
+                store.rows = self._allocate((edges[-1], hidden.shape[1]), hidden.dtype)
+            if pending:
+                store.rows[first:last] = hidden
+            yield hidden
+            forget_pages(store.rows)
+        store.depth = len(self._layers)
+
+    def _allocate(self, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+        if np.prod(shape, dtype=float) * dtype.itemsize <= self._memory_budget:
+            return np.empty(shape, dtype)
+        # an anonymous file: the system removes it when the array goes, however the process ends
+        with tempfile.TemporaryFile(prefix="undrift-") as file:
+            return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+
+
+def forget_pages(rows: np.ndarray) -> None:
+    """Let the system take back the memory that caches a memory-mapped array."""
+    mapped = getattr(rows, "_mmap", None)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+class Streamed:
+    """Rows that are read again for every pass, from an iterable of blocks that can be iterated again.
+
+    Nothing is kept: hidden rows are computed from the blocks as they come.
+    """
+
+    def __init__(self, source: Iterable[Rows], layers: tuple[Layer, ...] = ()) -> None:
+        self._source = source
+        self._layers = layers
+
+    def map(self, layer: Layer) -> Streamed:
+        """Return the same rows after `layer`."""
+        return Streamed(self._source, (*self._layers, layer))
+
+    def total(self, fn: Callable[[Rows], T]) -> T:
+        """Sum of `fn` over blocks, in one pass over the source."""
+        return sum_of(fn(block) for block in self)
+
+    def __iter__(self) -> Iterator[Array]:
+        """Yield the rows, block by block."""
+        return (through(block, self._layers) for block in self._source)

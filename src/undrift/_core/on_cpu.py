@@ -1,0 +1,215 @@
+"""The verbs of the array seam for NumPy arrays and SciPy sparse rows.
+
+Symmetric matrices live in their *lower triangle* (C order); what stands above the diagonal
+is unspecified until :func:`mirror` fills it. BLAS and LAPACK see the transposed view, in
+Fortran order, so that nothing is copied.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import blas, lapack
+
+from .array import NotPositiveDefinite, Rows
+
+float64 = np.float64
+N_THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+STRIPE = 512  # columns (or rows) of a d-wide matrix handled at once: 5,000 of them fit a shared cache
+
+
+def stripes(n: int, size: int = STRIPE) -> list[slice]:
+    """Cut ``range(n)`` into slices of at most `size`."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def in_threads(task: Callable[[slice], object], jobs: Iterable[slice]) -> None:
+    """Run `task` on every job. SciPy's and NumPy's loops release the interpreter's lock."""
+    jobs = list(jobs)
+    if N_THREADS == 1 or len(jobs) == 1:
+        for job in jobs:
+            task(job)
+        return
+    with ThreadPoolExecutor(min(N_THREADS, len(jobs))) as pool:
+        list(pool.map(task, jobs))
+
+
+def column_sums(X: Rows) -> np.ndarray:
+    """Column sums in float64, of shape (d,)."""
+    return np.asarray(X.sum(axis=0, dtype=np.float64)).reshape(-1)
+
+
+def nonzero_counts(X: Rows) -> np.ndarray:
+    """Count the rows in which each feature is not zero."""
+    if sp.issparse(X):
+        return np.bincount(X.indices[X.data != 0], minlength=X.shape[1])
+    return np.count_nonzero(X, axis=0)
+
+
+def gram(X: Rows) -> np.ndarray:
+    """Lower triangle of ``X'X``, of shape (d, d), in the dtype of `X`."""
+    if sp.issparse(X):
+        return _sparse_gram(X)
+    X = np.ascontiguousarray(X)
+    G: np.ndarray = blas.get_blas_funcs("syrk", (X,))(1.0, X.T).T  # upper of the transposed view
+    return G
+
+
+def _sparse_gram(X: sp.csr_matrix) -> np.ndarray:
+    """Multiply sparse by sparse, a stripe of the result at a time, up to the diagonal only.
+
+    SciPy keeps one dense accumulator row in cache: sum_i nnz_i^2 multiplications, where a
+    dense product spends n d^2.
+    """
+    d = X.shape[1]
+    G = np.zeros((d, d), dtype=X.dtype)
+    Xt = X.T.tocsr()
+
+    def fill(stripe: slice) -> None:
+        G[stripe, : stripe.stop] = (Xt[stripe] @ X[:, : stripe.stop]).toarray()
+
+    in_threads(fill, stripes(d))
+    return G
+
+
+def cross(X: Rows, Z: Rows) -> np.ndarray:
+    """``X'Z``, dense, of shape (d, r)."""
+    if not sp.issparse(X):
+        return np.asarray(X.T @ Z)
+    C = np.zeros((X.shape[1], Z.shape[1]), dtype=X.dtype)
+    Xt = X.T.tocsr()
+
+    def fill(stripe: slice) -> None:
+        product = Xt[stripe] @ Z
+        C[stripe] = product.toarray() if sp.issparse(product) else product
+
+    in_threads(fill, stripes(X.shape[1]))
+    return C
+
+
+def columns(X: Rows, which: np.ndarray) -> Rows:
+    """Take the columns `which` of `X`."""
+    return X[:, which]
+
+
+def diagonal(A: np.ndarray) -> np.ndarray:
+    """Diagonal of `A` in float64."""
+    return np.diagonal(A).astype(np.float64)
+
+
+def cast(A: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return `A` in `dtype`; itself if it already is."""
+    return A.astype(dtype, copy=False)
+
+
+def empty_like(A: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an uninitialised array of `shape` in the dtype of `A`."""
+    return np.empty(shape, A.dtype)
+
+
+def to_numpy(A: np.ndarray) -> np.ndarray:
+    """Return `A` itself."""
+    return A
+
+
+def centred(C: np.ndarray, n: int, mean: np.ndarray, target_mean: np.ndarray) -> np.ndarray:
+    """``C - n mean target_mean'``, a new matrix in the dtype of `C`, subtracted in float64."""
+    out = np.empty_like(C)
+    for stripe in stripes(len(C), 64):
+        out[stripe] = C[stripe] - n * np.outer(mean[stripe], target_mean)
+    return out
+
+
+def denoising_system(
+    G: np.ndarray, n: int, mean: np.ndarray, keep: float, damping: np.ndarray, dtype: np.dtype
+) -> np.ndarray:
+    """Lower triangle of ``A = keep (G - n mean mean') + diag(damping)``, a new matrix.
+
+    The mean is subtracted in float64 and a stripe at a time: in float32 the difference of two
+    large numbers would lose the covariance of rare features.
+    """
+    A = np.empty(G.shape, dtype=dtype)
+    for stripe in stripes(len(G), 64):
+        left = slice(None, stripe.stop)
+        A[stripe, left] = keep * (G[stripe, left] - n * np.outer(mean[stripe], mean[left]))
+    A[np.diag_indices_from(A)] += damping.astype(dtype)
+    return A
+
+
+def spd_inverse(A: np.ndarray) -> np.ndarray:
+    """Inverse of a symmetric positive definite matrix given by its lower triangle.
+
+    LAPACK potrf and potri, about d^3 flops, in place: `A` is used up. The result is full.
+    A pivot lost to rounding counts as not positive, since what would follow is noise.
+    """
+    potrf, potri = lapack.get_lapack_funcs(("potrf", "potri"), (A,))
+    diagonal = np.diagonal(A).copy()
+    factor, info = potrf(A.T, lower=0, clean=0, overwrite_a=1)
+    if info > 0:
+        raise NotPositiveDefinite(info - 1)
+    pivots = np.diagonal(factor) ** 2
+    lost = np.flatnonzero(~(pivots > 8 * len(A) * np.finfo(A.dtype).eps * diagonal))
+    if len(lost):
+        raise NotPositiveDefinite(int(lost[0]))
+    inverse, _ = potri(factor, lower=0, overwrite_c=1)
+    return mirror(inverse.T)
+
+
+def mirror(A: np.ndarray) -> np.ndarray:
+    """Fill the upper triangle of `A` from its lower one, in place, tile by tile."""
+    for stripe in stripes(len(A)):
+        A[: stripe.start, stripe] = A[stripe, : stripe.start].T
+        tile = np.tril(A[stripe, stripe])
+        A[stripe, stripe] = tile + np.tril(tile, -1).T
+    return A
+
+
+def denoising_coef(inverse: np.ndarray, keep: float, damping: np.ndarray) -> np.ndarray:
+    """``(I - A^-1 diag(damping)) / keep``, which is W transposed; overwrites `inverse`."""
+    inverse *= (-damping / keep).astype(inverse.dtype)
+    inverse[np.diag_indices_from(inverse)] += 1 / keep
+    return inverse
+
+
+def affine(X: Rows, coef: np.ndarray, intercept: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """``X coef + intercept`` as a dense array, into `out` if given."""
+    if out is None:
+        out = np.empty((X.shape[0], coef.shape[1]), dtype=np.result_type(X.dtype, coef.dtype))
+    if not sp.issparse(X):
+        np.matmul(X, coef, out=out)
+        out += intercept
+        return out
+
+    def fill(stripe: slice) -> None:
+        # a contiguous stripe of coef stays in the shared cache while all rows pass
+        out[:, stripe] = X @ np.ascontiguousarray(coef[:, stripe])
+        out[:, stripe] += intercept[stripe]
+
+    in_threads(fill, stripes(coef.shape[1]))
+    return out
+
+
+def _sigmoid(H: np.ndarray) -> None:
+    """Overwrite with 1 / (1 + exp(-h)), through tanh, which does not overflow."""
+    H *= 0.5
+    np.tanh(H, out=H)
+    H += 1
+    H *= 0.5
+
+
+_SQUASH: dict[str, Callable[[np.ndarray], object]] = {
+    "tanh": lambda H: np.tanh(H, out=H),
+    "sigmoid": _sigmoid,
+    "relu": lambda H: np.maximum(H, 0, out=H),
+    "identity": lambda H: None,
+}
+
+
+def squash(H: np.ndarray, activation: str) -> np.ndarray:
+    """Apply `activation` to every entry of `H`, in place."""
+    in_threads(lambda rows: _SQUASH[activation](H[rows]), stripes(len(H), 1024))
+    return H

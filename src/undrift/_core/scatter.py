@@ -1,0 +1,68 @@
+"""Second moments of rows, which are all that a denoiser needs of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .array import Array, Rows, arithmetic
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Second moments of some rows: the paper's ``S`` with the constant feature kept apart.
+
+    Scatters of disjoint rows add, so batches, workers and domains are the same sum.
+    """
+
+    n: int
+    total: Array  # (d,)   column sums, float64
+    gram: Array  # (d, d) lower triangle of X'X, not centred
+
+    def __add__(self, other: Scatter) -> Scatter:
+        return Scatter(self.n + other.n, self.total + other.total, self.gram + other.gram)
+
+    @property
+    def mean(self) -> Array:
+        """Column means."""
+        return self.total / self.n
+
+    @property
+    def energy(self) -> Array:
+        """Diagonal of the gram matrix, float64: the D of ``A = (1-p) C + p D``."""
+        return arithmetic(self.gram).diagonal(self.gram)
+
+
+@dataclass(frozen=True)
+class CrossScatter:
+    """A scatter of rows X together with their products with other columns Z of the same rows."""
+
+    scatter: Scatter
+    target_total: Array  # (r,)   column sums of Z
+    cross: Array  # (d, r) X'Z, not centred
+
+    def __add__(self, other: CrossScatter) -> CrossScatter:
+        return CrossScatter(
+            self.scatter + other.scatter,
+            self.target_total + other.target_total,
+            self.cross + other.cross,
+        )
+
+    @property
+    def target_mean(self) -> Array:
+        """Column means of Z."""
+        return self.target_total / self.scatter.n
+
+
+def scatter(X: Rows) -> Scatter:
+    """Scatter of the rows of `X`."""
+    ops = arithmetic(X)
+    return Scatter(X.shape[0], ops.column_sums(X), ops.gram(X))
+
+
+def cross_scatter(X: Rows, part: np.ndarray, pivots: np.ndarray) -> CrossScatter:
+    """Scatter of the columns `part` of `X`, with their products with its columns `pivots`."""
+    ops = arithmetic(X)
+    x, z = ops.columns(X, part), ops.columns(X, pivots)
+    return CrossScatter(scatter(x), ops.column_sums(z), ops.cross(x, z))

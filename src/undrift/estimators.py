@@ -1,0 +1,326 @@
+"""MDA and MSDA: scikit-learn's contract around the closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from ._core.array import Array, Rows, arithmetic
+from ._core.blocks import Blocks, row_slices
+from ._core.denoise import ACTIVATIONS, Layer, SingularSystem, denoise
+from ._core.pivots import most_frequent, pivot_layer, random_parts
+from ._core.scatter import scatter
+from ._core.stack import grow, hidden
+from .parameters import check_choice, check_count, check_memory, check_noise, check_positive
+from .progress import CallbackSupportMixin, tracked, with_callbacks
+from .rows import binarized, checked_blocks, checked_matrix
+
+
+class _Denoiser(TransformerMixin, BaseEstimator):
+    """What one layer and a stack have in common at the boundary."""
+
+    def _check_denoiser(self) -> dict[str, Any]:
+        return {
+            "noise": check_noise(self.noise),
+            "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
+            "activation": check_choice(self.activation, "activation", ACTIVATIONS),
+        }
+
+    def _retold(self, error: SingularSystem) -> SingularSystem:
+        """Name the features as the user does."""
+        return error.renamed(self.feature_names_in_) if hasattr(self, "feature_names_in_") else error
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class MDA(_Denoiser):
+    """Marginalised denoising autoencoder: one layer, in closed form.
+
+    Learns the linear map that best reconstructs each row from a copy of it in which every feature
+    is missing with probability `noise`, averaged over all such copies (sections 3.1-3.2), and
+    squashes its output.
+
+    Parameters
+    ----------
+    noise : float, default=0.5
+        Probability that a feature is missing, in [0, 1).
+    ridge : float, default=1e-5
+        Added to the diagonal of the system, absolutely; the intercept is never penalised.
+    activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
+        Squashing function.
+
+    Attributes
+    ----------
+    layer_ : Layer
+        With `coef` of shape (d, d) and `intercept` of shape (d,); callable on rows.
+    scatter_ : Scatter
+        Second moments of all rows seen, to which :meth:`partial_fit` adds.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where `X` had them.
+
+    See Also
+    --------
+    MSDA : A stack of such layers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MDA
+    >>> X = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
+    >>> MDA(noise=0.5).fit_transform(X).shape
+    (3, 3)
+    """
+
+    __metadata_request__fit = {"sample_domain": True}
+
+    def __init__(self, noise=0.5, *, ridge=1e-5, activation="tanh"):
+        self.noise = noise
+        self.ridge = ridge
+        self.activation = activation
+
+    def fit(self, X, y=None, *, sample_domain=None):
+        """Learn the layer from the rows of `X`; labels are not used.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d), or re-iterable of such blocks
+            The rows.
+        y : ignored
+        sample_domain : ignored
+            Accepted so that the estimator can stand in a domain-aware pipeline.
+        """
+        self._check_denoiser()
+        self.scatter_ = checked_blocks(self, X).total(scatter)
+        self._layer: Layer | None = self._solved()
+        return self
+
+    def partial_fit(self, X, y=None, *, sample_domain=None):
+        """Add the rows of `X` to those seen so far: exactly as if all had been given to `fit`.
+
+        Sums are kept in float64, whatever the rows. The layer is solved for when it is next used,
+        so that many small batches cost no more than one large one.
+        """
+        self._check_denoiser()
+        first = not hasattr(self, "scatter_")
+        own = scatter(checked_matrix(self, X, reset=first).astype(np.float64, copy=False))
+        self.scatter_ = own if first else self.scatter_ + own
+        self._layer = None
+        return self
+
+    @property
+    def layer_(self) -> Layer:
+        """The fitted layer."""
+        check_is_fitted(self, "scatter_")
+        if self._layer is None:
+            self._layer = self._solved()
+        return self._layer
+
+    def _solved(self) -> Layer:
+        try:
+            return denoise(self.scatter_, **self._check_denoiser())
+        except SingularSystem as error:
+            raise self._retold(error) from None
+
+    def transform(self, X):
+        """Hidden rows of `X`, dense, of shape (n, d)."""
+        check_is_fitted(self)
+        X = checked_matrix(self, X, reset=False)
+        return self.layer_(X).astype(X.dtype, copy=False)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the output columns: ``h1:`` and the feature that the column reconstructs."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        return np.array([f"h1:{name}" for name in names], dtype=object)
+
+
+class MSDA(CallbackSupportMixin, _Denoiser):
+    """Marginalised stacked denoising autoencoder: layers in closed form, one on another.
+
+    Each layer is an :class:`MDA` fitted on the output of the one before (section 3.3). Fit it on all
+    rows at hand, of every domain, labelled or not, and train a linear classifier on the output;
+    :class:`MSDAClassifier` does both without ever building that output.
+
+    Parameters
+    ----------
+    n_layers : int, default=5
+        Number of layers.
+    noise : float, default=0.5
+        Probability that a feature is missing, in [0, 1).
+    ridge : float, default=1e-5
+        Added to the diagonal of each system, absolutely; the intercept is never penalised.
+    activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
+        Squashing function.
+    n_pivots : int, optional
+        For many features: the first layer reconstructs only this many, the most frequent ones, from
+        random parts of all features (section 4). The upper layers are that wide.
+    binarize : bool, default=False
+        Feed the first layer with presence (x > 0), as the paper does; the input block of the output
+        stays as given.
+    include_input : bool, default=True
+        Whether `transform` puts the input in front of the hidden layers.
+    device : str, default="cpu"
+        Where to compute.
+    memory_budget : float or str, optional
+        Bytes, or a size such as "2 GB", above which hidden rows go to a temporary file during `fit`;
+        half of the machine's memory by default.
+    verbose : bool, default=False
+        Whether to tell the standard error stream about each layer.
+    random_state : int, RandomState or None, default=None
+        Seed of the random parts; only `n_pivots` needs it.
+
+    Attributes
+    ----------
+    layers_ : list of Layer
+        Each has `coef` of shape (d_in, d_out) and `intercept` of shape (d_out,), and is callable on
+        rows.
+    pivots_ : ndarray of int
+        With `n_pivots`: the features that the first layer reconstructs.
+    parts_ : list of ndarray of int
+        With `n_pivots`: the random split of the features.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where `X` had them.
+
+    References
+    ----------
+    .. [1] M. Chen, Z. Xu, K. Weinberger, F. Sha, "Marginalized Denoising Autoencoders for Domain
+       Adaptation", ICML 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MSDA
+    >>> X = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
+    >>> MSDA(n_layers=2).fit(X).transform(X).shape
+    (3, 9)
+    """
+
+    __metadata_request__fit = {"sample_domain": True}
+
+    def __init__(
+        self,
+        n_layers=5,
+        noise=0.5,
+        *,
+        ridge=1e-5,
+        activation="tanh",
+        n_pivots=None,
+        binarize=False,
+        include_input=True,
+        device="cpu",
+        memory_budget=None,
+        verbose=False,
+        random_state=None,
+    ):
+        self.n_layers = n_layers
+        self.noise = noise
+        self.ridge = ridge
+        self.activation = activation
+        self.n_pivots = n_pivots
+        self.binarize = binarize
+        self.include_input = include_input
+        self.device = device
+        self.memory_budget = memory_budget
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X, y=None, *, sample_domain=None):
+        """Learn the layers from the rows of `X`; labels are not used.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d), or re-iterable of such blocks
+            The rows. A re-iterable is read once per layer (with `n_pivots`, once per part for the
+            first one) and never held; a list counts as blocks only if its items are two-dimensional.
+        y : ignored
+        sample_domain : ignored
+            Accepted so that the estimator can stand in a domain-aware pipeline.
+        """
+        options = self._check_denoiser()
+        n_layers = check_count(self.n_layers, "n_layers", hint="one layer is the least there is")
+        check_choice(self.device, "device", ("cpu",))
+        if self.n_pivots is not None:
+            check_count(self.n_pivots, "n_pivots", hint="leave it None to reconstruct every feature")
+        blocks = checked_blocks(
+            self,
+            X,
+            width=self.n_pivots or 0,
+            binarize=self.binarize,
+            memory_budget=check_memory(self.memory_budget),
+        )
+        try:
+            first = self._pivot_layer(blocks, options) if self.n_pivots is not None else None
+            steps = grow([blocks], n_layers, partial(denoise, **options), first)
+            layers: list[Layer] = []
+            for grown in tracked(self, steps, n_layers, "layer", lambda: {"layers_": list(layers)}):
+                layers.append(grown.layer)
+        except SingularSystem as error:
+            raise self._retold(error) from None
+        self.layers_ = layers
+        return self
+
+    def _pivot_layer(self, blocks: Blocks, options: dict[str, Any]) -> Layer:
+        d = self.n_features_in_
+        if self.n_pivots > d:
+            raise ValueError(
+                f"n_pivots={self.n_pivots} is more than the {d} features of X; "
+                "leave it None to reconstruct every feature"
+            )
+        counts = blocks.total(lambda rows: arithmetic(rows).nonzero_counts(rows))
+        self.pivots_ = most_frequent(counts, self.n_pivots)
+        self.parts_ = random_parts(d, self.n_pivots, check_random_state(self.random_state))
+        return pivot_layer([blocks], self.pivots_, self.parts_, **options)
+
+    def hidden(self, X) -> Iterator[Array]:
+        """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time."""
+        check_is_fitted(self)
+        return self._hidden(checked_matrix(self, X, reset=False))
+
+    def _hidden(self, X: Rows) -> Iterator[Array]:
+        rows = binarized(X) if self.binarize else X
+        return (h.astype(X.dtype, copy=False) for h in hidden(self.layers_, rows))
+
+    def _output(self, X: Rows) -> Iterator[Array]:
+        """Yield the column blocks of `transform`."""
+        if self.include_input:
+            yield X.toarray() if sp.issparse(X) else X
+        yield from self._hidden(X)
+
+    def transform(self, X):
+        """``[X, h^1, ..., h^l]`` of the rows of `X`, always dense; without X if not `include_input`."""
+        check_is_fitted(self)
+        X = checked_matrix(self, X, reset=False)
+        widths = [layer.coef.shape[1] for layer in self.layers_]
+        if self.include_input:
+            widths = [X.shape[1], *widths]
+        out = np.empty((X.shape[0], sum(widths)), dtype=X.dtype)
+        edges = np.cumsum([0, *widths])
+        for rows in row_slices(X.shape[0], max(widths)):
+            for start, piece in zip(edges, self._output(X[rows]), strict=False):
+                out[rows, start : start + piece.shape[1]] = piece
+        return out
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the output columns: ``x:`` for the input, ``h1:``, ``h2:``, ... for the layers."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        reconstructed = names if self.n_pivots is None else names[self.pivots_]
+        blocks = [("x", names)] if self.include_input else []
+        blocks += [(f"h{t + 1}", reconstructed) for t in range(len(self.layers_))]
+        return np.array([f"{block}:{name}" for block, own in blocks for name in own], dtype=object)

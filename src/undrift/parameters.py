@@ -1,0 +1,69 @@
+"""Checks of parameters at the boundary: the name, the value seen, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+
+
+def _number(value: Any, name: str, kind: type, kind_name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise TypeError(f"{name} must be {kind_name}, got {value!r} of type {type(value).__name__}")
+
+
+def check_noise(value: Any, name: str = "noise") -> float:
+    """Return a corruption probability, in [0, 1)."""
+    _number(value, name, Real, "a number")
+    if not 0 <= value < 1:
+        hint = "at 1 every feature is always missing and nothing can be learnt; try 0.9" if value == 1 else ""
+        raise ValueError(f"{name}={value!r} must be at least 0 and below 1" + (f": {hint}" if hint else ""))
+    return float(value)
+
+
+def check_positive(value: Any, name: str, *, zero: bool = False, hint: str = "") -> float:
+    """Return a positive (or, with `zero`, non-negative) finite number."""
+    _number(value, name, Real, "a number")
+    if not ((value >= 0 if zero else value > 0) and value < float("inf")):
+        bound = "at least 0" if zero else "above 0"
+        raise ValueError(f"{name}={value!r} must be {bound} and finite" + (f"; {hint}" if hint else ""))
+    return float(value)
+
+
+def check_count(value: Any, name: str, *, hint: str = "") -> int:
+    """Return an integer of at least 1."""
+    _number(value, name, Integral, "an integer")
+    if value < 1:
+        raise ValueError(f"{name}={value!r} must be at least 1" + (f"; {hint}" if hint else ""))
+    return int(value)
+
+
+def check_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
+    """Return a value that is one of `choices`."""
+    if not isinstance(value, str | None) or value not in choices:
+        allowed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name}={value!r} is not known; choose one of {allowed}")
+    return value
+
+
+def check_memory(value: Any, name: str = "memory_budget") -> float:
+    """Return a number of bytes from a number, a string such as "1.5 GB", or None for half the machine's."""
+    if value is None:
+        return _physical_memory() / 2
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?)i?b?\s*", value.lower())
+        try:
+            value = float(match[1]) * _UNITS[match[2]]  # type: ignore[index]
+        except (TypeError, ValueError):
+            raise ValueError(f"{name}={value!r} is not a size; write bytes or, say, '2 GB'") from None
+    return check_positive(value, name, hint="write bytes or, say, '2 GB'")
+
+
+def _physical_memory() -> float:
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return 8e9  # a system that does not tell

@@ -1,0 +1,220 @@
+"""Saving and loading fitted estimators: safetensors for arrays, JSON for the rest, no pickle.
+
+A file is data and nothing else: loading builds only the classes of this library and the plain
+values listed in :func:`_decode`, so that a hostile file cannot run code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError, safe_open
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ._core.denoise import ACTIVATIONS, Layer
+from ._core.scatter import Scatter
+from ._version import __version__
+
+FORMAT = "undrift-model"
+FORMAT_VERSION = 1
+
+_NOUNS: dict[str, type] = {"Layer": Layer, "Scatter": Scatter}
+_SCALARS = (bool, int, float, str, type(None))
+
+
+class ModelFileError(ValueError):
+    """A file that is not a model of this library, or no longer a whole one."""
+
+
+def _savable() -> dict[str, type[BaseEstimator]]:
+    """Every class that a file may name."""
+    from .estimators import MDA, MSDA
+
+    return {cls.__name__: cls for cls in (MDA, MSDA)}
+
+
+def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
+    """Save a fitted estimator of this library.
+
+    The file is written beside its final name and then renamed, so that `path` holds the whole
+    model or what it held before.
+
+    Parameters
+    ----------
+    estimator : MDA or MSDA
+        Fitted.
+    path : path
+        The usual ending is ``.safetensors``.
+    """
+    check_is_fitted(estimator)
+    arrays: dict[str, np.ndarray] = {}
+    tree = json.dumps(_encode(estimator, "model", arrays), ensure_ascii=False)
+    metadata = {
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
+        "library_version": __version__,
+        "model": tree,
+        "digest": _digest(tree, arrays),
+    }
+    path = Path(path)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    os.close(handle)
+    try:
+        safetensors.numpy.save_file(arrays, name, metadata=metadata)
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def load_model(path: str | os.PathLike[str]) -> Any:
+    """Load an estimator saved by :func:`save_model`; no code from the file is run.
+
+    Raises
+    ------
+    ModelFileError
+        The file is truncated, changed, from elsewhere, or from a newer version of the library.
+    """
+    path = Path(path)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            tree = _checked_header(path, metadata)
+            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
+    except SafetensorError as error:
+        raise ModelFileError(f"{path} is not a model file, or only a part of one ({error})") from None
+    if _digest(tree, arrays) != metadata.get("digest"):
+        raise ModelFileError(f"{path} has been changed since it was saved; save the model again")
+    try:
+        return _decode(json.loads(tree), arrays)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path} does not describe a model of this library ({error})") from None
+
+
+def _checked_header(path: Path, metadata: dict[str, str]) -> str:
+    if metadata.get("format") != FORMAT or "model" not in metadata:
+        raise ModelFileError(f"{path} was not written by undrift's save_model")
+    version = metadata.get("format_version", "")
+    if not version.isdigit() or int(version) > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has format version {version!r}, and undrift {__version__} reads up to {FORMAT_VERSION}: "
+            f"upgrade undrift (the file was written by {metadata.get('library_version', '?')})"
+        )
+    return metadata["model"]
+
+
+def _digest(tree: str, arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(tree.encode())
+    for key in sorted(arrays):
+        digest.update(f"{key}{arrays[key].dtype}{arrays[key].shape}".encode())
+        digest.update(np.ascontiguousarray(arrays[key]).data)
+    return digest.hexdigest()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _encode(value: Any, key: str, arrays: dict[str, np.ndarray]) -> Any:
+    """Turn a value into JSON, its arrays moved to `arrays` under names that start with `key`."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, _SCALARS):
+        return value
+    if isinstance(value, np.ndarray):
+        return _encode_array(value, key, arrays)
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return {**_encode_array(np.array(value, dtype=object), key, arrays), "dtype": "list"}
+    if isinstance(value, list | tuple):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_encode(item, f"{key}.{i}", arrays) for i, item in enumerate(value)]}
+    if isinstance(value, dict):
+        return {"dict": [[k, _encode(v, f"{key}.{k}", arrays)] for k, v in value.items()]}
+    if type(value) in _NOUNS.values():
+        fields = {name: _encode(v, f"{key}.{name}", arrays) for name, v in vars(value).items()}
+        return {type(value).__name__: fields}
+    if type(value) in _savable().values():
+        fields = {"params": value.get_params(deep=False), "fitted": _fitted(value)}
+        fields = {part: _encode(own, f"{key}.{part}", arrays) for part, own in fields.items()}
+        return {"estimator": type(value).__name__, **fields}
+    raise TypeError(f"cannot save {key}: {type(value).__name__} is neither an array, a plain value nor ours")
+
+
+def _fitted(estimator: BaseEstimator) -> dict[str, Any]:
+    """Everything an estimator learnt, by attribute name."""
+    learnt = dict(vars(estimator))
+    for name in [*estimator.get_params(deep=False), "_skl_callbacks", "_sklearn_output_config"]:
+        learnt.pop(name, None)
+    return learnt
+
+
+def _encode_array(value: np.ndarray, key: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    if value.dtype.kind in "fiub":
+        arrays[key] = np.ascontiguousarray(value)
+        return {"array": key}
+    # names and labels: UTF-8 JSON bytes in a uint8 tensor
+    plain = json.dumps([_encode(item, key, arrays) for item in value.ravel()], ensure_ascii=False)
+    arrays[key] = np.frombuffer(plain.encode(), dtype=np.uint8)
+    return {"strings": key, "shape": list(value.shape), "dtype": "object" if value.dtype == object else "str"}
+
+
+def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Inverse of :func:`_encode`; whatever it does not know is refused."""
+    if isinstance(node, _SCALARS):
+        return node
+    if not isinstance(node, dict):
+        raise ValueError(f"unexpected {type(node).__name__}")
+    if "estimator" in node:
+        return _decode_estimator(node, arrays)
+    if "strings" in node:
+        items = json.loads(arrays[node["strings"]].tobytes().decode())
+        if node["dtype"] == "list":
+            return items
+        return np.array(items, dtype={"object": object, "str": str}[node["dtype"]]).reshape(node["shape"])
+    ((kind, own),) = node.items()
+    if kind == "array":
+        return arrays[own]
+    if kind in ("list", "tuple"):
+        items = [_decode(item, arrays) for item in own]
+        return items if kind == "list" else tuple(items)
+    if kind == "dict":
+        return {_hashable(k): _decode(v, arrays) for k, v in own}
+    noun = _NOUNS[kind](**{name: _decode(v, arrays) for name, v in own.items()})
+    return _checked_layer(noun) if isinstance(noun, Layer) else noun
+
+
+def _hashable(key: Any) -> Any:
+    if not isinstance(key, _SCALARS):
+        raise ValueError(f"unexpected key {key!r}")
+    return key
+
+
+def _checked_layer(layer: Layer) -> Layer:
+    if layer.coef.ndim != 2 or layer.intercept.shape != layer.coef.shape[1:]:
+        raise ValueError(f"layer of shapes {layer.coef.shape} and {layer.intercept.shape}")
+    if layer.activation not in ACTIVATIONS:
+        raise ValueError(f"activation {layer.activation!r}")
+    return layer
+
+
+def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> BaseEstimator:
+    estimator = _savable()[node["estimator"]]()
+    estimator.set_params(**_decode(node["params"], arrays))
+    for name, value in _decode(node["fitted"], arrays).items():
+        if not isinstance(name, str) or name.startswith("__") or hasattr(type(estimator), name):
+            raise ValueError(f"unexpected attribute {name!r}")
+        setattr(estimator, name, value)
+    return estimator

@@ -1,0 +1,48 @@
+"""Progress of a fit, layer by layer: scikit-learn's callbacks (1.9 and later), and `verbose`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9 has no callbacks: fits are the same, silently
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in for scikit-learn's mixin."""
+
+    def with_callbacks(method: Callable) -> Callable:  # type: ignore[no-redef]
+        """Return `method` itself."""
+        return method
+
+
+def tracked(
+    estimator: Any, steps: Iterable[T], n_steps: int, name: str, state: Callable[[], dict], X: Any = None
+) -> Iterator[T]:
+    """Yield from `steps`, telling the estimator's callbacks and, if `verbose`, the terminal.
+
+    `state` returns the fitted attributes that would make a usable estimator of the steps so far;
+    a callback may ask to stop there.
+    """
+    context = None
+    if hasattr(estimator, "_init_callback_context"):
+        context = estimator._init_callback_context(max_subtasks=n_steps)
+        context.call_on_fit_task_begin(estimator=estimator, X=X)
+    steps, start = iter(steps), time.perf_counter()
+    for i in range(n_steps):
+        task = context and context.subcontext(task_name=name)
+        if task:
+            task.call_on_fit_task_begin(estimator=estimator, X=X)
+        yield next(steps)
+        if getattr(estimator, "verbose", False):
+            seconds = time.perf_counter() - start
+            print(f"undrift: {name} {i + 1}/{n_steps} after {seconds:.1f} s", file=sys.stderr)
+        if task and task.call_on_fit_task_end(estimator=estimator, X=X, reconstruction_attributes=state):
+            break
+    if context:
+        context.call_on_fit_task_end(estimator=estimator, X=X, reconstruction_attributes=state)

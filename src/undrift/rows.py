@@ -1,0 +1,85 @@
+"""What a user may pass as rows, and how it becomes trusted blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+from ._core.array import Rows
+from ._core.blocks import Blocks, Kept, Streamed, split_rows
+
+
+def is_stream(X: Any) -> bool:
+    """Tell whether `X` is an iterable of row blocks rather than one matrix.
+
+    A list or tuple counts as blocks only if its items are two-dimensional; anything with a
+    shape, or that converts to an array, is a matrix.
+    """
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and all(np.ndim(block) == 2 and hasattr(block, "shape") for block in X)
+    is_matrix = isinstance(X, str | bytes | dict) or any(
+        hasattr(X, name) for name in ("shape", "__array__", "__dataframe__", "__arrow_c_stream__")
+    )
+    return not is_matrix and isinstance(X, Iterable)
+
+
+def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
+    """Validate one matrix: float32 or float64, finite, dense or canonical CSR; copies only if it must."""
+    X = validate_data(estimator, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=reset)
+    return canonical(X)
+
+
+def canonical(X: Rows) -> Rows:
+    """Return sparse rows as CSR without duplicate entries, and dense rows as they are."""
+    if not sp.issparse(X):
+        return X
+    X = X.tocsr()
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def binarized(X: Rows) -> Rows:
+    """Presence: 1 where x > 0, else 0, in the dtype of `X`."""
+    if not sp.issparse(X):
+        return (X > 0).astype(X.dtype)
+    # the pattern is shared with X, which nobody writes to
+    return type(X)(((X.data > 0).astype(X.dtype), X.indices, X.indptr), shape=X.shape)
+
+
+class CheckedStream:
+    """The user's re-iterable blocks, each validated as it passes."""
+
+    def __init__(self, estimator: Any, source: Iterable[Any], *, reset: bool, binarize: bool = False) -> None:
+        if iter(source) is source:
+            raise TypeError(
+                f"X is a one-shot {type(source).__name__}, but each layer needs its own pass over the rows: "
+                "pass a list of blocks, or an object whose __iter__ starts from the beginning each time"
+            )
+        self._estimator, self._source, self._binarize = estimator, source, binarize
+        first = next(iter(source), None)
+        if first is None:
+            raise ValueError("X has no blocks of rows; at least one row is needed")
+        self.dtype = checked_matrix(estimator, first, reset=reset).dtype
+
+    def __iter__(self) -> Iterator[Rows]:
+        """Yield the blocks, cut to a size that keeps hidden rows small."""
+        for block in self._source:
+            X = checked_matrix(self._estimator, block, reset=False).astype(self.dtype, copy=False)
+            for rows in split_rows(X):
+                yield binarized(rows) if self._binarize else rows
+
+
+def checked_blocks(
+    estimator: Any, X: Any, *, width: int = 0, binarize: bool = False, memory_budget: float = float("inf")
+) -> Blocks:
+    """Validate the rows of a fit, wherever they live. `width` is that of the hidden rows."""
+    if is_stream(X):
+        return Streamed(CheckedStream(estimator, X, reset=True, binarize=binarize))
+    X = checked_matrix(estimator, X, reset=True)
+    return Kept(split_rows(binarized(X) if binarize else X, width), memory_budget=memory_budget)
