@@ -104,7 +104,8 @@ class MDA(_Denoiser):
         """
         self._check_denoiser()
         self.scatter_ = checked_blocks(self, X).total(scatter)
-        self._layer: Layer | None = self._solved()
+        self._layer: Layer | None = None  # a layer of other rows must not outlive them
+        self._layer = self._solved()
         return self
 
     def partial_fit(self, X, y=None, *, sample_domain=None):
@@ -264,6 +265,8 @@ class MSDA(CallbackSupportMixin, _Denoiser):
             binarize=self.binarize,
             memory_budget=check_memory(self.memory_budget),
         )
+        for name in ("pivots_", "parts_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         try:
             first = self._pivot_layer(blocks, options) if self.n_pivots is not None else None
             steps = grow([blocks], n_layers, partial(denoise, **options), first)
@@ -320,7 +323,7 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         """Names of the output columns: ``x:`` for the input, ``h1:``, ``h2:``, ... for the layers."""
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
-        reconstructed = names if self.n_pivots is None else names[self.pivots_]
+        reconstructed = names[self.pivots_] if hasattr(self, "pivots_") else names
         blocks = [("x", names)] if self.include_input else []
         blocks += [(f"h{t + 1}", reconstructed) for t in range(len(self.layers_))]
         return np.array([f"{block}:{name}" for block, own in blocks for name in own], dtype=object)
