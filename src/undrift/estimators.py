@@ -265,16 +265,16 @@ class MSDA(CallbackSupportMixin, _Denoiser):
             binarize=self.binarize,
             memory_budget=check_memory(self.memory_budget),
         )
+        layers: list[Layer] = []
         for name in ("pivots_", "parts_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         try:
             first = self._pivot_layer(blocks, options) if self.n_pivots is not None else None
             steps = grow([blocks], n_layers, partial(denoise, **options), first)
-            layers: list[Layer] = []
             for grown in tracked(self, steps, n_layers, "layer", lambda: {"layers_": list(layers)}):
                 layers.append(grown.layer)
         except SingularSystem as error:
-            raise self._retold(error) from None
+            raise self._retold_at(len(layers), error) from None
         self.layers_ = layers
         return self
 
@@ -289,6 +289,14 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         self.pivots_ = most_frequent(counts, self.n_pivots)
         self.parts_ = random_parts(d, self.n_pivots, check_random_state(self.random_state))
         return pivot_layer([blocks], self.pivots_, self.parts_, **options)
+
+    def _retold_at(self, depth: int, error: SingularSystem) -> SingularSystem:
+        """Say which layer could not be solved for; upper layers know only the pivots."""
+        if depth == 0:
+            return self._retold(error)
+        if hasattr(self, "pivots_"):
+            error = error.renamed(self.pivots_.tolist())
+        return self._retold(SingularSystem(f"in layer {depth + 1}, {error.cause}", error.features))
 
     def hidden(self, X) -> Iterator[Array]:
         """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time."""
