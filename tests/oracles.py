@@ -46,7 +46,7 @@ def penalised_regressions(X, p, ridge):
     Blankout is ridge regression: the map V with penalty ``p/(1-p) |x_j|^2`` on feature j (and the
     ridge over ``(1-p)^2``) gives ``W = V / (1-p)``. The constant is not penalised.
     """
-    n, d = X.shape
+    d = X.shape[1]
     penalty = p / (1 - p) * (X**2).sum(axis=0) + ridge / (1 - p) ** 2
     inputs = np.vstack([with_constant(X), np.hstack([np.diag(np.sqrt(penalty)), np.zeros((d, 1))])])
     answer = np.empty((d + 1, d))

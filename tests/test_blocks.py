@@ -210,7 +210,15 @@ def test_streamed_map_is_lazy_and_pure(counts):
 
 @pytest.mark.parametrize(
     ("text", "n_bytes"),
-    [("2 GB", 2e9), ("1.5gb", 1.5e9), ("10 KiB", 1e4), ("512", 512), (1e6, 1e6), ("3 MB", 3e6), ("1TB", 1e12)],
+    [
+        ("2 GB", 2e9),
+        ("1.5gb", 1.5e9),
+        ("10 KiB", 1e4),
+        ("512", 512),
+        (1e6, 1e6),
+        ("3 MB", 3e6),
+        ("1TB", 1e12),
+    ],
 )
 def test_sizes_are_read_as_people_write_them(text, n_bytes):
     assert check_memory(text) == n_bytes

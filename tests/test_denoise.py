@@ -33,9 +33,7 @@ def test_sampled_corruption_converges_to_the_closed_form_at_the_monte_carlo_rate
     X, copies = counts[:12, :3], np.array([50, 200, 800])
     exact = weights(denoise(scatter(X), 0.5, ridge=0.0))
     errors = [
-        np.sqrt(
-            np.mean([np.sum((sampled_corruption(X, 0.5, m, rng) - exact) ** 2) for _ in range(60)])
-        )
+        np.sqrt(np.mean([np.sum((sampled_corruption(X, 0.5, m, rng) - exact) ** 2) for _ in range(60)]))
         for m in copies
     ]
     slope = np.polyfit(np.log(copies), np.log(errors), 1)[0]
