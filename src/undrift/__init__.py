@@ -2,7 +2,8 @@
 
 from ._version import __version__
 from ._warnings import UndriftWarning
+from .classifier import MSDAClassifier
 from .estimators import MDA, MSDA
 from .persist import load_model, save_model
 
-__all__ = ["MDA", "MSDA", "UndriftWarning", "__version__", "load_model", "save_model"]
+__all__ = ["MDA", "MSDA", "MSDAClassifier", "UndriftWarning", "__version__", "load_model", "save_model"]

@@ -12,13 +12,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._core.array import Array, Rows, arithmetic
+from ._core.array import Array, Rows
 from ._core.blocks import Blocks, row_slices
 from ._core.denoise import ACTIVATIONS, Layer, SingularSystem, denoise
-from ._core.pivots import most_frequent, pivot_layer, random_parts
+from ._core.pivots import pivot_layer, random_split
 from ._core.scatter import scatter
 from ._core.stack import grow, hidden
-from .parameters import check_choice, check_count, check_memory, check_noise, check_positive
+from .parameters import check_choice, check_count, check_memory, check_noise, check_pivots, check_positive
 from .progress import CallbackSupportMixin, tracked, with_callbacks
 from .rows import binarized, checked_blocks, checked_matrix
 
@@ -255,8 +255,6 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         options = self._check_denoiser()
         n_layers = check_count(self.n_layers, "n_layers", hint="one layer is the least there is")
         check_choice(self.device, "device", ("cpu",))
-        if self.n_pivots is not None:
-            check_count(self.n_pivots, "n_pivots", hint="leave it None to reconstruct every feature")
         blocks = checked_blocks(
             self,
             X,
@@ -276,15 +274,9 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         return self
 
     def _pivot_layer(self, blocks: Blocks, options: dict[str, Any]) -> Layer:
-        d = self.n_features_in_
-        if self.n_pivots > d:
-            raise ValueError(
-                f"n_pivots={self.n_pivots} is more than the {d} features of X; "
-                "leave it None to reconstruct every feature"
-            )
-        counts = blocks.total(lambda rows: arithmetic(rows).nonzero_counts(rows))
-        self.pivots_ = most_frequent(counts, self.n_pivots)
-        self.parts_ = random_parts(d, self.n_pivots, check_random_state(self.random_state))
+        d, rng = self.n_features_in_, check_random_state(self.random_state)
+        split = random_split([blocks], d, check_pivots(self.n_pivots, d), rng)
+        self.pivots_, self.parts_ = split.pivots, split.parts
         return pivot_layer([blocks], self.pivots_, self.parts_, **options)
 
     def hidden(self, X) -> Iterator[Array]:

@@ -37,9 +37,10 @@ class ModelFileError(ValueError):
 
 def _savable() -> dict[str, type[BaseEstimator]]:
     """Every class that a file may name."""
+    from .classifier import MSDAClassifier
     from .estimators import MDA, MSDA
 
-    return {cls.__name__: cls for cls in (MDA, MSDA)}
+    return {cls.__name__: cls for cls in (MDA, MSDA, MSDAClassifier)}
 
 
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -50,7 +51,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : MDA or MSDA
+    estimator : MDA, MSDA or MSDAClassifier
         Fitted.
     path : path
         The usual ending is ``.safetensors``.

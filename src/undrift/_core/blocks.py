@@ -116,19 +116,21 @@ class Kept:
             before = store.rows[first:last] if start and store.rows is not None else block
             hidden = through(before, pending)
             if store.rows is None:
-                store.rows = self._allocate((edges[-1], hidden.shape[1]), hidden.dtype)
+                store.rows = allocate((edges[-1], hidden.shape[1]), hidden.dtype, self._memory_budget)
             if pending:
                 store.rows[first:last] = hidden
             yield hidden
             forget_pages(store.rows)
         store.depth = len(self._layers)
 
-    def _allocate(self, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
-        if np.prod(shape, dtype=float) * dtype.itemsize <= self._memory_budget:
-            return np.empty(shape, dtype)
-        # an anonymous file: the system removes it when the array goes, however the process ends
-        with tempfile.TemporaryFile(prefix="undrift-") as file:
-            return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+
+def allocate(shape: tuple[int, int], dtype: np.dtype, memory_budget: float) -> np.ndarray:
+    """Room for rows: in memory, or above `memory_budget` bytes in a temporary memory-mapped file."""
+    if np.prod(shape, dtype=float) * np.dtype(dtype).itemsize <= memory_budget:
+        return np.empty(shape, dtype)
+    # an anonymous file: the system removes it when the array goes, however the process ends
+    with tempfile.TemporaryFile(prefix="undrift-") as file:
+        return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
 
 
 def forget_pages(rows: np.ndarray) -> None:
