@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ._core.array import Rows
+from ._core.array import Rows, arithmetic
 from ._core.blocks import row_slices
 from ._core.denoise import ACTIVATIONS, SingularSystem
 from ._core.gram import decision, primal_weights
@@ -91,7 +91,10 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     temperature_ : float
         With `probability`: what scores are divided by to become log odds.
     input_mean_ : ndarray of shape (d,)
-        Mean target row (source row if there is no target); explanations are taken there.
+        Mean of what the first layer sees of target rows (source rows if there is no target);
+        explanations are taken there.
+    labelled_counts_ : ndarray of shape (d,)
+        In how many labelled rows each feature is not zero.
 
     Examples
     --------
@@ -267,8 +270,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.centred_intercept_ = intercept
         self.intercept_ = intercept - offsets
         self.domain_sizes_ = [X.shape[0] for X in rows.domains.values()]
-        reference = [rows.domains[number] for number in rows.targets or self.domains_]
+        reference = [self._first_rows(rows.domains[number]) for number in rows.targets or self.domains_]
         self.input_mean_ = np.mean([np.asarray(X.mean(axis=0)).ravel() for X in reference], axis=0)
+        self.labelled_counts_ = arithmetic(rows.labelled).nonzero_counts(rows.labelled)
         if self.probability:
             self._calibrate(found.K, problem, C)
 
