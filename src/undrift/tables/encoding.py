@@ -25,6 +25,7 @@ _MARKS = {  # the longer first: the mark of UTF-32 begins with that of UTF-16
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _CONTROL = re.compile("[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_FEW_CONTROL = 3
 _MOST_CONTROL = 0.02  # of the characters; text has next to none, random bytes over a tenth
 
 
@@ -116,7 +117,7 @@ def _examine(path: str | PathLike[str], stream: BinaryIO, encoding: Encoding) ->
         if "\0" in text:
             line = n_lines + text.count("\n", 0, text.index("\0")) + 1
             raise TableError(f"{path} is not a text file: it has a NUL byte in line {line}")
-        if not n_bytes and len(_CONTROL.findall(text)) > _MOST_CONTROL * len(text):
+        if not n_bytes and len(_CONTROL.findall(text)) > _FEW_CONTROL + _MOST_CONTROL * len(text):
             raise TableError(f"{path} is not a text file: it is full of control characters")
         n_lines += text.count("\n")
         n_bytes += len(chunk)

@@ -97,7 +97,7 @@ def _objects(feed: LineFeed, tally: Tally) -> Iterator[dict[str, Any]]:
 def _object(line: str) -> dict[str, Any]:
     """Return the object in one line, or say why there is none."""
     try:
-        value = _DECODER.decode(line)
+        value = _DECODER.decode(line.rstrip())
     except json.JSONDecodeError as error:
         raise _RowError(f"not valid JSON at column {error.colno} ({error.msg})") from None
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, endless nesting

@@ -48,13 +48,16 @@ class ParquetSink:
         self._columns, self._kinds = tuple(columns), dict(kinds)
         self._writer: Any = None
         self._waiting: list[Any] = []
+        self._n_rows = self._n_bytes = 0  # of what waits
 
     def write(self, values: Sequence[Any]) -> None:
         """Take one block, given by columns."""
         arrays = [self._array(name, column) for name, column in zip(self._columns, values, strict=True)]
-        self._waiting.append(self._pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema()))
-        n_bytes = sum(batch.nbytes for batch in self._waiting)
-        if n_bytes > _GROUP_BYTES or sum(map(len, self._waiting)) >= _GROUP_ROWS:
+        batch = self._pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema())
+        self._waiting.append(batch)
+        self._n_rows += batch.num_rows
+        self._n_bytes += batch.nbytes
+        if self._n_bytes >= _GROUP_BYTES or self._n_rows >= _GROUP_ROWS:
             self._flush()
 
     def close(self) -> None:
@@ -76,7 +79,7 @@ class ParquetSink:
             self._writer = parquet.ParquetWriter(self._stream, self._schema())
         if self._waiting:
             self._writer.write_table(self._pyarrow.Table.from_batches(self._waiting, self._schema()))
-        self._waiting = []
+        self._waiting, self._n_rows, self._n_bytes = [], 0, 0
 
     def _schema(self) -> Any:
         types = [_arrow_type(self._pyarrow, self._kinds.get(name)) for name in self._columns]
