@@ -2,8 +2,20 @@
 
 from ._version import __version__
 from ._warnings import UndriftWarning
+from .adapter import TextAdapter
 from .classifier import MSDAClassifier
 from .estimators import MDA, MSDA
 from .persist import load_model, save_model
+from .text import TermVectorizer
 
-__all__ = ["MDA", "MSDA", "MSDAClassifier", "UndriftWarning", "__version__", "load_model", "save_model"]
+__all__ = [
+    "MDA",
+    "MSDA",
+    "MSDAClassifier",
+    "TermVectorizer",
+    "TextAdapter",
+    "UndriftWarning",
+    "__version__",
+    "load_model",
+    "save_model",
+]

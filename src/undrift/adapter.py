@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .classifier import MSDAClassifier
+from .persist import ModelFileError, load_model
 from .text import TermVectorizer
 
 BLOCK_DOCUMENTS = 4096  # documents that are rows at the same time in prediction
@@ -117,3 +119,13 @@ def _target_documents(target: Any) -> list[Sequence[str]]:
     return (
         [target] if all(isinstance(document, str) for document in target) else [list(own) for own in target]
     )
+
+
+def load_adapter(path: str | PathLike[str]) -> TextAdapter:
+    """Load a saved TextAdapter, and nothing else."""
+    model = load_model(path)
+    if not isinstance(model, TextAdapter):
+        raise ModelFileError(
+            f"{path} holds a {type(model).__name__}, not a text model saved by `undrift adapt`"
+        )
+    return model

@@ -144,7 +144,9 @@ def _fitted(
     labels = one_kind([label for source in sources for label in source.labels])
     if not any(label is not None for label in labels):
         names = ", ".join(str(source.path) for source in sources)
-        raise TableError(f"no row of {names} has a label in column {job.label!r}; at least two classes are needed")
+        raise TableError(
+            f"no row of {names} has a label in column {job.label!r}; at least two classes are needed"
+        )
     documents = [document for own in (*sources, *targets) for document in own.documents]
     domain = np.repeat(
         [*range(len(sources)), *(-1 - i for i in range(len(targets)))],
@@ -266,9 +268,7 @@ def _write_predictions(job: AdaptJob, adapter: TextAdapter, targets: list[Unlabe
                 out.write(rows.with_columns(more))
 
 
-def run_predict(
-    adapter: TextAdapter, table: Table, text: str, out: Path
-) -> Iterator[tuple[int, float]]:
+def run_predict(adapter: TextAdapter, table: Table, text: str, out: Path) -> Iterator[tuple[int, float]]:
     """Predict a table block by block; yields the rows written so far and the share of the table read."""
     columns = with_added(table.path, table.columns, ["prediction", "score"])
     with write_table(out, columns, kinds=table.kinds) as writer:
