@@ -9,6 +9,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from undrift.datasets import load_amazon_bow
 from undrift.metrics import (
+    _compact,
     proxy_a_distance,
     proxy_a_distance_interval,
     transfer_error,
@@ -123,6 +124,14 @@ class TestProxyADistance:
             sparse.csr_array(A), sparse.csr_array(B), C=[1e-3, 1e-2], random_state=0
         )
         assert 0 < dense < 2
+
+    def test_compact_rows_have_the_same_inner_products(self):
+        rows, _ = gaussians(0.0, n=30, d=80)
+        compact = _compact(rows)
+        assert compact.shape == (30, 30)
+        assert_allclose(compact @ compact.T, rows @ rows.T, rtol=1e-9, atol=1e-9)
+        assert _compact(rows[:, :30]).shape == (30, 30)
+        assert _compact(rows.astype(np.float32)).dtype == np.float32
 
     def test_arguments_are_not_changed(self):
         A, B = gaussians(1.0, n=50, d=200)

@@ -1,5 +1,6 @@
 import gzip
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -112,6 +113,8 @@ def test_the_real_set(real):
         ("books", "dvd", "electronics", "kitchen"), (2000, 2000)
     )
     assert all(domain.y.mean() == 0.5 for domain in real.domains.values())
+    X = real.domains["dvd"].X
+    assert all((np.diff(X.indices[start:end]) > 0).all() for start, end in pairwise(X.indptr))
     LinearSVC(C=0.001).fit(real.domains["dvd"].X, real.domains["dvd"].y)  # which refuses 64-bit indices
 
 

@@ -10,6 +10,13 @@ from pathlib import Path
 
 from ..domains import Corpus, Domain
 
+# Functions of undrift.datasets that download what a loader did not find.
+_FETCH = {
+    "amazon-bow": "fetch_amazon_bow",
+    "processed_acl": "fetch_processed_acl",
+    "multidomain": "fetch_multidomain_sentiment",
+}
+
 
 def dataset_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
     """`folder`, or the folder `name` under ``UNDRIFT_DATA``; it must exist."""
@@ -17,14 +24,19 @@ def dataset_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
         path, remedy = Path(folder), "pass the folder that holds its files"
     elif os.environ.get("UNDRIFT_DATA"):
         path = Path(os.environ["UNDRIFT_DATA"]) / name
-        remedy = "put its files there, or pass their folder"
+        remedy = f"put its files there, or pass their folder{_download_hint(name)}"
     else:
         raise FileNotFoundError(
-            f"Where is {name}? Pass the folder of its files, or set UNDRIFT_DATA to the folder above it."
+            f"Where is {name}? Pass the folder of its files, "
+            f"or set UNDRIFT_DATA to the folder above it{_download_hint(name)}."
         )
     if not path.exists():
         raise FileNotFoundError(f"{name}: there is no {path}; {remedy}.")
     return path
+
+
+def _download_hint(name: str) -> str:
+    return f", or call undrift.datasets.{_FETCH[name]}()" if name in _FETCH else ""
 
 
 def optional_file(folder: Path, name: str) -> Path | None:

@@ -29,7 +29,7 @@ class _Bags:
 
 
 def load_processed_acl(
-    folder: str | os.PathLike[str] | None = None, *, max_features: int | None = None
+    folder: str | os.PathLike[str] | None = None, max_features: int | None = None
 ) -> Corpus:
     """Load reviews as counts of uni- and bigrams, with their words.
 
