@@ -173,6 +173,14 @@ def test_the_odd_byte_is_found_beyond_the_first_chunk(tmp_path, end):
     assert (last.column("text")[-2:], last.column("label")[-1]) == (["é" * 50, "ÿ"], "2")
 
 
+def test_the_odd_byte_is_found_after_a_character_cut_by_a_chunk(tmp_path):
+    head = b"text\n"
+    euro, filler = "€".encode(), b"x" * ((1 << 20) - len(head) - 2)  # two bytes of three before the cut
+    path = saved(tmp_path, "t.csv", head + filler + euro + b"\xff\n")
+    with pytest.warns(UndriftWarning, match=r"t\.csv:2: byte 0xFF"):
+        open_table(path)
+
+
 def test_the_encoding_can_be_given(tmp_path):
     path = saved(tmp_path, "t.csv", "текст,l\nда,1\n".encode("cp1251"))
     assert rows_of(open_table(path, text="текст", encoding="cp1251")) == [["да", "1"]]
@@ -240,6 +248,11 @@ def test_a_mistyped_column_gets_a_suggestion(asked, message):
     with pytest.raises(TableError) as caught:
         require_column("reviews.csv", ["text", "Label", "id "], asked)
     assert str(caught.value) == message
+
+
+def test_of_columns_alike_the_first_is_suggested():
+    with pytest.raises(TableError, match="did you mean 'Text'"):
+        require_column("reviews.csv", ["Text", "TEXT"], "text")
 
 
 def test_a_wanted_column_is_checked_on_opening(tmp_path):

@@ -1,6 +1,7 @@
 """What cannot be read is one clear line, or is skipped and counted."""
 
 import gzip
+import io
 import os
 import random
 import sys
@@ -146,7 +147,8 @@ def test_encodings_that_are_unknown_or_wrong(tmp_path):
     assert "no encoding is called 'utf-99'" in refusal(path, encoding="utf-99")
     assert "no encoding is called 'base64'" in refusal(path, encoding="base64")
     assert "t.csv:3: byte 0xE9 is not UTF-8" in refusal(path, encoding="utf-8")
-    odd = saved(tmp_path, "o.csv", b"\xff\xfea\x00\n\x00\x00\xdc\n\x00")
+    half_a_pair = b"\x00\xdc\n\x00"
+    odd = saved(tmp_path, "o.csv", b"\xff\xfe" + "\u0a0a\n".encode("utf-16-le") + half_a_pair)
     assert "o.csv:2: byte 0x00 is not UTF-16" in refusal(odd)
 
 
@@ -267,6 +269,18 @@ def test_a_quoted_field_that_does_not_close_is_given_up(tmp_path):
     table = open_table(path, skip_bad=True)
     assert rows_of(table) == [["b", "3"]]
     assert table.n_bad == 2
+
+
+def test_lines_are_numbered_as_before_after_a_row_is_given_up():
+    feed = lines.LineFeed(io.StringIO("a\nb\nc\nd\n"))
+    assert [next(feed), next(feed), next(feed)] == ["a\n", "b\n", "c\n"]
+    assert feed.row_line == 1
+    feed.give_up_row()
+    assert next(feed) == "b\n"
+    assert feed.row_line == 2
+    feed.start_row()
+    assert list(feed) == ["c\n", "d\n"]
+    assert (feed.row_line, feed.n_lines) == (3, 4)
 
 
 def test_a_file_that_vanishes_between_readings(tmp_path):

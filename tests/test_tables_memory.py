@@ -116,3 +116,10 @@ def test_an_endless_row_is_refused_in_little_memory(tmp_path, name, n_mib, befor
     assert n_bad >= 1
     # a line of 16 Mi characters is held twice; csv holds a field at 4 bytes a character
     assert int(growth) < (128 if name == "quote.csv" else 64) * MIB
+
+
+def test_text_tables_do_without_pyarrow(tmp_path):
+    script = (
+        "import sys, undrift.tables as t; list(t.open_table(sys.argv[1])); print('pyarrow' in sys.modules)"
+    )
+    assert output_of(script, rows_in(tmp_path / "t.csv", 3)) == ["False"]

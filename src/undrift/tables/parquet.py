@@ -70,7 +70,6 @@ class ParquetSink:
         if self._writer is not None:
             with suppress(OSError, ValueError, self._pyarrow.ArrowException):
                 self._writer.close()
-            self._writer.is_open = False
 
     def _flush(self) -> None:
         from pyarrow import parquet
