@@ -126,6 +126,8 @@ def test_seeds_and_domains_are_independent(corpus):
     assert list(again.domains) == ["kitchen"]
     assert again.domains["kitchen"].texts == corpus.domains["kitchen"].texts
     assert_array_equal(again.domains["kitchen"].y, corpus.domains["kitchen"].y)
+    verdicts = [tuple(domain.y[domain.train]) for domain in corpus.domains.values()]
+    assert len(set(verdicts)) == 4
     other = make_reviews(domains=["kitchen"], random_state=1)
     assert other.domains["kitchen"].texts != again.domains["kitchen"].texts
     first, second = (make_reviews(20, random_state=None).domains["books"].texts for _ in range(2))
@@ -170,6 +172,7 @@ def test_reviews_are_readable_sentences(corpus):
         assert text.endswith(".")
         assert all(sentence[0].isupper() for sentence in sentences), text
         assert 1 <= len(sentences) <= 8
+        assert len(set(sentences)) == len(sentences), text
         assert not re.search(r"\ba [aeio]", text), text
         assert not re.search(r"\ban [^aeiouh]", text), text
 
