@@ -111,7 +111,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
     ngram_range : (int, int), default=(1, 2)
         Shortest and longest term, in words.
     max_counted : int, default=2_000_000
-        Most distinct terms kept while counting (some 200 bytes each), at least twice `max_features`. When
+        Most distinct terms kept while counting (some 100 bytes each), at least twice `max_features`. When
         there are more, the rarer half is forgotten: see `n_missed_`.
     dtype : {"float32", "float64"}, default="float32"
         Type of the rows.

@@ -6,6 +6,7 @@ from .download import fetch_amazon_bow, fetch_multidomain_sentiment, fetch_proce
 from .fdu_mtl import load_fdu_mtl
 from .multidomain import load_multidomain_sentiment
 from .processed_acl import load_processed_acl
+from .reviews import make_reviews
 
 __all__ = [
     "fetch_amazon_bow",
@@ -16,4 +17,5 @@ __all__ = [
     "load_fdu_mtl",
     "load_multidomain_sentiment",
     "load_processed_acl",
+    "make_reviews",
 ]
