@@ -16,6 +16,7 @@ from .classifier import MSDAClassifier
 from .persist import ModelFileError, load_model
 from .text import TermVectorizer
 
+TFIDF_LENGTH = 5.0  # how long tf-idf rows should be for the squashing to bend them as it should
 BLOCK_DOCUMENTS = 4096  # documents that are rows at the same time in prediction
 
 
@@ -28,7 +29,8 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     vectorizer : TermVectorizer, optional
-        How documents become rows; by default the 5,000 most frequent uni- and bigrams, tf-idf.
+        How documents become rows; by default the 5,000 most frequent uni- and bigrams, tf-idf of
+        length 5.
     classifier : MSDAClassifier, optional
         What is fitted on the rows.
 
@@ -72,7 +74,9 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
             Domain of each document: sources >= 0, targets < 0.
         """
         targets = _target_documents(target)
-        vectorizer = TermVectorizer() if self.vectorizer is None else clone(self.vectorizer)
+        vectorizer = (
+            TermVectorizer(length=TFIDF_LENGTH) if self.vectorizer is None else clone(self.vectorizer)
+        )
         self.vectorizer_ = vectorizer.fit(chain(documents, *targets))
         classifier = MSDAClassifier() if self.classifier is None else clone(self.classifier)
         for callback in getattr(self.classifier, "_skl_callbacks", []):

@@ -122,13 +122,14 @@ def run_adapt(job: AdaptJob, adapter: TextAdapter) -> Adapted:
         warnings.simplefilter("always", UndriftWarning)
         sources = [read_source(path, job) for path in job.sources]
         targets = [read_target(path, job) for path in job.targets]
-        for path in [job.out, *([job.model] if job.model else [])]:
-            check_writable(path) if path is job.out else _check_folder(path)
+        check_writable(job.out)
+        if job.model is not None:
+            _check_folder(job.model)
         adapted = _fitted(job, adapter, sources, targets)
         _write_predictions(job, adapted.adapter, targets)
         if job.model is not None:
             save_model(adapted.adapter, job.model)
-    adapted.summary["warnings"] = [str(warning.message) for warning in caught]
+    adapted.summary["warnings"] = [str(own.message) for own in caught if own.category is UndriftWarning]
     adapted.summary["seconds"] = round(time.perf_counter() - start, 2)
     return adapted
 
@@ -147,12 +148,11 @@ def _fitted(
         raise TableError(
             f"no row of {names} has a label in column {job.label!r}; at least two classes are needed"
         )
-    documents = [document for own in (*sources, *targets) for document in own.documents]
-    domain = np.repeat(
-        [*range(len(sources)), *(-1 - i for i in range(len(targets)))],
-        [len(own.documents) for own in (*sources, *targets)],
-    )
-    n_target = sum(len(target.documents) for target in targets)
+    files: list[Labelled | Unlabelled] = [*sources, *targets]
+    documents = [document for own in files for document in own.documents]
+    numbers = [*range(len(sources)), *(-1 - i for i in range(len(targets)))]
+    domain = np.repeat(numbers, [len(own.documents) for own in files])
+    n_target = len(documents) - len(labels)
     _warn_if_far_apart(sources, targets)
     adapter.fit(documents, [*labels, *[None] * n_target], sample_domain=domain)
     adapted = Adapted(adapter)

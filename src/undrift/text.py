@@ -106,8 +106,11 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
     max_features : int, default=5000
         Size of the vocabulary, at most.
     weighting : {"tfidf", "counts", "binary"}, default="tfidf"
-        "tfidf" is ``(1 + log count) * idf``, each row scaled to length 1, with
+        "tfidf" is ``(1 + log count) * idf``, each row scaled to `length`, with
         ``idf = 1 + log((1 + n_documents) / (1 + document frequency))``.
+    length : float, default=1.0
+        Euclidean length of tf-idf rows. It sets how far the squashing functions of a stack bend:
+        :class:`TextAdapter` uses 5.
     ngram_range : (int, int), default=(1, 2)
         Shortest and longest term, in words.
     max_counted : int, default=2_000_000
@@ -144,12 +147,14 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         max_features: int = 5000,
         *,
         weighting: str = "tfidf",
+        length: float = 1.0,
         ngram_range: tuple[int, int] = (1, 2),
         max_counted: int = 2_000_000,
         dtype: Any = "float32",
     ):
         self.max_features = max_features
         self.weighting = weighting
+        self.length = length
         self.ngram_range = ngram_range
         self.max_counted = max_counted
         self.dtype = dtype
@@ -206,6 +211,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         elif self.weighting == "tfidf":
             counts.data = ((1 + np.log(counts.data)) * self.idf_[counts.indices]).astype(counts.dtype)
             normalize(counts, copy=False)
+            counts.data *= self.length
         return counts
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -222,6 +228,8 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         if self.weighting not in WEIGHTINGS:
             raise ValueError(f"weighting must be one of {', '.join(WEIGHTINGS)}; got {self.weighting!r}")
+        if not 0 < self.length < float("inf"):
+            raise ValueError(f"length must be above 0 and finite; got {self.length}")
         if self.max_features < 1:
             raise ValueError(f"max_features must be at least 1; got {self.max_features}")
         if self.max_counted < 2 * self.max_features:

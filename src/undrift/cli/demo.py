@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from ..domains import Domain
+
 HELP = """Do the whole job on the built-in corpus of synthetic reviews: adapt, score, explain.
 
 Writes the reviews of two products as CSV files, learns from the labels of the first, predicts the second, and
@@ -53,3 +55,14 @@ def demo(
     screen.output.print(
         f'Try next: undrift explain --model {screen.escaped(str(job.model))} "{unseen[0]["term"]}"'
     )
+
+
+def _write_reviews(path: Path, domain: Domain, *, labelled: bool) -> None:
+    """Write a domain as CSV: with labels, or with the truth in a column that is for scoring."""
+    from ..tables import Rows, write_table
+
+    names = {0.0: "negative", 1.0: "positive"}
+    labels = [names.get(float(y), "") for y in domain.y]
+    columns = ("text", "label" if labelled else "truth")
+    with write_table(path, columns) as out:
+        out.write(Rows(columns, (list(domain.texts or []), labels)))

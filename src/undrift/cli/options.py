@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from ..adapter import TextAdapter
+from ..adapter import TFIDF_LENGTH, TextAdapter
 from ..classifier import MSDAClassifier
 from ..linear import SOLVERS
 from ..selection import RULES
@@ -48,7 +48,7 @@ def text_adapter(
         if value not in choices:
             raise typer.BadParameter(f"--{name} {value!r}: choose one of {', '.join(choices)}")
     return TextAdapter(
-        TermVectorizer(max_features, weighting=weighting),
+        TermVectorizer(max_features, weighting=weighting, length=TFIDF_LENGTH),
         MSDAClassifier(
             numbers(layers, "--layers", int),
             numbers(noise, "--noise", float),
