@@ -1,15 +1,31 @@
+"""Fixtures that several test modules share."""
+
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 
 @pytest.fixture(scope="session")
-def data_folder():
-    """The folder of the real data sets; without it tests skip, but never in CI."""
+def data_folder() -> Path:
+    """Folder of the real data; without it the tests that need it are skipped, except in CI."""
     folder = os.environ.get("UNDRIFT_DATA")
     if folder:
         return Path(folder)
+    message = "set UNDRIFT_DATA to the folder that holds amazon-bow, processed_acl and fdu-mtl"
     if os.environ.get("CI"):
-        pytest.fail("UNDRIFT_DATA is not set: CI must run the tests on real data")
-    pytest.skip("UNDRIFT_DATA is not set")
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
+def counts(rng) -> np.ndarray:
+    """Term counts of 60 documents over 9 terms: correlated, skewed, none of them empty."""
+    topics = rng.gamma(0.5, size=(60, 3)) @ rng.gamma(0.4, size=(3, 9))
+    return rng.poisson(topics + 0.1).astype(np.float64)

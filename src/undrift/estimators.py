@@ -104,7 +104,8 @@ class MDA(_Denoiser):
         """
         self._check_denoiser()
         self.scatter_ = checked_blocks(self, X).total(scatter)
-        self._layer: Layer | None = self._solved()
+        self._layer: Layer | None = None  # a layer of other rows must not outlive them
+        self._layer = self._solved()
         return self
 
     def partial_fit(self, X, y=None, *, sample_domain=None):
@@ -262,14 +263,16 @@ class MSDA(CallbackSupportMixin, _Denoiser):
             binarize=self.binarize,
             memory_budget=check_memory(self.memory_budget),
         )
+        layers: list[Layer] = []
+        for name in ("pivots_", "parts_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         try:
             first = self._pivot_layer(blocks, options) if self.n_pivots is not None else None
             steps = grow([blocks], n_layers, partial(denoise, **options), first)
-            layers: list[Layer] = []
             for grown in tracked(self, steps, n_layers, "layer", lambda: {"layers_": list(layers)}):
                 layers.append(grown.layer)
         except SingularSystem as error:
-            raise self._retold(error) from None
+            raise self._retold_at(len(layers), error) from None
         self.layers_ = layers
         return self
 
@@ -278,6 +281,14 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         split = random_split([blocks], d, check_pivots(self.n_pivots, d), rng)
         self.pivots_, self.parts_ = split.pivots, split.parts
         return pivot_layer([blocks], self.pivots_, self.parts_, **options)
+
+    def _retold_at(self, depth: int, error: SingularSystem) -> SingularSystem:
+        """Say which layer could not be solved for; upper layers know only the pivots."""
+        if depth == 0:
+            return self._retold(error)
+        if hasattr(self, "pivots_"):
+            error = error.renamed(self.pivots_.tolist())
+        return self._retold(SingularSystem(f"in layer {depth + 1}, {error.cause}", error.features))
 
     def hidden(self, X) -> Iterator[Array]:
         """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time."""
@@ -312,7 +323,7 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         """Names of the output columns: ``x:`` for the input, ``h1:``, ``h2:``, ... for the layers."""
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
-        reconstructed = names if self.n_pivots is None else names[self.pivots_]
+        reconstructed = names[self.pivots_] if hasattr(self, "pivots_") else names
         blocks = [("x", names)] if self.include_input else []
         blocks += [(f"h{t + 1}", reconstructed) for t in range(len(self.layers_))]
         return np.array([f"{block}:{name}" for block, own in blocks for name in own], dtype=object)
