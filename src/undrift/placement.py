@@ -113,8 +113,9 @@ def check_place(device: Any, precision: Any = "high", memory_budget: Any = None,
     if not isinstance(device, str):
         raise TypeError(f"device must be a string such as 'cpu' or 'cuda', got {device!r}")
     check_choice(precision, "precision", ("high", "highest"))
-    if device == "cpu" and (on_accelerator(X)):
-        device = str(X.device)
+    if device == "cpu" and on_accelerator(X):
+        kind, index = X.__dlpack_device__()
+        device = f"cuda:{index}" if kind == 2 else str(X.device)  # DLPack's kDLCUDA
     if device == "cpu":
         return OnHost(memory_budget)
     return OnTorch(_checked_device(device), precision, memory_budget)

@@ -32,6 +32,7 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
     """Validate one matrix: float32 or float64, finite, dense or canonical CSR; copies only if it must."""
     if on_accelerator(X):
         return _checked_tensor(estimator, X, reset=reset)
+    X = arithmetic(X).to_numpy(X)  # a tensor of the host is a NumPy array in disguise
     X = validate_data(estimator, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=reset)
     return canonical(X)
 
@@ -40,7 +41,7 @@ def _checked_tensor(estimator: Any, X: Any, *, reset: bool) -> Rows:
     """Validate one dense matrix where it is, on a device that torch sees too."""
     import torch
 
-    X = torch.from_dlpack(X).detach()
+    X = (X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)).detach()
     if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
         raise ValueError(f"X must have rows and columns, got a tensor of shape {tuple(X.shape)}")
     if X.dtype not in (torch.float32, torch.float64):
@@ -98,7 +99,8 @@ class CheckedStream:
     def __iter__(self) -> Iterator[Rows]:
         """Yield the blocks, cut to a size that keeps hidden rows small."""
         for block in self._source:
-            X = checked_matrix(self._estimator, block, reset=False).astype(self.dtype, copy=False)
+            X = checked_matrix(self._estimator, block, reset=False)
+            X = arithmetic(X).cast(X, self.dtype)
             for rows in split_rows(X):
                 yield binarized(rows) if self._binarize else rows
 
