@@ -257,7 +257,7 @@ def schur_inverse(A, least):
         L = torch.linalg.cholesky_ex(A)[0]
         root = torch_inverse.lower_inverse(L)
         return root.T @ root
-    h = -(-n // 256) * 128
+    h = min(n - 1, -(-n // 16) * 8)
     B11 = schur_inverse(A[:h, :h], least)
     T = A[h:, :h] @ B11
     B = torch.empty_like(A)

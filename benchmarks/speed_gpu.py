@@ -18,6 +18,7 @@ import sys
 import time
 import traceback
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -138,13 +139,10 @@ def rates(device, size):
 
 
 def five_layers(X, device):
-    """Fit and pass all rows through the last layer; return the hidden rows' blocks."""
-    grown = None
-    for grown in grow([OnDevice(device_blocks(X), device)], N_LAYERS, solve):
+    """Fit, and pass all rows through the last layer."""
+    *_, last = grow([OnDevice(device_blocks(X), device)], N_LAYERS, solve)
+    for _ in last.domains[0]:
         pass
-    for _ in grown.domains[0]:
-        pass
-    return grown
 
 
 def by_stage(X, device):
@@ -161,7 +159,7 @@ def by_stage(X, device):
             pass
         marks.append(event(device))
     synchronize(device)
-    steps = [between(a, b) for a, b in zip(marks, marks[1:], strict=False)]
+    steps = [between(a, b) for a, b in pairwise(marks)]
     return {"scatter": sum(steps[::3]), "solve": sum(steps[1::3]), "forward": sum(steps[2::3])}
 
 
@@ -247,8 +245,11 @@ class Report:
         try:
             self.found[name] = fn(*args, **options)
         except Exception as error:
-            traceback.print_exc()
-            self.found[name] = {"failed": f"{type(error).__name__}: {error}"}
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            said = str(error).splitlines()[0][:200] if str(error) else ""
+            self.found[name] = {
+                "failed": f"{type(error).__name__}: {said} ({where.name}, line {where.lineno})"
+            }
         print(f"{name:28s}", short(self.found[name]), flush=True)
         if self.path:
             Path(self.path).write_text(json.dumps(self.found, indent=1))
@@ -299,7 +300,8 @@ def main():
         import explore_gpu
 
         explore_gpu.explore(report, X, rows, device)
-    print(json.dumps(report.found))
+    if not args.out:
+        print(json.dumps(report.found))
 
 
 def measure(report, X, rows, device, ceilings, n_large):

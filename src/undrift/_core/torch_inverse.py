@@ -98,7 +98,7 @@ def inverse_factor(A: torch.Tensor) -> InverseFactor:
         L, info = torch.linalg.cholesky_ex(A)
         failed = torch.where(info > 0, info - 1, n)
         return InverseFactor(lower_inverse(L), L.diagonal().square(), failed)
-    half = min(n - 1, -(-n // 512) * 256)  # aligned, so that the products below are
+    half = min(n - 1, -(-n // 16) * 8)  # aligned as tensor cores want their operands
     first = inverse_factor(A[:half, :half])
     L21 = A[half:, :half] @ first.inverse.T
     second = inverse_factor(A[half:, half:].addmm_(L21, L21.T, alpha=-1))
