@@ -36,7 +36,7 @@ class Split:
 def random_split(domains: Sequence[Blocks], d: int, n_pivots: int, rng: np.random.RandomState) -> Split:
     """Find the most frequent of d features in one pass over the rows, and split all of them at random."""
     counts = sum_of(blocks.total(lambda rows: arithmetic(rows).nonzero_counts(rows)) for blocks in domains)
-    return Split(most_frequent(counts, n_pivots), random_parts(d, n_pivots, rng))
+    return Split(most_frequent(arithmetic(counts).to_numpy(counts), n_pivots), random_parts(d, n_pivots, rng))
 
 
 def pivot_layer(
