@@ -106,6 +106,7 @@ def test_binary_files(tmp_path, name):
         (b"PK\x03\x04rest", "a spreadsheet"),
         (b'{"text": "a", "label": 1}\n', "name it .jsonl"),
     ],
+    ids=["parquet", "gzip", "spreadsheet", "json lines"],
 )
 def test_a_csv_file_that_is_something_else(tmp_path, content, truth):
     assert truth in refusal(saved(tmp_path, "t.csv", content))

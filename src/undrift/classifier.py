@@ -280,7 +280,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Return w_t = sum_i dual_i h^t(x_i) for every layer, so that prediction needs no training row."""
         found, n = search.found, search.anchors.n_labelled
         X, domain = search.anchors.X[:n], search.anchors.domain[:n]
-        means: list[Any] = found.means or [None] * (len(found.layers) + 1)
+        means: Sequence[Any] = found.means or (None,) * (len(found.layers) + 1)
         weights = [primal_weights(X, means[0], domain, dual)]
         for H, own in zip(hidden(found.layers, self._first_rows(X)), means[1:], strict=True):
             weights.append(primal_weights(H, own, domain, dual))

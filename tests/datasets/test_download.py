@@ -157,7 +157,9 @@ def test_a_kept_archive_is_unpacked_again_without_the_network(site, cache):
 
 
 @pytest.mark.parametrize(
-    "content", [b"no archive", tar({"x": b"1" * 5000})[:40], gzip.compress(b"no tar" * 200)]
+    "content",
+    [b"no archive", tar({"x": b"1" * 5000})[:40], gzip.compress(b"no tar" * 200)],
+    ids=["text", "cut short", "gzip without tar"],
 )
 def test_a_broken_archive_is_not_kept(site, cache, content):
     site.pages["/a.tar.gz"] = content
