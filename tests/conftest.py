@@ -29,3 +29,19 @@ def counts(rng) -> np.ndarray:
     """Term counts of 60 documents over 9 terms: correlated, skewed, none of them empty."""
     topics = rng.gamma(0.5, size=(60, 3)) @ rng.gamma(0.4, size=(3, 9))
     return rng.poisson(topics + 0.1).astype(np.float64)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--device", default="cpu", help="device of torch that the torch tests run on, e.g. cuda")
+
+
+@pytest.fixture
+def torch_device(request):
+    """Name of a device of torch."""
+    return request.config.getoption("--device")
+
+
+@pytest.fixture
+def device(torch_device):
+    """The same as an estimator's `device`."""
+    return f"torch:{torch_device}"

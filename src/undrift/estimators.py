@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._core.array import Array, Rows, arithmetic
+from ._core.array import Array, Rows
 from ._core.blocks import Blocks, row_slices
 from ._core.denoise import ACTIVATIONS, Layer, SingularSystem, denoise
-from ._core.pivots import most_frequent, pivot_layer, random_parts
+from ._core.pivots import pivot_layer, random_split
 from ._core.scatter import scatter
-from ._core.stack import grow, hidden
-from .parameters import check_choice, check_count, check_memory, check_noise, check_positive
+from ._core.stack import grow
+from .parameters import check_choice, check_count, check_memory, check_noise, check_pivots, check_positive
+from .placement import Place, check_place
 from .progress import CallbackSupportMixin, tracked, with_callbacks
-from .rows import binarized, checked_blocks, checked_matrix
+from .rows import as_array, binarized, checked_blocks, checked_matrix, dtype_of
 
 
 class _Denoiser(TransformerMixin, BaseEstimator):
@@ -174,10 +174,16 @@ class MSDA(CallbackSupportMixin, _Denoiser):
     include_input : bool, default=True
         Whether `transform` puts the input in front of the hidden layers.
     device : str, default="cpu"
-        Where to compute.
+        Where to compute: "cpu" is NumPy; "cuda", "cuda:1" and the like are torch on that GPU, and
+        "torch:cpu" is torch without one. Layers and hidden rows are NumPy arrays in any case. Rows
+        that are a tensor of a GPU are worked on there.
+    precision : {"high", "highest"}, default="high"
+        On a GPU: whether float32 products may round their operands to TF32's 11 bits (which moves the
+        weights by one in a thousand), or not. Float64 rows are float64 throughout.
     memory_budget : float or str, optional
         Bytes, or a size such as "2 GB", above which hidden rows go to a temporary file during `fit`;
-        half of the machine's memory by default.
+        half of the machine's memory by default. On a GPU: bytes of it that rows may take before they
+        stay on the host; most of what is free by default.
     verbose : bool, default=False
         Whether to tell the standard error stream about each layer.
     random_state : int, RandomState or None, default=None
@@ -224,6 +230,7 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         binarize=False,
         include_input=True,
         device="cpu",
+        precision="high",
         memory_budget=None,
         verbose=False,
         random_state=None,
@@ -236,6 +243,7 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         self.binarize = binarize
         self.include_input = include_input
         self.device = device
+        self.precision = precision
         self.memory_budget = memory_budget
         self.verbose = verbose
         self.random_state = random_state
@@ -255,39 +263,31 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         """
         options = self._check_denoiser()
         n_layers = check_count(self.n_layers, "n_layers", hint="one layer is the least there is")
-        check_choice(self.device, "device", ("cpu",))
-        if self.n_pivots is not None:
-            check_count(self.n_pivots, "n_pivots", hint="leave it None to reconstruct every feature")
-        blocks = checked_blocks(
-            self,
-            X,
-            width=self.n_pivots or 0,
-            binarize=self.binarize,
-            memory_budget=check_memory(self.memory_budget),
-        )
+        check_memory(self.memory_budget)
+        place = check_place(self.device, self.precision, self.memory_budget, X)
+        blocks = checked_blocks(self, X, width=self.n_pivots or 0, binarize=self.binarize, place=place)
         layers: list[Layer] = []
         for name in ("pivots_", "parts_"):  # of an earlier fit
             self.__dict__.pop(name, None)
+
+        def state() -> dict[str, Any]:
+            return {"layers_": [place.fetched(layer) for layer in layers]}
+
         try:
-            first = self._pivot_layer(blocks, options) if self.n_pivots is not None else None
-            steps = grow([blocks], n_layers, partial(denoise, **options), first)
-            for grown in tracked(self, steps, n_layers, "layer", lambda: {"layers_": list(layers)}):
-                layers.append(grown.layer)
+            with place.precisely():
+                first = self._pivot_layer(blocks, options) if self.n_pivots is not None else None
+                steps = grow([blocks], n_layers, partial(denoise, **options), first)
+                for grown in tracked(self, steps, n_layers, "layer", state):
+                    layers.append(grown.layer)
         except SingularSystem as error:
             raise self._retold_at(len(layers), error) from None
-        self.layers_ = layers
+        self.layers_ = state()["layers_"]
         return self
 
     def _pivot_layer(self, blocks: Blocks, options: dict[str, Any]) -> Layer:
-        d = self.n_features_in_
-        if self.n_pivots > d:
-            raise ValueError(
-                f"n_pivots={self.n_pivots} is more than the {d} features of X; "
-                "leave it None to reconstruct every feature"
-            )
-        counts = blocks.total(lambda rows: arithmetic(rows).nonzero_counts(rows))
-        self.pivots_ = most_frequent(counts, self.n_pivots)
-        self.parts_ = random_parts(d, self.n_pivots, check_random_state(self.random_state))
+        d, rng = self.n_features_in_, check_random_state(self.random_state)
+        split = random_split([blocks], d, check_pivots(self.n_pivots, d), rng)
+        self.pivots_, self.parts_ = split.pivots, split.parts
         return pivot_layer([blocks], self.pivots_, self.parts_, **options)
 
     def _retold_at(self, depth: int, error: SingularSystem) -> SingularSystem:
@@ -301,29 +301,33 @@ class MSDA(CallbackSupportMixin, _Denoiser):
     def hidden(self, X) -> Iterator[Array]:
         """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time."""
         check_is_fitted(self)
-        return self._hidden(checked_matrix(self, X, reset=False))
+        X = checked_matrix(self, X, reset=False)
+        place = check_place(self.device, self.precision, X=X)
+        return self._hidden(X, place, place.here(self.layers_))
 
-    def _hidden(self, X: Rows) -> Iterator[Array]:
+    def _hidden(self, X: Rows, place: Place, layers: Sequence[Layer]) -> Iterator[Array]:
         rows = binarized(X) if self.binarize else X
-        return (h.astype(X.dtype, copy=False) for h in hidden(self.layers_, rows))
+        return (h.astype(dtype_of(X), copy=False) for h in place.hidden(layers, rows))
 
-    def _output(self, X: Rows) -> Iterator[Array]:
+    def _output(self, X: Rows, place: Place, layers: Sequence[Layer]) -> Iterator[Array]:
         """Yield the column blocks of `transform`."""
         if self.include_input:
-            yield X.toarray() if sp.issparse(X) else X
-        yield from self._hidden(X)
+            yield as_array(X)
+        yield from self._hidden(X, place, layers)
 
     def transform(self, X):
         """``[X, h^1, ..., h^l]`` of the rows of `X`, always dense; without X if not `include_input`."""
         check_is_fitted(self)
         X = checked_matrix(self, X, reset=False)
-        widths = [layer.coef.shape[1] for layer in self.layers_]
+        place = check_place(self.device, self.precision, X=X)
+        layers = place.here(self.layers_)
+        widths = [layer.coef.shape[1] for layer in layers]
         if self.include_input:
             widths = [X.shape[1], *widths]
-        out = np.empty((X.shape[0], sum(widths)), dtype=X.dtype)
+        out = np.empty((X.shape[0], sum(widths)), dtype=dtype_of(X))
         edges = np.cumsum([0, *widths])
         for rows in row_slices(X.shape[0], max(widths)):
-            for start, piece in zip(edges, self._output(X[rows]), strict=False):
+            for start, piece in zip(edges, self._output(X[rows], place, layers), strict=False):
                 out[rows, start : start + piece.shape[1]] = piece
         return out
 

@@ -42,6 +42,14 @@ def check_count(value: Any, name: str, *, hint: str = "") -> int:
     return int(value)
 
 
+def check_pivots(value: Any, d: int) -> int:
+    """Return a number of pivots, of which there can be no more than features."""
+    hint = "leave it None to reconstruct every feature"
+    if check_count(value, "n_pivots", hint=hint) > d:
+        raise ValueError(f"n_pivots={value!r} is more than the {d} features of X; {hint}")
+    return int(value)
+
+
 def check_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
     """Return a value that is one of `choices`."""
     if not isinstance(value, str | None) or value not in choices:

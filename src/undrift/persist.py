@@ -37,9 +37,12 @@ class ModelFileError(ValueError):
 
 def _savable() -> dict[str, type[BaseEstimator]]:
     """Every class that a file may name."""
+    from .adapter import TextAdapter
+    from .classifier import MSDAClassifier
     from .estimators import MDA, MSDA
+    from .text import TermVectorizer
 
-    return {cls.__name__: cls for cls in (MDA, MSDA)}
+    return {cls.__name__: cls for cls in (MDA, MSDA, MSDAClassifier, TermVectorizer, TextAdapter)}
 
 
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -50,7 +53,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : MDA or MSDA
+    estimator : MDA, MSDA, MSDAClassifier, TermVectorizer or TextAdapter
         Fitted.
     path : path
         The usual ending is ``.safetensors``.

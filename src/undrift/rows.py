@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from ._core.array import Rows
-from ._core.blocks import Blocks, Kept, Streamed, split_rows
+from ._core.array import Rows, arithmetic
+from ._core.blocks import Blocks, split_rows
+from .placement import OnHost, Place, on_accelerator
 
 
 def is_stream(X: Any) -> bool:
@@ -47,6 +48,9 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
         )
     if isinstance(X, list | tuple) and not X:
         raise ValueError(f"X is an empty {type(X).__name__}; X needs at least one row")
+    if on_accelerator(X):
+        return _checked_tensor(estimator, X, reset=reset)
+    X = arithmetic(X).to_numpy(X)  # a tensor of the host is a NumPy array in disguise
     try:
         X = validate_data(
             estimator, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=reset
@@ -80,6 +84,31 @@ def _seen(X: Any, symptom: str) -> str:
     return f" (row {row}, column {column})"
 
 
+def _checked_tensor(estimator: Any, X: Any, *, reset: bool) -> Rows:
+    """Validate one dense matrix where it is, on a device that torch sees too."""
+    import torch
+
+    X = (X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)).detach()
+    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
+        raise ValueError(f"X must have rows and columns, got a tensor of shape {tuple(X.shape)}")
+    if X.dtype not in (torch.float32, torch.float64):
+        X = X.to(torch.float64)
+    if not bool(torch.isfinite(X.sum())) and not bool(torch.isfinite(X).all()):
+        raise ValueError("X contains NaN or infinity")
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return X
+
+
+def dtype_of(X: Rows) -> np.dtype:
+    """Return NumPy's name for the dtype of `X`."""
+    return np.dtype(str(X.dtype).removeprefix("torch."))
+
+
+def as_array(X: Rows) -> np.ndarray:
+    """Return `X` as a dense NumPy array."""
+    return X.toarray() if sp.issparse(X) else arithmetic(X).to_numpy(X)
+
+
 def canonical(X: Rows) -> Rows:
     """Return sparse rows as CSR without duplicate entries, and dense rows as they are."""
     if not sp.issparse(X):
@@ -94,7 +123,7 @@ def canonical(X: Rows) -> Rows:
 def binarized(X: Rows) -> Rows:
     """Presence: 1 where x > 0, else 0, in the dtype of `X`."""
     if not sp.issparse(X):
-        return (X > 0).astype(X.dtype)
+        return arithmetic(X).cast(X > 0, X.dtype)
     # the pattern is shared with X, which nobody writes to
     return type(X)(((X.data > 0).astype(X.dtype), X.indices, X.indptr), shape=X.shape)
 
@@ -123,7 +152,7 @@ class CheckedStream:
             except ValueError as error:
                 raise ValueError(f"block {i} of X: {error}") from None
             n_rows += X.shape[0]
-            yield X if self.dtype is None else X.astype(self.dtype, copy=False)
+            yield X if self.dtype is None else arithmetic(X).cast(X, self.dtype)
         if n_rows == 0:
             raise ValueError("X has no blocks with rows; at least one row is needed")
 
@@ -135,10 +164,11 @@ class CheckedStream:
 
 
 def checked_blocks(
-    estimator: Any, X: Any, *, width: int = 0, binarize: bool = False, memory_budget: float = float("inf")
+    estimator: Any, X: Any, *, width: int = 0, binarize: bool = False, place: Place | None = None
 ) -> Blocks:
     """Validate the rows of a fit, wherever they live. `width` is that of the hidden rows."""
+    place = place or OnHost()
     if is_stream(X):
-        return Streamed(CheckedStream(estimator, X, reset=True, binarize=binarize))
+        return place.streamed(CheckedStream(estimator, X, reset=True, binarize=binarize))
     X = checked_matrix(estimator, X, reset=True)
-    return Kept(split_rows(binarized(X) if binarize else X, width), memory_budget=memory_budget)
+    return place.kept(binarized(X) if binarize else X, width)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import ceil
 
@@ -22,6 +23,20 @@ def most_frequent(counts: np.ndarray, n_pivots: int) -> np.ndarray:
 def random_parts(d: int, n_pivots: int, rng: np.random.RandomState) -> list[np.ndarray]:
     """Split d features at random into ``ceil(d / n_pivots)`` parts of nearly equal size."""
     return [np.sort(part) for part in np.array_split(rng.permutation(d), ceil(d / n_pivots))]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which features the first layer reconstructs, and the random parts it reconstructs them from."""
+
+    pivots: np.ndarray
+    parts: list[np.ndarray]
+
+
+def random_split(domains: Sequence[Blocks], d: int, n_pivots: int, rng: np.random.RandomState) -> Split:
+    """Find the most frequent of d features in one pass over the rows, and split all of them at random."""
+    counts = sum_of(blocks.total(lambda rows: arithmetic(rows).nonzero_counts(rows)) for blocks in domains)
+    return Split(most_frequent(arithmetic(counts).to_numpy(counts), n_pivots), random_parts(d, n_pivots, rng))
 
 
 def pivot_layer(

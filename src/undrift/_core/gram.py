@@ -1,0 +1,65 @@
+"""Running Gram matrices: the inner products of ``[h^0, h^1, ..., h^l]``, which is never built.
+
+A linear classifier only needs inner products, and those of a concatenation add:
+``K_l = sum_t h^t h^t'`` (section 3.4's representation). One pass over the layers therefore
+gives the Gram matrix of every depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+
+from .array import Array, Rows, arithmetic
+from .denoise import Layer
+from .stack import hidden
+
+
+def domain_centred_gram(H: Rows, means: np.ndarray | None, domain: np.ndarray) -> Array:
+    """Inner products of rows, from each of which the mean of its domain has been subtracted.
+
+    Parameters
+    ----------
+    H : rows of shape (n, d)
+    means : array of shape (n_domains, d), or None to subtract nothing
+    domain : int array of shape (n,)
+        Row of `means` that belongs to each row of `H`.
+    """
+    if means is None:
+        return _inner_products(H)
+    if not sp.issparse(H):
+        return _inner_products(H - means.astype(H.dtype)[domain])
+    # sparse rows stay sparse: (x - m)(y - m)' = xy' - xm' - my' + mm'
+    K = _inner_products(H)
+    cross = np.asarray(H @ means.T.astype(H.dtype))[:, domain]  # (n, n): x_i . m_domain(j)
+    K -= cross
+    K -= cross.T
+    K += (means @ means.T).astype(K.dtype)[np.ix_(domain, domain)]
+    return K
+
+
+def _inner_products(H: Rows) -> np.ndarray:
+    if sp.issparse(H):
+        return np.asarray((H @ H.T).toarray())
+    ops = arithmetic(H)
+    return ops.mirror(ops.gram(np.ascontiguousarray(H.T)))
+
+
+def primal_weights(H: Rows, means: np.ndarray | None, domain: np.ndarray, dual: np.ndarray) -> np.ndarray:
+    """``w = sum_i dual_i (h_i - mean_domain(i))``, of shape (d, n_outputs)."""
+    weights = np.asarray(H.T @ dual.astype(H.dtype))
+    if means is None:
+        return weights
+    by_domain = np.zeros((len(means), dual.shape[1]))
+    np.add.at(by_domain, domain, dual)
+    return weights - (means.T @ by_domain).astype(weights.dtype)
+
+
+def decision(X: Rows, first: Rows, layers: Sequence[Layer], weights: Sequence[np.ndarray]) -> np.ndarray:
+    """``sum_t h^t w_t`` in one forward pass; `first` is what the first layer sees of `X`."""
+    scores = np.asarray(X @ weights[0])
+    for H, w in zip(hidden(layers, first), weights[1:], strict=True):
+        scores = scores + H @ w
+    return scores

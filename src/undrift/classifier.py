@@ -1,0 +1,369 @@
+"""MSDAClassifier: representation and linear classifier in one, on running Gram matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from ._core.array import Rows, arithmetic
+from ._core.blocks import row_slices
+from ._core.denoise import ACTIVATIONS, SingularSystem
+from ._core.gram import decision, primal_weights
+from ._core.stack import hidden
+from .estimators import MSDA
+from .linear import SOLVERS, fitted_temperature, probabilities, signs, winners
+from .parameters import check_choice, check_count, check_memory, check_noise, check_pivots, check_positive
+from .primal import fit_primal, layer_rows
+from .progress import CallbackSupportMixin, tracked, with_callbacks
+from .rows import binarized, checked_matrix
+from .search import REVERSE_ROWS, Grid, Search, anchors
+from .selection import RULES, Problem, folds, notes_on_choice, warn_of_edges
+from .training import TrainingRows, checked_domain, training_rows
+
+GRAM_LIMIT = 20_000  # labelled rows above which the final classifier is solved in the primal
+
+
+class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Classifier for a domain without labels, learnt from one with.
+
+    Learns mSDA's representation from all rows, labelled or not, and a linear classifier on
+    ``[x, h^1, ..., h^l]`` of the labelled ones (section 3.4). The concatenation is never built:
+    inner products of the layers add up, so one pass gives the Gram matrix of every depth.
+
+    Parameters
+    ----------
+    n_layers : int or list of int, default=5
+        Number of layers; a list is chosen from by `selection`.
+    noise : float or list of float, default=0.7
+        Probability that a feature is missing; a list is chosen from by `selection`.
+    C : float or list of float, default=0.3
+        Weight of the losses, on inner products scaled to a mean square norm of 1 (so C=1 is the
+        authors' rule ``1 / mean |x|^2``); a list is chosen from by `selection`.
+    classifier : {"least-squares", "hinge"}, default="least-squares"
+        Least-squares SVM in closed form, or the paper's linear SVM.
+    selection : {"source-cv", "reverse"}, default="source-cv"
+        How to choose where there is a choice; no rule sees a target label. "source-cv" is the
+        paper's: cross-validation on the labelled source. "reverse" labels the target, trains back
+        and scores on held-out source rows.
+    center : bool, default=True
+        Whether to subtract from every layer's output the mean over the row's domain. Assumes that
+        the classes are about equally frequent in the domains.
+    ridge, activation, n_pivots, binarize, device, memory_budget, verbose
+        As for :class:`MSDA`.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn.
+    probability : bool, default=False
+        Whether to calibrate scores for `predict_proba`, on out-of-fold scores of the source.
+    n_folds : int, default=5
+        Folds of cross-validation.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the representation.
+    random_state : int, RandomState or None, default=None
+        Seed of folds and random parts.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels.
+    representation_ : MSDA
+        The fitted representation.
+    coef_ : list of ndarray
+        Weights of the input and of every layer, each of shape (d_t, n_outputs).
+    intercept_ : ndarray of shape (n_domains, n_outputs)
+        One row per domain in `domains_`; they differ only with `center`.
+    centred_intercept_ : ndarray of shape (n_outputs,)
+        Intercept of rows that have been centred.
+    domains_, domain_sizes_ : list of int
+        Domain numbers, sources from 0 upwards, targets negative; and how many rows each had.
+    best_params_ : dict
+        Chosen `noise`, `n_layers` and `C`.
+    selection_results_ : list of dict
+        One per candidate: `noise`, `n_layers`, `C`, `score` (NaN if there was no choice), `chosen`.
+    selection_notes_ : list of str
+        Ties, and choices at the edge of the grid.
+    temperature_ : float
+        With `probability`: what scores are divided by to become log odds.
+    input_mean_ : ndarray of shape (d,)
+        Mean of what the first layer sees of target rows (source rows if there is no target);
+        explanations are taken there.
+    labelled_counts_ : ndarray of shape (d,)
+        In how many labelled rows each feature is not zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MSDAClassifier
+    >>> X = np.array([[1, 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+    >>> target = np.array([[1, 0, 1], [0, 1, 1]])
+    >>> MSDAClassifier(n_layers=1).fit(X, ["good", "good", "bad", "bad"], target).predict(target)
+    array(['good', 'bad'], dtype='<U4')
+    """
+
+    __metadata_request__fit = {"sample_domain": True}
+    __metadata_request__predict = {"sample_domain": True}
+
+    def __init__(
+        self,
+        n_layers=5,
+        noise=0.7,
+        C=0.3,
+        *,
+        classifier="least-squares",
+        selection="source-cv",
+        center=True,
+        ridge=1e-5,
+        activation="tanh",
+        n_pivots=None,
+        binarize=False,
+        class_weight=None,
+        probability=False,
+        n_folds=5,
+        dtype="float32",
+        device="cpu",
+        memory_budget=None,
+        verbose=False,
+        random_state=None,
+    ):
+        self.n_layers = n_layers
+        self.noise = noise
+        self.C = C
+        self.classifier = classifier
+        self.selection = selection
+        self.center = center
+        self.ridge = ridge
+        self.activation = activation
+        self.n_pivots = n_pivots
+        self.binarize = binarize
+        self.class_weight = class_weight
+        self.probability = probability
+        self.n_folds = n_folds
+        self.dtype = dtype
+        self.device = device
+        self.memory_budget = memory_budget
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X, y, X_target=None, *, sample_domain=None):
+        """Learn from labelled source rows and unlabelled rows of any domain.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d)
+            Source rows; or, with `sample_domain`, the rows of all domains.
+        y : array-like of shape (n,)
+            Labels; None or NaN for rows that have none.
+        X_target : matrix, or list of matrices, optional
+            Unlabelled rows of the target domain, or of several.
+        sample_domain : int array of shape (n,), optional
+            Domain of each row: sources >= 0, targets < 0. Labels of target rows are ignored.
+        """
+        grid, options = self._check_parameters()
+        rows = training_rows(self, X, y, X_target, sample_domain, dtype=self.dtype)
+        self.classes_, codes = np.unique(rows.y, return_inverse=True)
+        search = self._search(rows, codes, grid, options)
+        n_steps = len(grid.noises) * max(grid.depths)
+        try:
+            for _ in tracked(self, search.steps(), n_steps, "layer", dict):
+                pass
+        except SingularSystem as error:
+            names = getattr(self, "feature_names_in_", None)
+            raise (error if names is None else error.renamed(names)) from None
+        self._keep_choice(search)
+        self._keep_classifier(rows, codes, search)
+        return self
+
+    def _check_parameters(self) -> tuple[Grid, dict[str, Any]]:
+        check_choice(self.classifier, "classifier", tuple(SOLVERS))
+        check_choice(self.selection, "selection", tuple(RULES))
+        check_choice(self.dtype, "dtype", ("float32", "float64"))
+        check_choice(self.device, "device", ("cpu",))
+        check_count(self.n_folds, "n_folds")
+        grid = Grid(
+            tuple(sorted(check_noise(value) for value in _values(self.noise, "noise"))),
+            tuple(sorted(check_count(value, "n_layers") for value in _values(self.n_layers, "n_layers"))),
+            tuple(sorted(check_positive(value, "C") for value in _values(self.C, "C"))),
+        )
+        options = {
+            "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
+            "activation": check_choice(self.activation, "activation", ACTIVATIONS),
+        }
+        return grid, options
+
+    def _search(self, rows: TrainingRows, codes: np.ndarray, grid: Grid, options: dict[str, Any]) -> Search:
+        random_state = check_random_state(self.random_state)
+        keep = np.arange(len(codes))
+        if len(keep) > GRAM_LIMIT:  # candidates are compared on as many rows as a Gram matrix can hold
+            keep = np.sort(random_state.choice(len(keep), GRAM_LIMIT, replace=False))
+        needs_folds = grid.n_candidates > 1 or self.probability
+        problem = Problem(
+            codes[keep],
+            len(self.classes_),
+            compute_sample_weight(self.class_weight, rows.y)[keep],
+            folds(codes[keep], self.n_folds, random_state) if needs_folds else [],
+            SOLVERS[self.classifier],
+        )
+        n_target = REVERSE_ROWS if self.selection == "reverse" and grid.n_candidates > 1 else 0
+        return Search(
+            rows,
+            anchors(rows, keep, n_target, random_state),
+            problem,
+            grid,
+            RULES[self.selection],
+            self.center,
+            self.binarize,
+            options,
+            None if self.n_pivots is None else check_pivots(self.n_pivots, self.n_features_in_),
+            random_state,
+            check_memory(self.memory_budget),
+        )
+
+    def _keep_choice(self, search: Search) -> None:
+        chosen = search.found.candidate
+        self.best_params_ = {"noise": chosen.noise, "n_layers": chosen.n_layers, "C": chosen.C}
+        self.selection_results_ = [
+            {**vars(candidate), "chosen": candidate is chosen} for candidate in search.candidates
+        ]
+        self.selection_notes_ = notes_on_choice(chosen, search.candidates)
+        warn_of_edges(self.selection_notes_)
+        self.representation_ = self._representation(search)
+
+    def _representation(self, search: Search) -> MSDA:
+        """Return the chosen stack as a fitted MSDA."""
+        options = {name: getattr(self, name) for name in ("ridge", "activation", "n_pivots", "binarize")}
+        chosen = search.found.candidate
+        msda = MSDA(chosen.n_layers, chosen.noise, **options, memory_budget=self.memory_budget)
+        msda.layers_, msda.n_features_in_ = search.found.layers, self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            msda.feature_names_in_ = self.feature_names_in_
+        if search.split is not None:
+            msda.pivots_, msda.parts_ = search.split.pivots, search.split.parts
+        return msda
+
+    def _keep_classifier(self, rows: TrainingRows, codes: np.ndarray, search: Search) -> None:
+        """Solve for the linear classifier and keep it as weights of every layer."""
+        found, problem = search.found, search.problem
+        Y, C = signs(codes, len(self.classes_)), found.candidate.C / found.scale
+        if len(problem.codes) == len(codes):
+            dual = problem.solver(found.K, Y, C, problem.weight)
+            weights, intercept = self._primal_weights(search, dual.coef), dual.intercept
+        else:
+            weight = compute_sample_weight(self.class_weight, rows.y)
+            layers = layer_rows(
+                rows, self._first_rows, found.layers, found.means, check_memory(self.memory_budget)
+            )
+            primal = fit_primal(layers, Y, C, weight, self.classifier)
+            weights, intercept = primal.weights, primal.intercept
+        self.coef_ = [w.astype(self.dtype) for w in weights]
+        self.domains_ = list(rows.domains)
+        # subtracting a domain's mean from its rows is subtracting one number from its scores
+        offsets = np.zeros((len(self.domains_), Y.shape[1]))
+        for means, w in zip(found.means or [], weights, strict=False):
+            offsets += means @ w
+        self.centred_intercept_ = intercept
+        self.intercept_ = intercept - offsets
+        self.domain_sizes_ = [X.shape[0] for X in rows.domains.values()]
+        reference = [self._first_rows(rows.domains[number]) for number in rows.targets or self.domains_]
+        self.input_mean_ = np.mean([np.asarray(X.mean(axis=0)).ravel() for X in reference], axis=0)
+        self.labelled_counts_ = arithmetic(rows.labelled).nonzero_counts(rows.labelled)
+        if self.probability:
+            self._calibrate(found.K, problem, C)
+
+    def _primal_weights(self, search: Search, dual: np.ndarray) -> list[np.ndarray]:
+        """Return w_t = sum_i dual_i h^t(x_i) for every layer, so that prediction needs no training row."""
+        found, n = search.found, search.anchors.n_labelled
+        X, domain = search.anchors.X[:n], search.anchors.domain[:n]
+        means: Sequence[Any] = found.means or (None,) * (len(found.layers) + 1)
+        weights = [primal_weights(X, means[0], domain, dual)]
+        for H, own in zip(hidden(found.layers, self._first_rows(X)), means[1:], strict=True):
+            weights.append(primal_weights(H, own, domain, dual))
+        return weights
+
+    def _first_rows(self, X: Rows) -> Rows:
+        return binarized(X) if self.binarize else X
+
+    def _calibrate(self, K: np.ndarray, problem: Problem, C: float) -> None:
+        """Find the temperature at which out-of-fold scores of the source are best as log odds."""
+        scores = np.empty((len(problem.codes), self.intercept_.shape[1]))
+        for train, test in problem.folds:
+            dual = problem.fitted(K[np.ix_(train, train)], train, C)
+            scores[test] = dual.scores(K[np.ix_(test, train)])
+        self.temperature_ = fitted_temperature(scores, problem.codes)
+
+    def _scores(self, X: Any, sample_domain: Any, recenter: bool) -> np.ndarray:
+        """Scores of shape (n, n_outputs), in row blocks."""
+        check_is_fitted(self)
+        X = checked_matrix(self, X, reset=False).astype(self.dtype, copy=False)
+        layers = self.representation_.layers_
+        scores = np.empty((X.shape[0], self.intercept_.shape[1]))
+        for rows in row_slices(X.shape[0], max(layer.coef.shape[1] for layer in layers)):
+            scores[rows] = decision(X[rows], self._first_rows(X[rows]), layers, self.coef_)
+        if recenter:
+            if not self.center:
+                raise ValueError("recenter=True needs a classifier fitted with center=True")
+            return scores - scores.mean(axis=0) + self.centred_intercept_
+        return scores + self._intercepts(sample_domain, X.shape[0])
+
+    def _intercepts(self, sample_domain: Any, n: int) -> np.ndarray:
+        """Intercept of each row's domain; the target's where the user does not say."""
+        if sample_domain is None:
+            targets = [i for i, number in enumerate(self.domains_) if number < 0]
+            pooled = targets or list(range(len(self.domains_)))
+            sizes = np.array(self.domain_sizes_)[pooled]
+            return sizes @ self.intercept_[pooled] / sizes.sum()
+        domain = checked_domain(sample_domain, n)
+        unknown = sorted(set(domain.tolist()) - set(self.domains_))
+        if unknown:
+            raise ValueError(
+                f"sample_domain holds {unknown[:5]}, but fit saw only the domains {self.domains_}; "
+                "leave it out to use the target's mean, or pass recenter=True"
+            )
+        position = {number: i for i, number in enumerate(self.domains_)}
+        return self.intercept_[[position[number] for number in domain.tolist()]]
+
+    def decision_function(self, X, *, sample_domain=None, recenter=False):
+        """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d)
+            Rows, of the target unless `sample_domain` says otherwise.
+        sample_domain : int array of shape (n,), optional
+            Domain of each row, as in `fit`; its stored mean is used for centring.
+        recenter : bool, default=False
+            Centre on the rows given instead. A row's score then depends on its neighbours.
+        """
+        scores = self._scores(X, sample_domain, recenter)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X, *, sample_domain=None, recenter=False):
+        """Predict labels; the parameters are those of `decision_function`."""
+        check_is_fitted(self)
+        return self.classes_[winners(self._scores(X, sample_domain, recenter))]
+
+    @available_if(lambda self: self.probability)
+    def predict_proba(self, X, *, sample_domain=None, recenter=False):
+        """Calibrated probabilities of the classes; needs ``probability=True``."""
+        check_is_fitted(self)
+        return probabilities(self._scores(X, sample_domain, recenter), self.temperature_)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _values(value: Any, name: str) -> Sequence[Any]:
+    """Return the values to choose from: a list, or the one value given."""
+    if isinstance(value, list | tuple | np.ndarray):
+        if len(value) == 0:
+            raise ValueError(f"{name}={value!r} is empty; give a value or a list of values")
+        return [item.item() if isinstance(item, np.generic) else item for item in value]
+    return [value]

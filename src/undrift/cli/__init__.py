@@ -1,0 +1,45 @@
+"""The command line. A command parses, calls and prints; what the user can mend is one line and exit 2."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Any
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit."""
+    try:
+        import click
+        from typer.main import get_command
+    except ImportError:
+        print("undrift: the command line needs the `cli` extra: pip install 'undrift[cli]'", file=sys.stderr)
+        raise SystemExit(2) from None
+    from .app import app
+
+    signal.signal(signal.SIGTERM, _terminated)  # so that half-written files are removed then too
+    try:
+        status = get_command(app).main(args=arguments, prog_name="undrift", standalone_mode=False)
+    except click.exceptions.Abort:
+        _fail("interrupted; nothing was written", 130)
+    except click.ClickException as error:
+        _fail(error.format_message(), 2)
+    except (OSError, ValueError, LookupError, MemoryError) as error:
+        _fail(_one_line(error), 2)
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing was written", 130)
+    raise SystemExit(status if isinstance(status, int) else 0)
+
+
+def _fail(message: str, status: int) -> None:
+    print(f"undrift: {message}", file=sys.stderr)
+    raise SystemExit(status)
+
+
+def _one_line(error: BaseException) -> str:
+    message = error.args[0] if isinstance(error, LookupError) and error.args else str(error)
+    return " ".join(str(message).split()) or type(error).__name__
+
+
+def _terminated(signum: int, frame: Any) -> None:
+    raise SystemExit(128 + signum)

@@ -1,0 +1,31 @@
+"""The commands, gathered."""
+
+from __future__ import annotations
+
+import typer
+
+from .. import __version__
+from . import adapt, demo, explain, predict
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Train here, predict there: closed-form domain adaptation for text.",
+)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    show: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
+) -> None:
+    if show:
+        print(f"undrift {__version__}")
+        raise typer.Exit
+
+
+app.command("demo", help=demo.HELP)(demo.demo)
+app.command("adapt", help=adapt.HELP)(adapt.adapt)
+app.command("predict", help=predict.HELP)(predict.predict)
+app.command("explain", help=explain.HELP)(explain.explain)

@@ -1,0 +1,68 @@
+"""`undrift demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from ..domains import Domain
+
+HELP = """Do the whole job on the built-in corpus of synthetic reviews: adapt, score, explain.
+
+Writes the reviews of two products as CSV files, learns from the labels of the first, predicts the second, and
+says which words made the difference.
+"""
+
+
+def demo(
+    out: Path = typer.Option(Path("undrift-demo"), "--out", metavar="DIR", help="Folder to write to."),
+    source: str = typer.Option("books", "--source", help="Product whose reviews have labels."),
+    target: str = typer.Option("kitchen", "--target", help="Product whose reviews have none."),
+) -> None:
+    from ..datasets import make_reviews
+    from ..explain import top_terms
+    from ..jobs import AdaptJob, run_adapt
+    from . import options, screen
+    from .adapt import show_summary
+
+    corpus = make_reviews(random_state=0)
+    for name in (source, target):
+        if name not in corpus.domains:
+            raise typer.BadParameter(f"{name!r}: the built-in corpus has {', '.join(corpus.domains)}")
+    out.mkdir(parents=True, exist_ok=True)
+    for name in (source, target):
+        _write_reviews(out / f"{name}.csv", corpus.domains[name], labelled=name == source)
+    job = AdaptJob(
+        [out / f"{source}.csv"], [out / f"{target}.csv"], "text", "label", out / "predictions.csv",
+        out / "model.safetensors", "truth",
+    )  # fmt: skip
+    adapter = options.text_adapter(
+        "0.7", "5", "0.3", 2000, "tfidf", "least-squares", "source-cv", True, "cpu", 0
+    )
+    with screen.progress_bar() as progress:
+        screen.follow(adapter.classifier, progress)
+        adapted = run_adapt(job, adapter)
+    show_summary(adapted.summary, as_json=False)
+    unseen = [
+        t for t in top_terms(adapter.classifier_, adapter.vectorizer_.terms_, 200) if not t["n_labelled"]
+    ]
+    screen.show_table(
+        f"Words of {target} that no labelled review of {source} contains, and what they speak for",
+        ["label", "term", "weight"],
+        [[t["class"], t["term"], t["weight"]] for t in unseen[:10]],
+    )
+    screen.output.print(
+        f'Try next: undrift explain --model {screen.escaped(str(job.model))} "{unseen[0]["term"]}"'
+    )
+
+
+def _write_reviews(path: Path, domain: Domain, *, labelled: bool) -> None:
+    """Write a domain as CSV: with labels, or with the truth in a column that is for scoring."""
+    from ..tables import Rows, write_table
+
+    names = {0.0: "negative", 1.0: "positive"}
+    labels = [names.get(float(y), "") for y in domain.y]
+    columns = ("text", "label" if labelled else "truth")
+    with write_table(path, columns) as out:
+        out.write(Rows(columns, (list(domain.texts or []), labels)))

@@ -1,0 +1,46 @@
+"""`undrift predict`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from . import options
+
+HELP = """Apply a saved model to new rows, in bounded memory.
+
+Example:
+
+    undrift predict --model kitchen.safetensors --input new.csv --text review --out predicted.csv
+"""
+
+
+def predict(
+    model: Path = typer.Option(..., "--model", metavar="FILE", help="Model saved by `adapt --model`."),
+    input: Path = typer.Option(..., "--input", metavar="FILE", help="Rows to predict."),
+    text: str = options.TEXT,
+    out: Path = typer.Option(..., "--out", metavar="FILE", help="Where predictions go; the ending says how."),
+    encoding: str | None = options.ENCODING,
+    skip_bad: bool = options.SKIP_BAD,
+    as_json: bool = options.JSON,
+) -> None:
+    from ..adapter import load_adapter
+    from ..jobs import run_predict
+    from ..tables import open_table
+    from . import screen
+
+    adapter = load_adapter(model)
+    table = open_table(input, text=text, encoding=encoding, skip_bad=skip_bad)
+    table.require_rows()
+    n_rows = 0
+    with screen.progress_bar() as progress:
+        task = progress.add_task("rows", total=None)
+        for n_rows, share in run_predict(adapter, table, text, out):
+            progress.update(task, completed=n_rows, total=round(n_rows / share) if share else None)
+    summary = {"input": str(input), "out": str(out), "rows": n_rows, "bad_rows": table.n_bad}
+    if as_json:
+        screen.show_json(summary)
+        return
+    bad = f", {table.n_bad:,} left out" if table.n_bad else ""
+    screen.output.print(f"Predictions of {n_rows:,} rows{bad}: {screen.escaped(str(out))}")

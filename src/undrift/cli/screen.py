@@ -1,0 +1,103 @@
+"""What the commands show: a progress bar on a terminal, tables, one line a warning."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+output = Console(highlight=False)
+messages = Console(stderr=True, highlight=False)
+
+
+class LayerBar:
+    """A bar that follows a fit, as a scikit-learn callback: one step for each layer."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: Any = None
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Start the bar."""
+        self._task = self._progress.add_task("layers", total=context.max_subtasks)
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Do nothing."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
+        """Move on by one layer."""
+        if context.task_name == "layer":
+            self._progress.advance(self._task)
+        return False
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Stop the bar."""
+        self._progress.remove_task(self._task)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """Progress on standard error, with the time left; silent where that is not a terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:
+        yield progress
+
+
+def follow(estimator: Any, progress: Progress) -> Any:
+    """Let the bar follow the fit of `estimator`, where scikit-learn has callbacks."""
+    if hasattr(estimator, "set_callbacks"):
+        estimator.set_callbacks(LayerBar(progress))
+    return estimator
+
+
+def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table; numbers stand to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="")
+    for i, column in enumerate(columns):
+        numeric = bool(rows) and isinstance(rows[0][i], int | float)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(shown(value) for value in row))
+    output.print(table)
+
+
+def shown(value: Any) -> str:
+    """A cell: thousands separated, floats to three digits, nothing for None."""
+    if value is None:
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:.3g}" if isinstance(value, float) else escaped(str(value))
+
+
+def escaped(text: str) -> str:
+    """Text from data, which must not be read as markup."""
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def percent(share: float | None) -> str | None:
+    """A fraction as per cent."""
+    return None if share is None else f"{100 * share:.1f} %"
+
+
+def show_json(data: Any) -> None:
+    """Print machine-readable output."""
+    print(json.dumps(data, ensure_ascii=False, indent=2, default=str), file=sys.stdout)
+
+
+def warn(message: str) -> None:
+    """Print one line of warning on standard error."""
+    messages.print(f"[yellow]warning:[/] {escaped(message)}", soft_wrap=True)

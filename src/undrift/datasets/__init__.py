@@ -1,0 +1,21 @@
+"""Loaders: one file per format, each returning a `Corpus`."""
+
+from .amazon_bow import load_amazon_bow
+from .amazon_mat import load_amazon_mat
+from .download import fetch_amazon_bow, fetch_multidomain_sentiment, fetch_processed_acl
+from .fdu_mtl import load_fdu_mtl
+from .multidomain import load_multidomain_sentiment
+from .processed_acl import load_processed_acl
+from .reviews import make_reviews
+
+__all__ = [
+    "fetch_amazon_bow",
+    "fetch_multidomain_sentiment",
+    "fetch_processed_acl",
+    "load_amazon_bow",
+    "load_amazon_mat",
+    "load_fdu_mtl",
+    "load_multidomain_sentiment",
+    "load_processed_acl",
+    "make_reviews",
+]

@@ -1,0 +1,95 @@
+"""The four-domain benchmark of the 2012 paper as bags of words, in svmlight files."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from ..domains import Corpus, Domain
+from .files import corpus_of, dataset_folder, find_file, malformed, numbered_lines, stems
+
+_NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
+_ROW = re.compile(rf"([+-]?1(?:\.0*)?)((?:[ \t]+\d{{1,9}}:{_NUMBER})*)[ \t]*(?:#.*)?")
+
+
+def load_amazon_bow(folder: str | os.PathLike[str] | None = None) -> Corpus:
+    """Load reviews as raw counts of the most frequent uni- and bigrams (section 5).
+
+    Reads ``<domain>_train.svmlight`` and ``<domain>_test.svmlight`` (or ``.gz``) of every domain in
+    `folder`: label +1 or -1, then ``index:count`` with indices from 0. The words are not in the files.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Default: ``amazon-bow`` in the folder named by the environment variable ``UNDRIFT_DATA``.
+
+    Returns
+    -------
+    Corpus
+        `X` holds counts (CSR, float32, in which they are exact), `y` is -1 or +1. All rows have labels;
+        the `test` rows are those the paper calls unlabelled, so `unlabelled` is empty.
+
+    See Also
+    --------
+    undrift.datasets.fetch_amazon_bow : Download the files.
+    """
+    folder = dataset_folder(folder, "amazon-bow")
+    names = stems(folder, "_train.svmlight")
+    parts = {
+        name: [_read_svmlight(find_file(folder, f"{name}_{part}.svmlight")) for part in ("train", "test")]
+        for name in names
+    }
+    width = max(X.shape[1] for pair in parts.values() for X, _ in pair)
+    return corpus_of("amazon-bow", [_domain(name, parts[name], width) for name in names])
+
+
+def _domain(name: str, parts: list[tuple[sparse.csr_array, np.ndarray]], width: int) -> Domain:
+    """One domain from its train and test rows, with `width` columns."""
+    wide = [sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width)) for X, _ in parts]
+    X = sparse.vstack(wide, format="csr")
+    n_train = wide[0].shape[0]
+    return Domain(
+        name,
+        X=X,
+        y=np.concatenate([y for _, y in parts]),
+        train=np.arange(n_train),
+        test=np.arange(n_train, X.shape[0]),
+    )
+
+
+def _read_svmlight(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
+    """Read counts and labels of one file; its width is that of its own largest index."""
+    labels, entries, lines = [], [], []
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        row = _ROW.fullmatch(line)
+        if row is None:
+            raise malformed(path, number, f"expected '+1 index:count ...' or '-1 ...', got {line[:40]!r}.")
+        labels.append(float(row[1]))
+        entries.append(row[2])
+        lines.append(number)
+    if not lines:
+        raise ValueError(f"{path} has no rows.")
+    # One conversion for the whole file: the pattern has already vouched for every number.
+    flat = np.array(" ".join(entries).replace(":", " ").split(), dtype=np.float64).reshape(-1, 2)
+    indices = flat[:, 0].astype(np.int32)
+    indptr = np.cumsum([0] + [entry.count(":") for entry in entries], dtype=np.int32)
+    _check_increasing(path, lines, indices, indptr)
+    shape = (len(lines), int(indices.max(initial=0)) + 1)
+    X = sparse.csr_array((flat[:, 1].astype(np.float32), indices, indptr), shape=shape)
+    return X, np.array(labels, dtype=np.int64)
+
+
+def _check_increasing(path: Path, lines: list[int], indices: np.ndarray, indptr: np.ndarray) -> None:
+    """Refuse a row whose indices repeat or go down, naming its line."""
+    row = np.repeat(np.arange(len(lines)), np.diff(indptr))  # row of each entry
+    faults = np.flatnonzero((np.diff(indices) <= 0) & (np.diff(row) == 0))
+    if len(faults):
+        before, after = indices[faults[0]], indices[faults[0] + 1]
+        what = f"index {after} follows {before}; indices must increase."
+        raise malformed(path, lines[row[faults[0]]], what)

@@ -1,0 +1,95 @@
+"""Finding the files of a data set and reading their lines, whatever their encoding."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..domains import Corpus, Domain
+
+# Functions of undrift.datasets that download what a loader did not find.
+_FETCH = {
+    "amazon-bow": "fetch_amazon_bow",
+    "processed_acl": "fetch_processed_acl",
+    "multidomain": "fetch_multidomain_sentiment",
+}
+
+
+def dataset_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
+    """`folder`, or the folder `name` under ``UNDRIFT_DATA``; it must exist."""
+    if folder is not None:
+        path, remedy = Path(folder), "pass the folder that holds its files"
+    elif os.environ.get("UNDRIFT_DATA"):
+        path = Path(os.environ["UNDRIFT_DATA"]) / name
+        remedy = f"put its files there, or pass their folder{_download_hint(name)}"
+    else:
+        raise FileNotFoundError(
+            f"Where is {name}? Pass the folder of its files, "
+            f"or set UNDRIFT_DATA to the folder above it{_download_hint(name)}."
+        )
+    if not path.exists():
+        raise FileNotFoundError(f"{name}: there is no {path}; {remedy}.")
+    return path
+
+
+def _download_hint(name: str) -> str:
+    return f", or call undrift.datasets.{_FETCH[name]}()" if name in _FETCH else ""
+
+
+def optional_file(folder: Path, name: str) -> Path | None:
+    """Find the file `name` in `folder`, plain or gzipped, if there is one."""
+    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+
+
+def find_file(folder: Path, name: str) -> Path:
+    """Find the file `name` in `folder`, plain or gzipped; it must exist."""
+    path = optional_file(folder, name)
+    if path is None:
+        raise FileNotFoundError(f"{folder} has neither {name} nor {name}.gz; the data set is not complete.")
+    return path
+
+
+def stems(folder: Path, ending: str) -> list[str]:
+    """Sorted names that, followed by `ending`, are files of `folder`, plain or gzipped."""
+    names = (path.name.removesuffix(".gz") for path in folder.glob("*") if path.is_file())
+    found = sorted({name.removesuffix(ending) for name in names if name.endswith(ending)} - {""})
+    if not found:
+        raise FileNotFoundError(f"{folder} holds no *{ending} (nor *{ending}.gz); is it the right folder?")
+    return found
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    r"""Read the lines of `path` one at a time: number (from 1) and text, without the line end.
+
+    Lines end at ``\n`` alone: reviews contain U+0085 and other characters that `str.splitlines`
+    would split at. A line that is not UTF-8 is latin-1; the choice is made line by line, because one
+    stray byte must not garble the accents of the whole file.
+    """
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                text = _decoded(line).removesuffix("\n").removesuffix("\r")
+                yield number, text.removeprefix("\ufeff") if number == 1 else text
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise OSError(f"{path} is damaged ({error}); fetch it again.") from error
+
+
+def malformed(path: Path, line: int, what: str) -> ValueError:
+    """Return the error for a line that cannot be read: file, line number, what was wrong."""
+    return ValueError(f"{path}, line {line}: {what}")
+
+
+def corpus_of(name: str, domains: list[Domain], terms: list[str] | None = None) -> Corpus:
+    """Return the corpus of `domains`, each under its own name."""
+    return Corpus(name, {domain.name: domain for domain in domains}, terms)
+
+
+def _decoded(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return line.decode("latin-1")

@@ -1,0 +1,152 @@
+"""A corpus of made-up product reviews, for demonstrations and tests."""
+
+from __future__ import annotations
+
+import operator
+import random
+import secrets
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..domains import Corpus, Domain
+from ._products import BAD, COMMON_FACTS, DISLIKING, GOOD, LIKING, MONTHS, OPINIONS, PEOPLE, PRODUCTS, Product
+
+__all__ = ["make_reviews"]
+
+CONTRARY_SHARE = 0.1  # of a review's opinions
+SHARED_OPINIONS = (0, 0, 0, 0, 0, 1, 2, 2, 3, 3)  # how many a review holds, each as likely
+
+
+def make_reviews(
+    n_per_domain: int = 2000,
+    *,
+    domains: Sequence[str] = tuple(PRODUCTS),
+    test_share: float = 0.2,
+    unlabelled_share: float = 0.4,
+    positive_share: float = 0.5,
+    random_state: int | None = 0,
+) -> Corpus:
+    """Write readable reviews of books, kitchen ware, electronics and camping gear.
+
+    A review mixes facts, opinions in words that every domain shares ("excellent", "what a waste of
+    money") and opinions in words of its own domain ("energy efficient", "page-turner"). Half of the
+    reviews hold only the latter, on which a classifier from another domain has to guess; what they
+    mean shows in the other half, where both occur together, and needs no labels to be learned.
+
+    Parameters
+    ----------
+    n_per_domain : int, default=2000
+        Reviews of each domain.
+    domains : sequence of {"books", "kitchen", "electronics", "camping"}
+        Default: all four. A domain's reviews do not depend on which others are asked for.
+    test_share, unlabelled_share : float, default=0.2 and 0.4
+        Shares of each domain's reviews; the rest are the labelled training rows.
+    positive_share : float, default=0.5
+        Share of positive reviews among test and unlabelled rows; of the training rows, half are positive.
+    random_state : int or None, default=0
+        Equal seeds give equal reviews; None gives others every time.
+
+    Returns
+    -------
+    Corpus
+        Domains with `texts`, `y` (1 is positive, 0 negative, NaN on unlabelled rows) and the rows `train`,
+        `test` and `unlabelled`.
+
+    Examples
+    --------
+    >>> corpus = make_reviews(10, domains=["kitchen"])
+    >>> len(corpus.domains["kitchen"].texts)
+    10
+    """
+    _check(n_per_domain, domains, test_share, unlabelled_share, positive_share)
+    n_test = round(test_share * n_per_domain)
+    n_unlabelled = min(round(unlabelled_share * n_per_domain), n_per_domain - n_test)
+    sizes = (n_per_domain - n_test - n_unlabelled, n_test, n_unlabelled)
+    seed = secrets.randbits(64) if random_state is None else operator.index(random_state)
+    made = {name: _domain(name, sizes, positive_share, seed) for name in domains}
+    return Corpus(name="reviews", domains=made)
+
+
+def _check(
+    n_per_domain: int,
+    domains: Sequence[str],
+    test_share: float,
+    unlabelled_share: float,
+    positive_share: float,
+) -> None:
+    unknown = [name for name in domains if name not in PRODUCTS]
+    if unknown or isinstance(domains, str) or not domains:
+        raise ValueError(f"domains must be a list from {', '.join(PRODUCTS)}; got {domains!r}")
+    if n_per_domain < 1:
+        raise ValueError(f"n_per_domain must be at least 1; got {n_per_domain}")
+    if min(test_share, unlabelled_share) < 0 or test_share + unlabelled_share > 1:
+        raise ValueError(
+            "test_share and unlabelled_share must be at least 0 and together at most 1; "
+            f"got {test_share} and {unlabelled_share}"
+        )
+    if not 0 <= positive_share <= 1:
+        raise ValueError(f"positive_share must be between 0 and 1; got {positive_share}")
+
+
+def _domain(name: str, sizes: tuple[int, int, int], positive_share: float, seed: int) -> Domain:
+    """Write one domain: as many train, test and unlabelled rows as `sizes` says, in this order."""
+    rng = random.Random(f"{seed} {name}")  # a stream of its own
+    product = PRODUCTS[name]
+    shares = (0.5, positive_share, positive_share)
+    labels = [label for n, share in zip(sizes, shares, strict=True) for label in _labels(rng, n, share)]
+    texts = [_review(rng, product, label == 1) for label in labels]
+    train, test, unlabelled = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:2])
+    y = np.array(labels, dtype=float)
+    y[unlabelled] = np.nan
+    return Domain(name=name, texts=texts, y=y, train=train, test=test, unlabelled=unlabelled)
+
+
+def _labels(rng: random.Random, n: int, positive_share: float) -> list[int]:
+    """Shuffle that share of ones, to the nearest row, among zeros."""
+    n_positive = round(positive_share * n)
+    return rng.sample([1] * n_positive + [0] * (n - n_positive), n)
+
+
+def _review(rng: random.Random, product: Product, positive: bool) -> str:
+    """Write one review: up to two facts, one to three opinions of its domain, up to three shared ones."""
+    facts = rng.sample(COMMON_FACTS + product.facts, rng.randint(0, 2))
+    own = [_own_opinion(rng, product, positive) for _ in range(rng.randint(1, 3))]
+    shared = [_shared_opinion(rng, positive) for _ in range(rng.choice(SHARED_OPINIONS))]
+    sentences = list(dict.fromkeys(facts + own + shared))  # nobody says a thing twice
+    rng.shuffle(sentences)
+    return " ".join(_filled(rng, sentence, product) for sentence in sentences)
+
+
+def _own_opinion(rng: random.Random, product: Product, positive: bool) -> str:
+    """Write an opinion in words of this domain; one in ten goes against the verdict."""
+    contrary = rng.random() < CONTRARY_SHARE
+    opinion = rng.choice(product.praise if positive != contrary else product.complaints)
+    return f"Others may say: {opinion}" if contrary else opinion
+
+
+def _shared_opinion(rng: random.Random, positive: bool) -> str:
+    """Write an opinion in words of every domain; one in ten goes against the verdict."""
+    contrary = rng.random() < CONTRARY_SHARE
+    liked = positive != contrary
+    if rng.random() < 0.5:
+        opinion = rng.choice(LIKING if liked else DISLIKING)
+    else:
+        word, word2 = rng.sample(GOOD if liked else BAD, 2)
+        opinion = rng.choice(OPINIONS).replace("{word}", word).replace("{word2}", word2)
+        opinion = opinion.replace("{Word}", word.capitalize())
+    return f"Others may say: {opinion}" if contrary else opinion
+
+
+def _filled(rng: random.Random, sentence: str, product: Product) -> str:
+    """Fill a sentence's slots."""
+    if "{" not in sentence:
+        return sentence
+    who = rng.choice(PEOPLE)
+    return sentence.format(
+        thing=rng.choice(product.things),
+        part=rng.choice(product.parts),
+        month=rng.choice(MONTHS),
+        who=who,
+        Who=who[0].upper() + who[1:],
+    )

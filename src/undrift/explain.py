@@ -1,0 +1,188 @@
+"""Why a classifier decides as it does: which terms reconstruct which, and what weight each gets.
+
+Everything here is JSON-ready data: lists of terms with numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from ._core.array import Rows
+from ._core.denoise import Layer
+from .classifier import MSDAClassifier
+from .rows import checked_matrix
+
+
+def reconstruction(layer: Layer, terms: Sequence[str], term: str, k: int = 10) -> dict[str, Any]:
+    """Say which terms' presence makes `layer` expect `term`, and which terms it makes it expect.
+
+    Parameters
+    ----------
+    layer : Layer
+        A square layer over `terms`; usually the first, ``representation_.layers_[0]``.
+    terms : sequence of str
+        Names of the features.
+    term : str
+        The term asked about.
+    k : int, default=10
+        How many terms to list each way.
+
+    Returns
+    -------
+    dict
+        ``term``; ``from`` and ``to``, lists of ``[term, weight]`` by decreasing weight.
+    """
+    j = position_of(term, terms)
+    if layer.coef.shape[0] != layer.coef.shape[1]:
+        raise ValueError("the first layer of a model with n_pivots reconstructs only its pivots")
+    return {
+        "term": term,
+        "from": _strongest(layer.coef[:, j], terms, j, k),
+        "to": _strongest(layer.coef[j], terms, j, k),
+    }
+
+
+def position_of(term: str, terms: Sequence[str]) -> int:
+    """Column of `term`, or an error that suggests a similar one."""
+    try:
+        return list(terms).index(term)
+    except ValueError:
+        near = get_close_matches(term, list(terms), n=3, cutoff=0.75)
+        hint = f"; did you mean {' or '.join(repr(other) for other in near)}?" if near else ""
+        raise LookupError(f"{term!r} is not among the {len(terms)} terms of this model{hint}") from None
+
+
+def _strongest(weights: np.ndarray, terms: Sequence[str], own: int, k: int) -> list[list[Any]]:
+    """Return the k largest weights with their terms, leaving out the term itself."""
+    order = np.argsort(-weights, kind="stable")
+    return [[terms[i], round(float(weights[i]), 6)] for i in order[: k + 1] if i != own][:k]
+
+
+def effective_weights(classifier: MSDAClassifier) -> np.ndarray:
+    """Weight of every input feature through all layers: the slope of the score at the mean target row.
+
+    For one layer without squashing this is ``w_0 + W'w_1`` exactly; a squashed layer contributes
+    with the slope of its squashing function. Features never seen in the labelled source get their
+    weight from the features that they reconstruct.
+
+    Returns
+    -------
+    ndarray of shape (d, n_outputs)
+        Positive speaks for the second of two classes, or for the output's class.
+    """
+    check_is_fitted(classifier)
+    slopes, H = [], classifier.input_mean_[None, :]
+    for layer in classifier.representation_.layers_:
+        H = layer(H)
+        slopes.append(_slope(H[0], layer.activation))
+    weights = classifier.coef_[-1].astype(np.float64)
+    for t in reversed(range(len(slopes))):
+        layer = classifier.representation_.layers_[t]
+        weights = classifier.coef_[t] + layer.coef @ (slopes[t][:, None] * weights)
+    return weights
+
+
+def _slope(h: np.ndarray, activation: str) -> np.ndarray:
+    """Derivative of a squashing function, from its value."""
+    if activation == "tanh":
+        return 1 - h * h
+    if activation == "sigmoid":
+        return h * (1 - h)
+    return (h > 0).astype(h.dtype) if activation == "relu" else np.ones_like(h)
+
+
+def term_weight(classifier: MSDAClassifier, terms: Sequence[str], term: str) -> dict[str, Any]:
+    """Weight of one term through the layers, its rank among all, and whether the labelled source had it.
+
+    Returns
+    -------
+    dict
+        ``term``, ``n_labelled`` (labelled source rows with the term), and for each output its
+        ``class``, ``weight``, ``direct`` weight (of the input block alone) and ``rank`` (1 is the
+        strongest for that class).
+    """
+    j, weights = position_of(term, terms), effective_weights(classifier)
+    outputs = [
+        {
+            "class": label,
+            "weight": float(weights[j, o]),
+            "direct": float(classifier.coef_[0][j, o]),
+            "rank": int(1 + np.sum(weights[:, o] > weights[j, o])),
+        }
+        for o, label in enumerate(output_classes(classifier))
+    ]
+    return {"term": term, "n_labelled": int(classifier.labelled_counts_[j]), "outputs": outputs}
+
+
+def output_classes(classifier: MSDAClassifier) -> list[Any]:
+    """Return the class for which each output's positive scores speak."""
+    labels = classifier.classes_.tolist()
+    return labels[1:] if len(labels) == 2 else labels
+
+
+def top_terms(classifier: MSDAClassifier, terms: Sequence[str], k: int = 20) -> list[dict[str, Any]]:
+    """List the terms that speak most for each class, through all layers."""
+    weights = effective_weights(classifier)
+    if weights.shape[1] == 1:
+        weights = np.hstack([-weights, weights])
+    return [
+        {
+            "class": label,
+            "term": terms[j],
+            "weight": float(own[j]),
+            "n_labelled": int(classifier.labelled_counts_[j]),
+        }
+        for label, own in zip(classifier.classes_.tolist(), weights.T, strict=True)
+        for j in np.argsort(-own, kind="stable")[:k]
+    ]
+
+
+def document_terms(
+    classifier: MSDAClassifier, terms: Sequence[str], x: Rows, k: int = 10
+) -> list[dict[str, Any]]:
+    """List the terms that moved the prediction of one row most.
+
+    The effect of a term is exact: the score of the row less its score without the term.
+
+    Parameters
+    ----------
+    classifier : MSDAClassifier
+        Fitted.
+    terms : sequence of str
+        Names of the features.
+    x : row of shape (1, d)
+        As given to `predict`.
+    k : int, default=10
+        How many terms to list.
+
+    Returns
+    -------
+    list of dict
+        ``term``, ``effect`` on the score of the predicted class, ``n_labelled``; by decreasing size.
+    """
+    row = checked_matrix(classifier, x, reset=False)
+    if row.shape[0] != 1:
+        raise ValueError(f"one row is explained at a time, got {row.shape[0]}")
+    whole = row.toarray() if sp.issparse(row) else row
+    present = np.flatnonzero(whole[0])
+    without = np.repeat(whole, len(present) + 1, axis=0)
+    without[np.arange(len(present)), present] = 0  # the last copy stays whole
+    scores = classifier.decision_function(without)
+    if scores.ndim == 1:
+        scores = np.column_stack([-scores, scores])
+    winner = scores[:, int(np.argmax(scores[-1]))]
+    effects = winner[-1] - winner[:-1]
+    return [
+        {
+            "term": terms[present[i]],
+            "effect": float(effects[i]),
+            "n_labelled": int(classifier.labelled_counts_[present[i]]),
+        }
+        for i in np.argsort(-np.abs(effects), kind="stable")[:k]
+    ]

@@ -1,0 +1,157 @@
+"""Where the arithmetic is done: NumPy on this machine's processors, or torch on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._core.array import Array, Rows
+from ._core.blocks import Blocks, Kept, Streamed, split_rows
+from ._core.denoise import Layer
+from ._core.stack import hidden
+from .parameters import check_choice, check_memory
+
+
+class NoDevice(ValueError):
+    """A device that this machine, or its PyTorch, does not have."""
+
+
+@dataclass(frozen=True)
+class OnHost:
+    """NumPy and SciPy, in memory and in temporary files."""
+
+    memory_budget: float | str | None = None
+
+    def kept(self, X: Rows, width: int = 0) -> Blocks:
+        """Hold the rows of one matrix, and hidden rows of the given width."""
+        return Kept(split_rows(X, width), memory_budget=check_memory(self.memory_budget))
+
+    def streamed(self, source: Iterable[Rows]) -> Blocks:
+        """Read the rows again for every pass."""
+        return Streamed(source)
+
+    def precisely(self) -> AbstractContextManager[None]:
+        """Arithmetic inside is done as asked."""
+        return nullcontext()
+
+    def here(self, layers: Sequence[Layer]) -> Sequence[Layer]:
+        """Bring layers to where the rows are."""
+        return layers
+
+    def fetched(self, layer: Layer) -> Layer:
+        """Bring a layer back as NumPy arrays."""
+        return layer
+
+    def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[Array]:
+        """Yield h^1, ..., h^l of the rows of `X`."""
+        return hidden(layers, X)
+
+
+@dataclass(frozen=True)
+class OnTorch:
+    """Torch tensors on one device; what comes back is NumPy."""
+
+    device: str
+    precision: str = "high"
+    memory_budget: float | str | None = None
+
+    def kept(self, X: Rows, width: int = 0) -> Blocks:
+        """Hold the rows of one matrix, and hidden rows of the given width."""
+        from ._core.on_device import OnDevice, device_blocks
+
+        budget = None if self.memory_budget is None else check_memory(self.memory_budget)
+        return OnDevice(device_blocks(X, width), self.device, memory_budget=budget)
+
+    def streamed(self, source: Iterable[Rows]) -> Blocks:
+        """Read the rows again for every pass."""
+        from ._core.on_device import Carried
+
+        return Streamed(Carried(source, self.device))
+
+    def precisely(self) -> AbstractContextManager[None]:
+        """Arithmetic inside is done as asked."""
+        from ._core.on_torch import precision
+
+        return precision(self.precision)
+
+    def here(self, layers: Sequence[Layer]) -> Sequence[Layer]:
+        """Bring layers to where the rows are."""
+        from ._core.on_device import to_device
+
+        return [to_device(layer, self.device) for layer in layers]
+
+    def fetched(self, layer: Layer) -> Layer:
+        """Bring a layer back as NumPy arrays."""
+        from ._core.on_device import to_host
+
+        return to_host(layer)
+
+    def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[np.ndarray]:
+        """Yield h^1, ..., h^l of the rows of `X`."""
+        from ._core.on_device import hidden_rows
+
+        rows = hidden_rows(layers, X, self.device)
+        for _ in layers:
+            with self.precisely():  # not held while the caller has his turn
+                piece = next(rows)
+            yield piece
+
+
+Place = OnHost | OnTorch
+
+
+def check_place(device: Any, precision: Any = "high", memory_budget: Any = None, X: Any = None) -> Place:
+    """Return the place that `device` names: "cpu", or a device of torch.
+
+    Rows `X` that are a tensor on an accelerator are worked on where they are, unless another device
+    is asked for.
+    """
+    if not isinstance(device, str):
+        raise TypeError(f"device must be a string such as 'cpu' or 'cuda', got {device!r}")
+    check_choice(precision, "precision", ("high", "highest"))
+    if device == "cpu" and on_accelerator(X):
+        kind, index = X.__dlpack_device__()
+        device = f"cuda:{index}" if kind == 2 else str(X.device)  # DLPack's kDLCUDA
+    if device == "cpu":
+        return OnHost(memory_budget)
+    return OnTorch(_checked_device(device), precision, memory_budget)
+
+
+def on_accelerator(X: Any) -> bool:
+    """Tell whether `X` is an array that NumPy cannot see: a tensor of a GPU, say."""
+    device = getattr(X, "__dlpack_device__", None)
+    return device is not None and not isinstance(X, np.ndarray) and device()[0] != 1  # DLPack's kDLCPU
+
+
+def _checked_device(name: str) -> str:
+    """Return the name of a device that torch can use; ``torch:`` in front is left out."""
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(
+            f"device={name!r} needs the `torch` extra: pip install 'undrift[torch]'; or pass device='cpu'"
+        ) from None
+    try:
+        device = torch.device(name.removeprefix("torch:"))
+    except RuntimeError:
+        raise NoDevice(
+            f"device={name!r} is not known; pass 'cpu' for NumPy, 'cuda' or 'cuda:1' for a GPU, "
+            "'torch:cpu' for torch without one"
+        ) from None
+    if device.type == "cuda":
+        _check_cuda(name, device.index or 0, torch.cuda.device_count() if torch.cuda.is_available() else 0)
+    return str(device)
+
+
+def _check_cuda(name: str, index: int, n_devices: int) -> None:
+    if n_devices == 0:
+        raise NoDevice(
+            f"device={name!r}, but PyTorch sees no CUDA GPU here: install a CUDA build of PyTorch "
+            "(https://pytorch.org/get-started) and the GPU's driver, or pass device='cpu'"
+        )
+    if index >= n_devices:
+        raise NoDevice(f"device={name!r}, but there are {n_devices} GPUs, counted from 0")

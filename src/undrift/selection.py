@@ -1,0 +1,132 @@
+"""Choosing noise, depth and C without target labels.
+
+A rule scores candidates from inner products alone, so that all depths and all C of one noise level
+share one stack and its running Gram matrices. Rules see the labels of the source and no others.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+from ._warnings import UndriftWarning
+from .linear import Solver, signs, winners
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A labelled classification problem whose rows are known by their inner products.
+
+    The first ``len(codes)`` rows of a Gram matrix are the labelled ones; target rows may follow.
+    """
+
+    codes: np.ndarray  # (n,) class codes of the labelled rows
+    n_classes: int
+    weight: np.ndarray  # (n,) weight of each labelled row
+    folds: list[tuple[np.ndarray, np.ndarray]]  # train and test rows among the labelled
+    solver: Solver
+
+    def fitted(self, K: np.ndarray, rows: np.ndarray, C: float) -> Any:
+        """Classifier trained on the labelled `rows`, whose Gram matrix is `K`."""
+        return self.solver(K, signs(self.codes[rows], self.n_classes), C, self.weight[rows])
+
+
+Rule = Callable[[np.ndarray, Problem, Sequence[float]], np.ndarray]
+
+
+def folds(codes: np.ndarray, n_folds: int, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Stratified folds, fewer where a class is too small for as many."""
+    smallest = int(np.bincount(codes).min())
+    if smallest < 2:
+        raise ValueError(
+            "choosing among candidates needs at least 2 labelled rows of every class; "
+            "give single values for noise, n_layers and C, or label more rows"
+        )
+    splitter = StratifiedKFold(min(n_folds, smallest), shuffle=True, random_state=random_state)
+    return list(splitter.split(codes, codes))
+
+
+def source_cv(K: np.ndarray, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
+    """Accuracy in cross-validation on the labelled source, for each C (section 3.4; the paper's rule)."""
+    correct = np.zeros(len(Cs))
+    for train, test in problem.folds:
+        K_train, K_test = K[np.ix_(train, train)], K[np.ix_(test, train)]
+        for i, C in enumerate(Cs):
+            scores = problem.fitted(K_train, train, C).scores(K_test)
+            correct[i] += np.sum(winners(scores) == problem.codes[test])
+    return correct / len(problem.codes)
+
+
+def reverse(K: np.ndarray, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
+    """Reverse validation, for each C.
+
+    Train on the source, label the target rows with the result, train on those alone, and score on
+    source rows held out from the start: a representation in which the two domains do not meet
+    cannot find the way back.
+    """
+    n = len(problem.codes)
+    target = np.arange(n, len(K))
+    if len(target) == 0:
+        raise ValueError('selection="reverse" needs target rows: pass X_target, or selection="source-cv"')
+    correct, K_target = np.zeros(len(Cs)), K[n:, n:]
+    for train, test in problem.folds:
+        K_train, K_there, K_back = K[np.ix_(train, train)], K[n:, train], K[test, n:]
+        for i, C in enumerate(Cs):
+            there = winners(problem.fitted(K_train, train, C).scores(K_there))
+            back = _trained_back(K_target, K_back, there, problem, C)
+            correct[i] += np.sum(back == problem.codes[test])
+    return correct / n
+
+
+def _trained_back(
+    K: np.ndarray, K_back: np.ndarray, codes: np.ndarray, problem: Problem, C: float
+) -> np.ndarray:
+    """Predictions of a classifier trained on self-labelled target rows."""
+    if len(np.unique(codes)) == 1:  # everything got one label: so does everything on the way back
+        return np.full(len(K_back), codes[0])
+    dual = problem.solver(K, signs(codes, problem.n_classes), C, np.ones(len(codes)))
+    return winners(dual.scores(K_back))
+
+
+RULES: dict[str, Rule] = {"source-cv": source_cv, "reverse": reverse}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One point of the grid and what the rule gave it; NaN where there was nothing to choose.
+
+    Candidates are visited from less noise, fewer layers and smaller C upwards, and the first of equals
+    is taken.
+    """
+
+    noise: float
+    n_layers: int
+    C: float
+    score: float = float("nan")
+
+
+def notes_on_choice(chosen: Candidate, candidates: Sequence[Candidate]) -> list[str]:
+    """Say where the choice was a tie, or lies at the edge of what was offered."""
+    notes = []
+    tied = [other for other in candidates if other.score == chosen.score and other is not chosen]
+    if tied:
+        notes.append(f"{len(tied)} other candidate(s) tied with the chosen one; the simplest was taken")
+    for name in ("noise", "n_layers", "C"):
+        values, value = sorted({getattr(other, name) for other in candidates}), getattr(chosen, name)
+        if len(values) > 1 and value in (values[0], values[-1]):
+            notes.append(f"the chosen {name}={value:g} is at the edge of {[float(f'{v:g}') for v in values]}")
+    return notes
+
+
+def warn_of_edges(notes: Sequence[str]) -> None:
+    """Warn of choices at the edge of the grid: the best value may lie beyond."""
+    for note in notes:
+        if "edge" in note:
+            warnings.warn(
+                f"{note}: a better value may lie beyond; widen the grid", UndriftWarning, stacklevel=4
+            )

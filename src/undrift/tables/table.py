@@ -1,0 +1,130 @@
+"""A table in a file, read block by block as often as wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from . import delimited, json_lines, parquet
+from .columns import require_column
+from .encoding import encoding_of
+from .errors import TableError, reading
+from .layout import Layout, layout_of
+from .lines import Tally, TextFile, open_bytes, refuse_unreadable
+from .rows import Rows
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table file whose columns are known and whose rows are read when iterated over.
+
+    Iterating yields `Rows` in the file's order and in bounded memory; each iteration opens the file
+    again. Made by `open_table`.
+
+    Parameters
+    ----------
+    path : Path
+    kinds : dict
+        Columns in order, each with what its values are, as `write_table` takes it: ``"str"``,
+        ``"int"``, ``"float"``, ``"bool"``, an Arrow type, or None where no value tells.
+    """
+
+    path: Path
+    kinds: Mapping[str, Any]
+    _blocks: Callable[[], Iterator[Rows]] = field(repr=False)
+    _tally: Tally = field(repr=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(self.kinds)
+
+    @property
+    def n_bad(self) -> int:
+        """Rows that the latest iteration skipped because they could not be read."""
+        return self._tally.n_bad
+
+    @property
+    def first_bad(self) -> str | None:
+        """Where the first skipped row is and what is wrong with it; None without one."""
+        return self._tally.first
+
+    def __iter__(self) -> Iterator[Rows]:
+        self._tally.restart()
+        with reading(self.path):
+            yield from self._blocks()
+
+    def require_column(self, name: str) -> None:
+        """Raise a `TableError` that suggests the nearest name unless the table has this column."""
+        require_column(self.path, self.columns, name)
+
+    def require_rows(self) -> None:
+        """Raise a `TableError` unless at least one row can be read."""
+        if next(iter(self), None) is None:
+            why = f"has no good row; {self.first_bad}" if self.n_bad else "has a header but no rows"
+            raise TableError(f"{self.path} {why}")
+
+
+def open_table(
+    path: str | PathLike[str],
+    *,
+    text: str | None = None,
+    encoding: str | None = None,
+    skip_bad: bool = False,
+) -> Table:
+    """Open a CSV, TSV, JSON lines or Parquet file, each but the last also compressed by gzip.
+
+    The name says the format. Text files are read through once here, in bounded memory, to settle
+    their encoding, and JSON lines a second time for their keys.
+
+    Parameters
+    ----------
+    path : path
+        ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson``, ``.json`` (one object a line) or ``.parquet``.
+    text : str or None, default=None
+        A column that must be there.
+    encoding : str or None, default=None
+        How characters are stored. None finds out: UTF-8, UTF-16 with a mark, else Windows-1252
+        with a warning.
+    skip_bad : bool, default=False
+        Whether rows that cannot be read are skipped and counted rather than raised. Lines are
+        bad when too long or malformed, or when their fields are more or fewer than the header's.
+        A file that is broken as a whole is an error either way.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    TableError
+        When the file cannot be read; the message is one line that names it.
+    """
+    file, layout = Path(path), layout_of(path)
+    tally = Tally(file, skip_bad)
+    with reading(file):
+        refuse_unreadable(file)
+        if layout.kind == "parquet":
+            table = Table(file, parquet.kinds_of(file), partial(parquet.blocks_of, file), tally)
+        else:
+            table = _text_table(file, layout, encoding, tally)
+    if text is not None:
+        table.require_column(text)
+    return table
+
+
+def _text_table(path: Path, layout: Layout, encoding: str | None, tally: Tally) -> Table:
+    """Return the table in a text file."""
+    with open_bytes(path, layout.gzipped) as (stream, _):
+        file = TextFile(path, layout.gzipped, encoding_of(path, stream, encoding))
+    if layout.kind == "jsonl":
+        json_lines.refuse_array(path, file)
+        kinds = json_lines.kinds_of(file, tally)
+        return Table(path, kinds, partial(json_lines.blocks_of, file, tuple(kinds), tally), tally)
+    header = delimited.header_of(file, layout.kind)
+    kinds = dict.fromkeys(header.columns, "str")
+    return Table(path, kinds, partial(delimited.blocks_of, file, header, tally), tally)

@@ -1,0 +1,180 @@
+"""Tables written whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+from .columns import refuse_repeated
+from .delimited import DelimitedSink
+from .errors import TableError, writing
+from .json_lines import JsonLinesSink
+from .layout import Layout, layout_of
+from .parquet import ParquetSink
+from .rows import MISSING, Rows
+
+_BUFFER = 1 << 18
+
+
+class _Sink(Protocol):
+    """Where blocks go, in some format: ``close`` writes what is left, ``abandon`` need not."""
+
+    def write(self, values: Sequence[Any]) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abandon(self) -> None: ...
+
+
+class TableWriter:
+    """Takes blocks of rows for one file; made by `write_table`."""
+
+    def __init__(self, path: Path, columns: Sequence[str], sink: _Sink) -> None:
+        self.path = path
+        self.columns = tuple(columns)
+        self.n_rows = 0
+        self._sink = sink
+
+    def write(self, rows: Rows) -> None:
+        """Append a block. Columns that it lacks are left empty; columns the file lacks are an error."""
+        unknown = [name for name in rows.columns if name not in self.columns]
+        if unknown:
+            raise TableError(f"{self.path} was begun without the column {unknown[0]!r}")
+        held = dict(zip(rows.columns, rows.values, strict=True))
+        absent = [MISSING] * len(rows)
+        with writing(self.path):
+            self._sink.write([held.get(name, absent) for name in self.columns])
+        self.n_rows += len(rows)
+
+
+@contextmanager
+def write_table(
+    path: str | PathLike[str], columns: Sequence[str], *, kinds: Mapping[str, Any] | None = None
+) -> Iterator[TableWriter]:
+    """Write a table block by block; the file appears, whole, when the ``with`` block ends well.
+
+    Rows go to a temporary file in the same folder, which replaces `path` at the end. Any exception,
+    an interruption among them, leaves `path` as it was and nothing else behind.
+
+    Parameters
+    ----------
+    path : path
+        Its suffix says the format; see `open_table`.
+    columns : sequence of str
+        Names, in order; see `with_added` for those of a table and some more.
+    kinds : dict or None, default=None
+        What the values of columns are, where known (`Table.kinds`). Only Parquet needs it; columns
+        not given take the type of their first block.
+
+    Yields
+    ------
+    TableWriter
+        With ``write(rows)`` and ``n_rows``.
+
+    Examples
+    --------
+    >>> table = open_table("reviews.csv", text="text")  # doctest: +SKIP
+    >>> columns = with_added(table.path, table.columns, ["score"])  # doctest: +SKIP
+    >>> with write_table("out.csv", columns) as out:  # doctest: +SKIP
+    ...     for rows in table:
+    ...         out.write(rows.with_columns({"score": score(rows.texts("text"))}))
+    """
+    final, layout = Path(path), layout_of(path)
+    refuse_repeated(final, columns)
+    with writing(final):
+        temporary = _temporary(final)
+    try:
+        with ExitStack() as stack:
+            with writing(final):
+                streams = stack.enter_context(_opened(temporary, layout))
+                sink = _sink(streams[-1], layout, columns, kinds or {}, final)
+                stack.callback(sink.abandon)
+            yield TableWriter(final, columns, sink)
+            with writing(final):
+                sink.close()
+                _settle(streams)
+        with writing(final):
+            os.replace(temporary, _real(final))
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def check_writable(path: str | PathLike[str]) -> None:
+    """Raise a `TableError` now if `write_table` could not begin to write `path`."""
+    with suppress(_Enough), write_table(path, ["column"]):
+        raise _Enough
+
+
+class _Enough(Exception):
+    """Leaves a trial of writing before anything is kept."""
+
+
+def _real(path: Path) -> Path:
+    """Return what `path` links to, if it is a link, so that the link stays one."""
+    return Path(os.path.realpath(path))
+
+
+def _temporary(path: Path) -> Path:
+    """Return a new hidden name beside `path`, once `path` has been found to be possible."""
+    final = _real(path)
+    if final.is_dir():
+        raise TableError(f"{path} is a folder; give the name of a file in it")
+    if final.exists() and not final.is_file():
+        raise TableError(f"{path} is not a regular file, which it would be replaced by")
+    if not final.parent.is_dir():
+        raise TableError(f"{path} cannot be written: there is no folder {final.parent}")
+    return final.with_name(f".undrift-{secrets.token_hex(6)}.part")
+
+
+@contextmanager
+def _opened(path: Path, layout: Layout) -> Iterator[list[Any]]:
+    """Open the streams from the new file outwards; the last is the one to write to."""
+    with ExitStack() as stack:
+        streams: list[Any] = []
+
+        def add(stream: Any) -> None:
+            streams.append(stream)
+            stack.callback(_abandon, stream)
+
+        add(open(path, "xb", buffering=_BUFFER))  # noqa: SIM115 (closed by the stack)
+        if layout.gzipped:
+            # No name and no time inside: the same rows give the same bytes.
+            add(gzip.GzipFile("", "wb", compresslevel=6, fileobj=streams[-1], mtime=0))
+        if layout.kind != "parquet":
+            # Half a surrogate pair, legal in JSON, has no bytes in UTF-8; its escape is JSON again.
+            add(io.TextIOWrapper(streams[-1], encoding="utf-8", errors="backslashreplace", newline=""))
+        yield streams
+
+
+def _sink(stream: Any, layout: Layout, columns: Sequence[str], kinds: Mapping[str, Any], path: Path) -> _Sink:
+    """Return what writes the format of `layout` to `stream`."""
+    if layout.kind == "parquet":
+        return ParquetSink(stream, columns, kinds, path)
+    if layout.kind == "jsonl":
+        return JsonLinesSink(stream, columns)
+    return DelimitedSink(stream, columns, "\t" if layout.kind == "tsv" else ",")
+
+
+def _settle(streams: list[Any]) -> None:
+    """Bring everything to the disk, so that a full one is noticed before the file is renamed."""
+    raw, *around = streams
+    for stream in reversed(around):
+        stream.flush()
+        if isinstance(stream, gzip.GzipFile):
+            stream.close()  # writes the trailer, and leaves `raw` open
+    raw.flush()
+    os.fsync(raw.fileno())
+
+
+def _abandon(stream: Any) -> None:
+    """Close a stream whose content no longer matters."""
+    with suppress(OSError, ValueError):
+        stream.close()

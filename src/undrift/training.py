@@ -1,0 +1,121 @@
+"""What `MSDAClassifier.fit` is given, in whichever form, as one noun: rows of domains, some labelled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from ._core.array import Rows
+from .rows import checked_matrix
+
+SOURCE, TARGET = 0, -1  # domain numbers where the user gave none; further targets are -2, -3, ...
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Rows by domain, and the labelled ones among them apart."""
+
+    domains: dict[int, Rows]  # domain number -> all its rows; sources are >= 0, targets negative
+    labelled: Rows  # (n, d) the labelled rows of all sources
+    y: np.ndarray  # (n,)   their labels
+    domain: np.ndarray  # (n,)   their domain numbers
+
+    @property
+    def targets(self) -> list[int]:
+        """Numbers of the target domains, in the order given."""
+        return [number for number in self.domains if number < 0]
+
+
+def training_rows(
+    estimator: Any, X: Any, y: Any, X_target: Any = None, sample_domain: Any = None, dtype: Any = np.float32
+) -> TrainingRows:
+    """Sort out the two forms of the contract: targets apart in `X_target`, or all rows stacked in `X`."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: "
+            "give the labels of X, with None or NaN for rows that have none"
+        )
+    X = checked_matrix(estimator, X, reset=True).astype(dtype, copy=False)
+    y = _column(y)
+    check_consistent_length(X, y)
+    has_label = ~missing(y)
+    if sample_domain is not None:
+        if X_target is not None:
+            raise ValueError("pass either X_target or sample_domain (with all rows in X), not both")
+        domain = checked_domain(sample_domain, X.shape[0])
+        has_label &= domain >= 0  # labels of target rows are ignored, whatever they hold
+    else:
+        unlabelled = SOURCE if X_target is not None else TARGET
+        domain = np.where(has_label, SOURCE, unlabelled)
+    domains = {int(number): X[domain == number] for number in _ordered(domain)}
+    for rows in _target_matrices(X_target):
+        number = min(min(domains), 0) - 1
+        domains[number] = checked_matrix(estimator, rows, reset=False).astype(dtype, copy=False)
+    return TrainingRows(domains, X[has_label], _checked_labels(y[has_label]), domain[has_label])
+
+
+def missing(y: np.ndarray) -> np.ndarray:
+    """Tell which labels are None or NaN."""
+    if y.dtype.kind == "f":
+        return np.isnan(y)
+    if y.dtype == object:
+        return np.array([label is None or label != label for label in y], dtype=bool)
+    return np.zeros(len(y), dtype=bool)
+
+
+def _column(y: Any) -> np.ndarray:
+    if isinstance(y, list | tuple) and any(label is None for label in y):
+        y = np.array(y, dtype=object)
+    return column_or_1d(y, warn=True)
+
+
+def checked_domain(sample_domain: Any, n: int) -> np.ndarray:
+    """Return one domain number per row."""
+    domain = np.asarray(sample_domain)
+    if domain.ndim == 0:
+        domain = np.full(n, domain)
+    if domain.shape != (n,) or domain.dtype.kind not in "iu":
+        raise ValueError(
+            f"sample_domain must hold one integer for each of the {n} rows of X, at least 0 for a source and "
+            f"negative for a target; got shape {domain.shape} of {domain.dtype}"
+        )
+    return domain
+
+
+def _ordered(domain: np.ndarray) -> np.ndarray:
+    """Domain numbers, sources first, then targets from -1 downwards."""
+    numbers = np.unique(domain)
+    return np.concatenate([numbers[numbers >= 0], numbers[numbers < 0][::-1]])
+
+
+def _target_matrices(X_target: Any) -> list[Any]:
+    if X_target is None:
+        return []
+    if isinstance(X_target, list | tuple) and all(hasattr(rows, "shape") for rows in X_target):
+        return list(X_target)
+    return [X_target]
+
+
+def _checked_labels(y: np.ndarray) -> np.ndarray:
+    if len(y) == 0:
+        raise ValueError("no row has a label: y is None or NaN, or sample_domain negative, for all of them")
+    if y.dtype == object:
+        y = np.array(y.tolist())  # labels of one kind, now that None and NaN are gone
+    check_classification_targets(y)
+    if len(np.unique(y)) < 2:
+        raise ValueError(
+            f"the labelled rows have only 1 class, {y[0]!r}; a classifier needs at least two classes"
+        )
+    return y
+
+
+def stack_rows(blocks: list[Rows]) -> Rows:
+    """Stack row blocks, sparse or dense."""
+    if len(blocks) == 1:
+        return blocks[0]
+    return sp.vstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.concatenate(blocks)

@@ -1,0 +1,234 @@
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse, stats
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC, LinearSVC
+
+from undrift.datasets import load_amazon_bow
+from undrift.metrics import (
+    _compact,
+    proxy_a_distance,
+    proxy_a_distance_interval,
+    transfer_error,
+    transfer_loss,
+    transfer_ratio,
+)
+
+
+def gaussians(shift, n=400, d=3, seed=0, n_b=None):
+    """Rows of two spherical Gaussians whose means differ by `shift` along the first axis."""
+    rng = np.random.default_rng(seed)
+    A, B = rng.normal(size=(n, d)), rng.normal(size=(n_b or n, d))
+    B[:, 0] += shift
+    return A, B
+
+
+class TestTransfer:
+    def test_error_is_the_share_of_wrong_labels(self):
+        assert transfer_error([1, -1, 1, 1], [1, 1, 1, 1]) == 0.25
+        assert transfer_error(np.array(["a", "b"]), ["b", "a"]) == 1.0
+
+    @pytest.mark.parametrize(("y_true", "y_pred"), [([1, 2], [1]), ([], []), ([[1, 2]], [[1, 2]])])
+    def test_error_needs_one_label_per_row(self, y_true, y_pred):
+        with pytest.raises(ValueError, match="one label per row"):
+            transfer_error(y_true, y_pred)
+
+    def test_error_refuses_unknown_labels(self):
+        with pytest.raises(ValueError, match="y_true has 1 unknown labels"):
+            transfer_error([1.0, np.nan], [1.0, 1.0])
+
+    def test_loss_and_ratio(self):
+        assert transfer_loss(0.25, 0.2) == pytest.approx(0.05, rel=1e-9)
+        assert transfer_ratio(0.25, 0.2) == pytest.approx(1.25, rel=1e-9)
+        assert isinstance(transfer_ratio(0.25, 0.2), float)
+
+    def test_loss_and_ratio_of_many_tasks(self):
+        error, baseline = np.array([0.2, 0.3]), np.array([0.1, 0.4])
+        assert_allclose(transfer_loss(error, baseline), [0.1, -0.1], rtol=1e-9)
+        assert_allclose(transfer_ratio(error, baseline), [2, 0.75], rtol=1e-9)
+
+    def test_a_faultless_baseline_has_no_ratio(self):
+        assert transfer_ratio(0.1, 0) == np.inf
+        assert np.isnan(transfer_ratio(0, 0))
+
+    @pytest.mark.parametrize("measure", [transfer_loss, transfer_ratio])
+    @pytest.mark.parametrize(("arguments", "name"), [((24.0, 0.2), "error"), ((0.2, -0.1), "baseline_error")])
+    def test_errors_are_fractions(self, measure, arguments, name):
+        with pytest.raises(ValueError, match=rf"^{name} must lie in \[0, 1\]"):
+            measure(*arguments)
+
+
+class TestProxyADistance:
+    def test_separable_rows_are_at_distance_2(self):
+        assert proxy_a_distance(*gaussians(shift=20), random_state=0) == 2.0
+
+    @pytest.mark.parametrize("shift", [0.0, 1.0, 2.0])
+    def test_gaussians_have_the_distance_of_their_bayes_error(self, shift):
+        # The best linear rule errs with probability Phi(-shift / 2). One standard error of the held-out
+        # error on n rows is at most 0.5 / sqrt(n); the distance is four times as uncertain.
+        n = 20_000
+        expected = 2 * (1 - 2 * stats.norm.cdf(-shift / 2))
+        found = proxy_a_distance(*gaussians(shift, n=n), C=[1e-3, 1e-1], n_folds=2, random_state=0)
+        assert abs(found - expected) < 4 * 4 * 0.5 / np.sqrt(n)
+
+    def test_same_distribution_is_near_zero_whichever_the_seed(self):
+        distances = [proxy_a_distance(*gaussians(0, seed=s), C=0.01, random_state=s) for s in range(20)]
+        # 400 held-out rows: one standard error of the distance is 0.1, of the mean of 20 about 0.022.
+        assert abs(np.mean(distances)) < 4 * 0.1 / np.sqrt(20)
+        assert np.std(distances) > 0
+
+    def test_rows_sorted_by_content_are_shuffled_before_the_split(self):
+        # Halves in file order would train on one end of A and B and test on the other.
+        A = np.sort(np.random.default_rng(0).normal(size=(400, 1)), axis=0)
+        B = np.sort(np.random.default_rng(1).normal(size=(400, 1)), axis=0)[::-1]
+        unshuffled = SVC(kernel="linear").fit(np.r_[A[:200], B[:200]], np.repeat([0, 1], 200))
+        error = np.mean(unshuffled.predict(np.r_[A[200:], B[200:]]) != np.repeat([0, 1], 200))
+        assert error > 0.9
+        assert abs(proxy_a_distance(A, B, random_state=0)) < 0.4
+
+    def test_the_larger_set_is_subsampled(self):
+        # With 10 times as many rows of B and no way to tell, always saying B would err on 1 in 11.
+        A, B = gaussians(0, n=400, n_b=4000)
+        assert abs(proxy_a_distance(A, B, C=0.01, random_state=0)) < 0.4
+        assert abs(proxy_a_distance(B, A, C=0.01, random_state=0)) < 0.4
+
+    def test_symmetric_up_to_sampling(self):
+        A, B = gaussians(1.0, n=2000)
+        there, back = (proxy_a_distance(*pair, C=0.1, random_state=0) for pair in ((A, B), (B, A)))
+        assert abs(there - back) < 4 * 4 * 0.5 / np.sqrt(2000)
+        assert there > 0.5
+
+    def test_sparse_and_dense_agree(self):
+        A, B = ((np.random.default_rng(s).random((200, 30)) < p) * 1.0 for s, p in ((0, 0.2), (1, 0.3)))
+        dense = proxy_a_distance(A, B, C=[0.01, 1], random_state=0)
+        for container in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_array):
+            assert proxy_a_distance(container(A), container(B), C=[0.01, 1], random_state=0) == dense
+        assert 0 < dense < 2
+
+    def test_64_bit_indices_are_narrowed(self):
+        A, B = (sparse.csr_array(X) for X in gaussians(2.0))
+        expected = proxy_a_distance(A, B, C=0.1, random_state=0)
+        for X in (A, B):
+            X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+        assert proxy_a_distance(A, B, C=0.1, random_state=0) == expected
+        assert A.indices.dtype == np.int64
+
+    def test_wide_dense_rows_give_what_their_sparse_form_gives(self):
+        # Dense rows wider than many go through a change of basis; sparse ones do not.
+        A, B = gaussians(3.0, n=60, d=500)
+        dense = proxy_a_distance(A, B, C=[1e-3, 1e-2], random_state=0)
+        assert dense == proxy_a_distance(
+            sparse.csr_array(A), sparse.csr_array(B), C=[1e-3, 1e-2], random_state=0
+        )
+        assert 0 < dense < 2
+
+    def test_compact_rows_have_the_same_inner_products(self):
+        rows, _ = gaussians(0.0, n=30, d=80)
+        compact = _compact(rows)
+        assert compact.shape == (30, 30)
+        assert_allclose(compact @ compact.T, rows @ rows.T, rtol=1e-9, atol=1e-9)
+        assert _compact(rows[:, :30]).shape == (30, 30)
+        assert _compact(rows.astype(np.float32)).dtype == np.float32
+
+    def test_arguments_are_not_changed(self):
+        A, B = gaussians(1.0, n=50, d=200)
+        A.setflags(write=False)
+        B.setflags(write=False)
+        proxy_a_distance(A, B, random_state=0)
+
+    def test_seed_decides(self):
+        A, B = gaussians(1.0)
+        first, again, other = (proxy_a_distance(A, B, C=0.1, random_state=seed) for seed in (0, 0, 1))
+        assert first == again
+        assert first != other
+
+    def test_nested_chooses_c_without_the_held_out_half(self):
+        # A small C cannot separate these, a large one can; the choice must find the large one.
+        A, B = gaussians(4.0, d=1)
+        A, B = A * 1e-3, B * 1e-3
+        weak, chosen = (proxy_a_distance(A, B, C=C, random_state=0) for C in (1e-5, [1e-5, 1e6]))
+        assert chosen == proxy_a_distance(A, B, C=1e6, random_state=0)
+        assert weak < chosen
+
+    def test_test_min_is_the_best_over_the_grid_and_never_below_nested(self):
+        grid = [1e-5, 1e-3, 1e-1, 10]
+        A, B = gaussians(0.5, n=100, d=40)
+        best = proxy_a_distance(A, B, C=grid, selection="test_min", random_state=0)
+        assert best == max(proxy_a_distance(A, B, C=C, random_state=0) for C in grid)
+        assert best >= proxy_a_distance(A, B, C=grid, random_state=0)
+
+    def test_clip(self):
+        # The same rows on both sides: a held-out row's twin was often trained with the other label.
+        A, _ = gaussians(0, n=40, d=100)
+        assert proxy_a_distance(A, A, C=1.0, random_state=0) < 0
+        assert proxy_a_distance(A, A, C=1.0, clip=True, random_state=0) == 0.0
+
+    def test_no_warning_when_the_svm_does_not_converge(self):
+        A, B = gaussians(0, n=300, d=20)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            proxy_a_distance(sparse.csr_array(A), sparse.csr_array(B), C=1e4, random_state=0)
+
+    @pytest.mark.parametrize(
+        ("kwargs", "message"),
+        [
+            ({"selection": "best"}, "choose 'nested' or 'test_min'"),
+            ({"C": [1.0, 0.0]}, "positive values"),
+            ({"C": []}, "positive values"),
+            ({"n_folds": 1}, "too few"),
+            ({"n_folds": 201}, "400 rows a domain are too few .* give 402 or more"),
+        ],
+    )
+    def test_refusals(self, kwargs, message):
+        with pytest.raises(ValueError, match=message):
+            proxy_a_distance(*gaussians(1.0), **kwargs)
+
+    def test_one_feature_space(self):
+        with pytest.raises(ValueError, match="A has 2 columns and B has 3"):
+            proxy_a_distance(np.zeros((20, 2)), np.zeros((20, 3)))
+
+
+class TestInterval:
+    def test_distance_is_that_of_the_plain_function(self):
+        A, B = gaussians(1.0)
+        found = proxy_a_distance_interval(A, B, C=[0.01, 0.1], random_state=0)
+        assert found.distance == proxy_a_distance(A, B, C=[0.01, 0.1], random_state=0)
+        assert found.low < found.distance < found.high
+
+    def test_width_is_that_of_the_binomial(self):
+        # 2 x 200 held-out rows with error e: the distance has standard deviation 4 sqrt(e (1-e) / 400).
+        found = proxy_a_distance_interval(
+            *gaussians(1.0), C=0.1, n_bootstrap=4000, confidence=0.9, random_state=0
+        )
+        error = (1 - found.distance / 2) / 2
+        expected = 2 * stats.norm.ppf(0.95) * 4 * np.sqrt(error * (1 - error) / 400)
+        assert found.high - found.low == pytest.approx(expected, rel=0.1)
+
+    def test_separable_rows_leave_no_doubt(self):
+        found = proxy_a_distance_interval(*gaussians(20), C=0.1, n_bootstrap=50, random_state=0)
+        assert (found.low, found.distance, found.high) == (2.0, 2.0, 2.0)
+
+    def test_clip_and_refusals(self):
+        A, B = gaussians(0.0, n=100)
+        assert proxy_a_distance_interval(A, B, C=0.1, n_bootstrap=50, random_state=0).low < 0
+        assert proxy_a_distance_interval(A, B, C=0.1, n_bootstrap=50, clip=True, random_state=0).low == 0
+        with pytest.raises(ValueError, match="confidence"):
+            proxy_a_distance_interval(A, B, confidence=95)
+        with pytest.raises(ValueError, match="n_bootstrap"):
+            proxy_a_distance_interval(A, B, n_bootstrap=0)
+
+
+def test_books_and_kitchen_against_an_independent_computation(data_folder):
+    domains = load_amazon_bow(data_folder / "amazon-bow").domains
+    A, B = (domains[name].X[:2000] for name in ("books", "kitchen"))
+    order = np.random.default_rng(5).permutation(4000)
+    X, y = sparse.vstack([A, B]).tocsr()[order], np.repeat([0, 1], 2000)[order]
+    search = GridSearchCV(LinearSVC(), {"C": [1e-3, 1e-2, 1e-1]}, cv=3).fit(X[:2000], y[:2000])
+    error = 1 - search.score(X[2000:], y[2000:])
+    found = (1 - proxy_a_distance(A, B, random_state=0) / 2) / 2
+    # Other halves, so two independent errors on 2,000 held-out rows each: four standard errors.
+    assert abs(found - error) < 4 * np.sqrt(2 * error * (1 - error) / 2000)
+    assert 0 < found < 0.05
