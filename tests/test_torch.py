@@ -15,7 +15,8 @@ from undrift._core.blocks import Kept
 from undrift._core.denoise import Layer, SingularSystem, denoise
 from undrift._core.scatter import scatter
 from undrift._core.stack import grow, pooled_scatter
-from undrift.placement import NoDevice, on_accelerator
+from undrift.placement import NoDevice, OnHost, OnTorch, check_place, on_accelerator
+from undrift.rows import checked_matrix
 
 torch = pytest.importorskip("torch")
 
@@ -227,6 +228,8 @@ def test_lower_inverse_of_padded_blocks(rng, torch_device):
     L = np.tril(rng.normal(size=(45, 45))) / 9 + 2 * np.eye(45)
     ours = torch_inverse.lower_inverse(torch.tensor(L, device=torch_device))
     close(ours, np.linalg.inv(L), "float64")
+    assert ours._base.shape[0] > 45
+    assert bool(torch.isfinite(ours._base).all())  # nothing was divided by zero in the padding
 
 
 # -- rows on a device --------------------------------------------------------------------------------
@@ -298,6 +301,14 @@ def test_rows_stay_on_the_host_beyond_the_budget(monkeypatch, torch_device):
     monkeypatch.setattr(ours._carrier, "to_host", lambda block: left.append(block.shape) or block)
     ours.map(layers(1, 10, torch_device)[0]).total(scatter)
     assert left == ([(20, 10)] if torch_device != "cpu" else [])  # on the CPU the rows are there already
+
+
+def test_stacks_on_the_same_rows_do_not_mix(torch_device):
+    X = sparse_rows(n=50)
+    rows = OnDevice([X], torch_device)
+    for layer in layers(2, 30, torch_device):
+        (hidden,) = rows.map(layer)
+        close(hidden, to_host(layer)(X), "float64")
 
 
 def test_every_layer_is_computed_once(torch_device):
@@ -401,7 +412,8 @@ def test_high_precision_is_tf32_inside_and_nowhere_else(monkeypatch, device):
     assert before == "highest"
     model = MSDA(n_layers=1, device=device).fit(X)
     assert seen == ["high"]
-    next(iter(model.hidden(X)))
+    steps = model.hidden(X)
+    next(steps)
     assert torch.get_float32_matmul_precision() == before
     expected = MSDA(n_layers=1).fit(X)
     np.testing.assert_allclose(model.transform(X), expected.transform(X), atol=5e-3)
@@ -444,6 +456,23 @@ def test_without_cuda_the_error_says_what_to_do(monkeypatch):
         MSDA(device="cuda").fit(np.eye(3))
 
 
+def test_gpus_are_counted_from_zero(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert check_place("cuda:1") == OnTorch("cuda:1")
+    with pytest.raises(NoDevice, match="there are 2 GPUs, counted from 0"):
+        check_place("cuda:2")
+
+
+def test_a_tensor_of_a_gpu_is_worked_on_there(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    X = elsewhere(np.eye(3))
+    assert check_place("cpu", X=X) == OnTorch("cuda:0")
+    assert check_place("torch:cpu", X=X) == OnTorch("cpu")
+    assert check_place("cpu", X=np.eye(3)) == OnHost()
+
+
 def test_without_torch_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r"pip install 'undrift\[torch\]'"):
@@ -473,6 +502,11 @@ def elsewhere(X):
 def test_bad_tensors(X, message, device):
     with pytest.raises(ValueError, match=message):
         MSDA(device=device).fit(elsewhere(X))
+
+
+def test_a_sum_that_overflows_is_not_infinity_in_the_rows():
+    X = torch.full((2, 1), 3e38)
+    assert checked_matrix(MSDA(), elsewhere(X), reset=True).shape == (2, 1)
 
 
 def test_tensors_elsewhere_are_rows(device):
