@@ -1,17 +1,47 @@
+"""Fixtures that several test modules share."""
+
+import os
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 
-def pytest_addoption(parser):
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """Folder of the real data; without it the tests that need it are skipped, except in CI."""
+    folder = os.environ.get("UNDRIFT_DATA")
+    if folder:
+        return Path(folder)
+    message = "set UNDRIFT_DATA to the folder that holds amazon-bow, processed_acl and fdu-mtl"
+    if os.environ.get("CI"):
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
+def counts(rng) -> np.ndarray:
+    """Term counts of 60 documents over 9 terms: correlated, skewed, none of them empty."""
+    topics = rng.gamma(0.5, size=(60, 3)) @ rng.gamma(0.4, size=(3, 9))
+    return rng.poisson(topics + 0.1).astype(np.float64)
+
+
+def pytest_addoption(parser) -> None:
     parser.addoption("--device", default="cpu", help="device of torch that the torch tests run on, e.g. cuda")
 
 
 @pytest.fixture
-def torch_device(request):
+def torch_device(request) -> str:
     """Name of a device of torch."""
     return request.config.getoption("--device")
 
 
 @pytest.fixture
-def device(torch_device):
+def device(torch_device) -> str:
     """The same as an estimator's `device`."""
     return f"torch:{torch_device}"

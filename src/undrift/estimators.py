@@ -104,7 +104,8 @@ class MDA(_Denoiser):
         """
         self._check_denoiser()
         self.scatter_ = checked_blocks(self, X).total(scatter)
-        self._layer: Layer | None = self._solved()
+        self._layer: Layer | None = None  # a layer of other rows must not outlive them
+        self._layer = self._solved()
         return self
 
     def partial_fit(self, X, y=None, *, sample_domain=None):
@@ -268,6 +269,8 @@ class MSDA(CallbackSupportMixin, _Denoiser):
             check_count(self.n_pivots, "n_pivots", hint="leave it None to reconstruct every feature")
         blocks = checked_blocks(self, X, width=self.n_pivots or 0, binarize=self.binarize, place=place)
         layers: list[Layer] = []
+        for name in ("pivots_", "parts_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
 
         def state() -> dict[str, Any]:
             return {"layers_": [place.fetched(layer) for layer in layers]}
@@ -279,7 +282,7 @@ class MSDA(CallbackSupportMixin, _Denoiser):
                 for grown in tracked(self, steps, n_layers, "layer", state):
                     layers.append(grown.layer)
         except SingularSystem as error:
-            raise self._retold(error) from None
+            raise self._retold_at(len(layers), error) from None
         self.layers_ = state()["layers_"]
         return self
 
@@ -294,6 +297,14 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         self.pivots_ = most_frequent(arithmetic(counts).to_numpy(counts), self.n_pivots)
         self.parts_ = random_parts(d, self.n_pivots, check_random_state(self.random_state))
         return pivot_layer([blocks], self.pivots_, self.parts_, **options)
+
+    def _retold_at(self, depth: int, error: SingularSystem) -> SingularSystem:
+        """Say which layer could not be solved for; upper layers know only the pivots."""
+        if depth == 0:
+            return self._retold(error)
+        if hasattr(self, "pivots_"):
+            error = error.renamed(self.pivots_.tolist())
+        return self._retold(SingularSystem(f"in layer {depth + 1}, {error.cause}", error.features))
 
     def hidden(self, X) -> Iterator[Array]:
         """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time."""
@@ -332,7 +343,7 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         """Names of the output columns: ``x:`` for the input, ``h1:``, ``h2:``, ... for the layers."""
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
-        reconstructed = names if self.n_pivots is None else names[self.pivots_]
+        reconstructed = names[self.pivots_] if hasattr(self, "pivots_") else names
         blocks = [("x", names)] if self.include_input else []
         blocks += [(f"h{t + 1}", reconstructed) for t in range(len(self.layers_))]
         return np.array([f"{block}:{name}" for block, own in blocks for name in own], dtype=object)

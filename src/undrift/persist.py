@@ -63,8 +63,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
         "format_version": str(FORMAT_VERSION),
         "library_version": __version__,
         "model": tree,
-        "digest": _digest(tree, arrays),
     }
+    metadata["digest"] = _digest(metadata, arrays)
     path = Path(path)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     os.close(handle)
@@ -87,6 +87,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         The file is truncated, changed, from elsewhere, or from a newer version of the library.
     """
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, not a model file")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -94,11 +96,11 @@ def load_model(path: str | os.PathLike[str]) -> Any:
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
     except SafetensorError as error:
         raise ModelFileError(f"{path} is not a model file, or only a part of one ({error})") from None
-    if _digest(tree, arrays) != metadata.get("digest"):
+    if _digest(metadata, arrays) != metadata.get("digest"):
         raise ModelFileError(f"{path} has been changed since it was saved; save the model again")
     try:
-        return _decode(json.loads(tree), arrays)
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        return _decode_estimator(json.loads(tree), arrays)
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} does not describe a model of this library ({error})") from None
 
 
@@ -106,7 +108,7 @@ def _checked_header(path: Path, metadata: dict[str, str]) -> str:
     if metadata.get("format") != FORMAT or "model" not in metadata:
         raise ModelFileError(f"{path} was not written by undrift's save_model")
     version = metadata.get("format_version", "")
-    if not version.isdigit() or int(version) > FORMAT_VERSION:
+    if not version.isdecimal() or int(version) > FORMAT_VERSION:
         raise ModelFileError(
             f"{path} has format version {version!r}, and undrift {__version__} reads up to {FORMAT_VERSION}: "
             f"upgrade undrift (the file was written by {metadata.get('library_version', '?')})"
@@ -114,8 +116,9 @@ def _checked_header(path: Path, metadata: dict[str, str]) -> str:
     return metadata["model"]
 
 
-def _digest(tree: str, arrays: dict[str, np.ndarray]) -> str:
-    digest = hashlib.sha256(tree.encode())
+def _digest(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
+    header = {key: value for key, value in metadata.items() if key != "digest"}
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for key in sorted(arrays):
         digest.update(f"{key}{arrays[key].dtype}{arrays[key].shape}".encode())
         digest.update(np.ascontiguousarray(arrays[key]).data)
@@ -156,7 +159,8 @@ def _encode(value: Any, key: str, arrays: dict[str, np.ndarray]) -> Any:
 def _fitted(estimator: BaseEstimator) -> dict[str, Any]:
     """Everything an estimator learnt, by attribute name."""
     learnt = dict(vars(estimator))
-    for name in [*estimator.get_params(deep=False), "_skl_callbacks", "_sklearn_output_config"]:
+    settings = ["_skl_callbacks", "_sklearn_output_config", "_metadata_request"]  # of this session
+    for name in [*estimator.get_params(deep=False), *settings]:
         learnt.pop(name, None)
     return learnt
 
@@ -217,4 +221,5 @@ def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ba
         if not isinstance(name, str) or name.startswith("__") or hasattr(type(estimator), name):
             raise ValueError(f"unexpected attribute {name!r}")
         setattr(estimator, name, value)
+    check_is_fitted(estimator)
     return estimator

@@ -16,7 +16,7 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks: fits are the sa
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in for scikit-learn's mixin."""
 
-    def with_callbacks(method: Callable) -> Callable:  # type: ignore[no-redef]
+    def with_callbacks(method: Callable) -> Callable:
         """Return `method` itself."""
         return method
 

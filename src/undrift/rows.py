@@ -28,12 +28,35 @@ def is_stream(X: Any) -> bool:
     return not is_matrix and isinstance(X, Iterable)
 
 
+# what scikit-learn says of rows that it refuses, and what to do about it
+_REMEDIES = {
+    "contains NaN": "drop or replace such values (a term that a row lacks is a 0)",
+    "contains infinity": "drop or replace such values",
+    "could not convert string": "X must hold numbers: count the terms first, say with CountVectorizer",
+    "Complex data not supported": "pass real numbers, say X.real",
+    "0 sample(s)": "X needs at least one row",
+    "0 feature(s)": "X needs at least one column",
+    "features as input": "pass the columns of fit, in their order",
+}
+
+
 def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
     """Validate one matrix: float32 or float64, finite, dense or canonical CSR; copies only if it must."""
+    if is_stream(X):
+        raise TypeError(
+            f"X is a {type(X).__name__} of row blocks, which only fit reads: pass one block at a time"
+        )
+    if isinstance(X, list | tuple) and not X:
+        raise ValueError(f"X is an empty {type(X).__name__}; X needs at least one row")
     if on_accelerator(X):
         return _checked_tensor(estimator, X, reset=reset)
     X = arithmetic(X).to_numpy(X)  # a tensor of the host is a NumPy array in disguise
-    X = validate_data(estimator, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=reset)
+    try:
+        X = validate_data(
+            estimator, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=reset
+        )
+    except ValueError as error:
+        raise _retold(error, X) from None
     return canonical(X)
 
 
@@ -60,6 +83,30 @@ def dtype_of(X: Rows) -> np.dtype:
 def as_array(X: Rows) -> np.ndarray:
     """Return `X` as a dense NumPy array."""
     return X.toarray() if sp.issparse(X) else arithmetic(X).to_numpy(X)
+
+
+def _retold(error: ValueError, X: Any) -> ValueError:
+    """Return the complaint in one line, with what was seen where and what to do."""
+    symptom = next((symptom for symptom in _REMEDIES if symptom in str(error)), None)
+    if symptom is None:
+        return error
+    fact = str(error).splitlines()[0].rstrip(".")[:120]  # the text of a whole document is no help
+    return ValueError(f"{fact}{_seen(X, symptom)}; {_REMEDIES[symptom]}")
+
+
+def _seen(X: Any, symptom: str) -> str:
+    """Return what more can be said of the values that caused `symptom`."""
+    if symptom.startswith("Complex"):
+        return f": X is {X.dtype}" if hasattr(X, "dtype") else ""
+    if not symptom.startswith("contains"):
+        return ""
+    if sp.issparse(X):
+        X = X.tocoo()
+        bad = np.flatnonzero(~np.isfinite(X.data))[0]
+        row, column = X.row[bad], X.col[bad]
+    else:
+        row, column = np.argwhere(~np.isfinite(np.asarray(X, dtype=float)))[0]
+    return f" (row {row}, column {column})"
 
 
 def canonical(X: Rows) -> Rows:
@@ -91,16 +138,27 @@ class CheckedStream:
                 "pass a list of blocks, or an object whose __iter__ starts from the beginning each time"
             )
         self._estimator, self._source, self._binarize = estimator, source, binarize
-        first = next(iter(source), None)
-        if first is None:
-            raise ValueError("X has no blocks of rows; at least one row is needed")
-        self.dtype = checked_matrix(estimator, first, reset=reset).dtype
+        self.dtype = None
+        self.dtype = next(self._matrices(reset)).dtype
+
+    def _matrices(self, reset: bool = False) -> Iterator[Rows]:
+        """Yield the blocks that hold rows, validated; the first one sets what the others must be like."""
+        n_rows = 0
+        for i, block in enumerate(self._source, start=1):
+            if getattr(block, "shape", (1,))[0] == 0:
+                continue
+            try:
+                X = checked_matrix(self._estimator, block, reset=reset and n_rows == 0)
+            except ValueError as error:
+                raise ValueError(f"block {i} of X: {error}") from None
+            n_rows += X.shape[0]
+            yield X if self.dtype is None else arithmetic(X).cast(X, self.dtype)
+        if n_rows == 0:
+            raise ValueError("X has no blocks with rows; at least one row is needed")
 
     def __iter__(self) -> Iterator[Rows]:
         """Yield the blocks, cut to a size that keeps hidden rows small."""
-        for block in self._source:
-            X = checked_matrix(self._estimator, block, reset=False)
-            X = arithmetic(X).cast(X, self.dtype)
+        for X in self._matrices():
             for rows in split_rows(X):
                 yield binarized(rows) if self._binarize else rows
 

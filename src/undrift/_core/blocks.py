@@ -7,6 +7,8 @@ the next scatter are done on a block while it is at hand. *Blocks are rows, part
 from __future__ import annotations
 
 import mmap
+import operator
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -35,14 +37,14 @@ class Blocks(Protocol):
         """Sum of `fn` over blocks; `fn` returns something that adds."""
 
 
-def row_slices(n: int, width: int, entries: int = BLOCK_ENTRIES) -> list[slice]:
-    """Cut n rows into equal blocks of at most `entries` entries of the given width."""
-    n_blocks = min(max(n, 1), ceil(n * width / entries) or 1)
+def row_slices(n: int, width: int, entries: int = 0) -> list[slice]:
+    """Cut n rows of the given width into equal blocks of at most `entries`, or `BLOCK_ENTRIES`, entries."""
+    n_blocks = min(max(n, 1), ceil(n * width / (entries or BLOCK_ENTRIES)) or 1)
     edges = np.linspace(0, n, n_blocks + 1).astype(int).tolist()
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
-def split_rows(X: Rows, width: int = 0, entries: int = BLOCK_ENTRIES) -> list[Rows]:
+def split_rows(X: Rows, width: int = 0, entries: int = 0) -> list[Rows]:
     """Cut the rows of `X` for hidden rows of the given width; dense blocks are views."""
     return [X[rows] for rows in row_slices(X.shape[0], width or X.shape[1], entries)]
 
@@ -65,10 +67,14 @@ def through(block: Rows, layers: Iterable[Layer]) -> Rows:
 
 @dataclass
 class Store:
-    """Hidden rows of one depth, overwritten by the next depth. `depth` is 0 while they are not valid."""
+    """Hidden rows after `layers`, overwritten by those of the next. No layers: rows that are not valid."""
 
     rows: np.ndarray | None = None
-    depth: int = 0
+    layers: tuple[Layer, ...] = ()
+
+    def precedes(self, layers: tuple[Layer, ...]) -> bool:
+        """Tell whether `layers` go on from the rows stored here."""
+        return len(self.layers) <= len(layers) and all(map(operator.is_, self.layers, layers))
 
 
 class Kept:
@@ -99,36 +105,52 @@ class Kept:
 
     def __iter__(self) -> Iterator[Rows]:
         """Yield the rows, block by block; a block is valid until the next one is asked for."""
-        depth = len(self._layers)
-        if depth == 0:
+        if not self._layers:
             yield from self._blocks
-        elif self._store.depth > depth:
-            yield from (through(block, self._layers) for block in self._blocks)
-        else:
+        elif self._store.precedes(self._layers):
             yield from self._stored()
+        else:
+            yield from (through(block, self._layers) for block in self._blocks)
 
     def _stored(self) -> Iterator[np.ndarray]:
         """Yield the stored rows, bringing them to this depth where they are not there yet."""
         store, edges = self._store, np.cumsum([0, *(block.shape[0] for block in self._blocks)]).tolist()
-        start, store.depth = store.depth, 0  # not valid while half of it is overwritten
+        start, store.layers = len(store.layers), ()  # not valid while half of it is overwritten
         pending = self._layers[start:]
         for block, (first, last) in zip(self._blocks, pairwise(edges), strict=True):
             before = store.rows[first:last] if start and store.rows is not None else block
             hidden = through(before, pending)
             if store.rows is None:
-                store.rows = self._allocate((edges[-1], hidden.shape[1]), hidden.dtype)
+                store.rows = allocate((edges[-1], hidden.shape[1]), hidden.dtype, self._memory_budget)
             if pending:
                 store.rows[first:last] = hidden
             yield hidden
             forget_pages(store.rows)
-        store.depth = len(self._layers)
+        store.layers = self._layers
 
-    def _allocate(self, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
-        if np.prod(shape, dtype=float) * dtype.itemsize <= self._memory_budget:
-            return np.empty(shape, dtype)
-        # an anonymous file: the system removes it when the array goes, however the process ends
-        with tempfile.TemporaryFile(prefix="undrift-") as file:
-            return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+
+def allocate(shape: tuple[int, int], dtype: np.dtype, memory_budget: float) -> np.ndarray:
+    """Room for rows: in memory, or above `memory_budget` bytes in a temporary memory-mapped file."""
+    n_bytes = shape[0] * shape[1] * np.dtype(dtype).itemsize
+    if n_bytes <= memory_budget:
+        return np.empty(shape, dtype)
+    # an anonymous file: the system removes it when the array goes, however the process ends
+    with tempfile.TemporaryFile(prefix="undrift-") as file:
+        reserve(file.fileno(), n_bytes)
+        return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+
+
+def reserve(descriptor: int, n_bytes: int) -> None:
+    """Claim the space of a file now: a disk that fills up under a memory map would kill the process."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(descriptor, 0, n_bytes)
+    except OSError as error:
+        raise OSError(
+            f"cannot spill {n_bytes / 1e9:.1f} GB of hidden rows to {tempfile.gettempdir()} "
+            f"({error.strerror}): point TMPDIR at a larger disk, or raise memory_budget"
+        ) from error
 
 
 def forget_pages(rows: np.ndarray) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .array import Array, Rows
-from .blocks import Blocks
+from .blocks import Blocks, sum_of
 from .denoise import Layer
 from .scatter import Scatter, scatter
 
@@ -17,18 +17,11 @@ class Grown:
 
     layer: Layer
     domains: list[Blocks]
-    means: list[Array] | None  # of each domain's rows before the layer; None if nobody formed them
 
 
-def pooled_scatter(domains: Sequence[Blocks]) -> tuple[Scatter, list[Array]]:
-    """Scatter of the rows of all domains, and the mean row of each."""
-    pooled, means = None, []
-    for blocks in domains:
-        own = blocks.total(scatter)
-        means.append(own.mean)
-        pooled = own if pooled is None else pooled + own
-    assert pooled is not None, "no domains"
-    return pooled, means
+def pooled_scatter(domains: Sequence[Blocks]) -> Scatter:
+    """Scatter of the rows of all domains."""
+    return sum_of(blocks.total(scatter) for blocks in domains)
 
 
 def grow(
@@ -39,13 +32,9 @@ def grow(
     `first` is a first layer found otherwise (section 4, or a grid that shares its scatter).
     """
     for t in range(n_layers):
-        if t == 0 and first is not None:
-            layer, means = first, None
-        else:
-            pooled, means = pooled_scatter(domains)
-            layer = solve(pooled)
+        layer = first if t == 0 and first is not None else solve(pooled_scatter(domains))
         domains = [blocks.map(layer) for blocks in domains]
-        yield Grown(layer, list(domains), means)
+        yield Grown(layer, list(domains))
 
 
 def hidden(layers: Sequence[Layer], X: Rows) -> Iterator[Array]:

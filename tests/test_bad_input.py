@@ -1,0 +1,295 @@
+"""Bad input gets one clear message: the parameter, the value seen, what to do."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from undrift import MDA, MSDA
+
+BOTH = pytest.mark.parametrize("estimator", [MDA, MSDA])
+CONTAINERS = pytest.mark.parametrize("container", [np.array, sp.csr_array, sp.csc_matrix])
+
+
+def message_of(action, kind=ValueError):
+    with pytest.raises(kind) as caught:
+        action()
+    message = str(caught.value)
+    assert len(message) < 300, "one message that can be read at a glance"
+    assert "\n" not in message
+    return message
+
+
+def assert_says(message, *pieces):
+    missing = [piece for piece in pieces if piece not in message]
+    assert not missing, f"{message!r} does not say {missing}"
+
+
+# ------------------------------------------------------------------ parameters
+
+
+@BOTH
+@pytest.mark.parametrize("noise", [-0.1, 1, 1.0, 1.5, float("nan")])
+def test_noise_outside_its_range(counts, estimator, noise):
+    message = message_of(lambda: estimator(noise=noise).fit(counts))
+    assert_says(message, f"noise={noise!r}", "at least 0 and below 1")
+
+
+@BOTH
+def test_noise_of_one_says_why(counts, estimator):
+    message = message_of(lambda: estimator(noise=1.0).fit(counts))
+    assert_says(message, "every feature is always missing", "try 0.9")
+
+
+@BOTH
+@pytest.mark.parametrize("ridge", [-1e-9, -1, float("inf"), float("nan")])
+def test_ridge_outside_its_range(counts, estimator, ridge):
+    message = message_of(lambda: estimator(ridge=ridge).fit(counts))
+    assert_says(message, f"ridge={ridge!r}", "at least 0 and finite", "the paper uses 1e-5")
+
+
+@pytest.mark.parametrize("n_layers", [0, -3])
+def test_no_layers(counts, n_layers):
+    message = message_of(lambda: MSDA(n_layers=n_layers).fit(counts))
+    assert_says(message, f"n_layers={n_layers}", "at least 1")
+
+
+@pytest.mark.parametrize("n_pivots", [0, -1])
+def test_no_pivots(counts, n_pivots):
+    message = message_of(lambda: MSDA(n_pivots=n_pivots).fit(counts))
+    assert_says(message, f"n_pivots={n_pivots}", "at least 1", "leave it None")
+
+
+def test_more_pivots_than_features(counts):
+    message = message_of(lambda: MSDA(n_pivots=10).fit(counts))
+    assert_says(message, "n_pivots=10", "more than the 9 features", "leave it None")
+
+
+@BOTH
+@pytest.mark.parametrize("activation", ["gelu", None, 3, ["tanh"]])
+def test_unknown_activation(counts, estimator, activation):
+    message = message_of(lambda: estimator(activation=activation).fit(counts))
+    assert_says(message, f"activation={activation!r}", "'tanh', 'sigmoid', 'relu', 'identity'")
+
+
+def test_unknown_device(counts):
+    assert_says(message_of(lambda: MSDA(device="tpu").fit(counts)), "device='tpu'", "'cpu'")
+
+
+@pytest.mark.parametrize("memory_budget", ["much", "1..5 GB", "5 parsecs", 0, -1, float("nan")])
+def test_memory_budget_that_is_no_size(counts, memory_budget):
+    message = message_of(lambda: MSDA(memory_budget=memory_budget).fit(counts))
+    assert_says(message, f"memory_budget={memory_budget!r}", "'2 GB'")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("noise", "0.5", "a number"),
+        ("noise", None, "a number"),
+        ("noise", True, "a number"),
+        ("noise", [0.5], "a number"),
+        ("ridge", "small", "a number"),
+        ("n_layers", 2.5, "an integer"),
+        ("n_layers", "5", "an integer"),
+        ("n_layers", True, "an integer"),
+        ("n_pivots", 1.5, "an integer"),
+        ("memory_budget", [1], "a number"),
+    ],
+)
+def test_parameters_of_another_type(counts, name, value, wanted):
+    message = message_of(lambda: MSDA(**{name: value}).fit(counts), TypeError)
+    assert_says(message, name, f"must be {wanted}", repr(value), type(value).__name__)
+
+
+@BOTH
+def test_parameters_are_checked_by_fit_not_before(estimator):
+    assert estimator(noise="nonsense").noise == "nonsense"
+
+
+def test_partial_fit_checks_parameters_too(counts):
+    assert_says(message_of(lambda: MDA(noise=2).partial_fit(counts)), "noise=2")
+
+
+# ------------------------------------------------------------------ rows
+
+
+@BOTH
+@CONTAINERS
+@pytest.mark.parametrize(("value", "named"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
+def test_values_that_are_not_finite(counts, estimator, container, value, named):
+    fitted = estimator().fit(counts)
+    counts[3, 2] = value
+    for action in (estimator().fit, fitted.transform):
+        message = message_of(lambda action=action: action(container(counts)))
+        assert_says(message, "X", named, "row 3, column 2", "drop or replace")
+
+
+def test_values_that_are_not_finite_in_a_data_frame(counts):
+    pd = pytest.importorskip("pandas")
+    counts[3, 2] = np.nan
+    assert_says(message_of(lambda: MSDA().fit(pd.DataFrame(counts))), "NaN", "row 3, column 2")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "X",
+    [
+        [["good", "film"], ["bad", "film"]],
+        np.array([["good", "film"], ["bad", "film"]]),
+        np.array([["good", 1.0], ["bad", 2.0]], dtype=object),
+        ["a good film", "a bad film"],
+        "a good film",
+    ],
+    ids=["lists", "strings", "objects", "documents", "document"],
+)
+def test_text_instead_of_numbers(estimator, X):
+    message = message_of(lambda: estimator().fit(X))
+    assert_says(message, "X", "good", "CountVectorizer")
+
+
+@BOTH
+@CONTAINERS
+def test_complex_numbers(counts, estimator, container):
+    message = message_of(lambda: estimator().fit(container(counts + 1j)))
+    assert_says(message, "X", "Complex data not supported", "complex128", "real numbers")
+
+
+@BOTH
+@CONTAINERS
+def test_no_rows_and_no_columns(counts, estimator, container):
+    message = message_of(lambda: estimator().fit(container(counts)[:0]))
+    assert_says(message, "X", "0 sample(s)", "(0, 9)", "at least one row")
+    message = message_of(lambda: estimator().fit(container(counts)[:, :0]))
+    assert_says(message, "X", "0 feature(s)", "(60, 0)", "at least one column")
+
+
+@BOTH
+@CONTAINERS
+def test_wrong_number_of_columns_at_transform(counts, estimator, container):
+    fitted = estimator().fit(counts)
+    message = message_of(lambda: fitted.transform(container(counts[:, :7])))
+    assert_says(message, "X has 7 features", "expecting 9 features", "the columns of fit")
+
+
+def test_wrong_number_of_columns_in_hidden_and_partial_fit(counts):
+    assert_says(message_of(lambda: MSDA().fit(counts).hidden(counts[:, :7])), "7 features", "9 features")
+    layer = MDA().partial_fit(counts)
+    assert_says(message_of(lambda: layer.partial_fit(counts[:, :7])), "7 features", "9 features")
+
+
+@BOTH
+def test_a_single_row_given_flat(counts, estimator):
+    with pytest.raises(ValueError, match=r"Expected 2D array, got 1D[\s\S]*reshape\(1, -1\)"):
+        estimator().fit(counts[0])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "one_shot",
+    [lambda X: (block for block in [X]), lambda X: iter([X]), lambda X: map(np.asarray, [X])],
+    ids=["generator", "iterator", "map"],
+)
+def test_a_stream_that_cannot_be_read_again(counts, estimator, one_shot):
+    X = one_shot(counts)
+    message = message_of(lambda: estimator().fit(X), TypeError)
+    assert_says(message, "X is a one-shot", type(X).__name__, "a list of blocks")
+
+
+@pytest.mark.parametrize(
+    "action", [MDA().partial_fit, MDA().fit(np.eye(9)).transform, MSDA().fit(np.eye(9)).hidden]
+)
+@pytest.mark.parametrize("blocks", [lambda X: [X, X], lambda X: (x for x in [X])], ids=["list", "generator"])
+def test_blocks_where_one_matrix_is_needed(counts, action, blocks):
+    message = message_of(lambda: action(blocks(counts)), TypeError)
+    assert_says(message, "X is a", "row blocks", "one block at a time")
+
+
+class Stream:
+    def __init__(self, *blocks):
+        self.blocks = blocks
+
+    def __iter__(self):
+        return iter(self.blocks)
+
+
+@BOTH
+def test_a_stream_without_blocks(estimator):
+    assert_says(message_of(lambda: estimator().fit(Stream())), "X has no blocks", "at least one row")
+
+
+@BOTH
+def test_an_empty_list(estimator):
+    assert_says(message_of(lambda: estimator().fit([])), "X", "at least one row")
+
+
+@BOTH
+def test_bad_blocks_further_on_in_a_stream(counts, estimator):
+    nan = counts.copy()
+    nan[0, 0] = np.nan
+    assert_says(message_of(lambda: estimator().fit(Stream(counts, nan))), "block 2", "NaN")
+    assert_says(
+        message_of(lambda: estimator().fit(Stream(counts, counts, counts[:, :7]))), "block 3", "7 features"
+    )
+
+
+@BOTH
+def test_empty_blocks_in_a_stream_are_passed_over(counts, estimator):
+    stream = Stream(counts[:0], counts[:30], sp.csr_array(counts[:0]), counts[30:])
+    expected = estimator().fit(counts).transform(counts)
+    np.testing.assert_allclose(estimator().fit(stream).transform(counts), expected, rtol=1e-9, atol=1e-12)
+    assert_says(message_of(lambda: estimator().fit(Stream(counts[:0]))), "at least one row")
+
+
+# ------------------------------------------------------------------ singular systems
+
+
+@BOTH
+@CONTAINERS
+def test_empty_columns_without_a_ridge_are_named(counts, estimator, container):
+    counts[:, [2, 7]] = 0
+    message = message_of(lambda: estimator(ridge=0).fit(container(counts)))
+    assert_says(message, "ridge=0", "features 2, 7", "zero in all 60 rows", "ridge > 0", "drop")
+
+
+@BOTH
+def test_empty_columns_are_named_as_the_user_does(counts, estimator):
+    pd = pytest.importorskip("pandas")
+    counts[:, 7] = 0
+    frame = pd.DataFrame(counts, columns=list("abcdefghi"))
+    assert_says(message_of(lambda: estimator(ridge=0).fit(frame)), "features h)")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_empty_columns_in_a_part_are_named_by_their_place_among_all(counts, seed):
+    counts[:, [2, 7]] = 0
+    message = message_of(lambda: MSDA(ridge=0, n_pivots=3, random_state=seed).fit(counts))
+    assert re.search(r"features (2|7|2, 7)\)", message)
+
+
+@BOTH
+def test_duplicate_and_constant_columns_without_noise_or_ridge(counts, estimator):
+    twice = np.hstack([counts, counts[:, :1]])
+    message = message_of(lambda: estimator(noise=0, ridge=0).fit(twice))
+    assert_says(message, "noise=0", "ridge=0", "linear combination", "features 9", "ridge > 0")
+    constant = np.hstack([counts, np.ones((60, 1))])
+    message = message_of(lambda: estimator(noise=0, ridge=0).fit(constant))
+    assert_says(message, "constant over all 60 rows", "features 9", "ridge > 0")
+
+
+def test_an_upper_layer_that_cannot_be_solved_says_which(counts):
+    """With relu, hidden features can be zero in all rows, whatever the input."""
+    X = -counts - 1
+    message = message_of(lambda: MSDA(n_layers=3, ridge=0, activation="relu").fit(X))
+    assert_says(message, "layer 2", "zero in all 60 rows", "ridge > 0")
+
+
+def test_an_upper_layer_over_pivots_names_the_pivots(counts):
+    X = -counts - 1
+    X[:30, :5] = 0  # the pivots are the last four
+    model = MSDA(n_layers=3, ridge=0, activation="relu", n_pivots=4, random_state=0)
+    with pytest.raises(ValueError, match="layer 2") as caught:
+        model.fit(X)
+    assert_says(str(caught.value), "zero in all 60 rows")
+    assert set(caught.value.features) <= {5, 6, 7, 8}

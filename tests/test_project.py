@@ -1,0 +1,96 @@
+"""Promises of the project's own files: what they say is what is run, and what they name exists."""
+
+import importlib
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import undrift
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def code_blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", read("README.md"), flags=re.DOTALL)
+
+
+def test_ci_runs_the_very_line_of_the_readme():
+    demo, tests = code_blocks("bash")
+    assert demo.strip().endswith("undrift demo")
+    assert "pytest" in tests
+    assert tests.strip() in read(".ci/run").splitlines()
+
+
+def test_the_quick_start_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    (program,) = code_blocks("python")
+    exec(compile(program, "README.md", "exec"), names)
+    assert names["predictions"].shape == (300,)
+
+
+def test_links_of_the_documents_lead_somewhere():
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_tools_are_pinned_alike_everywhere():
+    pins = dict(line.split("==") for line in read("constraints.txt").split("\n") if "==" in line)
+    for tool in ("ruff", "mypy"):
+        assert f"{tool}=={pins[tool]}" in PROJECT["optional-dependencies"]["test"]
+        assert f"{tool} {pins[tool]}" in read(".pre-commit-config.yaml")
+
+
+def test_all_is_every_extra_but_the_tests():
+    extras = PROJECT["optional-dependencies"]
+    (everything,) = extras["all"]
+    named = re.fullmatch(r"undrift\[(.*)\]", everything)[1].split(",")
+    assert set(named) == set(extras) - {"all", "test"}
+
+
+def test_the_core_depends_on_four_packages():
+    names = {re.match(r"[a-z-]+", requirement)[0] for requirement in PROJECT["dependencies"]}
+    assert names == {"numpy", "scipy", "scikit-learn", "safetensors"}
+
+
+def resolved(dotted: str) -> object:
+    """The object of a dotted name, whose first parts are a module."""
+    parts = dotted.split(".")
+    for n in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:n]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[n:]:
+            found = getattr(found, part)
+        return found
+    raise ModuleNotFoundError(dotted)
+
+
+EQUATIONS = read("docs/equations.md")
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`((?:undrift|oracles)\.[\w.]+)`", EQUATIONS))))
+def test_every_name_beside_an_equation_exists(name):
+    assert callable(resolved(name))
+
+
+@pytest.mark.parametrize("number", ["(2)", "(5)", "(7)", "(8)", "(9)", "Algorithm 1", "Algorithm 2"])
+def test_every_equation_has_its_row(number):
+    (row,) = [line for line in EQUATIONS.splitlines() if line.startswith(f"| {number} |")]
+    assert "`undrift." in row
+    assert "`oracles." in row
+
+
+def test_the_design_page_names_files_that_exist():
+    named = re.findall(r"^\| `([\w/]+\.py)` \|", read("docs/design.md"), flags=re.MULTILINE)
+    assert named
+    assert all((Path(undrift.__file__).parent / name).exists() for name in named)
