@@ -31,7 +31,7 @@ def test_scikit_learn_contract(estimator, check):
 
 
 def lstsq_predictor(pivot, ridge):
-    """Ridge regression of one pivot on all other columns, as least squares with rows added for the penalty."""
+    """Ridge regression of one pivot on all other columns: least squares with a row for each penalty."""
     n, d = B.shape
     others = np.delete(np.arange(d), pivot)
     design = np.hstack([B[:, others], np.ones((n, 1))])

@@ -146,9 +146,13 @@ def test_fit_is_the_steps_it_promises():
 
 
 def test_losses_fall_and_are_kept_for_each_epoch_of_each_layer():
-    fitted = SDA(2, n_hidden=(20, 8), n_epochs=(30, 5), learning_rate=(0.05, 0.01), random_state=0).fit(X)
+    X = np.kron(
+        RNG.integers(0, 2, (50, 3)), np.ones((1, 4))
+    )  # what is masked can be told from its neighbours
+    settings = {"n_epochs": (30, 5), "noise": 0.4, "learning_rate": (0.05, 0.01)}
+    fitted = SDA(2, n_hidden=(20, 8), random_state=0, **settings).fit(X)
     assert [len(curve) for curve in fitted.losses_] == [30, 5]
-    assert fitted.losses_[0][-1] < 0.9 * fitted.losses_[0][0]
+    assert fitted.losses_[0][-1] < 0.5 * fitted.losses_[0][0]
     assert fitted.losses_[1][-1] < fitted.losses_[1][0]
     assert [layer.coef.shape for layer in fitted.layers_] == [(12, 20), (20, 8)]
     first, second = fitted.hidden(X)
@@ -206,7 +210,7 @@ def test_hidden_values_carry_the_label_to_words_of_the_target():
     y = rng.integers(0, 2, 1000)
     source = np.arange(1000) < 500
     rates = np.where(y[:, None] == 1, [1.5] * 8 + [0.1] * 8, [0.1] * 8 + [1.5] * 8)
-    shared, own = rng.poisson(rates * 0.3), rng.poisson(rates)
+    shared, own = rng.poisson(rates * 0.15), rng.poisson(rates * 0.5)
     rows = np.hstack([shared, own * source[:, None], own * ~source[:, None]]).astype(np.float32)
     hidden = SDA(n_hidden=60, learning_rate=0.05, random_state=0).fit(rows).transform(rows)
 
@@ -223,7 +227,7 @@ def test_hidden_values_carry_the_label_to_words_of_the_target():
         ({"noise": 1.0}, "noise"),
         ({"n_hidden": (5, 0)}, "n_hidden"),
         ({"decoder": "tanh"}, "decoder must be one of"),
-        ({"learning_rate": 1e9, "decoder": "softplus", "binarize": False}, "diverged in layer 1"),
+        ({"learning_rate": 1e200, "decoder": "softplus", "binarize": False}, "diverged in layer 1"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(changes, message):
@@ -259,7 +263,11 @@ def test_a_gpu_trains_as_well_as_the_cpu_and_the_same_each_time(sampling):
 
 def test_importing_the_baselines_leaves_torch_alone_and_its_lack_is_said_plainly():
     code = (
-        "import sys; sys.modules['torch'] = None\n"
+        "import sys\n"
+        "class NoTorch:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] == 'torch': raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, NoTorch())\n"
         "from undrift.baselines import SDA\n"
         "try: SDA().fit([[1.0, 0.0], [0.0, 1.0]])\n"
         "except ImportError as error: print(error)"

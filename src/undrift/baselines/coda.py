@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import assert_all_finite, check_random_state, check_scalar
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -52,12 +52,14 @@ class CODA(ClassifierMixin, BaseEstimator):
         Rows labelled in a round at most, half of them in each class; default: 2 % of the unlabelled ones, but
         at least 20.
     max_rounds : int, default=50
-    max_iter : int, default=30
-        Steps of the optimiser for each weight of the constraints.
+    n_steps : int, default=30
+        Steps of the optimiser, at most, for each of the five weights of the constraints.
+    tol : float, default=1e-6
+        An optimiser stops when no entry of the (projected) gradient is larger.
     tfidf : bool, default=True
         Weight the columns by inverse document frequency and scale rows to unit length.
     min_df : int, default=10
-        Features in fewer rows of the task are left out.
+        Features in fewer rows of the task are left out; all are kept where none is in so many.
     random_state : int, RandomState or None, default=None
         Seed of the first split into views.
 
@@ -108,7 +110,8 @@ class CODA(ClassifierMixin, BaseEstimator):
         expandability: float = 0.5,
         n_per_round: int | None = None,
         max_rounds: int = 50,
-        max_iter: int = 30,
+        n_steps: int = 30,
+        tol: float = 1e-6,
         tfidf: bool = True,
         min_df: int = 10,
         random_state: int | np.random.RandomState | None = None,
@@ -120,7 +123,8 @@ class CODA(ClassifierMixin, BaseEstimator):
         self.expandability = expandability
         self.n_per_round = n_per_round
         self.max_rounds = max_rounds
-        self.max_iter = max_iter
+        self.n_steps = n_steps
+        self.tol = tol
         self.tfidf = tfidf
         self.min_df = min_df
         self.random_state = random_state
@@ -180,11 +184,12 @@ class CODA(ClassifierMixin, BaseEstimator):
         if self.variant not in VARIANTS:
             raise ValueError(f"variant must be one of {VARIANTS}, and is {self.variant!r}.")
         check_scalar(self.penalty, "penalty", Real, min_val=0, include_boundaries="neither")
+        check_scalar(self.tol, "tol", Real, min_val=0, include_boundaries="neither")
         check_scalar(self.decay, "decay", Real, min_val=1)
         check_scalar(self.threshold, "threshold", Real, min_val=0.5, max_val=1, include_boundaries="left")
         check_scalar(self.expandability, "expandability", Real, min_val=0)
         check_scalar(self.max_rounds, "max_rounds", Integral, min_val=0)
-        for name in ("max_iter", "min_df"):
+        for name in ("n_steps", "min_df"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
         if self.n_per_round is not None:
             check_scalar(self.n_per_round, "n_per_round", Integral, min_val=2)
@@ -198,6 +203,8 @@ class CODA(ClassifierMixin, BaseEstimator):
         kept = given[known]
         if kept.dtype.kind == "O" and len(kept):
             kept = np.array(kept.tolist())
+        if kept.dtype.kind == "f":
+            assert_all_finite(kept, input_name="y")
         if not len(kept):
             raise ValueError("No row is labelled: give y on some source rows.")
         check_classification_targets(kept)
@@ -218,10 +225,7 @@ class CODA(ClassifierMixin, BaseEstimator):
         frequency = np.bincount(rows.indices, weights=rows.data != 0, minlength=rows.shape[1])
         self._kept = np.flatnonzero(frequency >= self.min_df)
         if not len(self._kept):
-            raise ValueError(
-                f"None of the {rows.shape[1]} feature(s) occurs in min_df={self.min_df} rows "
-                f"(n_samples = {rows.shape[0]}); lower min_df."
-            )
+            self._kept = np.arange(rows.shape[1])
         self._weighting = TfidfTransformer().fit(rows[:, self._kept]) if self.tfidf else None
 
     def _weighted(self, rows: Any) -> Any:

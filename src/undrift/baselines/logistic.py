@@ -50,7 +50,7 @@ def priced_minimum(
 
 
 def sparse_logistic(
-    X: Any, y: Floats, price: Floats, start: Floats | None = None, *, tol: float = 1e-6, max_iter: int = 500
+    X: Any, y: Floats, price: Floats, start: Floats | None = None, *, tol: float = 1e-6, max_iter: int = 1000
 ) -> Floats:
     """Weights minimising ``mean(logistic_loss(y X w)) + sum(price |w|)``."""
 

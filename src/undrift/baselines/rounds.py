@@ -31,7 +31,8 @@ class Schedule:
     expandability: float
     n_per_round: int
     max_rounds: int
-    max_iter: int
+    n_steps: int
+    tol: float
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,9 @@ def _first_state(
 ) -> State:
     """Plain L1 logistic regression on the labelled rows; for CODA, its features dealt to two views."""
     known, cost = labels != 0, np.ones(X.shape[1])
-    w = sparse_logistic(X[known], labels[known], price(cost, schedule.penalty, int(known.sum()), size))
+    w = sparse_logistic(
+        X[known], labels[known], price(cost, schedule.penalty, int(known.sum()), size), tol=schedule.tol
+    )
     two_views = schedule.variant == "coda" and not known.all()
     views = split_at_random(w, rng) if two_views else w[None, :]
     return State(labels, views, cost, schedule.penalty, schedule.threshold)
@@ -118,9 +121,13 @@ def _fitted(X: Any, size: Floats, state: State, schedule: Schedule) -> State:
         cost = feature_cost(L, y, U, state.views.sum(axis=0))
     priced = price(cost, state.penalty, len(y), size)
     if schedule.variant != "coda":
-        return replace(state, cost=cost, views=sparse_logistic(L, y, priced, state.views[0])[None, :])
+        return replace(
+            state, cost=cost, views=sparse_logistic(L, y, priced, state.views[0], tol=schedule.tol)[None, :]
+        )
     problem = ViewProblem(L, y, U, priced, state.threshold, schedule.expandability)
-    return replace(state, cost=cost, views=disjoint_views(problem, state.views, schedule.max_iter))
+    return replace(
+        state, cost=cost, views=disjoint_views(problem, state.views, schedule.n_steps, schedule.tol)
+    )
 
 
 def _confident_rows(X: Any, state: State, n_rows: int) -> tuple[State, NDArray[np.intp], Floats]:

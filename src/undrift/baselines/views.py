@@ -72,12 +72,12 @@ class ViewProblem:
         return gap**2, (self.X_unlabelled.T @ (sure_slope * margin_slope)).T
 
 
-def disjoint_views(problem: ViewProblem, start: Floats, max_iter: int) -> Floats:
+def disjoint_views(problem: ViewProblem, start: Floats, n_steps: int, tol: float = 1e-6) -> Floats:
     """Solve `problem` from `start`: (2, d), each column but the last left to the stronger view."""
     both, price = start.ravel(), np.tile(problem.price, 2)
     for step in range(N_PENALTY_STEPS):
         smooth = partial(problem.smooth_part, weight=10.0**step)
-        both = priced_minimum(smooth, price, both, tol=1e-6, max_iter=max_iter)
+        both = priced_minimum(smooth, price, both, tol=tol, max_iter=n_steps)
     views = both.reshape(2, -1)
     weaker = np.abs(views) < np.abs(views[::-1])
     weaker[1] |= np.abs(views[0]) == np.abs(views[1])  # a tie goes to the first view
