@@ -127,7 +127,7 @@ def test_sparse_logistic_meets_the_optimality_conditions():
     assert (np.abs(slope[~used]) <= price[~used] + 1e-7).all()
 
 
-def proximal_gradient(X, y, price, n_steps=5000):
+def proximal_gradient(X, y, price, n_steps=40000):
     """Weighted L1 logistic regression by accelerated proximal steps: slow, and nothing shared."""
     step = 4 * len(y) / np.linalg.norm(X, 2) ** 2
     w = ahead = np.zeros(X.shape[1])

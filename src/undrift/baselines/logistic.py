@@ -43,7 +43,7 @@ def priced_minimum(
         jac=True,
         method="L-BFGS-B",
         bounds=[(0, None)] * (2 * half),
-        options={"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": tol, "ftol": 1e-14, "maxcor": 20},
+        options={"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 20},
     )
     weights: Floats = found.x[:half] - found.x[half:]
     return weights
