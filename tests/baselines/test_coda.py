@@ -112,6 +112,7 @@ def test_views_are_disjoint_but_for_the_constant_and_both_classify():
     views = disjoint_views(p, start, n_steps=100)
     assert_array_equal((views != 0)[:, :-1].sum(axis=0) <= 1, True)
     assert (views[:, :-1] != 0).any(axis=1).all()
+    assert (views[:, -1] != 0).all()
     assert p.smooth_part(views.ravel(), 1.0)[0] < p.smooth_part(start.ravel(), 1.0)[0]
 
 
