@@ -20,7 +20,7 @@ RANK = {
     **dict.fromkeys(["classifier", "linear", "primal", "search", "selection", "training"], 1),
     **dict.fromkeys(["adapter", "distributed", "explain", "text", "tables", "domains", "metrics"], 1),
     **dict.fromkeys(["baselines", "datasets"], 2),
-    **dict.fromkeys(["jobs", "bench"], 3),
+    **dict.fromkeys(["reading", "jobs", "bench"], 3),
     "report": 4,
     **dict.fromkeys(["cli", "__main__"], 5),
 }
