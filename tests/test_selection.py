@@ -177,8 +177,10 @@ def test_notes():
     assert notes_on_choice(middle, [*grid, middle]) == []
     (tie,) = notes_on_choice(middle, [*grid, middle, Candidate(0.6, 2, 1.0, score=0.9)])
     assert tie.startswith("1 other")
-    corner = Candidate(0.7, 1, 1.0, score=0.9)
+    corner = Candidate(0.7, 3, 1.0, score=0.9)
     assert len(notes_on_choice(corner, [*grid, corner])) == 2
+    shallow = Candidate(0.6, 1, 1.0, score=0.9)
+    assert notes_on_choice(shallow, [*grid, shallow]) == []  # fewer than one layer there cannot be
     alone = Candidate(0.5, 1, 1.0)
     assert notes_on_choice(alone, [alone]) == []
 
