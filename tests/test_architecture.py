@@ -17,10 +17,12 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 RANK = {
     **dict.fromkeys(["_core", "_version", "_warnings"], 0),
     **dict.fromkeys(["parameters", "placement", "progress", "rows", "estimators", "persist"], 1),
-    **dict.fromkeys(["classifier", "linear", "primal", "search", "selection", "training"], 1),
-    **dict.fromkeys(["distributed", "explain", "text", "tables", "domains", "metrics", "adapter"], 1),
+    **dict.fromkeys(
+        ["classifier", "linear", "primal", "readout", "search", "selection", "self_training", "training"], 1
+    ),
+    **dict.fromkeys(["adapter", "distributed", "explain", "text", "tables", "domains", "metrics"], 1),
     **dict.fromkeys(["baselines", "datasets"], 2),
-    **dict.fromkeys(["bench", "jobs"], 3),
+    **dict.fromkeys(["reading", "jobs", "bench"], 3),
     "report": 4,
     **dict.fromkeys(["cli", "__main__"], 5),
 }

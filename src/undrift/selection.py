@@ -162,7 +162,8 @@ def notes_on_choice(chosen: Candidate, candidates: Sequence[Candidate]) -> list[
         notes.append(f"{len(tied)} other candidate(s) tied with the chosen one; the simplest was taken")
     for name in ("noise", "n_layers", "C"):
         values, value = sorted({getattr(other, name) for other in candidates}), getattr(chosen, name)
-        if len(values) > 1 and value in (values[0], values[-1]):
+        nothing_beyond = name == "n_layers" and value == 1
+        if len(values) > 1 and value in (values[0], values[-1]) and not nothing_beyond:
             notes.append(f"the chosen {name}={value:g} is at the edge of {[float(f'{v:g}') for v in values]}")
     return notes
 
