@@ -36,7 +36,7 @@ def transcription(H, y, T, C, n_rounds, share, weight):
     f = ridge_scores(H, y, np.ones(len(y)), C, T)
     found = [f]
     for r in range(1, n_rounds + 1):
-        chosen = np.argsort(-np.abs(f), kind="stable")[: int(share * r / n_rounds * len(T))]
+        chosen = np.argsort(-np.abs(f), kind="stable")[: round(share * r / n_rounds * len(T))]
         rows = np.vstack([H, T[chosen]])
         labels = np.concatenate([y, np.where(f[chosen] > 0, 1, -1)])
         f = ridge_scores(rows, labels, np.r_[np.ones(len(y)), np.full(len(chosen), weight)], C, T)
