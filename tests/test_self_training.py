@@ -146,7 +146,7 @@ def test_balanced_layers_have_equal_norms(two_domains):
     pieces = []
     for H in layers:
         centred = np.vstack([H[:80] - H[:80].mean(axis=0), H[80:] - H[80:].mean(axis=0)])
-        pieces.append(centred / np.sqrt((centred[:80] ** 2).sum(axis=1).mean()))
+        pieces.append(centred / np.sqrt((centred**2).sum(axis=1).mean()))
     built = np.hstack(pieces)
     C = 0.7 / (built[:80] ** 2).sum(axis=1).mean()
     expected = ridge_scores(built[:80], 2 * y - 1, np.ones(80), C, built[80:])

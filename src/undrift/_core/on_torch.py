@@ -40,6 +40,11 @@ def column_sums(X: torch.Tensor) -> torch.Tensor:
     return X.sum(dim=0, dtype=torch.float64)
 
 
+def energy(X: torch.Tensor) -> float:
+    """Sum of the squares of all entries; waits for the device."""
+    return float(torch.linalg.vector_norm(X, dim=1).square().sum(dtype=torch.float64))
+
+
 def nonzero_counts(X: torch.Tensor) -> torch.Tensor:
     """Count the rows in which each feature is not zero."""
     return torch.count_nonzero(X, dim=0)
