@@ -33,11 +33,11 @@ sys.modules["speed_gpu"] = sys.modules[__name__]  # for explore_gpu, when this f
 
 from undrift._core import on_torch  # noqa: E402
 from undrift._core.denoise import denoise  # noqa: E402
-from undrift._core.fetching import fetching  # noqa: E402
 from undrift._core.on_device import OnDevice, device_blocks  # noqa: E402
 from undrift._core.on_torch import precision  # noqa: E402
 from undrift._core.scatter import scatter  # noqa: E402
 from undrift._core.stack import grow  # noqa: E402
+from undrift._core.torch_fetch import fetching  # noqa: E402
 from undrift._core.torch_half import half_product, halved  # noqa: E402
 
 N_LAYERS, NOISE, D = 5, 0.5, 5000
@@ -340,15 +340,16 @@ def main():
 
 def measure(report, X, rows, device, ceilings, n_large):
     tf32, fp32, fp64 = (ceilings.get(f"{name}_tflops", 0) for name in ("tf32", "fp32", "fp64"))
+    half = ceilings.get("fp16_tflops", tf32)  # scatters and forward passes have 16-bit operands
     report.section("small, parts of a layer", parts, X, device)
-    report.section("small, high", resident, X, device, "high", tf32)
+    report.section("small, high", resident, X, device, "high", half)
     report.section("small, host to host", from_host, rows, device)
     report.section("small, full float32", resident, X, device, "highest", fp32, repeats=3)
     report.section("500 x 200, one layer", small_problem, device)
     report.section("errors against float64", errors, X, device)
     report.section("small, float64", lambda: resident(X.double(), device, "highest", fp64, repeats=2))
     large = synthetic(n_large, X.shape[1], device, seed=1)
-    report.section("large, high", resident, large, device, "high", tf32, repeats=4)
+    report.section("large, high", resident, large, device, "high", half, repeats=4)
     report.section("large, full float32", resident, large, device, "highest", fp32, repeats=1)
 
 

@@ -94,7 +94,7 @@ class OnTorch:
 
     def fetching(self, layer: Layer) -> Callable[[], Layer]:
         """Start bringing a layer back; what is returned waits for its NumPy arrays."""
-        from ._core.fetching import fetching
+        from ._core.torch_fetch import fetching
 
         return fetching(layer)
 
