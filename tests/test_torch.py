@@ -23,7 +23,7 @@ from undrift.rows import checked_matrix
 
 torch = pytest.importorskip("torch")
 
-from undrift._core import on_torch, torch_half, torch_inverse  # noqa: E402  # noqa: E402
+from undrift._core import on_torch, torch_fetch, torch_half, torch_inverse  # noqa: E402
 from undrift._core.on_device import Carried, Held, OnDevice, to_device  # noqa: E402
 from undrift._core.torch_fetch import to_host  # noqa: E402
 
