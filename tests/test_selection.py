@@ -100,7 +100,9 @@ def test_scores_are_those_of_explicit_features(shifted, selection, center, form)
                 machine = partial(ridge, C / scale)
                 score = RULES[selection](machine, H, labels, T, splits.split(labels, labels))
                 expected.append({"noise": noise, "n_layers": depth, "C": C, "score": score})
-    found = [{key: own[key] for key in ("noise", "n_layers", "C", "score")} for own in model.selection_results_]
+    found = [
+        {key: own[key] for key in ("noise", "n_layers", "C", "score")} for own in model.selection_results_
+    ]
     assert len({own["score"] for own in expected}) > 3
     assert [own | {"score": None} for own in found] == [own | {"score": None} for own in expected]
     assert_allclose([own["score"] for own in found], [own["score"] for own in expected], rtol=1e-12)
@@ -172,7 +174,9 @@ def test_a_choice_at_the_edge_is_a_warning_and_a_note(shifted):
 
 
 def test_notes():
-    grid = [Candidate(p, n, C, score=0.5) for p in (0.5, 0.6, 0.7) for n in (1, 2, 3) for C in (0.1, 1.0, 10.0)]
+    grid = [
+        Candidate(p, n, C, score=0.5) for p in (0.5, 0.6, 0.7) for n in (1, 2, 3) for C in (0.1, 1.0, 10.0)
+    ]
     middle = Candidate(0.6, 2, 1.0, score=0.9)
     assert notes_on_choice(middle, [*grid, middle]) == []
     (tie,) = notes_on_choice(middle, [*grid, middle, Candidate(0.6, 2, 1.0, score=0.9)])
@@ -193,7 +197,7 @@ def test_the_first_of_equals_is_taken_and_said_so():
 
 
 def test_nothing_to_choose_needs_no_folds(shifted):
-    X, y, Z = shifted
+    X, _, Z = shifted
     few = MSDAClassifier(1, 0.5, 1.0).fit(X[:3], ["a", "b", "b"], Z)
     assert len(few.selection_results_) == 1
     assert np.isnan(few.selection_results_[0]["score"])
@@ -203,7 +207,9 @@ def test_nothing_to_choose_needs_no_folds(shifted):
 def test_grids_may_be_arrays_in_any_order(shifted):
     X, y, Z = shifted
     results = [
-        MSDAClassifier(np.array([3, 1]), (0.8, 0.5), CS[::-1], random_state=0).fit(X, y, Z).selection_results_,
+        MSDAClassifier(np.array([3, 1]), (0.8, 0.5), CS[::-1], random_state=0)
+        .fit(X, y, Z)
+        .selection_results_,
         MSDAClassifier([1, 3], [0.5, 0.8], CS, random_state=0).fit(X, y, Z).selection_results_,
     ]
     assert results[0] == results[1]
