@@ -23,11 +23,12 @@ from sklearn.utils.validation import check_is_fitted
 from ._core.denoise import ACTIVATIONS, Layer
 from ._core.scatter import Scatter
 from ._version import __version__
+from .self_training import SelfTraining
 
 FORMAT = "undrift-model"
 FORMAT_VERSION = 1
 
-_NOUNS: dict[str, type] = {"Layer": Layer, "Scatter": Scatter}
+_NOUNS: dict[str, type] = {"Layer": Layer, "Scatter": Scatter, "SelfTraining": SelfTraining}
 _SCALARS = (bool, int, float, str, type(None))
 
 

@@ -38,7 +38,7 @@ def demo(
         out / "model.safetensors", "truth",
     )  # fmt: skip
     adapter = options.text_adapter(
-        "0.7", "5", "0.3", 2000, "tfidf", "least-squares", "source-cv", True, "cpu", 0
+        "0.7", "5", "1", 2000, "tfidf", "least-squares", "source-cv", True, True, "cpu", 0
     )
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)
