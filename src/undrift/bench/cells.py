@@ -80,6 +80,7 @@ class Bench:
     parameters: Mapping[str, Mapping[str, Any]]
     pool: Executor
     grid: Sequence[GridPoint] = ()  # from an earlier run
+    memory: dict[Any, Any] = field(default_factory=dict)  # representations that variants share
 
     def problem(self, source: str) -> tuple[Problem, np.ndarray]:
         """Return the labelled problem of a source and its classes."""

@@ -90,10 +90,10 @@ def fewer_rows(corpus: Corpus, max_rows: int | None) -> Corpus:
 def _thinned(domain: Domain, max_rows: int) -> Domain:
     parts = {part: _spaced(getattr(domain, part), max_rows) for part in ("train", "test", "unlabelled")}
     kept = np.unique(np.concatenate(list(parts.values())))
-    moved = {part: np.searchsorted(kept, index) for part, index in parts.items()}
-    rows = [domain.texts[i] for i in kept] if domain.texts is not None else domain.X[kept]
-    names = {"texts": rows} if domain.texts is not None else {"X": rows}
-    return Domain(domain.name, **names, y=domain.y[kept], **moved)
+    moved: dict[str, Any] = {part: np.searchsorted(kept, index) for part, index in parts.items()}
+    texts = None if domain.texts is None else [domain.texts[i] for i in kept]
+    X = None if domain.X is None else domain.X[kept]
+    return Domain(domain.name, X=X, texts=texts, y=domain.y[kept], **moved)
 
 
 def _spaced(index: np.ndarray, n: int) -> np.ndarray:

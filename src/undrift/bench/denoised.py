@@ -79,7 +79,9 @@ class Stacked:
             if missing:
                 yield from self._explored_level(stack, noise, missing)
 
-    def _explored_level(self, stack: SharedStack, noise: float, missing: Sequence[Wanted]) -> Iterator[GridPoint]:
+    def _explored_level(
+        self, stack: SharedStack, noise: float, missing: Sequence[Wanted]
+    ) -> Iterator[GridPoint]:
         began, setting = time.perf_counter(), self.bench.setting
         problems = {source: self.bench.problem(source)[0] for source, _ in missing}
         grams = RunningGrams(self.bench.corpus, [_within(source) for source in problems])

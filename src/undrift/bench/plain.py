@@ -44,7 +44,7 @@ Represent = Callable[[Bench, str | None], Representation]
 
 def shared_units(bench: Bench, cells: Sequence[Cell], represent: Represent) -> list[Unit]:
     """One representation for all tasks, one unit for each source."""
-    once = Once(partial(represent, bench, None))
+    once = Once(partial(remembered, represent, bench, None))
     return [
         Unit(own, partial(_source_outcomes, bench, own, once), parallel=True)
         for own in by_source(cells).values()
@@ -54,9 +54,18 @@ def shared_units(bench: Bench, cells: Sequence[Cell], represent: Represent) -> l
 def source_units(bench: Bench, cells: Sequence[Cell], represent: Represent) -> list[Unit]:
     """One representation for each source, where the labels of the source shape it."""
     return [
-        Unit(own, partial(_source_outcomes, bench, own, partial(represent, bench, source)))
+        Unit(own, partial(_source_outcomes, bench, own, partial(remembered, represent, bench, source)))
         for source, own in by_source(cells).items()
     ]
+
+
+def remembered(represent: Represent, bench: Bench, source: str | None) -> Representation:
+    """Learn a representation once for all variants that do not change it."""
+    width = next(iter(bench.corpus.domains.values())).X.shape[1]
+    key = (represent, source, width)
+    if key not in bench.memory:
+        bench.memory[key] = represent(bench, source)
+    return bench.memory[key]
 
 
 def _source_outcomes(
@@ -114,9 +123,7 @@ def tfidf(bench: Bench, source: str | None = None) -> Representation:
 def tfidf_corpus(corpus: Corpus, length: float = 1.0) -> Corpus:
     """Weight all rows by log-tf-idf, fitted on all domains, and scale them to `length`."""
     weighting = TfidfTransformer(sublinear_tf=True).fit(corpus.rows()[0])
-    return corpus.map(
-        lambda X: (weighting.transform(X) * length).astype(X.dtype).tocsr(), terms=corpus.terms
-    )
+    return corpus.map(lambda X: (weighting.transform(X) * length).astype(X.dtype).tocsr(), terms=corpus.terms)
 
 
 def principal(bench: Bench, source: str | None = None) -> Representation:
@@ -158,7 +165,7 @@ def autoencoded(bench: Bench, source: str | None = None) -> Representation:
     X, _ = bench.corpus.rows()
     own = {"n_hidden": min(5000, X.shape[1]), **bench.own("sda")}
     own = {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
-    model = SDA(device=bench.device, random_state=bench.seed, **own)
+    model = SDA(device=bench.device.removeprefix("torch:"), random_state=bench.seed, **own)
     model, seconds = timed(model.fit, X)
     rows = {name: model.transform(each.X) for name, each in bench.corpus.domains.items()}
     details = {"losses": [[round(float(loss), 4) for loss in layer] for layer in model.losses_]}

@@ -52,6 +52,8 @@ class Setting:
         Folds of cross-validation.
     n_rows : int
         Rows of each domain that a distance is measured on.
+    methods : tuple of str, optional
+        Those of the plan's methods that this variant runs; by default all.
     """
 
     name: str = "main"
@@ -64,6 +66,7 @@ class Setting:
     n_pivots: int | None = None
     n_folds: int = 5
     n_rows: int = 1000
+    methods: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         for p in self.noise:
@@ -117,7 +120,8 @@ class Plan:
 
     def digest(self, variant: Setting) -> str:
         """Fingerprint of all that decides the numbers of a variant, so that results do not get mixed."""
-        decisive = [asdict(self.corpus), asdict(variant), self.kind, self.seed, _plain(self.parameters)]
+        setting = {key: value for key, value in asdict(variant).items() if key != "methods"}
+        decisive = [asdict(self.corpus), setting, self.kind, self.seed, _plain(self.parameters)]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
 
     def smaller(self, max_rows: int | None, max_features: int | None) -> Plan:
@@ -159,8 +163,8 @@ def plan_of(name: str, table: Mapping[str, Any]) -> Plan:
     parameters = _tables(table.get("parameters", {}), "parameters")
     for method in parameters:
         known_method(method)
-    common = {key: table[key] for key in _setting_names() if key in table}
-    variants = _variants(table.get("variants", [{}]), common)
+    common = {key: table[key] for key in _setting_names() - {"methods"} if key in table}
+    variants = _variants(table.get("variants", [{}]), common, methods)
     baseline = table.get("baseline_variant")
     if baseline is not None and baseline not in [v.name for v in variants]:
         raise ValueError(f"baseline_variant={baseline!r} is none of the variants")
@@ -183,7 +187,7 @@ def _corpus(table: Any) -> CorpusSpec:
     return CorpusSpec(**table)
 
 
-def _variants(tables: Any, common: Mapping[str, Any]) -> tuple[Setting, ...]:
+def _variants(tables: Any, common: Mapping[str, Any], methods: Sequence[str]) -> tuple[Setting, ...]:
     if not isinstance(tables, list) or not tables:
         raise ValueError("variants must be a list of tables, [[variants]]")
     settings = []
@@ -192,7 +196,10 @@ def _variants(tables: Any, common: Mapping[str, Any]) -> tuple[Setting, ...]:
         if len(tables) > 1 and "name" not in own:
             raise ValueError("each of several variants needs a name")
         values = {**common, **own}
-        lists = {key: tuple(_list(values[key], key)) for key in ("noise", "C") if key in values}
+        lists = {key: tuple(_list(values[key], key)) for key in ("noise", "C", "methods") if key in values}
+        for method in lists.get("methods", ()):
+            if method not in methods:
+                raise ValueError(f"variants.methods: {method!r} is not among the plan's methods")
         settings.append(Setting(**{**values, **lists}))
     names = [setting.name for setting in settings]
     if len(set(names)) < len(names):

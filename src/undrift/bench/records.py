@@ -27,7 +27,7 @@ class InUse(OSError):
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
-    """All records of a file; a last line without its end was being written when a run died, and is left out."""
+    """All records of a file, less a last line without its end: a run died while writing it."""
     records = []
     *lines, _ = Path(path).read_bytes().split(b"\n")
     for number, line in enumerate(lines, start=1):
@@ -70,7 +70,9 @@ def journal(path: str | Path) -> Iterator[Journal]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise InUse(f"{path} is being written by another run; wait for it, or name another file") from None
+                raise InUse(
+                    f"{path} is being written by another run; wait for it, or name another file"
+                ) from None
         whole = path.read_bytes()
         file.truncate(whole.rfind(b"\n") + 1)
         yield Journal(path, file)

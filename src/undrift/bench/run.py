@@ -86,16 +86,21 @@ class Runner:
     ) -> None:
         self.plan, self.request, self.methods = plan, request, methods
         self.place, self.pool, self.book = place, pool, book
-        self._corpus: Corpus | None = None
-        self._n_total = self._n_new = self._n_failed = 0
+        self._memory: dict[Any, Any] = {}
+        self._n_total = self._n_before = self._n_new = self._n_failed = 0
 
     def run(self) -> Summary:
         """Do what is left, variant by variant."""
         corpus = self._loaded()
-        everything = [(variant, cell) for variant in self.plan.variants for cell in self._cells(corpus)]
+        everything = [
+            (variant, cell)
+            for variant in self.plan.variants
+            for cell in self._cells(corpus)
+            if variant.methods is None or cell.method in variant.methods
+        ]
         done = self._done()
         left = [(variant, cell) for variant, cell in everything if (variant.name, cell) not in done]
-        self._n_total, n_before = len(everything), len(everything) - len(left)
+        self._n_total, self._n_before = len(everything), len(everything) - len(left)
         self._tell("")
         if left and not isinstance(self.place, OnHost):
             warm_up(self.place)
@@ -105,7 +110,7 @@ class Runner:
                 bench = self._bench(variant, corpus)
                 step = self._transfer if self.plan.kind == "transfer" else self._distances
                 step(bench, cells)
-        return Summary(n_before, self._n_new, self._n_failed)
+        return Summary(self._n_before, self._n_new, self._n_failed)
 
     def _loaded(self) -> Corpus:
         widths = [variant.max_features or self.plan.corpus.max_features for variant in self.plan.variants]
@@ -144,7 +149,9 @@ class Runner:
 
     def _bench(self, variant: Setting, corpus: Corpus) -> Bench:
         names = [field.name for field in fields(GridPoint)]
-        points = [GridPoint(**{name: record[name] for name in names}) for record in self._own("grid", variant.name)]
+        points = [
+            GridPoint(**{name: record[name] for name in names}) for record in self._own("grid", variant.name)
+        ]
         return Bench(
             first_columns(corpus, variant.max_features or self.plan.corpus.max_features),
             variant,
@@ -154,6 +161,7 @@ class Runner:
             self.plan.parameters,
             self.pool,
             points,
+            self._memory,
         )
 
     def _transfer(self, bench: Bench, cells: Sequence[Cell]) -> None:
@@ -191,7 +199,9 @@ class Runner:
         except Exception as error:  # recorded, not lost: the other methods go on
             for cell in left:
                 message = f"{type(error).__name__}: {error}".splitlines()[0]
-                self.book.append(self._stamped("transfer", bench.setting, {**asdict(cell), "failed": message}))
+                self.book.append(
+                    self._stamped("transfer", bench.setting, {**asdict(cell), "failed": message})
+                )
                 self._count(cell, failed=True)
 
     def _count(self, cell: Cell, failed: bool = False) -> None:
@@ -200,7 +210,7 @@ class Runner:
         self._tell(f"{cell.method} {cell.source}->{cell.target}")
 
     def _tell(self, what: str) -> None:
-        self.request.progress(len(self._done()), self._n_total, what)
+        self.request.progress(self._n_before + self._n_new, self._n_total, what)
 
     def _record(self, bench: Bench, outcome: Outcome, baseline_error: float) -> dict[str, Any]:
         cell = outcome.cell
@@ -291,7 +301,9 @@ def _collected(unit: Unit) -> tuple[list[Outcome | GridPoint], Exception | None]
     return found, None
 
 
-def _awaited(future: Future[tuple[list[Outcome | GridPoint], Exception | None]]) -> Iterator[Outcome | GridPoint]:
+def _awaited(
+    future: Future[tuple[list[Outcome | GridPoint], Exception | None]],
+) -> Iterator[Outcome | GridPoint]:
     found, error = future.result()
     yield from found
     if error is not None:
@@ -301,7 +313,9 @@ def _awaited(future: Future[tuple[list[Outcome | GridPoint], Exception | None]])
 def _chosen_methods(plan: Plan, wanted: Sequence[str] | None) -> list[str]:
     for name in wanted or []:
         if name not in plan.methods:
-            raise ValueError(f"method {name!r} is not in plan {plan.name}, which has {', '.join(plan.methods)}")
+            raise ValueError(
+                f"method {name!r} is not in plan {plan.name}, which has {', '.join(plan.methods)}"
+            )
     return [name for name in plan.methods if wanted is None or name in wanted]
 
 
