@@ -55,10 +55,10 @@ def draw(figure: Figure, folder: str | Path) -> list[Path]:
     with matplotlib.rc_context(SETTINGS):
         canvas = Canvas(figsize=_size(figure), layout="constrained")
         axes = canvas.subplots()
-        _KINDS[figure["kind"]](figure, axes)
         axes.set_title(figure["title"], loc="left", fontsize=11)
         axes.set_xlabel(figure["x_label"])
         axes.set_ylabel(figure["y_label"])
+        _KINDS[figure["kind"]](figure, axes)
         canvas.savefig(paths[0], metadata={"Date": None})
         canvas.savefig(paths[1], dpi=200)
     paths[2].write_text(json.dumps(figure, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -123,6 +123,7 @@ def _strips(figure: Figure, axes: Any) -> None:
     axes.axhline(0, color="black", linewidth=0.8)
     axes.grid(axis="x", visible=False)
     axes.set_xticks(range(len(figure["series"])), [own["label"] for own in figure["series"]])
+    axes.set_xlabel(f"method (a point for each of {len(figure['x'])} tasks, a bar at the median)")
 
 
 def _scatter(figure: Figure, axes: Any) -> None:
