@@ -41,7 +41,10 @@ def test_bars_are_about_methods_and_variants_of_the_plans():
     for bar in load_bars(PAPER / "expected.toml"):
         for method, variant in (
             (bar.method, bar.variant),
-            (bar.method if bar.than is None else bar.than["method"], (bar.than or {}).get("variant", bar.variant)),
+            (
+                bar.method if bar.than is None else bar.than["method"],
+                (bar.than or {}).get("variant", bar.variant),
+            ),
             *((name, bar.variant) for name in bar.best_of or []),
         ):
             assert method in plans[bar.plan].methods
@@ -90,7 +93,10 @@ def test_a_trial_has_fewer_rows_and_columns_and_another_digest(tmp_path):
         ('methods = ["svm"]\n[corpus]\nloader = "imdb"\n', "corpus.loader='imdb' is not known"),
         ('methods = ["svm"]\n' + CORPUS + "max_rows = 0\n", "corpus.max_rows=0"),
         ('methods = ["svm"]\n' + CORPUS + "[[variants]]\n[[variants]]\n", "needs a name"),
-        ('methods = ["svm"]\n' + CORPUS + '[[variants]]\nmethods = ["pca"]\n', "not among the plan's methods"),
+        (
+            'methods = ["svm"]\n' + CORPUS + '[[variants]]\nmethods = ["pca"]\n',
+            "not among the plan's methods",
+        ),
         ('methods = ["svm"]\n' + CORPUS + "[parameters]\nsda = 3\n", "one table for each method"),
     ],
 )

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from undrift.bench import read
 from undrift.bench.records import Damaged, InUse, journal
 
+numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 plain = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none() | st.booleans() | numbers | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 @given(records=st.lists(st.dictionaries(st.text(), plain, max_size=4), max_size=4))

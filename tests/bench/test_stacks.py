@@ -13,7 +13,11 @@ from undrift.domains import Corpus, Domain
 from undrift.placement import check_place
 from undrift.rows import binarized
 
-PAIRS = [(("books", "train"), ("books", "train")), (("dvd", "test"), ("books", "train")), (("dvd", "all"), ("dvd", "all"))]
+PAIRS = [
+    (("books", "train"), ("books", "train")),
+    (("dvd", "test"), ("books", "train")),
+    (("dvd", "all"), ("dvd", "all")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +40,9 @@ def test_running_grams_are_those_of_the_concatenation(corpus, n_pivots, device):
     msda = MSDA(3, 0.6, binarize=True, n_pivots=n_pivots, random_state=5).fit(X)
     Z = msda.transform(X)
     names = list(corpus.domains)
-    shared = SharedStack(corpus, first=binarized, place=check_place(device, "highest"), n_pivots=n_pivots, seed=5)
+    shared = SharedStack(
+        corpus, first=binarized, place=check_place(device, "highest"), n_pivots=n_pivots, seed=5
+    )
     grams = RunningGrams(corpus, PAIRS)
     widths = [30, *(layer.coef.shape[1] for layer in msda.layers_)]
     seen = 0
@@ -87,7 +93,11 @@ def test_every_noise_level_shares_the_first_scatter(corpus):
         for level in shared.levels(noise, 2):
             grams.add(level)
         X, domain = stacked(corpus)
-        Z = MSDA(2, noise, binarize=True).fit(X).transform(X)[domain == 0][part_rows(corpus, ("books", "train"))]
+        Z = (
+            MSDA(2, noise, binarize=True)
+            .fit(X)
+            .transform(X)[domain == 0][part_rows(corpus, ("books", "train"))]
+        )
         assert_allclose(grams[PAIRS[0]], Z @ Z.T, rtol=1e-9, atol=1e-9)
 
 
@@ -114,5 +124,10 @@ def test_fewer_rows_keep_parts_and_labels(data):
     whole = load_corpus(CorpusSpec("amazon-bow"), data, 30).domains["toys"]
     thin = load_corpus(CorpusSpec("amazon-bow", max_rows=7), data, 30).domains["toys"]
     assert (len(thin), len(thin.train), len(thin.test)) == (14, 7, 7)
-    matches = [(thin.X[[i]] != whole.X[[j]]).nnz == 0 for i in range(14) for j in range(80) if thin.y[i] == whole.y[j]]
+    matches = [
+        (thin.X[[i]] != whole.X[[j]]).nnz == 0
+        for i in range(14)
+        for j in range(80)
+        if thin.y[i] == whole.y[j]
+    ]
     assert sum(matches) >= 14
