@@ -21,8 +21,9 @@ def plan_from(tmp_path, text):
 CORPUS = '[corpus]\nloader = "amazon-bow"\n'
 
 
-def test_the_paper_has_its_six_plans():
-    assert [path.stem for path in PLANS] == ["claims", "dimensions", "distance", "full", "multi", "small"]
+def test_the_paper_has_its_six_plans_and_ours_beyond_it_two():
+    of_the_paper = ["claims", "dimensions", "distance", "full", "multi", "small"]
+    assert [path.stem for path in PLANS] == ["beyond-multi", "beyond-small", *of_the_paper]
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)

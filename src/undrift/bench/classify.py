@@ -37,7 +37,7 @@ def source_problem(corpus: Corpus, source: str, n_folds: int, seed: int) -> tupl
 
 def authors_C(K: np.ndarray) -> float:
     """``1 / mean |x|^2`` of the training rows whose Gram matrix is `K`."""
-    return 1 / (float(np.mean(np.diagonal(K))) or 1.0)
+    return 1 / (float(K.diagonal().mean()) or 1.0)
 
 
 def cross_validated(K: np.ndarray, problem: Problem, Cs: Sequence[float]) -> np.ndarray:

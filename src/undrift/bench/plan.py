@@ -52,6 +52,11 @@ class Setting:
         Folds of cross-validation.
     n_rows : int
         Rows of each domain that a distance is measured on.
+    changes : mapping
+        Parameters of method `undrift` that this variant sets otherwise, such as ``{self_training = false}``;
+        `length` is that of its tf-idf rows.
+    inductive : bool
+        Whether method `undrift` must do without the test rows while it learns.
     methods : tuple of str, optional
         Those of the plan's methods that this variant runs; by default all.
     """
@@ -66,6 +71,8 @@ class Setting:
     n_pivots: int | None = None
     n_folds: int = 5
     n_rows: int = 1000
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    inductive: bool = False
     methods: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -83,6 +90,8 @@ class Setting:
                 check_count(getattr(self, name), name)
         for name in ("n_folds", "n_rows"):
             check_count(getattr(self, name), name)
+        if self.changes:
+            _check_keys(self.changes, {*_text_parameters(), "length"}, "changes.")
 
     @property
     def Cs(self) -> tuple[float, ...]:
@@ -205,6 +214,12 @@ def _variants(tables: Any, common: Mapping[str, Any], methods: Sequence[str]) ->
     if len(set(names)) < len(names):
         raise ValueError(f"variants share a name: {', '.join(names)}")
     return tuple(settings)
+
+
+def _text_parameters() -> set[str]:
+    from ..adapter import text_classifier
+
+    return set(text_classifier().get_params())
 
 
 def _setting_names() -> set[str]:

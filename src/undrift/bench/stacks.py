@@ -19,9 +19,11 @@ import scipy.sparse as sp
 from .._core.array import Array, Rows, arithmetic
 from .._core.denoise import Layer, denoise
 from .._core.pivots import pivot_layer, random_split
+from .._core.scatter import Moments, moments
 from .._core.stack import grow, pooled_scatter
 from ..domains import Corpus
 from ..placement import OnHost, Place
+from ..search import layer_share
 
 Part = tuple[str, str]  # domain, and "train", "test" or "all"
 
@@ -48,6 +50,7 @@ class Level:
     seconds: float
     rows: Callable[[str, np.ndarray], Rows]  # domain, row numbers -> their values at this depth
     means: Mapping[str, Array] | None  # of each domain, to be subtracted
+    share: float  # what makes the mean square norm of all rows 1
 
     def held(self, corpus: Corpus, part: Part) -> Held:
         """Values of the rows of a part."""
@@ -80,12 +83,14 @@ class RunningGrams:
         self._corpus = corpus
         self._sums: dict[tuple[Part, Part], Array | None] = dict.fromkeys(pairs)
 
-    def add(self, level: Level) -> None:
-        """Add the inner products of one level."""
+    def add(self, level: Level, *, balance: bool = False) -> None:
+        """Add the inner products of one level; with `balance`, all levels count alike."""
         parts = dict.fromkeys(part for pair in self._sums for part in pair)
         held = {part: level.held(self._corpus, part) for part in parts}
         for pair, before in self._sums.items():
             own = products(*(held[part] for part in pair))
+            if balance:
+                own *= level.share
             if before is None:
                 self._sums[pair] = own
             elif isinstance(before, np.ndarray) and not isinstance(own, np.ndarray):
@@ -97,6 +102,10 @@ class RunningGrams:
     def forget(self, pair: tuple[Part, Part]) -> None:
         """Let go of a pair that nobody needs any more."""
         self._sums.pop(pair, None)
+
+    def where_it_is(self, pair: tuple[Part, Part]) -> Array:
+        """The sum as it is kept, on a device or not; not to be written to."""
+        return self._sums[pair]
 
     def __getitem__(self, pair: tuple[Part, Part]) -> np.ndarray:
         """The sum as a NumPy array that will not change."""
@@ -149,7 +158,7 @@ class SharedStack:
 
     def levels(self, noise: float, n_layers: int) -> Iterator[Level]:
         """Yield the input and each layer's output; a level is valid until the next one is asked for."""
-        yield Level(0, 0.0, self._input_rows, self._input_means if self._center else None)
+        yield Level(0, 0.0, self._input_rows, *self._described(self._input_moments))
         with self._place.precisely():
             first, first_seconds = timed(self._first_layer, noise)
         seconds = self._shared_seconds + first_seconds
@@ -184,24 +193,23 @@ class SharedStack:
             return denoise(shared, noise=noise, **self._options)
         return pivot_layer(self._domains, shared.pivots, shared.parts, noise, **self._options)
 
-    def _grown(self, stack: Iterator[Any]) -> tuple[Callable[[str, np.ndarray], Rows], Any]:
-        """Learn the next layer and bring all rows through it; their sums say that they have arrived."""
+    def _grown(self, stack: Iterator[Any]) -> tuple[Any, ...]:
+        """Learn the next layer and bring all rows through it; their moments say that they have arrived."""
         domains = dict(zip(self._corpus.domains, next(stack).domains, strict=True))
-        totals = {}
-        for name, blocks in domains.items():
-            sums = blocks.total(lambda H: arithmetic(H).column_sums(H))
-            totals[name] = sums / len(self._corpus.domains[name])
-        for own in totals.values():
-            arithmetic(own).to_numpy(own[:1])  # waits for a device
-        return partial(_gathered, domains), totals if self._center else None
+        found = {name: blocks.total(moments) for name, blocks in domains.items()}
+        return partial(_gathered, domains), *self._described(found)
+
+    def _described(self, found: Mapping[str, Moments]) -> tuple[dict[str, Array] | None, float]:
+        """Means to subtract, and the share of a level in balanced sums."""
+        means = {name: own.total / own.n for name, own in found.items()} if self._center else None
+        return means, layer_share(list(found.values()), self._center)
 
     def _input_rows(self, domain: str, rows: np.ndarray) -> Rows:
         return self._corpus.domains[domain].X[rows]
 
     @cached_property
-    def _input_means(self) -> dict[str, np.ndarray]:
-        domains = self._corpus.domains.items()
-        return {name: np.asarray(own.X.mean(axis=0, dtype=np.float64)).ravel() for name, own in domains}
+    def _input_moments(self) -> dict[str, Moments]:
+        return {name: moments(own.X) for name, own in self._corpus.domains.items()}
 
 
 def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
@@ -230,6 +238,15 @@ def _gathered(domains: Mapping[str, Any], domain: str, rows: np.ndarray) -> Arra
     import torch
 
     return torch.cat(pieces)
+
+
+def joined(within: Array, across: Array, other: Array) -> Array:
+    """``[[within, across'], [across, other]]``, where its blocks are."""
+    if isinstance(within, np.ndarray):
+        return np.block([[within, across.T], [across, other]])
+    import torch
+
+    return torch.cat([torch.cat([within, across.T], dim=1), torch.cat([across, other], dim=1)])
 
 
 def _index(inside: np.ndarray) -> Any:
