@@ -69,7 +69,7 @@ def run(plan: Plan, results: str | Path, request: Request | None = None) -> Summ
         jobs = request.jobs or os.cpu_count() or 1
         pool = stack.enter_context(ThreadPoolExecutor(jobs))
         _check_same_plan(plan, book)
-        return Runner(plan, request, methods, place, pool, book).run()
+        return Runner(plan, replace(request, jobs=jobs), methods, place, pool, book).run()
 
 
 class Runner:
@@ -160,6 +160,7 @@ class Runner:
             self.plan.seed,
             self.plan.parameters,
             self.pool,
+            self.request.jobs or 1,
             points,
             self._memory,
         )
