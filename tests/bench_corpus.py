@@ -13,6 +13,7 @@ def write_corpus(folder, n_rows=40, n_terms=30, seed=3):
         for part in ("train", "test"):
             y = np.tile([-1, 1], n_rows // 2)
             rate = np.full((n_rows, n_terms), 0.4)
+            rate[:, 0:5] += 0.4 * number  # so that centring by domain matters
             own = slice(10 + 6 * number, 13 + 6 * number), slice(13 + 6 * number, 16 + 6 * number)
             for good, bad in ((slice(0, 5), slice(5, 10)), own):
                 rate[y > 0, good] += 0.8

@@ -53,6 +53,23 @@ def test_a_plan_from_end_to_end(undrift, data, plan_file, tmp_path):
     assert "| tiny | main | svm | 6 |" in page.read_text()
 
 
+def test_stopped_by_hand_it_says_that_nothing_is_lost(undrift, data, plan_file, tmp_path, monkeypatch):
+    from undrift.bench import ours
+
+    def stopped(*arguments):
+        raise KeyboardInterrupt
+
+    results = tmp_path / "r.jsonl"
+    arguments = ("bench", "run", plan_file, "--results", results, "--data", data, "--methods", "svm,undrift")
+    with monkeypatch.context() as patch:
+        patch.setattr(ours, "target_codes", stopped)
+        status, _, said = undrift(*arguments)
+    assert status == 130
+    assert "what is done is kept" in said
+    assert {record["method"] for record in read(results)} == {"svm"}
+    assert "6 tasks run, 6 done before" in undrift(*arguments)[1]
+
+
 @pytest.mark.parametrize(("bound", "status", "word"), [(0.9, 0, "pass"), (0.0, 1, "FAIL")])
 def test_check_fails_where_a_bar_is_missed(undrift, records, tmp_path, bound, status, word):
     results, bars = tmp_path / "r.jsonl", tmp_path / "expected.toml"

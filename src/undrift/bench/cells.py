@@ -79,6 +79,7 @@ class Bench:
     seed: int
     parameters: Mapping[str, Mapping[str, Any]]
     pool: Executor
+    jobs: int = 1  # threads of the pool, and processes for what threads do not help
     grid: Sequence[GridPoint] = ()  # from an earlier run
     memory: dict[Any, Any] = field(default_factory=dict)  # representations that variants share
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib.externals.loky import get_reusable_executor
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfTransformer
 
@@ -174,14 +175,30 @@ def autoencoded(bench: Bench, source: str | None = None) -> Representation:
 
 def coda_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
     """CODA has no representation: its time is that of a task, and includes its classifier."""
-    return [Unit([cell], partial(_coda_outcomes, bench, cell)) for cell in cells]
+    return [Unit([cell], partial(_coda_outcomes, bench, cell), parallel=True) for cell in cells]
 
 
 def _coda_outcomes(bench: Bench, cell: Cell) -> Iterator[Outcome]:
     source, target = (bench.corpus.domains[name] for name in (cell.source, cell.target))
-    train = part_rows(bench.corpus, (cell.source, "train"))
-    model = CODA(random_state=bench.seed, **bench.own("coda"))
-    model, fit_seconds = timed(model.fit, source.X[train], source.y[train], target.X)
-    test = part_rows(bench.corpus, (cell.target, "test"))
-    found, predict_seconds = timed(model.predict, target.X[test])
-    yield Outcome(cell, found, {"n_rounds": len(model.rounds_)}, fit_seconds, predict_seconds)
+    train, test = (
+        part_rows(bench.corpus, (cell.source, "train")),
+        part_rows(bench.corpus, (cell.target, "test")),
+    )
+    own = {**bench.own("coda"), "random_state": bench.seed}
+    rows = (own, source.X[train], source.y[train], target.X, test)
+    if bench.jobs == 1:
+        found = _coda_fitted(*rows)
+    else:  # it holds Python's lock most of the time, so threads would not help
+        executor = get_reusable_executor(max_workers=bench.jobs, timeout=60)
+        found = executor.submit(_coda_fitted, *rows).result()
+    predictions, n_rounds, fit_seconds, predict_seconds = found
+    yield Outcome(cell, predictions, {"n_rounds": n_rounds}, fit_seconds, predict_seconds)
+
+
+def _coda_fitted(
+    own: dict[str, Any], X: Rows, y: np.ndarray, X_target: Rows, test: np.ndarray
+) -> tuple[np.ndarray, int, float, float]:
+    """Predictions of the target's rows `test`, rounds, and the times of fit and prediction."""
+    model, fit_seconds = timed(CODA(**own).fit, X, y, X_target)
+    predictions, predict_seconds = timed(model.predict, X_target[test])
+    return predictions, len(model.rounds_), fit_seconds, predict_seconds

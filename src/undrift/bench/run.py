@@ -67,9 +67,10 @@ def run(plan: Plan, results: str | Path, request: Request | None = None) -> Summ
     with ExitStack() as stack:
         book = stack.enter_context(journal(results))
         jobs = request.jobs or os.cpu_count() or 1
-        pool = stack.enter_context(ThreadPoolExecutor(jobs))
+        pool = ThreadPoolExecutor(jobs)
+        stack.callback(pool.shutdown, cancel_futures=True)  # what has not begun is left when a run is stopped
         _check_same_plan(plan, book)
-        return Runner(plan, request, methods, place, pool, book).run()
+        return Runner(plan, replace(request, jobs=jobs), methods, place, pool, book).run()
 
 
 class Runner:
@@ -160,6 +161,7 @@ class Runner:
             self.plan.seed,
             self.plan.parameters,
             self.pool,
+            self.request.jobs or 1,
             points,
             self._memory,
         )

@@ -57,7 +57,13 @@ def run_plan(
             progress.update(bar, completed=n_done, total=n_total, description=what or chosen.name)
 
         request = Request(data, _names(methods), _names(tasks), jobs, device, retry_failed, show)
-        summary = run(chosen, results, request)
+        try:
+            summary = run(chosen, results, request)
+        except KeyboardInterrupt:
+            screen.messages.print(
+                "undrift: stopped; what is done is kept, and the same command goes on from there"
+            )
+            raise typer.Exit(130) from None
     if as_json:
         screen.show_json({"results": str(results), **vars(summary)})
         return
