@@ -108,14 +108,14 @@ class Search:
             stats = pooled_scatter(domains)  # every noise level shares the first scatter
         else:
             self.split = random_split(domains, self.anchors.X.shape[1], self.n_pivots, self.random_state)
-        start = self._start()
+        starts = [self._start()] * len(self.grid.noises)  # taken out one by one: the last to go is freed
         for noise in self.grid.noises:
             options = {"noise": noise, **self.options}
             if self.split is None:
                 first = denoise(stats, **options)
             else:
                 first = pivot_layer(domains, self.split.pivots, self.split.parts, **options)
-            yield from self._stack(domains, first, options, start)
+            yield from self._stack(domains, first, options, starts.pop())
 
     def _start(self) -> _Running:
         """Inner products of the anchors as they are."""
@@ -142,7 +142,9 @@ class Search:
         means = np.stack([own.mean for own in domains]) if self.center else None
         G = domain_centred_gram(H, means, self.anchors.domain)
         share = layer_share(domains, self.center) if self.balance else 1.0
-        return G * share if self.balance else G, means, share
+        if self.balance:
+            G *= share
+        return G, means, share
 
     def _score(self, noise: float, running: _Running) -> None:
         K, layers = running.K, running.layers

@@ -190,9 +190,10 @@ def like(A: np.ndarray, X: Rows) -> np.ndarray:
 
 def inner_products(H: Rows) -> np.ndarray:
     """``H H'``, dense and full, of shape (n, n)."""
-    if sp.issparse(H):
-        return np.asarray((H @ H.T).toarray())
-    return mirror(gram(np.ascontiguousarray(H.T)))
+    if sp.issparse(H):  # documents share their commonest terms, so a sparse result would be full
+        return mirror(gram(H.T.tocsr()))
+    H = np.ascontiguousarray(H)
+    return mirror(blas.get_blas_funcs("syrk", (H,))(1.0, H.T, trans=1).T)
 
 
 def shifted_solve(K: np.ndarray, shift: np.ndarray, B: np.ndarray) -> np.ndarray:
