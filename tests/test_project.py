@@ -40,11 +40,8 @@ def test_the_quick_start_runs(tmp_path, monkeypatch):
 def test_the_tutorial_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    for program in (
-        code_blocks("python", "docs/tutorial.md")[:1] + code_blocks("python", "docs/tutorial.md")[2:]
-    ):
+    for program in code_blocks("python", "docs/tutorial.md"):
         exec(compile(program, "docs/tutorial.md", "exec"), names)
-    exec(compile(code_blocks("python", "docs/tutorial.md")[1], "docs/tutorial.md", "exec"), names)
     assert "recommended" in capsys.readouterr().out
 
 
