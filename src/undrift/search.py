@@ -104,15 +104,17 @@ class Search:
     def steps(self) -> Iterator[None]:
         """Explore the grid; yields once per layer."""
         domains = self._domains()
+        # every noise level shares the first scatter and inner products; the last to take them frees them
+        n_noises, stats = len(self.grid.noises), []
         if self.n_pivots is None:
-            stats = pooled_scatter(domains)  # every noise level shares the first scatter
+            stats = [pooled_scatter(domains)] * n_noises
         else:
             self.split = random_split(domains, self.anchors.X.shape[1], self.n_pivots, self.random_state)
-        starts = [self._start()] * len(self.grid.noises)  # taken out one by one: the last to go is freed
+        starts = [self._start()] * n_noises
         for noise in self.grid.noises:
             options = {"noise": noise, **self.options}
             if self.split is None:
-                first = denoise(stats, **options)
+                first = denoise(stats.pop(), **options)
             else:
                 first = pivot_layer(domains, self.split.pivots, self.split.parts, **options)
             yield from self._stack(domains, first, options, starts.pop())
