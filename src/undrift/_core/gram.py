@@ -44,6 +44,14 @@ def domain_centred_gram(H: Rows, means: np.ndarray | None, domain: np.ndarray) -
     return K
 
 
+def add_domain_centred_gram(
+    K: Array, H: Array, means: np.ndarray | None, domain: np.ndarray, share: float = 1.0
+) -> Array:
+    """`K` plus `share` times :func:`domain_centred_gram` of dense rows, in the memory of `K`."""
+    ops = arithmetic(H)
+    return ops.add_inner_products(K, H if means is None else H - ops.like(means, H)[domain], share)
+
+
 def submatrix(K: Array, rows: np.ndarray, columns: np.ndarray) -> Array:
     """``K[rows][:, columns]`` for index arrays."""
     return K[np.ix_(rows, columns)] if isinstance(K, np.ndarray) else K[rows][:, columns]

@@ -196,6 +196,13 @@ def inner_products(H: Rows) -> np.ndarray:
     return mirror(blas.get_blas_funcs("syrk", (H,))(1.0, H.T, trans=1).T)
 
 
+def add_inner_products(K: np.ndarray, H: np.ndarray, share: float) -> np.ndarray:
+    """``K + share H H'`` for dense rows and a symmetric `K`, which is overwritten."""
+    H, K = np.ascontiguousarray(H), np.ascontiguousarray(K)
+    syrk = blas.get_blas_funcs("syrk", (H, K))
+    return mirror(syrk(share, H.T, beta=1.0, c=K.T, trans=1, overwrite_c=1).T)
+
+
 def shifted_solve(K: np.ndarray, shift: np.ndarray, B: np.ndarray) -> np.ndarray:
     """``(K + diag(shift))^-1 B`` for a positive semidefinite `K`, which is left alone."""
     M = np.array(K, dtype=np.float64 if len(K) <= SOLVED_IN_FLOAT64 else K.dtype)
