@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
 
 from undrift import MDA, MSDAClassifier, TermVectorizer, TextAdapter, load_model, save_model
-from undrift.adapter import load_adapter
+from undrift.adapter import load_adapter, text_classifier
 from undrift.persist import ModelFileError
 
 BOOKS = ["A gripping page-turner", "gripping and moving", "dull and boring", "boring prose", "so-so"]
@@ -55,7 +55,7 @@ def test_default_rows_are_tfidf_of_length_5():
     adapter = TextAdapter().fit(BOOKS, OPINIONS, KITCHEN)
     lengths = np.sqrt(adapter.vectorizer_.transform(KITCHEN).power(2).sum(axis=1))
     assert_allclose(lengths, [5, 5, 5, 5, 0], rtol=1e-6)
-    assert adapter.classifier_.get_params() == MSDAClassifier().get_params()
+    assert adapter.classifier_.get_params() == text_classifier().get_params()
 
 
 def test_several_targets_and_the_stacked_form():

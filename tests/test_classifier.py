@@ -340,3 +340,17 @@ def test_singular_systems_are_named(shifted):
     X["term 4"] = 0.0
     with pytest.raises(ValueError, match="features term 4"):
         MSDAClassifier(1, ridge=0).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_on_torch_as_on_numpy(shifted, form, device):
+    pytest.importorskip("torch")
+    X, y, Z, _ = shifted
+    options = {"dtype": "float64", "balance_layers": True, "selection": "reverse", "random_state": 0}
+    models = [
+        MSDAClassifier([1, 2], [0.4, 0.6], [0.3, 3.0], device=place, **options).fit(form(X), y, form(Z))
+        for place in ("cpu", device)
+    ]
+    assert models[0].selection_results_ == models[1].selection_results_
+    assert_allclose(*(model.decision_function(form(Z)) for model in models), rtol=1e-6, atol=1e-8)

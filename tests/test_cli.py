@@ -111,7 +111,7 @@ def test_adapt_writes_predictions_and_says_where(folder, undrift):
     assert len(rows) == 100
     assert {row["prediction"] for row in rows} == {"negative", "positive"}
     assert all((float(row["score"]) > 0) == (row["prediction"] == "positive") for row in rows)
-    for fact in ("out.csv", "books.csv", "120 terms", "noise 0.7, n_layers 2, C 0.3 (fixed)", "80", "20"):
+    for fact in ("out.csv", "books.csv", "120 terms", "noise 0.7, n_layers 2, C 1 (fixed)", "80", "20"):
         assert fact in out
     assert "Error on the target" not in out
 

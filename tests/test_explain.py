@@ -44,13 +44,16 @@ def fitted(domains, **options):
 
 
 @pytest.mark.parametrize("activation", ["tanh", "sigmoid", "relu", "identity"])
-@pytest.mark.parametrize("n_layers", [1, 3])
-def test_effective_weights_are_slopes_of_the_score(domains, activation, n_layers):
+@pytest.mark.parametrize(
+    "options", [{"n_layers": 1}, {"n_layers": 3, "balance_layers": True, "self_training": True}]
+)
+def test_effective_weights_are_slopes_of_the_score(domains, activation, options):
     """By differences, at the mean target row."""
-    model, step = fitted(domains, activation=activation, n_layers=n_layers), 1e-5
+    model, step = fitted(domains, activation=activation, **options), 1e-4
     mean = domains[2].mean(axis=0)
     ahead, behind = (model.decision_function(mean + sign * step * np.eye(8)) for sign in (1, -1))
-    assert_allclose(effective_weights(model)[:, 0], (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-8)
+    # balanced layers of small variance have large weights, whose rounding the step divides by
+    assert_allclose(effective_weights(model)[:, 0], (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-6)
 
 
 def test_effective_weights_of_several_classes(domains, rng):

@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 from oracles import algorithm_2
 
 from undrift._core.denoise import Layer
-from undrift._core.gram import decision, domain_centred_gram, primal_weights
+from undrift._core.gram import add_domain_centred_gram, decision, domain_centred_gram, primal_weights
 
 FORMS = [np.asarray, sp.csr_array, sp.csr_matrix]
 
@@ -64,3 +64,13 @@ def test_decision_is_the_product_with_the_concatenation(counts, form, rng):
     scores = decision(form(counts), form(counts), layers, weights)
     built = np.hstack([counts, *(h for _, h in answer)])
     assert_allclose(scores, built @ np.vstack(weights), rtol=1e-9)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_adding_in_place(counts, domain, means, centred, rng):
+    A = rng.normal(size=(60, 60))
+    K = A + A.T
+    expected = K + 0.3 * domain_centred_gram(counts, means if centred else None, domain)
+    found = add_domain_centred_gram(K, counts, means if centred else None, domain, 0.3)
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert np.shares_memory(found, K)

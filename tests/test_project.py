@@ -17,8 +17,8 @@ def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def code_blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", read("README.md"), flags=re.DOTALL)
+def code_blocks(language: str, page: str = "README.md") -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", read(page), flags=re.DOTALL)
 
 
 def test_ci_runs_the_very_line_of_the_readme():
@@ -34,6 +34,31 @@ def test_the_quick_start_runs(tmp_path, monkeypatch):
     (program,) = code_blocks("python")
     exec(compile(program, "README.md", "exec"), names)
     assert names["predictions"].shape == (300,)
+
+
+@pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
+def test_the_tutorial_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for program in code_blocks("python", "docs/tutorial.md"):
+        exec(compile(program, "docs/tutorial.md", "exec"), names)
+    assert "recommended" in capsys.readouterr().out
+
+
+def test_commands_of_the_documents_have_the_options_they_name():
+    from typer.main import get_command
+
+    from undrift.cli.app import app
+
+    options = {
+        name: {option for parameter in command.params for option in parameter.opts}
+        for name, command in get_command(app).commands.items()
+    }
+    pages = [block for page in ("README.md", "docs/tutorial.md") for block in code_blocks("text", page)]
+    commands = re.findall(r"undrift (\w+)((?:[^\n]|\\\n)*)", "\n".join(pages))
+    assert len(commands) > 5
+    for name, rest in commands:
+        assert set(re.findall(r"(--[\w-]+)", rest)) <= options[name]
 
 
 def test_links_of_the_documents_lead_somewhere():

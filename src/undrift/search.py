@@ -12,7 +12,7 @@ import numpy as np
 from ._core.array import Array, Rows
 from ._core.blocks import Blocks
 from ._core.denoise import Layer, denoise
-from ._core.gram import domain_centred_gram
+from ._core.gram import add_domain_centred_gram, domain_centred_gram
 from ._core.pivots import Split, pivot_layer, random_split
 from ._core.scatter import Moments, moments
 from ._core.stack import grow, pooled_scatter
@@ -69,8 +69,7 @@ class _Running:
     shares: list[float]
 
     def then(self, layer: Layer, means: np.ndarray | None, K: Array, share: float) -> _Running:
-        """Return the stack with one more layer on top; `K` may be overwritten."""
-        K += self.K
+        """Return the stack with one more layer on top; `K` is the sum with it."""
         more = None if self.means is None or means is None else [*self.means, means]
         return _Running([*self.layers, layer], more, K, [*self.shares, share])
 
@@ -104,45 +103,57 @@ class Search:
     def steps(self) -> Iterator[None]:
         """Explore the grid; yields once per layer."""
         domains = self._domains()
+        # every noise level shares the first scatter and inner products; the last to take them frees them
+        n_noises, stats = len(self.grid.noises), []
         if self.n_pivots is None:
-            stats = pooled_scatter(domains)  # every noise level shares the first scatter
+            stats = [pooled_scatter(domains)] * n_noises
         else:
             self.split = random_split(domains, self.anchors.X.shape[1], self.n_pivots, self.random_state)
-        start = self._start()
+        starts = [self._start()] * n_noises
         for noise in self.grid.noises:
             options = {"noise": noise, **self.options}
             if self.split is None:
-                first = denoise(stats, **options)
+                first = denoise(stats.pop(), **options)
             else:
                 first = pivot_layer(domains, self.split.pivots, self.split.parts, **options)
-            yield from self._stack(domains, first, options, start)
+            start = starts.pop()
+            stack = self._stack(domains, first, options, start, shared=bool(starts))
+            del start
+            yield from stack
 
     def _start(self) -> _Running:
         """Inner products of the anchors as they are."""
-        G, means, share = self._products(
-            self.place.rows(self.anchors.X), [moments(X) for X in self.rows.domains.values()]
-        )
+        means, share = self._centring([moments(X) for X in self.rows.domains.values()])
+        G = domain_centred_gram(self.place.rows(self.anchors.X), means, self.anchors.domain)
+        if self.balance:
+            G *= share
         return _Running([], None if means is None else [means], G, [share])
 
     def _stack(
-        self, domains: Sequence[Blocks], first: Layer, options: dict[str, Any], running: _Running
+        self,
+        domains: Sequence[Blocks],
+        first: Layer,
+        options: dict[str, Any],
+        running: _Running,
+        shared: bool,
     ) -> Iterator[None]:
-        """Grow the stack of one noise level and score its depths."""
+        """Grow the stack of one noise level and score its depths; others may share where it starts."""
         H = self.place.rows(self.first_rows(self.anchors.X))
         for grown in grow(domains, max(self.grid.depths), partial(denoise, **options), first):
             H = grown.layer(H)
-            G, means, share = self._products(H, [blocks.total(moments) for blocks in grown.domains])
-            running = running.then(grown.layer, means, G, share)
+            means, share = self._centring([blocks.total(moments) for blocks in grown.domains])
+            K = running.K + 0 if shared else running.K  # a copy where the sum so far is still wanted
+            K = add_domain_centred_gram(K, H, means, self.anchors.domain, share)
+            running = running.then(grown.layer, means, K, share)
             if len(running.layers) in self.grid.depths:
                 self._score(options["noise"], running)
+            shared = self.best is not None and self.best.K is running.K
             yield
 
-    def _products(self, H: Rows, domains: Sequence[Moments]) -> tuple[Array, np.ndarray | None, float]:
-        """Inner products of one layer's anchors, the means subtracted from them, and their share."""
+    def _centring(self, domains: Sequence[Moments]) -> tuple[np.ndarray | None, float]:
+        """Means to subtract from one layer's rows, and the share of their inner products."""
         means = np.stack([own.mean for own in domains]) if self.center else None
-        G = domain_centred_gram(H, means, self.anchors.domain)
-        share = layer_share(domains, self.center) if self.balance else 1.0
-        return G * share if self.balance else G, means, share
+        return means, layer_share(domains, self.center) if self.balance else 1.0
 
     def _score(self, noise: float, running: _Running) -> None:
         K, layers = running.K, running.layers

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .array import Array, Rows, arithmetic
+from .blocks import row_slices
 from .denoise import Layer
 from .stack import hidden
 
@@ -34,11 +35,21 @@ def domain_centred_gram(H: Rows, means: np.ndarray | None, domain: np.ndarray) -
         return ops.inner_products(H - ops.like(means, H)[domain])
     # sparse rows stay sparse: (x - m)(y - m)' = xy' - xm' - my' + mm'
     K = ops.inner_products(H)
-    cross = np.asarray(H @ means.T.astype(H.dtype))[:, domain]  # (n, n): x_i . m_domain(j)
-    K -= cross
-    K -= cross.T
-    K += (means @ means.T).astype(K.dtype)[np.ix_(domain, domain)]
+    cross = np.asarray(H @ means.T.astype(H.dtype))  # (n, n_domains): x_i . m_k
+    between = (means @ means.T).astype(K.dtype)
+    for rows in row_slices(len(K), len(K)):
+        K[rows] -= cross[rows][:, domain]
+        K[rows] -= cross[:, domain[rows]].T
+        K[rows] += between[np.ix_(domain[rows], domain)]
     return K
+
+
+def add_domain_centred_gram(
+    K: Array, H: Array, means: np.ndarray | None, domain: np.ndarray, share: float = 1.0
+) -> Array:
+    """`K` plus `share` times :func:`domain_centred_gram` of dense rows, in the memory of `K`."""
+    ops = arithmetic(H)
+    return ops.add_inner_products(K, H if means is None else H - ops.like(means, H)[domain], share)
 
 
 def submatrix(K: Array, rows: np.ndarray, columns: np.ndarray) -> Array:

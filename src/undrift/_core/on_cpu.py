@@ -190,9 +190,17 @@ def like(A: np.ndarray, X: Rows) -> np.ndarray:
 
 def inner_products(H: Rows) -> np.ndarray:
     """``H H'``, dense and full, of shape (n, n)."""
-    if sp.issparse(H):
-        return np.asarray((H @ H.T).toarray())
-    return mirror(gram(np.ascontiguousarray(H.T)))
+    if sp.issparse(H):  # documents share their commonest terms, so a sparse result would be full
+        return mirror(gram(H.T.tocsr()))
+    H = np.ascontiguousarray(H)
+    return mirror(blas.get_blas_funcs("syrk", (H,))(1.0, H.T, trans=1).T)
+
+
+def add_inner_products(K: np.ndarray, H: np.ndarray, share: float) -> np.ndarray:
+    """``K + share H H'`` for dense rows and a symmetric `K`, which is overwritten."""
+    H, K = np.ascontiguousarray(H), np.ascontiguousarray(K)
+    syrk = blas.get_blas_funcs("syrk", (H, K))
+    return mirror(syrk(share, H.T, beta=1.0, c=K.T, trans=1, overwrite_c=1).T)
 
 
 def shifted_solve(K: np.ndarray, shift: np.ndarray, B: np.ndarray) -> np.ndarray:

@@ -151,6 +151,11 @@ def inner_products(H: torch.Tensor) -> torch.Tensor:
     return H @ H.T
 
 
+def add_inner_products(K: torch.Tensor, H: torch.Tensor, share: float) -> torch.Tensor:
+    """``K + share H H'`` for a symmetric `K`, which is overwritten."""
+    return K.addmm_(H, H.T, alpha=share)
+
+
 def shifted_solve(K: torch.Tensor, shift: np.ndarray, B: np.ndarray) -> np.ndarray:
     """``(K + diag(shift))^-1 B`` for a positive semidefinite `K`, which is left alone."""
     M = K.clone()
