@@ -60,14 +60,26 @@ class AdaptJob:
     target_label: str | None = None
     encoding: str | None = None
     skip_bad: bool = False
+    report: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a report shows and a summary does not. Holds every document, so it is kept on request."""
+
+    sources: list[Labelled]
+    targets: list[Unlabelled]
+    rows: list[Any]  # sparse: of all sources together, then of each target
+    source_only: Any  # the fitted baseline, or None where nothing was scored
 
 
 @dataclass
 class Adapted:
-    """What a job found; `summary` is JSON-ready."""
+    """What a job found; `summary` is JSON-ready, `evidence` is there if the job has a `report`."""
 
     adapter: TextAdapter
     summary: dict[str, Any] = field(default_factory=dict)
+    evidence: Evidence | None = None
 
 
 def read_source(path: Path, job: AdaptJob) -> Labelled:
@@ -123,8 +135,8 @@ def run_adapt(job: AdaptJob, adapter: TextAdapter) -> Adapted:
         sources = [read_source(path, job) for path in job.sources]
         targets = [read_target(path, job) for path in job.targets]
         check_writable(job.out)
-        if job.model is not None:
-            _check_folder(job.model)
+        for path in filter(None, (job.model, job.report)):
+            _check_folder(path)
         adapted = _fitted(job, adapter, sources, targets)
         _write_predictions(job, adapted.adapter, targets)
         if job.model is not None:
@@ -156,7 +168,7 @@ def _fitted(
     _warn_if_far_apart(sources, targets)
     adapter.fit(documents, [*labels, *[None] * n_target], sample_domain=domain)
     adapted = Adapted(adapter)
-    adapted.summary = _summary(job, adapter, sources, targets, labels)
+    _summarise(adapted, job, sources, targets, labels)
     return adapted
 
 
@@ -172,15 +184,15 @@ def _warn_if_far_apart(sources: list[Labelled], targets: list[Unlabelled]) -> No
             )
 
 
-def _summary(
+def _summarise(
+    adapted: Adapted,
     job: AdaptJob,
-    adapter: TextAdapter,
     sources: list[Labelled],
     targets: list[Unlabelled],
     labels: list[Any],
-) -> dict[str, Any]:
+) -> None:
     """Say what was read, how far apart the domains are, and what was chosen by which rule."""
-    classifier = adapter.classifier_
+    adapter, classifier = adapted.adapter, adapted.adapter.classifier_
     X_source = adapter.vectorizer_.transform(d for source in sources for d in source.documents)
     has_label = np.array([label is not None for label in labels])
     summary: dict[str, Any] = {
@@ -202,10 +214,12 @@ def _summary(
         "notes": list(classifier.selection_notes_),
         "out": str(job.out),
         "model": None if job.model is None else str(job.model),
+        "report": None if job.report is None else str(job.report),
     }
-    svm = None
+    svm, rows = None, [X_source]
     for i, target in enumerate(targets):
         X = adapter.vectorizer_.transform(target.documents)
+        rows += [X] if job.report else []
         own = {
             "file": str(target.path),
             "rows": len(target.documents),
@@ -223,7 +237,8 @@ def _summary(
                 svm = linear_svm(random_state=0).fit(X_source[has_label], known)
             own |= _scored(classifier, svm, X, target.truth, -1 - i)
         summary["targets"].append(own)
-    return summary
+    adapted.summary = summary
+    adapted.evidence = Evidence(sources, targets, rows, svm) if job.report else None
 
 
 def _scored(classifier: Any, svm: Any, X: Any, truth: list[Any], number: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from . import options
+from .report import require_report, write_report
 
 HELP = """Learn from labelled source files and unlabelled target files; write predictions for the target.
 
@@ -36,6 +37,9 @@ def adapt(
     out: Path = typer.Option(..., "--out", metavar="FILE", help="Where predictions go; the ending says how."),
     model: Path | None = typer.Option(
         None, "--model", metavar="FILE", help="Save the model here, for `predict`."
+    ),
+    report: Path | None = typer.Option(
+        None, "--report", metavar="FILE", help="Write a report here: one HTML page that shows what happened."
     ),
     target_label: str | None = typer.Option(
         None,
@@ -67,11 +71,13 @@ def adapt(
     adapter = options.text_adapter(
         noise, layers, C, max_features, weighting, classifier, selection, center, device, seed
     )
-    job = AdaptJob(source, target, text, label, out, model, target_label, encoding, skip_bad)
+    job = AdaptJob(source, target, text, label, out, model, target_label, encoding, skip_bad, report)
+    require_report(job.report)
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)
-        summary = run_adapt(job, adapter).summary
-    show_summary(summary, as_json)
+        adapted = run_adapt(job, adapter)
+    write_report(job, adapted)
+    show_summary(adapted.summary, as_json)
 
 
 def show_summary(summary: dict[str, Any], as_json: bool) -> None:
@@ -116,5 +122,6 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
     if bad:
         screen.output.print(f"Left out {bad:,} rows that could not be read.")
     screen.output.print(f"Predictions: {screen.escaped(summary['out'])}, after {summary['seconds']:.0f} s.")
-    if summary["model"]:
-        screen.output.print(f"Model: {screen.escaped(summary['model'])}")
+    for name in ("model", "report"):
+        if summary[name]:
+            screen.output.print(f"{name.capitalize()}: {screen.escaped(summary[name])}")

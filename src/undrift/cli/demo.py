@@ -8,10 +8,10 @@ import typer
 
 from ..domains import Domain
 
-HELP = """Do the whole job on the built-in corpus of synthetic reviews: adapt, score, explain.
+HELP = """Do the whole job on the built-in corpus of synthetic reviews: adapt, score, explain, report.
 
-Writes the reviews of two products as CSV files, learns from the labels of the first, predicts the second, and
-says which words made the difference.
+Writes the reviews of two products as CSV files, learns from the labels of the first, predicts the second, says
+which words made the difference, and writes a report: one HTML page that shows all of it.
 """
 
 
@@ -25,6 +25,7 @@ def demo(
     from ..jobs import AdaptJob, run_adapt
     from . import options, screen
     from .adapt import show_summary
+    from .report import require_report, write_report
 
     corpus = make_reviews(random_state=0)
     for name in (source, target):
@@ -35,14 +36,16 @@ def demo(
         _write_reviews(out / f"{name}.csv", corpus.domains[name], labelled=name == source)
     job = AdaptJob(
         [out / f"{source}.csv"], [out / f"{target}.csv"], "text", "label", out / "predictions.csv",
-        out / "model.safetensors", "truth",
+        out / "model.safetensors", "truth", report=out / "report.html",
     )  # fmt: skip
+    require_report(job.report)
     adapter = options.text_adapter(
         "0.7", "5", "0.3", 2000, "tfidf", "least-squares", "source-cv", True, "cpu", 0
     )
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)
         adapted = run_adapt(job, adapter)
+    write_report(job, adapted)
     show_summary(adapted.summary, as_json=False)
     unseen = [
         t for t in top_terms(adapter.classifier_, adapter.vectorizer_.terms_, 200) if not t["n_labelled"]

@@ -1,0 +1,213 @@
+"""Terms of a report: how the vocabulary shifts, which terms made the difference, and all about each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .evidence import Evidence, stacked
+
+MOST_DRAWN = 1_200  # points of the scatter: more are slow to scroll and hide one another
+MOST_LISTED = 5_000  # terms of the browser, which travel with the page
+N_PARTNERS = 6
+SNIPPET = 36  # characters to either side of a term in an example
+
+
+def shares(X: Any) -> np.ndarray:
+    """Share of rows in which each column is not zero."""
+    counts = np.bincount(X.indices, minlength=X.shape[1]) if sparse.issparse(X) else np.count_nonzero(X, axis=0)
+    return counts / max(X.shape[0], 1)
+
+
+def term_statistics(evidence: Evidence) -> dict[str, np.ndarray]:
+    """Everything about every term that is a number, as columns."""
+    source = shares(stacked([own.X for own in evidence.sources]))
+    target = shares(stacked([own.X for own in evidence.targets])) if evidence.targets else np.zeros_like(source)
+    weights = evidence.weights
+    speaks_for = weights.argmax(axis=1)
+    return {
+        "source": source,
+        "target": target,
+        "class": speaks_for,
+        "weight": weights[np.arange(len(weights)), speaks_for],
+        "n_labelled": np.asarray(evidence.classifier.labelled_counts_),
+        # what a term can do to the target's predictions: a strong rare word does little
+        "reach": weights.max(axis=1) * np.sqrt(target),
+    }
+
+
+def drawn_terms(table: dict[str, np.ndarray], limit: int = MOST_DRAWN) -> np.ndarray:
+    """Choose the terms to draw: in turn the most far-reaching, the most frequent and the most shifted."""
+    n = len(table["source"])
+    floor = 1e-4
+    shift = np.abs(np.log((table["target"] + floor) / (table["source"] + floor)))
+    orders = [
+        np.argsort(-column, kind="stable")
+        for column in (table["reach"], table["source"] + table["target"], shift * np.sqrt(table["reach"].clip(0)))
+    ]
+    turns = np.stack(orders, axis=1).ravel()
+    _, first = np.unique(turns, return_index=True)
+    return np.sort(turns[np.sort(first)][: min(limit, n)])
+
+
+def shift_points(evidence: Evidence, table: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """List the terms of the scatter, with an example from each side where there are documents."""
+    chosen = drawn_terms(table)
+    examples = {
+        "in source": _examples(evidence, evidence.sources, chosen),
+        "in target": _examples(evidence, evidence.targets, chosen),
+    }
+    return [
+        {
+            "term": evidence.terms[j],
+            "source": round(float(table["source"][j]), 6),
+            "target": round(float(table["target"][j]), 6),
+            "class": str(evidence.classes[table["class"][j]]),
+            "weight": round(float(table["weight"][j]), 4),
+            "n_labelled": int(table["n_labelled"][j]),
+            **{side: found[j] for side, found in examples.items() if j in found},
+        }
+        for j in chosen
+    ]
+
+
+def _examples(evidence: Evidence, domains: Sequence[Any], chosen: np.ndarray) -> dict[int, str]:
+    """Find a piece of a document around each term, in the first row that has it."""
+    found: dict[int, str] = {}
+    for own in domains:
+        if own.documents is None or not sparse.issparse(own.X):
+            continue
+        columns = own.X.tocsc()
+        for j in chosen:
+            rows = columns.indices[columns.indptr[j] : columns.indptr[j + 1]]
+            if j not in found and len(rows):
+                found[j] = snippet(own.documents[min(rows)], evidence.terms[j])
+    return found
+
+
+def pattern_of(term: str) -> re.Pattern[str]:
+    """Where a term stands in a document as it was written: in any case, cut or whole, with any signs between."""
+    parts = [re.escape(word).replace("n't", r"\s?n\s?['’]t").replace("'", r"\s?['’]") for word in term.split(" ")]
+    return re.compile(r"(?<!\w)" + r"[\W_]+".join(parts) + r"(?!\w)", re.IGNORECASE)
+
+
+def snippet(document: str, term: str) -> str:
+    """Cut a piece out of a document around a term."""
+    match = pattern_of(term).search(document)
+    middle = match.span() if match else (0, 0)
+    start, end = max(0, middle[0] - SNIPPET), min(len(document), middle[1] + SNIPPET)
+    piece = " ".join(document[start:end].split())
+    return ("…" if start else "") + piece + ("…" if end < len(document) else "")
+
+
+def difference_terms(evidence: Evidence, table: dict[str, np.ndarray], k: int = 16) -> list[dict[str, Any]]:
+    """List the terms that pushed the changed rows to their new label, beyond what source-only gave them.
+
+    For a row that went from class a to class b, a term pushes by its value times the difference of its
+    weights for b and for a; both classifiers' weights are taken in standard deviations of their scores.
+    """
+    n_terms, total, n_changed = len(evidence.terms), np.zeros(len(evidence.terms)), 0
+    toward = np.zeros((n_terms, len(evidence.classes)))
+    for own in evidence.targets:
+        old, new = evidence.source_only_codes[own.number], evidence.adapted_codes[own.number]
+        changed = np.flatnonzero(old != new)
+        n_changed += len(changed)
+        rows = sparse.csr_array(own.X[changed])
+        extra = _in_deviations(evidence.weights, own.X) - _in_deviations(evidence.source_only_weights, own.X)
+        owner = np.repeat(np.arange(len(changed)), np.diff(rows.indptr))
+        a, b = old[changed][owner], new[changed][owner]
+        push = rows.data * (extra[rows.indices, b] - extra[rows.indices, a])
+        total += np.bincount(rows.indices, weights=push, minlength=n_terms)
+        np.add.at(toward, (rows.indices, b), push)
+    order = np.argsort(-total, kind="stable")[:k]
+    return [
+        {
+            "term": evidence.terms[j],
+            "push": round(float(total[j]) / n_changed, 5),
+            "class": str(evidence.classes[int(toward[j].argmax())]),
+            "n_labelled": int(table["n_labelled"][j]),
+            "target": round(float(table["target"][j]), 6),
+        }
+        for j in order
+        if n_changed and total[j] > 0
+    ]
+
+
+def _in_deviations(weights: np.ndarray, X: Any) -> np.ndarray:
+    """Scale weights so that the scores they give to `X` have standard deviation 1."""
+    deviation = np.std(X @ weights[:, -1])
+    return weights / (deviation if deviation > 0 else 1.0)
+
+
+def term_browser(evidence: Evidence, table: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Pack the terms of the browser: names once, partners by their number among the names."""
+    order = np.argsort(-table["reach"], kind="stable")[:MOST_LISTED]
+    layer = evidence.classifier.representation_.layers_[0]
+    square = layer.coef.shape[0] == layer.coef.shape[1] == len(evidence.terms)
+    names: dict[int, int] = {int(j): i for i, j in enumerate(order)}
+    sources = _strongest(layer.coef, order, axis=0) if square else {}
+    reached = _strongest(layer.coef, order, axis=1) if square else {}
+
+    def packed(partners: list[tuple[int, float]]) -> list[float]:
+        return [own for j, weight in partners for own in (names.setdefault(j, len(names)), round(weight, 3))]
+
+    rows = [
+        [
+            int(table["class"][j]),
+            round(float(table["weight"][j]), 4),
+            int(table["n_labelled"][j]),
+            float(f"{table['source'][j]:.3g}"),
+            float(f"{table['target'][j]:.3g}"),
+            packed(sources.get(j, [])),
+            packed(reached.get(j, [])),
+        ]
+        for j in map(int, order)
+    ]
+    return {
+        "n_terms": len(evidence.terms),
+        "n_listed": len(rows),
+        "reconstructs": square,
+        "classes": [str(label) for label in evidence.classes],
+        "names": [evidence.terms[j] for j in names],
+        "rows": rows,
+    }
+
+
+def _strongest(coef: np.ndarray, chosen: np.ndarray, axis: int) -> dict[int, list[tuple[int, float]]]:
+    """For each chosen term its largest weights in a column (axis 0) or row (axis 1), itself left out."""
+    found = {}
+    for j in map(int, chosen):
+        weights = coef[:, j] if axis == 0 else coef[j]
+        k = min(N_PARTNERS + 1, len(weights))
+        best = np.argpartition(-weights, k - 1)[:k]
+        best = best[np.argsort(-weights[best], kind="stable")]
+        found[j] = [(int(i), float(weights[i])) for i in best if i != j and weights[i] > 0][:N_PARTNERS]
+    return found
+
+
+def strongest_terms(browser: dict[str, Any], k: int = 30) -> list[dict[str, Any]]:
+    """List the most far-reaching terms of each class, some of them never labelled: the table without a script."""
+    found = []
+    for code, label in enumerate(browser["classes"]):
+        own = [(i, row) for i, row in enumerate(browser["rows"]) if row[0] == code]
+        seen = [pair for pair in own if pair[1][2]][: k // 2]
+        new = [pair for pair in own if not pair[1][2]][: k // 2]
+        found += [_term_row(browser, label, i, row) for i, row in sorted([*seen, *new])]
+    return found
+
+
+def _term_row(browser: dict[str, Any], label: str, i: int, row: list[Any]) -> dict[str, Any]:
+    _, weight, n_labelled, source, target, partners, _ = row
+    return {
+        "term": browser["names"][i],
+        "class": label,
+        "weight": weight,
+        "n_labelled": n_labelled,
+        "source": source,
+        "target": target,
+        "from": [browser["names"][j] for j in partners[::2]][:4],
+    }
