@@ -76,7 +76,7 @@ def _explained(evidence: Evidence, own: DomainRows, i: int, old: int, new: int) 
     x = own.X[[i]]
     if evidence.classifier.predict(x)[0] != evidence.classes[new]:
         return None  # of several targets: at the edge, so that the pooled intercept decides otherwise
-    movers = document_terms(evidence.classifier, evidence.terms, x, 4 * N_MOVERS)
+    movers = document_terms(evidence.classifier, evidence.terms, x, 2 * N_MOVERS)
     movers = [mover | {"effect": round(mover["effect"], 4)} for mover in movers]
     document = None if own.documents is None else own.documents[i]
     return {

@@ -54,24 +54,26 @@ def interval_chart(title: str, rows: Sequence[dict[str, Any]]) -> Markup:
     return drawing(title, bottom + 52, *parts)
 
 
+STARS = {0: "", 1: "☆ ", 2: "★ "}
+
+
 def push_chart(title: str, rows: Sequence[dict[str, Any]], axis: str) -> Markup:
-    """Draw a bar for each term; those that the labelled source lacks are hatched by an outline and a mark."""
-    left = 24 + 7.6 * max(len(_short(row["term"])) for row in rows) + 22
-    scale = Scale(*covering([row["push"] for row in rows]), left, WIDTH - 60)
+    """Draw a bar for each term; those that labelled rows never (★) or rarely (☆) have stand out."""
+    names = [STARS[row["rarity"]] + _short(row["term"]) for row in rows]
+    left = 24 + 7.8 * max(map(len, names))
+    scale = Scale(*covering([row["push"] for row in rows]), left, WIDTH - 150)
     bottom = 12 + ROW * len(rows)
-    parts = [horizontal_axis(scale, 8, bottom, axis)]
-    zero = scale(0.0)
-    for i, row in enumerate(rows):
+    parts = [horizontal_axis(scale, 8, bottom, axis, percent)]
+    for i, (row, name) in enumerate(zip(rows, names, strict=True)):
         y, end = 12 + ROW * i, scale(row["push"])
-        new = not row["n_labelled"]
-        says = f"{row['term']}: {row['push']:+.3g} toward {row['class']}; {_seen(row['n_labelled'])}"
+        says = f"{row['term']}: {percent(row['push'])}, toward {row['class']}; {_seen(row['n_labelled'])}"
         parts += [
-            text(left - 12, y + 20, ("★ " if new else "") + _short(row["term"]), "end"),
+            text(left - 12, y + 20, name, "end"),
             tag(
-                "rect", hint(says), x=min(zero, end), y=y + 5, width=max(abs(end - zero), 1.0), height=ROW - 10,
-                cls="mark new" if new else "mark b",
+                "rect", hint(says), x=left, y=y + 5, width=max(end - left, 1.0), height=ROW - 10,
+                cls=f"mark {('b', 'rare', 'new')[row['rarity']]}",
             ),  # fmt: skip
-            text(end + 6, y + 20, f"{row['push']:.2f}", "start", "tick"),
+            text(end + 6, y + 20, f"→ {_short(row['class'])}", "start", "tick"),
         ]
     return drawing(title, bottom + 52, *parts)
 
@@ -89,10 +91,10 @@ def shift_chart(title: str, points: Sequence[dict[str, Any]], source: str, targe
     floor = min((own for p in points for own in (p["source"], p["target"]) if own > 0), default=0.001)
     edge = floor / 2.2  # the place of "never"
     across = Scale(edge, 1.0, 84, WIDTH - 20, log=True)
-    up = Scale(edge, 1.0, WIDTH - 70, 34, log=True)
+    up = Scale(edge, 1.0, WIDTH - 70, 60, log=True)
     bottom, never_x, never_y = WIDTH - 50, across(edge * 1.35), up(edge * 1.35)
     parts = [
-        horizontal_axis(across, 34, bottom, f"share of {source} documents with the term (log)", percent),
+        horizontal_axis(across, 60, bottom, f"share of {source} documents with the term (log)", percent),
         vertical_axis(up, 70, WIDTH - 20, f"share of {target} documents with the term (log)", percent),
         line(across(floor), up(floor), across(1.0), up(1.0), "diagonal"),
         text(never_x, bottom + 18, "never", "middle", "tick"),
@@ -110,7 +112,7 @@ def shift_chart(title: str, points: Sequence[dict[str, Any]], source: str, targe
             )
         )  # fmt: skip
     names = [("key dot", "seen labelled"), ("key dot new", "never in a labelled source row")]
-    parts.append(legend(names, WIDTH - 390, 14))
+    parts.append(legend(names, 84, 16))
     return drawing(title, WIDTH, *parts)
 
 
@@ -192,4 +194,4 @@ def label_bar(counts: dict[str, int]) -> Markup:
         parts.append(tag("rect", hint(says), x=x, y=0, width=max(width - 1, 0.5), height=12, cls=f"mark s{i % 6}"))
         x += width
     shares = ", ".join(f"{name} {n}" for name, n in counts.items())
-    return tag("svg", join(parts), viewBox="0 0 260 12", role="img", aria_label=f"labels: {shares}", cls="labels")
+    return tag("svg", join(parts), viewBox="0 0 260 12", preserveAspectRatio="none", role="img", aria_label=f"labels: {shares}", cls="labels")

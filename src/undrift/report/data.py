@@ -51,7 +51,7 @@ def adaptation_data(evidence: Evidence) -> dict[str, Any]:
         "selection": selection_grids(evidence),
         "changes": changed_documents(evidence),
         "terms": browser,
-        "strongest": strongest_terms(browser),
+        "strongest": strongest_terms(evidence, table, browser),
         "scores": [score_distribution(evidence, own) for own in evidence.targets],
         "reproduce": reproduction(evidence),
     }
@@ -144,7 +144,7 @@ def _distances(evidence: Evidence) -> dict[int, dict[str, Any]]:
         if n < 20:
             continue
         both = stacked([X[:n], rows[:n]])
-        before, after = _representations(evidence, both, n)
+        before, after = _representations(evidence, both)
         found[own.number] = {"before": _distance(before, n), "after": _distance(after, n), "distance_rows": n}
     return found
 
@@ -155,26 +155,21 @@ def _sampled(X: Any, n: int) -> Any:
     return X[np.sort(np.random.default_rng(0).choice(X.shape[0], n, replace=False))]
 
 
-def _representations(evidence: Evidence, X: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows by their own terms, and by all layers as the classifier sees them, in as few coordinates as rows.
+def _representations(evidence: Evidence, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rows by their own terms, and by their terms and all layers, in as few coordinates as there are rows.
 
     A linear classifier sees inner products alone, and those of the layers add up.
     """
     X = X.astype(np.float32)
     first = (X != 0).astype(np.float32) if evidence.classifier.binarize else X
-    grams = [_gram(X, n, False)]
-    before = grams[0]
-    total = _gram(X, n, evidence.classifier.center)
-    for H in hidden(evidence.classifier.representation_.layers_, first):
-        total = total + _gram(H, n, evidence.classifier.center)
-    return _coordinates(before), _coordinates(total)
+    before = _gram(X)
+    after = before + sum(_gram(H) for H in hidden(evidence.classifier.representation_.layers_, first))
+    return _coordinates(before), _coordinates(after)
 
 
-def _gram(H: Any, n: int, center: bool) -> np.ndarray:
-    H = (H.toarray() if sparse.issparse(H) else np.asarray(H)).astype(np.float64)
-    if center:
-        H = np.concatenate([H[:n] - H[:n].mean(axis=0), H[n:] - H[n:].mean(axis=0)])
-    return H @ H.T
+def _gram(H: Any) -> np.ndarray:
+    K = H @ H.T
+    return (K.toarray() if sparse.issparse(K) else np.asarray(K)).astype(np.float64)
 
 
 def _coordinates(K: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ def charts_of(data: dict[str, Any]) -> dict[str, Any]:
         return benchmark_charts(data)
     return {
         "errors": _errors(data) if data["verdict"]["scored"] else None,
-        "difference": _difference(data) if data["difference"] else None,
+        "difference": _difference(data) if data["difference"]["terms"] else None,
         "shift": _shift(data),
         "selection": list(_selection(data)),
         "scores": list(_scores(data)),
@@ -89,17 +89,16 @@ def percent2(value: float) -> str:
 
 
 def _difference(data: dict[str, Any]) -> Chart:
-    rows = data["difference"]
-    n_new = sum(not row["n_labelled"] for row in rows)
-    new = f"{n_new} of the {len(rows)} words that moved most were never seen with a label"
+    rows, share = data["difference"]["terms"], data["difference"]["new_share"]
+    title = f"{100 * share:.0f} % of the push came from words that the labelled source never or rarely has"
     return Chart(
         "difference",
-        new if n_new else f"The {len(rows)} words that moved the changed predictions most",
-        "Over all rows whose prediction changed: how far a word pushed them to their new label, beyond what the "
-        "source-only classifier gave it. ★ marks words that no labelled row has.",
-        push_chart(new, rows, "mean push per changed row (standard deviations of the score)"),
-        ("word", "pushes toward", "push", "labelled rows with it", "share of target rows"),
-        [(r["term"], r["class"], f"{r['push']:.4f}", r["n_labelled"], percent(r["target"])) for r in rows],
+        title if share >= 0.05 else "The changes came from words that the labelled source has too",
+        f"What pushed the changed predictions to their new labels: the {len(rows)} strongest terms. ★ stands in no labelled "
+        "row; ☆ in far fewer, for their number, than in the target. Terms of the same rows are shown once.",
+        push_chart("Terms by their part in the changed predictions", rows, "share of all forward push (%)"),
+        ("term", "pushes toward", "share of push", "labelled rows with it", "share of target rows"),
+        [(r["term"], r["class"], percent2(r["push"]), r["n_labelled"], percent2(r["target"])) for r in rows],
     )
 
 
@@ -115,8 +114,8 @@ def _shift(data: dict[str, Any]) -> Chart:
     return Chart(
         "shift",
         f"{data['source_name']} and {data['target_name']} do not use the same words",
-        f"Each point is a term; those on the diagonal are as frequent here as there. {n_new:,} terms (orange, "
-        f"larger) stand in no labelled row. {drawn} Arrow keys go from point to point.",
+        f"Each point is a term; those on the diagonal are as frequent here as there. {n_new:,} terms (larger, "
+        f"purple) stand in no labelled row. {drawn} Arrow keys go from point to point.",
         shift_chart(
             "Share of documents with each term, source against target", points, data["source_name"],
             data["target_name"],

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import tempfile
 import webbrowser
 from contextlib import suppress
@@ -116,12 +117,18 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    environment.tests["quantity"] = _is_quantity
     environment.filters |= {
         "percent": lambda value, digits=1: "–" if value is None else f"{100 * value:.{digits}f} %",
         "count": lambda value: "–" if value is None else f"{value:,}",
         "signed": lambda value: f"{value:+.3g}",
     }
     return environment
+
+
+def _is_quantity(cell: Any) -> bool:
+    """Whether a table's cell is a number, with its unit or without."""
+    return not isinstance(cell, str) or re.fullmatch(r"[+-]?[\d.,]+(e[+-]?\d+)?( %| s)?", cell) is not None
 
 
 def _asset(name: str) -> str:

@@ -14,6 +14,7 @@ from .evidence import Evidence, stacked
 MOST_DRAWN = 1_200  # points of the scatter: more are slow to scroll and hide one another
 MOST_LISTED = 5_000  # terms of the browser, which travel with the page
 N_PARTNERS = 6
+RARE = 0.25  # a term is rare if its share of labelled rows is below this part of its share of the target
 SNIPPET = 36  # characters to either side of a term in an example
 
 
@@ -104,43 +105,58 @@ def snippet(document: str, term: str) -> str:
     return ("…" if start else "") + piece + ("…" if end < len(document) else "")
 
 
-def difference_terms(evidence: Evidence, table: dict[str, np.ndarray], k: int = 16) -> list[dict[str, Any]]:
-    """List the terms that pushed the changed rows to their new label, beyond what source-only gave them.
+def difference_terms(evidence: Evidence, table: dict[str, np.ndarray], k: int = 16) -> dict[str, Any]:
+    """Say which terms pushed the changed rows to their new labels, and what part of it came from new ones.
 
-    For a row that went from class a to class b, a term pushes by its value times the difference of its
-    weights for b and for a; both classifiers' weights are taken in standard deviations of their scores.
+    For a row that went from class a to class b, a term pushes by its value, less its mean over the domain,
+    times the difference of its weights for b and for a. A push is a share of all that pushed forward.
     """
-    n_terms, total, n_changed = len(evidence.terms), np.zeros(len(evidence.terms)), 0
-    toward = np.zeros((n_terms, len(evidence.classes)))
+    weights, n_terms = evidence.weights, len(evidence.terms)
+    total, toward = np.zeros(n_terms), np.zeros((n_terms, len(evidence.classes)))
     for own in evidence.targets:
         old, new = evidence.source_only_codes[own.number], evidence.adapted_codes[own.number]
-        changed = np.flatnonzero(old != new)
-        n_changed += len(changed)
-        rows = sparse.csr_array(own.X[changed])
-        extra = _in_deviations(evidence.weights, own.X) - _in_deviations(evidence.source_only_weights, own.X)
-        owner = np.repeat(np.arange(len(changed)), np.diff(rows.indptr))
-        a, b = old[changed][owner], new[changed][owner]
-        push = rows.data * (extra[rows.indices, b] - extra[rows.indices, a])
-        total += np.bincount(rows.indices, weights=push, minlength=n_terms)
-        np.add.at(toward, (rows.indices, b), push)
-    order = np.argsort(-total, kind="stable")[:k]
-    return [
-        {
-            "term": evidence.terms[j],
-            "push": round(float(total[j]) / n_changed, 5),
-            "class": str(evidence.classes[int(toward[j].argmax())]),
-            "n_labelled": int(table["n_labelled"][j]),
-            "target": round(float(table["target"][j]), 6),
-        }
-        for j in order
-        if n_changed and total[j] > 0
-    ]
+        mean = np.asarray(own.X.mean(axis=0)).ravel()
+        for a, b in sorted(set(zip(old.tolist(), new.tolist(), strict=True))):
+            rows = own.X[np.flatnonzero((old == a) & (new == b))]
+            excess = np.asarray(rows.sum(axis=0)).ravel() - rows.shape[0] * mean
+            push = excess * (weights[:, b] - weights[:, a])  # 0 where a is b
+            total += push
+            toward[:, b] += push
+    forward = float(total.clip(0).sum()) or 1.0
+    kind = rarity(evidence, table)
+    return {
+        "new_share": float(total[kind > 0].clip(0).sum()) / forward,
+        "terms": [
+            {
+                "term": evidence.terms[j],
+                "push": round(float(total[j]) / forward, 5),
+                "class": str(evidence.classes[int(toward[j].argmax())]),
+                "n_labelled": int(table["n_labelled"][j]),
+                "rarity": int(kind[j]),
+                "target": round(float(table["target"][j]), 6),
+            }
+            for j in _distinct(np.argsort(-total, kind="stable"), table, k)
+            if total[j] > 0
+        ],
+    }
 
 
-def _in_deviations(weights: np.ndarray, X: Any) -> np.ndarray:
-    """Scale weights so that the scores they give to `X` have standard deviation 1."""
-    deviation = np.std(X @ weights[:, -1])
-    return weights / (deviation if deviation > 0 else 1.0)
+def rarity(evidence: Evidence, table: dict[str, np.ndarray]) -> np.ndarray:
+    """2 for a term in no labelled row, 1 for one that labelled rows have far less often than the target, else 0."""
+    n_labelled = sum(int(own.known.sum()) for own in evidence.sources)
+    labelled = table["n_labelled"] / max(n_labelled, 1)
+    return np.where(table["n_labelled"] == 0, 2, np.where(labelled < RARE * table["target"], 1, 0))
+
+
+def _distinct(order: np.ndarray, table: dict[str, np.ndarray], k: int) -> list[int]:
+    """Take the first k terms that do not stand in the same rows as one before: "piping", then not "piping hot"."""
+    taken: dict[tuple[float, ...], int] = {}
+    for j in map(int, order):
+        key = tuple(round(float(table[name][j]), 5) for name in ("source", "target", "weight", "n_labelled"))
+        taken.setdefault(key, j)
+        if len(taken) == k:
+            break
+    return list(taken.values())
 
 
 def term_browser(evidence: Evidence, table: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -189,22 +205,25 @@ def _strongest(coef: np.ndarray, chosen: np.ndarray, axis: int) -> dict[int, lis
     return found
 
 
-def strongest_terms(browser: dict[str, Any], k: int = 30) -> list[dict[str, Any]]:
-    """List the most far-reaching terms of each class, some of them never labelled: the table without a script."""
-    found = []
-    for code, label in enumerate(browser["classes"]):
-        own = [(i, row) for i, row in enumerate(browser["rows"]) if row[0] == code]
-        seen = [pair for pair in own if pair[1][2]][: k // 2]
-        new = [pair for pair in own if not pair[1][2]][: k // 2]
-        found += [_term_row(browser, label, i, row) for i, row in sorted([*seen, *new])]
+def strongest_terms(
+    evidence: Evidence, table: dict[str, np.ndarray], browser: dict[str, Any], k: int = 24
+) -> list[dict[str, Any]]:
+    """List far-reaching terms of each class, half of them never labelled: the browser's table without a script."""
+    found, order = [], np.argsort(-table["reach"], kind="stable")[:MOST_LISTED]
+    place = {int(j): i for i, j in enumerate(order)}
+    for code in range(len(evidence.classes)):
+        own = order[table["class"][order] == code]
+        is_new = table["n_labelled"][own] == 0
+        chosen = _distinct(own[~is_new], table, k // 2) + _distinct(own[is_new], table, k // 2)
+        found += [_term_row(browser, place[j]) for j in chosen]
     return found
 
 
-def _term_row(browser: dict[str, Any], label: str, i: int, row: list[Any]) -> dict[str, Any]:
-    _, weight, n_labelled, source, target, partners, _ = row
+def _term_row(browser: dict[str, Any], i: int) -> dict[str, Any]:
+    code, weight, n_labelled, source, target, partners, _ = browser["rows"][i]
     return {
         "term": browser["names"][i],
-        "class": label,
+        "class": browser["classes"][code],
         "weight": weight,
         "n_labelled": n_labelled,
         "source": source,
