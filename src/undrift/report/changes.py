@@ -26,10 +26,14 @@ def changed_documents(evidence: Evidence) -> dict[str, Any]:
         changed = np.flatnonzero(old != new)
         n_changed += len(changed)
         quota = MOST_DOCUMENTS // len(evidence.targets) or 1
+        seen: set[str] = set()
         for i in _ranked(evidence, own, changed):
             n_terms = _n_terms(own.X, i)
             if quota == 0 or n_terms > budget:
                 break
+            if own.documents is not None and own.documents[i] in seen:
+                continue
+            seen.add(str(i) if own.documents is None else own.documents[i])
             explained = _explained(evidence, own, int(i), int(old[i]), int(new[i]))
             if explained:
                 shown.append(explained)
@@ -49,9 +53,8 @@ def _ranked(evidence: Evidence, own: DomainRows, changed: np.ndarray) -> list[in
     order = [int(i) for i in changed[np.argsort(-margin, kind="stable")]]
     readable = {int(i) for i, size in zip(changed, sizes, strict=True) if 6 <= size <= 110}
     order = [i for i in order if i in readable] or order
-    if not own.known.any():
-        return order
-    return _interleaved(evidence, own, order)
+    known = [i for i in order if own.known[i]]
+    return _interleaved(evidence, own, known) if known else order
 
 
 def _interleaved(evidence: Evidence, own: DomainRows, order: list[int]) -> list[int]:

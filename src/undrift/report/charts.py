@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from .svg import (
+    NARROW,
     TEXT,
     WIDTH,
     Scale,
@@ -35,8 +36,8 @@ def interval_chart(title: str, rows: Sequence[dict[str, Any]]) -> Markup:
     """Draw an error for each row, as a dot with its interval; rows hold label, kind, error, low, high."""
     left = 24 + 7.4 * max(len(row["label"]) for row in rows)
     low, high = covering([row["high"] for row in rows])
-    scale, bottom = Scale(low, min(high, 1.0), left, WIDTH - 40), 12 + ROW * len(rows)
-    parts = [horizontal_axis(scale, 8, bottom, "error on the target (share of rows predicted wrongly)", percent)]
+    scale, bottom = Scale(low, min(high, 1.0), left, NARROW - 30), 12 + ROW * len(rows)
+    parts = [horizontal_axis(scale, 8, bottom, "error: share of target rows predicted wrongly", percent)]
     for i, row in enumerate(rows):
         y = 12 + ROW * (i + 0.5)
         says = f"{row['label']}: {100 * row['error']:.1f} % ({100 * row['low']:.1f} to {100 * row['high']:.1f})"
@@ -51,7 +52,7 @@ def interval_chart(title: str, rows: Sequence[dict[str, Any]]) -> Markup:
             line(scale(row["low"]), y, scale(row["high"]), y, f"whisker {side}-line"),
             dot,
         ]
-    return drawing(title, bottom + 52, *parts)
+    return drawing(title, bottom + 52, *parts, width=NARROW)
 
 
 STARS = {0: "", 1: "☆ ", 2: "★ "}
@@ -130,8 +131,8 @@ def shift_hint(p: dict[str, Any], source: str, target: str) -> str:
 def heat_map(title: str, grid: dict[str, Any]) -> Markup:
     """Draw the error that a rule gave to each noise and depth; a chosen cell has a frame and a mark."""
     noises, depths, cells = grid["noise"], grid["n_layers"], grid["cells"]
-    left, top, height = 90, 40, 44
-    width = min(110.0, (WIDTH - left - 20) / len(noises))
+    left, top, height = 60, 36, 44
+    width = min(120.0, (NARROW - left - 10) / len(noises))
     known = [cell["error"] for cell in cells]
     low, high = min(known), max(known)
     parts = [text(4, 18, "layers", "start", "axis")]
@@ -153,7 +154,7 @@ def heat_map(title: str, grid: dict[str, Any]) -> Markup:
         text(left + width * (i + 0.5), bottom + 20, f"{noise:g}", "middle", "tick") for i, noise in enumerate(noises)
     ]
     parts.append(text(left + width * len(noises) / 2, bottom + 42, "noise (share of terms hidden)", "middle", "axis"))
-    return drawing(title, bottom + 54, *parts)
+    return drawing(title, bottom + 54, *parts, width=NARROW)
 
 
 def histogram(title: str, data: dict[str, Any]) -> Markup:

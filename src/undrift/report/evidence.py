@@ -123,6 +123,13 @@ class Evidence:
         weights = effective_weights(self.classifier)
         return np.hstack([-weights, weights]) if weights.shape[1] == 1 else weights
 
+    @cached_property
+    def source_only_weights(self) -> np.ndarray:
+        """The same of the source-only classifier."""
+        weights = getattr(self.baseline, "best_estimator_", self.baseline).coef_.T
+        return np.hstack([-weights, weights]) if weights.shape[1] == 1 else weights
+
+
 
 def _plain_svm(X: Any, y: np.ndarray) -> Any:
     """Linear SVM for so few rows that nothing can be chosen."""

@@ -90,13 +90,13 @@ def percent2(value: float) -> str:
 
 def _difference(data: dict[str, Any]) -> Chart:
     rows, share = data["difference"]["terms"], data["difference"]["new_share"]
-    title = f"{100 * share:.0f} % of the push came from words that the labelled source never or rarely has"
+    title = f"{100 * share:.0f} % of the new push came from words that the labelled source never or rarely has"
     return Chart(
         "difference",
         title if share >= 0.05 else "The changes came from words that the labelled source has too",
-        f"What pushed the changed predictions to their new labels: the {len(rows)} strongest terms. ★ stands in no labelled "
-        "row; ☆ in far fewer, for their number, than in the target. Terms of the same rows are shown once.",
-        push_chart("Terms by their part in the changed predictions", rows, "share of all forward push (%)"),
+        f"What pushed the changed predictions to their new labels and did not push so before: the {len(rows)} strongest "
+        "terms. ★ stands in no labelled row, ☆ rarely in one. Of terms that always stand together one is shown.",
+        push_chart("Terms by their part in the changed predictions", rows, "share of all new push (%)"),
         ("term", "pushes toward", "share of push", "labelled rows with it", "share of target rows"),
         [(r["term"], r["class"], percent2(r["push"]), r["n_labelled"], percent2(r["target"])) for r in rows],
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 WIDTH = 640
+NARROW = 440  # charts that fit a telephone as they are
 TEXT = 14  # height of a letter's line, in the units of the drawing
 
 
@@ -50,9 +51,8 @@ def line(x1: float, y1: float, x2: float, y2: float, cls: str) -> Markup:
 
 def drawing(title: str, height: float, *parts: str, width: float = WIDTH) -> Markup:
     """Put parts together as a chart that has a name for those who cannot see it."""
-    return tag(
-        "svg", *parts, viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=title, cls="drawing",
-    )  # fmt: skip
+    cls = "drawing" if width == WIDTH else "drawing narrow"
+    return tag("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=title, cls=cls)
 
 
 @dataclass(frozen=True)

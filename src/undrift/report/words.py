@@ -108,24 +108,28 @@ def snippet(document: str, term: str) -> str:
 def difference_terms(evidence: Evidence, table: dict[str, np.ndarray], k: int = 16) -> dict[str, Any]:
     """Say which terms pushed the changed rows to their new labels, and what part of it came from new ones.
 
-    For a row that went from class a to class b, a term pushes by its value, less its mean over the domain,
-    times the difference of its weights for b and for a. A push is a share of all that pushed forward.
+    For a row that went from class a to class b, a term in it pushes by its value, less its mean over the
+    domain, times the difference of its weights for b and for a. A term counts for what it pushes beyond
+    what source-only gave it, and for no more than it pushes now; scores are compared in their standard
+    deviations. A push is given as a share of all of them.
     """
-    weights, n_terms = evidence.weights, len(evidence.terms)
-    total, toward = np.zeros(n_terms), np.zeros((n_terms, len(evidence.classes)))
+    shape = (len(evidence.terms), len(evidence.classes))
+    adapted, before = np.zeros(shape), np.zeros(shape)  # pushes toward each class
     for own in evidence.targets:
         old, new = evidence.source_only_codes[own.number], evidence.adapted_codes[own.number]
+        weights = [_in_deviations(w, own.X) for w in (evidence.weights, evidence.source_only_weights)]
         mean = np.asarray(own.X.mean(axis=0)).ravel()
-        for a, b in sorted(set(zip(old.tolist(), new.tolist(), strict=True))):
+        for a, b in sorted({pair for pair in zip(old.tolist(), new.tolist(), strict=True) if pair[0] != pair[1]}):
             rows = own.X[np.flatnonzero((old == a) & (new == b))]
-            excess = np.asarray(rows.sum(axis=0)).ravel() - rows.shape[0] * mean
-            push = excess * (weights[:, b] - weights[:, a])  # 0 where a is b
-            total += push
-            toward[:, b] += push
-    forward = float(total.clip(0).sum()) or 1.0
+            excess = np.asarray(rows.sum(axis=0)).ravel() - shares(rows) * rows.shape[0] * mean
+            adapted[:, b] += excess * (weights[0][:, b] - weights[0][:, a])
+            before[:, b] += excess * (weights[1][:, b] - weights[1][:, a])
+    toward = np.minimum(adapted, adapted - before).clip(0)
+    total = toward.sum(axis=1)
+    forward = float(total.sum()) or 1.0
     kind = rarity(evidence, table)
     return {
-        "new_share": float(total[kind > 0].clip(0).sum()) / forward,
+        "new_share": float(total[kind > 0].sum()) / forward,
         "terms": [
             {
                 "term": evidence.terms[j],
@@ -139,6 +143,12 @@ def difference_terms(evidence: Evidence, table: dict[str, np.ndarray], k: int = 
             if total[j] > 0
         ],
     }
+
+
+def _in_deviations(weights: np.ndarray, X: Any) -> np.ndarray:
+    """Scale weights so that the scores they give to `X` have standard deviation 1."""
+    deviation = float(np.mean(np.std(X @ weights, axis=0)))
+    return weights / (deviation if deviation > 0 else 1.0)
 
 
 def rarity(evidence: Evidence, table: dict[str, np.ndarray]) -> np.ndarray:
