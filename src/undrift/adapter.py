@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Iterator
+from itertools import chain
 from os import PathLike
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +16,6 @@ from .persist import ModelFileError, load_model
 from .text import TermVectorizer
 
 TFIDF_LENGTH = 5.0  # how long tf-idf rows should be for the squashing to bend them as it should
-BLOCK_DOCUMENTS = 4096  # documents that are rows at the same time in prediction
 
 
 class TextAdapter(ClassifierMixin, BaseEstimator):
@@ -54,6 +52,7 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
     """
 
     __metadata_request__fit = {"sample_domain": True}
+    __metadata_request__predict = {"sample_domain": True}
 
     def __init__(self, vectorizer=None, classifier=None):
         self.vectorizer = vectorizer
@@ -73,40 +72,56 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         sample_domain : int array, optional
             Domain of each document: sources >= 0, targets < 0.
         """
-        targets = _target_documents(target)
+        documents, targets = _held(documents), _target_documents(target)
+        self.fit_vocabulary(chain(documents, *targets))
+        transform = self.vectorizer_.transform
+        X_target = [transform(own) for own in targets] or None
+        return self.fit_rows(transform(documents), y, X_target, sample_domain=sample_domain)
+
+    def fit_vocabulary(self, documents):
+        """First half of `fit`: choose the terms, from the documents of all domains."""
         vectorizer = (
             TermVectorizer(length=TFIDF_LENGTH) if self.vectorizer is None else clone(self.vectorizer)
         )
-        self.vectorizer_ = vectorizer.fit(chain(documents, *targets))
+        self.vectorizer_ = vectorizer.fit(documents)
+        return self
+
+    def fit_rows(self, X, y, X_target=None, *, sample_domain=None):
+        """Second half of `fit`, for those who keep the rows that `vectorizer_` made of the documents."""
         classifier = MSDAClassifier() if self.classifier is None else clone(self.classifier)
         for callback in getattr(self.classifier, "_skl_callbacks", []):
             classifier.set_callbacks(callback)
-        X_target = [vectorizer.transform(own) for own in targets] or None
-        self.classifier_ = classifier.fit(
-            vectorizer.transform(documents), y, X_target, sample_domain=sample_domain
-        )
+        self.classifier_ = classifier.fit(X, y, X_target, sample_domain=sample_domain)
         self.classes_ = self.classifier_.classes_
         return self
 
-    def _blocks(self, documents: Any) -> Iterator[Any]:
-        """Yield the rows of `documents`, a block at a time."""
+    def _rows(self, documents: Any) -> Any:
         check_is_fitted(self)
-        documents = iter(documents)
-        while block := list(islice(documents, BLOCK_DOCUMENTS)):
-            yield self.vectorizer_.transform(block)
+        return self.vectorizer_.transform(documents)
 
-    def decision_function(self, documents):
-        """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes)."""
-        return np.concatenate([self.classifier_.decision_function(X) for X in self._blocks(documents)])
+    def decision_function(self, documents, *, sample_domain=None, recenter=False):
+        """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
 
-    def predict(self, documents):
-        """Predict labels of documents of the target domain."""
-        return np.concatenate([self.classifier_.predict(X) for X in self._blocks(documents)])
+        Parameters
+        ----------
+        documents : iterable of str
+            Documents, of the target unless `sample_domain` says otherwise.
+        sample_domain, recenter
+            As for :class:`MSDAClassifier`.
+        """
+        X = self._rows(documents)
+        return self.classifier_.decision_function(X, sample_domain=sample_domain, recenter=recenter)
+
+    def predict(self, documents, *, sample_domain=None, recenter=False):
+        """Predict labels; the parameters are those of `decision_function`."""
+        X = self._rows(documents)
+        return self.classifier_.predict(X, sample_domain=sample_domain, recenter=recenter)
 
     @available_if(lambda self: getattr(self.classifier, "probability", False))
-    def predict_proba(self, documents):
+    def predict_proba(self, documents, *, sample_domain=None, recenter=False):
         """Calibrated probabilities; needs a classifier with ``probability=True``."""
-        return np.concatenate([self.classifier_.predict_proba(X) for X in self._blocks(documents)])
+        X = self._rows(documents)
+        return self.classifier_.predict_proba(X, sample_domain=sample_domain, recenter=recenter)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -115,14 +130,21 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _target_documents(target: Any) -> list[Sequence[str]]:
+def _held(documents: Any) -> Any:
+    """Return documents that can be read twice."""
+    return list(documents) if isinstance(documents, Iterator) else documents
+
+
+def _target_documents(target: Any) -> list[Any]:
     """Return a list of domains, each a sequence of documents."""
     if target is None:
         return []
+    if isinstance(target, str):
+        raise ValueError("target must be a sequence of documents, or a list of such; got one str")
     target = list(target)
-    return (
-        [target] if all(isinstance(document, str) for document in target) else [list(own) for own in target]
-    )
+    if not target or any(isinstance(document, str) for document in target):
+        return [target]
+    return [_held(own) for own in target]
 
 
 def load_adapter(path: str | PathLike[str]) -> TextAdapter:

@@ -15,19 +15,22 @@ from sklearn.utils.validation import check_is_fitted
 from ._core.array import Rows, arithmetic
 from ._core.blocks import row_slices
 from ._core.denoise import ACTIVATIONS, SingularSystem
-from ._core.gram import decision, primal_weights
-from ._core.stack import hidden
+from ._core.gram import decision
 from .estimators import MSDA
-from .linear import SOLVERS, fitted_temperature, probabilities, signs, winners
+from .linear import SOLVERS, probabilities, winners
 from .parameters import check_choice, check_count, check_memory, check_noise, check_pivots, check_positive
-from .primal import fit_primal, layer_rows
+from .placement import Place, check_place
 from .progress import CallbackSupportMixin, tracked, with_callbacks
+from .readout import calibrated_temperature, read_out
 from .rows import binarized, checked_matrix
-from .search import REVERSE_ROWS, Grid, Search, anchors
-from .selection import RULES, Problem, folds, notes_on_choice, warn_of_edges
+from .search import RULE_ROWS, Grid, Search, anchors
+from .selection import NEED_TARGET, RULES, Problem, folds, notes_on_choice, warn_of_edges
+from .self_training import SelfTraining
 from .training import TrainingRows, checked_domain, training_rows
 
 GRAM_LIMIT = 20_000  # labelled rows above which the final classifier is solved in the primal
+ANCHOR_LIMIT = 12_000  # rows of a Gram matrix that has room for target rows
+SELF_TRAINING_ROWS = 8_000  # target rows that self-training labels, drawn at random where there are more
 
 
 class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -48,19 +51,28 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         authors' rule ``1 / mean |x|^2``); a list is chosen from by `selection`.
     classifier : {"least-squares", "hinge"}, default="least-squares"
         Least-squares SVM in closed form, or the paper's linear SVM.
-    selection : {"source-cv", "reverse"}, default="source-cv"
+    selection : {"source-cv", "reverse", "margin", "importance-cv"}, default="source-cv"
         How to choose where there is a choice; no rule sees a target label. "source-cv" is the
         paper's: cross-validation on the labelled source. "reverse" labels the target, trains back
-        and scores on held-out source rows.
+        and scores on held-out source rows. "margin" is the mean confidence on target rows, at one C.
+        "importance-cv" weighs source rows by how much they look like the target.
     center : bool, default=True
         Whether to subtract from every layer's output the mean over the row's domain. Assumes that
         the classes are about equally frequent in the domains.
-    ridge, activation, n_pivots, binarize, device, memory_budget, verbose
+    ridge, activation, n_pivots, binarize, device, precision, memory_budget, verbose
         As for :class:`MSDA`.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     probability : bool, default=False
         Whether to calibrate scores for `predict_proba`, on out-of-fold scores of the source.
+    balance_layers : bool, default=False
+        Whether the input and every layer count alike in the classifier, each scaled to a mean square
+        norm of 1, instead of as they come out.
+    self_training : bool or SelfTraining, default=False
+        Whether the most confident target rows, labelled as predicted, join the training set in a few
+        rounds. Assumes that the classes come apart on the target; stops, or does not start, when a
+        classifier trained on the target's predictions alone has lost half of what is known of the
+        source. No target label is seen.
     n_folds : int, default=5
         Folds of cross-validation.
     dtype : {"float32", "float64"}, default="float32"
@@ -88,6 +100,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         One per candidate: `noise`, `n_layers`, `C`, `score` (NaN if there was no choice), `chosen`.
     selection_notes_ : list of str
         Ties, and choices at the edge of the grid.
+    self_training_rounds_ : list of dict
+        For the start and each round of self-training: `n_labelled` target rows, `round_trip` accuracy,
+        share of predictions `changed`, and whether the round was `kept`.
     temperature_ : float
         With `probability`: what scores are divided by to become log odds.
     input_mean_ : ndarray of shape (d,)
@@ -124,9 +139,12 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         binarize=False,
         class_weight=None,
         probability=False,
+        balance_layers=False,
+        self_training=False,
         n_folds=5,
         dtype="float32",
         device="cpu",
+        precision="high",
         memory_budget=None,
         verbose=False,
         random_state=None,
@@ -143,9 +161,12 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.binarize = binarize
         self.class_weight = class_weight
         self.probability = probability
+        self.balance_layers = balance_layers
+        self.self_training = self_training
         self.n_folds = n_folds
         self.dtype = dtype
         self.device = device
+        self.precision = precision
         self.memory_budget = memory_budget
         self.verbose = verbose
         self.random_state = random_state
@@ -168,23 +189,24 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         grid, options = self._check_parameters()
         rows = training_rows(self, X, y, X_target, sample_domain, dtype=self.dtype)
         self.classes_, codes = np.unique(rows.y, return_inverse=True)
-        search = self._search(rows, codes, grid, options)
+        place = check_place(self.device, self.precision, self.memory_budget)
+        search = self._search(rows, codes, grid, options, place)
         n_steps = len(grid.noises) * max(grid.depths)
         try:
-            for _ in tracked(self, search.steps(), n_steps, "layer", dict):
-                pass
+            with place.precisely():
+                for _ in tracked(self, search.steps(), n_steps, "layer", dict):
+                    pass
+                self._keep_choice(search)
+                self._keep_classifier(rows, codes, search)
         except SingularSystem as error:
             names = getattr(self, "feature_names_in_", None)
             raise (error if names is None else error.renamed(names)) from None
-        self._keep_choice(search)
-        self._keep_classifier(rows, codes, search)
         return self
 
     def _check_parameters(self) -> tuple[Grid, dict[str, Any]]:
         check_choice(self.classifier, "classifier", tuple(SOLVERS))
         check_choice(self.selection, "selection", tuple(RULES))
         check_choice(self.dtype, "dtype", ("float32", "float64"))
-        check_choice(self.device, "device", ("cpu",))
         check_count(self.n_folds, "n_folds")
         grid = Grid(
             tuple(sorted(check_noise(value) for value in _values(self.noise, "noise"))),
@@ -197,7 +219,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         }
         return grid, options
 
-    def _search(self, rows: TrainingRows, codes: np.ndarray, grid: Grid, options: dict[str, Any]) -> Search:
+    def _search(
+        self, rows: TrainingRows, codes: np.ndarray, grid: Grid, options: dict[str, Any], place: Place
+    ) -> Search:
         random_state = check_random_state(self.random_state)
         keep = np.arange(len(codes))
         if len(keep) > GRAM_LIMIT:  # candidates are compared on as many rows as a Gram matrix can hold
@@ -210,10 +234,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             folds(codes[keep], self.n_folds, random_state) if needs_folds else [],
             SOLVERS[self.classifier],
         )
-        n_target = REVERSE_ROWS if self.selection == "reverse" and grid.n_candidates > 1 else 0
         return Search(
             rows,
-            anchors(rows, keep, n_target, random_state),
+            anchors(rows, keep, self._n_target(rows, grid, len(keep)), random_state),
             problem,
             grid,
             RULES[self.selection],
@@ -222,8 +245,22 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             options,
             None if self.n_pivots is None else check_pivots(self.n_pivots, self.n_features_in_),
             random_state,
-            check_memory(self.memory_budget),
+            place,
+            self.balance_layers,
         )
+
+    def _n_target(self, rows: TrainingRows, grid: Grid, n_labelled: int) -> int:
+        """How many target rows are wanted among the anchors."""
+        if self.selection == "margin" and len(grid.Cs) > 1:
+            raise ValueError('selection="margin" compares noise and n_layers at one C; give a single C')
+        wanted = grid.n_candidates > 1 and self.selection in NEED_TARGET
+        if wanted and not rows.targets:
+            raise ValueError(
+                f'selection="{self.selection}" needs target rows: pass X_target, or selection="source-cv"'
+            )
+        if self.self_training and rows.targets:
+            return min(max(ANCHOR_LIMIT - n_labelled, RULE_ROWS), SELF_TRAINING_ROWS)
+        return RULE_ROWS if wanted else 0
 
     def _keep_choice(self, search: Search) -> None:
         chosen = search.found.candidate
@@ -239,8 +276,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Return the chosen stack as a fitted MSDA."""
         options = {name: getattr(self, name) for name in ("ridge", "activation", "n_pivots", "binarize")}
         chosen = search.found.candidate
-        msda = MSDA(chosen.n_layers, chosen.noise, **options, memory_budget=self.memory_budget)
-        msda.layers_, msda.n_features_in_ = search.found.layers, self.n_features_in_
+        msda = MSDA(chosen.n_layers, chosen.noise, **options, device=self.device, precision=self.precision)
+        msda.layers_ = [search.place.fetched(layer) for layer in search.found.layers]
+        msda.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             msda.feature_names_in_ = self.feature_names_in_
         if search.split is not None:
@@ -249,62 +287,35 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _keep_classifier(self, rows: TrainingRows, codes: np.ndarray, search: Search) -> None:
         """Solve for the linear classifier and keep it as weights of every layer."""
-        found, problem = search.found, search.problem
-        Y, C = signs(codes, len(self.classes_)), found.candidate.C / found.scale
-        if len(problem.codes) == len(codes):
-            dual = problem.solver(found.K, Y, C, problem.weight)
-            weights, intercept = self._primal_weights(search, dual.coef), dual.intercept
-        else:
-            weight = compute_sample_weight(self.class_weight, rows.y)
-            layers = layer_rows(
-                rows, self._first_rows, found.layers, found.means, check_memory(self.memory_budget)
-            )
-            primal = fit_primal(layers, Y, C, weight, self.classifier)
-            weights, intercept = primal.weights, primal.intercept
-        self.coef_ = [w.astype(self.dtype) for w in weights]
+        weight = compute_sample_weight(self.class_weight, rows.y)
+        options = SelfTraining() if self.self_training is True else self.self_training or None
+        readout = read_out(search, codes, weight, self.classifier, options, check_memory(self.memory_budget))
+        self.coef_ = [own.astype(self.dtype) for own in readout.weights]
+        self.centred_intercept_ = readout.intercept
+        self.intercept_ = readout.intercept - readout.offsets
+        self.self_training_rounds_ = [vars(own) for own in readout.rounds]
         self.domains_ = list(rows.domains)
-        # subtracting a domain's mean from its rows is subtracting one number from its scores
-        offsets = np.zeros((len(self.domains_), Y.shape[1]))
-        for means, w in zip(found.means or [], weights, strict=False):
-            offsets += means @ w
-        self.centred_intercept_ = intercept
-        self.intercept_ = intercept - offsets
         self.domain_sizes_ = [X.shape[0] for X in rows.domains.values()]
         reference = [self._first_rows(rows.domains[number]) for number in rows.targets or self.domains_]
         self.input_mean_ = np.mean([np.asarray(X.mean(axis=0)).ravel() for X in reference], axis=0)
         self.labelled_counts_ = arithmetic(rows.labelled).nonzero_counts(rows.labelled)
         if self.probability:
-            self._calibrate(found.K, problem, C)
-
-    def _primal_weights(self, search: Search, dual: np.ndarray) -> list[np.ndarray]:
-        """Return w_t = sum_i dual_i h^t(x_i) for every layer, so that prediction needs no training row."""
-        found, n = search.found, search.anchors.n_labelled
-        X, domain = search.anchors.X[:n], search.anchors.domain[:n]
-        means: Sequence[Any] = found.means or (None,) * (len(found.layers) + 1)
-        weights = [primal_weights(X, means[0], domain, dual)]
-        for H, own in zip(hidden(found.layers, self._first_rows(X)), means[1:], strict=True):
-            weights.append(primal_weights(H, own, domain, dual))
-        return weights
+            self.temperature_ = calibrated_temperature(search)
 
     def _first_rows(self, X: Rows) -> Rows:
         return binarized(X) if self.binarize else X
-
-    def _calibrate(self, K: np.ndarray, problem: Problem, C: float) -> None:
-        """Find the temperature at which out-of-fold scores of the source are best as log odds."""
-        scores = np.empty((len(problem.codes), self.intercept_.shape[1]))
-        for train, test in problem.folds:
-            dual = problem.fitted(K[np.ix_(train, train)], train, C)
-            scores[test] = dual.scores(K[np.ix_(test, train)])
-        self.temperature_ = fitted_temperature(scores, problem.codes)
 
     def _scores(self, X: Any, sample_domain: Any, recenter: bool) -> np.ndarray:
         """Scores of shape (n, n_outputs), in row blocks."""
         check_is_fitted(self)
         X = checked_matrix(self, X, reset=False).astype(self.dtype, copy=False)
-        layers = self.representation_.layers_
+        place = check_place(self.device, self.precision)
+        layers, coef = place.here(self.representation_.layers_), [place.rows(w) for w in self.coef_]
         scores = np.empty((X.shape[0], self.intercept_.shape[1]))
-        for rows in row_slices(X.shape[0], max(layer.coef.shape[1] for layer in layers)):
-            scores[rows] = decision(X[rows], self._first_rows(X[rows]), layers, self.coef_)
+        with place.precisely():
+            for rows in row_slices(X.shape[0], max(layer.coef.shape[1] for layer in layers)):
+                first = place.rows(self._first_rows(X[rows]))
+                scores[rows] = decision(place.rows(X[rows]), first, layers, coef)
         if recenter:
             if not self.center:
                 raise ValueError("recenter=True needs a classifier fitted with center=True")

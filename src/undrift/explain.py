@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.utils.validation import check_is_fitted
 
 from ._core.array import Rows
@@ -19,32 +20,39 @@ from .classifier import MSDAClassifier
 from .rows import checked_matrix
 
 
-def reconstruction(layer: Layer, terms: Sequence[str], term: str, k: int = 10) -> dict[str, Any]:
+def reconstruction(
+    layer: Layer, terms: Sequence[str], term: str, k: int = 10, *, pivots: np.ndarray | None = None
+) -> dict[str, Any]:
     """Say which terms' presence makes `layer` expect `term`, and which terms it makes it expect.
 
     Parameters
     ----------
     layer : Layer
-        A square layer over `terms`; usually the first, ``representation_.layers_[0]``.
+        The first layer, ``representation_.layers_[0]``; or any other that is square.
     terms : sequence of str
         Names of the features.
     term : str
         The term asked about.
     k : int, default=10
         How many terms to list each way.
+    pivots : int array, optional
+        With `n_pivots`: the features that the layer reconstructs, ``representation_.pivots_``.
 
     Returns
     -------
     dict
-        ``term``; ``from`` and ``to``, lists of ``[term, weight]`` by decreasing weight.
+        ``term``; ``from`` and ``to``, lists of ``[term, weight]`` by decreasing weight. ``from`` is empty
+        for a term that is no pivot.
     """
     j = position_of(term, terms)
-    if layer.coef.shape[0] != layer.coef.shape[1]:
-        raise ValueError("the first layer of a model with n_pivots reconstructs only its pivots")
+    outputs = np.arange(len(terms)) if pivots is None else np.asarray(pivots)
+    if layer.coef.shape != (len(terms), len(outputs)):
+        raise ValueError(f"a layer of shape {layer.coef.shape} does not map the {len(terms)} terms")
+    own = np.flatnonzero(outputs == j)
     return {
         "term": term,
-        "from": _strongest(layer.coef[:, j], terms, j, k),
-        "to": _strongest(layer.coef[j], terms, j, k),
+        "from": _strongest(layer.coef[:, own[0]], np.arange(len(terms)), terms, j, k) if len(own) else [],
+        "to": _strongest(layer.coef[j], outputs, terms, j, k),
     }
 
 
@@ -58,10 +66,12 @@ def position_of(term: str, terms: Sequence[str]) -> int:
         raise LookupError(f"{term!r} is not among the {len(terms)} terms of this model{hint}") from None
 
 
-def _strongest(weights: np.ndarray, terms: Sequence[str], own: int, k: int) -> list[list[Any]]:
-    """Return the k largest weights with their terms, leaving out the term itself."""
-    order = np.argsort(-weights, kind="stable")
-    return [[terms[i], round(float(weights[i]), 6)] for i in order[: k + 1] if i != own][:k]
+def _strongest(
+    weights: np.ndarray, features: np.ndarray, terms: Sequence[str], own: int, k: int
+) -> list[list[Any]]:
+    """Return the k largest weights of `features` with their terms, leaving out the term itself."""
+    order = [i for i in np.argsort(-weights, kind="stable")[: k + 1] if features[i] != own]
+    return [[terms[features[i]], round(float(weights[i]), 6)] for i in order[:k]]
 
 
 def effective_weights(classifier: MSDAClassifier) -> np.ndarray:
@@ -128,6 +138,24 @@ def output_classes(classifier: MSDAClassifier) -> list[Any]:
 
 def top_terms(classifier: MSDAClassifier, terms: Sequence[str], k: int = 20) -> list[dict[str, Any]]:
     """List the terms that speak most for each class, through all layers."""
+    return _top(classifier, terms, np.arange(len(terms)), k)
+
+
+def new_terms(classifier: MSDAClassifier, terms: Sequence[str], k: int = 20) -> list[dict[str, Any]]:
+    """List the terms without any labelled row that speak most for each class; stop words are left out.
+
+    Their weight comes from the representation alone: no label has ever been seen with them.
+    """
+    among = [
+        j
+        for j in np.flatnonzero(classifier.labelled_counts_ == 0).tolist()
+        if not ENGLISH_STOP_WORDS.intersection(terms[j].split())
+    ]
+    return _top(classifier, terms, np.array(among, dtype=int), k)
+
+
+def _top(classifier: MSDAClassifier, terms: Sequence[str], among: np.ndarray, k: int) -> list[dict[str, Any]]:
+    """List the k of the features `among` that speak most for each class, if they speak for it at all."""
     weights = effective_weights(classifier)
     if weights.shape[1] == 1:
         weights = np.hstack([-weights, weights])
@@ -139,7 +167,8 @@ def top_terms(classifier: MSDAClassifier, terms: Sequence[str], k: int = 20) -> 
             "n_labelled": int(classifier.labelled_counts_[j]),
         }
         for label, own in zip(classifier.classes_.tolist(), weights.T, strict=True)
-        for j in np.argsort(-own, kind="stable")[:k]
+        for j in among[np.argsort(-own[among], kind="stable")[:k]]
+        if own[j] > 0
     ]
 
 

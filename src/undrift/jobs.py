@@ -2,291 +2,310 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.svm import LinearSVC
 
+from ._core.array import Rows as Matrix
 from ._warnings import UndriftWarning
 from .adapter import TextAdapter
 from .baselines.svm import linear_svm
 from .metrics import proxy_a_distance, transfer_error
 from .persist import save_model
-from .tables import Table, TableError, check_writable, open_table, union_of, with_added, write_table
-from .text import unseen_share
+from .reading import AdaptJob, SourceFile, TargetFile, Tell, checked_labels, read_source, read_target, silent
+from .tables import Table, TableError, check_writable, union_of, with_added, write_table
+from .text import unseen_shares
+from .training import stack_rows
 
 FAR_APART = 0.5  # share of unseen words above which adaptation has little to hold on to
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """Documents of one source file."""
-
-    path: Path
-    documents: list[str]
-    labels: list[Any]  # None where the file has none
-    n_bad: int
-
-
-@dataclass(frozen=True)
-class Unlabelled:
-    """Documents of one target file; `truth` is for scoring alone."""
-
-    table: Table
-    documents: list[str]
-    truth: list[Any] | None
-    has_label_column: bool
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self.table.path
-
-
-@dataclass(frozen=True)
-class AdaptJob:
-    """What to adapt: the files and columns, as the user named them."""
-
-    sources: list[Path]
-    targets: list[Path]
-    text: str
-    label: str
-    out: Path
-    model: Path | None = None
-    target_label: str | None = None
-    encoding: str | None = None
-    skip_bad: bool = False
-    report: Path | None = None
+DISTANCE_ROWS = 4000  # rows of each side that the proxy A-distance is taken from, at most
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
-    """What a report shows and a summary does not. Holds every document, so it is kept on request."""
+class Kept:
+    """What a report shows and a summary does not. It holds every document, so it is kept on request."""
 
-    sources: list[Labelled]
-    targets: list[Unlabelled]
-    rows: list[Any]  # sparse: of all sources together, then of each target
-    source_only: Any  # the fitted baseline, or None where nothing was scored
+    sources: Sequence[SourceFile]
+    targets: Sequence[TargetFile]
+    X: Sequence[Matrix]  # rows of every source, then of every target
+    source_only: Any  # the fitted baseline; None where nothing was scored
 
 
 @dataclass
 class Adapted:
-    """What a job found; `summary` is JSON-ready, `evidence` is there if the job has a `report`."""
+    """What a job found; `summary` is JSON-ready, `kept` is there if the job has a `report`."""
 
     adapter: TextAdapter
     summary: dict[str, Any] = field(default_factory=dict)
-    evidence: Evidence | None = None
+    kept: Kept | None = None
 
 
-def read_source(path: Path, job: AdaptJob) -> Labelled:
-    """Read a source file whole."""
-    table = open_table(path, text=job.text, encoding=job.encoding, skip_bad=job.skip_bad)
-    table.require_column(job.label)
-    documents: list[str] = []
-    labels: list[Any] = []
-    for rows in table:
-        documents += rows.texts(job.text)
-        labels += [_label(value) for value in rows.column(job.label)]
-    if not documents:
-        table.require_rows()
-    return Labelled(path, documents, labels, table.n_bad)
-
-
-def _label(value: Any) -> Any:
-    """Return a label, None where the cell is empty."""
-    if isinstance(value, str):
-        return value.strip() or None
-    return None if value is None or value != value else value
-
-
-def read_target(path: Path, job: AdaptJob) -> Unlabelled:
-    """Read a target file whole."""
-    table = open_table(path, text=job.text, encoding=job.encoding, skip_bad=job.skip_bad)
-    if job.target_label is not None:
-        table.require_column(job.target_label)
-    documents: list[str] = []
-    truth: list[Any] = []
-    for rows in table:
-        documents += rows.texts(job.text)
-        truth += [_label(value) for value in rows.column(job.target_label)] if job.target_label else []
-    if not documents:
-        table.require_rows()
-    has_label_column = job.target_label is None and job.label in table.columns
-    return Unlabelled(table, documents, truth or None, has_label_column)
-
-
-def one_kind(labels: Sequence[Any]) -> list[Any]:
-    """Return labels as they are if they are all of one kind, else as text; None stays."""
-    kinds = {type(label) for label in labels if label is not None}
-    if len(kinds) <= 1:
-        return list(labels)
-    return [None if label is None else str(label) for label in labels]
-
-
-def run_adapt(job: AdaptJob, adapter: TextAdapter) -> Adapted:
+def run_adapt(job: AdaptJob, adapter: TextAdapter, tell: Tell = silent) -> Adapted:
     """Do the whole job. Nothing is written unless all of it can be."""
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UndriftWarning)
-        sources = [read_source(path, job) for path in job.sources]
-        targets = [read_target(path, job) for path in job.targets]
-        check_writable(job.out)
-        for path in filter(None, (job.model, job.report)):
-            _check_folder(path)
-        adapted = _fitted(job, adapter, sources, targets)
-        _write_predictions(job, adapted.adapter, targets)
-        if job.model is not None:
-            save_model(adapted.adapter, job.model)
-    adapted.summary["warnings"] = [str(own.message) for own in caught if own.category is UndriftWarning]
-    adapted.summary["seconds"] = round(time.perf_counter() - start, 2)
-    return adapted
+        _check_outputs(job)
+        sources = [read_source(path, job, tell) for path in job.sources]
+        targets = [read_target(path, job, tell) for path in job.targets]
+        columns = _output_columns(job, targets)
+        labels = checked_labels(job, sources)
+        summary = _told_apart(job, sources, targets, labels, tell)
+        X = _fitted(adapter, labels, sources, targets, tell)
+        summary |= _chosen(adapter)
+        svm = _compare(summary, adapter, X, labels, targets, tell)
+        _write_predictions(job, adapter, targets, X[len(sources) :], columns, tell)
+    summary["warnings"] = [str(own.message) for own in caught if own.category is UndriftWarning]
+    summary["seconds"] = round(time.perf_counter() - start, 2)
+    return Adapted(adapter, summary, Kept(sources, targets, X, svm) if job.report else None)
 
 
-def _check_folder(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise TableError(f"cannot write {path}: the folder {path.parent} does not exist")
+def _check_outputs(job: AdaptJob) -> None:
+    """Find out before the work, not after it, that its results cannot be kept."""
+    refuse_overwriting(job.out, [*job.sources, *job.targets])
+    check_writable(job.out)
+    others = [*job.sources, *job.targets, job.out]
+    for path in filter(None, (job.model, job.report)):
+        refuse_overwriting(path, others)
+        others.append(path)
+        if path.is_dir():
+            raise TableError(f"{path} is a folder; give the name of a file in it")
+        try:
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+        except OSError as error:
+            raise TableError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _fitted(
-    job: AdaptJob, adapter: TextAdapter, sources: list[Labelled], targets: list[Unlabelled]
-) -> Adapted:
-    labels = one_kind([label for source in sources for label in source.labels])
-    if not any(label is not None for label in labels):
-        names = ", ".join(str(source.path) for source in sources)
-        raise TableError(
-            f"no row of {names} has a label in column {job.label!r}; at least two classes are needed"
-        )
-    files: list[Labelled | Unlabelled] = [*sources, *targets]
-    documents = [document for own in files for document in own.documents]
-    numbers = [*range(len(sources)), *(-1 - i for i in range(len(targets)))]
-    domain = np.repeat(numbers, [len(own.documents) for own in files])
-    n_target = len(documents) - len(labels)
-    _warn_if_far_apart(sources, targets)
-    adapter.fit(documents, [*labels, *[None] * n_target], sample_domain=domain)
-    adapted = Adapted(adapter)
-    _summarise(adapted, job, sources, targets, labels)
-    return adapted
+def refuse_overwriting(out: Path, others: Sequence[Path]) -> None:
+    """Raise if writing `out` would replace one of the other files of the same job."""
+    for other in others:
+        if os.path.realpath(out) == os.path.realpath(other):
+            raise TableError(f"{out} would replace another file of this job; give it another name")
 
 
-def _warn_if_far_apart(sources: list[Labelled], targets: list[Unlabelled]) -> None:
+def _output_columns(job: AdaptJob, targets: Sequence[TargetFile]) -> tuple[str, ...]:
+    """Return the columns of the output, once they are known to be all different."""
+    kinds = union_of(target.table.kinds for target in targets)
     for target in targets:
-        share = unseen_share(target.documents, (d for source in sources for d in source.documents))
+        with_added(target.table.path, target.table.columns, added_columns(job.prefix, len(targets)))
+    return (*kinds, *added_columns(job.prefix, len(targets)))
+
+
+def added_columns(prefix: str = "", n_targets: int = 1) -> list[str]:
+    """Names of the columns that predictions add."""
+    return [f"{prefix}{name}" for name in ("prediction", "score", *(["domain"] if n_targets > 1 else []))]
+
+
+def _told_apart(
+    job: AdaptJob,
+    sources: Sequence[SourceFile],
+    targets: Sequence[TargetFile],
+    labels: Sequence[Any],
+    tell: Tell,
+) -> dict[str, Any]:
+    """Begin a summary: what was read, and how much of the target the source has never seen."""
+    tell("comparing words", None)
+    shares = unseen_shares([own.documents for own in targets], chain(*(own.documents for own in sources)))
+    notes = []
+    for target, share in zip(targets, shares, strict=True):
+        name = target.table.path.name
+        if target.has_label_column:
+            notes.append(f"{name} has a column {job.label!r}: ignored (score with --target-label)")
         if share > FAR_APART:
             warnings.warn(
-                f"{share:.0%} of the words of {target.path.name} never occur in the source: "
+                f"{share:.0%} of the words of {name} never occur in the source (overlap {1 - share:.0%}): "
                 "the vocabularies hardly overlap, and adaptation has little to hold on to",
                 UndriftWarning,
                 stacklevel=2,
             )
-
-
-def _summarise(
-    adapted: Adapted,
-    job: AdaptJob,
-    sources: list[Labelled],
-    targets: list[Unlabelled],
-    labels: list[Any],
-) -> None:
-    """Say what was read, how far apart the domains are, and what was chosen by which rule."""
-    adapter, classifier = adapted.adapter, adapted.adapter.classifier_
-    X_source = adapter.vectorizer_.transform(d for source in sources for d in source.documents)
-    has_label = np.array([label is not None for label in labels])
-    summary: dict[str, Any] = {
+    return {
         "sources": [
-            {
-                "file": str(source.path),
-                "rows": len(source.documents),
-                "labelled": sum(label is not None for label in source.labels),
-                "bad_rows": source.n_bad,
+            _counted(own.table, own.documents)
+            | {
+                "labelled": sum(label is not None for label in own.labels),
+                "unlabelled": sum(label is None for label in own.labels),
             }
-            for source in sources
+            for own in sources
         ],
-        "targets": [],
+        "targets": [
+            _counted(own.table, own.documents) | {"unseen_share": None if share != share else share}
+            for own, share in zip(targets, shares, strict=True)
+        ],
+        "labels": dict(Counter(str(label) for label in labels if label is not None)),
+        "notes": notes,
+        "out": str(job.out),
+        "model": None if job.model is None else str(job.model),
+        "report": None if job.report is None else str(job.report),
+    }
+
+
+def _counted(table: Table, documents: Sequence[str]) -> dict[str, Any]:
+    n_empty = sum(not document.strip() for document in documents)
+    return {"file": str(table.path), "rows": len(documents), "empty": n_empty, "bad_rows": table.n_bad}
+
+
+def _fitted(
+    adapter: TextAdapter,
+    labels: Sequence[Any],
+    sources: Sequence[SourceFile],
+    targets: Sequence[TargetFile],
+    tell: Tell,
+) -> list[Matrix]:
+    """Fit the adapter on all files, each a domain; returns the rows of every file."""
+    files = [own.documents for own in sources] + [own.documents for own in targets]
+    tell("counting terms", None)
+    adapter.fit_vocabulary(chain(*files))
+    X = [adapter.vectorizer_.transform(documents) for documents in files]
+    numbers = [*range(len(sources)), *(-1 - i for i in range(len(targets)))]
+    domain = np.repeat(numbers, [len(documents) for documents in files])
+    y = np.array([*labels, *[None] * (len(domain) - len(labels))], dtype=object)
+    tell("learning", None)
+    adapter.fit_rows(stack_rows(X), y, sample_domain=domain)
+    return X
+
+
+def _chosen(adapter: TextAdapter) -> dict[str, Any]:
+    """Say what was chosen, and by which rule."""
+    classifier = adapter.classifier_
+    return {
         "classes": classifier.classes_.tolist(),
         "vocabulary": len(adapter.vectorizer_.terms_),
         "chosen": dict(classifier.best_params_),
         "rule": classifier.selection if len(classifier.selection_results_) > 1 else "fixed",
         "n_candidates": len(classifier.selection_results_),
-        "notes": list(classifier.selection_notes_),
-        "out": str(job.out),
-        "model": None if job.model is None else str(job.model),
-        "report": None if job.report is None else str(job.report),
+        "selection_notes": list(classifier.selection_notes_),
     }
-    svm, rows = None, [X_source]
-    for i, target in enumerate(targets):
-        X = adapter.vectorizer_.transform(target.documents)
-        rows += [X] if job.report else []
-        own = {
-            "file": str(target.path),
-            "rows": len(target.documents),
-            "bad_rows": target.table.n_bad,
-            "unseen_share": unseen_share(target.documents, (d for s in sources for d in s.documents)),
-            "distance_before": proxy_a_distance(X_source, X, random_state=0),
-        }
-        if target.has_label_column:
-            summary["notes"].append(
-                f"{target.path.name} has a column {job.label!r}: ignored (score with --target-label)"
-            )
+
+
+def _compare(
+    summary: dict[str, Any],
+    adapter: TextAdapter,
+    X: Sequence[Matrix],
+    labels: Sequence[Any],
+    targets: Sequence[TargetFile],
+    tell: Tell,
+) -> Any:
+    """Add to every target its distance and, where it has labels, both errors; returns the baseline, if fitted."""
+    n_sources = len(X) - len(targets)
+    X_source = stack_rows(list(X[:n_sources]))
+    svm = None
+    for i, (target, own) in enumerate(zip(targets, X[n_sources:], strict=True)):
+        tell(f"measuring {target.table.path.name}", None)
+        found = summary["targets"][i]
+        found["distance_before"] = _distance(X_source, own)
         if target.truth is not None:
-            if svm is None:
-                known = np.array([label for label in labels if label is not None])
-                svm = linear_svm(random_state=0).fit(X_source[has_label], known)
-            own |= _scored(classifier, svm, X, target.truth, -1 - i)
-        summary["targets"].append(own)
-    adapted.summary = summary
-    adapted.evidence = Evidence(sources, targets, rows, svm) if job.report else None
+            svm = svm or _source_only(X_source, labels)
+            found |= _scored(adapter.classifier_, svm, own, target.truth, -1 - i)
+            if not found["scored"]:
+                summary["notes"].append(f"{target.table.path.name} has no label to score with")
+    return svm
 
 
-def _scored(classifier: Any, svm: Any, X: Any, truth: list[Any], number: int) -> dict[str, Any]:
+def _distance(A: Matrix, B: Matrix) -> float | None:
+    """Proxy A-distance of some of the rows; None where there are too few."""
+    if min(A.shape[0], B.shape[0]) < 10:
+        return None
+    some = [X[np.random.default_rng(0).permutation(X.shape[0])[:DISTANCE_ROWS]] for X in (A, B)]
+    return proxy_a_distance(*some, random_state=0)
+
+
+def _source_only(X: Matrix, labels: Sequence[Any]) -> Any:
+    """Return what one would do without adaptation: a linear SVM trained on the source's rows."""
+    has_label = np.array([label is not None for label in labels])
+    y = np.array([label for label in labels if label is not None])
+    smallest = min(Counter(y.tolist()).values())
+    svm = linear_svm(n_folds=min(5, smallest), random_state=0) if smallest > 1 else LinearSVC(random_state=0)
+    return svm.fit(X[has_label], y)
+
+
+def _scored(
+    classifier: Any, svm: Any, X: Matrix, truth: Sequence[Any], number: int
+) -> dict[str, int | float | None]:
     """Errors of source-only and adapted classifiers on the rows that have a label."""
     known = np.array([label is not None for label in truth])
-    kind = classifier.classes_.dtype.type
-    y = np.array([label for label in truth if label is not None]).astype(kind)
-    domain = np.full(int(known.sum()), number)
-    return {
-        "scored": int(known.sum()),
-        "source_only_error": transfer_error(y, svm.predict(X[known])),
-        "adapted_error": transfer_error(y, classifier.predict(X[known], sample_domain=domain)),
-    }
+    if not known.any():
+        return {"scored": 0, "source_only_error": None, "adapted_error": None}
+    y = np.array([spelt(label) for label in truth if label is not None])
+    classes = [spelt(label) for label in classifier.classes_.tolist()]
+    if not set(y) & set(classes):
+        warnings.warn(
+            f"none of the target's labels ({_some(sorted(set(y)))}) is one of the source's "
+            f"({_some(classes)}): every prediction counts as wrong",
+            UndriftWarning,
+            stacklevel=2,
+        )
+    guesses = svm.predict(X[known]), classifier.predict(X[known], sample_domain=number)
+    errors = [transfer_error(y, np.array([spelt(label) for label in own.tolist()])) for own in guesses]
+    return {"scored": int(known.sum()), "source_only_error": errors[0], "adapted_error": errors[1]}
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
+def spelt(label: Any) -> str:
+    """Spell a label so that 1, 1.0 and "1" of different files are the same."""
+    return str(int(label)) if isinstance(label, float) and label == int(label) else str(label)
 
 
 def predictions(
-    adapter: TextAdapter, documents: Sequence[str], number: int | None = None
+    adapter: TextAdapter, X: Matrix, number: int | None = None, prefix: str = ""
 ) -> dict[str, list[Any]]:
-    """Columns `prediction` and `score` for documents of the domain `number` (the target by default)."""
-    X = adapter.vectorizer_.transform(documents)
-    domain = None if number is None else np.full(X.shape[0], number)
-    scores = adapter.classifier_.decision_function(X, sample_domain=domain)
+    """Columns `prediction` and `score` for rows of the domain `number` (the target by default)."""
+    scores = adapter.classifier_.decision_function(X, sample_domain=number)
     if scores.ndim == 1:
         winners = (scores > 0).astype(int)
     else:
         winners = scores.argmax(axis=1)
         scores = scores.max(axis=1)
-    return {"prediction": adapter.classes_[winners].tolist(), "score": np.round(scores, 6).tolist()}
+    names = added_columns(prefix)
+    return {names[0]: adapter.classes_[winners].tolist(), names[1]: np.round(scores, 6).tolist()}
 
 
-def _write_predictions(job: AdaptJob, adapter: TextAdapter, targets: list[Unlabelled]) -> None:
-    tables = [target.table for target in targets]
-    added = ["prediction", "score", *(["domain"] if len(targets) > 1 else [])]
-    kinds = union_of(table.kinds for table in tables)
-    columns = with_added(tables[0].path, list(kinds), added)
+def _write_predictions(
+    job: AdaptJob,
+    adapter: TextAdapter,
+    targets: Sequence[TargetFile],
+    X: Sequence[Matrix],
+    columns: Sequence[str],
+    tell: Tell,
+) -> None:
+    """Write predictions and model: both, or neither."""
+    kinds = union_of(target.table.kinds for target in targets)
     with write_table(job.out, columns, kinds=kinds) as out:
-        for i, table in enumerate(tables):
-            for rows in table:
-                more = predictions(adapter, rows.texts(job.text), -1 - i)
+        for i, (target, own) in enumerate(zip(targets, X, strict=True)):
+            start = 0
+            for rows in target.table:
+                more = predictions(adapter, own[start : start + len(rows)], -1 - i, job.prefix)
                 if len(targets) > 1:
-                    more["domain"] = [table.path.name] * len(rows)
+                    more[f"{job.prefix}domain"] = [target.table.path.name] * len(rows)
                 out.write(rows.with_columns(more))
+                start += len(rows)
+                tell("writing predictions", rows.share_read)
+        if job.model is not None:
+            tell("saving the model", None)
+            save_model(adapter, job.model)
 
 
-def run_predict(adapter: TextAdapter, table: Table, text: str, out: Path) -> Iterator[tuple[int, float]]:
+def run_predict(
+    adapter: TextAdapter, table: Table, text: str, out: Path, prefix: str = ""
+) -> Iterator[tuple[int, float]]:
     """Predict a table block by block; yields the rows written so far and the share of the table read."""
-    columns = with_added(table.path, table.columns, ["prediction", "score"])
+    refuse_overwriting(out, [table.path])
+    columns = with_added(table.path, table.columns, added_columns(prefix))
     with write_table(out, columns, kinds=table.kinds) as writer:
         for rows in table:
-            writer.write(rows.with_columns(predictions(adapter, rows.texts(text))))
+            X = adapter.vectorizer_.transform(rows.texts(text))
+            writer.write(rows.with_columns(predictions(adapter, X, prefix=prefix)))
             yield writer.n_rows, rows.share_read

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.svm import SVC
+
+from ._core.array import Array, arithmetic
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,10 @@ class Dual:
     coef: np.ndarray  # (n, n_outputs)
     intercept: np.ndarray  # (n_outputs,)
 
-    def scores(self, K: np.ndarray) -> np.ndarray:
+    def scores(self, K: Array) -> np.ndarray:
         """Scores of rows whose inner products with the training rows are the rows of `K`."""
-        return K @ self.coef.astype(K.dtype) + self.intercept
+        ops = arithmetic(K)
+        return ops.to_numpy(K @ ops.like(self.coef, K)) + self.intercept
 
 
 def signs(codes: np.ndarray, n_classes: int) -> np.ndarray:
@@ -40,26 +42,30 @@ def winners(scores: np.ndarray) -> np.ndarray:
     return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else np.argmax(scores, axis=1)
 
 
-def least_squares(K: np.ndarray, Y: np.ndarray, C: float, weight: np.ndarray) -> Dual:
+def confidence(scores: np.ndarray) -> np.ndarray:
+    """How far the winner is ahead, of shape (n,): the size of the one score, or the lead over the second."""
+    if scores.shape[1] == 1:
+        return np.abs(scores[:, 0])
+    best = np.partition(scores, -2, axis=1)[:, -2:]
+    return best[:, 1] - best[:, 0]
+
+
+def least_squares(K: Array, Y: np.ndarray, C: float, weight: np.ndarray) -> Dual:
     """Least-squares SVM in closed form: minimise ``|w|^2 / 2 + C / 2 sum_i weight_i (y_i - f(x_i))^2``.
 
     With ``M = K + diag(1 / (C weight))`` the intercept, which is not penalised, is
     ``1'M^-1 y / 1'M^-1 1`` and the dual coefficients ``M^-1 (y - intercept)``: one Cholesky
     factorisation for any number of outputs.
     """
-    M = np.array(K, dtype=np.float64 if len(K) <= 4096 else K.dtype)
-    M[np.diag_indices_from(M)] += 1 / (C * weight)
-    factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
-    ones, solved = np.split(
-        cho_solve(factor, np.column_stack([np.ones(len(Y)), Y]), check_finite=False), [1], 1
-    )
+    both = arithmetic(K).shifted_solve(K, 1 / (C * weight), np.column_stack([np.ones(len(Y)), Y]))
+    ones, solved = both[:, :1], both[:, 1:]
     intercept = solved.sum(axis=0) / ones.sum()
     return Dual(solved - ones * intercept, intercept)
 
 
-def hinge(K: np.ndarray, Y: np.ndarray, C: float, weight: np.ndarray) -> Dual:
+def hinge(K: Array, Y: np.ndarray, C: float, weight: np.ndarray) -> Dual:
     """Linear SVM with the hinge loss (the paper's), by scikit-learn's `SVC` on the Gram matrix."""
-    coef, intercept = np.zeros(Y.shape), np.zeros(Y.shape[1])
+    K, coef, intercept = arithmetic(K).to_numpy(K), np.zeros(Y.shape), np.zeros(Y.shape[1])
     for j, y in enumerate(Y.T):
         svm = SVC(kernel="precomputed", C=C).fit(K, y, sample_weight=weight)
         coef[svm.support_, j] = svm.dual_coef_[0]
@@ -83,5 +89,5 @@ def fitted_temperature(scores: np.ndarray, codes: np.ndarray) -> float:
     return float(np.exp(minimize_scalar(log_loss, bounds=(-10, 10), method="bounded").x))
 
 
-Solver = Callable[[np.ndarray, np.ndarray, float, np.ndarray], Dual]
+Solver = Callable[[Array, np.ndarray, float, np.ndarray], Dual]
 SOLVERS: dict[str, Solver] = {"least-squares": least_squares, "hinge": hinge}

@@ -23,11 +23,12 @@ from sklearn.utils.validation import check_is_fitted
 from ._core.denoise import ACTIVATIONS, Layer
 from ._core.scatter import Scatter
 from ._version import __version__
+from .self_training import SelfTraining
 
 FORMAT = "undrift-model"
 FORMAT_VERSION = 1
 
-_NOUNS: dict[str, type] = {"Layer": Layer, "Scatter": Scatter}
+_NOUNS: dict[str, type] = {"Layer": Layer, "Scatter": Scatter, "SelfTraining": SelfTraining}
 _SCALARS = (bool, int, float, str, type(None))
 
 
@@ -75,9 +76,11 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
         safetensors.numpy.save_file(arrays, name, metadata=metadata)
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         with suppress(FileNotFoundError):
             os.unlink(name)
+        if isinstance(error, SafetensorError):
+            raise OSError(f"{path} cannot be written: {error}") from None
         raise
 
 
@@ -102,7 +105,9 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     if _digest(metadata, arrays) != metadata.get("digest"):
         raise ModelFileError(f"{path} has been changed since it was saved; save the model again")
     try:
-        return _decode_estimator(json.loads(tree), arrays)
+        model = _decode_estimator(json.loads(tree), arrays)
+        check_is_fitted(model)  # estimators among its parameters need not be
+        return model
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} does not describe a model of this library ({error})") from None
 
@@ -224,5 +229,4 @@ def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ba
         if not isinstance(name, str) or name.startswith("__") or hasattr(type(estimator), name):
             raise ValueError(f"unexpected attribute {name!r}")
         setattr(estimator, name, value)
-    check_is_fitted(estimator)
     return estimator

@@ -34,6 +34,10 @@ class OnHost:
         """Read the rows again for every pass."""
         return Streamed(source)
 
+    def rows(self, X: Rows) -> Rows:
+        """Bring some rows to where the arithmetic is done."""
+        return X
+
     def precisely(self) -> AbstractContextManager[None]:
         """Arithmetic inside is done as asked."""
         return nullcontext()
@@ -71,6 +75,12 @@ class OnTorch:
         from ._core.on_device import Carried
 
         return Streamed(Carried(source, self.device))
+
+    def rows(self, X: Rows) -> Rows:
+        """Bring some rows to where the arithmetic is done."""
+        from ._core.on_device import Held
+
+        return Held.of(X).moved(lambda part: part.to(self.device)).dense()
 
     def precisely(self) -> AbstractContextManager[None]:
         """Arithmetic inside is done as asked."""

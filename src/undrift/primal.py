@@ -38,9 +38,13 @@ def layer_rows(
     first: Callable[[Rows], Rows],
     layers: Sequence[Layer],
     means: Sequence[np.ndarray] | None,
+    shares: Sequence[float],
     memory_budget: float,
 ) -> LayerRows:
-    """Compute the labelled rows of every layer once, in memory or in a temporary file."""
+    """Compute the labelled rows of every layer once, in memory or in a temporary file.
+
+    Inner products of layer t are to be multiplied by ``shares[t]``: its rows are by the root of that.
+    """
     X, position = rows.labelled, {number: i for i, number in enumerate(rows.domains)}
     domain = np.array([position[number] for number in rows.domain])
     widths = [layer.coef.shape[1] for layer in layers]
@@ -51,13 +55,13 @@ def layer_rows(
         pieces = list(hidden(layers, first(X[block])))
         if means is not None:
             pieces = [h - own[domain[block]] for h, own in zip(pieces, means[1:], strict=True)]
-        H[block] = np.concatenate(pieces, axis=1)
+        H[block] = np.concatenate(pieces, axis=1) * np.repeat(np.sqrt(shares[1:]), widths).astype(X.dtype)
 
     def read(block: slice) -> list[np.ndarray]:
         x = X[block].toarray() if sp.issparse(X) else X[block]
         if means is not None:
             x = x - means[0].astype(x.dtype)[domain[block]]
-        return [x, *np.split(H[block], edges[:-1], axis=1)]
+        return [x * np.sqrt(shares[0]).astype(x.dtype), *np.split(H[block], edges[:-1], axis=1)]
 
     return LayerRows(blocks, [X.shape[1], *widths], read)
 

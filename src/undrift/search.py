@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from ._core.array import Rows, arithmetic
-from ._core.blocks import Blocks, Kept, split_rows
+from ._core.array import Array, Rows, arithmetic
+from ._core.blocks import Blocks
 from ._core.denoise import Layer, denoise
 from ._core.gram import domain_centred_gram
 from ._core.pivots import Split, pivot_layer, random_split
 from ._core.stack import grow, pooled_scatter
+from .placement import Place
 from .rows import binarized
 from .selection import Candidate, Problem, Rule
 from .training import TrainingRows, stack_rows
 
-REVERSE_ROWS = 2000  # target rows that reverse validation labels, drawn at random where there are more
+RULE_ROWS = 2000  # target rows that a selection rule looks at, drawn at random where there are more
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,30 @@ class Anchors:
 
 @dataclass(frozen=True)
 class Found:
-    """A candidate with its stack, and the inner products of the labelled anchors at its depth."""
+    """A candidate with its stack, and the inner products of the anchors at its depth."""
 
     candidate: Candidate
     layers: list[Layer]
     means: list[np.ndarray] | None  # for h^0, ..., h^l: (n_domains, d_t)
-    K: np.ndarray  # (n, n), not scaled
-    scale: float  # mean of its diagonal: C / scale is what solvers take
+    shares: list[float]  # what the inner products of h^0, ..., h^l were multiplied by
+    K: Array  # (n_anchors, n_anchors)
+    scale: float  # mean of its diagonal over labelled rows: C / scale is what solvers take
+
+
+@dataclass(frozen=True)
+class _Running:
+    """A stack as far as it has grown, with the sum of its layers' inner products."""
+
+    layers: list[Layer]
+    means: list[np.ndarray] | None
+    K: Array
+    shares: list[float]
+
+    def then(self, layer: Layer, means: np.ndarray | None, K: Array, shares: list[float]) -> _Running:
+        """Return the stack with one more layer on top; `K` may be overwritten."""
+        K += self.K
+        more = None if self.means is None or means is None else [*self.means, means]
+        return _Running([*self.layers, layer], more, K, [*self.shares, *shares])
 
 
 @dataclass
@@ -70,7 +88,8 @@ class Search:
     options: dict[str, Any]  # ridge, activation
     n_pivots: int | None
     random_state: np.random.RandomState
-    memory_budget: float = float("inf")
+    place: Place
+    balance: bool = False  # whether every layer's inner products count alike
     best: Found | None = None
     candidates: list[Candidate] = field(default_factory=list)
     split: Split | None = None  # with n_pivots
@@ -88,36 +107,50 @@ class Search:
             stats = pooled_scatter(domains)  # every noise level shares the first scatter
         else:
             self.split = random_split(domains, self.anchors.X.shape[1], self.n_pivots, self.random_state)
-        means = self._input_means()
-        K0 = domain_centred_gram(self.anchors.X, means, self.anchors.domain)
+        start = self._start()
         for noise in self.grid.noises:
             options = {"noise": noise, **self.options}
             if self.split is None:
                 first = denoise(stats, **options)
             else:
                 first = pivot_layer(domains, self.split.pivots, self.split.parts, **options)
-            yield from self._stack(domains, first, options, means, K0)
+            yield from self._stack(domains, first, options, start)
 
-    def _stack(self, domains, first, options, input_means, K) -> Iterator[None]:
+    def _start(self) -> _Running:
+        """Inner products of the anchors as they are."""
+        means = self._input_means()
+        X = self.place.rows(self.anchors.X)
+        G = domain_centred_gram(X, means, self.anchors.domain)
+        return _Running([], None if means is None else [means], *self._shared(G))
+
+    def _stack(
+        self, domains: Sequence[Blocks], first: Layer, options: dict[str, Any], running: _Running
+    ) -> Iterator[None]:
         """Grow the stack of one noise level and score its depths."""
-        H, layers = self._first_rows(self.anchors.X), []
-        means = [input_means] if self.center else None
+        H = self.place.rows(self.first_rows(self.anchors.X))
         for grown in grow(domains, max(self.grid.depths), partial(denoise, **options), first):
-            layers.append(grown.layer)
             H = grown.layer(H)
-            own = _domain_means(grown.domains, self.rows) if self.center else None
-            if means is not None:
-                means.append(own)
-            K = K + domain_centred_gram(H, own, self.anchors.domain)
-            if len(layers) in self.grid.depths:
-                self._score(options["noise"], layers, means, K)
+            means = _domain_means(grown.domains, self.rows) if self.center else None
+            K, shares = self._shared(domain_centred_gram(H, means, self.anchors.domain))
+            running = running.then(grown.layer, means, K, shares)
+            if len(running.layers) in self.grid.depths:
+                self._score(options["noise"], running)
             yield
 
-    def _score(
-        self, noise: float, layers: list[Layer], means: list[np.ndarray] | None, K: np.ndarray
-    ) -> None:
-        n = self.anchors.n_labelled
-        scale = float(np.mean(np.diagonal(K)[:n])) or 1.0
+    def _shared(self, G: Array) -> tuple[Array, list[float]]:
+        """Scale one layer's inner products, where all layers are to count alike."""
+        if not self.balance:
+            return G, [1.0]
+        share = 1 / (self._mean_square(G) or 1.0)
+        return G * share, [share]
+
+    def _mean_square(self, K: Array) -> float:
+        """Mean square norm of the labelled rows."""
+        return float(K.diagonal()[: self.anchors.n_labelled].mean())
+
+    def _score(self, noise: float, running: _Running) -> None:
+        K, layers = running.K, running.layers
+        scale = self._mean_square(K) or 1.0
         Cs = [C / scale for C in self.grid.Cs]
         choosing = self.grid.n_candidates > 1
         scores = self.rule(K, self.problem, Cs) if choosing else np.full(len(Cs), np.nan)
@@ -125,16 +158,14 @@ class Search:
             candidate = Candidate(noise, len(layers), C, float(score))
             self.candidates.append(candidate)
             if self.best is None or candidate.score > self.best.candidate.score:
-                self.best = Found(candidate, list(layers), means and list(means), K[:n, :n], scale)
+                self.best = Found(candidate, layers, running.means, running.shares, K, scale)
 
     def _domains(self) -> list[Blocks]:
         width = self.n_pivots or 0
-        return [
-            Kept(split_rows(self._first_rows(X), width), memory_budget=self.memory_budget)
-            for X in self.rows.domains.values()
-        ]
+        return [self.place.kept(self.first_rows(X), width) for X in self.rows.domains.values()]
 
-    def _first_rows(self, X: Rows) -> Rows:
+    def first_rows(self, X: Rows) -> Rows:
+        """What the first layer sees of `X`."""
         return binarized(X) if self.binarize else X
 
     def _input_means(self) -> np.ndarray | None:
@@ -147,7 +178,12 @@ class Search:
 def _domain_means(domains: Sequence[Blocks], rows: TrainingRows) -> np.ndarray:
     """Mean hidden row of each domain, of shape (n_domains, d)."""
     sums = [blocks.total(lambda H: arithmetic(H).column_sums(H)) for blocks in domains]
-    return np.stack([own / X.shape[0] for own, X in zip(sums, rows.domains.values(), strict=True)])
+    return np.stack(
+        [
+            arithmetic(own).to_numpy(own) / X.shape[0]
+            for own, X in zip(sums, rows.domains.values(), strict=True)
+        ]
+    )
 
 
 def anchors(

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
+from ._core.array import Array
+from ._core.gram import submatrix
 from ._warnings import UndriftWarning
-from .linear import Solver, signs, winners
+from .linear import Solver, confidence, least_squares, signs, winners
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,12 @@ class Problem:
     folds: list[tuple[np.ndarray, np.ndarray]]  # train and test rows among the labelled
     solver: Solver
 
-    def fitted(self, K: np.ndarray, rows: np.ndarray, C: float) -> Any:
+    def fitted(self, K: Array, rows: np.ndarray, C: float) -> Any:
         """Classifier trained on the labelled `rows`, whose Gram matrix is `K`."""
         return self.solver(K, signs(self.codes[rows], self.n_classes), C, self.weight[rows])
 
 
-Rule = Callable[[np.ndarray, Problem, Sequence[float]], np.ndarray]
+Rule = Callable[[Array, Problem, Sequence[float]], np.ndarray]
 
 
 def folds(codes: np.ndarray, n_folds: int, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -51,31 +53,28 @@ def folds(codes: np.ndarray, n_folds: int, random_state: Any) -> list[tuple[np.n
     return list(splitter.split(codes, codes))
 
 
-def source_cv(K: np.ndarray, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
+def source_cv(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
     """Accuracy in cross-validation on the labelled source, for each C (section 3.4; the paper's rule)."""
     correct = np.zeros(len(Cs))
     for train, test in problem.folds:
-        K_train, K_test = K[np.ix_(train, train)], K[np.ix_(test, train)]
+        K_train, K_test = submatrix(K, train, train), submatrix(K, test, train)
         for i, C in enumerate(Cs):
             scores = problem.fitted(K_train, train, C).scores(K_test)
             correct[i] += np.sum(winners(scores) == problem.codes[test])
     return correct / len(problem.codes)
 
 
-def reverse(K: np.ndarray, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
+def reverse(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
     """Reverse validation, for each C.
 
     Train on the source, label the target rows with the result, train on those alone, and score on
     source rows held out from the start: a representation in which the two domains do not meet
     cannot find the way back.
     """
-    n = len(problem.codes)
-    target = np.arange(n, len(K))
-    if len(target) == 0:
-        raise ValueError('selection="reverse" needs target rows: pass X_target, or selection="source-cv"')
-    correct, K_target = np.zeros(len(Cs)), K[n:, n:]
+    n, correct = len(problem.codes), np.zeros(len(Cs))
+    K_target = K[n:, n:]
     for train, test in problem.folds:
-        K_train, K_there, K_back = K[np.ix_(train, train)], K[n:, train], K[test, n:]
+        K_train, K_there, K_back = submatrix(K, train, train), K[n:][:, train], K[test][:, n:]
         for i, C in enumerate(Cs):
             there = winners(problem.fitted(K_train, train, C).scores(K_there))
             back = _trained_back(K_target, K_back, there, problem, C)
@@ -83,9 +82,7 @@ def reverse(K: np.ndarray, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
     return correct / n
 
 
-def _trained_back(
-    K: np.ndarray, K_back: np.ndarray, codes: np.ndarray, problem: Problem, C: float
-) -> np.ndarray:
+def _trained_back(K: Array, K_back: Array, codes: np.ndarray, problem: Problem, C: float) -> np.ndarray:
     """Predictions of a classifier trained on self-labelled target rows."""
     if len(np.unique(codes)) == 1:  # everything got one label: so does everything on the way back
         return np.full(len(K_back), codes[0])
@@ -93,7 +90,54 @@ def _trained_back(
     return winners(dual.scores(K_back))
 
 
-RULES: dict[str, Rule] = {"source-cv": source_cv, "reverse": reverse}
+def margin(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
+    """Mean confidence on the target rows, for each C: how well the classes come apart there.
+
+    Comparable between representations at one C; a larger C is more confident by construction.
+    """
+    n, rows = len(problem.codes), np.arange(len(problem.codes))
+    K_labelled, K_target = K[:n, :n], K[n:, :n]
+    found = [problem.fitted(K_labelled, rows, C).scores(K_target) for C in Cs]
+    return np.array([confidence(scores).mean() for scores in found])
+
+
+def importance_cv(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
+    """Cross-validated accuracy on the source, rows weighted by how much they look like the target.
+
+    The weight of a source row is the odds of target against source given by a least-squares domain
+    classifier that has not seen the row, at most `LARGEST_ODDS` times the mean.
+    """
+    n, right = len(problem.codes), np.zeros((len(problem.codes), len(Cs)))
+    for train, test in problem.folds:
+        K_train, K_test = submatrix(K, train, train), submatrix(K, test, train)
+        for i, C in enumerate(Cs):
+            scores = problem.fitted(K_train, train, C).scores(K_test)
+            right[test, i] = winners(scores) == problem.codes[test]
+    odds = _target_odds(K, n, Cs[len(Cs) // 2])
+    return odds @ right / odds.sum()
+
+
+LARGEST_ODDS = 20.0
+
+
+def _target_odds(K: Array, n: int, C: float) -> np.ndarray:
+    """Odds of being a target row, for each of the n labelled rows; halves judge each other."""
+    halves = [np.arange(len(K))[start::2] for start in (0, 1)]
+    is_target, scores = np.where(np.arange(len(K)) < n, -1.0, 1.0)[:, None], np.zeros(len(K))
+    for half, other in (halves, halves[::-1]):
+        judge = least_squares(submatrix(K, half, half), is_target[half], C, np.ones(len(half)))
+        scores[other] = judge.scores(submatrix(K, other, half))[:, 0]
+    odds = np.exp(2 * scores[:n])  # least squares on +-1 estimates 2 P - 1, so this is about P / (1 - P)
+    return np.minimum(odds, LARGEST_ODDS * odds.mean())
+
+
+RULES: dict[str, Rule] = {
+    "source-cv": source_cv,
+    "reverse": reverse,
+    "margin": margin,
+    "importance-cv": importance_cv,
+}
+NEED_TARGET = ("reverse", "margin", "importance-cv")
 
 
 @dataclass(frozen=True)
@@ -118,7 +162,8 @@ def notes_on_choice(chosen: Candidate, candidates: Sequence[Candidate]) -> list[
         notes.append(f"{len(tied)} other candidate(s) tied with the chosen one; the simplest was taken")
     for name in ("noise", "n_layers", "C"):
         values, value = sorted({getattr(other, name) for other in candidates}), getattr(chosen, name)
-        if len(values) > 1 and value in (values[0], values[-1]):
+        nothing_beyond = name == "n_layers" and value == 1
+        if len(values) > 1 and value in (values[0], values[-1]) and not nothing_beyond:
             notes.append(f"the chosen {name}={value:g} is at the edge of {[float(f'{v:g}') for v in values]}")
     return notes
 

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._warnings import UndriftWarning
 
-__all__ = ["TermVectorizer", "normalise", "unseen_share", "words"]
+__all__ = ["TermVectorizer", "normalise", "unseen_share", "unseen_shares", "words"]
 
 WEIGHTINGS = ("tfidf", "counts", "binary")
 
@@ -82,9 +82,18 @@ def unseen_share(target: Iterable[str], source: Iterable[str]) -> float:
     float
         In [0, 1]; NaN if the target has no words at all.
     """
+    return unseen_shares([target], source)[0]
+
+
+def unseen_shares(targets: Iterable[Iterable[str]], source: Iterable[str]) -> list[float]:
+    """:func:`unseen_share` of several targets, reading the source once."""
     known: set[str] = set()
     for document in _checked(source):
         known.update(words(document))
+    return [_unseen_share(target, known) for target in targets]
+
+
+def _unseen_share(target: Iterable[str], known: set[str]) -> float:
     n_words = n_unseen = 0
     for document in _checked(target):
         found = words(document)

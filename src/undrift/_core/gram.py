@@ -27,12 +27,13 @@ def domain_centred_gram(H: Rows, means: np.ndarray | None, domain: np.ndarray) -
     domain : int array of shape (n,)
         Row of `means` that belongs to each row of `H`.
     """
+    ops = arithmetic(H)
     if means is None:
-        return _inner_products(H)
+        return ops.inner_products(H)
     if not sp.issparse(H):
-        return _inner_products(H - means.astype(H.dtype)[domain])
+        return ops.inner_products(H - ops.like(means, H)[domain])
     # sparse rows stay sparse: (x - m)(y - m)' = xy' - xm' - my' + mm'
-    K = _inner_products(H)
+    K = ops.inner_products(H)
     cross = np.asarray(H @ means.T.astype(H.dtype))[:, domain]  # (n, n): x_i . m_domain(j)
     K -= cross
     K -= cross.T
@@ -40,16 +41,15 @@ def domain_centred_gram(H: Rows, means: np.ndarray | None, domain: np.ndarray) -
     return K
 
 
-def _inner_products(H: Rows) -> np.ndarray:
-    if sp.issparse(H):
-        return np.asarray((H @ H.T).toarray())
-    ops = arithmetic(H)
-    return ops.mirror(ops.gram(np.ascontiguousarray(H.T)))
+def submatrix(K: Array, rows: np.ndarray, columns: np.ndarray) -> Array:
+    """``K[rows][:, columns]`` for index arrays."""
+    return K[np.ix_(rows, columns)] if isinstance(K, np.ndarray) else K[rows][:, columns]
 
 
 def primal_weights(H: Rows, means: np.ndarray | None, domain: np.ndarray, dual: np.ndarray) -> np.ndarray:
     """``w = sum_i dual_i (h_i - mean_domain(i))``, of shape (d, n_outputs)."""
-    weights = np.asarray(H.T @ dual.astype(H.dtype))
+    ops = arithmetic(H)
+    weights = ops.to_numpy(H.T @ ops.like(dual, H))
     if means is None:
         return weights
     by_domain = np.zeros((len(means), dual.shape[1]))
@@ -57,9 +57,10 @@ def primal_weights(H: Rows, means: np.ndarray | None, domain: np.ndarray, dual: 
     return weights - (means.T @ by_domain).astype(weights.dtype)
 
 
-def decision(X: Rows, first: Rows, layers: Sequence[Layer], weights: Sequence[np.ndarray]) -> np.ndarray:
+def decision(X: Rows, first: Rows, layers: Sequence[Layer], weights: Sequence[Array]) -> np.ndarray:
     """``sum_t h^t w_t`` in one forward pass; `first` is what the first layer sees of `X`."""
-    scores = np.asarray(X @ weights[0])
+    ops = arithmetic(X)
+    scores = ops.to_numpy(X @ weights[0])
     for H, w in zip(hidden(layers, first), weights[1:], strict=True):
-        scores = scores + H @ w
+        scores = scores + ops.to_numpy(H @ w)
     return scores

@@ -13,12 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas, cho_factor, cho_solve, lapack
 
 from .array import NotPositiveDefinite, Rows
 
 float64 = np.float64
 N_THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+SOLVED_IN_FLOAT64 = 4096  # rows up to which a Gram matrix is factored in float64, whatever its dtype
 STRIPE = 512  # columns (or rows) of a d-wide matrix handled at once: 5,000 of them fit a shared cache
 
 
@@ -173,6 +174,26 @@ def denoising_coef(inverse: np.ndarray, keep: float, damping: np.ndarray) -> np.
     inverse *= (-damping / keep).astype(inverse.dtype)
     inverse[np.diag_indices_from(inverse)] += 1 / keep
     return inverse
+
+
+def like(A: np.ndarray, X: Rows) -> np.ndarray:
+    """Return a NumPy array in the dtype of `X`."""
+    return A.astype(X.dtype, copy=False)
+
+
+def inner_products(H: Rows) -> np.ndarray:
+    """``H H'``, dense and full, of shape (n, n)."""
+    if sp.issparse(H):
+        return np.asarray((H @ H.T).toarray())
+    return mirror(gram(np.ascontiguousarray(H.T)))
+
+
+def shifted_solve(K: np.ndarray, shift: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """``(K + diag(shift))^-1 B`` for a positive semidefinite `K`, which is left alone."""
+    M = np.array(K, dtype=np.float64 if len(K) <= SOLVED_IN_FLOAT64 else K.dtype)
+    M[np.diag_indices_from(M)] += shift
+    factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+    return np.asarray(cho_solve(factor, B, check_finite=False), dtype=np.float64)
 
 
 def affine(X: Rows, coef: np.ndarray, intercept: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

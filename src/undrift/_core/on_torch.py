@@ -132,6 +132,24 @@ def denoising_coef(inverse: torch.Tensor, keep: float, damping: torch.Tensor) ->
     return inverse.T
 
 
+def like(A: np.ndarray, X: torch.Tensor) -> torch.Tensor:
+    """Return a NumPy array as a tensor in the dtype and on the device of `X`."""
+    return torch.as_tensor(A, dtype=X.dtype, device=X.device)
+
+
+def inner_products(H: torch.Tensor) -> torch.Tensor:
+    """``H H'``, of shape (n, n)."""
+    return H @ H.T
+
+
+def shifted_solve(K: torch.Tensor, shift: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """``(K + diag(shift))^-1 B`` for a positive semidefinite `K`, which is left alone."""
+    M = K.clone()
+    M.diagonal().add_(like(shift, K))
+    solved = torch.cholesky_solve(like(B, K), torch.linalg.cholesky(M))
+    return to_numpy(solved).astype(np.float64)
+
+
 def affine(
     X: torch.Tensor, coef: torch.Tensor, intercept: torch.Tensor, out: torch.Tensor | None = None
 ) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import Any
@@ -24,7 +25,12 @@ def main(arguments: list[str] | None = None) -> None:
         _fail("interrupted; nothing was written", 130)
     except click.ClickException as error:
         _fail(error.format_message(), 2)
-    except (OSError, ValueError, LookupError, MemoryError) as error:
+    except BrokenPipeError:  # whoever reads our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(141) from None
+    except MemoryError as error:
+        _fail(f"out of memory ({_one_line(error)}); try a smaller --max-features", 2)
+    except (OSError, ValueError, LookupError, ImportError) as error:
         _fail(_one_line(error), 2)
     except KeyboardInterrupt:
         _fail("interrupted; nothing was written", 130)

@@ -12,14 +12,25 @@ from .report import require_report, write_report
 
 HELP = """Learn from labelled source files and unlabelled target files; write predictions for the target.
 
-Example:
+Example (books.csv has the columns review and stars, kitchen.csv has review):
 
     undrift adapt --source books.csv --target kitchen.csv --text review --label stars --out predicted.csv
 
-Files are CSV, TSV, JSON lines or Parquet, also .gz, and each file is a domain. Source rows whose label is
-empty serve as unlabelled rows. The output keeps every column and the order of the target's rows and adds
-`prediction` and `score` (how strongly: with two labels, positive speaks for the second in alphabetical order;
-with more, the winner's score). Several targets follow one another in one file, with a column `domain`.
+[bold]Files[/] end in .csv, .tsv, .jsonl or .parquet, all but the last also with .gz. Each file is a domain.
+Source rows whose label is empty serve as unlabelled rows; labels in the target are never learnt from.
+
+[bold]Output[/]: every column and row of the target, in order, with `prediction` and `score` added. With two
+labels a positive score speaks for the second of them in order; with more it is the winner's.
+Several targets follow one another in one file, with a column `domain`.
+
+[bold]Choosing[/]: --noise, --layers and --C take one value, or several separated by commas, among which
+--selection chooses without seeing a target label: --noise 0.5,0.6,0.7,0.8,0.9 --layers 1,3,5 --C 0.1,0.3,1
+
+[bold]Scoring[/]: if the target has labels after all, --target-label COL shows the error of source-only
+against adapted; they are used for nothing else.
+
+[bold]Looking[/]: --report FILE writes one HTML page: did it help, how sure is that, which words made the
+difference, what to try next. It needs no network and holds some of the documents.
 """
 
 
@@ -34,7 +45,9 @@ def adapt(
     label: str = typer.Option(
         ..., "--label", metavar="COL", help="Column of the source that holds the label."
     ),
-    out: Path = typer.Option(..., "--out", metavar="FILE", help="Where predictions go; the ending says how."),
+    out: Path = typer.Option(
+        ..., "--out", metavar="FILE", help="Where predictions go; its ending says the format."
+    ),
     model: Path | None = typer.Option(
         None, "--model", metavar="FILE", help="Save the model here, for `predict`."
     ),
@@ -51,7 +64,7 @@ def adapt(
         "0.7", "--noise", help="Share of features to corrupt; several: choose among them."
     ),
     layers: str = typer.Option("5", "--layers", help="Number of layers; several: choose among them."),
-    C: str = typer.Option("0.3", "--C", help="Weight of the losses; several: choose among them."),
+    C: str = typer.Option("0.3", "--C", help="Weight of the training errors; several: choose among them."),
     max_features: int = typer.Option(5000, "--max-features", help="Size of the vocabulary."),
     weighting: str = typer.Option("tfidf", "--weighting", help="tfidf, counts or binary."),
     classifier: str = typer.Option("least-squares", "--classifier", help="least-squares or hinge."),
@@ -59,10 +72,11 @@ def adapt(
         "source-cv", "--selection", help="How to choose, never seeing target labels: source-cv or reverse."
     ),
     center: bool = typer.Option(True, "--center/--no-center", help="Subtract each domain's mean."),
-    device: str = typer.Option("cpu", "--device", help="Where to compute."),
+    device: str = typer.Option("cpu", "--device", help="Where to compute: cpu, or cuda with a GPU."),
     seed: int = typer.Option(0, "--seed", help="Seed of whatever is random."),
     encoding: str | None = options.ENCODING,
     skip_bad: bool = options.SKIP_BAD,
+    prefix: str = options.PREFIX,
     as_json: bool = options.JSON,
 ) -> None:
     from ..jobs import AdaptJob, run_adapt
@@ -71,12 +85,13 @@ def adapt(
     adapter = options.text_adapter(
         noise, layers, C, max_features, weighting, classifier, selection, center, device, seed
     )
-    job = AdaptJob(source, target, text, label, out, model, target_label, encoding, skip_bad, report)
-    require_report(job.report)
+    job = AdaptJob(source, target, text, label, out, model, target_label, encoding, skip_bad, prefix, report)
+    require_report(report)
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)
-        adapted = run_adapt(job, adapter)
-    write_report(job, adapted)
+        tell = screen.stages(progress)
+        adapted = run_adapt(job, adapter, tell)
+        write_report(job, adapted, tell)
     show_summary(adapted.summary, as_json)
 
 
@@ -89,39 +104,49 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
     if as_json:
         screen.show_json(summary)
         return
+    _show_files(summary)
+    chosen = ", ".join(f"{name} {value:g}" for name, value in summary["chosen"].items())
+    rule = "fixed" if summary["rule"] == "fixed" else f"{summary['rule']} over {summary['n_candidates']}"
+    labels = ", ".join(f"{label} ({n:,})" for label, n in list(summary["labels"].items())[:10])
+    screen.output.print(screen.escaped(f"Labels: {labels}."), soft_wrap=True)
+    screen.output.print(f"Vocabulary: {summary['vocabulary']:,} terms. Chosen: {chosen} ({rule}).")
+    _show_errors([own for own in summary["targets"] if own.get("scored")])
+    for note in [*summary["selection_notes"], *summary["notes"]]:
+        screen.output.print(f"Note: {screen.escaped(note)}.", soft_wrap=True)
+    n_bad = sum(own["bad_rows"] for own in (*summary["sources"], *summary["targets"]))
+    if n_bad:
+        screen.output.print(f"Left out {n_bad:,} rows that could not be read.")
+    out = screen.escaped(summary["out"])
+    screen.output.print(f"Predictions: {out}, after {summary['seconds']:.0f} s.", soft_wrap=True)
+    for name in ("model", "report"):
+        if summary[name]:
+            screen.output.print(f"{name.capitalize()}: {screen.escaped(summary[name])}", soft_wrap=True)
+
+
+def _show_files(summary: dict[str, Any]) -> None:
+    """Show the rows of every file and how far the targets are."""
+    from . import screen
+
     screen.show_table(
-        "Files",
-        ["file", "rows", "labelled", "unseen words", "distance"],
-        [[s["file"], s["rows"], s["labelled"], None, None] for s in summary["sources"]]
+        "Files (distance: 0 where the domains look alike, 2 where they can be told apart without fail)",
+        ["file", "rows", "labelled", "unlabelled", "words unseen in source", "distance"],
+        [[s["file"], s["rows"], s["labelled"], s["unlabelled"], None, None] for s in summary["sources"]]
         + [
-            [t["file"], t["rows"], None, screen.percent(t["unseen_share"]), t["distance_before"]]
+            [t["file"], t["rows"], 0, t["rows"], screen.percent(t["unseen_share"]), t["distance_before"]]
             for t in summary["targets"]
         ],
     )
-    chosen = ", ".join(f"{name} {value:g}" for name, value in summary["chosen"].items())
-    rule = "fixed" if summary["rule"] == "fixed" else f"{summary['rule']} over {summary['n_candidates']}"
-    screen.output.print(f"Vocabulary: {summary['vocabulary']:,} terms. Chosen: {chosen} ({rule}).")
-    scored = [t for t in summary["targets"] if "adapted_error" in t]
-    if scored:
-        screen.show_table(
-            "Error on the target's labelled rows (never used for fitting)",
-            ["file", "rows", "source only", "adapted"],
-            [
-                [
-                    t["file"],
-                    t["scored"],
-                    screen.percent(t["source_only_error"]),
-                    screen.percent(t["adapted_error"]),
-                ]
-                for t in scored
-            ],
-        )
-    for note in summary["notes"]:
-        screen.output.print(f"Note: {screen.escaped(note)}.")
-    bad = sum(own["bad_rows"] for own in (*summary["sources"], *summary["targets"]))
-    if bad:
-        screen.output.print(f"Left out {bad:,} rows that could not be read.")
-    screen.output.print(f"Predictions: {screen.escaped(summary['out'])}, after {summary['seconds']:.0f} s.")
-    for name in ("model", "report"):
-        if summary[name]:
-            screen.output.print(f"{name.capitalize()}: {screen.escaped(summary[name])}")
+
+
+def _show_errors(scored: list[dict[str, Any]]) -> None:
+    """Show both errors of every target that has labels."""
+    from . import screen
+
+    if not scored:
+        return
+    rows = [
+        [t["file"], t["scored"], screen.percent(t["source_only_error"]), screen.percent(t["adapted_error"])]
+        for t in scored
+    ]
+    title = "Error on the target's labelled rows, which nothing was learnt from"
+    screen.show_table(title, ["file", "rows", "source only", "adapted"], rows)

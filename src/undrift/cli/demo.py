@@ -21,7 +21,7 @@ def demo(
     target: str = typer.Option("kitchen", "--target", help="Product whose reviews have none."),
 ) -> None:
     from ..datasets import make_reviews
-    from ..explain import top_terms
+    from ..explain import new_terms
     from ..jobs import AdaptJob, run_adapt
     from . import options, screen
     from .adapt import show_summary
@@ -44,20 +44,21 @@ def demo(
     )
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)
-        adapted = run_adapt(job, adapter)
-    write_report(job, adapted)
+        tell = screen.stages(progress)
+        adapted = run_adapt(job, adapter, tell)
+        write_report(job, adapted, tell)
     show_summary(adapted.summary, as_json=False)
-    unseen = [
-        t for t in top_terms(adapter.classifier_, adapter.vectorizer_.terms_, 200) if not t["n_labelled"]
-    ]
+    unseen = new_terms(adapter.classifier_, adapter.vectorizer_.terms_, 6)
     screen.show_table(
         f"Words of {target} that no labelled review of {source} contains, and what they speak for",
         ["label", "term", "weight"],
-        [[t["class"], t["term"], t["weight"]] for t in unseen[:10]],
+        [[t["class"], t["term"], t["weight"]] for t in unseen],
     )
-    screen.output.print(
-        f'Try next: undrift explain --model {screen.escaped(str(job.model))} "{unseen[0]["term"]}"'
+    model, word = (
+        screen.escaped(str(job.model)),
+        next((t["term"] for t in unseen if " " not in t["term"]), ""),
     )
+    screen.output.print(f"Try next: undrift explain --model {model} {word}", soft_wrap=True)
 
 
 def _write_reviews(path: Path, domain: Domain, *, labelled: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,15 @@ def explain(
 
     adapter = load_adapter(model)
     classifier, terms = adapter.classifier_, adapter.vectorizer_.terms_
-    layer = classifier.representation_.layers_[0]
+    stack = classifier.representation_
+    pivots = getattr(stack, "pivots_", None)
     asked = [" ".join(words_of(word)) for word in words or []]
     found: dict[str, Any] = {
         "words": [
-            {**term_weight(classifier, terms, term), **reconstruction(layer, terms, term, top)}
+            {
+                **term_weight(classifier, terms, term),
+                **reconstruction(stack.layers_[0], terms, term, top, pivots=pivots),
+            }
             for term in asked
         ],
         "documents": [
@@ -78,7 +83,8 @@ def _show_word(word: dict[str, Any]) -> None:
             f"  weight {output['weight']:+.4g} for {screen.escaped(str(output['class']))!s} "
             f"(its own column {output['direct']:+.4g}), rank {output['rank']:,}"
         )
-    rows = [[*f, *t] for f, t in zip(word["from"], word["to"], strict=True)]
+    nothing = [None, None]
+    rows = [[*f, *t] for f, t in zip_longest(word["from"], word["to"], fillvalue=nothing)]
     screen.show_table("", ["is expected from", "weight", "makes expected", "weight"], rows)
 
 
@@ -88,6 +94,9 @@ def _show_document(own: dict[str, Any]) -> None:
     screen.output.print(
         f"{screen.escaped(own['document'])}\n  → [bold]{screen.escaped(str(own['prediction']))}[/]"
     )
+    if not own["terms"]:
+        screen.output.print("  none of its words is among the model's terms")
+        return
     rows = [[t["term"], t["effect"], _seen(t["n_labelled"])] for t in own["terms"]]
     screen.show_table(
         "What moved it (score with the term less score without)", ["term", "effect", "source"], rows

@@ -8,12 +8,15 @@ from ..adapter import TFIDF_LENGTH, TextAdapter
 from ..classifier import MSDAClassifier
 from ..linear import SOLVERS
 from ..selection import RULES
-from ..text import TermVectorizer
+from ..text import WEIGHTINGS, TermVectorizer
 
 TEXT = typer.Option(..., "--text", metavar="COL", help="Column that holds the text.")
 SKIP_BAD = typer.Option(False, "--skip-bad", help="Leave out rows that cannot be read, and count them.")
 ENCODING = typer.Option(
     None, "--encoding", help="Encoding of the files. Default: UTF-8; else Windows-1252, and say so."
+)
+PREFIX = typer.Option(
+    "", "--prefix", metavar="TEXT", help="Put this before the names of the columns added, if they clash."
 )
 JSON = typer.Option(False, "--json", help="Print a machine-readable summary on standard output.")
 
@@ -44,7 +47,11 @@ def text_adapter(
     """Build the estimator that the options describe."""
     if max_features < 1:
         raise typer.BadParameter(f"--max-features {max_features}: at least one term is needed")
-    for name, value, choices in (("classifier", classifier, SOLVERS), ("selection", selection, RULES)):
+    for name, value, choices in (
+        ("classifier", classifier, SOLVERS),
+        ("selection", selection, RULES),
+        ("weighting", weighting, WEIGHTINGS),
+    ):
         if value not in choices:
             raise typer.BadParameter(f"--{name} {value!r}: choose one of {', '.join(choices)}")
     return TextAdapter(

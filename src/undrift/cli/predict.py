@@ -23,6 +23,7 @@ def predict(
     out: Path = typer.Option(..., "--out", metavar="FILE", help="Where predictions go; the ending says how."),
     encoding: str | None = options.ENCODING,
     skip_bad: bool = options.SKIP_BAD,
+    prefix: str = options.PREFIX,
     as_json: bool = options.JSON,
 ) -> None:
     from ..adapter import load_adapter
@@ -31,13 +32,14 @@ def predict(
     from . import screen
 
     adapter = load_adapter(model)
-    table = open_table(input, text=text, encoding=encoding, skip_bad=skip_bad)
-    table.require_rows()
     n_rows = 0
-    with screen.progress_bar() as progress:
-        task = progress.add_task("rows", total=None)
-        for n_rows, share in run_predict(adapter, table, text, out):
-            progress.update(task, completed=n_rows, total=round(n_rows / share) if share else None)
+    with screen.warnings_shown(), screen.progress_bar() as progress:
+        table = open_table(input, text=text, encoding=encoding, skip_bad=skip_bad)
+        table.require_rows()
+        stage = screen.stages(progress)
+        for done, share in run_predict(adapter, table, text, out, prefix):
+            n_rows = done
+            stage(f"predicting {input.name}", share)
     summary = {"input": str(input), "out": str(out), "rows": n_rows, "bad_rows": table.n_bad}
     if as_json:
         screen.show_json(summary)

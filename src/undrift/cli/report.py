@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from ..jobs import AdaptJob, Adapted
+    from ..reading import Tell
 
 BENCH_HELP = """Show benchmark results as one HTML page: the paper's figures, the task matrix, every record.
 
@@ -20,25 +21,22 @@ Example:
 
 
 def require_report(path: Path | None) -> None:
-    """Fail before the work starts rather than after it, where a report cannot be made or written."""
+    """Fail before the work starts rather than after it, where a report cannot be made."""
     if path is None:
         return
     try:
         import jinja2  # noqa: F401
     except ImportError:
-        raise ValueError("--report needs the `report` extra: pip install 'undrift[report]'") from None
-    if path.is_dir():
-        raise IsADirectoryError(f"cannot write {path}: it is a folder")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} does not exist")
+        raise ValueError("a report needs the `report` extra: pip install 'undrift[report]'") from None
 
 
-def write_report(job: AdaptJob, adapted: Adapted) -> None:
+def write_report(job: AdaptJob, adapted: Adapted, tell: Tell) -> None:
     """Write the report of a finished job that asks for one."""
     if job.report is None:
         return
     from ..report import job_report
 
+    tell("writing the report", None)
     job_report(job, adapted, command_line()).save(job.report)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+from .._warnings import UndriftWarning
 
 output = Console(highlight=False)
 messages = Console(stderr=True, highlight=False)
@@ -47,11 +50,35 @@ def progress_bar() -> Iterator[Progress]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TaskProgressColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:
         yield progress
+
+
+def stages(progress: Progress) -> Callable[[str, float | None], None]:
+    """Return what shows the stage of a job, and the share of it that is done: one bar, used again."""
+    task, current = progress.add_task("", total=None), [""]
+
+    def tell(stage: str, share: float | None = None) -> None:
+        if current[0] != stage:  # the clock, and with it the time left, starts again
+            current[0] = stage
+            progress.reset(task, description=stage, total=None if share is None else 1.0)
+        progress.update(task, completed=share or 0)
+
+    return tell
+
+
+@contextmanager
+def warnings_shown() -> Iterator[None]:
+    """Show the library's warnings, one line each, when the work inside is done."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UndriftWarning)
+        yield
+    for own in caught:
+        if issubclass(own.category, UndriftWarning):
+            warn(str(own.message))
 
 
 def follow(estimator: Any, progress: Progress) -> Any:

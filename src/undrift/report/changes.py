@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..explain import document_terms
+from ..jobs import spelt
 from .evidence import DomainRows, Evidence
 from .words import pattern_of
 
@@ -67,17 +68,21 @@ def _interleaved(evidence: Evidence, own: DomainRows, order: list[int]) -> list[
 
 def _outcome(evidence: Evidence, own: DomainRows, i: int) -> str | None:
     """Say what became of a row whose truth is known: mended, broken, or wrong both times."""
-    if own.labels is None or own.labels[i] is None:
+    truth = _truth(own, i)
+    if truth is None:
         return None
-    truth = str(own.labels[i])
-    if truth == str(evidence.classes[evidence.adapted_codes[own.number][i]]):
+    if truth == evidence.classes[evidence.adapted_codes[own.number][i]]:
         return "mended"
-    return "broken" if truth == str(evidence.classes[evidence.source_only_codes[own.number][i]]) else "still wrong"
+    return "broken" if truth == evidence.classes[evidence.source_only_codes[own.number][i]] else "still wrong"
+
+
+def _truth(own: DomainRows, i: int) -> str | None:
+    return spelt(own.labels[i]) if own.labels is not None and own.known[i] else None
 
 
 def _explained(evidence: Evidence, own: DomainRows, i: int, old: int, new: int) -> dict[str, Any] | None:
     x = own.X[[i]]
-    if evidence.classifier.predict(x)[0] != evidence.classes[new]:
+    if spelt(evidence.classifier.predict(x)[0]) != evidence.classes[new]:
         return None  # of several targets: at the edge, so that the pooled intercept decides otherwise
     movers = document_terms(evidence.classifier, evidence.terms, x, 2 * N_MOVERS)
     movers = [mover | {"effect": round(mover["effect"], 4)} for mover in movers]
@@ -85,10 +90,10 @@ def _explained(evidence: Evidence, own: DomainRows, i: int, old: int, new: int) 
     return {
         "domain": own.name,
         "row": i + 1,
-        "from": str(evidence.classes[old]),
-        "to": str(evidence.classes[new]),
+        "from": evidence.classes[old],
+        "to": evidence.classes[new],
         "score": round(float(evidence.scores[own.number][i].max()), 3),
-        "truth": None if own.labels is None or own.labels[i] is None else str(own.labels[i]),
+        "truth": _truth(own, i),
         "outcome": _outcome(evidence, own, i),
         "movers": movers[:N_MOVERS],
         "pieces": [] if document is None else pieces(document[:MOST_CHARACTERS], movers),

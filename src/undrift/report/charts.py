@@ -129,22 +129,22 @@ def shift_hint(p: dict[str, Any], source: str, target: str) -> str:
 
 
 def heat_map(title: str, grid: dict[str, Any]) -> Markup:
-    """Draw the error that a rule gave to each noise and depth; a chosen cell has a frame and a mark."""
+    """Draw what a rule gave to each noise and depth: the lighter the better; the chosen cell has a frame."""
     noises, depths, cells = grid["noise"], grid["n_layers"], grid["cells"]
     left, top, height = 60, 36, 44
     width = min(120.0, (NARROW - left - 10) / len(noises))
-    known = [cell["error"] for cell in cells]
-    low, high = min(known), max(known)
+    values = [cell["value"] for cell in cells]
+    best, worst = (min(values), max(values)) if grid["is_error"] else (max(values), min(values))
     parts = [text(4, 18, "layers", "start", "axis")]
     for cell in cells:
         x = left + width * noises.index(cell["noise"])
         y = top + height * depths.index(cell["n_layers"])
-        step = round(6 * (cell["error"] - low) / (high - low)) if high > low else 0
-        says = f"noise {cell['noise']:g}, {cell['n_layers']} layers, C {cell['C']:g}: error {100 * cell['error']:.2f} %"
-        mark = " ◆" if cell["chosen"] else ""
+        step = round(6 * (cell["value"] - best) / (worst - best)) if worst != best else 0
+        shown = heat_value(grid, cell)
+        says = f"noise {cell['noise']:g}, {cell['n_layers']} layers, C {cell['C']:g}: {shown}"
         parts += [
             tag("rect", hint(says), x=x + 1, y=y + 1, width=width - 2, height=height - 2, cls=f"mark heat{step}"),
-            text(x + width / 2, y + 27, f"{100 * cell['error']:.1f} %{mark}", "middle", f"on-heat{step}"),
+            text(x + width / 2, y + 27, shown + (" ◆" if cell["chosen"] else ""), "middle", f"on-heat{step}"),
         ]
         if cell["chosen"]:
             parts.append(tag("rect", x=x + 2, y=y + 2, width=width - 4, height=height - 4, cls="chosen"))
@@ -155,6 +155,11 @@ def heat_map(title: str, grid: dict[str, Any]) -> Markup:
     ]
     parts.append(text(left + width * len(noises) / 2, bottom + 42, "noise (share of terms hidden)", "middle", "axis"))
     return drawing(title, bottom + 54, *parts, width=NARROW)
+
+
+def heat_value(grid: dict[str, Any], cell: dict[str, Any]) -> str:
+    """Write what a rule gave to a cell."""
+    return f"{100 * cell['value']:.1f} %" if grid["is_error"] else f"{cell['value']:.3g}"
 
 
 def histogram(title: str, data: dict[str, Any]) -> Markup:

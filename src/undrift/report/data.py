@@ -67,15 +67,15 @@ def _names(domains: list[DomainRows]) -> str:
 def domain_cards(evidence: Evidence) -> list[dict[str, Any]]:
     """Describe each domain: rows, labels, vocabulary, unseen words, and its distance from the source."""
     labelled = evidence.labelled()[1].tolist()
-    home = _label_shares(Counter(map(str, labelled)))
+    home = _label_shares(Counter(labelled))
     seen = np.asarray(evidence.classifier.labelled_counts_) > 0
     known_words = _labelled_words(evidence)
     distances = _distances(evidence)
     cards = []
     for own in evidence.domains:
-        truth = Counter(str(label) for label in own.known_labels(evidence.classifier.classes_.dtype))
+        truth = Counter(own.known_labels().tolist())
         predicted = Counter(
-            str(evidence.classes[code]) for code in evidence.adapted_codes.get(own.number, np.empty(0, int)).tolist()
+            evidence.classes[code] for code in evidence.adapted_codes.get(own.number, np.empty(0, int)).tolist()
         )
         cards.append(
             {
@@ -185,21 +185,26 @@ def _distance(rows: np.ndarray, n: int) -> dict[str, float]:
 
 
 def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:
-    """Return the best error over C of each noise and depth, for the rule that chose; nothing if it had no choice."""
+    """Return what the rule gave to each noise and depth, at its best C; nothing if there was no choice.
+
+    Rules that count mistakes give errors; "margin" gives the mean confidence on target rows.
+    """
     results = [own for own in evidence.classifier.selection_results_ if own["score"] == own["score"]]
     if len(results) < 2:
         return []
-    best: dict[tuple[float, int], dict[str, Any]] = {}
+    rule, best = evidence.classifier.selection, {}
     for own in results:
         key = (own["noise"], own["n_layers"])
         if key not in best or (own["score"], own["chosen"]) > (best[key]["score"], best[key]["chosen"]):
             best[key] = own
+    is_error = rule != "margin"
     cells = [
-        {name: own[name] for name in ("noise", "n_layers", "C", "chosen")} | {"error": 1 - float(own["score"])}
+        {name: own[name] for name in ("noise", "n_layers", "C", "chosen")}
+        | {"value": 1 - float(own["score"]) if is_error else float(own["score"])}
         for own in best.values()
     ]
     noise, depth = (sorted({cell[name] for cell in cells}) for name in ("noise", "n_layers"))
-    return [{"rule": evidence.classifier.selection, "noise": noise, "n_layers": depth, "cells": cells}]
+    return [{"rule": rule, "is_error": is_error, "noise": noise, "n_layers": depth, "cells": cells}]
 
 
 def score_distribution(evidence: Evidence, own: DomainRows) -> dict[str, Any]:
@@ -211,8 +216,8 @@ def score_distribution(evidence: Evidence, own: DomainRows) -> dict[str, Any]:
     edges = np.linspace(low, high if high > low else low + 1, N_BINS + 1)
     codes = evidence.adapted_codes[own.number]
     if own.known.any():
-        truth = np.array([str(label) for label in own.labels or []])
-        right = truth == np.array([str(label) for label in classes])[codes]
+        right = np.zeros(len(own), dtype=bool)
+        right[own.known] = own.known_labels() == np.asarray(classes)[codes[own.known]]
         series = [("right", "b", own.known & right), ("wrong", "a", own.known & ~right), ("no label", "s5", ~own.known)]
     else:
         series = [(f"predicted {label}", f"s{i % 6}", codes == i) for i, label in enumerate(classes)]

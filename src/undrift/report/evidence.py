@@ -13,6 +13,7 @@ from scipy import sparse
 from ..baselines.svm import linear_svm
 from ..classifier import MSDAClassifier
 from ..explain import effective_weights
+from ..jobs import spelt
 
 MOST_BASELINE_ROWS = 5_000  # labelled rows that the source-only classifier is fitted on, at most
 
@@ -40,10 +41,11 @@ class DomainRows:
             return np.zeros(len(self), dtype=bool)
         return np.array([label is not None and label == label for label in self.labels], dtype=bool)
 
-    def known_labels(self, kind: Any) -> np.ndarray:
-        """Labels of the rows that have one, as `kind`."""
-        labels = self.labels if self.labels is not None else []
-        return np.array([label for label, is_known in zip(labels, self.known, strict=True) if is_known]).astype(kind)
+    def known_labels(self) -> np.ndarray:
+        """Labels of the rows that have one, spelt out: files may write 1, 1.0 and "1" for the same."""
+        if self.labels is None:
+            return np.empty(0, dtype=str)
+        return np.array([spelt(self.labels[i]) for i in np.flatnonzero(self.known)], dtype=str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +72,9 @@ class Evidence:
         return [own for own in self.domains if own.number < 0]
 
     @cached_property
-    def classes(self) -> list[Any]:
-        """The labels, in the order of the scores."""
-        return self.classifier.classes_.tolist()
+    def classes(self) -> list[str]:
+        """The labels, spelt out, in the order of the scores."""
+        return [spelt(label) for label in self.classifier.classes_.tolist()]
 
     @cached_property
     def baseline(self) -> Any:
@@ -88,9 +90,8 @@ class Evidence:
 
     def labelled(self) -> tuple[Any, np.ndarray]:
         """Labelled source rows, and their labels."""
-        kind = self.classifier.classes_.dtype
         X = stacked([own.X[np.flatnonzero(own.known)] for own in self.sources])
-        return X, np.concatenate([own.known_labels(kind) for own in self.sources])
+        return X, np.concatenate([own.known_labels() for own in self.sources])
 
     @cached_property
     def scores(self) -> dict[int, np.ndarray]:
@@ -113,7 +114,7 @@ class Evidence:
         """The same of the source-only classifier."""
         position = {label: i for i, label in enumerate(self.classes)}
         return {
-            own.number: np.array([position[label] for label in self.baseline.predict(own.X).tolist()], dtype=int)
+            own.number: np.array([position[spelt(label)] for label in self.baseline.predict(own.X).tolist()], dtype=int)
             for own in self.targets
         }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from .charts import heat_map, histogram, interval_chart, label_bar, push_chart, shift_chart
+from .charts import heat_map, heat_value, histogram, interval_chart, label_bar, push_chart, shift_chart
 from .svg import percent
 
 
@@ -125,20 +125,27 @@ def _shift(data: dict[str, Any]) -> Chart:
     )  # fmt: skip
 
 
+RULE_MEASURES = {
+    "source-cv": "Error in cross-validation on the labelled source",
+    "reverse": "Error on held-out source rows, after labelling the target and training back",
+    "importance-cv": "Error in cross-validation on the source, rows that look like the target counting more",
+    "margin": "Mean confidence on the target's rows",
+}
+
+
 def _selection(data: dict[str, Any]) -> Iterator[Chart]:
-    scored_on = {"source-cv": "cross-validation on the labelled source", "reverse": "the way back from the target"}
     for grid in data["selection"]:
         chosen = next((cell for cell in grid["cells"] if cell["chosen"]), None)
         best = f"noise {chosen['noise']:g} with {chosen['n_layers']} layers" if chosen else "none"
         yield Chart(
             f"selection-{grid['rule']}",
             f"{grid['rule']} chose {best}",
-            f"Error by {scored_on.get(grid['rule'], grid['rule'])}, the best C of each cell; lower is better, ◆ is chosen. "
-            "No target label is used.",
-            heat_map(f"Error by noise and number of layers, rule {grid['rule']}", grid),
-            ("noise", "layers", "C", "error", "chosen"),
+            f"{RULE_MEASURES.get(grid['rule'], grid['rule'])}, at the best C of each cell; the lighter the better, ◆ is "
+            "chosen. No target label is used.",
+            heat_map(f"{grid['rule']} by noise and number of layers", grid),
+            ("noise", "layers", "C", "error" if grid["is_error"] else "confidence", "chosen"),
             [
-                (f"{c['noise']:g}", c["n_layers"], f"{c['C']:g}", percent2(c["error"]), "yes" if c["chosen"] else "")
+                (f"{c['noise']:g}", c["n_layers"], f"{c['C']:g}", heat_value(grid, c), "yes" if c["chosen"] else "")
                 for c in grid["cells"]
             ],
         )

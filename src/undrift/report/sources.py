@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..adapter import TextAdapter
-from ..jobs import AdaptJob, Adapted
+from ..jobs import Adapted
+from ..reading import AdaptJob
 from .data import adaptation_data
 from .evidence import DomainRows, Evidence
 from .page import Report
@@ -25,18 +26,21 @@ def job_report(job: AdaptJob, adapted: Adapted, command: str | None = None) -> R
     command : str, optional
         The command line, to be shown under "how to reproduce".
     """
-    kept, summary = adapted.evidence, adapted.summary
+    kept, summary = adapted.kept, adapted.summary
     if kept is None:
         raise ValueError("the job kept no rows to report on: give it a `report` path before running it")
-    names = _file_names([own.path for own in (*kept.sources, *kept.targets)])
-    domains, start = [], 0
-    for number, source in enumerate(kept.sources):
-        X = kept.rows[0][start : start + len(source.documents)]
-        domains.append(DomainRows(names[number], number, X, source.documents, source.labels))
-        start += len(source.documents)
-    for i, target in enumerate(kept.targets):
-        name = names[len(kept.sources) + i]
-        domains.append(DomainRows(name, -1 - i, kept.rows[1 + i], target.documents, target.truth))
+    names = _file_names([*job.sources, *job.targets])
+    n_sources = len(kept.sources)
+    domains = [
+        DomainRows(name, number, X, own.documents, own.labels)
+        for number, (name, X, own) in enumerate(zip(names, kept.X, kept.sources, strict=False))
+    ]
+    domains += [
+        DomainRows(name, -1 - i, X, own.documents, own.truth)
+        for i, (name, X, own) in enumerate(
+            zip(names[n_sources:], kept.X[n_sources:], kept.targets, strict=True)
+        )
+    ]
     about = {
         "seconds": summary.get("seconds"),
         "warnings": summary.get("warnings", []),

@@ -41,7 +41,7 @@ def scored(evidence: Evidence) -> list[dict[str, Any]]:
         if not own.known.any():
             continue
         labels = np.asarray(evidence.classes)
-        y = own.known_labels(labels.dtype)
+        y = own.known_labels()
         before = labels[evidence.source_only_codes[own.number][own.known]] != y
         after = labels[evidence.adapted_codes[own.number][own.known]] != y
         found.append(comparison(own.name, before, after))
