@@ -1,0 +1,48 @@
+"""``python -m undrift.bench PLAN --results FILE``: the runner alone, for machines without the `cli` extra."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from .plan import load_plan
+from .run import Request, run
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a plan; one line of progress for each task on standard error."""
+    parser = argparse.ArgumentParser(prog="python -m undrift.bench", description="Run a benchmark plan.")
+    parser.add_argument("plan")
+    parser.add_argument("--results", required=True, help="JSON lines; an earlier run is continued")
+    parser.add_argument("--methods", help="names separated by commas; default: all of the plan")
+    parser.add_argument("--tasks", help="patterns such as 'books->*', separated by commas")
+    parser.add_argument("--jobs", type=int, help="threads for classifiers; default: all cores")
+    parser.add_argument("--device", default="cpu", help="where stacks are learnt, such as cuda")
+    parser.add_argument("--data", help="folder of the corpora; default: UNDRIFT_DATA")
+    parser.add_argument("--max-rows", type=int, help="rows of each part of each domain, for a trial")
+    parser.add_argument("--max-features", type=int, help="columns, for a trial")
+    parser.add_argument("--retry-failed", action="store_true", help="try again what failed")
+    given = parser.parse_args(arguments)
+    try:
+        plan = load_plan(given.plan).smaller(given.max_rows, given.max_features)
+        summary = run(plan, given.results, _request(given))
+    except (OSError, ValueError, LookupError, ImportError) as error:
+        print(f"undrift: {error}", file=sys.stderr)
+        return 2
+    print(f"{summary.n_before} done before, {summary.n_new} new, {summary.n_failed} failed", file=sys.stderr)
+    return 0
+
+
+def _request(given: argparse.Namespace) -> Request:
+    def show(n_done: int, n_total: int, what: str) -> None:
+        print(f"{n_done}/{n_total} {what}", file=sys.stderr, flush=True)
+
+    def split(names: str | None) -> list[str] | None:
+        return None if names is None else names.split(",")
+
+    methods, tasks = split(given.methods), split(given.tasks)
+    return Request(given.data, methods, tasks, given.jobs, given.device, given.retry_failed, show)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

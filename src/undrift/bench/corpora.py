@@ -1,0 +1,109 @@
+"""From the corpus of a plan to counts: load, count terms, take fewer rows or columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import datasets
+from ..domains import Corpus, Domain
+from ..text import TermVectorizer
+
+LOADERS: dict[str, Callable[..., Corpus]] = {
+    "amazon-bow": datasets.load_amazon_bow,
+    "processed_acl": datasets.load_processed_acl,
+    "fdu-mtl": datasets.load_fdu_mtl,
+    "multidomain": datasets.load_multidomain_sentiment,
+    "amazon-mat": datasets.load_amazon_mat,
+    "reviews": datasets.make_reviews,
+}
+
+
+@dataclass(frozen=True)
+class CorpusSpec:
+    """Where the rows come from.
+
+    Parameters
+    ----------
+    loader : str
+        A key of `LOADERS`.
+    folder : str, optional
+        Folder of the files, below the data folder; by default the loader's name.
+    max_features : int
+        Size of the vocabulary of texts; of counted files, the number of columns kept.
+    max_rows : int, optional
+        Rows taken of each part of each domain, evenly spaced; by default all. For trials.
+    options : mapping
+        Further parameters of the loader.
+    """
+
+    loader: str
+    folder: str | None = None
+    max_features: int = 5000
+    max_rows: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def load_corpus(spec: CorpusSpec, data: str | Path | None, max_features: int) -> Corpus:
+    """Load the corpus as counts, with `max_features` columns at most, the most frequent first.
+
+    Files are looked for in the folder `data`, by default the one named by ``UNDRIFT_DATA``.
+    """
+    options = dict(spec.options)
+    if spec.loader != "reviews":
+        options["folder" if spec.loader != "amazon-mat" else "path"] = _folder(spec, data)
+    if spec.loader == "processed_acl":
+        options["max_features"] = max_features
+    corpus = fewer_rows(LOADERS[spec.loader](**options), spec.max_rows)
+    return first_columns(counted(corpus, max_features), max_features)
+
+
+def counted(corpus: Corpus, max_features: int) -> Corpus:
+    """Count the terms of texts, over one vocabulary for all domains; counts stay as they are."""
+    if next(iter(corpus.domains.values())).texts is None:
+        return corpus
+    texts, _ = corpus.rows()
+    vectorizer = TermVectorizer(max_features, weighting="counts").fit(texts)
+    return corpus.map(vectorizer.transform, terms=list(vectorizer.terms_))
+
+
+def first_columns(corpus: Corpus, n: int | None) -> Corpus:
+    """Keep the first n columns, which are the most frequent terms."""
+    width = next(iter(corpus.domains.values())).X.shape[1]
+    if n is None or n >= width:
+        return corpus
+    return corpus.map(lambda X: X[:, :n], terms=None if corpus.terms is None else corpus.terms[:n])
+
+
+def fewer_rows(corpus: Corpus, max_rows: int | None) -> Corpus:
+    """Keep `max_rows` of each part of each domain, evenly spaced."""
+    if max_rows is None:
+        return corpus
+    return replace(corpus, domains={name: _thinned(own, max_rows) for name, own in corpus.domains.items()})
+
+
+def _thinned(domain: Domain, max_rows: int) -> Domain:
+    parts = {part: _spaced(getattr(domain, part), max_rows) for part in ("train", "test", "unlabelled")}
+    kept = np.unique(np.concatenate(list(parts.values())))
+    moved: dict[str, Any] = {part: np.searchsorted(kept, index) for part, index in parts.items()}
+    texts = None if domain.texts is None else [domain.texts[i] for i in kept]
+    X = None if domain.X is None else domain.X[kept]
+    return Domain(domain.name, X=X, texts=texts, y=domain.y[kept], **moved)
+
+
+def _spaced(index: np.ndarray, n: int) -> np.ndarray:
+    return index if len(index) <= n else index[np.linspace(0, len(index) - 1, n).round().astype(int)]
+
+
+def _folder(spec: CorpusSpec, data: str | Path | None) -> Path | None:
+    """Folder of the corpus, or None where the loader is to look for it by itself."""
+    root = data or os.environ.get("UNDRIFT_DATA")
+    name = spec.folder or ("amazon.mat" if spec.loader == "amazon-mat" else spec.loader)
+    if root is None and spec.folder is None and spec.loader != "amazon-mat":
+        return None
+    return Path(root or ".") / name

@@ -1,0 +1,186 @@
+"""Figures drawn with matplotlib (extra `plot`): SVG and PNG, for print and for the colour-blind.
+
+Every method has a colour and a marker of its own, wherever it appears; no figure needs colour alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .figures import Figure
+
+# Okabe and Ito's palette; the depths of mSDA are shades of one blue
+STYLES = {
+    "svm": ("#000000", "o"),
+    "svm-tfidf": ("#7f7f7f", "s"),
+    "pca": ("#56B4E9", "^"),
+    "scl": ("#E69F00", "v"),
+    "coda": ("#CC79A7", "D"),
+    "sda": ("#D55E00", "P"),
+    "msda-1": ("#9ecae1", "<"),
+    "msda-3": ("#4292c6", ">"),
+    "msda-5": ("#08519c", "*"),
+    "undrift": ("#009E73", "X"),
+}
+OTHERS = (("#0072B2", "h"), ("#8c6d1f", "p"), ("#5e3c99", "d"), ("#b2182b", "H"))
+SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "undrift",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+}
+
+
+def draw(figure: Figure, folder: str | Path) -> list[Path]:
+    """Write a figure as SVG, PNG and JSON (its data) into `folder`; return the files."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure as Canvas
+    except ImportError:
+        raise ImportError("drawing figures needs the `plot` extra: pip install 'undrift[plot]'") from None
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{figure['name']}.{ending}" for ending in ("svg", "png", "json")]
+    with matplotlib.rc_context(SETTINGS):
+        canvas = Canvas(figsize=_size(figure), layout="constrained")
+        axes = canvas.subplots()
+        _KINDS[figure["kind"]](figure, axes)
+        axes.set_title(figure["title"], loc="left", fontsize=11)
+        axes.set_xlabel(figure["x_label"])
+        axes.set_ylabel(figure["y_label"])
+        canvas.savefig(paths[0], metadata={"Date": None})
+        canvas.savefig(paths[1], dpi=200)
+    paths[2].write_text(json.dumps(figure, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return paths
+
+
+def _size(figure: Figure) -> tuple[float, float]:
+    if figure["kind"] == "points":
+        return max(7.0, 2.5 + 0.55 * len(figure["x"])), 4.8
+    if figure["kind"] == "heatmap":
+        side = 2.4 + 0.55 * len(figure["x"])
+        return side + 0.9, side
+    return (6.0, 5.6) if figure["kind"] == "pairs" else (7.5, 4.6)
+
+
+def _styles(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Colour and marker of each method; those without their own take what is left, in turn."""
+    others = [label for label in labels if label not in STYLES]
+    spare = {label: OTHERS[i % len(OTHERS)] for i, label in enumerate(others)}
+    return {label: STYLES.get(label) or spare[label] for label in labels}
+
+
+def _points(figure: Figure, axes: Any) -> None:
+    """Tasks side by side, a marker for each method, in slots of their own so that none hides another."""
+    series, published = figure["series"], figure["published"]
+    styles, n = _styles([own["label"] for own in series]), len(series) + len(published)
+    scale = 100 if figure["percent"] else 1
+    for i, own in enumerate([*series, *published]):
+        shift = 0.8 * ((i + 0.5) / n - 0.5)
+        xs = [x + shift for x, y in enumerate(own["y"]) if y is not None]
+        ys = [scale * y for y in own["y"] if y is not None]
+        if i < len(series):
+            colour, marker = styles[own["label"]]
+            axes.vlines(xs, 0, ys, color=colour, linewidth=1, alpha=0.6)
+            axes.plot(xs, ys, marker, color=colour, markersize=5.5, label=own["label"])
+        else:
+            mark = "+x"[(i - len(series)) % 2]
+            axes.plot(xs, ys, mark, color="#444444", markersize=6, label=own["label"])
+    axes.axhline(0, color="black", linewidth=0.8)
+    for edge in range(1, len(figure["x"])):
+        axes.axvline(edge - 0.5, color="#bbbbbb", linewidth=0.6)
+    axes.grid(axis="x", visible=False)
+    axes.set_xlim(-0.5, len(figure["x"]) - 0.5)
+    names = [name.replace("->", " →\n") for name in figure["x"]]
+    axes.set_xticks(range(len(names)), names, rotation=90 if len(names) > 15 else 0, fontsize=8)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=min(6, n), fontsize=8)
+
+
+def _scatter(figure: Figure, axes: Any) -> None:
+    """One point for each method, with its name beside it."""
+    styles = _styles([own["label"] for own in figure["series"]])
+    known = [own for own in figure["series"] if own["y"][0] is not None]
+    least = min([own["x"][0] for own in known if own["x"][0]] or [1.0])
+    for own in known:
+        colour, marker = styles[own["label"]]
+        x = own["x"][0] or least / 10  # nothing to learn: at the left edge
+        axes.plot([x], own["y"], marker, color=colour, markersize=9, label=own["label"])
+        axes.annotate(own["label"], (x, own["y"][0]), xytext=(7, 5), textcoords="offset points", fontsize=8)
+    if figure.get("x_log"):
+        axes.set_xscale("log")
+    top = axes.get_ylim()[1]
+    for mark in figure["marks"]:
+        axes.axvline(mark["x"], color="#888888", linestyle=":", linewidth=1)
+        axes.annotate(
+            mark["label"], (mark["x"], top), xytext=(-3, -2), textcoords="offset points",
+            rotation=90, ha="right", va="top", fontsize=7, color="#555555",
+        )  # fmt: skip
+    axes.margins(x=0.15)
+
+
+def _lines(figure: Figure, axes: Any) -> None:
+    """One line for each method."""
+    styles = _styles([own["label"] for own in figure["series"]])
+    for own in figure["series"]:
+        colour, marker = styles[own["label"]]
+        axes.plot(
+            own["x"], own["y"], marker=marker, color=colour, linewidth=1.5, markersize=6, label=own["label"]
+        )
+    if figure.get("y_log"):
+        axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(lambda x, position: f"{x:,.0f}")
+    axes.legend(fontsize=8)
+
+
+def _pairs(figure: Figure, axes: Any) -> None:
+    """Before against after, with bootstrap intervals; above the diagonal the distance has grown."""
+    points = figure["points"]
+    for i, own in enumerate(points):
+        colour, marker = [*STYLES.values()][i % len(STYLES)]
+        axes.plot(own["x_interval"], [own["y"]] * 2, color=colour, linewidth=0.8, alpha=0.7)
+        axes.plot([own["x"]] * 2, own["y_interval"], color=colour, linewidth=0.8, alpha=0.7)
+        axes.plot([own["x"]], [own["y"]], marker, color=colour, markersize=7, label=own["label"])
+    spans = [edge for own in points for edge in (*own["x_interval"], *own["y_interval"])]
+    low, high = min([*spans, 1.0]) - 0.05, max([*spans, 2.0]) + 0.03
+    axes.plot([low, high], [low, high], color="black", linewidth=0.8, linestyle="--")
+    axes.set_xlim(low, high)
+    axes.set_ylim(low, high)
+    axes.set_aspect("equal")
+    if len(points) <= 12:
+        axes.legend(fontsize=8, loc="lower right")
+
+
+def _heatmap(figure: Figure, axes: Any) -> None:
+    """Sources down, targets across, the number in each cell."""
+    scale = 100 if figure["percent"] else 1
+    values = [[float("nan") if v is None else scale * v for v in row] for row in figure["values"]]
+    shown = axes.imshow(values, cmap="cividis")
+    known = [v for row in values for v in row if v == v]
+    middle = (min(known) + max(known)) / 2
+    for i, row in enumerate(values):
+        for j, value in enumerate(row):
+            if value == value:
+                colour = "white" if value < middle else "black"
+                axes.text(j, i, f"{value:.1f}", ha="center", va="center", color=colour, fontsize=8)
+    axes.set_xticks(range(len(figure["x"])), figure["x"], rotation=45, ha="right")
+    axes.set_yticks(range(len(figure["y"])), figure["y"])
+    axes.grid(visible=False)
+    axes.figure.colorbar(shown, ax=axes, shrink=0.8)
+
+
+_KINDS: dict[str, Callable[[Figure, Any], None]] = {
+    "points": _points,
+    "scatter": _scatter,
+    "lines": _lines,
+    "pairs": _pairs,
+    "heatmap": _heatmap,
+}

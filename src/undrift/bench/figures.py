@@ -1,0 +1,199 @@
+"""The paper's figures as data: what to draw and no word of how; see `draw`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from . import published
+from .measures import Where, errors_by_task, mean_of, mean_ratio, places, task, where
+from .records import Record
+
+Figure = dict[str, Any]
+
+
+def all_figures(records: Sequence[Record]) -> list[Figure]:
+    """Every figure that the records have something for."""
+    figures: list[Figure] = []
+    for plan, variant in dict.fromkeys((place.plan, place.variant) for place in places(records)):
+        own = _of(records, plan, variant)
+        figures += [figure_1(own), figure_2(own), *task_matrices(own)]
+    for plan in dict.fromkeys(place.plan for place in places(records)):
+        own = [record for record in records if record.get("plan") == plan]
+        if len({record.get("n_features") for record in own if "transfer_error" in record}) > 1:
+            figures += [figure_3_left(own), dimension_times(own)]
+    for plan, variant in dict.fromkeys(
+        (r["plan"], r["variant"]) for r in records if r.get("kind") == "distance"
+    ):
+        figures.append(figure_3_right(_of(records, plan, variant)))
+    return figures
+
+
+def figure_1(records: Sequence[Record]) -> Figure:
+    """Transfer loss per task, one series per method (section 5, figure 1).
+
+    Published errors are turned into losses with our own in-domain errors, and only where the test rows
+    are the same.
+    """
+    tasks = list(dict.fromkeys(task(record) for record in records if "transfer_error" in record))
+    baseline = {
+        record["target"]: record["baseline_in_domain_error"]
+        for record in records
+        if "transfer_error" in record
+    }
+    series = []
+    for place in places(records):
+        loss = {task(record): record["transfer_loss"] for record in place.of(records)}
+        series.append({"label": place.method, "y": [loss.get(name) for name in tasks]})
+    overlay = []
+    if {record.get("corpus") for record in records} == {"amazon-bow"} and _whole(records):
+        for found in (s for s in published.AMAZON if s.label in ("SVM+mSDA", "DANN+mSDA")):
+            losses = [_less(found.errors.get(name), baseline[name.split("->")[1]]) for name in tasks]
+            overlay.append({"label": f"{found.label} ({found.reference})", "y": losses})
+    return {
+        "name": _name(records, "figure-1"),
+        "kind": "points",
+        "title": "Transfer loss per task",
+        "x_label": "task",
+        "y_label": "transfer loss (points of error above the in-domain baseline)",
+        "x": tasks,
+        "series": series,
+        "published": overlay,
+        "percent": True,
+    }
+
+
+def figure_2(records: Sequence[Record]) -> Figure:
+    """Mean transfer ratio against the time to learn a representation (section 5, figure 2)."""
+    series = []
+    for place in places(records):
+        own = place.of(records)
+        series.append(
+            {"label": place.method, "x": [mean_of(own, "represent_seconds")], "y": [mean_ratio(own)]}
+        )
+    plan = records[0]["plan"]
+    marks = [
+        {"label": f"paper: {said.text.split(',')[0]} {said.value}", "x": said.seconds}
+        for said in published.PAPER
+        if said.plan == plan and said.seconds is not None
+    ]
+    return {
+        "name": _name(records, "figure-2"),
+        "kind": "scatter",
+        "title": "Transfer ratio against training time",
+        "x_label": "seconds to learn one representation (CODA: one task), log scale",
+        "y_label": "mean transfer ratio",
+        "x_log": True,
+        "series": series,
+        "marks": marks,
+    }
+
+
+def figure_3_left(records: Sequence[Record]) -> Figure:
+    """Mean transfer ratio against the number of input features (figure 3 left)."""
+    return _by_dimension(
+        records, "figure-3-left", "Transfer ratio against dimensionality", "mean transfer ratio", mean_ratio
+    )
+
+
+def dimension_times(records: Sequence[Record]) -> Figure:
+    """Time to learn a representation against the number of input features."""
+    figure = _by_dimension(
+        records,
+        "dimension-times",
+        "Training time against dimensionality",
+        "seconds to learn one representation, log scale",
+        lambda own: mean_of(own, "represent_seconds"),
+    )
+    kept = [own for own in figure["series"] if all(y for y in own["y"])]
+    return {**figure, "y_log": True, "series": kept}
+
+
+def _by_dimension(
+    records: Sequence[Record],
+    name: str,
+    title: str,
+    y_label: str,
+    measure: Callable[[Sequence[Record]], float | None],
+) -> Figure:
+    series: dict[str, list[tuple[int, float | None]]] = {}
+    for place in places(records):
+        own = place.of(records)
+        series.setdefault(place.method, []).append((own[0]["n_features"], measure(own)))
+    lines = []
+    for label, points in series.items():
+        xs, ys = zip(*sorted(points), strict=True)
+        lines.append({"label": label, "x": list(xs), "y": list(ys)})
+    return {
+        "name": f"{records[0]['plan']}-{name}",
+        "kind": "lines",
+        "title": title,
+        "x_label": "input features",
+        "y_label": y_label,
+        "series": lines,
+    }
+
+
+def figure_3_right(records: Sequence[Record]) -> Figure:
+    """Proxy A-distance before and after mSDA, a point for each pair of domains (figure 3 right)."""
+    own = [record for record in records if record.get("kind") == "distance" and "failed" not in record]
+    points = [
+        {
+            "label": f"{record['source']}, {record['target']}",
+            "x": record["distance_before"],
+            "y": record["distance_after"],
+            "x_interval": [record["distance_before_low"], record["distance_before_high"]],
+            "y_interval": [record["distance_after_low"], record["distance_after_high"]],
+        }
+        for record in own
+    ]
+    n_grown = sum(point["y"] > point["x"] for point in points)
+    return {
+        "name": _name(records, "figure-3-right"),
+        "kind": "pairs",
+        "title": f"Proxy A-distance grows for {n_grown} of {len(points)} pairs of domains",
+        "x_label": "proxy A-distance on binary counts",
+        "y_label": "proxy A-distance after mSDA",
+        "points": points,
+    }
+
+
+def task_matrices(records: Sequence[Record]) -> list[Figure]:
+    """Transfer error of every source and target, one heat map per method."""
+    return [_task_matrix(records, place) for place in places(records)]
+
+
+def _task_matrix(records: Sequence[Record], place: Where) -> Figure:
+    errors = errors_by_task(place.of(records))
+    names = sorted({name for pair in errors for name in pair.split("->")})
+    values = [[errors.get(f"{source}->{target}") for target in names] for source in names]
+    return {
+        "name": _name(records, f"matrix-{place.method}"),
+        "kind": "heatmap",
+        "title": f"Transfer error of {place.method} (%)",
+        "x_label": "target",
+        "y_label": "source",
+        "x": names,
+        "y": names,
+        "values": values,
+        "percent": True,
+    }
+
+
+def _of(records: Iterable[Record], plan: str, variant: str) -> list[Record]:
+    return [r for r in records if r.get("plan") == plan and r.get("variant") == variant]
+
+
+def _name(records: Sequence[Record], figure: str) -> str:
+    found = where({"method": "", **records[0]})
+    return f"{found.plan}-{found.variant}-{figure}"
+
+
+def _whole(records: Sequence[Record]) -> bool:
+    """Tell whether the records are of all test rows, so that others' numbers may stand beside them."""
+    sizes = {"books": 4465, "dvd": 3586, "electronics": 5681, "kitchen": 5945}
+    return all(sizes.get(r["target"]) == r["n_test"] for r in records if "n_test" in r)
+
+
+def _less(error: float | None, baseline: float) -> float | None:
+    return None if error is None else error - baseline

@@ -1,0 +1,75 @@
+"""Made-up reviews of many domains, written in the public format of the 2007 set.
+
+They stand in for the public full set where that cannot be had: the runner, the loader and the split are
+tried on the same format and number of domains. Errors on them say nothing about real reviews.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+LIKED = ("excellent", "wonderful", "great", "love it", "perfect", "highly recommend", "superb", "delighted")
+DISLIKED = ("terrible", "awful", "broken", "waste of money", "poor", "disappointed", "useless", "returned it")
+PLAIN = (
+    "the",
+    "it",
+    "and",
+    "with",
+    "this",
+    "bought",
+    "for",
+    "my",
+    "after",
+    "week",
+    "one",
+    "used",
+    "box",
+    "price",
+)
+SYLLABLES = ("ba", "co", "di", "fe", "gu", "ka", "lo", "mi", "nu", "pe", "ra", "so", "ti", "vo", "zu")
+
+
+def write_domains(folder: str | Path, n_domains: int = 20, n_reviews: int = 1000, seed: int = 0) -> Path:
+    """Write ``sorted_data/<domain>/all.review`` of made-up domains below `folder`.
+
+    Half of a domain's opinions are in words of its own, which no other domain knows.
+    """
+    if n_domains < 2 or n_reviews < 1:
+        raise ValueError(
+            f"n_domains={n_domains}, n_reviews={n_reviews}: give at least 2 domains and 1 review"
+        )
+    root = Path(folder) / "sorted_data"
+    for number in range(n_domains):
+        rng = random.Random(f"{seed} {number}")
+        name = f"domain_{number:02d}"
+        words = _own_words(rng, 60)
+        (root / name).mkdir(parents=True, exist_ok=True)
+        reviews = [_review(rng, words, f"{name}:{i}") for i in range(n_reviews)]
+        path = root / name / "all.review"
+        path.write_text("".join(reviews), encoding="latin-1")
+    return root
+
+
+def _own_words(rng: random.Random, n: int) -> list[str]:
+    words: dict[str, None] = {}
+    while len(words) < n:
+        words["".join(rng.choices(SYLLABLES, k=4))] = None
+    return list(words)
+
+
+def _review(rng: random.Random, words: list[str], identity: str) -> str:
+    """One record: a rating, and a text that agrees with it nine times out of ten."""
+    rating = rng.choice((1.0, 2.0, 4.0, 5.0))
+    liked, disliked, neutral = words[:15], words[15:30], words[30:]
+    said: list[str] = rng.choices(PLAIN, k=rng.randint(8, 20)) + rng.choices(neutral, k=rng.randint(3, 8))
+    for _ in range(rng.randint(2, 5)):
+        good = (rating > 3) == (rng.random() < 0.9)
+        shared, own = (LIKED, liked) if good else (DISLIKED, disliked)
+        said.append(rng.choice(shared) if rng.random() < 0.5 else rng.choice(own))
+    rng.shuffle(said)
+    text = " ".join(said) + (" & caf\xe9" if rng.random() < 0.1 else "")
+    return (
+        f"<review>\n<unique_id>\n{identity}\n</unique_id>\n<rating>\n{rating}\n</rating>\n"
+        f"<title>\n{said[0]}\n</title>\n<review_text>\n{text}\n</review_text>\n</review>\n"
+    )

@@ -1,0 +1,72 @@
+"""Numbers of a method over its tasks, from records: what tables, figures and checks agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from .records import Record
+
+
+@dataclass(frozen=True)
+class Where:
+    """A method under one setting of one plan."""
+
+    plan: str
+    variant: str
+    method: str
+
+    def of(self, records: Iterable[Record]) -> list[Record]:
+        """Successful transfer records here, the latest for each task."""
+        latest: dict[str, Record] = {}
+        for record in records:
+            if record.get("kind") == "transfer" and "failed" not in record and self == where(record):
+                latest[task(record)] = record
+        return list(latest.values())
+
+
+def where(record: Record) -> Where:
+    """Return the place of a record."""
+    return Where(record["plan"], record["variant"], record["method"])
+
+
+def task(record: Record) -> str:
+    """Name of a record's task."""
+    return f"{record['source']}->{record['target']}"
+
+
+def places(records: Iterable[Record]) -> list[Where]:
+    """Every method under every setting that has a result, in order of appearance."""
+    return list(dict.fromkeys(where(r) for r in records if r.get("kind") == "transfer" and "failed" not in r))
+
+
+def mean_of(records: Sequence[Record], name: str) -> float | None:
+    """Mean of a number over records that have it."""
+    values = [record[name] for record in records if record.get(name) is not None]
+    return fmean(values) if values else None
+
+
+def mean_error(records: Sequence[Record]) -> float | None:
+    """Mean transfer error."""
+    return mean_of(records, "transfer_error")
+
+
+def mean_ratio(records: Sequence[Record]) -> float | None:
+    """Mean transfer ratio (section 5: ratios are averaged, losses are not)."""
+    return mean_of(records, "transfer_ratio")
+
+
+def errors_by_task(records: Sequence[Record]) -> dict[str, float]:
+    """Transfer error of each task."""
+    return {task(record): record["transfer_error"] for record in records}
+
+
+def failures(records: Iterable[Record]) -> list[Record]:
+    """Records of what failed and has not succeeded since."""
+    last: dict[Any, Record] = {}
+    for record in records:
+        if record.get("kind") in ("transfer", "distance"):
+            last[record["kind"], where(record), task(record)] = record
+    return [record for record in last.values() if "failed" in record]

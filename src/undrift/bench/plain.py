@@ -1,0 +1,187 @@
+"""Methods whose rows are given at once: the SVM itself, and those of SCL, PCA, SDA and CODA."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import TfidfTransformer
+
+from .._core.array import Rows
+from ..baselines import CODA, SCL, SDA
+from ..domains import Corpus
+from .cells import Bench, Cell, Once, Outcome, Unit, by_source
+from .classify import best_C, predicted
+from .stacks import inner_products, part_rows, timed
+
+PCA_SIZES = (50, 100, 200, 500, 1000)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One size of a representation: the columns that it has and the size before it has not."""
+
+    params: Mapping[str, Any]
+    rows: Mapping[str, Rows]  # by domain
+
+
+@dataclass(frozen=True)
+class Representation:
+    """Rows of every domain, in one or several sizes to choose from, and the time it took to learn them."""
+
+    candidates: Sequence[Candidate]
+    seconds: float
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+Represent = Callable[[Bench, str | None], Representation]
+
+
+def shared_units(bench: Bench, cells: Sequence[Cell], represent: Represent) -> list[Unit]:
+    """One representation for all tasks, one unit for each source."""
+    once = Once(partial(remembered, represent, bench, None))
+    return [
+        Unit(own, partial(_source_outcomes, bench, own, once), parallel=True)
+        for own in by_source(cells).values()
+    ]
+
+
+def source_units(bench: Bench, cells: Sequence[Cell], represent: Represent) -> list[Unit]:
+    """One representation for each source, where the labels of the source shape it."""
+    return [
+        Unit(own, partial(_source_outcomes, bench, own, partial(remembered, represent, bench, source)))
+        for source, own in by_source(cells).items()
+    ]
+
+
+def remembered(represent: Represent, bench: Bench, source: str | None) -> Representation:
+    """Learn a representation once for all variants that do not change it."""
+    width = next(iter(bench.corpus.domains.values())).X.shape[1]
+    key = (represent, source, width)
+    if key not in bench.memory:
+        bench.memory[key] = represent(bench, source)
+    return bench.memory[key]
+
+
+def _source_outcomes(
+    bench: Bench, cells: Sequence[Cell], represented: Callable[[], Representation]
+) -> Iterator[Outcome]:
+    representation = represented()
+    began = time.perf_counter()
+    params, predictions = classified(bench, representation.candidates, cells[0].source, cells)
+    seconds = time.perf_counter() - began
+    for cell in cells:
+        yield Outcome(
+            cell,
+            predictions[cell.target],
+            params,
+            representation.seconds,
+            seconds,
+            details=representation.details,
+        )
+
+
+def classified(
+    bench: Bench, candidates: Sequence[Candidate], source: str, cells: Sequence[Cell]
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Choose among the candidates and C on the source, train there, and predict each target's test rows."""
+    problem, classes = bench.problem(source)
+    K: Any = 0
+    tests: dict[str, Any] = {cell.target: 0 for cell in cells}
+    best: tuple[float, Any] = (-np.inf, None)
+    for candidate in candidates:
+        train = candidate.rows[source][part_rows(bench.corpus, (source, "train"))]
+        K = K + inner_products(train, train)
+        for target in tests:
+            rows = candidate.rows[target][part_rows(bench.corpus, (target, "test"))]
+            tests[target] = tests[target] + inner_products(rows, train)
+        C, score = best_C(K, problem, bench.setting.Cs, always=len(candidates) > 1)
+        if best[1] is None or score > best[0]:
+            best = (score, ({**candidate.params, "C": C}, K, dict(tests)))
+    params, K, tests = best[1]
+    return params, predicted(K, problem, params["C"], tests, classes)
+
+
+def counts(bench: Bench, source: str | None = None) -> Representation:
+    """Rows as they are: the baseline."""
+    rows = {name: own.X for name, own in bench.corpus.domains.items()}
+    return Representation([Candidate({}, rows)], 0.0)
+
+
+def tfidf(bench: Bench, source: str | None = None) -> Representation:
+    """Log-tf-idf rows of unit length."""
+    weighted, seconds = timed(tfidf_corpus, bench.corpus)
+    rows = {name: own.X for name, own in weighted.domains.items()}
+    return Representation([Candidate({}, rows)], seconds)
+
+
+def tfidf_corpus(corpus: Corpus, length: float = 1.0) -> Corpus:
+    """Weight all rows by log-tf-idf, fitted on all domains, and scale them to `length`."""
+    weighting = TfidfTransformer(sublinear_tf=True).fit(corpus.rows()[0])
+    return corpus.map(lambda X: (weighting.transform(X) * length).astype(X.dtype).tocsr(), terms=corpus.terms)
+
+
+def principal(bench: Bench, source: str | None = None) -> Representation:
+    """Scores on the leading principal components of all rows, in several numbers to choose from."""
+    X, domain = bench.corpus.rows()
+    sizes = [k for k in PCA_SIZES if k < min(X.shape)] or [max(1, min(X.shape) - 1)]
+    options = {"svd_solver": "covariance_eigh" if X.shape[1] <= 10_000 else "arpack", **bench.own("pca")}
+    model = PCA(max(sizes), random_state=bench.seed, **options)
+    scores, seconds = timed(model.fit_transform, X)
+    names, edges = list(bench.corpus.domains), [0, *sizes]
+    candidates = [
+        Candidate(
+            {"n_components": size},
+            {name: scores[domain == i, before:size] for i, name in enumerate(names)},
+        )
+        for before, size in zip(edges, sizes, strict=False)
+    ]
+    return Representation(candidates, seconds)
+
+
+def correspondences(bench: Bench, source: str | None) -> Representation:
+    """SCL with pivots that tell the source's classes apart, fitted on the rows of all domains."""
+    names = list(bench.corpus.domains)
+    X, domain = bench.corpus.rows()
+    y = np.full(X.shape[0], np.nan)
+    own = bench.corpus.domains[source or names[0]]
+    start = int(np.searchsorted(domain, names.index(own.name)))
+    y[start + own.train] = np.unique(own.y[own.train], return_inverse=True)[1]
+    is_source = domain == names.index(own.name)
+    model, seconds = timed(
+        lambda: SCL(**bench.own("scl")).fit(X, y, sample_domain=np.where(is_source, 0, -1))
+    )
+    rows = {name: model.transform(each.X) for name, each in bench.corpus.domains.items()}
+    return Representation([Candidate({"n_pivots": len(model.pivots_)}, rows)], seconds)
+
+
+def autoencoded(bench: Bench, source: str | None = None) -> Representation:
+    """Hidden rows of SDA, alone, as in Glorot et al."""
+    X, _ = bench.corpus.rows()
+    own = {"n_hidden": min(5000, X.shape[1]), **bench.own("sda")}
+    own = {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
+    model = SDA(device=bench.device.removeprefix("torch:"), random_state=bench.seed, **own)
+    model, seconds = timed(model.fit, X)
+    rows = {name: model.transform(each.X) for name, each in bench.corpus.domains.items()}
+    details = {"losses": [[round(float(loss), 4) for loss in layer] for layer in model.losses_]}
+    return Representation([Candidate({"n_layers": len(model.layers_)}, rows)], seconds, details)
+
+
+def coda_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
+    """CODA has no representation: its time is that of a task, and includes its classifier."""
+    return [Unit([cell], partial(_coda_outcomes, bench, cell)) for cell in cells]
+
+
+def _coda_outcomes(bench: Bench, cell: Cell) -> Iterator[Outcome]:
+    source, target = (bench.corpus.domains[name] for name in (cell.source, cell.target))
+    train = part_rows(bench.corpus, (cell.source, "train"))
+    model = CODA(random_state=bench.seed, **bench.own("coda"))
+    model, fit_seconds = timed(model.fit, source.X[train], source.y[train], target.X)
+    test = part_rows(bench.corpus, (cell.target, "test"))
+    found, predict_seconds = timed(model.predict, target.X[test])
+    yield Outcome(cell, found, {"n_rounds": len(model.rounds_)}, fit_seconds, predict_seconds)

@@ -1,0 +1,244 @@
+"""Benchmark plans: a TOML file becomes a frozen, checked `Plan`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from .._core.denoise import ACTIVATIONS
+from ..parameters import check_choice, check_count, check_noise, check_positive
+from .corpora import LOADERS, CorpusSpec
+
+KINDS = ("transfer", "distance")
+C_RULES = ("authors", "searched")
+C_GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # times the authors' 1 / mean |x|^2
+FIT_ON = ("all", "pair")
+
+
+class PlanError(ValueError):
+    """A plan that cannot be used: which file, which key, and what to do."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What may differ between the variants of a plan.
+
+    Parameters
+    ----------
+    name : str
+        Name of the variant.
+    max_features : int, optional
+        Number of columns, the most frequent first; by default those of the corpus.
+    noise : tuple of float
+        Noise levels, from which one is chosen for each source and depth by cross-validation there.
+    c_rule : {"authors", "searched"}
+        C = 1 / mean |x|^2, or the best in cross-validation of ten-fold steps around it.
+    C : tuple of float
+        What is searched with ``c_rule = "searched"``, in units of the authors' C.
+    activation : str
+        Squashing function of mSDA's layers.
+    fit_on : {"all", "pair"}
+        Whether one stack serves all tasks or each task has one, of its own two domains.
+    n_pivots : int, optional
+        Outputs of the first layer, from as many columns on (section 4); by default all of them.
+    n_folds : int
+        Folds of cross-validation.
+    n_rows : int
+        Rows of each domain that a distance is measured on.
+    methods : tuple of str, optional
+        Those of the plan's methods that this variant runs; by default all.
+    """
+
+    name: str = "main"
+    max_features: int | None = None
+    noise: tuple[float, ...] = (0.5, 0.6, 0.7, 0.8, 0.9)
+    c_rule: str = "authors"
+    C: tuple[float, ...] = C_GRID
+    activation: str = "tanh"
+    fit_on: str = "all"
+    n_pivots: int | None = None
+    n_folds: int = 5
+    n_rows: int = 1000
+    methods: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for p in self.noise:
+            check_noise(p)
+        for C in self.C:
+            check_positive(C, "C")
+        if not self.noise or not self.C:
+            raise ValueError("noise and C must hold at least one value each")
+        check_choice(self.c_rule, "c_rule", C_RULES)
+        check_choice(self.activation, "activation", ACTIVATIONS)
+        check_choice(self.fit_on, "fit_on", FIT_ON)
+        for name in ("max_features", "n_pivots"):
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), name)
+        for name in ("n_folds", "n_rows"):
+            check_count(getattr(self, name), name)
+
+    @property
+    def Cs(self) -> tuple[float, ...]:
+        """Candidates of C, in units of the authors' rule."""
+        return self.C if self.c_rule == "searched" else (1.0,)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run: a corpus, the methods, and the settings to run them under.
+
+    Parameters
+    ----------
+    name : str
+        The file's name, without its ending.
+    corpus : CorpusSpec
+    methods : tuple of str
+    variants : tuple of Setting
+    kind : {"transfer", "distance"}
+    baseline_variant : str, optional
+        Variant whose in-domain errors all variants are measured by; by default each has its own.
+    parameters : mapping of str to mapping
+        Parameters of the methods' own estimators, such as ``parameters.sda.n_epochs``.
+    seed : int
+    """
+
+    name: str
+    corpus: CorpusSpec
+    methods: tuple[str, ...]
+    variants: tuple[Setting, ...] = (Setting(),)
+    kind: str = "transfer"
+    baseline_variant: str | None = None
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    seed: int = 0
+
+    def digest(self, variant: Setting) -> str:
+        """Fingerprint of all that decides the numbers of a variant, so that results do not get mixed."""
+        setting = {key: value for key, value in asdict(variant).items() if key != "methods"}
+        decisive = [asdict(self.corpus), setting, self.kind, self.seed, _plain(self.parameters)]
+        return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
+
+    def smaller(self, max_rows: int | None, max_features: int | None) -> Plan:
+        """Return the plan with fewer rows and columns, for a trial."""
+        corpus = self.corpus if max_rows is None else replace(self.corpus, max_rows=max_rows)
+        variants = self.variants
+        if max_features is not None:
+            variants = tuple(
+                replace(v, max_features=min(v.max_features or max_features, max_features)) for v in variants
+            )
+        return replace(self, corpus=corpus, variants=variants)
+
+
+def load_plan(path: str | Path) -> Plan:
+    """Read and check a plan."""
+    path = Path(path)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PlanError(f"{path} is not a TOML file: {error}") from None
+    try:
+        return plan_of(path.stem, table)
+    except (TypeError, ValueError) as error:
+        raise PlanError(f"{path}: {error}") from None
+
+
+def plan_of(name: str, table: Mapping[str, Any]) -> Plan:
+    """Check the contents of a plan; `name` is its file's, without the ending."""
+    from .methods import known_method
+
+    _check_keys(table, {*(f.name for f in fields(Plan)), *_setting_names()} - {"name"}, "")
+    for key in ("corpus", "methods"):
+        if key not in table:
+            raise ValueError(f"{key} is missing")
+    kind = check_choice(table.get("kind", "transfer"), "kind", KINDS)
+    methods = _strings(table["methods"], "methods")
+    for method in methods:
+        known_method(method)
+    parameters = _tables(table.get("parameters", {}), "parameters")
+    for method in parameters:
+        known_method(method)
+    common = {key: table[key] for key in _setting_names() - {"methods"} if key in table}
+    variants = _variants(table.get("variants", [{}]), common, methods)
+    baseline = table.get("baseline_variant")
+    if baseline is not None and baseline not in [v.name for v in variants]:
+        raise ValueError(f"baseline_variant={baseline!r} is none of the variants")
+    seed = table.get("seed", 0)
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise ValueError(f"seed={seed!r} must be a whole number, at least 0")
+    return Plan(
+        name, _corpus(table["corpus"]), methods, variants, kind, baseline, MappingProxyType(parameters), seed
+    )
+
+
+def _corpus(table: Any) -> CorpusSpec:
+    if not isinstance(table, Mapping):
+        raise ValueError("corpus must be a table, such as [corpus] with loader = 'amazon-bow'")
+    _check_keys(table, {f.name for f in fields(CorpusSpec)}, "corpus.")
+    check_choice(table.get("loader"), "corpus.loader", tuple(LOADERS))
+    for key in ("max_features", "max_rows"):
+        if key in table:
+            check_count(table[key], f"corpus.{key}")
+    return CorpusSpec(**table)
+
+
+def _variants(tables: Any, common: Mapping[str, Any], methods: Sequence[str]) -> tuple[Setting, ...]:
+    if not isinstance(tables, list) or not tables:
+        raise ValueError("variants must be a list of tables, [[variants]]")
+    settings = []
+    for own in tables:
+        _check_keys(own, {"name", *_setting_names()}, "variants.")
+        if len(tables) > 1 and "name" not in own:
+            raise ValueError("each of several variants needs a name")
+        values = {**common, **own}
+        lists = {key: tuple(_list(values[key], key)) for key in ("noise", "C", "methods") if key in values}
+        for method in lists.get("methods", ()):
+            if method not in methods:
+                raise ValueError(f"variants.methods: {method!r} is not among the plan's methods")
+        settings.append(Setting(**{**values, **lists}))
+    names = [setting.name for setting in settings]
+    if len(set(names)) < len(names):
+        raise ValueError(f"variants share a name: {', '.join(names)}")
+    return tuple(settings)
+
+
+def _setting_names() -> set[str]:
+    return {f.name for f in fields(Setting)} - {"name"}
+
+
+def _check_keys(table: Mapping[str, Any], allowed: set[str], prefix: str) -> None:
+    for key in table:
+        if key not in allowed:
+            close = get_close_matches(key, allowed, 1)
+            hint = f"did you mean {prefix}{close[0]}?" if close else f"known are {', '.join(sorted(allowed))}"
+            raise ValueError(f"{prefix}{key} is not known; {hint}")
+
+
+def _list(value: Any, name: str) -> Sequence[Any]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ValueError(f"{name}={value!r} must be a list")
+    return value
+
+
+def _strings(value: Any, name: str) -> tuple[str, ...]:
+    values = tuple(_list(value, name))
+    if not values or not all(isinstance(each, str) for each in values):
+        raise ValueError(f"{name}={value!r} must be a list of names, at least one")
+    if len(set(values)) < len(values):
+        raise ValueError(f"{name} names one twice: {', '.join(values)}")
+    return values
+
+
+def _tables(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(own, Mapping) for own in value.values()):
+        raise ValueError(f"{name} must hold one table for each method, such as [parameters.sda]")
+    return {key: MappingProxyType(dict(own)) for key, own in value.items()}
+
+
+def _plain(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {name: dict(own) for name, own in parameters.items()}
