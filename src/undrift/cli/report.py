@@ -64,7 +64,9 @@ def _words(parameter: Any, value: Any) -> list[str]:
 
 
 def bench_report(
-    results: Path = typer.Argument(..., metavar="RESULTS", help="Records, JSON lines."),
+    results: list[Path] = typer.Argument(
+        ..., metavar="RESULTS", help="JSON lines that `bench run` wrote; may be several."
+    ),
     out: Path = typer.Option(..., "--out", metavar="FILE", help="Where the page goes."),
 ) -> None:
     from ..report import benchmark_report

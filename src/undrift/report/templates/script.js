@@ -65,6 +65,19 @@
     });
   }
 
+  /* Series that can be hidden, where a chart has several. */
+  for (const chart of all(".chart")) {
+    const groups = all("g[data-series]", chart);
+    if (groups.length < 2) continue;
+    const boxes = groups.map((group) => {
+      const box = make("input", { type: "checkbox" });
+      box.checked = true;
+      box.addEventListener("change", () => { group.setAttribute("visibility", box.checked ? "visible" : "hidden"); });
+      return make("label", { class: "check" }, box, ` ${group.dataset.series}`);
+    });
+    chart.before(make("p", { class: "chips series", role: "group", "aria-label": "Series shown" }, ...boxes));
+  }
+
   /* Tables that sort. Numbers are compared as numbers, whatever their unit. */
   const valueOf = (cell) => {
     const text = cell.textContent.trim(), number = parseFloat(text.replace(/,/g, "").replace("−", "-"));
