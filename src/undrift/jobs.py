@@ -39,6 +39,7 @@ class Kept:
     targets: Sequence[TargetFile]
     X: Sequence[Matrix]  # rows of every source, then of every target
     source_only: Any  # the fitted baseline; None where nothing was scored
+    predicted: Sequence[dict[str, list[Any]]]  # `prediction` and `score` of every target
 
 
 @dataclass
@@ -64,10 +65,11 @@ def run_adapt(job: AdaptJob, adapter: TextAdapter, tell: Tell = silent) -> Adapt
         X = _fitted(adapter, labels, sources, targets, tell)
         summary |= _chosen(adapter)
         svm = _compare(summary, adapter, X, labels, targets, tell)
-        _write_predictions(job, adapter, targets, X[len(sources) :], columns, tell)
+        predicted = _write_predictions(job, adapter, targets, X[len(sources) :], columns, tell)
     summary["warnings"] = [str(own.message) for own in caught if own.category is UndriftWarning]
     summary["seconds"] = round(time.perf_counter() - start, 2)
-    return Adapted(adapter, summary, Kept(sources, targets, X, svm) if job.report else None)
+    kept = Kept(sources, targets, X, svm, predicted) if job.report else None
+    return Adapted(adapter, summary, kept)
 
 
 def _check_outputs(job: AdaptJob) -> None:
@@ -196,7 +198,7 @@ def _compare(
     targets: Sequence[TargetFile],
     tell: Tell,
 ) -> Any:
-    """Add to every target its distance and, where it has labels, both errors; returns the baseline, if fitted."""
+    """Add to every target its distance and, where it has labels, both errors; returns the baseline used."""
     n_sources = len(X) - len(targets)
     X_source = stack_rows(list(X[:n_sources]))
     svm = None
@@ -280,14 +282,18 @@ def _write_predictions(
     X: Sequence[Matrix],
     columns: Sequence[str],
     tell: Tell,
-) -> None:
-    """Write predictions and model: both, or neither."""
+) -> list[dict[str, list[Any]]]:
+    """Write predictions and model: both, or neither. Returns the predictions if there is to be a report."""
     kinds = union_of(target.table.kinds for target in targets)
+    kept: list[dict[str, list[Any]]] = [{"prediction": [], "score": []} for _ in targets]
     with write_table(job.out, columns, kinds=kinds) as out:
         for i, (target, own) in enumerate(zip(targets, X, strict=True)):
             start = 0
             for rows in target.table:
                 more = predictions(adapter, own[start : start + len(rows)], -1 - i, job.prefix)
+                if job.report:
+                    for name, column in kept[i].items():
+                        column += more[f"{job.prefix}{name}"]
                 if len(targets) > 1:
                     more[f"{job.prefix}domain"] = [target.table.path.name] * len(rows)
                 out.write(rows.with_columns(more))
@@ -296,6 +302,7 @@ def _write_predictions(
         if job.model is not None:
             tell("saving the model", None)
             save_model(adapter, job.model)
+    return kept
 
 
 def run_predict(

@@ -10,8 +10,8 @@ from ..domains import Domain
 
 HELP = """Do the whole job on the built-in corpus of synthetic reviews: adapt, score, explain, report.
 
-Writes the reviews of two products as CSV files, learns from the labels of the first, predicts the second, says
-which words made the difference, and writes a report: one HTML page that shows all of it.
+Writes the reviews of two products as CSV files, learns from the labels of the first, predicts the second,
+says which words made the difference, and writes a report: one HTML page that shows all of it.
 """
 
 
@@ -40,7 +40,7 @@ def demo(
     )  # fmt: skip
     require_report(job.report)
     adapter = options.text_adapter(
-        "0.7", "5", "0.3", 2000, "tfidf", "least-squares", "source-cv", True, "cpu", 0
+        "0.6,0.7,0.8", "1,3,5", "0.3", 2000, "tfidf", "least-squares", "reverse", True, "cpu", 0
     )
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)

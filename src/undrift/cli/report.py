@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from ..jobs import AdaptJob, Adapted
+    from ..jobs import Adapted, AdaptJob
     from ..reading import Tell
 
 BENCH_HELP = """Show benchmark results as one HTML page: the paper's figures, the task matrix, every record.

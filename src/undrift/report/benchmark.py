@@ -106,8 +106,20 @@ def _verdict(records: Sequence[Mapping[str, Any]], plan: str, variant: str) -> d
 
 
 def _shown(record: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("plan", "variant", "method", "source", "target", "transfer_error", "transfer_loss", "transfer_ratio")
-    return {name: record.get(name) for name in (*names, "represent_seconds", "classify_seconds", "n_train", "n_test")}
+    names = (
+        "plan",
+        "variant",
+        "method",
+        "source",
+        "target",
+        "transfer_error",
+        "transfer_loss",
+        "transfer_ratio",
+    )
+    return {
+        name: record.get(name)
+        for name in (*names, "represent_seconds", "classify_seconds", "n_train", "n_test")
+    }
 
 
 def _rows_of(markdown: str) -> list[list[str]]:
@@ -117,20 +129,27 @@ def _rows_of(markdown: str) -> list[list[str]]:
 
 def benchmark_charts(data: dict[str, Any]) -> dict[str, Any]:
     """Charts and tables of the report."""
+    figures = [figure for figure in data["figures"] if _has_something(figure)]
+    matrices = [figure for figure in figures if figure["kind"] == "heatmap"]
+    known = [value for figure in matrices for own in figure["values"] for value in own if value is not None]
     return {
-        "figures": [_chart(figure) for figure in data["figures"] if _has_something(figure)],
+        "figures": [_chart(figure) for figure in figures if figure["kind"] != "heatmap"],
+        # one scale for all, so that a matrix can be compared with the next
+        "matrices": [_chart(figure | {"range": (min(known), max(known))}) for figure in matrices],
         "standings": [
             (
                 own["plan"], own["variant"], own["method"], own["n_tasks"], _shown_percent(own["error"]),
-                _number(own["ratio"], "{:.3f}"), _number(own["represent_seconds"]), _number(own["classify_seconds"]),
+                _number(own["ratio"], "{:.3f}"), _number(own["represent_seconds"]),
+                _number(own["classify_seconds"]),
             )
             for own in data["standings"]
         ],
         "records": [
             (
-                r["plan"], r["variant"], r["method"], r["source"], r["target"], _shown_percent(r["transfer_error"]),
-                _shown_percent(r["transfer_loss"]), _number(r["transfer_ratio"], "{:.3f}"),
-                _number(r["represent_seconds"]), _number(r["classify_seconds"]), r["n_train"] or "", r["n_test"] or "",
+                r["plan"], r["variant"], r["method"], r["source"], r["target"],
+                _shown_percent(r["transfer_error"]), _shown_percent(r["transfer_loss"]),
+                _number(r["transfer_ratio"], "{:.3f}"), _number(r["represent_seconds"]),
+                _number(r["classify_seconds"]), r["n_train"] or "", r["n_test"] or "",
             )
             for r in data["records"]
         ],
@@ -142,7 +161,7 @@ def _shown_percent(value: float | None) -> str:
 
 
 def _number(value: float | None, form: str = "{:.3g}") -> str:
-    return "" if value is None else form.format(value)
+    return "" if value is None else f"{value:,.0f}" if value >= 1000 else form.format(value)
 
 
 def _has_something(figure: dict[str, Any]) -> bool:
@@ -156,13 +175,21 @@ def _has_something(figure: dict[str, Any]) -> bool:
 def _chart(figure: dict[str, Any]) -> Chart:
     columns, rows = _table(figure)
     n_tasks = len(figure["x"]) if figure["kind"] == "points" else 0
-    cut = f" The first {MOST_TASKS} of {n_tasks} tasks are drawn; the table has all." if n_tasks > MOST_TASKS else ""
+    cut = (
+        f" The first {MOST_TASKS} of {n_tasks} tasks are drawn; the table has all."
+        if n_tasks > MOST_TASKS
+        else ""
+    )
     return Chart(figure["name"], _title(figure), _note(figure) + cut, drawn(figure), columns, rows)
 
 
 def _title(figure: dict[str, Any]) -> str:
     """Say what to see, where the data tell it."""
-    if figure["kind"] not in ("points", "scatter", "lines"):
+    if figure["kind"] == "heatmap":
+        known = [value for own in figure["values"] for value in own if value is not None]
+        low, high, mean = (100 * own for own in (min(known), max(known), float(np.mean(known))))
+        return f"{figure['title']}: {low:.1f} to {high:.1f}, mean {mean:.1f}"
+    if figure["kind"] == "pairs":
         return str(figure["title"])
     means = {
         own["label"]: float(np.mean([y for y in own["y"] if y is not None]))
@@ -175,11 +202,11 @@ def _title(figure: dict[str, Any]) -> str:
 
 def _note(figure: dict[str, Any]) -> str:
     return {
-        "points": "Lower (to the left) is better; below 0 a transferred classifier beats the baseline trained at home.",
+        "points": "To the left is better; below 0 a transferred classifier beats the baseline trained at home.",
         "scatter": "Down and to the left is better: less error in less time.",
         "lines": "Lower is better.",
-        "pairs": "Above the diagonal the domains lie farther apart after than before. Lines are 95 % intervals.",
-        "heatmap": "Errors in per cent, the lighter the better; the diagonal would be a domain with itself.",
+        "pairs": "Above the diagonal domains lie farther apart after than before. Lines are 95 % intervals.",
+        "heatmap": "The lighter the better, on one scale for all matrices.",
     }[figure["kind"]]
 
 

@@ -48,10 +48,9 @@ def _n_terms(X: Any, i: int) -> int:
 
 def _ranked(evidence: Evidence, own: DomainRows, changed: np.ndarray) -> list[int]:
     """Order changed rows for reading: surest first, those of middling length, the broken among the mended."""
-    scores = np.sort(evidence.scores[own.number][changed], axis=1)
-    margin = scores[:, -1] - scores[:, -2]
+    sureness = np.abs(evidence.scores[own.number][changed])
     sizes = np.array([_n_terms(own.X, i) for i in changed])
-    order = [int(i) for i in changed[np.argsort(-margin, kind="stable")]]
+    order = [int(i) for i in changed[np.argsort(-sureness, kind="stable")]]
     readable = {int(i) for i, size in zip(changed, sizes, strict=True) if 6 <= size <= 110}
     order = [i for i in order if i in readable] or order
     known = [i for i in order if own.known[i]]
@@ -92,7 +91,7 @@ def _explained(evidence: Evidence, own: DomainRows, i: int, old: int, new: int) 
         "row": i + 1,
         "from": evidence.classes[old],
         "to": evidence.classes[new],
-        "score": round(float(evidence.scores[own.number][i].max()), 3),
+        "score": round(float(evidence.scores[own.number][i]), 3),
         "truth": _truth(own, i),
         "outcome": _outcome(evidence, own, i),
         "movers": movers[:N_MOVERS],
@@ -110,7 +109,8 @@ def pieces(document: str, movers: Sequence[dict[str, Any]]) -> list[dict[str, An
             if all(end <= other_start or start >= other_end for other_start, other_end, _ in taken):
                 taken.append((start, end, mover))
     largest = max((abs(mover["effect"]) for mover in movers), default=0) or 1
-    found, place = [], 0
+    found: list[dict[str, Any]] = []
+    place = 0
     for start, end, mover in sorted(taken, key=lambda own: own[0]):
         strength = abs(mover["effect"]) / largest
         found.append({"text": document[place:start]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from markupsafe import Markup
@@ -40,11 +41,15 @@ def interval_chart(title: str, rows: Sequence[dict[str, Any]]) -> Markup:
     parts = [horizontal_axis(scale, 8, bottom, "error: share of target rows predicted wrongly", percent)]
     for i, row in enumerate(rows):
         y = 12 + ROW * (i + 0.5)
-        says = f"{row['label']}: {100 * row['error']:.1f} % ({100 * row['low']:.1f} to {100 * row['high']:.1f})"
+        says = (
+            f"{row['label']}: {100 * row['error']:.1f} % ({100 * row['low']:.1f} to {100 * row['high']:.1f})"
+        )
         dot = (
             tag("circle", hint(says), cx=scale(row["error"]), cy=y, r=7, cls="mark a")
             if row["kind"] == "source-only"
-            else tag("rect", hint(says), x=scale(row["error"]) - 6.5, y=y - 6.5, width=13, height=13, cls="mark b")
+            else tag(
+                "rect", hint(says), x=scale(row["error"]) - 6.5, y=y - 6.5, width=13, height=13, cls="mark b"
+            )
         )
         side = "a" if row["kind"] == "source-only" else "b"
         parts += [
@@ -71,9 +76,14 @@ def push_chart(title: str, rows: Sequence[dict[str, Any]], axis: str) -> Markup:
         parts += [
             text(left - 12, y + 20, name, "end"),
             tag(
-                "rect", hint(says), x=left, y=y + 5, width=max(end - left, 1.0), height=ROW - 10,
+                "rect",
+                hint(says),
+                x=left,
+                y=y + 5,
+                width=max(end - left, 1.0),
+                height=ROW - 10,
                 cls=f"mark {('b', 'rare', 'new')[row['rarity']]}",
-            ),  # fmt: skip
+            ),
             text(end + 6, y + 20, f"→ {_short(row['class'])}", "start", "tick"),
         ]
     return drawing(title, bottom + 52, *parts)
@@ -143,17 +153,30 @@ def heat_map(title: str, grid: dict[str, Any]) -> Markup:
         shown = heat_value(grid, cell)
         says = f"noise {cell['noise']:g}, {cell['n_layers']} layers, C {cell['C']:g}: {shown}"
         parts += [
-            tag("rect", hint(says), x=x + 1, y=y + 1, width=width - 2, height=height - 2, cls=f"mark heat{step}"),
+            tag(
+                "rect",
+                hint(says),
+                x=x + 1,
+                y=y + 1,
+                width=width - 2,
+                height=height - 2,
+                cls=f"mark heat{step}",
+            ),
             text(x + width / 2, y + 27, shown + (" ◆" if cell["chosen"] else ""), "middle", f"on-heat{step}"),
         ]
         if cell["chosen"]:
             parts.append(tag("rect", x=x + 2, y=y + 2, width=width - 4, height=height - 4, cls="chosen"))
-    parts += [text(left - 12, top + height * (i + 0.62), depth, "end", "tick") for i, depth in enumerate(depths)]
+    parts += [
+        text(left - 12, top + height * (i + 0.62), depth, "end", "tick") for i, depth in enumerate(depths)
+    ]
     bottom = top + height * len(depths)
     parts += [
-        text(left + width * (i + 0.5), bottom + 20, f"{noise:g}", "middle", "tick") for i, noise in enumerate(noises)
+        text(left + width * (i + 0.5), bottom + 20, f"{noise:g}", "middle", "tick")
+        for i, noise in enumerate(noises)
     ]
-    parts.append(text(left + width * len(noises) / 2, bottom + 42, "noise (share of terms hidden)", "middle", "axis"))
+    parts.append(
+        text(left + width * len(noises) / 2, bottom + 42, "noise (share of terms hidden)", "middle", "axis")
+    )
     return drawing(title, bottom + 54, *parts, width=NARROW)
 
 
@@ -172,7 +195,7 @@ def histogram(title: str, data: dict[str, Any]) -> Markup:
         vertical_axis(up, 70, WIDTH - 20, "target rows"),
         horizontal_axis(across, 270, 270, data["axis"]),
     ]
-    for b, (start, end) in enumerate(zip(edges, edges[1:], strict=False)):
+    for b, (start, end) in enumerate(pairwise(edges)):
         floor = 0
         for own in series:
             n = own["counts"][b]
@@ -197,7 +220,17 @@ def label_bar(counts: dict[str, int]) -> Markup:
     for i, (name, n) in enumerate(counts.items()):
         width = 260 * n / total
         says = f"{name}: {n:,} ({percent(n / total)})"
-        parts.append(tag("rect", hint(says), x=x, y=0, width=max(width - 1, 0.5), height=12, cls=f"mark s{i % 6}"))
+        parts.append(
+            tag("rect", hint(says), x=x, y=0, width=max(width - 1, 0.5), height=12, cls=f"mark s{i % 6}")
+        )
         x += width
     shares = ", ".join(f"{name} {n}" for name, n in counts.items())
-    return tag("svg", join(parts), viewBox="0 0 260 12", preserveAspectRatio="none", role="img", aria_label=f"labels: {shares}", cls="labels")
+    return tag(
+        "svg",
+        join(parts),
+        viewBox="0 0 260 12",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=f"labels: {shares}",
+        cls="labels",
+    )

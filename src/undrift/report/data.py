@@ -20,7 +20,7 @@ from .evidence import DomainRows, Evidence, stacked
 from .verdict import advice, verdict
 from .words import difference_terms, shift_points, strongest_terms, term_browser, term_statistics
 
-DISTANCE_ROWS = 400  # of each domain, for distances before and after
+DISTANCE_ROWS = 300  # of each domain, for distances before and after
 DISTANCE_C = (1e-3, 1e-2, 1e-1, 1.0)
 N_BINS = 32
 
@@ -75,13 +75,15 @@ def domain_cards(evidence: Evidence) -> list[dict[str, Any]]:
     for own in evidence.domains:
         truth = Counter(own.known_labels().tolist())
         predicted = Counter(
-            evidence.classes[code] for code in evidence.adapted_codes.get(own.number, np.empty(0, int)).tolist()
+            evidence.classes[code]
+            for code in evidence.adapted_codes.get(own.number, np.empty(0, int)).tolist()
         )
         cards.append(
             {
                 "name": own.name,
                 "role": "source" if own.number >= 0 else "target",
-                "n_rows": len(own),
+                "n_rows": own.n_rows or len(own),
+                "n_sampled": len(own) if own.n_rows else None,
                 "n_labelled": int(own.known.sum()),
                 "labels": dict(sorted(truth.items())),
                 "predicted": dict(sorted(predicted.items())),
@@ -192,7 +194,8 @@ def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:
     results = [own for own in evidence.classifier.selection_results_ if own["score"] == own["score"]]
     if len(results) < 2:
         return []
-    rule, best = evidence.classifier.selection, {}
+    rule = evidence.classifier.selection
+    best: dict[tuple[float, int], dict[str, Any]] = {}
     for own in results:
         key = (own["noise"], own["n_layers"])
         if key not in best or (own["score"], own["chosen"]) > (best[key]["score"], best[key]["chosen"]):
@@ -209,16 +212,19 @@ def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:
 
 def score_distribution(evidence: Evidence, own: DomainRows) -> dict[str, Any]:
     """Count a target's rows by score; right and wrong apart where the truth is known."""
-    classes, all_scores = evidence.classes, evidence.scores[own.number]
+    classes, scores = evidence.classes, evidence.scores[own.number]
     two = len(classes) == 2
-    scores = all_scores[:, 1] if two else all_scores.max(axis=1)
     low, high = float(scores.min()), float(scores.max())
     edges = np.linspace(low, high if high > low else low + 1, N_BINS + 1)
     codes = evidence.adapted_codes[own.number]
     if own.known.any():
         right = np.zeros(len(own), dtype=bool)
         right[own.known] = own.known_labels() == np.asarray(classes)[codes[own.known]]
-        series = [("right", "b", own.known & right), ("wrong", "a", own.known & ~right), ("no label", "s5", ~own.known)]
+        series = [
+            ("right", "b", own.known & right),
+            ("wrong", "a", own.known & ~right),
+            ("no label", "s5", ~own.known),
+        ]
     else:
         series = [(f"predicted {label}", f"s{i % 6}", codes == i) for i, label in enumerate(classes)]
     axis = f"score (below 0: {classes[0]}, above: {classes[1]})" if two else "score of the predicted label"

@@ -22,7 +22,8 @@ MOST_BASELINE_ROWS = 5_000  # labelled rows that the source-only classifier is f
 class DomainRows:
     """Rows of one domain, with their documents and labels where there are any.
 
-    Labels of a target (`number` < 0) are for scoring alone.
+    Labels of a target (`number` < 0) are for scoring alone. `prediction` and `score` are the adapted
+    classifier's, where they are known already; `n_rows` is what the rows are a sample of.
     """
 
     name: str
@@ -30,11 +31,14 @@ class DomainRows:
     X: Any
     documents: Sequence[str] | None = None
     labels: Sequence[Any] | None = None
+    prediction: Sequence[Any] | None = None
+    score: Sequence[float] | None = None
+    n_rows: int | None = None
 
     def __len__(self) -> int:
         return self.X.shape[0]
 
-    @property
+    @cached_property
     def known(self) -> np.ndarray:
         """Which rows have a label."""
         if self.labels is None:
@@ -45,7 +49,7 @@ class DomainRows:
         """Labels of the rows that have one, spelt out: files may write 1, 1.0 and "1" for the same."""
         if self.labels is None:
             return np.empty(0, dtype=str)
-        return np.array([spelt(self.labels[i]) for i in np.flatnonzero(self.known)], dtype=str)
+        return np.array([spelt(self.labels[i]) for i in np.flatnonzero(self.known).tolist()], dtype=str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,26 +99,37 @@ class Evidence:
 
     @cached_property
     def scores(self) -> dict[int, np.ndarray]:
-        """Adapted scores of every target's rows, shape (n, n_classes), by its number."""
-        return {own.number: self._scores(own) for own in self.targets}
-
-    def _scores(self, own: DomainRows) -> np.ndarray:
-        domain = np.full(len(own), own.number) if own.number in self.classifier.domains_ else None
-        scores = self.classifier.decision_function(own.X, sample_domain=domain)
-        return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+        """Adapted scores by target: with two classes positive for the second, else the winner's."""
+        return {number: scores for number, (_, scores) in self._predicted.items()}
 
     @cached_property
     def adapted_codes(self) -> dict[int, np.ndarray]:
-        """Adapted predictions of every target's rows, as positions among the classes."""
-        # of two equal scores of two classes the first wins, as in `predict`
-        return {number: scores.argmax(axis=1) for number, scores in self.scores.items()}
+        """Adapted predictions by target, as positions among the classes."""
+        return {number: codes for number, (codes, _) in self._predicted.items()}
+
+    @cached_property
+    def _predicted(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        return {own.number: self._prediction(own) for own in self.targets}
+
+    def _prediction(self, own: DomainRows) -> tuple[np.ndarray, np.ndarray]:
+        if own.prediction is not None and own.score is not None:
+            position = {label: i for i, label in enumerate(self.classes)}
+            codes = [position[spelt(label)] for label in own.prediction]
+            return np.array(codes, dtype=int), np.asarray(own.score, dtype=float)
+        domain = np.full(len(own), own.number) if own.number in self.classifier.domains_ else None
+        scores = self.classifier.decision_function(own.X, sample_domain=domain)
+        if scores.ndim == 1:
+            return (scores > 0).astype(int), scores
+        return scores.argmax(axis=1), scores.max(axis=1)
 
     @cached_property
     def source_only_codes(self) -> dict[int, np.ndarray]:
         """The same of the source-only classifier."""
         position = {label: i for i, label in enumerate(self.classes)}
         return {
-            own.number: np.array([position[spelt(label)] for label in self.baseline.predict(own.X).tolist()], dtype=int)
+            own.number: np.array(
+                [position[spelt(label)] for label in self.baseline.predict(own.X).tolist()], dtype=int
+            )
             for own in self.targets
         }
 
@@ -129,7 +144,6 @@ class Evidence:
         """The same of the source-only classifier."""
         weights = getattr(self.baseline, "best_estimator_", self.baseline).coef_.T
         return np.hstack([-weights, weights]) if weights.shape[1] == 1 else weights
-
 
 
 def _plain_svm(X: Any, y: np.ndarray) -> Any:

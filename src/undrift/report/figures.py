@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from markupsafe import Markup
 
 from .charts import heat_map, heat_value, histogram, interval_chart, label_bar, push_chart, shift_chart
-from .svg import percent
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,15 @@ def percent2(value: float) -> str:
 
 def _difference(data: dict[str, Any]) -> Chart:
     rows, share = data["difference"]["terms"], data["difference"]["new_share"]
-    title = f"{100 * share:.0f} % of the new push came from words that the labelled source never or rarely has"
+    title = (
+        f"{100 * share:.0f} % of the new push came from words that the labelled source never or rarely has"
+    )
     return Chart(
         "difference",
         title if share >= 0.05 else "The changes came from words that the labelled source has too",
-        f"What pushed the changed predictions to their new labels and did not push so before: the {len(rows)} strongest "
-        "terms. ★ stands in no labelled row, ☆ rarely in one. Of terms that always stand together one is shown.",
+        "What pushed the changed predictions to their new labels and did not push so before: the "
+        f"{len(rows)} strongest terms. ★ stands in no labelled row, ☆ rarely in one. Of terms that always stand "
+        "together one is shown.",
         push_chart("Terms by their part in the changed predictions", rows, "share of all new push (%)"),
         ("term", "pushes toward", "share of push", "labelled rows with it", "share of target rows"),
         [(r["term"], r["class"], percent2(r["push"]), r["n_labelled"], percent2(r["target"])) for r in rows],
@@ -114,13 +117,13 @@ def _shift(data: dict[str, Any]) -> Chart:
     return Chart(
         "shift",
         f"{data['source_name']} and {data['target_name']} do not use the same words",
-        f"Each point is a term; those on the diagonal are as frequent here as there. {n_new:,} terms (larger, "
-        f"purple) stand in no labelled row. {drawn} Arrow keys go from point to point.",
+        f"Each point is a term; those on the diagonal are as frequent here as there. {n_new:,} terms "
+        f"(larger, purple) stand in no labelled row. {drawn} Arrow keys go from point to point.",
         shift_chart(
             "Share of documents with each term, source against target", points, data["source_name"],
             data["target_name"],
         ),
-        ("term", f"share of {data['source_name']}", f"share of {data['target_name']}", "speaks for", "labelled rows"),
+        ("term", *(f"share of {data[name]}" for name in ("source_name", "target_name")), "speaks for", "labelled rows"),
         [(p["term"], percent2(p["source"]), percent2(p["target"]), p["class"], p["n_labelled"]) for p in far],
     )  # fmt: skip
 
@@ -140,12 +143,18 @@ def _selection(data: dict[str, Any]) -> Iterator[Chart]:
         yield Chart(
             f"selection-{grid['rule']}",
             f"{grid['rule']} chose {best}",
-            f"{RULE_MEASURES.get(grid['rule'], grid['rule'])}, at the best C of each cell; the lighter the better, ◆ is "
-            "chosen. No target label is used.",
+            f"{RULE_MEASURES.get(grid['rule'], grid['rule'])}, at the best C of each cell; the lighter the "
+            "better, ◆ is chosen. No target label is used.",
             heat_map(f"{grid['rule']} by noise and number of layers", grid),
             ("noise", "layers", "C", "error" if grid["is_error"] else "confidence", "chosen"),
             [
-                (f"{c['noise']:g}", c["n_layers"], f"{c['C']:g}", heat_value(grid, c), "yes" if c["chosen"] else "")
+                (
+                    f"{c['noise']:g}",
+                    c["n_layers"],
+                    f"{c['C']:g}",
+                    heat_value(grid, c),
+                    "yes" if c["chosen"] else "",
+                )
                 for c in grid["cells"]
             ],
         )
@@ -159,12 +168,13 @@ def _scores(data: dict[str, Any]) -> Iterator[Chart]:
         yield Chart(
             f"scores-{own['name']}",
             title or f"How sure the predictions on {own['name']} are",
-            "The farther from 0, the surer." + ("" if wrong else " Rows near 0 are the ones to look at, or to label."),
+            "The farther from 0, the surer."
+            + ("" if wrong else " Rows near 0 are the ones to look at, or to label."),
             histogram(f"Scores of the rows of {own['name']}", own),
             ("score from", "to", *names),
             [
                 (f"{start:.3f}", f"{end:.3f}", *(series["counts"][b] for series in own["series"]))
-                for b, (start, end) in enumerate(zip(own["edges"], own["edges"][1:], strict=False))
+                for b, (start, end) in enumerate(pairwise(own["edges"]))
             ],
         )
 
@@ -175,6 +185,6 @@ def _wrong_near_zero(own: dict[str, Any]) -> bool:
     if not wrong or not sum(wrong) or not own["edges"][0] < 0 < own["edges"][-1]:
         return False
     reach = max(-own["edges"][0], own["edges"][-1]) / 3
-    middles = [(a + b) / 2 for a, b in zip(own["edges"], own["edges"][1:], strict=False)]
+    middles = [(a + b) / 2 for a, b in pairwise(own["edges"])]
     near = sum(n for n, middle in zip(wrong, middles, strict=True) if abs(middle) < reach)
     return near > sum(wrong) / 2

@@ -119,11 +119,15 @@ def _environment() -> Any:
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     environment.tests["quantity"] = _is_quantity
     environment.filters |= {
-        "percent": lambda value, digits=1: "–" if value is None else f"{100 * value:.{digits}f} %",
+        "percent": _percent,
         "count": lambda value: "–" if value is None else f"{value:,}",
         "signed": lambda value: f"{value:+.3g}",
     }
     return environment
+
+
+def _percent(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None else f"{100 * value:.{digits}f} %"
 
 
 def _is_quantity(cell: Any) -> bool:

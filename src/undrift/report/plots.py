@@ -71,9 +71,7 @@ def _points(figure: dict[str, Any]) -> Markup:
     labels = [own["label"] for own in series]
     key, top = _legend(labels)
     left, row = 20 + 7.4 * max(map(len, tasks), default=0), 26
-    scale = Scale(
-        *covering([y for own in series for y in own["y"] if y is not None]), left, WIDTH - 20
-    )
+    scale = Scale(*covering([y for own in series for y in own["y"] if y is not None]), left, WIDTH - 20)
     bottom = top + row * len(tasks)
     shown = percent if figure.get("percent") else plain
     frame = [horizontal_axis(scale, top, bottom, figure["y_label"], shown)]
@@ -110,10 +108,13 @@ def _curves(figure: dict[str, Any]) -> Markup:
         horizontal_axis(across, top + 40, top + 330, figure["x_label"]),
         vertical_axis(up, 90, WIDTH - 40, figure["y_label"]),
     ]
-    for mark in figure.get("marks", []):
+    for i, mark in enumerate(figure.get("marks", [])):
         if across.low <= mark["x"] <= across.high:
             x = across(mark["x"])
-            frame += [line(x, top + 40, x, top + 330, "diagonal"), text(x, top + 56, mark["label"], "middle", "tick")]
+            frame += [
+                line(x, top + 40, x, top + 330, "diagonal"),
+                text(min(x, WIDTH - 100), top + 56 + 18 * i, mark["label"], "middle", "tick halo"),
+            ]
     marks = []
     for i, (own, label) in enumerate(zip(pairs, labels, strict=True)):
         places = [(across(x), up(y), f"{label}: {plain(y)} at {plain(x)}") for x, y in sorted(own)]
@@ -156,7 +157,7 @@ def _heat(figure: dict[str, Any]) -> Markup:
     """A matrix of errors: the lighter the better."""
     columns, rows, values = figure["x"], figure["y"], figure["values"]
     known = [value for own in values for value in own if value is not None]
-    best, worst = min(known), max(known)
+    best, worst = figure.get("range") or (min(known), max(known))
     left = 24 + 7.4 * max(map(len, rows))
     size = min(90.0, (WIDTH - left - 10) / len(columns))
     height, top = min(36.0, max(size, 24.0)), 40 + 5.2 * max(map(len, columns))
@@ -170,9 +171,21 @@ def _heat(figure: dict[str, Any]) -> Markup:
             step = round(6 * (value - best) / (worst - best)) if worst > best else 0
             says = f"{name} to {columns[j]}: {_value(figure, value)}"
             x = left + size * j
-            parts.append(tag("rect", hint(says), x=x + 1, y=y + 1, width=size - 2, height=height - 2, cls=f"mark heat{step}"))
+            parts.append(
+                tag(
+                    "rect",
+                    hint(says),
+                    x=x + 1,
+                    y=y + 1,
+                    width=size - 2,
+                    height=height - 2,
+                    cls=f"mark heat{step}",
+                )
+            )
             if size >= 38:
-                parts.append(text(x + size / 2, y + height / 2 + 5, f"{100 * value:.1f}", "middle", f"on-heat{step}"))
+                parts.append(
+                    text(x + size / 2, y + height / 2 + 5, f"{100 * value:.1f}", "middle", f"on-heat{step}")
+                )
     for j, name in enumerate(columns):
         x = left + size * (j + 0.5)
         label = tag("text", name, x=0, y=0, transform=f"translate({x + 4:.1f} {top - 6:.1f}) rotate(-40)")

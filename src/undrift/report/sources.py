@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..adapter import TextAdapter
 from ..jobs import Adapted
 from ..reading import AdaptJob
@@ -36,9 +38,9 @@ def job_report(job: AdaptJob, adapted: Adapted, command: str | None = None) -> R
         for number, (name, X, own) in enumerate(zip(names, kept.X, kept.sources, strict=False))
     ]
     domains += [
-        DomainRows(name, -1 - i, X, own.documents, own.truth)
-        for i, (name, X, own) in enumerate(
-            zip(names[n_sources:], kept.X[n_sources:], kept.targets, strict=True)
+        DomainRows(name, -1 - i, X, own.documents, own.truth, **predicted)
+        for i, (name, X, own, predicted) in enumerate(
+            zip(names[n_sources:], kept.X[n_sources:], kept.targets, kept.predicted, strict=True)
         )
     ]
     about = {
@@ -66,6 +68,7 @@ def adaptation_report(
     truth: Sequence[Any] | None = None,
     terms: Sequence[str] | None = None,
     names: tuple[str, str] = ("source", "target"),
+    max_rows: int = 3_000,
 ) -> Report:
     """Report a fitted estimator on the data it was fitted on.
 
@@ -83,6 +86,8 @@ def adaptation_report(
         Names of the columns, for an MSDAClassifier.
     names : (str, str), default=("source", "target")
         What to call the two domains.
+    max_rows : int, default=3000
+        Target rows to predict and show; of more a random sample is taken, and the page says so.
 
     Returns
     -------
@@ -101,9 +106,22 @@ def adaptation_report(
     number = min(0, *classifier.domains_) or -1
     domains = [
         DomainRows(names[0], 0, rows[0], texts[0], labels),
-        DomainRows(names[1], number, rows[1], texts[1], known),
+        _sampled(DomainRows(names[1], number, rows[1], texts[1], known), max_rows),
     ]
     return Report(adaptation_data(Evidence(classifier, terms, domains)))
+
+
+def _sampled(own: DomainRows, max_rows: int) -> DomainRows:
+    """Take some rows of a domain at random, where it has more."""
+    n = len(own)
+    if n <= max_rows:
+        return own
+    keep = np.sort(np.random.default_rng(0).choice(n, max_rows, replace=False)).tolist()
+    texts, labels = (
+        [own_list[i] for i in keep] if own_list is not None else None
+        for own_list in (own.documents, own.labels)
+    )
+    return DomainRows(own.name, own.number, own.X[keep], texts, labels, n_rows=n)
 
 
 def benchmark_report(results: Any) -> Report:

@@ -67,9 +67,9 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         """Return the place of a value."""
-        low, high, value = (map(math.log10, (self.low, self.high, value))) if self.log else (
-            self.low, self.high, value,
-        )  # fmt: skip
+        low, high = self.low, self.high
+        if self.log:
+            low, high, value = math.log10(low), math.log10(high), math.log10(value)
         span = high - low or 1.0
         return self.start + (value - low) / span * (self.end - self.start)
 
@@ -77,11 +77,10 @@ class Scale:
         """Round values to label, about `n` of them."""
         if self.log:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
-            step = max(1, math.ceil((last - first + 1) / (n + 1)))
-            return [10.0**k for k in range(first, last + 1, step)]
+            return [10.0**k for k in range(first, last + 1, max(1, math.ceil((last - first + 1) / (n + 1))))]
         step = nice_step((self.high - self.low) / n)
-        first = math.ceil(self.low / step - 1e-9)
-        return [k * step for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
+        start = math.ceil(self.low / step - 1e-9)
+        return [k * step for k in range(start, math.floor(self.high / step + 1e-9) + 1)]
 
 
 def nice_step(step: float) -> float:
@@ -110,7 +109,7 @@ def percent(value: float) -> str:
 
 def plain(value: float) -> str:
     """Write a number without useless digits."""
-    return f"{value:,.4g}" if abs(value) < 1e5 else f"{value:,.0f}"
+    return f"{value:.4g}" if abs(value) < 1e3 else f"{value:,.0f}"
 
 
 def horizontal_axis(
@@ -140,6 +139,9 @@ def legend(entries: Iterable[tuple[str, str]], x: float, y: float) -> Markup:
     """Name the classes of marks, side by side; each entry is a class and a name."""
     parts = []
     for cls, name in entries:
-        parts += [tag("rect", x=float(x), y=float(y - 10), width=12, height=12, cls=cls), text(x + 18, y, name)]
+        parts += [
+            tag("rect", x=float(x), y=float(y - 10), width=12, height=12, cls=cls),
+            text(x + 18, y, name),
+        ]
         x += 34 + 7.2 * len(name)
     return join(parts)

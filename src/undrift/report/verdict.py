@@ -77,7 +77,9 @@ def pooled(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def agreement(evidence: Evidence) -> dict[str, Any]:
     """Say how often the two classifiers agree on the target, whoever is right."""
-    pairs = [(evidence.source_only_codes[t.number], evidence.adapted_codes[t.number]) for t in evidence.targets]
+    pairs = [
+        (evidence.source_only_codes[t.number], evidence.adapted_codes[t.number]) for t in evidence.targets
+    ]
     n_rows = sum(len(own) for own in evidence.targets)
     n_changed = int(sum((before != after).sum() for before, after in pairs))
     return {"n_rows": n_rows, "n_changed": n_changed, "changed": n_changed / n_rows if n_rows else 0.0}
@@ -161,7 +163,9 @@ def advice(data: dict[str, Any]) -> list[str]:
     elif own["answer"] == "no":
         found.append("Use the source-only predictions for now, or a source that is closer to the target.")
     if chosen["rule"] == "fixed":
-        found.append("Let it choose: --noise 0.5,0.7,0.9 --layers 1,3,5 --C 0.1,0.3,1. No target label is used.")
+        found.append(
+            "Let it choose: --noise 0.5,0.7,0.9 --layers 1,3,5 --C 0.1,0.3,1. No target label is used."
+        )
     elif chosen["rule"] == "source-cv" and own["answer"] != "yes":
         found.append("Choose by what returns from the target: --selection reverse.")
     found += [f"Widen the grid: {note}." for note in data["notes"] if "edge" in note]

@@ -20,14 +20,18 @@ SNIPPET = 36  # characters to either side of a term in an example
 
 def shares(X: Any) -> np.ndarray:
     """Share of rows in which each column is not zero."""
-    counts = np.bincount(X.indices, minlength=X.shape[1]) if sparse.issparse(X) else np.count_nonzero(X, axis=0)
+    counts = (
+        np.bincount(X.indices, minlength=X.shape[1]) if sparse.issparse(X) else np.count_nonzero(X, axis=0)
+    )
     return counts / max(X.shape[0], 1)
 
 
 def term_statistics(evidence: Evidence) -> dict[str, np.ndarray]:
     """Everything about every term that is a number, as columns."""
     source = shares(stacked([own.X for own in evidence.sources]))
-    target = shares(stacked([own.X for own in evidence.targets])) if evidence.targets else np.zeros_like(source)
+    target = (
+        shares(stacked([own.X for own in evidence.targets])) if evidence.targets else np.zeros_like(source)
+    )
     weights = evidence.weights
     speaks_for = weights.argmax(axis=1)
     return {
@@ -48,7 +52,11 @@ def drawn_terms(table: dict[str, np.ndarray], limit: int = MOST_DRAWN) -> np.nda
     shift = np.abs(np.log((table["target"] + floor) / (table["source"] + floor)))
     orders = [
         np.argsort(-column, kind="stable")
-        for column in (table["reach"], table["source"] + table["target"], shift * np.sqrt(table["reach"].clip(0)))
+        for column in (
+            table["reach"],
+            table["source"] + table["target"],
+            shift * np.sqrt(table["reach"].clip(0)),
+        )
     ]
     turns = np.stack(orders, axis=1).ravel()
     _, first = np.unique(turns, return_index=True)
@@ -92,7 +100,9 @@ def _examples(evidence: Evidence, domains: Sequence[Any], chosen: np.ndarray) ->
 
 def pattern_of(term: str) -> re.Pattern[str]:
     """Where a term stands in a document as it was written: in any case, cut or whole, with any signs between."""
-    parts = [re.escape(word).replace("n't", r"\s?n\s?['’]t").replace("'", r"\s?['’]") for word in term.split(" ")]
+    parts = [
+        re.escape(word).replace("n't", r"\s?n\s?['’]t").replace("'", r"\s?['’]") for word in term.split(" ")
+    ]
     return re.compile(r"(?<!\w)" + r"[\W_]+".join(parts) + r"(?!\w)", re.IGNORECASE)
 
 
@@ -119,7 +129,9 @@ def difference_terms(evidence: Evidence, table: dict[str, np.ndarray], k: int = 
         old, new = evidence.source_only_codes[own.number], evidence.adapted_codes[own.number]
         weights = [_in_deviations(w, own.X) for w in (evidence.weights, evidence.source_only_weights)]
         mean = np.asarray(own.X.mean(axis=0)).ravel()
-        for a, b in sorted({pair for pair in zip(old.tolist(), new.tolist(), strict=True) if pair[0] != pair[1]}):
+        for a, b in sorted(
+            {pair for pair in zip(old.tolist(), new.tolist(), strict=True) if pair[0] != pair[1]}
+        ):
             rows = own.X[np.flatnonzero((old == a) & (new == b))]
             excess = np.asarray(rows.sum(axis=0)).ravel() - shares(rows) * rows.shape[0] * mean
             adapted[:, b] += excess * (weights[0][:, b] - weights[0][:, a])

@@ -75,7 +75,8 @@
       box.addEventListener("change", () => { group.setAttribute("visibility", box.checked ? "visible" : "hidden"); });
       return make("label", { class: "check" }, box, ` ${group.dataset.series}`);
     });
-    chart.before(make("p", { class: "chips series", role: "group", "aria-label": "Series shown" }, ...boxes));
+    const group = make("div", { class: "chips", role: "group", "aria-label": "Series shown" }, ...boxes);
+    chart.before(make("details", { class: "series" }, make("summary", {}, "Choose what is shown"), group));
   }
 
   /* Tables that sort. Numbers are compared as numbers, whatever their unit. */
