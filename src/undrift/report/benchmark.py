@@ -202,10 +202,10 @@ def _title(figure: dict[str, Any]) -> str:
 
 def _note(figure: dict[str, Any]) -> str:
     return {
-        "points": "To the left is better; below 0 a transferred classifier beats the baseline trained at home.",
+        "points": "To the left is better; below 0 a method beats the baseline trained in the target.",
         "scatter": "Down and to the left is better: less error in less time.",
         "lines": "Lower is better.",
-        "pairs": "Above the diagonal domains lie farther apart after than before. Lines are 95 % intervals.",
+        "pairs": "Above the diagonal, domains lie farther apart afterwards. Lines are 95 % intervals.",
         "heatmap": "The lighter the better, on one scale for all matrices.",
     }[figure["kind"]]
 

@@ -14,7 +14,7 @@ from .evidence import DomainRows, Evidence
 from .words import pattern_of
 
 MOST_DOCUMENTS = 12
-MOST_TERMS = 900  # of all documents together: each costs one pass through all layers
+MOST_TERMS = 600  # of all documents together: each costs one pass through all layers
 MOST_CHARACTERS = 1_200
 N_MOVERS = 8
 
@@ -81,8 +81,8 @@ def _truth(own: DomainRows, i: int) -> str | None:
 
 def _explained(evidence: Evidence, own: DomainRows, i: int, old: int, new: int) -> dict[str, Any] | None:
     x = own.X[[i]]
-    if spelt(evidence.classifier.predict(x)[0]) != evidence.classes[new]:
-        return None  # of several targets: at the edge, so that the pooled intercept decides otherwise
+    if len(evidence.targets) > 1 and spelt(evidence.classifier.predict(x)[0]) != evidence.classes[new]:
+        return None  # explanations are of the targets pooled, where this row is on the other side
     movers = document_terms(evidence.classifier, evidence.terms, x, 2 * N_MOVERS)
     movers = [mover | {"effect": round(mover["effect"], 4)} for mover in movers]
     document = None if own.documents is None else own.documents[i]

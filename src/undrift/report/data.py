@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import cholesky
 
 from .._core.stack import hidden
 from .._version import __version__
@@ -20,9 +21,10 @@ from .evidence import DomainRows, Evidence, stacked
 from .verdict import advice, verdict
 from .words import difference_terms, shift_points, strongest_terms, term_browser, term_statistics
 
-DISTANCE_ROWS = 300  # of each domain, for distances before and after
+DISTANCE_ROWS = 250  # of each domain, for distances before and after
 DISTANCE_C = (1e-3, 1e-2, 1e-1, 1.0)
 N_BINS = 32
+UNSEEN_DOCUMENTS = 5_000  # documents of a target whose words are looked up, at most
 
 
 def adaptation_data(evidence: Evidence) -> dict[str, Any]:
@@ -129,7 +131,8 @@ def _unseen_share(own: DomainRows, known_words: set[str] | None, seen: np.ndarra
         values = np.asarray(abs(own.X).sum(axis=0)).ravel()
         return float(values[~seen].sum() / values.sum()) if values.sum() else None
     n_words = n_unseen = 0
-    for document in own.documents:
+    step = math.ceil(len(own.documents) / UNSEEN_DOCUMENTS)
+    for document in own.documents[::step]:
         found = words(document)
         n_words += len(found)
         n_unseen += sum(word not in known_words for word in found)
@@ -176,9 +179,8 @@ def _gram(H: Any) -> np.ndarray:
 
 def _coordinates(K: np.ndarray) -> np.ndarray:
     """Points with the given inner products, scaled to a mean square norm of 1."""
-    values, vectors = np.linalg.eigh(K)
-    scale = np.trace(K) / len(K) or 1.0
-    return vectors * np.sqrt(values.clip(0) / scale)
+    scaled = K / (np.trace(K) / len(K) or 1.0)
+    return cholesky(scaled + 1e-6 * np.eye(len(K)), lower=True)
 
 
 def _distance(rows: np.ndarray, n: int) -> dict[str, float]:

@@ -97,8 +97,8 @@ def _difference(data: dict[str, Any]) -> Chart:
         "difference",
         title if share >= 0.05 else "The changes came from words that the labelled source has too",
         "What pushed the changed predictions to their new labels and did not push so before: the "
-        f"{len(rows)} strongest terms. ★ stands in no labelled row, ☆ rarely in one. Of terms that always stand "
-        "together one is shown.",
+        f"{len(rows)} strongest terms. ★ stands in no labelled row, ☆ rarely in one. Of terms that always "
+        "stand together one is shown.",
         push_chart("Terms by their part in the changed predictions", rows, "share of all new push (%)"),
         ("term", "pushes toward", "share of push", "labelled rows with it", "share of target rows"),
         [(r["term"], r["class"], percent2(r["push"]), r["n_labelled"], percent2(r["target"])) for r in rows],
@@ -123,7 +123,10 @@ def _shift(data: dict[str, Any]) -> Chart:
             "Share of documents with each term, source against target", points, data["source_name"],
             data["target_name"],
         ),
-        ("term", *(f"share of {data[name]}" for name in ("source_name", "target_name")), "speaks for", "labelled rows"),
+        (
+            "term", f"share of {data['source_name']}", f"share of {data['target_name']}", "speaks for",
+            "labelled rows",
+        ),
         [(p["term"], percent2(p["source"]), percent2(p["target"]), p["class"], p["n_labelled"]) for p in far],
     )  # fmt: skip
 

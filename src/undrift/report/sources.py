@@ -38,7 +38,7 @@ def job_report(job: AdaptJob, adapted: Adapted, command: str | None = None) -> R
         for number, (name, X, own) in enumerate(zip(names, kept.X, kept.sources, strict=False))
     ]
     domains += [
-        DomainRows(name, -1 - i, X, own.documents, own.truth, **predicted)
+        DomainRows(name, -1 - i, X, own.documents, own.truth, predicted["prediction"], predicted["score"])
         for i, (name, X, own, predicted) in enumerate(
             zip(names[n_sources:], kept.X[n_sources:], kept.targets, kept.predicted, strict=True)
         )
@@ -118,8 +118,7 @@ def _sampled(own: DomainRows, max_rows: int) -> DomainRows:
         return own
     keep = np.sort(np.random.default_rng(0).choice(n, max_rows, replace=False)).tolist()
     texts, labels = (
-        [own_list[i] for i in keep] if own_list is not None else None
-        for own_list in (own.documents, own.labels)
+        None if column is None else [column[i] for i in keep] for column in (own.documents, own.labels)
     )
     return DomainRows(own.name, own.number, own.X[keep], texts, labels, n_rows=n)
 

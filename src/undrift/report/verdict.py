@@ -140,11 +140,13 @@ def _estimated_words(changed: dict[str, Any], source: dict[str, float | None]) -
     at_home = f" On held-out rows of the source itself the errors are: {', '.join(known)}." if known else ""
     return {
         "answer": "unknown",
-        "headline": f"Adaptation changed {share:.1f} % of the predictions; without target labels the gain is unknown.",
+        "headline": (
+            f"Adaptation changed {share:.1f} % of the predictions; without target labels its gain is unknown."
+        ),
         "sure": (
-            f"Estimated, not scored. The two classifiers agree on {100 - share:.1f} % of {changed['n_rows']:,} "
-            f"target rows, so their errors differ by at most {share:.1f} points, for better or for worse."
-            + at_home
+            f"Estimated, not scored. The two classifiers agree on {100 - share:.1f} % of "
+            f"{changed['n_rows']:,} target rows, so their errors differ by at most {share:.1f} points, for "
+            "better or for worse." + at_home
         ),
     }
 
@@ -156,7 +158,8 @@ def advice(data: dict[str, Any]) -> list[str]:
         n = own["agreement"]["n_changed"]
         found.append(
             f"Label about {min(50, n) or 50} of the {n:,} changed rows, taken at random: elsewhere the two "
-            "classifiers agree, so these alone decide whether adaptation helped. Then run again with --target-label."
+            "classifiers agree, so these alone decide whether adaptation helped. Then run again with "
+            "--target-label."
         )
     elif own["answer"] == "unclear":
         found.append("Label more target rows: four times as many halve the interval.")
@@ -172,7 +175,8 @@ def advice(data: dict[str, Any]) -> list[str]:
     found += _advice_on_domains(data)
     if own["answer"] == "yes":
         found.append(
-            "For the next points of error, label the target rows whose score is nearest to 0 and add them to a source file."
+            "For the next points of error, label the target rows whose score is nearest to 0 and add them to "
+            "a source file."
         )
     return found
 
@@ -182,16 +186,17 @@ def _advice_on_domains(data: dict[str, Any]) -> list[str]:
     for card in data["domains"]:
         if card["role"] == "target" and (card["unseen_share"] or 0) > FAR_APART:
             found.append(
-                f"{card['name']}: over half of its words never occur in the labelled source. Add a source, or unlabelled "
-                "documents, from between the two."
+                f"{card['name']}: over half of its words never occur in the labelled source. Add a source, or "
+                "unlabelled documents, from between the two."
             )
         if card["role"] == "target" and card["n_rows"] < 1000:
             found.append(
-                f"{card['name']}: add unlabelled rows if there are more; {card['n_rows']:,} are few to learn how words go together."
+                f"{card['name']}: add unlabelled rows if there are more; {card['n_rows']:,} are few to learn "
+                "how words go together."
             )
         if card["role"] == "target" and data["chosen"]["center"] and (card["class_drift"] or 0) > 0.15:
             found.append(
-                f"{card['name']}: labels are predicted in other proportions than the source has. If that is so in truth, "
-                "try --no-center, since centring assumes equal proportions."
+                f"{card['name']}: its labels come in other proportions than the source's. Try --no-center, "
+                "since centring assumes equal ones."
             )
     return found

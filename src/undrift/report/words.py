@@ -99,7 +99,7 @@ def _examples(evidence: Evidence, domains: Sequence[Any], chosen: np.ndarray) ->
 
 
 def pattern_of(term: str) -> re.Pattern[str]:
-    """Where a term stands in a document as it was written: in any case, cut or whole, with any signs between."""
+    """Where a term stands in a document as it was written: in any case, whole or cut, signs between."""
     parts = [
         re.escape(word).replace("n't", r"\s?n\s?['’]t").replace("'", r"\s?['’]") for word in term.split(" ")
     ]
@@ -164,14 +164,14 @@ def _in_deviations(weights: np.ndarray, X: Any) -> np.ndarray:
 
 
 def rarity(evidence: Evidence, table: dict[str, np.ndarray]) -> np.ndarray:
-    """2 for a term in no labelled row, 1 for one that labelled rows have far less often than the target, else 0."""
+    """Say 2 for a term in no labelled row, 1 for one far rarer in them than in the target, else 0."""
     n_labelled = sum(int(own.known.sum()) for own in evidence.sources)
     labelled = table["n_labelled"] / max(n_labelled, 1)
     return np.where(table["n_labelled"] == 0, 2, np.where(labelled < RARE * table["target"], 1, 0))
 
 
 def _distinct(order: np.ndarray, table: dict[str, np.ndarray], k: int) -> list[int]:
-    """Take the first k terms that do not stand in the same rows as one before: "piping", then not "piping hot"."""
+    """Take the first k terms that do not stand in the rows of one before: "piping", not "piping hot"."""
     taken: dict[tuple[float, ...], int] = {}
     for j in map(int, order):
         key = tuple(round(float(table[name][j]), 5) for name in ("source", "target", "weight", "n_labelled"))
@@ -230,7 +230,7 @@ def _strongest(coef: np.ndarray, chosen: np.ndarray, axis: int) -> dict[int, lis
 def strongest_terms(
     evidence: Evidence, table: dict[str, np.ndarray], browser: dict[str, Any], k: int = 24
 ) -> list[dict[str, Any]]:
-    """List far-reaching terms of each class, half of them never labelled: the browser's table without a script."""
+    """List far-reaching terms of each class, half of them never labelled: the browser without a script."""
     found, order = [], np.argsort(-table["reach"], kind="stable")[:MOST_LISTED]
     place = {int(j): i for i, j in enumerate(order)}
     for code in range(len(evidence.classes)):
