@@ -186,7 +186,7 @@ def _advice_on_domains(data: dict[str, Any]) -> list[str]:
     for card in data["domains"]:
         if card["role"] == "target" and (card["unseen_share"] or 0) > FAR_APART:
             found.append(
-                f"{card['name']}: over half of its words never occur in the labelled source. Add a source, or "
+                f"{card['name']}: over half of its words are not in the labelled source. Add a source, or "
                 "unlabelled documents, from between the two."
             )
         if card["role"] == "target" and card["n_rows"] < 1000:
