@@ -104,13 +104,20 @@ def half_grams(H, device):
     """FP16 has TF32's 11 bits at twice its rate, for rows within [-1, 1]."""
     found, d = {}, H.shape[1]
     exact = H.double().T @ H.double()
-    for name, dtype in {"fp16": torch.float16, "bf16": torch.bfloat16}.items():
+    for name, dtype in {"fp16": torch.float16}.items():
         K = H.to(dtype)
         found |= timed(
             {
                 f"{name} cast": lambda dtype=dtype: H.to(dtype),
                 f"{name} full": lambda K=K: torch.mm(K.T, K, out_dtype=torch.float32),
                 f"{name} lower": lambda K=K: half_lower(K, d),
+                **{
+                    f"{name} lower {size}/{n}": with_settings(
+                        lambda K=K: half_lower(K, d), STRIPE=size, N_STREAMS=n
+                    )
+                    for size in (1024, 1280, 1672, 2504)
+                    for n in (1, 2, 3)
+                },
             },
             device,
         )
@@ -160,9 +167,7 @@ def small_parts(H, device):
             "column sums": lambda: on_torch.column_sums(H),
             "column sums, float32": lambda: H.sum(dim=0),
             "column sums, product": lambda: ones @ H,
-            "column sums, in two steps": lambda: torch.stack(
-                [block.sum(dim=0) for block in H.split(1024)]
-            ).sum(dim=0, dtype=torch.float64),
+            "system, by float64 steps": lambda: (0.5 * (G - n * torch.outer(mean, mean))).float(),
             "system": lambda: on_torch.denoising_system(G, n, mean, 0.5, damping, torch.float32),
             "coef": lambda: on_torch.denoising_coef(G, 0.5, damping * 0),
             "mirror": lambda: torch_inverse.mirror(G),
@@ -196,16 +201,16 @@ def factors(H, device):
 
 def inverse_parts(H, device):
     A = system(H)
-    factor = torch_inverse.inverse_factor(A.clone())
     L = torch.linalg.cholesky_ex(A)[0]
+    root = torch_inverse.lower_inverse(L)
     found = timed(
         {
             "factor": lambda: torch.linalg.cholesky_ex(A),
             "inverse of the factor": lambda: torch_inverse.lower_inverse(L),
-            "product": lambda: torch_inverse.lower_product(factor.inverse, triangular=True),
+            "product": lambda: torch_inverse.lower_product(root, triangular=True),
             "mirror": lambda: torch_inverse.mirror(A.clone()),
             "clone": lambda: A.clone(),
-            "all": lambda: on_torch.spd_inverse(A.clone()),
+            "all": lambda: on_torch.spd_inverse(A),
             "solve": lambda: solve(scatter_of(H)),
         },
         device,
@@ -235,13 +240,13 @@ def inverses(H, device):
     widths = [d * width // 5000 + 8 for width in (256, 512, 640, 1250, 2500, 5000)]
     variants = {
         f"factor {width}, block {block}": with_settings(
-            lambda: on_torch.spd_inverse(A.clone()), FACTOR=width, BLOCK=block
+            lambda: on_torch.spd_inverse(A), FACTOR=width, BLOCK=block
         )
         for width, block in itertools.product(widths, (32, 64, 128))
     }
     for size, n_streams in itertools.product((640, 1024, 1672, 2504), (1, 2, 3)):
         variants[f"stripe {size}/{n_streams}"] = with_settings(
-            lambda: on_torch.spd_inverse(A.clone()), STRIPE=size, N_STREAMS=n_streams
+            lambda: on_torch.spd_inverse(A), STRIPE=size, N_STREAMS=n_streams
         )
     return timed(variants, device)
 
@@ -289,7 +294,7 @@ def inverse_errors(H):
     found = {}
     for name, how in itertools.product(("ours", "schur", "library"), ("high", "highest")):
         invert = {
-            "ours": lambda: on_torch.spd_inverse(A.clone()),
+            "ours": lambda: on_torch.spd_inverse(A),
             "schur": lambda: schur_inverse(A, 512),
             "library": lambda: torch.cholesky_inverse(torch.linalg.cholesky_ex(A)[0]),
         }[name]

@@ -71,9 +71,8 @@ def test_imports_point_downward(path):
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "_core").glob("*.py")), ids=name_of)
 def test_the_core_knows_arrays_and_nothing_else(path):
-    allowed = {"numpy", "scipy", "undrift", *sys.stdlib_module_names} | (
-        {"torch"} if path.name in {"on_torch.py", "on_device.py", "torch_inverse.py"} else set()
-    )
+    torch = {"torch"} if path.stem in {"on_torch", "on_device"} or path.stem.startswith("torch_") else set()
+    allowed = {"numpy", "scipy", "undrift", *sys.stdlib_module_names} | torch
     assert {name.split(".")[0] for name in imported(path)} <= allowed
     assert of_ours(path) <= {"_core"}
 

@@ -61,7 +61,7 @@ def test_many_labelled_rows_are_solved_in_the_primal(counts, rng, monkeypatch, f
         return fit_primal(*args, **options)
 
     monkeypatch.setattr(classifier_module, "GRAM_LIMIT", 45)
-    monkeypatch.setattr(classifier_module, "fit_primal", spy)
+    monkeypatch.setattr("undrift.readout.fit_primal", spy)
     in_the_primal = MSDAClassifier(2, 0.5, C, **options).fit(form(counts), y, form(target))
     assert calls == [1]
     # C is relative to the mean square norm, here of the 45 rows drawn

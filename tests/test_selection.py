@@ -197,7 +197,7 @@ def test_the_first_of_equals_is_taken_and_said_so():
 
 
 def test_nothing_to_choose_needs_no_folds(shifted):
-    X, y, Z = shifted
+    X, _, Z = shifted
     few = MSDAClassifier(1, 0.5, 1.0).fit(X[:3], ["a", "b", "b"], Z)
     assert len(few.selection_results_) == 1
     assert np.isnan(few.selection_results_[0]["score"])

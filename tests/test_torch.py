@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,8 +23,9 @@ from undrift.rows import checked_matrix
 
 torch = pytest.importorskip("torch")
 
-from undrift._core import on_torch, torch_inverse  # noqa: E402
-from undrift._core.on_device import Carried, Held, OnDevice, to_device, to_host  # noqa: E402
+from undrift._core import on_torch, torch_fetch, torch_half, torch_inverse  # noqa: E402
+from undrift._core.on_device import Carried, Held, OnDevice, to_device  # noqa: E402
+from undrift._core.torch_fetch import to_host  # noqa: E402
 
 RTOL = {"float64": 1e-9, "float32": 1e-4}
 
@@ -101,12 +103,20 @@ def test_verbs_are_those_of_numpy():
     assert on_torch.float64 is torch.float64
 
 
-def test_sums_are_float64_even_of_float32(torch_device):
-    X = torch.full((2**12, 1), 2.0**24 + 2, dtype=torch.float32, device=torch_device)
-    X[0] = 1.0
-    total = on_torch.column_sums(X)
+@pytest.mark.parametrize("n", [1, 63, 64, 1000])
+def test_sums_of_float32_are_added_in_float64(n, rng, torch_device):
+    X = (1 + rng.random((n, 5))).astype("float32")
+    total = on_torch.column_sums(torch.tensor(X, device=torch_device))
     assert total.dtype is torch.float64
-    assert float(total) == (2**12 - 1) * (2.0**24 + 2) + 1
+    np.testing.assert_allclose(on_torch.to_numpy(total), X.sum(axis=0, dtype="float64"), rtol=1e-6)
+
+
+def test_long_sums_do_not_stall(torch_device):
+    # one by one, float32 would stop counting at 2^24
+    X = torch.ones((1, 1), device=torch_device).expand(2**25 + 1, 1)
+    assert float(on_torch.column_sums(X)) == 2**25 + 1
+    rare = torch.cat([torch.full((64, 1), 2.0**30), torch.ones(64, 1)]).to(torch_device)
+    assert float(on_torch.column_sums(rare)) == 2**36 + 64
 
 
 @pytest.mark.usefixtures("narrow")
@@ -227,6 +237,156 @@ def test_lower_inverse_of_padded_blocks(rng, torch_device):
     close(ours, np.linalg.inv(L), "float64")
     assert ours._base.shape[0] > 45
     assert bool(torch.isfinite(ours._base).all())  # nothing was divided by zero in the padding
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_pivot_lost_to_rounded_products_is_looked_for_again(monkeypatch, rng):
+    A, seen, real = positive_definite(rng, 20), [], on_torch.symmetric_inverse
+
+    def lossy(A):
+        seen.append(torch.get_float32_matmul_precision())
+        found = real(A)
+        return found if seen[-1] == "highest" else replace(found, failed=torch.tensor(3))
+
+    monkeypatch.setattr(on_torch, "symmetric_inverse", lossy)
+    with on_torch.precision("high"):
+        close(on_torch.spd_inverse(torch.tensor(A)), np.linalg.inv(A), "float64")
+    assert seen == ["high", "highest"]
+
+
+def test_careful_products_are_made_of_leading_bits(rng, torch_device):
+    A, B = rng.normal(size=(30, 40)).astype("float32"), rng.normal(size=(40, 20)).astype("float32")
+    exact = A.astype("float64") @ B
+    here = partial(torch.tensor, device=torch_device)
+    with on_torch.precision("high"):
+        product = torch_inverse.careful_product(here(A), here(B).T.contiguous().T)
+    np.testing.assert_allclose(on_torch.to_numpy(product), exact, atol=2e-6 * np.abs(exact).max())
+    leading = on_torch.to_numpy(torch_inverse.leading_bits(here(A)))
+    assert not (leading.view("int32") & 0x1FFF).any()
+    np.testing.assert_array_equal(leading, rounded(A))
+
+
+# -- 16-bit products ---------------------------------------------------------------------------------
+
+
+def rounded(X):
+    """Round to 11 significant bits, as the definition says: independent of any format of 16 bits."""
+    mantissa, exponent = np.frexp(np.asarray(X, "float64"))
+    return np.ldexp(np.round(mantissa * 2**11), exponent - 11)
+
+
+@pytest.fixture
+def in_half(monkeypatch, torch_device):
+    """The 16-bit products of a GPU, wherever the test runs."""
+    monkeypatch.setattr(torch_half, "DEVICES", {torch_device.split(":")[0]})
+    monkeypatch.setattr(torch_half, "KNOWN", True)
+    with on_torch.precision("high"):
+        yield
+
+
+def uneven(rng, n, d):
+    """Columns of very different size, and one of zeros."""
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-12, 12, size=d)
+    X[:, d // 2] = 0
+    return X.astype("float32")
+
+
+@pytest.mark.usefixtures("in_half", "narrow")
+def test_half_gram_is_the_gram_of_rounded_entries(rng, torch_device):
+    X = uneven(rng, 50, 70)
+    G = np.tril(on_torch.to_numpy(on_torch.gram(torch.tensor(X, device=torch_device))))
+    K = rounded(X)
+    scale = np.sqrt(np.outer(*[(K**2).sum(axis=0)] * 2))
+    assert (np.abs(G - np.tril(K.T @ K)) <= 5e-6 * scale).all()
+    assert (np.abs(G - np.tril(X.astype("float64").T @ X)) > 1e-5 * scale).any()  # it is not float32's
+
+
+@pytest.mark.usefixtures("in_half")
+@pytest.mark.parametrize("into", [False, True])
+def test_half_affine_is_that_of_rounded_operands(into, rng, torch_device):
+    X = uneven(rng, 50, 30)
+    size = np.abs(X).max(axis=0) + (X == 0).all(axis=0)
+    W = (rng.normal(size=(30, 20)) / size[:, None] * 10.0 ** rng.integers(-12, 12, size=20)).astype("float32")
+    b = (W * size[:, None]).max(axis=0)
+    here = partial(torch.tensor, device=torch_device)
+    out = torch.empty((50, 20), device=torch_device) if into else None
+    H = on_torch.affine(here(X), here(W).T.contiguous().T, here(b), out)
+    assert (H is out) == into
+    expected = rounded(X) @ rounded(W) + b
+    assert (np.abs(on_torch.to_numpy(H) - expected) <= 1e-5 * np.abs(expected).max(axis=0)).all()
+
+
+@pytest.mark.usefixtures("in_half")
+@pytest.mark.parametrize("size", [0.0, 1e-45, 1e-38, 1e-20, 1.0, 1.9999999, 65520.0, 3e38])
+def test_halved_columns_neither_vanish_nor_overflow(size, torch_device):
+    X = torch.tensor([[size], [-size / 2]], dtype=torch.float32, device=torch_device)
+    K = torch_half.halved(X)
+    assert bool(torch.isfinite(K.values).all())
+    back = on_torch.to_numpy(K.values.double() * K.undo)
+    np.testing.assert_allclose(back, on_torch.to_numpy(X.double()), rtol=2.0**-11)
+    if size >= 1e-20:
+        assert 2**14 <= float(K.values.float().max()) <= 2**15
+    assert float(torch.frexp(K.undo)[0]) == 0.5  # a power of two
+
+
+@pytest.mark.usefixtures("in_half")
+def test_counts_are_exact_in_half(rng, torch_device):
+    X = rng.poisson(3.0, size=(90, 40)).astype("float32")
+    G = on_torch.gram(torch.tensor(X, device=torch_device))
+    np.testing.assert_array_equal(np.tril(on_torch.to_numpy(G)), np.tril(X.T @ X))
+
+
+def test_half_only_where_it_was_asked_for(monkeypatch, torch_device):
+    X = torch.ones(2, 2, device=torch_device)
+    monkeypatch.setattr(torch_half, "DEVICES", {X.device.type})
+    monkeypatch.setattr(torch_half, "KNOWN", True)
+    with on_torch.precision("high"):
+        assert torch_half.pays(X, X)
+        assert not torch_half.pays(X, X.double())
+        monkeypatch.setattr(torch_half, "KNOWN", False)
+        assert not torch_half.pays(X)
+        monkeypatch.setattr(torch_half, "KNOWN", True)
+        monkeypatch.setattr(torch_half, "DEVICES", {"elsewhere"})
+        assert not torch_half.pays(X)
+        monkeypatch.setattr(torch_half, "DEVICES", {X.device.type})
+    with on_torch.precision("highest"):
+        assert not torch_half.pays(X)
+
+
+@pytest.mark.usefixtures("in_half")
+def test_msda_in_half_is_msda_to_a_few_in_a_thousand(device):
+    X = sparse_rows(n=200, d=30, dtype="float32")
+    ours, theirs = MSDA(n_layers=3, device=device).fit(X), MSDA(n_layers=3).fit(X.astype("float64"))
+    for mine, other in zip(ours.layers_, theirs.layers_, strict=True):
+        error = np.linalg.norm(mine.coef - other.coef) / np.linalg.norm(other.coef)
+        assert error < 5e-3
+    assert error > 1e-5  # the upper layers saw rounded rows
+
+
+# -- layers that come back ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [2**25, 64, 240])
+def test_arrays_come_back_in_chunks(chunk, dtype, rng, monkeypatch, torch_device):
+    monkeypatch.setattr(torch_fetch, "CHUNK", chunk)
+    monkeypatch.setattr(torch_fetch, "_BUFFERS", [])
+    A = rng.normal(size=(11, 7)).astype(dtype)
+    for matrix in (A, A[:, 0], A[:0]):
+        here = torch.tensor(matrix, device=torch_device)
+        np.testing.assert_array_equal(torch_fetch.in_chunks(here), matrix)
+    turned = torch_fetch.in_chunks(torch.tensor(A, device=torch_device).T)
+    np.testing.assert_array_equal(turned, A.T)
+    assert turned.flags.c_contiguous
+
+
+def test_a_layer_is_fetched_as_it_was_when_it_was_asked_for(torch_device):
+    (layer,) = layers(1, 30, torch_device)
+    expected = layer.coef.cpu().numpy().copy()
+    wait = torch_fetch.fetching(layer)
+    np.testing.assert_array_equal(wait().coef, expected)
+    np.testing.assert_array_equal(wait().intercept, layer.intercept.cpu().numpy())
+    assert wait().activation == layer.activation
+    assert wait() is not layer
 
 
 # -- rows on a device --------------------------------------------------------------------------------

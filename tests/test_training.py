@@ -102,6 +102,7 @@ def test_rows_take_the_precision_asked_for():
         ((X, [1] * 6), {}, "only 1 class, .*1"),
         ((X, [None] * 6), {}, "no row has a label"),
         ((X, [0, 1, 0, 1, 0, 1]), {"sample_domain": [-1] * 6}, "no row has a label"),
+        ((X, [0, 1, np.inf, 1, 0, 1]), {}, "y contains infinity"),
         ((X, [0.5, 1.5, 2.5, 0.1, 0.2, 0.3]), {}, "Unknown label type"),
         ((X, [0, 1, 0, 1, 0, 1], TARGET), {"sample_domain": [0] * 6}, "not both"),
         ((X, [0, 1, 0, 1, 0, 1]), {"sample_domain": [0, 0]}, "one integer for each of the 6 rows"),

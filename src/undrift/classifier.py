@@ -67,7 +67,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Whether to calibrate scores for `predict_proba`, on out-of-fold scores of the source.
     balance_layers : bool, default=False
         Whether the input and every layer count alike in the classifier, each scaled to a mean square
-        norm of 1, instead of as they come out.
+        norm of 1 over all rows, instead of as they come out.
     self_training : bool or SelfTraining, default=False
         Whether the most confident target rows, labelled as predicted, join the training set in a few
         rounds. Assumes that the classes come apart on the target; stops, or does not start, when a

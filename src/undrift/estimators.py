@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -178,8 +178,8 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         "torch:cpu" is torch without one. Layers and hidden rows are NumPy arrays in any case. Rows
         that are a tensor of a GPU are worked on there.
     precision : {"high", "highest"}, default="high"
-        On a GPU: whether float32 products may round their operands to TF32's 11 bits (which moves the
-        weights by one in a thousand), or not. Float64 rows are float64 throughout.
+        On a GPU: whether float32 products may round their operands to 11 bits, as TF32 does (which moves
+        the weights by a few in a thousand), or not. Float64 rows are float64 throughout.
     memory_budget : float or str, optional
         Bytes, or a size such as "2 GB", above which hidden rows go to a temporary file during `fit`;
         half of the machine's memory by default. On a GPU: bytes of it that rows may take before they
@@ -266,19 +266,19 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         check_memory(self.memory_budget)
         place = check_place(self.device, self.precision, self.memory_budget, X)
         blocks = checked_blocks(self, X, width=self.n_pivots or 0, binarize=self.binarize, place=place)
-        layers: list[Layer] = []
+        layers: list[Callable[[], Layer]] = []  # on their way from the device
         for name in ("pivots_", "parts_"):  # of an earlier fit
             self.__dict__.pop(name, None)
 
         def state() -> dict[str, Any]:
-            return {"layers_": [place.fetched(layer) for layer in layers]}
+            return {"layers_": [fetched() for fetched in layers]}
 
         try:
             with place.precisely():
                 first = self._pivot_layer(blocks, options) if self.n_pivots is not None else None
                 steps = grow([blocks], n_layers, partial(denoise, **options), first)
                 for grown in tracked(self, steps, n_layers, "layer", state):
-                    layers.append(grown.layer)
+                    layers.append(place.fetching(grown.layer))
         except SingularSystem as error:
             raise self._retold_at(len(layers), error) from None
         self.layers_ = state()["layers_"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +50,10 @@ class OnHost:
         """Bring a layer back as NumPy arrays."""
         return layer
 
+    def fetching(self, layer: Layer) -> Callable[[], Layer]:
+        """Start bringing a layer back; what is returned waits for its NumPy arrays."""
+        return lambda: layer
+
     def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[Array]:
         """Yield h^1, ..., h^l of the rows of `X`."""
         return hidden(layers, X)
@@ -96,9 +100,13 @@ class OnTorch:
 
     def fetched(self, layer: Layer) -> Layer:
         """Bring a layer back as NumPy arrays."""
-        from ._core.on_device import to_host
+        return self.fetching(layer)()
 
-        return to_host(layer)
+    def fetching(self, layer: Layer) -> Callable[[], Layer]:
+        """Start bringing a layer back; what is returned waits for its NumPy arrays."""
+        from ._core.torch_fetch import fetching
+
+        return fetching(layer)
 
     def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[np.ndarray]:
         """Yield h^1, ..., h^l of the rows of `X`."""

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ._core.array import Array, Rows, arithmetic
+from ._core.array import Array, Rows
 from ._core.blocks import Blocks
 from ._core.denoise import Layer, denoise
 from ._core.gram import domain_centred_gram
 from ._core.pivots import Split, pivot_layer, random_split
+from ._core.scatter import Moments, moments
 from ._core.stack import grow, pooled_scatter
 from .placement import Place
 from .rows import binarized
@@ -67,11 +68,11 @@ class _Running:
     K: Array
     shares: list[float]
 
-    def then(self, layer: Layer, means: np.ndarray | None, K: Array, shares: list[float]) -> _Running:
+    def then(self, layer: Layer, means: np.ndarray | None, K: Array, share: float) -> _Running:
         """Return the stack with one more layer on top; `K` may be overwritten."""
         K += self.K
         more = None if self.means is None or means is None else [*self.means, means]
-        return _Running([*self.layers, layer], more, K, [*self.shares, *shares])
+        return _Running([*self.layers, layer], more, K, [*self.shares, share])
 
 
 @dataclass
@@ -118,10 +119,10 @@ class Search:
 
     def _start(self) -> _Running:
         """Inner products of the anchors as they are."""
-        means = self._input_means()
-        X = self.place.rows(self.anchors.X)
-        G = domain_centred_gram(X, means, self.anchors.domain)
-        return _Running([], None if means is None else [means], *self._shared(G))
+        G, means, share = self._products(
+            self.place.rows(self.anchors.X), [moments(X) for X in self.rows.domains.values()]
+        )
+        return _Running([], None if means is None else [means], G, [share])
 
     def _stack(
         self, domains: Sequence[Blocks], first: Layer, options: dict[str, Any], running: _Running
@@ -130,27 +131,22 @@ class Search:
         H = self.place.rows(self.first_rows(self.anchors.X))
         for grown in grow(domains, max(self.grid.depths), partial(denoise, **options), first):
             H = grown.layer(H)
-            means = _domain_means(grown.domains, self.rows) if self.center else None
-            K, shares = self._shared(domain_centred_gram(H, means, self.anchors.domain))
-            running = running.then(grown.layer, means, K, shares)
+            G, means, share = self._products(H, [blocks.total(moments) for blocks in grown.domains])
+            running = running.then(grown.layer, means, G, share)
             if len(running.layers) in self.grid.depths:
                 self._score(options["noise"], running)
             yield
 
-    def _shared(self, G: Array) -> tuple[Array, list[float]]:
-        """Scale one layer's inner products, where all layers are to count alike."""
-        if not self.balance:
-            return G, [1.0]
-        share = 1 / (self._mean_square(G) or 1.0)
-        return G * share, [share]
-
-    def _mean_square(self, K: Array) -> float:
-        """Mean square norm of the labelled rows."""
-        return float(K.diagonal()[: self.anchors.n_labelled].mean())
+    def _products(self, H: Rows, domains: Sequence[Moments]) -> tuple[Array, np.ndarray | None, float]:
+        """Inner products of one layer's anchors, the means subtracted from them, and their share."""
+        means = np.stack([own.mean for own in domains]) if self.center else None
+        G = domain_centred_gram(H, means, self.anchors.domain)
+        share = layer_share(domains, self.center) if self.balance else 1.0
+        return G * share if self.balance else G, means, share
 
     def _score(self, noise: float, running: _Running) -> None:
         K, layers = running.K, running.layers
-        scale = self._mean_square(K) or 1.0
+        scale = float(K.diagonal()[: self.anchors.n_labelled].mean()) or 1.0
         Cs = [C / scale for C in self.grid.Cs]
         choosing = self.grid.n_candidates > 1
         scores = self.rule(K, self.problem, Cs) if choosing else np.full(len(Cs), np.nan)
@@ -168,22 +164,13 @@ class Search:
         """What the first layer sees of `X`."""
         return binarized(X) if self.binarize else X
 
-    def _input_means(self) -> np.ndarray | None:
-        if not self.center:
-            return None
-        sums = [arithmetic(X).column_sums(X) / X.shape[0] for X in self.rows.domains.values()]
-        return np.stack(sums)
 
-
-def _domain_means(domains: Sequence[Blocks], rows: TrainingRows) -> np.ndarray:
-    """Mean hidden row of each domain, of shape (n_domains, d)."""
-    sums = [blocks.total(lambda H: arithmetic(H).column_sums(H)) for blocks in domains]
-    return np.stack(
-        [
-            arithmetic(own).to_numpy(own) / X.shape[0]
-            for own, X in zip(sums, rows.domains.values(), strict=True)
-        ]
-    )
+def layer_share(domains: Sequence[Moments], center: bool) -> float:
+    """What makes the mean square norm of a layer's rows 1, over the rows of all domains."""
+    energy = sum(own.energy for own in domains)
+    if center:
+        energy -= sum(own.n * float(own.mean @ own.mean) for own in domains)
+    return sum(own.n for own in domains) / energy if energy > 0 else 1.0
 
 
 def anchors(

@@ -59,7 +59,7 @@ def self_trained(K: Array, problem: Problem, C: float, options: SelfTraining) ->
     for r in range(1, options.n_rounds + 1):
         if not rounds[-1].kept:
             break
-        n_chosen = int(options.share * r / options.n_rounds * len(target))
+        n_chosen = round(options.share * r / options.n_rounds * len(target))
         chosen = target[np.argsort(-confidence(scores), kind="stable")[:n_chosen]]
         rows = np.concatenate([labelled, chosen])
         codes = np.concatenate([problem.codes, winners(scores)[chosen - n]])

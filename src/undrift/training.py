@@ -106,6 +106,8 @@ def _checked_labels(y: np.ndarray) -> np.ndarray:
         raise ValueError("no row has a label: y is None or NaN, or sample_domain negative, for all of them")
     if y.dtype == object:
         y = np.array(y.tolist())  # labels of one kind, now that None and NaN are gone
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("Input y contains infinity; labels must be finite, or NaN for rows that have none")
     check_classification_targets(y)
     if len(np.unique(y)) < 2:
         raise ValueError(

@@ -44,6 +44,13 @@ def column_sums(X: Rows) -> np.ndarray:
     return np.asarray(X.sum(axis=0, dtype=np.float64)).reshape(-1)
 
 
+def energy(X: Rows) -> float:
+    """Sum of the squares of all entries."""
+    if sp.issparse(X):
+        return float(np.dot(X.data.astype(np.float64), X.data))
+    return float(np.einsum("ij,ij->i", X, X).sum(dtype=np.float64))
+
+
 def nonzero_counts(X: Rows) -> np.ndarray:
     """Count the rows in which each feature is not zero."""
     if sp.issparse(X):

@@ -237,12 +237,6 @@ def to_device(layer: Layer, device: Any) -> Layer:
     return replace(layer, coef=coef, intercept=intercept)
 
 
-def to_host(layer: Layer) -> Layer:
-    """Return `layer` with NumPy arrays."""
-    ops = arithmetic(layer.coef)
-    return replace(layer, coef=ops.to_numpy(layer.coef), intercept=ops.to_numpy(layer.intercept))
-
-
 def hidden_rows(layers: Sequence[Layer], X: Rows, device: Any) -> Iterator[np.ndarray]:
     """Yield h^1, ..., h^l of the rows of `X`, computed on the device by `layers` that are there."""
     rows = Held.of(X).moved(lambda part: part.to(device)).dense()

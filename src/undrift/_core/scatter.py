@@ -55,6 +55,29 @@ class CrossScatter:
         return self.target_total / self.scatter.n
 
 
+@dataclass(frozen=True)
+class Moments:
+    """Column sums and total energy of some rows. Moments of disjoint rows add."""
+
+    n: int
+    total: Array  # (d,) column sums, float64
+    energy: float  # sum of the squares of all entries
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(self.n + other.n, self.total + other.total, self.energy + other.energy)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Column means, on the host."""
+        return arithmetic(self.total).to_numpy(self.total) / self.n
+
+
+def moments(X: Rows) -> Moments:
+    """Moments of the rows of `X`."""
+    ops = arithmetic(X)
+    return Moments(X.shape[0], ops.column_sums(X), ops.energy(X))
+
+
 def scatter(X: Rows) -> Scatter:
     """Scatter of the rows of `X`."""
     ops = arithmetic(X)

@@ -79,7 +79,7 @@ def _distance(joint: tuple[np.ndarray, int], seed: int) -> DistanceInterval:
     kept = values > values[-1] * 1e-7
     rows = vectors[:, kept] * np.sqrt(values[kept])
     rows /= np.sqrt(np.mean(np.sum(rows**2, axis=1)))  # so that one grid of C suits all
-    C = tuple(10.0**k for k in range(-3, 4))
+    C = tuple(10.0**k for k in range(-3, 2))
     return proxy_a_distance_interval(rows[:n], rows[n:], C=C, random_state=seed)
 
 

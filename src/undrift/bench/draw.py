@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from .figures import Figure
@@ -25,6 +26,7 @@ STYLES = {
     "msda-5": ("#08519c", "*"),
     "undrift": ("#009E73", "X"),
 }
+MOST_TASKS = 20  # that figure 1 has room to name
 OTHERS = (("#0072B2", "h"), ("#8c6d1f", "p"), ("#5e3c99", "d"), ("#b2182b", "H"))
 SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -53,10 +55,10 @@ def draw(figure: Figure, folder: str | Path) -> list[Path]:
     with matplotlib.rc_context(SETTINGS):
         canvas = Canvas(figsize=_size(figure), layout="constrained")
         axes = canvas.subplots()
-        _KINDS[figure["kind"]](figure, axes)
         axes.set_title(figure["title"], loc="left", fontsize=11)
         axes.set_xlabel(figure["x_label"])
         axes.set_ylabel(figure["y_label"])
+        _KINDS[figure["kind"]](figure, axes)
         canvas.savefig(paths[0], metadata={"Date": None})
         canvas.savefig(paths[1], dpi=200)
     paths[2].write_text(json.dumps(figure, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -64,7 +66,7 @@ def draw(figure: Figure, folder: str | Path) -> list[Path]:
 
 
 def _size(figure: Figure) -> tuple[float, float]:
-    if figure["kind"] == "points":
+    if figure["kind"] == "points" and len(figure["x"]) <= MOST_TASKS:
         return max(7.0, 2.5 + 0.55 * len(figure["x"])), 4.8
     if figure["kind"] == "heatmap":
         side = 2.4 + 0.55 * len(figure["x"])
@@ -82,6 +84,9 @@ def _styles(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
 def _points(figure: Figure, axes: Any) -> None:
     """Tasks side by side, a marker for each method, in slots of their own so that none hides another."""
     series, published = figure["series"], figure["published"]
+    if len(figure["x"]) > MOST_TASKS:
+        _strips(figure, axes)
+        return
     styles, n = _styles([own["label"] for own in series]), len(series) + len(published)
     scale = 100 if figure["percent"] else 1
     for i, own in enumerate([*series, *published]):
@@ -100,31 +105,50 @@ def _points(figure: Figure, axes: Any) -> None:
         axes.axvline(edge - 0.5, color="#bbbbbb", linewidth=0.6)
     axes.grid(axis="x", visible=False)
     axes.set_xlim(-0.5, len(figure["x"]) - 0.5)
-    names = [name.replace("->", " →\n") for name in figure["x"]]
-    axes.set_xticks(range(len(names)), names, rotation=90 if len(names) > 15 else 0, fontsize=8)
+    names = [name.replace("->", "\n→ ") for name in figure["x"]]
+    axes.set_xticks(range(len(names)), names, rotation=90 if len(names) > 12 else 0, fontsize=8)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=min(6, n), fontsize=8)
 
 
+def _strips(figure: Figure, axes: Any) -> None:
+    """Too many tasks to name: one strip of points for each method, with a bar at the median."""
+    styles = _styles([own["label"] for own in figure["series"]])
+    scale = 100 if figure["percent"] else 1
+    for i, own in enumerate(figure["series"]):
+        ys = sorted(scale * y for y in own["y"] if y is not None)
+        xs = [i + 0.5 * ((37 * j % 101) / 100 - 0.5) for j in range(len(ys))]  # spread, the same every time
+        colour, marker = styles[own["label"]]
+        axes.plot(xs, ys, marker, color=colour, markersize=4, alpha=0.7)
+        axes.hlines(median(ys), i - 0.35, i + 0.35, color="black", linewidth=1.5)
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.grid(axis="x", visible=False)
+    axes.set_xticks(range(len(figure["series"])), [own["label"] for own in figure["series"]])
+    axes.set_xlabel(f"method (a point for each of {len(figure['x'])} tasks, a bar at the median)")
+
+
 def _scatter(figure: Figure, axes: Any) -> None:
-    """One point for each method, with its name beside it."""
+    """One point for each method; what needs no learning stands at the left edge."""
     styles = _styles([own["label"] for own in figure["series"]])
     known = [own for own in figure["series"] if own["y"][0] is not None]
     least = min([own["x"][0] for own in known if own["x"][0]] or [1.0])
     for own in known:
         colour, marker = styles[own["label"]]
-        x = own["x"][0] or least / 10  # nothing to learn: at the left edge
-        axes.plot([x], own["y"], marker, color=colour, markersize=9, label=own["label"])
-        axes.annotate(own["label"], (x, own["y"][0]), xytext=(7, 5), textcoords="offset points", fontsize=8)
+        label = own["label"] if own["x"][0] else f"{own['label']} (nothing to learn)"
+        axes.plot([own["x"][0] or least / 5], own["y"], marker, color=colour, markersize=9, label=label)
     if figure.get("x_log"):
         axes.set_xscale("log")
-    top = axes.get_ylim()[1]
+    axes.margins(x=0.1)
+    low, high = axes.get_ylim()
+    if figure["marks"]:
+        high += 0.3 * (high - low)  # room for what the marks say
+        axes.set_ylim(low, high)
     for mark in figure["marks"]:
         axes.axvline(mark["x"], color="#888888", linestyle=":", linewidth=1)
         axes.annotate(
-            mark["label"], (mark["x"], top), xytext=(-3, -2), textcoords="offset points",
+            mark["label"], (mark["x"], high), xytext=(-2, -2), textcoords="offset points",
             rotation=90, ha="right", va="top", fontsize=7, color="#555555",
         )  # fmt: skip
-    axes.margins(x=0.15)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def _lines(figure: Figure, axes: Any) -> None:
@@ -150,7 +174,7 @@ def _pairs(figure: Figure, axes: Any) -> None:
         axes.plot([own["x"]] * 2, own["y_interval"], color=colour, linewidth=0.8, alpha=0.7)
         axes.plot([own["x"]], [own["y"]], marker, color=colour, markersize=7, label=own["label"])
     spans = [edge for own in points for edge in (*own["x_interval"], *own["y_interval"])]
-    low, high = min([*spans, 1.0]) - 0.05, max([*spans, 2.0]) + 0.03
+    low, high = min([*spans, 1.9]) - 0.05, max([*spans, 2.0]) + 0.03
     axes.plot([low, high], [low, high], color="black", linewidth=0.8, linestyle="--")
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)

@@ -11,7 +11,7 @@ from typing import Any
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit."""
     try:
-        import click
+        import typer
         from typer.main import get_command
     except ImportError:
         print("undrift: the command line needs the `cli` extra: pip install 'undrift[cli]'", file=sys.stderr)
@@ -21,10 +21,10 @@ def main(arguments: list[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, _terminated)  # so that half-written files are removed then too
     try:
         status = get_command(app).main(args=arguments, prog_name="undrift", standalone_mode=False)
-    except click.exceptions.Abort:
+    except typer.Abort:
         _fail("interrupted; nothing was written", 130)
-    except click.ClickException as error:
-        _fail(error.format_message(), 2)
+    except _usage_errors() as error:
+        _fail(_one_line(error), 2)
     except BrokenPipeError:  # whoever reads our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
@@ -37,6 +37,13 @@ def main(arguments: list[str] | None = None) -> None:
     raise SystemExit(status if isinstance(status, int) else 0)
 
 
+def _usage_errors() -> tuple[type[Exception], ...]:
+    """Return what click raises; typer brings its own copy of click, or uses another, by its version."""
+    import typer
+
+    return tuple(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+
 def _fail(message: str, status: int) -> None:
     print(f"undrift: {message}", file=sys.stderr)
     raise SystemExit(status)
@@ -44,6 +51,8 @@ def _fail(message: str, status: int) -> None:
 
 def _one_line(error: BaseException) -> str:
     message = error.args[0] if isinstance(error, LookupError) and error.args else str(error)
+    if hasattr(error, "format_message"):  # click's, which names the option
+        message = error.format_message()
     return " ".join(str(message).split()) or type(error).__name__
 
 

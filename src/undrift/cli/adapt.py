@@ -64,14 +64,21 @@ def adapt(
         "0.7", "--noise", help="Share of features to corrupt; several: choose among them."
     ),
     layers: str = typer.Option("5", "--layers", help="Number of layers; several: choose among them."),
-    C: str = typer.Option("0.3", "--C", help="Weight of the training errors; several: choose among them."),
+    C: str = typer.Option("1", "--C", help="Weight of the training errors; several: choose among them."),
     max_features: int = typer.Option(5000, "--max-features", help="Size of the vocabulary."),
     weighting: str = typer.Option("tfidf", "--weighting", help="tfidf, counts or binary."),
     classifier: str = typer.Option("least-squares", "--classifier", help="least-squares or hinge."),
     selection: str = typer.Option(
-        "source-cv", "--selection", help="How to choose, never seeing target labels: source-cv or reverse."
+        "source-cv",
+        "--selection",
+        help="How to choose, never seeing target labels: source-cv, reverse, margin, importance-cv.",
     ),
     center: bool = typer.Option(True, "--center/--no-center", help="Subtract each domain's mean."),
+    self_training: bool = typer.Option(
+        True,
+        "--self-training/--no-self-training",
+        help="Let the most confident target rows, labelled as predicted, join the training set.",
+    ),
     device: str = typer.Option("cpu", "--device", help="Where to compute: cpu, or cuda with a GPU."),
     seed: int = typer.Option(0, "--seed", help="Seed of whatever is random."),
     encoding: str | None = options.ENCODING,
@@ -83,7 +90,7 @@ def adapt(
     from . import screen
 
     adapter = options.text_adapter(
-        noise, layers, C, max_features, weighting, classifier, selection, center, device, seed
+        noise, layers, C, max_features, weighting, classifier, selection, center, self_training, device, seed
     )
     job = AdaptJob(source, target, text, label, out, model, target_label, encoding, skip_bad, prefix, report)
     require_report(report)

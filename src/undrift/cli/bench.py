@@ -82,7 +82,7 @@ def draw_figures(
     records = _records(results)
     figures = all_figures(records)
     if not figures:
-        raise typer.BadParameter("the results hold nothing to draw yet")
+        raise ValueError("the results hold nothing to draw yet")
     for figure in figures:
         draw(figure, out)
     (out / "table.md").write_text(results_table(records), encoding="utf-8")

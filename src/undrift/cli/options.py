@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from ..adapter import TFIDF_LENGTH, TextAdapter
-from ..classifier import MSDAClassifier
+from ..adapter import TFIDF_LENGTH, TextAdapter, text_classifier
 from ..linear import SOLVERS
 from ..selection import RULES
 from ..text import WEIGHTINGS, TermVectorizer
@@ -41,6 +40,7 @@ def text_adapter(
     classifier: str,
     selection: str,
     center: bool,
+    self_training: bool,
     device: str,
     seed: int,
 ) -> TextAdapter:
@@ -56,13 +56,14 @@ def text_adapter(
             raise typer.BadParameter(f"--{name} {value!r}: choose one of {', '.join(choices)}")
     return TextAdapter(
         TermVectorizer(max_features, weighting=weighting, length=TFIDF_LENGTH),
-        MSDAClassifier(
-            numbers(layers, "--layers", int),
-            numbers(noise, "--noise", float),
-            numbers(C, "--C", float),
+        text_classifier(
+            n_layers=numbers(layers, "--layers", int),
+            noise=numbers(noise, "--noise", float),
+            C=numbers(C, "--C", float),
             classifier=classifier,
             selection=selection,
             center=center,
+            self_training=self_training,
             device=device,
             random_state=seed,
         ),

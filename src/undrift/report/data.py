@@ -173,8 +173,8 @@ def _representations(evidence: Evidence, X: Any) -> tuple[np.ndarray, np.ndarray
 
 
 def _gram(H: Any) -> np.ndarray:
-    K = H @ H.T
-    return (K.toarray() if sparse.issparse(K) else np.asarray(K)).astype(np.float64)
+    H = (H.toarray() if sparse.issparse(H) else np.asarray(H)).astype(np.float64)
+    return H @ H.T
 
 
 def _coordinates(K: np.ndarray) -> np.ndarray:

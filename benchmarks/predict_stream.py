@@ -1,0 +1,93 @@
+"""`undrift predict` on many short rows: time, and memory that does not grow with their number."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from itertools import cycle, islice
+from pathlib import Path
+
+from harness import contender, peak_gigabytes, report, timed
+
+COUNTS = ("few", "many")
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--few", type=int, default=50_000, help="rows of the run it is compared with")
+    parser.add_argument("--words", type=int, default=8, help="words a row")
+    parser.add_argument("--terms", type=int, default=500, help="vocabulary of the model")
+    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--contender", choices=COUNTS, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def prepared(args: argparse.Namespace, folder: Path) -> None:
+    """Write a model and two inputs."""
+    from undrift import MSDAClassifier, TermVectorizer, TextAdapter, save_model
+    from undrift.datasets import make_reviews
+
+    corpus = make_reviews(500, domains=["books", "kitchen"], random_state=0)
+    source, target = corpus.domains["books"], corpus.domains["kitchen"]
+    adapter = TextAdapter(TermVectorizer(args.terms), MSDAClassifier(args.layers))
+    save_model(adapter.fit(source.texts, source.y, target.texts), folder / "model.safetensors")
+    texts = [" ".join(text.split()[: args.words]).replace('"', "") for text in target.texts]
+    for name, n in zip(COUNTS, (args.few, args.rows), strict=True):
+        with (folder / f"{name}.csv").open("w", encoding="utf-8") as file:
+            file.write("id,text\n")
+            for i, text in enumerate(islice(cycle(texts), n)):
+                file.write(f'{i},"{text}"\n')
+
+
+def run(args: argparse.Namespace) -> None:
+    from undrift.cli import main as undrift
+
+    folder = args.folder
+    command = [
+        "predict",
+        "--model",
+        folder / "model.safetensors",
+        "--input",
+        folder / f"{args.contender}.csv",
+    ]
+    command += ["--text", "text", "--out", folder / "out.csv"]
+
+    def predicted() -> None:
+        stdout, sys.stdout = sys.stdout, (folder / "said.txt").open("w")
+        try:
+            undrift([str(part) for part in command])
+        except SystemExit as done:
+            if done.code:
+                raise
+        finally:
+            sys.stdout.close()
+            sys.stdout = stdout
+
+    _, seconds = timed(predicted)
+    with (folder / "out.csv").open(encoding="utf-8") as file:
+        n_rows = sum(1 for _ in file) - 1
+    print(json.dumps({"seconds": seconds, "n_rows": n_rows, "peak_gigabytes": peak_gigabytes()}))
+
+
+def main() -> None:
+    args = parsed()
+    if args.contender:
+        return run(args)
+    with tempfile.TemporaryDirectory() as folder:
+        prepared(args, Path(folder))
+        records = {name: contender(name, [*sys.argv[1:], "--folder", folder]) for name in COUNTS}
+    few, many = (records[name] for name in COUNTS)
+    return report(
+        f"predict: {args.rows} rows of {args.words} words",
+        records,
+        memory_ratio=many["peak_gigabytes"] / few["peak_gigabytes"],
+        rows_per_second=many["n_rows"] / many["seconds"],
+    )
+
+
+if __name__ == "__main__":
+    main()

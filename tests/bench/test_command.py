@@ -1,0 +1,132 @@
+"""The commands: one tiny plan from end to end, and errors in one line."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("typer")
+
+from bench_corpus import DOMAINS
+
+from undrift.bench import read
+from undrift.cli import main
+from undrift.datasets import load_multidomain_sentiment
+
+
+@pytest.fixture
+def undrift(capsys):
+    """Run a command in process: exit status, what it printed, what it complained of."""
+
+    def command(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return ended.value.code, printed.out, printed.err
+
+    return command
+
+
+def test_a_plan_from_end_to_end(undrift, data, plan_file, tmp_path):
+    results, out = tmp_path / "r.jsonl", tmp_path / "figures"
+    arguments = ("bench", "run", plan_file, "--results", results, "--data", data)
+    status, printed, _ = undrift(*arguments, "--methods", "svm,msda-1", "--tasks", "books->*", "--json")
+    assert status == 0
+    assert json.loads(printed) == {"results": str(results), "n_before": 0, "n_new": 4, "n_failed": 0}
+    status, printed, _ = undrift(*arguments, "--methods", "svm", "--jobs", "1")
+    assert "4 tasks run, 2 done before" in printed
+    assert status == 0
+
+    status, printed, _ = undrift("bench", "figures", results, "--out", out)
+    assert status == 0
+    assert {path.suffix for path in out.iterdir()} == {".svg", ".png", ".json", ".md"}
+    assert (out / "tiny-main-figure-1.svg").exists()
+
+    status, printed, _ = undrift("bench", "table", results)
+    assert printed == (out / "table.md").read_text()
+    assert "| tiny | main | svm | 6 |" in printed
+
+    page = tmp_path / "page.md"
+    page.write_text("<!-- bench table: tiny -->\n<!-- end -->\n")
+    assert undrift("bench", "table", results, "--into", page)[0] == 0
+    assert "| tiny | main | svm | 6 |" in page.read_text()
+
+
+@pytest.mark.parametrize(("bound", "status", "word"), [(0.9, 0, "pass"), (0.0, 1, "FAIL")])
+def test_check_fails_where_a_bar_is_missed(undrift, records, tmp_path, bound, status, word):
+    results, bars = tmp_path / "r.jsonl", tmp_path / "expected.toml"
+    results.write_text("".join(json.dumps(record) + "\n" for record in records))
+    bars.write_text(
+        f'[[bar]]\nsays = "low"\nplan = "tiny"\nmethod = "svm"\nat_most = {bound}\n'
+        '[[bar]]\nsays = "claimed"\nplan = "tiny"\nmethod = "svm"\nat_most = 0.0\nclaim = true\n'
+        '[[bar]]\nsays = "unknown"\nplan = "tiny"\nmethod = "pca"\nat_most = 0.0\n'
+    )
+    found, printed, _ = undrift("bench", "check", results, "--expected", bars, "--json")
+    assert found == status
+    assert [verdict["verdict"] for verdict in json.loads(printed)] == [word, "no", "no results"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("run", "none.toml", "--results", "r.jsonl"), "none.toml"),
+        (("run", "bad.toml", "--results", "r.jsonl"), "bad.toml: corpus is missing"),
+        (
+            ("run", "tiny.toml", "--results", "r.jsonl", "--methods", "pca"),
+            "method 'pca' is not in plan tiny",
+        ),
+        (("run", "tiny.toml", "--results", "r.jsonl", "--data", "nowhere"), "nowhere"),
+        (("figures", "bad.toml", "--out", "figures"), "bad.toml, line 1 is not a record"),
+        (("figures", "empty.jsonl", "--out", "figures"), "nothing to draw"),
+        (("check", "none.jsonl", "--expected", "bad.toml"), "none.jsonl"),
+    ],
+)
+def test_what_the_user_can_mend_is_one_line(undrift, plan_file, tmp_path, monkeypatch, arguments, complaint):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("UNDRIFT_DATA", raising=False)
+    (tmp_path / "bad.toml").write_text('methods = ["svm"]\n')
+    (tmp_path / "empty.jsonl").write_text("")
+    status, _, said = undrift("bench", *arguments)
+    assert status == 2
+    assert complaint in said
+    assert said.count("\n") == 1
+
+
+def test_generated_domains_are_in_the_public_format(undrift, tmp_path):
+    status, _, _ = undrift("bench", "generate", tmp_path / "generated", "--domains", 3, "--reviews", 50)
+    assert status == 0
+    corpus = load_multidomain_sentiment(tmp_path / "generated", min_reviews=50)
+    assert list(corpus.domains) == ["domain_00", "domain_01", "domain_02"]
+    for domain in corpus.domains.values():
+        assert (len(domain.train), len(domain.test)) == (40, 10)
+        assert set(domain.y) == {0, 1}
+    words = [set(" ".join(domain.texts).split()) for domain in corpus.domains.values()]
+    assert "excellent" in words[0] & words[1] & words[2]
+    assert len(words[0] - words[1]) >= 50  # each domain has words of its own
+
+
+def test_the_runner_alone_needs_no_command_line_extra(data, plan_file, tmp_path):
+    """A machine with torch, numpy, scipy and scikit-learn is enough."""
+    program = (
+        "import sys; sys.modules.update(dict.fromkeys(['typer', 'rich', 'matplotlib', 'pooch'])); "
+        "from undrift.bench.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    )
+    results = tmp_path / "r.jsonl"
+    arguments = [str(plan_file), "--results", str(results), "--data", str(data), "--methods", "svm,msda-1"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments, "--max-rows", "20"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "0 done before, 12 new, 0 failed" in done.stderr
+    transfers = [record for record in read(results) if record["kind"] == "transfer"]
+    assert {record["n_train"] for record in transfers} == {20}
+    assert {record["source"] for record in transfers} == set(DOMAINS)
+    failed = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
+    )
+    assert failed.returncode == 2
+    assert "another version of plan tiny" in failed.stderr

@@ -1,0 +1,62 @@
+"""A tiny corpus on disk in the svmlight format, a plan for it, and records made by hand."""
+
+import numpy as np
+
+DOMAINS = ("books", "dvd", "toys")
+
+
+def write_corpus(folder, n_rows=40, n_terms=30, seed=3):
+    """Counts in which some terms speak for a class everywhere and some in one domain alone."""
+    rng = np.random.default_rng(seed)
+    folder.mkdir(parents=True)
+    for number, domain in enumerate(DOMAINS):
+        for part in ("train", "test"):
+            y = np.tile([-1, 1], n_rows // 2)
+            rate = np.full((n_rows, n_terms), 0.4)
+            own = slice(10 + 6 * number, 13 + 6 * number), slice(13 + 6 * number, 16 + 6 * number)
+            for good, bad in ((slice(0, 5), slice(5, 10)), own):
+                rate[y > 0, good] += 0.8
+                rate[y < 0, bad] += 0.8
+            X = rng.poisson(rate)
+            lines = [
+                f"{label:+d} " + " ".join(f"{j}:{count}" for j, count in enumerate(row) if count)
+                for label, row in zip(y, X, strict=True)
+            ]
+            (folder / f"{domain}_{part}.svmlight").write_text("\n".join(lines) + "\n")
+
+
+PLAN = """
+methods = ["svm", "msda-1", "msda-3", "undrift"]
+noise = [0.5, 0.8]
+n_folds = 3
+[corpus]
+loader = "amazon-bow"
+max_features = 30
+"""
+
+
+def transfer(method, source, target, error, baseline=0.2, **more):
+    """A record made by hand."""
+    return {
+        "kind": "transfer",
+        "plan": "tiny",
+        "variant": "main",
+        "corpus": "amazon-bow",
+        "method": method,
+        "source": source,
+        "target": target,
+        "params": {},
+        "transfer_error": error,
+        "baseline_in_domain_error": baseline,
+        "transfer_loss": error - baseline,
+        "transfer_ratio": error / baseline,
+        "represent_seconds": 2.0,
+        "classify_seconds": 0.5,
+        "grid_seconds": 0.0,
+        "n_train": 40,
+        "n_test": 40,
+        "n_features": 30,
+        "date": "2026-11-15",
+        "machine": "a machine",
+        **more,
+    }
