@@ -14,7 +14,7 @@ def reviews():
     """Labelled books, and kitchen ware with and without truth; every third kitchen review is hostile."""
     from undrift.datasets import make_reviews
 
-    corpus = make_reviews(500, domains=("books", "kitchen"), random_state=3)
+    corpus = make_reviews(600, domains=("books", "kitchen"), random_state=3)
     books, kitchen = corpus.domains["books"], corpus.domains["kitchen"]
     names = {0.0: "negative", 1.0: "positive"}
     y, truth = ([names.get(float(label)) for label in own.y] for own in (books, kitchen))
@@ -28,8 +28,8 @@ def adapter(reviews):
     from undrift import MSDAClassifier, TermVectorizer, TextAdapter, UndriftWarning
 
     books, y, kitchen, _ = reviews
-    classifier = MSDAClassifier([1, 2, 3], [0.5, 0.6, 0.7], random_state=0)
-    adapter = TextAdapter(TermVectorizer(400, length=5.0), classifier)
+    classifier = MSDAClassifier([1, 2, 3], [0.6, 0.7, 0.8], selection="reverse", random_state=0)
+    adapter = TextAdapter(TermVectorizer(900, length=5.0), classifier)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndriftWarning)  # of edges: small grids have little else
         return adapter.fit(books, y, kitchen)

@@ -87,15 +87,18 @@ def test_it_opens_from_a_file_with_the_network_off_and_nothing_to_say(opened, fi
     assert own.asked == [files[kind].as_uri()]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("kind", "scheme"),
+    [("scored", "light"), ("scored", "dark"), ("unscored", "light"), ("benchmark", "dark")],
+)
 def test_nothing_is_hard_to_reach(opened, kind, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
     own = opened(kind, color_scheme=scheme)
     own.page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
-    found = Axe().run(own.page).response
-    assert len(found["passes"]) > 10 if "passes" in found else True
+    apart_from_dots = {"exclude": [["circle.dot"]]}  # a thousand of them, and no text in any
+    found = Axe().run(own.page, apart_from_dots, options={"resultTypes": ["violations", "passes"]}).response
+    assert len(found["passes"]) > 10, "the check did not run"
     serious = [
         (v["id"], [n["target"] for n in v["nodes"]][:3])
         for v in found["violations"]
@@ -317,7 +320,9 @@ def test_injected_code_would_be_refused_by_the_policy(opened):
 
 def test_a_notebook_shows_it_in_a_frame_of_its_own(browser, report, tmp_path):
     notebook = tmp_path / "notebook.html"
-    notebook.write_text(f"<!doctype html><meta charset=utf-8><p>cell</p>{report._repr_html_()}", encoding="utf-8")
+    notebook.write_text(
+        f"<!doctype html><meta charset=utf-8><p>cell</p>{report._repr_html_()}", encoding="utf-8"
+    )
     own = Opened(browser, notebook)
     frame = own.page.frame_locator("iframe")
     frame.locator("#pick-panel h3").wait_for()
