@@ -82,7 +82,8 @@ def test_distances_and_curves_are_drawn_with_every_point():
     pairs = {
         "kind": "pairs", "title": "t", "x_label": "x", "y_label": "y",
         "points": [
-            {"label": f"p{i}", "x": i / 5, "y": i / 4, "x_interval": [0, 1], "y_interval": [0, 2]} for i in range(4)
+            {"label": f"p{i}", "x": i / 5, "y": i / 4, "x_interval": [0, 1], "y_interval": [0, 2]}
+            for i in range(4)
         ],
     }  # fmt: skip
     assert str(drawn(pairs)).count("<path") == 4

@@ -8,15 +8,18 @@ from undrift.report import Report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the `test` extra")
 
-ARGUMENTS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+ARGUMENTS = [
+    f"--{name}"
+    for name in (
+        "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
+        "disable-component-update", "disable-sync",
+    )
+]  # fmt: skip
 RECORD = {
     "corpus": "amazon-bow", "plan": "small", "variant": "default", "kind": "transfer", "params": {},
     "transfer_loss": 0.1, "transfer_ratio": 1.5, "baseline_in_domain_error": 0.12, "represent_seconds": 20.0,
-    "classify_seconds": 0.5, "n_train": 2000, "n_test": 100, "seed": 0, "version": "0.1.0", "n_features": 5000,
-    "machine": "two cores",
+    "classify_seconds": 0.5, "n_train": 2000, "n_test": 100, "seed": 0, "version": "0.1.0",
+    "n_features": 5000, "machine": "two cores",
 }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ def test_it_is_plain_json(data):
 
 
 def test_cards_count_rows_labels_and_unseen_words(data, reviews):
-    books, y, kitchen, truth = reviews
+    books, y, kitchen, _ = reviews
     source, target = data["domains"]
     assert (source["role"], target["role"]) == ("source", "target")
     assert (source["n_rows"], target["n_rows"]) == (len(books), len(kitchen))

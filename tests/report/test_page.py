@@ -53,7 +53,7 @@ def test_saving_writes_the_page_or_the_data(report, tmp_path):
 
 
 def test_saving_where_nothing_can_be_saved_says_so(report, tmp_path):
-    with pytest.raises(FileNotFoundError, match="the folder .* does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"the folder .* does not exist"):
         report.save(tmp_path / "nowhere" / "report.html")
 
 

@@ -48,7 +48,7 @@ def test_targets_are_pooled_by_rows():
 
 
 def test_the_verdict_is_scored_where_there_are_labels(report, adapter, reviews):
-    books, y, kitchen, truth = reviews
+    _, _, kitchen, truth = reviews
     own = report.to_dict()["verdict"]
     known = [i for i, label in enumerate(truth) if label is not None]
     wrong = adapter.predict([kitchen[i] for i in known]) != np.array([truth[i] for i in known])

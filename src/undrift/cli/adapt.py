@@ -35,6 +35,7 @@ difference, what to try next. It needs no network and holds some of the document
 
 
 def adapt(
+    context: typer.Context,
     source: list[Path] = typer.Option(
         ..., "--source", metavar="FILE", help="Labelled file; may be repeated."
     ),
@@ -98,7 +99,7 @@ def adapt(
         screen.follow(adapter.classifier, progress)
         tell = screen.stages(progress)
         adapted = run_adapt(job, adapter, tell)
-        write_report(job, adapted, tell)
+        write_report(job, adapted, context, tell)
     show_summary(adapted.summary, as_json)
 
 

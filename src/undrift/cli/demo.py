@@ -16,6 +16,7 @@ says which words made the difference, and writes a report: one HTML page that sh
 
 
 def demo(
+    context: typer.Context,
     out: Path = typer.Option(Path("undrift-demo"), "--out", metavar="DIR", help="Folder to write to."),
     source: str = typer.Option("books", "--source", help="Product whose reviews have labels."),
     target: str = typer.Option("kitchen", "--target", help="Product whose reviews have none."),
@@ -46,7 +47,7 @@ def demo(
         screen.follow(adapter.classifier, progress)
         tell = screen.stages(progress)
         adapted = run_adapt(job, adapter, tell)
-        write_report(job, adapted, tell)
+        write_report(job, adapted, context, tell)
     show_summary(adapted.summary, as_json=False)
     unseen = new_terms(adapter.classifier_, adapter.vectorizer_.terms_, 6)
     screen.show_table(

@@ -30,23 +30,18 @@ def require_report(path: Path | None) -> None:
         raise ValueError("a report needs the `report` extra: pip install 'undrift[report]'") from None
 
 
-def write_report(job: AdaptJob, adapted: Adapted, tell: Tell) -> None:
+def write_report(job: AdaptJob, adapted: Adapted, context: typer.Context, tell: Tell) -> None:
     """Write the report of a finished job that asks for one."""
     if job.report is None:
         return
     from ..report import job_report
 
     tell("writing the report", None)
-    job_report(job, adapted, command_line()).save(job.report)
+    job_report(job, adapted, command_line(context)).save(job.report)
 
 
-def command_line() -> str | None:
+def command_line(context: typer.Context) -> str:
     """Return the command that is running, with the options that are not their defaults."""
-    import click
-
-    context = click.get_current_context(silent=True)
-    if context is None:
-        return None
     words = context.command_path.split()
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")

@@ -94,9 +94,9 @@ def nice_step(step: float) -> float:
 def covering(values: Iterable[float], *, zero: bool = True, room: float = 0.05) -> tuple[float, float]:
     """Return an interval that holds all values, and 0 if asked, with some room."""
     found = [value for value in values if math.isfinite(value)] + ([0.0] if zero else [])
-    if not found:
+    low, high = min(found, default=0.0), max(found, default=0.0)
+    if low == high == 0:
         return 0.0, 1.0
-    low, high = min(found), max(found)
     more = (high - low) * room or 0.5
     return (low if zero and low == 0 else low - more), (high if zero and high == 0 else high + more)
 

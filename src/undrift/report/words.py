@@ -100,9 +100,9 @@ def _examples(evidence: Evidence, domains: Sequence[Any], chosen: np.ndarray) ->
 
 def pattern_of(term: str) -> re.Pattern[str]:
     """Where a term stands in a document as it was written: in any case, whole or cut, signs between."""
-    parts = [
-        re.escape(word).replace("n't", r"\s?n\s?['’]t").replace("'", r"\s?['’]") for word in term.split(" ")
-    ]
+    parts = [re.escape(word) for word in term.split(" ")]
+    # "didn't" may be written "did n't" or "didn’t"
+    parts = [re.sub(r"(n?)'", r"\\s?\1['’]", part) for part in parts]
     return re.compile(r"(?<!\w)" + r"[\W_]+".join(parts) + r"(?!\w)", re.IGNORECASE)
 
 
