@@ -124,8 +124,9 @@ def adapt(folder, *more):
     from undrift.cli.app import app
 
     options = [
-        "adapt", "--source", str(folder / "books.jsonl"), "--target", str(folder / "kitchen.jsonl"), "--text",
-        "text", "--label", "label", "--out", str(folder / "out.csv"), "--layers", "1", "--max-features", "150",
+        "adapt", "--source", str(folder / "books.jsonl"), "--target", str(folder / "kitchen.jsonl"),
+        "--text", "text", "--label", "label", "--out", str(folder / "out.csv"), "--layers", "1",
+        "--max-features", "150",
     ]  # fmt: skip
     return CliRunner().invoke(app, [*options, *more])
 
