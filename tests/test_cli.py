@@ -223,7 +223,7 @@ def test_help_is_enough(undrift):
         assert f"--{name}" in text
     for fact in ("undrift adapt --source books.csv", "prediction", "score", ".parquet", "unlabelled rows"):
         assert fact in text
-    assert "--report" not in text  # absent until it exists
+    assert "--report" in text
 
 
 # -- bad input ---------------------------------------------------------------------------------------

@@ -165,3 +165,10 @@ def test_a_stronger_term_is_marked_before_a_weaker_one_that_overlaps():
 def test_a_long_document_is_cut_to_a_snippet():
     text = "x " * 100 + "sturdy" + " y" * 100
     assert re.fullmatch(r"….{0,40}sturdy.{0,40}…", snippet(text, "sturdy"))
+
+
+def test_of_terms_that_stand_together_the_telling_one_is_listed(data):
+    listed = [term["term"] for term in data["difference"]["terms"]]
+    rows = {name: row[1:5] for name, row in zip(data["terms"]["names"], data["terms"]["rows"], strict=False)}
+    assert len({tuple(rows[term]) for term in listed}) == len(listed)
+    assert sum(" " not in term for term in listed) > len(listed) / 2

@@ -206,7 +206,7 @@ def _note(figure: dict[str, Any]) -> str:
         "scatter": "Down and to the left is better: less error in less time.",
         "lines": "Lower is better.",
         "pairs": "Above the diagonal, domains lie farther apart afterwards. Lines are 95 % intervals.",
-        "heatmap": "The lighter the better, on one scale for all matrices.",
+        "heatmap": "The fainter the better, on one scale for all matrices.",
     }[figure["kind"]]
 
 

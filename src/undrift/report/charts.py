@@ -139,7 +139,7 @@ def shift_hint(p: dict[str, Any], source: str, target: str) -> str:
 
 
 def heat_map(title: str, grid: dict[str, Any]) -> Markup:
-    """Draw what a rule gave to each noise and depth: the lighter the better; the chosen cell has a frame."""
+    """Draw what a rule gave to each noise and depth: the fainter the better; the chosen cell has a frame."""
     noises, depths, cells = grid["noise"], grid["n_layers"], grid["cells"]
     left, top, height = 60, 36, 44
     width = min(120.0, (NARROW - left - 10) / len(noises))

@@ -146,7 +146,7 @@ def _selection(data: dict[str, Any]) -> Iterator[Chart]:
         yield Chart(
             f"selection-{grid['rule']}",
             f"{grid['rule']} chose {best}",
-            f"{RULE_MEASURES.get(grid['rule'], grid['rule'])}, at the best C of each cell; the lighter the "
+            f"{RULE_MEASURES.get(grid['rule'], grid['rule'])}, at the best C of each cell; the fainter the "
             "better, ◆ is chosen. No target label is used.",
             heat_map(f"{grid['rule']} by noise and number of layers", grid),
             ("noise", "layers", "C", "error" if grid["is_error"] else "confidence", "chosen"),

@@ -154,7 +154,7 @@ def _pairs(figure: dict[str, Any]) -> Markup:
 
 
 def _heat(figure: dict[str, Any]) -> Markup:
-    """A matrix of errors: the lighter the better."""
+    """A matrix of errors: the fainter the better."""
     columns, rows, values = figure["x"], figure["y"], figure["values"]
     known = [value for own in values for value in own if value is not None]
     best, worst = figure.get("range") or (min(known), max(known))

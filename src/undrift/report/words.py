@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from .evidence import Evidence, stacked
 
@@ -151,7 +152,7 @@ def difference_terms(evidence: Evidence, table: dict[str, np.ndarray], k: int = 
                 "rarity": int(kind[j]),
                 "target": round(float(table["target"][j]), 6),
             }
-            for j in _distinct(np.argsort(-total, kind="stable"), table, k)
+            for j in _distinct(np.argsort(-total, kind="stable"), evidence.terms, table, k)
             if total[j] > 0
         ],
     }
@@ -170,15 +171,19 @@ def rarity(evidence: Evidence, table: dict[str, np.ndarray]) -> np.ndarray:
     return np.where(table["n_labelled"] == 0, 2, np.where(labelled < RARE * table["target"], 1, 0))
 
 
-def _distinct(order: np.ndarray, table: dict[str, np.ndarray], k: int) -> list[int]:
-    """Take the first k terms that do not stand in the rows of one before: "piping", not "piping hot"."""
-    taken: dict[tuple[float, ...], int] = {}
+def _distinct(order: np.ndarray, terms: Sequence[str], table: dict[str, np.ndarray], k: int) -> list[int]:
+    """Take k terms from the front, one of those that stand in the same rows: "piping" for "stays piping"."""
+    groups: dict[tuple[float, ...], list[int]] = {}
     for j in map(int, order):
         key = tuple(round(float(table[name][j]), 5) for name in ("source", "target", "weight", "n_labelled"))
-        taken.setdefault(key, j)
-        if len(taken) == k:
-            break
-    return list(taken.values())
+        groups.setdefault(key, []).append(j)
+    return [min(own, key=lambda j: _dullness(terms[j])) for own in list(groups.values())[:k]]
+
+
+def _dullness(term: str) -> tuple[int, int]:
+    """Number of stop words and of words: the fewer, the more a term tells alone."""
+    parts = term.split(" ")
+    return sum(part in ENGLISH_STOP_WORDS for part in parts), len(parts)
 
 
 def term_browser(evidence: Evidence, table: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -236,7 +241,10 @@ def strongest_terms(
     for code in range(len(evidence.classes)):
         own = order[table["class"][order] == code]
         is_new = table["n_labelled"][own] == 0
-        chosen = _distinct(own[~is_new], table, k // 2) + _distinct(own[is_new], table, k // 2)
+        chosen = [
+            *_distinct(own[~is_new], evidence.terms, table, k // 2),
+            *_distinct(own[is_new], evidence.terms, table, k // 2),
+        ]
         found += [_term_row(browser, place[j]) for j in chosen]
     return found
 
