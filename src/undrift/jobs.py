@@ -31,12 +31,24 @@ FAR_APART = 0.5  # share of unseen words above which adaptation has little to ho
 DISTANCE_ROWS = 4000  # rows of each side that the proxy A-distance is taken from, at most
 
 
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What a report shows and a summary does not. It holds every document, so it is kept on request."""
+
+    sources: Sequence[SourceFile]
+    targets: Sequence[TargetFile]
+    X: Sequence[Matrix]  # rows of every source, then of every target
+    source_only: Any  # the fitted baseline; None where nothing was scored
+    predicted: Sequence[dict[str, list[Any]]]  # `prediction` and `score` of every target
+
+
 @dataclass
 class Adapted:
-    """What a job found; `summary` is JSON-ready."""
+    """What a job found; `summary` is JSON-ready, `kept` is there if the job has a `report`."""
 
     adapter: TextAdapter
     summary: dict[str, Any] = field(default_factory=dict)
+    kept: Kept | None = None
 
 
 def run_adapt(job: AdaptJob, adapter: TextAdapter, tell: Tell = silent) -> Adapted:
@@ -52,27 +64,29 @@ def run_adapt(job: AdaptJob, adapter: TextAdapter, tell: Tell = silent) -> Adapt
         summary = _told_apart(job, sources, targets, labels, tell)
         X = _fitted(adapter, labels, sources, targets, tell)
         summary |= _chosen(adapter)
-        _compare(summary, adapter, X, labels, targets, tell)
-        _write_predictions(job, adapter, targets, X[len(sources) :], columns, tell)
+        svm = _compare(summary, adapter, X, labels, targets, tell)
+        predicted = _write_predictions(job, adapter, targets, X[len(sources) :], columns, tell)
     summary["warnings"] = [str(own.message) for own in caught if own.category is UndriftWarning]
     summary["seconds"] = round(time.perf_counter() - start, 2)
-    return Adapted(adapter, summary)
+    kept = Kept(sources, targets, X, svm, predicted) if job.report else None
+    return Adapted(adapter, summary, kept)
 
 
 def _check_outputs(job: AdaptJob) -> None:
     """Find out before the work, not after it, that its results cannot be kept."""
     refuse_overwriting(job.out, [*job.sources, *job.targets])
     check_writable(job.out)
-    if job.model is None:
-        return
-    refuse_overwriting(job.model, [*job.sources, *job.targets, job.out])
-    if job.model.is_dir():
-        raise TableError(f"{job.model} is a folder; give the name of a file in it")
-    try:
-        with tempfile.TemporaryFile(dir=job.model.parent):
-            pass
-    except OSError as error:
-        raise TableError(f"{job.model} cannot be written: {error.strerror}") from error
+    others = [*job.sources, *job.targets, job.out]
+    for path in filter(None, (job.model, job.report)):
+        refuse_overwriting(path, others)
+        others.append(path)
+        if path.is_dir():
+            raise TableError(f"{path} is a folder; give the name of a file in it")
+        try:
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+        except OSError as error:
+            raise TableError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def refuse_overwriting(out: Path, others: Sequence[Path]) -> None:
@@ -134,6 +148,7 @@ def _told_apart(
         "notes": notes,
         "out": str(job.out),
         "model": None if job.model is None else str(job.model),
+        "report": None if job.report is None else str(job.report),
     }
 
 
@@ -182,8 +197,8 @@ def _compare(
     labels: Sequence[Any],
     targets: Sequence[TargetFile],
     tell: Tell,
-) -> None:
-    """Add to every target its distance from the source and, where it has labels, both errors."""
+) -> Any:
+    """Add to every target its distance and, where it has labels, both errors; returns the baseline used."""
     n_sources = len(X) - len(targets)
     X_source = stack_rows(list(X[:n_sources]))
     svm = None
@@ -196,6 +211,7 @@ def _compare(
             found |= _scored(adapter.classifier_, svm, own, target.truth, -1 - i)
             if not found["scored"]:
                 summary["notes"].append(f"{target.table.path.name} has no label to score with")
+    return svm
 
 
 def _distance(A: Matrix, B: Matrix) -> float | None:
@@ -222,8 +238,8 @@ def _scored(
     known = np.array([label is not None for label in truth])
     if not known.any():
         return {"scored": 0, "source_only_error": None, "adapted_error": None}
-    y = np.array([_spelt(label) for label in truth if label is not None])
-    classes = [_spelt(label) for label in classifier.classes_.tolist()]
+    y = np.array([spelt(label) for label in truth if label is not None])
+    classes = [spelt(label) for label in classifier.classes_.tolist()]
     if not set(y) & set(classes):
         warnings.warn(
             f"none of the target's labels ({_some(sorted(set(y)))}) is one of the source's "
@@ -232,7 +248,7 @@ def _scored(
             stacklevel=2,
         )
     guesses = svm.predict(X[known]), classifier.predict(X[known], sample_domain=number)
-    errors = [transfer_error(y, np.array([_spelt(label) for label in own.tolist()])) for own in guesses]
+    errors = [transfer_error(y, np.array([spelt(label) for label in own.tolist()])) for own in guesses]
     return {"scored": int(known.sum()), "source_only_error": errors[0], "adapted_error": errors[1]}
 
 
@@ -240,7 +256,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
-def _spelt(label: Any) -> str:
+def spelt(label: Any) -> str:
     """Spell a label so that 1, 1.0 and "1" of different files are the same."""
     return str(int(label)) if isinstance(label, float) and label == int(label) else str(label)
 
@@ -266,14 +282,18 @@ def _write_predictions(
     X: Sequence[Matrix],
     columns: Sequence[str],
     tell: Tell,
-) -> None:
-    """Write predictions and model: both, or neither."""
+) -> list[dict[str, list[Any]]]:
+    """Write predictions and model: both, or neither. Returns the predictions if there is to be a report."""
     kinds = union_of(target.table.kinds for target in targets)
+    kept: list[dict[str, list[Any]]] = [{"prediction": [], "score": []} for _ in targets]
     with write_table(job.out, columns, kinds=kinds) as out:
         for i, (target, own) in enumerate(zip(targets, X, strict=True)):
             start = 0
             for rows in target.table:
                 more = predictions(adapter, own[start : start + len(rows)], -1 - i, job.prefix)
+                if job.report:
+                    for name, column in kept[i].items():
+                        column += more[f"{job.prefix}{name}"]
                 if len(targets) > 1:
                     more[f"{job.prefix}domain"] = [target.table.path.name] * len(rows)
                 out.write(rows.with_columns(more))
@@ -282,6 +302,7 @@ def _write_predictions(
         if job.model is not None:
             tell("saving the model", None)
             save_model(adapter, job.model)
+    return kept
 
 
 def run_predict(

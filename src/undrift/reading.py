@@ -28,6 +28,7 @@ class AdaptJob:
     encoding: str | None = None
     skip_bad: bool = False
     prefix: str = ""  # in front of the names of the columns added
+    report: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from . import options
+from .report import require_report, write_report
 
 HELP = """Learn from labelled source files and unlabelled target files; write predictions for the target.
 
@@ -27,10 +28,14 @@ Several targets follow one another in one file, with a column `domain`.
 
 [bold]Scoring[/]: if the target has labels after all, --target-label COL shows the error of source-only
 against adapted; they are used for nothing else.
+
+[bold]Looking[/]: --report FILE writes one HTML page: did it help, how sure is that, which words made the
+difference, what to try next. It needs no network and holds some of the documents.
 """
 
 
 def adapt(
+    context: typer.Context,
     source: list[Path] = typer.Option(
         ..., "--source", metavar="FILE", help="Labelled file; may be repeated."
     ),
@@ -46,6 +51,9 @@ def adapt(
     ),
     model: Path | None = typer.Option(
         None, "--model", metavar="FILE", help="Save the model here, for `predict`."
+    ),
+    report: Path | None = typer.Option(
+        None, "--report", metavar="FILE", help="Write a report here: one HTML page that shows what happened."
     ),
     target_label: str | None = typer.Option(
         None,
@@ -85,11 +93,14 @@ def adapt(
     adapter = options.text_adapter(
         noise, layers, C, max_features, weighting, classifier, selection, center, self_training, device, seed
     )
-    job = AdaptJob(source, target, text, label, out, model, target_label, encoding, skip_bad, prefix)
+    job = AdaptJob(source, target, text, label, out, model, target_label, encoding, skip_bad, prefix, report)
+    require_report(report)
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)
-        summary = run_adapt(job, adapter, screen.stages(progress)).summary
-    show_summary(summary, as_json)
+        tell = screen.stages(progress)
+        adapted = run_adapt(job, adapter, tell)
+        write_report(job, adapted, context, tell)
+    show_summary(adapted.summary, as_json)
 
 
 def show_summary(summary: dict[str, Any], as_json: bool) -> None:
@@ -115,8 +126,9 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
         screen.output.print(f"Left out {n_bad:,} rows that could not be read.")
     out = screen.escaped(summary["out"])
     screen.output.print(f"Predictions: {out}, after {summary['seconds']:.0f} s.", soft_wrap=True)
-    if summary["model"]:
-        screen.output.print(f"Model: {screen.escaped(summary['model'])}", soft_wrap=True)
+    for name in ("model", "report"):
+        if summary[name]:
+            screen.output.print(f"{name.capitalize()}: {screen.escaped(summary[name])}", soft_wrap=True)
 
 
 def _show_files(summary: dict[str, Any]) -> None:

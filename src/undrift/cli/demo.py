@@ -8,14 +8,15 @@ import typer
 
 from ..domains import Domain
 
-HELP = """Do the whole job on the built-in corpus of synthetic reviews: adapt, score, explain.
+HELP = """Do the whole job on the built-in corpus of synthetic reviews: adapt, score, explain, report.
 
-Writes the reviews of two products as CSV files, learns from the labels of the first, predicts the second, and
-says which words made the difference.
+Writes the reviews of two products as CSV files, learns from the labels of the first, predicts the second,
+says which words made the difference, and writes a report: one HTML page that shows all of it.
 """
 
 
 def demo(
+    context: typer.Context,
     out: Path = typer.Option(Path("undrift-demo"), "--out", metavar="DIR", help="Folder to write to."),
     source: str = typer.Option("books", "--source", help="Product whose reviews have labels."),
     target: str = typer.Option("kitchen", "--target", help="Product whose reviews have none."),
@@ -25,6 +26,7 @@ def demo(
     from ..jobs import AdaptJob, run_adapt
     from . import options, screen
     from .adapt import show_summary
+    from .report import require_report, write_report
 
     corpus = make_reviews(random_state=0)
     for name in (source, target):
@@ -35,14 +37,17 @@ def demo(
         _write_reviews(out / f"{name}.csv", corpus.domains[name], labelled=name == source)
     job = AdaptJob(
         [out / f"{source}.csv"], [out / f"{target}.csv"], "text", "label", out / "predictions.csv",
-        out / "model.safetensors", "truth",
+        out / "model.safetensors", "truth", report=out / "report.html",
     )  # fmt: skip
+    require_report(job.report)
     adapter = options.text_adapter(
-        "0.7", "5", "1", 2000, "tfidf", "least-squares", "source-cv", True, True, "cpu", 0
+        "0.6,0.7,0.8,0.9", "1,3,5", "1", 2000, "tfidf", "least-squares", "reverse", True, True, "cpu", 0
     )
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)
-        adapted = run_adapt(job, adapter, screen.stages(progress))
+        tell = screen.stages(progress)
+        adapted = run_adapt(job, adapter, tell)
+        write_report(job, adapted, context, tell)
     show_summary(adapted.summary, as_json=False)
     unseen = new_terms(adapter.classifier_, adapter.vectorizer_.terms_, 6)
     screen.show_table(

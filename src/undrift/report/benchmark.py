@@ -1,0 +1,234 @@
+"""Benchmark results as plain data, and the charts and tables of their report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from ..bench import records as journal
+from ..bench.figures import all_figures
+from ..bench.measures import Where, errors_by_task, failures, mean_error, mean_of, mean_ratio, places, task
+from ..bench.table import side_by_side
+from .figures import Chart, percent2
+from .plots import MOST_TASKS, drawn
+
+MOST_RECORDS = 2_500  # rows of the table of all records
+BASELINES = ("svm", "svm-tfidf")
+
+
+def benchmark_data(results: Any) -> dict[str, Any]:
+    """Gather everything that a report of benchmark results shows.
+
+    Parameters
+    ----------
+    results : path, list of paths, or records
+        Files of JSON lines, or what they hold.
+    """
+    records = _records(results)
+    if not any("transfer_error" in record or "distance_after" in record for record in records):
+        raise ValueError("no result to report on: the records hold neither errors nor distances")
+    standings = [_standing(records, place) for place in places(records)]
+    own = [r for r in records if "transfer_error" in r]
+    return {
+        "kind": "benchmark",
+        "title": "Benchmark: " + ", ".join(dict.fromkeys(str(r["plan"]) for r in records)),
+        "verdict": [_verdict(records, plan, variant) for plan, variant in _settings(records)],
+        "standings": standings,
+        "figures": all_figures(records),
+        "published": _rows_of(side_by_side(records)),
+        "n_records": len(own),
+        "records": [_shown(record) for record in own[:MOST_RECORDS]],
+        "failures": [
+            {"method": r["method"], "task": task(r), "why": str(r["failed"])} for r in failures(records)
+        ],
+        "machines": list(dict.fromkeys(str(r["machine"]) for r in records if r.get("machine"))),
+        "versions": list(dict.fromkeys(str(r["version"]) for r in records if r.get("version"))),
+        "dates": sorted({str(r["date"]) for r in records if r.get("date")}),
+        "seeds": sorted({str(r["seed"]) for r in records if r.get("seed") is not None}),
+    }
+
+
+def _records(results: Any) -> list[dict[str, Any]]:
+    """Read records, and give those that only keep to the contract the place that figures ask for."""
+    if isinstance(results, str | Path):
+        results = [results]
+    found: list[dict[str, Any]] = []
+    for own in results:
+        found += [dict(own)] if isinstance(own, Mapping) else journal.read(own)
+    return [
+        {"plan": record.get("corpus", "results"), "variant": "default", "kind": "transfer"} | record
+        for record in found
+    ]
+
+
+def _settings(records: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((place.plan, place.variant) for place in places(records)))
+
+
+def _standing(records: Sequence[Mapping[str, Any]], place: Where) -> dict[str, Any]:
+    own = place.of(records)
+    return {
+        "plan": place.plan,
+        "variant": place.variant,
+        "method": place.method,
+        "n_tasks": len(own),
+        "error": mean_error(own),
+        "ratio": mean_ratio(own),
+        "represent_seconds": mean_of(own, "represent_seconds"),
+        "classify_seconds": mean_of(own, "classify_seconds"),
+    }
+
+
+def _verdict(records: Sequence[Mapping[str, Any]], plan: str, variant: str) -> dict[str, Any]:
+    """Name the method with the lowest mean error, and compare it with the baseline task by task."""
+    errors = {
+        place.method: errors_by_task(place.of(records))
+        for place in places(records)
+        if (place.plan, place.variant) == (plan, variant)
+    }
+    most = max(len(own) for own in errors.values())
+    means = {name: float(np.mean(list(own.values()))) for name, own in errors.items() if len(own) == most}
+    best = min(means, key=lambda name: means[name])
+    base = next((name for name in BASELINES if name in means and name != best), None)
+    found = {"plan": plan, "variant": variant, "best": best, "error": means[best], "n_tasks": most}
+    if base is None:
+        return found | {"baseline": None}
+    shared = [name for name in errors[best] if name in errors[base]]
+    gains = np.array([errors[base][name] - errors[best][name] for name in shared])
+    p = float(stats.wilcoxon(gains).pvalue) if np.any(gains) and len(gains) > 1 else 1.0
+    return found | {
+        "baseline": base, "baseline_error": means[base], "n_better": int((gains > 0).sum()), "p": p,
+    }  # fmt: skip
+
+
+def _shown(record: Mapping[str, Any]) -> dict[str, Any]:
+    names = (
+        "plan",
+        "variant",
+        "method",
+        "source",
+        "target",
+        "transfer_error",
+        "transfer_loss",
+        "transfer_ratio",
+    )
+    return {
+        name: record.get(name)
+        for name in (*names, "represent_seconds", "classify_seconds", "n_train", "n_test")
+    }
+
+
+def _rows_of(markdown: str) -> list[list[str]]:
+    """Cells of a Markdown table, its heading left out."""
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in markdown.splitlines()[2:] if row]
+
+
+def benchmark_charts(data: dict[str, Any]) -> dict[str, Any]:
+    """Charts and tables of the report."""
+    figures = [figure for figure in data["figures"] if _has_something(figure)]
+    matrices = [figure for figure in figures if figure["kind"] == "heatmap"]
+    known = [value for figure in matrices for own in figure["values"] for value in own if value is not None]
+    return {
+        "figures": [_chart(figure) for figure in figures if figure["kind"] != "heatmap"],
+        # one scale for all, so that a matrix can be compared with the next
+        "matrices": [_chart(figure | {"range": (min(known), max(known))}) for figure in matrices],
+        "standings": [
+            (
+                own["plan"], own["variant"], own["method"], own["n_tasks"], _shown_percent(own["error"]),
+                _number(own["ratio"], "{:.3f}"), _number(own["represent_seconds"]),
+                _number(own["classify_seconds"]),
+            )
+            for own in data["standings"]
+        ],
+        "records": [
+            (
+                r["plan"], r["variant"], r["method"], r["source"], r["target"],
+                _shown_percent(r["transfer_error"]), _shown_percent(r["transfer_loss"]),
+                _number(r["transfer_ratio"], "{:.3f}"), _number(r["represent_seconds"]),
+                _number(r["classify_seconds"]), r["n_train"] or "", r["n_test"] or "",
+            )
+            for r in data["records"]
+        ],
+    }  # fmt: skip
+
+
+def _shown_percent(value: float | None) -> str:
+    return "" if value is None else percent2(value)
+
+
+def _number(value: float | None, form: str = "{:.3g}") -> str:
+    return "" if value is None else f"{value:,.0f}" if value >= 1000 else form.format(value)
+
+
+def _has_something(figure: dict[str, Any]) -> bool:
+    if figure["kind"] == "heatmap":
+        return any(value is not None for own in figure["values"] for value in own)
+    if figure["kind"] == "pairs":
+        return bool(figure["points"])
+    return any(y is not None for own in figure["series"] for y in own["y"])
+
+
+def _chart(figure: dict[str, Any]) -> Chart:
+    columns, rows = _table(figure)
+    n_tasks = len(figure["x"]) if figure["kind"] == "points" else 0
+    cut = (
+        f" The first {MOST_TASKS} of {n_tasks} tasks are drawn; the table has all."
+        if n_tasks > MOST_TASKS
+        else ""
+    )
+    return Chart(figure["name"], _title(figure), _note(figure) + cut, drawn(figure), columns, rows)
+
+
+def _title(figure: dict[str, Any]) -> str:
+    """Say what to see, where the data tell it."""
+    if figure["kind"] == "heatmap":
+        known = [value for own in figure["values"] for value in own if value is not None]
+        low, high, mean = (100 * own for own in (min(known), max(known), float(np.mean(known))))
+        return f"{figure['title']}: {low:.1f} to {high:.1f}, mean {mean:.1f}"
+    if figure["kind"] == "pairs":
+        return str(figure["title"])
+    means = {
+        own["label"]: float(np.mean([y for y in own["y"] if y is not None]))
+        for own in figure["series"]
+        if any(y is not None for y in own["y"])
+    }
+    best = min(means, key=lambda label: means[label])
+    return f"{figure['title']}: {best} is lowest" if len(means) > 1 else str(figure["title"])
+
+
+def _note(figure: dict[str, Any]) -> str:
+    return {
+        "points": "To the left is better; below 0 a method beats the baseline trained in the target.",
+        "scatter": "Down and to the left is better: less error in less time.",
+        "lines": "Lower is better.",
+        "pairs": "Above the diagonal, domains lie farther apart afterwards. Lines are 95 % intervals.",
+        "heatmap": "The fainter the better, on one scale for all matrices.",
+    }[figure["kind"]]
+
+
+def _table(figure: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return the numbers behind a figure."""
+    if figure["kind"] == "heatmap":
+        rows = [
+            (name, *(_shown_percent(value) for value in own))
+            for name, own in zip(figure["y"], figure["values"], strict=True)
+        ]
+        return ("source", *figure["x"]), rows
+    if figure["kind"] == "pairs":
+        return ("domains", "before", "after"), [
+            (p["label"], f"{p['x']:.3f}", f"{p['y']:.3f}") for p in figure["points"]
+        ]
+    if figure["kind"] == "points":
+        series = [*figure["series"], *figure.get("published", [])]
+        shown = _shown_percent if figure.get("percent") else _number
+        cells = zip(figure["x"], *(map(shown, own["y"]) for own in series), strict=True)
+        return ("task", *(own["label"] for own in series)), list(cells)
+    return ("series", figure["x_label"], figure["y_label"]), [
+        (own["label"], _number(x), _number(y))
+        for own in figure["series"]
+        for x, y in zip(own["x"], own["y"], strict=True)
+    ]

@@ -1,0 +1,193 @@
+"""Which charts a report has: a title that says what to see, a drawing, and the table behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from markupsafe import Markup
+
+from .charts import heat_map, heat_value, histogram, interval_chart, label_bar, push_chart, shift_chart
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing with its title, what to read from it, and the table behind it."""
+
+    key: str
+    title: str
+    note: str
+    svg: Markup
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
+def charts_of(data: dict[str, Any]) -> dict[str, Any]:
+    """All charts of a report, by the place where they stand."""
+    if data["kind"] == "benchmark":
+        from .benchmark import benchmark_charts
+
+        return benchmark_charts(data)
+    return {
+        "errors": _errors(data) if data["verdict"]["scored"] else None,
+        "difference": _difference(data) if data["difference"]["terms"] else None,
+        "shift": _shift(data),
+        "selection": list(_selection(data)),
+        "scores": list(_scores(data)),
+        "labels": [label_bar(card["labels"] or card["predicted"]) for card in data["domains"]],
+        **_tables(data),
+    }
+
+
+def _tables(data: dict[str, Any]) -> dict[str, list[tuple[Any, ...]]]:
+    """Rows of the tables that stand alone."""
+    again = data["reproduce"]
+    return {
+        "strongest": [
+            (
+                ("" if own["n_labelled"] else "★ ") + own["term"], own["class"], f"{own['weight']:.3g}",
+                own["n_labelled"], percent2(own["source"]), percent2(own["target"]), ", ".join(own["from"]),
+            )
+            for own in data["strongest"]
+        ],
+        "files": [(own["file"], own["bytes"], own["sha256"]) for own in again["files"]],
+        "parameters": [(name, str(value)) for name, value in again["parameters"].items()],
+    }  # fmt: skip
+
+
+def _errors(data: dict[str, Any]) -> Chart:
+    own, rows, table = data["verdict"], [], []
+    for scored in own["scored"]:
+        suffix = f", {scored['name']}" if len(own["scored"]) > 1 else ""
+        for kind, name in (("source_only", "source-only"), ("adapted", "adapted")):
+            rows.append({"label": name + suffix, "kind": name, **scored[kind]})
+            error = scored[kind]
+            table.append((scored["name"], name, scored["n_rows"], *map(percent2, error.values())))
+    return Chart(
+        "errors",
+        _errors_title(own["answer"]),
+        "Dots and squares are errors on the labelled target rows, lines their 95 % intervals (Wilson).",
+        interval_chart("Error of the source-only and the adapted classifier", rows),
+        ("target", "classifier", "rows scored", "error", "low", "high"),
+        table,
+    )
+
+
+def _errors_title(answer: str) -> str:
+    return {
+        "yes": "Adapted errs less than source-only",
+        "no": "Adapted errs more than source-only",
+        "unclear": "Adapted and source-only err about equally",
+    }[answer]
+
+
+def percent2(value: float) -> str:
+    """Write a fraction as per cent, to two digits."""
+    return f"{100 * value:.2f} %"
+
+
+def _difference(data: dict[str, Any]) -> Chart:
+    rows, share = data["difference"]["terms"], data["difference"]["new_share"]
+    title = (
+        f"{100 * share:.0f} % of the new push came from words that the labelled source never or rarely has"
+    )
+    return Chart(
+        "difference",
+        title if share >= 0.05 else "The changes came from words that the labelled source has too",
+        "What pushed the changed predictions to their new labels and did not push so before: the "
+        f"{len(rows)} strongest terms. ★ stands in no labelled row, ☆ rarely in one. Of terms that always "
+        "stand together one is shown.",
+        push_chart("Terms by their part in the changed predictions", rows, "share of all new push (%)"),
+        ("term", "pushes toward", "share of push", "labelled rows with it", "share of target rows"),
+        [(r["term"], r["class"], percent2(r["push"]), r["n_labelled"], percent2(r["target"])) for r in rows],
+    )
+
+
+def _shift(data: dict[str, Any]) -> Chart:
+    points, shift = data["shift"]["points"], data["shift"]
+    far = sorted(points, key=lambda p: -abs(p["target"] - p["source"]))[:100]
+    n_new = sum(1 for row in data["terms"]["rows"] if not row[2])
+    drawn = (
+        f"{len(points):,} of {shift['n_terms']:,} terms are drawn: the most telling, frequent and shifted."
+        if len(points) < shift["n_terms"]
+        else f"All {len(points):,} terms are drawn."
+    )
+    return Chart(
+        "shift",
+        f"{data['source_name']} and {data['target_name']} do not use the same words",
+        f"Each point is a term; those on the diagonal are as frequent here as there. {n_new:,} terms "
+        f"(larger, purple) stand in no labelled row. {drawn} Arrow keys go from point to point.",
+        shift_chart(
+            "Share of documents with each term, source against target", points, data["source_name"],
+            data["target_name"],
+        ),
+        (
+            "term", f"share of {data['source_name']}", f"share of {data['target_name']}", "speaks for",
+            "labelled rows",
+        ),
+        [(p["term"], percent2(p["source"]), percent2(p["target"]), p["class"], p["n_labelled"]) for p in far],
+    )  # fmt: skip
+
+
+RULE_MEASURES = {
+    "source-cv": "Error in cross-validation on the labelled source",
+    "reverse": "Error on held-out source rows, after labelling the target and training back",
+    "importance-cv": "Error in cross-validation on the source, rows that look like the target counting more",
+    "margin": "Mean confidence on the target's rows",
+}
+
+
+def _selection(data: dict[str, Any]) -> Iterator[Chart]:
+    for grid in data["selection"]:
+        chosen = next((cell for cell in grid["cells"] if cell["chosen"]), None)
+        best = f"noise {chosen['noise']:g} with {chosen['n_layers']} layers" if chosen else "none"
+        yield Chart(
+            f"selection-{grid['rule']}",
+            f"{grid['rule']} chose {best}",
+            f"{RULE_MEASURES.get(grid['rule'], grid['rule'])}, at the best C of each cell; the fainter the "
+            "better, ◆ is chosen. No target label is used.",
+            heat_map(f"{grid['rule']} by noise and number of layers", grid),
+            ("noise", "layers", "C", "error" if grid["is_error"] else "confidence", "chosen"),
+            [
+                (
+                    f"{c['noise']:g}",
+                    c["n_layers"],
+                    f"{c['C']:g}",
+                    heat_value(grid, c),
+                    "yes" if c["chosen"] else "",
+                )
+                for c in grid["cells"]
+            ],
+        )
+
+
+def _scores(data: dict[str, Any]) -> Iterator[Chart]:
+    for own in data["scores"]:
+        names = [series["name"] for series in own["series"]]
+        wrong = "wrong" in names
+        title = f"Most mistakes on {own['name']} have scores near 0" if _wrong_near_zero(own) else None
+        yield Chart(
+            f"scores-{own['name']}",
+            title or f"How sure the predictions on {own['name']} are",
+            "The farther from 0, the surer."
+            + ("" if wrong else " Rows near 0 are the ones to look at, or to label."),
+            histogram(f"Scores of the rows of {own['name']}", own),
+            ("score from", "to", *names),
+            [
+                (f"{start:.3f}", f"{end:.3f}", *(series["counts"][b] for series in own["series"]))
+                for b, (start, end) in enumerate(pairwise(own["edges"]))
+            ],
+        )
+
+
+def _wrong_near_zero(own: dict[str, Any]) -> bool:
+    """Whether more than half of the mistakes lie in the middle half of the scores' range."""
+    wrong = next((series["counts"] for series in own["series"] if series["name"] == "wrong"), None)
+    if not wrong or not sum(wrong) or not own["edges"][0] < 0 < own["edges"][-1]:
+        return False
+    reach = max(-own["edges"][0], own["edges"][-1]) / 3
+    middles = [(a + b) / 2 for a, b in pairwise(own["edges"])]
+    near = sum(n for n, middle in zip(wrong, middles, strict=True) if abs(middle) < reach)
+    return near > sum(wrong) / 2

@@ -1,0 +1,151 @@
+"""A report as one self-contained HTML page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import tempfile
+import webbrowser
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from .._version import __version__
+
+
+class Report:
+    """What happened and why, as data and as one HTML page that needs nothing else.
+
+    Shows itself in a notebook. Made by :func:`adaptation_report`, :func:`benchmark_report` and
+    ``undrift adapt --report``.
+
+    Parameters
+    ----------
+    data : dict
+        JSON-ready; its ``kind`` says which page is made of it.
+    """
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self._data = data
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that the page shows, as plain data."""
+        return json.loads(json.dumps(self._data))
+
+    def to_html(self) -> str:
+        """Return the page."""
+        return _page(self._data)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page, complete or not at all; a name that ends in ``.json`` gets the data instead."""
+        path = Path(path)
+        content = json.dumps(self._data, ensure_ascii=False) if path.suffix == ".json" else self.to_html()
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} does not exist")
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
+                file.write(content)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(name, 0o666 & ~mask)
+            os.replace(name, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(name)
+            raise
+        return path
+
+    def open(self) -> Path:
+        """Write the page to a temporary file and show it in the browser."""
+        path = self.save(Path(tempfile.mkdtemp(prefix="undrift-")) / "report.html")
+        webbrowser.open(path.as_uri())
+        return path
+
+    def _repr_html_(self) -> str:
+        """Return the page inside a frame of its own: neither it nor the notebook can touch the other."""
+        from markupsafe import escape
+
+        return (
+            f'<iframe sandbox="allow-scripts" title="undrift report" width="100%" height="720" '
+            f'frameborder="0" srcdoc="{escape(self.to_html())}"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"<Report: {self._data['title']}>"
+
+
+def _page(data: dict[str, Any]) -> str:
+    from . import figures
+
+    style, script = (_asset(name) for name in ("style.css", "script.js"))
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    template = _environment().get_template(f"{data['kind']}.html")
+    return template.render(
+        data=data,
+        charts=figures.charts_of(data),
+        embedded=_embedded(data),
+        style=_trusted(style),
+        script=_trusted(script),
+        policy=policy,
+        version=__version__,
+    )
+
+
+def _embedded(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of the data that the script needs."""
+    return {"terms": data["terms"]} if data["kind"] == "adaptation" else {}
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError:
+        raise ImportError("reports need the `report` extra: pip install 'undrift[report]'") from None
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("undrift.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    environment.tests["quantity"] = _is_quantity
+    environment.filters |= {
+        "percent": _percent,
+        "count": lambda value: "–" if value is None else f"{value:,}",
+        "signed": lambda value: f"{value:+.3g}",
+    }
+    return environment
+
+
+def _percent(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None else f"{100 * value:.{digits}f} %"
+
+
+def _is_quantity(cell: Any) -> bool:
+    """Whether a table's cell is a number, with its unit or without."""
+    return not isinstance(cell, str) or re.fullmatch(r"[+-]?[\d.,]+(e[+-]?\d+)?( %| s)?", cell) is not None
+
+
+def _asset(name: str) -> str:
+    return (files("undrift.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _trusted(text: str) -> Any:
+    """Mark our own style and script as not to be escaped."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+def _hash(text: str) -> str:
+    """Return what the content-security policy calls a text that it allows."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,147 @@
+"""Drawing primitives: escaped tags, scales and axes. Charts are strings, made from data and nothing else.
+
+No element carries a `style` attribute: the page's content-security policy would refuse it. Colours are
+classes, so that light, dark and print each have their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+WIDTH = 640
+NARROW = 440  # charts that fit a telephone as they are
+TEXT = 14  # height of a letter's line, in the units of the drawing
+
+
+def tag(name: str, *children: str, **attributes: object) -> Markup:
+    """Build one element. Text and attributes are escaped; `cls` is `class`, and `_` in a name is `-`."""
+    names = {key: "class" if key == "cls" else key.replace("_", "-") for key in attributes}
+    shown = "".join(
+        f' {names[key]}="{escape(_shortest(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    inside = "".join(escape(child) for child in children)
+    return Markup(f"<{name}{shown}>{inside}</{name}>" if inside else f"<{name}{shown}/>")
+
+
+def _shortest(value: object) -> object:
+    """Return a number with one decimal, which is a tenth of a pixel."""
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
+
+
+def join(parts: Iterable[str]) -> Markup:
+    """Join pieces of markup."""
+    return Markup("").join(parts)
+
+
+def text(x: float, y: float, content: object, anchor: str = "start", cls: str | None = None) -> Markup:
+    """Write a line of text at a point."""
+    return tag("text", str(content), x=float(x), y=float(y), text_anchor=anchor, cls=cls)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, cls: str) -> Markup:
+    """Draw a straight line."""
+    return tag("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), cls=cls)
+
+
+def drawing(title: str, height: float, *parts: str, width: float = WIDTH) -> Markup:
+    """Put parts together as a chart that has a name for those who cannot see it."""
+    cls = "drawing" if width == WIDTH else "drawing narrow"
+    return tag("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=title, cls=cls)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Numbers to places: linear, or logarithmic."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """Return the place of a value."""
+        low, high = self.low, self.high
+        if self.log:
+            low, high, value = math.log10(low), math.log10(high), math.log10(value)
+        span = high - low or 1.0
+        return self.start + (value - low) / span * (self.end - self.start)
+
+    def ticks(self, n: int = 5) -> list[float]:
+        """Round values to label, about `n` of them."""
+        if self.log:
+            first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
+            return [10.0**k for k in range(first, last + 1, max(1, math.ceil((last - first + 1) / (n + 1))))]
+        step = nice_step((self.high - self.low) / n)
+        start = math.ceil(self.low / step - 1e-9)
+        return [k * step for k in range(start, math.floor(self.high / step + 1e-9) + 1)]
+
+
+def nice_step(step: float) -> float:
+    """Round a step up to 1, 2 or 5 times a power of ten."""
+    if not step > 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(k * power for k in (1, 2, 5, 10) if k * power >= step * (1 - 1e-9))
+
+
+def covering(values: Iterable[float], *, zero: bool = True, room: float = 0.05) -> tuple[float, float]:
+    """Return an interval that holds all values, and 0 if asked, with some room."""
+    found = [value for value in values if math.isfinite(value)] + ([0.0] if zero else [])
+    low, high = min(found, default=0.0), max(found, default=0.0)
+    if low == high == 0:
+        return 0.0, 1.0
+    more = (high - low) * room or 0.5
+    return (low if zero and low == 0 else low - more), (high if zero and high == 0 else high + more)
+
+
+def percent(value: float) -> str:
+    """Write a fraction as per cent, with as many digits as it needs."""
+    shown = 100 * value
+    return f"{shown:.0f} %" if abs(shown) >= 10 or shown == round(shown) else f"{shown:.2g} %"
+
+
+def plain(value: float) -> str:
+    """Write a number without useless digits."""
+    return f"{value:.4g}" if abs(value) < 1e3 else f"{value:,.0f}"
+
+
+def horizontal_axis(
+    scale: Scale, top: float, bottom: float, label: str, shown: Callable[[float], str] = plain
+) -> Markup:
+    """Draw grid lines from top to bottom, their values below them, and what they measure."""
+    marks = []
+    for value in scale.ticks():
+        x = scale(value)
+        marks += [line(x, top, x, bottom, "grid"), text(x, bottom + 18, shown(value), "middle", "tick")]
+    middle = (scale.start + scale.end) / 2
+    return join([*marks, text(middle, bottom + 40, label, "middle", "axis")])
+
+
+def vertical_axis(
+    scale: Scale, left: float, right: float, label: str, shown: Callable[[float], str] = plain
+) -> Markup:
+    """Draw grid lines from left to right, their values at the left, and what they measure on top."""
+    marks = []
+    for value in scale.ticks():
+        y = scale(value)
+        marks += [line(left, y, right, y, "grid"), text(left - 8, y + 5, shown(value), "end", "tick")]
+    return join([*marks, text(4, min(scale.start, scale.end) - 14, label, "start", "axis")])
+
+
+def legend(entries: Iterable[tuple[str, str]], x: float, y: float) -> Markup:
+    """Name the classes of marks, side by side; each entry is a class and a name."""
+    parts = []
+    for cls, name in entries:
+        parts += [
+            tag("rect", x=float(x), y=float(y - 10), width=12, height=12, cls=cls),
+            text(x + 18, y, name),
+        ]
+        x += 34 + 7.2 * len(name)
+    return join(parts)

@@ -1,0 +1,188 @@
+"""The page as a file: whole, small, and with no address in it; how the commands write it."""
+
+import json
+import os
+import re
+
+import pytest
+
+from undrift.report import Report
+from undrift.report.svg import Scale, covering, nice_step, percent, tag
+
+
+def test_it_is_small_and_names_no_address(report, unscored):
+    for own in (report, unscored):
+        html = own.to_html()
+        assert len(html.encode()) < 2_000_000
+        assert not re.search(r"(?:https?:)?//[\w.-]+\.\w", html)
+        assert not re.search(r"<(?:link|iframe|object|embed|base)\b", html)
+        assert html.count("<script") == 2
+
+
+def test_no_element_carries_a_style_or_a_handler(report):
+    """Within tags, that is; documents may say what they like."""
+    tags = re.findall(r"<[a-z][^<>]*>", re.sub(r"<script.*?</script>", "", report.to_html(), flags=re.DOTALL))
+    assert len(tags) > 1000
+    for own in tags:
+        names = re.findall(r'\s([\w-]+)="', own)
+        assert "style" not in names
+        assert not [name for name in names if name.startswith("on")]
+
+
+def test_the_policy_allows_our_own_style_and_script_alone(report):
+    import base64
+    import hashlib
+
+    html = report.to_html()
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', html)
+    policy = policy.replace("&#39;", "'")
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    for name in ("style", "script"):
+        (content,) = re.findall(rf"<{name}>(.*?)</{name}>", html, flags=re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{digest}'" in policy
+
+
+def test_saving_writes_the_page_or_the_data(report, tmp_path):
+    page = report.save(tmp_path / "report.html")
+    assert page.read_text(encoding="utf-8") == report.to_html()
+    data = report.save(tmp_path / "report.json")
+    assert json.loads(data.read_text(encoding="utf-8")) == report.to_dict()
+    assert sorted(os.listdir(tmp_path)) == ["report.html", "report.json"]
+
+
+def test_saving_where_nothing_can_be_saved_says_so(report, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"the folder .* does not exist"):
+        report.save(tmp_path / "nowhere" / "report.html")
+
+
+def test_a_failure_while_saving_leaves_what_was_there(tmp_path, report, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("before")
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        report.save(path)
+    assert path.read_text() == "before"
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_a_lone_surrogate_does_not_spoil_the_page(report, tmp_path):
+    data = report.to_dict()
+    data["title"] = "half a character: \ud800"
+    assert Report(data).save(tmp_path / "r.html").stat().st_size > 10_000
+
+
+def test_the_representation_names_the_domains(report):
+    assert repr(report) == "<Report: books → kitchen>"
+
+
+def test_tags_escape_text_and_attributes():
+    assert (
+        tag("text", '<b>"&', data_term='"><i>')
+        == '<text data-term="&#34;&gt;&lt;i&gt;">&lt;b&gt;&#34;&amp;</text>'
+    )
+
+
+@pytest.mark.parametrize(("step", "nice"), [(0.9, 1), (1.2, 2), (3, 5), (7, 10), (0.011, 0.02), (0, 1)])
+def test_steps_are_round(step, nice):
+    assert nice_step(step) == pytest.approx(nice)
+
+
+def test_scales_place_their_ends_and_label_between_them():
+    linear, log = Scale(0, 50, 10, 110), Scale(0.1, 1000, 0, 4, log=True)
+    assert (linear(0), linear(50), linear(25)) == (10, 110, 60)
+    assert linear.ticks() == [0, 10, 20, 30, 40, 50]
+    assert log(10) == pytest.approx(2)
+    assert log.ticks() == pytest.approx([0.1, 1, 10, 100, 1000])
+
+
+def test_covering_holds_every_value_and_zero():
+    low, high = covering([2.0, 3.0, float("nan")])
+    assert low == 0
+    assert high > 3
+    assert covering([]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("share", "shown"), [(0.5, "50 %"), (0.001, "0.1 %"), (0.0123, "1.2 %"), (0, "0 %")])
+def test_shares_are_written_in_per_cent(share, shown):
+    assert percent(share) == shown
+
+
+@pytest.fixture
+def two_files(reviews, tmp_path):
+    books, y, kitchen, truth = reviews
+    for name, texts, labels in (("books", books, y), ("kitchen", kitchen, truth)):
+        rows = [{"text": t, "label": label} for t, label in zip(texts[:200], labels[:200], strict=True)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def adapt(folder, *more):
+    from typer.testing import CliRunner
+
+    from undrift.cli.app import app
+
+    options = [
+        "adapt", "--source", str(folder / "books.jsonl"), "--target", str(folder / "kitchen.jsonl"),
+        "--text", "text", "--label", "label", "--out", str(folder / "out.csv"), "--layers", "1",
+        "--max-features", "150",
+    ]  # fmt: skip
+    return CliRunner().invoke(app, [*options, *more])
+
+
+def test_adapt_writes_the_report_it_is_asked_for(two_files):
+    done = adapt(two_files, "--report", str(two_files / "report.html"), "--target-label", "label", "--json")
+    assert done.exit_code == 0, done.output
+    summary = json.loads(done.stdout)
+    html = (two_files / "report.html").read_text(encoding="utf-8")
+    assert summary["report"] == str(two_files / "report.html")
+    assert f"{100 * summary['targets'][0]['adapted_error']:.1f} % with it" in html
+    assert f"{100 * summary['targets'][0]['source_only_error']:.1f} % of target rows" in html
+    assert "--max-features 150" in html
+    assert "--seed" not in re.search(r'aria-label="Command">.*?</pre>', html, re.DOTALL)[0]
+    import hashlib
+
+    assert hashlib.sha256((two_files / "books.jsonl").read_bytes()).hexdigest() in html
+
+
+def test_adapt_without_a_report_keeps_no_documents(two_files):
+    from undrift.cli.options import text_adapter
+    from undrift.jobs import run_adapt
+    from undrift.reading import AdaptJob
+    from undrift.report import job_report
+
+    job = AdaptJob(
+        [two_files / "books.jsonl"], [two_files / "kitchen.jsonl"], "text", "label", two_files / "out.csv"
+    )
+    adapter = text_adapter("0.5", "1", "1", 100, "tfidf", "least-squares", "source-cv", True, False, "cpu", 0)
+    adapted = run_adapt(job, adapter)
+    assert adapted.kept is None
+    with pytest.raises(ValueError, match="kept no rows"):
+        job_report(job, adapted)
+
+
+def test_a_report_that_cannot_be_written_stops_the_job_before_it_starts(two_files):
+    done = adapt(two_files, "--report", str(two_files / "nowhere" / "report.html"))
+    assert done.exit_code != 0
+    assert "cannot be written" in str(done.exception)
+    assert not (two_files / "out.csv").exists()
+
+
+def test_a_report_does_not_replace_a_file_of_the_job(two_files):
+    done = adapt(two_files, "--report", str(two_files / "books.jsonl"))
+    assert "would replace another file" in str(done.exception)
+    assert (two_files / "books.jsonl").stat().st_size > 1000
+
+
+def test_several_targets_each_have_their_card_and_errors(two_files):
+    (two_files / "more.jsonl").write_bytes((two_files / "kitchen.jsonl").read_bytes())
+    done = adapt(
+        two_files, "--target", str(two_files / "more.jsonl"), "--report", str(two_files / "report.html"),
+        "--target-label", "label",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    html = (two_files / "report.html").read_text(encoding="utf-8")
+    assert "books → kitchen + more" in html
+    assert len(re.findall(r'<span class="badge">target</span>', html)) == 2
+    assert "adapted, more" in html
