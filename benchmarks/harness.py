@@ -107,9 +107,9 @@ def report(title: str, records: dict[str, dict], **summary: object) -> None:
     print(title)
     for name, record in records.items():
         cells = (f"{key} {_shown(value)}" for key, value in record.items())
-        print(f"  {name:<24}" + "   ".join(cells))
+        print(f"  {name:<24} " + "   ".join(cells))
     for key, value in summary.items():
-        print(f"  {key:<24}{_shown(value)}")
+        print(f"  {key:<24} {_shown(value)}")
     machine = {
         "cpu_count": os.cpu_count(),
         "machine": platform.machine(),

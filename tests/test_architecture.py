@@ -16,7 +16,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 RANK = {
     **dict.fromkeys(["_core", "_version", "_warnings"], 0),
-    **dict.fromkeys(["parameters", "placement", "progress", "rows", "estimators", "persist"], 1),
+    **dict.fromkeys(["parameters", "placement", "progress", "rows", "sampling", "estimators", "persist"], 1),
     **dict.fromkeys(
         ["classifier", "linear", "primal", "readout", "search", "selection", "self_training", "training"], 1
     ),

@@ -21,6 +21,7 @@ CONFIGURATIONS = [
     MSDAClassifier(2, [0.3, 0.6], [0.3, 3.0], random_state=0),
     MSDAClassifier(1, 0.5, classifier="hinge", center=False, probability=True, random_state=0),
     MSDAClassifier(2, 0.5, dtype="float64", n_pivots=1, binarize=True, random_state=0),
+    MSDAClassifier(2, 0.5, max_upper_rows=9, random_state=0),
 ]
 
 

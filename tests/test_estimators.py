@@ -31,6 +31,7 @@ CONFIGURATIONS = [
     MSDA(n_layers=2, activation="identity", memory_budget=1),
     MSDA(n_layers=2, binarize=True),
     MSDA(n_layers=2, n_pivots=1, random_state=0),
+    MSDA(n_layers=2, max_upper_rows=5, random_state=0),
 ]
 
 

@@ -18,7 +18,15 @@ from ._core.denoise import ACTIVATIONS, SingularSystem
 from ._core.gram import decision
 from .estimators import MSDA
 from .linear import SOLVERS, probabilities, winners
-from .parameters import check_choice, check_count, check_memory, check_noise, check_pivots, check_positive
+from .parameters import (
+    check_choice,
+    check_count,
+    check_memory,
+    check_noise,
+    check_pivots,
+    check_positive,
+    check_upper_rows,
+)
 from .placement import Place, check_place
 from .progress import CallbackSupportMixin, tracked, with_callbacks
 from .readout import calibrated_temperature, read_out
@@ -61,6 +69,11 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         the classes are about equally frequent in the domains.
     ridge, activation, n_pivots, binarize, device, precision, memory_budget, verbose
         As for :class:`MSDA`.
+    max_upper_rows : int, optional
+        An approximation, for speed: layers from the second on are learnt from at most this many rows,
+        drawn at random from the domains in proportion to their sizes (1,000 of each at least, where there
+        is room); the first one sees all of them. What is subtracted from a domain's hidden rows is then
+        the mean over its rows in the sample.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     probability : bool, default=False
@@ -78,7 +91,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     dtype : {"float32", "float64"}, default="float32"
         Precision of the representation.
     random_state : int, RandomState or None, default=None
-        Seed of folds and random parts.
+        Seed of folds, random parts and random rows.
 
     Attributes
     ----------
@@ -137,6 +150,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         activation="tanh",
         n_pivots=None,
         binarize=False,
+        max_upper_rows=None,
         class_weight=None,
         probability=False,
         balance_layers=False,
@@ -159,6 +173,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.activation = activation
         self.n_pivots = n_pivots
         self.binarize = binarize
+        self.max_upper_rows = max_upper_rows
         self.class_weight = class_weight
         self.probability = probability
         self.balance_layers = balance_layers
@@ -246,6 +261,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             None if self.n_pivots is None else check_pivots(self.n_pivots, self.n_features_in_),
             random_state,
             place,
+            check_upper_rows(self.max_upper_rows),
             self.balance_layers,
         )
 
@@ -274,7 +290,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _representation(self, search: Search) -> MSDA:
         """Return the chosen stack as a fitted MSDA."""
-        options = {name: getattr(self, name) for name in ("ridge", "activation", "n_pivots", "binarize")}
+        names = ("ridge", "activation", "n_pivots", "binarize", "max_upper_rows")
+        options = {name: getattr(self, name) for name in names}
         chosen = search.found.candidate
         msda = MSDA(chosen.n_layers, chosen.noise, **options, device=self.device, precision=self.precision)
         msda.layers_ = [search.place.fetched(layer) for layer in search.found.layers]

@@ -163,12 +163,15 @@ class CheckedStream:
                 yield binarized(rows) if self._binarize else rows
 
 
-def checked_blocks(
-    estimator: Any, X: Any, *, width: int = 0, binarize: bool = False, place: Place | None = None
-) -> Blocks:
-    """Validate the rows of a fit, wherever they live. `width` is that of the hidden rows."""
-    place = place or OnHost()
+def checked_rows(estimator: Any, X: Any, *, binarize: bool = False) -> Rows | CheckedStream:
+    """Validate the rows of a fit: one matrix, or a stream of blocks."""
     if is_stream(X):
-        return place.streamed(CheckedStream(estimator, X, reset=True, binarize=binarize))
+        return CheckedStream(estimator, X, reset=True, binarize=binarize)
     X = checked_matrix(estimator, X, reset=True)
-    return place.kept(binarized(X) if binarize else X, width)
+    return binarized(X) if binarize else X
+
+
+def placed(rows: Rows | CheckedStream, place: Place | None = None, width: int = 0) -> Blocks:
+    """Return validated rows as blocks, wherever they live. `width` is that of the hidden rows."""
+    place = place or OnHost()
+    return place.streamed(rows) if isinstance(rows, CheckedStream) else place.kept(rows, width)

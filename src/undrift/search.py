@@ -18,6 +18,7 @@ from ._core.scatter import Moments, moments
 from ._core.stack import grow, pooled_scatter
 from .placement import Place
 from .rows import binarized
+from .sampling import sampled
 from .selection import Candidate, Problem, Rule
 from .training import TrainingRows, stack_rows
 
@@ -89,6 +90,7 @@ class Search:
     n_pivots: int | None
     random_state: np.random.RandomState
     place: Place
+    max_upper_rows: int | None = None  # all by default
     balance: bool = False  # whether every layer's inner products count alike
     best: Found | None = None
     candidates: list[Candidate] = field(default_factory=list)
@@ -109,6 +111,7 @@ class Search:
             stats = [pooled_scatter(domains)] * n_noises
         else:
             self.split = random_split(domains, self.anchors.X.shape[1], self.n_pivots, self.random_state)
+        upper = self._upper() or domains
         starts = [self._start()] * n_noises
         for noise in self.grid.noises:
             options = {"noise": noise, **self.options}
@@ -117,7 +120,7 @@ class Search:
             else:
                 first = pivot_layer(domains, self.split.pivots, self.split.parts, **options)
             start = starts.pop()
-            stack = self._stack(domains, first, options, start, shared=bool(starts))
+            stack = self._stack(upper, first, options, start, shared=bool(starts))
             del start
             yield from stack
 
@@ -168,8 +171,15 @@ class Search:
                 self.best = Found(candidate, layers, running.means, running.shares, K, scale)
 
     def _domains(self) -> list[Blocks]:
-        width = self.n_pivots or 0
-        return [self.place.kept(self.first_rows(X), width) for X in self.rows.domains.values()]
+        return self._kept(list(self.rows.domains.values()))
+
+    def _upper(self) -> list[Blocks] | None:
+        """Return the rows that upper layers, and the means of hidden rows, are learnt from, if not all."""
+        some = sampled(list(self.rows.domains.values()), self.max_upper_rows, self.random_state)
+        return None if some is None else self._kept(some)
+
+    def _kept(self, domains: Sequence[Rows]) -> list[Blocks]:
+        return [self.place.kept(self.first_rows(X), self.n_pivots or 0) for X in domains]
 
     def first_rows(self, X: Rows) -> Rows:
         """What the first layer sees of `X`."""

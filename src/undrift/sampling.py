@@ -1,0 +1,52 @@
+"""Fewer rows for the upper layers: a scatter is an average over rows, and a sample's is nearly the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ._core.array import Rows
+
+DOMAIN_ROWS = 1000  # of each domain where there are so many: its mean is taken over the sample
+
+
+def sample_sizes(n_rows: Sequence[int], n_sampled: int) -> list[int]:
+    """Share `n_sampled` rows among domains of `n_rows`, in proportion to their sizes.
+
+    A domain whose share would be below `DOMAIN_ROWS` gets that many, or all it has, as far as an equal
+    split allows, and the others share the rest.
+    """
+    sizes = np.asarray(n_rows)
+    least = np.minimum(sizes, min(DOMAIN_ROWS, n_sampled // len(sizes)))
+    small = np.zeros(len(sizes), dtype=bool)
+    while True:
+        room, total = n_sampled - least[small].sum(), sizes[~small].sum()
+        short = ~small & (sizes * room < least * total)
+        if not short.any():
+            break
+        small |= short
+    exact = np.where(small, least, sizes * room / max(total, 1))
+    whole = exact.astype(int)
+    most_cut = np.argsort(whole - exact, kind="stable")[: n_sampled - whole.sum()]
+    whole[most_cut] += 1
+    return whole.tolist()
+
+
+def sampled(
+    domains: Sequence[Rows], max_rows: int | None, random_state: np.random.RandomState
+) -> list[Rows] | None:
+    """Draw at most `max_rows` rows of all domains without replacement; None if that is all of them."""
+    if max_rows is None:
+        return None
+    n_rows = [X.shape[0] for X in domains]
+    if max_rows >= sum(n_rows):
+        return None
+    if max_rows < len(n_rows):
+        raise ValueError(
+            f"max_upper_rows={max_rows} is below the {len(n_rows)} domains, which need a row each; raise it"
+        )
+    return [
+        X[np.sort(random_state.choice(n, n_own, replace=False))]
+        for X, n, n_own in zip(domains, n_rows, sample_sizes(n_rows, max_rows), strict=True)
+    ]
