@@ -67,16 +67,18 @@ def main():
     given = parser.parse_args()
     counts = load_amazon_bow(given.data)
     paper = MSDAClassifier(5, 0.5, 1.0, center=False, binarize=True)
+    tfidf = tfidf_corpus(first_columns(counts, given.max_features, "float64"), TFIDF_LENGTH)
     found = {}
     for precision, dtype in PRECISIONS:
         place = check_place(given.device, precision)
         rows = first_columns(counts, given.max_features, dtype)
-        ours = first_columns(tfidf_corpus(first_columns(counts, given.max_features, "float64"), TFIDF_LENGTH), given.max_features, dtype)  # fmt: skip
-        found[f"{precision}, {dtype}"] = {
-            "undrift": mean_error(ours, text_classifier(), place),
+        weighted = first_columns(tfidf, given.max_features, dtype)
+        errors = {
+            "undrift": mean_error(weighted, text_classifier(), place),
             "msda-5": mean_error(rows, paper, place, binarized),
         }
-        print(f"{precision:8s} {dtype:8s}", {k: round(100 * v, 3) for k, v in found[f"{precision}, {dtype}"].items()}, flush=True)  # fmt: skip
+        found[f"{precision}, {dtype}"] = errors
+        print(f"{precision:8s} {dtype:8s}", {k: round(100 * v, 3) for k, v in errors.items()}, flush=True)
     exact = found["highest, float64"]
     for name, errors in found.items():
         away = {method: round(100 * abs(errors[method] - exact[method]), 3) for method in exact}
