@@ -15,7 +15,7 @@ from ._core.denoise import Layer, denoise
 from ._core.gram import domain_centred_gram
 from ._core.pivots import Split, pivot_layer, random_split
 from ._core.stack import grow, pooled_scatter
-from .rows import binarized
+from .rows import binarized, column_sums, gathered, on_cluster
 from .selection import Candidate, Problem, Rule
 from .training import TrainingRows, stack_rows
 
@@ -129,9 +129,9 @@ class Search:
 
     def _domains(self) -> list[Blocks]:
         width = self.n_pivots or 0
+        first = [self._first_rows(X) for X in self.rows.domains.values()]
         return [
-            Kept(split_rows(self._first_rows(X), width), memory_budget=self.memory_budget)
-            for X in self.rows.domains.values()
+            X if on_cluster(X) else Kept(split_rows(X, width), memory_budget=self.memory_budget) for X in first
         ]
 
     def _first_rows(self, X: Rows) -> Rows:
@@ -140,8 +140,7 @@ class Search:
     def _input_means(self) -> np.ndarray | None:
         if not self.center:
             return None
-        sums = [arithmetic(X).column_sums(X) / X.shape[0] for X in self.rows.domains.values()]
-        return np.stack(sums)
+        return np.stack([column_sums(X) / X.shape[0] for X in self.rows.domains.values()])
 
 
 def _domain_means(domains: Sequence[Blocks], rows: TrainingRows) -> np.ndarray:
@@ -162,6 +161,6 @@ def anchors(
         chosen = np.arange(X.shape[0])
         if len(chosen) > n_each:
             chosen = np.sort(random_state.choice(len(chosen), n_each, replace=False))
-        blocks.append(X[chosen])
+        blocks.append(gathered(X[chosen]))
         domain.append(np.full(len(chosen), position[number]))
     return Anchors(stack_rows(blocks), np.concatenate(domain), len(keep))
