@@ -17,6 +17,7 @@ import statistics
 import sys
 import time
 import traceback
+import types
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -25,14 +26,16 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
-sys.path.insert(0, str(Path(__file__).parent))
+# the core alone, whose package is not run: its public names would need scikit-learn
+sys.modules["undrift"] = types.ModuleType("undrift")
+sys.modules["undrift"].__path__ = [str(Path(__file__).parents[1] / "src" / "undrift")]
+sys.modules["speed_gpu"] = sys.modules[__name__]  # for explore_gpu, when this file is the program
 
-from undrift._core.denoise import denoise
-from undrift._core.on_device import OnDevice, device_blocks, to_host
-from undrift._core.on_torch import precision
-from undrift._core.scatter import scatter
-from undrift._core.stack import grow
+from undrift._core.denoise import denoise  # noqa: E402
+from undrift._core.on_device import OnDevice, device_blocks, to_host  # noqa: E402
+from undrift._core.on_torch import precision  # noqa: E402
+from undrift._core.scatter import scatter  # noqa: E402
+from undrift._core.stack import grow  # noqa: E402
 
 N_LAYERS, NOISE, D = 5, 0.5, 5000
 SMALL, LARGE = 27_677, 340_000

@@ -31,17 +31,17 @@ def counts(rng) -> np.ndarray:
     return rng.poisson(topics + 0.1).astype(np.float64)
 
 
-def pytest_addoption(parser):
+def pytest_addoption(parser) -> None:
     parser.addoption("--device", default="cpu", help="device of torch that the torch tests run on, e.g. cuda")
 
 
 @pytest.fixture
-def torch_device(request):
+def torch_device(request) -> str:
     """Name of a device of torch."""
     return request.config.getoption("--device")
 
 
 @pytest.fixture
-def device(torch_device):
+def device(torch_device) -> str:
     """The same as an estimator's `device`."""
     return f"torch:{torch_device}"

@@ -16,11 +16,11 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 RANK = {
     **dict.fromkeys(["_core", "_version", "_warnings"], 0),
-    **dict.fromkeys(["parameters", "progress", "rows", "estimators", "persist"], 1),
+    **dict.fromkeys(["parameters", "placement", "progress", "rows", "estimators", "persist"], 1),
     **dict.fromkeys(["classifier", "linear", "primal", "search", "selection", "training"], 1),
-    **dict.fromkeys(["distributed", "explain", "text", "tables", "domains", "metrics"], 1),
+    **dict.fromkeys(["distributed", "explain", "text", "tables", "domains", "metrics", "adapter"], 1),
     **dict.fromkeys(["baselines", "datasets"], 2),
-    "bench": 3,
+    **dict.fromkeys(["bench", "jobs"], 3),
     "report": 4,
     **dict.fromkeys(["cli", "__main__"], 5),
 }
@@ -70,7 +70,7 @@ def test_imports_point_downward(path):
 @pytest.mark.parametrize("path", sorted((SOURCE / "_core").glob("*.py")), ids=name_of)
 def test_the_core_knows_arrays_and_nothing_else(path):
     allowed = {"numpy", "scipy", "undrift", *sys.stdlib_module_names} | (
-        {"torch"} if path.name == "on_torch.py" else set()
+        {"torch"} if path.name in {"on_torch.py", "on_device.py", "torch_inverse.py"} else set()
     )
     assert {name.split(".")[0] for name in imported(path)} <= allowed
     assert of_ours(path) <= {"_core"}

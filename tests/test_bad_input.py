@@ -1,5 +1,7 @@
 """Bad input gets one clear message: the parameter, the value seen, what to do."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -259,10 +261,11 @@ def test_empty_columns_are_named_as_the_user_does(counts, estimator):
     assert_says(message_of(lambda: estimator(ridge=0).fit(frame)), "features h)")
 
 
-def test_empty_columns_in_a_part_are_named_by_their_place_among_all(counts):
+@pytest.mark.parametrize("seed", range(5))
+def test_empty_columns_in_a_part_are_named_by_their_place_among_all(counts, seed):
     counts[:, [2, 7]] = 0
-    message = message_of(lambda: MSDA(ridge=0, n_pivots=9).fit(counts))
-    assert_says(message, "features 2, 7")
+    message = message_of(lambda: MSDA(ridge=0, n_pivots=3, random_state=seed).fit(counts))
+    assert re.search(r"features (2|7|2, 7)\)", message)
 
 
 @BOTH

@@ -357,7 +357,7 @@ def test_a_failed_fit_does_not_leave_a_layer_of_other_rows(counts):
         model.transform(counts)
 
 
-# ------------------------------------------------------------------ pipelines, routing, progress
+# ------------------------------------------------------------------ pipelines, routing
 
 
 def test_before_a_classifier_in_a_pipeline(counts):
@@ -386,88 +386,6 @@ def test_sample_domain_with_routing_off(counts):
     pipeline.fit(counts, y, msda__sample_domain=domain)
     assert pipeline.predict(counts).shape == (60,)
     assert MDA().partial_fit(counts, sample_domain=domain).layer_.coef.shape == (9, 9)
-
-
-class Recorder:
-    """A callback that writes down what it is told, and asks to stop after `stop_after` layers."""
-
-    def __init__(self, stop_after=None):
-        self.stop_after, self.told, self.widths = stop_after, [], []
-
-    def setup(self, estimator, context):
-        self.told.append("setup")
-
-    def teardown(self, estimator, context):
-        self.told.append("teardown")
-
-    def on_fit_task_begin(self, estimator, context):
-        self.told.append(f"begin {context.task_name} {context.task_id} of {context.max_subtasks}")
-
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator):
-        self.told.append(f"end {context.task_name} {context.task_id}")
-        if context.task_name == "layer":
-            self.widths.append(fitted_estimator.transform(np.eye(9)).shape[1])
-            return self.stop_after is not None and context.task_id + 1 >= self.stop_after
-
-
-@pytest.fixture
-def callbacks():
-    return pytest.importorskip("sklearn.callback")
-
-
-def test_callbacks_hear_of_every_layer_and_can_use_it(counts, callbacks):
-    recorder = Recorder()
-    model = MSDA(2, n_pivots=4, random_state=0).set_callbacks(recorder).fit(counts)
-    assert recorder.told == [
-        "setup",
-        "begin fit 0 of 2",
-        "begin layer 0 of 0",
-        "end layer 0",
-        "begin layer 1 of 0",
-        "end layer 1",
-        "end fit 0",
-        "teardown",
-    ]
-    assert recorder.widths == [13, 17]
-    assert len(model.layers_) == 2
-
-
-def test_a_callback_can_stop_a_fit(counts, callbacks):
-    recorder = Recorder(stop_after=2)
-    model = MSDA(5).set_callbacks(recorder).fit(counts)
-    assert len(model.layers_) == 2
-    assert recorder.told[-2:] == ["end fit 0", "teardown"]
-    assert model.transform(counts).shape == (60, 27)
-    assert len(model.get_feature_names_out()) == 27
-
-
-def test_callbacks_are_torn_down_when_a_fit_fails(counts, callbacks):
-    recorder = Recorder()
-    with pytest.raises(ValueError, match="ridge"):
-        MSDA(2, ridge=0.0).set_callbacks(recorder).fit(np.hstack([counts, np.zeros((60, 1))]))
-    assert recorder.told[-1] == "teardown"
-
-
-def test_scikit_learns_progress_bar(counts, callbacks, capsys):
-    pytest.importorskip("rich")
-    MSDA(2).set_callbacks(callbacks.ProgressBar()).fit(counts)
-    shown = capsys.readouterr().out
-    assert "MSDA - fit" in shown
-    assert "100%" in shown
-
-
-def test_verbose_tells_of_every_layer_on_standard_error(counts, capsys):
-    MSDA(3, verbose=True).fit(counts)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert [line.split(" after ")[0] for line in err.splitlines()] == [
-        f"undrift: layer {t}/3" for t in (1, 2, 3)
-    ]
-
-
-def test_quiet_by_default(counts, capsys):
-    MSDA(3).fit(counts)
-    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("use", [lambda m, X: m.transform(X), lambda m, X: m.get_feature_names_out()])

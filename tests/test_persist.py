@@ -314,6 +314,7 @@ def hostile(tree):
         "dotted class": {**tree, "estimator": "os.system"},
         "class of another type": {**tree, "estimator": ["MSDA"]},
         "dunder attribute": with_fitted(tree, ["__class__", "x"]),
+        "dunder attribute of nobody": with_fitted(tree, ["__reduce_later__", "x"]),
         "method replaced": with_fitted(tree, ["transform", "x"]),
         "attribute that is no string": with_fitted(tree, [3, "x"]),
         "key that is no scalar": with_fitted(tree, [["a"], "x"]),

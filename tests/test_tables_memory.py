@@ -120,6 +120,7 @@ def test_an_endless_row_is_refused_in_little_memory(tmp_path, name, n_mib, befor
 
 def test_text_tables_do_without_pyarrow(tmp_path):
     script = (
-        "import sys, undrift.tables as t; list(t.open_table(sys.argv[1])); print('pyarrow' in sys.modules)"
+        "import sys; sys.modules['pyarrow'] = None  # as if it were not installed\n"
+        "import undrift.tables as t; print(sum(1 for _ in t.open_table(sys.argv[1])) > 0)"
     )
-    assert output_of(script, rows_in(tmp_path / "t.csv", 3)) == ["False"]
+    assert output_of(script, rows_in(tmp_path / "t.csv", 3)) == ["True"]

@@ -3,11 +3,13 @@
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import undrift
 from undrift import MSDA
 from undrift._core import on_cpu
 from undrift._core.array import NotPositiveDefinite, arithmetic
@@ -15,7 +17,8 @@ from undrift._core.blocks import Kept
 from undrift._core.denoise import Layer, SingularSystem, denoise
 from undrift._core.scatter import scatter
 from undrift._core.stack import grow, pooled_scatter
-from undrift.placement import NoDevice, on_accelerator
+from undrift.placement import NoDevice, OnHost, OnTorch, check_place, on_accelerator
+from undrift.rows import checked_matrix
 
 torch = pytest.importorskip("torch")
 
@@ -28,11 +31,6 @@ RTOL = {"float64": 1e-9, "float32": 1e-4}
 @pytest.fixture(params=["float64", "float32"])
 def dtype(request):
     return request.param
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(12)
 
 
 @pytest.fixture
@@ -227,6 +225,8 @@ def test_lower_inverse_of_padded_blocks(rng, torch_device):
     L = np.tril(rng.normal(size=(45, 45))) / 9 + 2 * np.eye(45)
     ours = torch_inverse.lower_inverse(torch.tensor(L, device=torch_device))
     close(ours, np.linalg.inv(L), "float64")
+    assert ours._base.shape[0] > 45
+    assert bool(torch.isfinite(ours._base).all())  # nothing was divided by zero in the padding
 
 
 # -- rows on a device --------------------------------------------------------------------------------
@@ -300,6 +300,20 @@ def test_rows_stay_on_the_host_beyond_the_budget(monkeypatch, torch_device):
     assert left == ([(20, 10)] if torch_device != "cpu" else [])  # on the CPU the rows are there already
 
 
+def test_stacks_on_the_same_rows_do_not_mix(torch_device):
+    X = sparse_rows(n=50)
+    first, *others = layers(3, 30, torch_device)
+    rows = OnDevice([X], torch_device)
+    for layer in others:
+        (hidden,) = rows.map(layer)
+        close(hidden, to_host(layer)(X), "float64")
+    one = rows.map(first)
+    one.total(scatter)
+    for layer in others:
+        (hidden,) = one.map(layer)
+        close(hidden, to_host(layer)(to_host(first)(X)), "float64")
+
+
 def test_every_layer_is_computed_once(torch_device):
     calls = []
 
@@ -340,8 +354,7 @@ def test_carried_blocks_can_be_read_again(torch_device):
 def test_growing_over_domains_is_growing_over_their_rows(torch_device):
     X = sparse_rows(n=80, d=20)
     domains = [OnDevice([X[:30]], torch_device), OnDevice([X[30:50], X[50:]], torch_device)]
-    _, means = pooled_scatter(domains)
-    close(means[1], np.asarray(X[30:].mean(axis=0)).ravel(), "float64")
+    close(pooled_scatter(domains).mean, np.asarray(X.mean(axis=0)).ravel(), "float64")
     solve = partial(denoise, noise=0.4)
     ours = [grown.layer for grown in grow(domains, 3, solve)]
     theirs = [grown.layer for grown in grow([Kept([X])], 3, solve)]
@@ -401,7 +414,8 @@ def test_high_precision_is_tf32_inside_and_nowhere_else(monkeypatch, device):
     assert before == "highest"
     model = MSDA(n_layers=1, device=device).fit(X)
     assert seen == ["high"]
-    next(iter(model.hidden(X)))
+    steps = model.hidden(X)
+    next(steps)
     assert torch.get_float32_matmul_precision() == before
     expected = MSDA(n_layers=1).fit(X)
     np.testing.assert_allclose(model.transform(X), expected.transform(X), atol=5e-3)
@@ -444,6 +458,23 @@ def test_without_cuda_the_error_says_what_to_do(monkeypatch):
         MSDA(device="cuda").fit(np.eye(3))
 
 
+def test_gpus_are_counted_from_zero(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert check_place("cuda:1") == OnTorch("cuda:1")
+    with pytest.raises(NoDevice, match="there are 2 GPUs, counted from 0"):
+        check_place("cuda:2")
+
+
+def test_a_tensor_of_a_gpu_is_worked_on_there(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    X = elsewhere(np.eye(3))
+    assert check_place("cpu", X=X) == OnTorch("cuda:0")
+    assert check_place("torch:cpu", X=X) == OnTorch("cpu")
+    assert check_place("cpu", X=np.eye(3)) == OnHost()
+
+
 def test_without_torch_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r"pip install 'undrift\[torch\]'"):
@@ -475,6 +506,11 @@ def test_bad_tensors(X, message, device):
         MSDA(device=device).fit(elsewhere(X))
 
 
+def test_a_sum_that_overflows_is_not_infinity_in_the_rows():
+    X = torch.full((2, 1), 3e38)
+    assert checked_matrix(MSDA(), elsewhere(X), reset=True).shape == (2, 1)
+
+
 def test_tensors_elsewhere_are_rows(device):
     X = sparse_rows(n=40).toarray()
     assert on_accelerator(elsewhere(X))
@@ -495,12 +531,14 @@ def test_seam_knows_tensors():
 
 
 def test_core_and_torch_need_no_scikit_learn():
-    code = (
-        "import sys; sys.modules['sklearn'] = None\n"
-        "import undrift._core.on_device, undrift\n"
-        "assert 'torch' in sys.modules and 'MSDA' in dir(undrift)\n"
+    program = (
+        "import sys, types\n"
+        "sys.modules |= {'sklearn': None, 'safetensors': None, 'undrift': types.ModuleType('undrift')}\n"
+        f"sys.modules['undrift'].__path__ = [{str(Path(undrift.__file__).parent)!r}]\n"
+        "import undrift._core.on_device, undrift._core.on_torch\n"
+        "assert 'torch' in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_importing_the_estimators_does_not_import_torch():

@@ -37,14 +37,14 @@ class Blocks(Protocol):
         """Sum of `fn` over blocks; `fn` returns something that adds."""
 
 
-def row_slices(n: int, width: int, entries: int = BLOCK_ENTRIES) -> list[slice]:
-    """Cut n rows into equal blocks of at most `entries` entries of the given width."""
-    n_blocks = min(max(n, 1), ceil(n * width / entries) or 1)
+def row_slices(n: int, width: int, entries: int = 0) -> list[slice]:
+    """Cut n rows of the given width into equal blocks of at most `entries`, or `BLOCK_ENTRIES`, entries."""
+    n_blocks = min(max(n, 1), ceil(n * width / (entries or BLOCK_ENTRIES)) or 1)
     edges = np.linspace(0, n, n_blocks + 1).astype(int).tolist()
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
-def split_rows(X: Rows, width: int = 0, entries: int = BLOCK_ENTRIES) -> list[Rows]:
+def split_rows(X: Rows, width: int = 0, entries: int = 0) -> list[Rows]:
     """Cut the rows of `X` for hidden rows of the given width; dense blocks are views."""
     return [X[rows] for rows in row_slices(X.shape[0], width or X.shape[1], entries)]
 

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 import torch
 
 from .array import Array, Rows, arithmetic
-from .blocks import split_rows, sum_of, through
+from .blocks import Store, split_rows, sum_of, through
 from .denoise import Layer
 
 T = TypeVar("T")
@@ -119,11 +119,10 @@ class Carrier:
 
 
 @dataclass
-class Store:
-    """Hidden rows of one depth, overwritten by the next depth. `depth` is 0 while they are not valid."""
+class HeldStore(Store):
+    """Hidden rows block by block, each on the device or on the host."""
 
     blocks: list[Held] = field(default_factory=list)
-    depth: int = 0
 
 
 def device_room(device: torch.device) -> float:
@@ -154,7 +153,7 @@ class OnDevice:
         self._carrier = Carrier(torch.device(device))
         self._room = device_room(self._carrier.device) if memory_budget is None else memory_budget
         self._layers: tuple[Layer, ...] = ()
-        self._store = Store()
+        self._store = HeldStore()
         # the rows take their room first: those that do not fit pass once for each scatter and layer
         self._blocks, self._room = self._placed([Held.of(block) for block in blocks])
 
@@ -173,7 +172,7 @@ class OnDevice:
         mapped = object.__new__(OnDevice)
         vars(mapped).update(vars(self), _layers=(*self._layers, layer))
         if not self._layers:  # the first layers of several stacks share the blocks, not the store
-            mapped._store = Store()
+            mapped._store = HeldStore()
         return mapped
 
     def total(self, fn: Callable[[Rows], T]) -> T:
@@ -182,8 +181,7 @@ class OnDevice:
 
     def __iter__(self) -> Iterator[torch.Tensor]:
         """Yield the rows on the device, block by block; not to be written to."""
-        depth = len(self._layers)
-        if 0 < depth >= self._store.depth:
+        if self._layers and self._store.precedes(self._layers):
             yield from self._stored()
         else:
             for block in self._carrier.ahead(self._blocks):
@@ -191,12 +189,12 @@ class OnDevice:
 
     def _stored(self) -> Iterator[torch.Tensor]:
         """Yield the stored rows, bringing them to this depth where they are not there yet."""
-        store, pending = self._store, self._layers[self._store.depth :]
-        before = store.blocks if store.depth else self._blocks
+        store, pending = self._store, self._layers[len(self._store.layers) :]
+        before = store.blocks if store.layers else self._blocks
         if not pending:
             yield from (block.dense() for block in self._carrier.ahead(before))
             return
-        store.depth = 0  # not valid while half of it is overwritten
+        store.layers = ()  # not valid while half of it is overwritten
         after: list[Held] = []
         room = self._room
         for block in self._carrier.ahead(_emptied(before) if before is store.blocks else before):
@@ -207,7 +205,7 @@ class OnDevice:
             room -= held.n_bytes if fits else 0
             after.append(held if fits else self._carrier.to_host(held))
             yield rows
-        store.blocks, store.depth = after, len(self._layers)
+        store.blocks, store.layers = after, self._layers
 
 
 def _emptied(blocks: list[Held]) -> Iterator[Held]:

@@ -3,7 +3,7 @@
 A library's ``potri`` works column by column and leaves a GPU idle. Here only the factorisation
 itself is the library's; what follows is a handful of matrix products. With d columns and all blocks
 dense, the flops are d^3/3 (factor), 2/3 d^3 (inverse of the factor, by halving) and, in five stripes,
-0.44 d^3 (``L^-T L^-1``): 1.44 d^3, where d^3 is the least possible. Inverting by Schur complements
+0.56 d^3 (``L^-T L^-1``): 1.56 d^3, where d^3 is the least possible. Inverting by Schur complements
 (2 x 2 blocks, recursively) is 1.33 d^3, but a chain of small factorisations each waiting for the last.
 """
 

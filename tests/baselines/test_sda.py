@@ -1,0 +1,279 @@
+"""SDA against a numpy transcription of one step, and its promises on sampling, seeds and devices."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from undrift.baselines import SDA
+from undrift.baselines.autoencoder import (
+    Autoencoder,
+    Recipe,
+    device_rows,
+    fresh,
+    masked,
+    reconstruction_sample,
+    sgd_step,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.poisson(0.6, (50, 12)).astype(np.float64)
+
+
+@parametrize_with_checks([SDA(n_hidden=6, n_epochs=2), SDA(2, n_hidden=(6, 4), n_epochs=2, sampling=0.5)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def recipe(**changes):
+    settings = {
+        "n_hidden": 6,
+        "noise": 0.5,
+        "learning_rate": 0.1,
+        "sparsity": 0.02,
+        "n_epochs": 1,
+        "batch_size": 5,
+    }
+    return Recipe(**{**settings, "decoder": "sigmoid", "sampling": None, **changes})
+
+
+def loss_of(parameters, noisy, clean, importance, decoder, sparsity):
+    """The loss from its definition, with probabilities rather than logits; parameters as one flat vector."""
+    d, h = clean.shape[1], 6
+    W, b, V, c = np.split(parameters, np.cumsum([d * h, h, d * h]))
+    hidden = np.maximum(noisy @ W.reshape(d, h) + b, 0)
+    out = hidden @ V.reshape(d, h).T + c
+    if decoder == "sigmoid":
+        probability = 1 / (1 + np.exp(-out))
+        entries = -(clean * np.log(probability) + (1 - clean) * np.log(1 - probability))
+    else:
+        entries = (np.log(1 + np.exp(out)) - clean) ** 2
+    return np.mean(np.sum(importance * entries, axis=1) + sparsity * np.sum(np.abs(hidden), axis=1))
+
+
+def central_differences(f, x, step=1e-6):
+    return np.array([(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(len(x))])
+
+
+@pytest.mark.parametrize("decoder", ["sigmoid", "softplus"])
+@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize("density", [0.15, 0.9], ids=["few-columns", "all-columns"])
+def test_a_step_descends_the_gradient_of_the_loss(decoder, sampled, density):
+    rng = np.random.default_rng(5)
+    clean = (rng.random((3, 12)) < density).astype(float)
+    noisy = clean * (rng.random((3, 12)) < 0.7)
+    importance = np.where(clean > 0, 1.0, 4.0 * (rng.random((3, 12)) < 0.1)) if sampled else np.ones((3, 12))
+    parameters = rng.normal(size=12 * 6 * 2 + 6 + 12) * 0.5
+    shapes = [(12, 6), (6,), (12, 6), (12,)]
+    parts = np.split(parameters, np.cumsum([72, 6, 72]))
+    net = Autoencoder(*(torch.from_numpy(p.copy().reshape(s)) for p, s in zip(parts, shapes, strict=True)))
+    loss = sgd_step(
+        net,
+        *map(torch.from_numpy, (noisy, clean)),
+        torch.from_numpy(importance) if sampled else None,
+        recipe(decoder=decoder),
+    )
+    arguments = (noisy, clean, importance, decoder, 0.02)
+    assert_allclose(float(loss), loss_of(parameters, *arguments), rtol=1e-9)
+    after = np.concatenate(
+        [t.numpy().ravel() for t in (net.encoder, net.hidden_bias, net.decoder, net.output_bias)]
+    )
+    gradient = central_differences(lambda p: loss_of(p, *arguments), parameters)
+    assert np.abs(gradient).max() > 0.05
+    assert_allclose((parameters - after) / 0.1, gradient, atol=1e-7)
+
+
+def test_reconstruction_sampling_is_unbiased():
+    clean = torch.from_numpy((RNG.random((4, 10)) < 0.3).astype(float))
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.stack([reconstruction_sample(clean, 0.2, generator) for _ in range(20000)])
+    assert_array_equal(draws[:, clean > 0].numpy(), 1.0)
+    assert set(np.unique(draws[:, clean == 0].numpy())) == {0.0, 5.0}
+    deviation = np.sqrt((1 - 0.2) / 0.2 / 20000)
+    assert_allclose(draws.mean(dim=0).numpy(), 1.0, atol=5 * deviation)
+
+
+def test_noise_masks_its_share():
+    kept = masked(torch.ones(400, 500), 0.8, torch.Generator().manual_seed(0)).numpy()
+    assert set(np.unique(kept)) == {0.0, 1.0}
+    assert_allclose(kept.mean(), 0.2, atol=5 * np.sqrt(0.16 / kept.size))
+
+
+def test_weights_start_within_their_bound():
+    net = fresh(30, 20, torch.float64, torch.Generator().manual_seed(0))
+    bound = np.sqrt(6 / 50)
+    for weights in (net.encoder.numpy(), net.decoder.numpy()):
+        assert weights.shape == (30, 20)
+        assert 0.95 * bound < np.abs(weights).max() <= bound
+    assert not net.hidden_bias.any()
+    assert not net.output_bias.any()
+
+
+def test_minibatches_are_the_rows_in_order():
+    rows, order = device_rows(sp.csr_array(X), "cpu"), RNG.permutation(50)
+    blocks = list(rows.batches(order, 8))
+    assert [len(b) for b in blocks] == [8] * 6 + [2]
+    assert_array_equal(torch.cat(blocks).numpy(), X[order])
+
+
+def test_fit_is_the_steps_it_promises():
+    """One epoch without noise, transcribed: same order, same start, plain gradient steps."""
+    settings = {"n_hidden": 6, "noise": 0.0, "learning_rate": 0.05, "sparsity": 0.01, "n_epochs": 1}
+    fitted = SDA(**settings, batch_size=8, random_state=3).fit(X)
+    rng = np.random.RandomState(3)
+    net = fresh(12, 6, torch.float64, torch.Generator().manual_seed(int(rng.randint(2**31 - 1))))
+    W, V = net.encoder.numpy().copy(), net.decoder.numpy().copy()
+    b, c, losses = np.zeros(6), np.zeros(12), []
+    B = (X > 0).astype(float)[rng.permutation(50)]
+    for x in (B[i : i + 8] for i in range(0, 50, 8)):
+        h = np.maximum(x @ W + b, 0)
+        p = 1 / (1 + np.exp(-(h @ V.T + c)))
+        losses.append(-np.sum(x * np.log(p) + (1 - x) * np.log(1 - p)) + 0.01 * h.sum())
+        error = (p - x) / len(x)
+        back = (error @ V + 0.01 / len(x)) * (h > 0)
+        V, c = V - 0.05 * error.T @ h, c - 0.05 * error.sum(axis=0)
+        W, b = W - 0.05 * x.T @ back, b - 0.05 * back.sum(axis=0)
+    assert_allclose(fitted.layers_[0].coef, W, rtol=1e-9)
+    assert_allclose(fitted.layers_[0].intercept, b, rtol=1e-9)
+    assert_allclose(fitted.losses_[0], [sum(losses) / 50], rtol=1e-9)
+    assert_allclose(fitted.transform(X), np.maximum((X > 0) @ W + b, 0), rtol=1e-9)
+
+
+def test_losses_fall_and_are_kept_for_each_epoch_of_each_layer():
+    X = np.kron(
+        RNG.integers(0, 2, (50, 3)), np.ones((1, 4))
+    )  # what is masked can be told from its neighbours
+    settings = {"n_epochs": (30, 5), "noise": 0.4, "learning_rate": (0.05, 0.01)}
+    fitted = SDA(2, n_hidden=(20, 8), random_state=0, **settings).fit(X)
+    assert [len(curve) for curve in fitted.losses_] == [30, 5]
+    assert fitted.losses_[0][-1] < 0.5 * fitted.losses_[0][0]
+    assert fitted.losses_[1][-1] < fitted.losses_[1][0]
+    assert [layer.coef.shape for layer in fitted.layers_] == [(12, 20), (20, 8)]
+    first, second = fitted.hidden(X)
+    assert_allclose(
+        second, np.maximum(first @ fitted.layers_[1].coef + fitted.layers_[1].intercept, 0), rtol=1e-9
+    )
+    assert_array_equal(fitted.transform(X), second)
+    assert all(seconds > 0 for seconds in fitted.seconds_)
+
+
+def test_the_first_layer_does_not_depend_on_those_above():
+    shallow, deep = (SDA(n, n_hidden=5, n_epochs=2, random_state=1).fit(X) for n in (1, 2))
+    assert_array_equal(shallow.layers_[0].coef, deep.layers_[0].coef)
+
+
+@pytest.mark.parametrize("sampling", [None, 0.3])
+def test_the_seed_settles_everything(sampling):
+    fits = [
+        SDA(n_hidden=5, n_epochs=3, sampling=sampling, random_state=s).fit(X).transform(X) for s in (0, 0, 1)
+    ]
+    assert_array_equal(fits[0], fits[1])
+    assert not np.allclose(fits[0], fits[2])
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array])
+def test_sparse_rows_give_the_same(kind):
+    dense, sparse = (SDA(n_hidden=5, n_epochs=2, random_state=0).fit(rows) for rows in (X, kind(X)))
+    assert_allclose(sparse.transform(kind(X)), dense.transform(X), rtol=1e-9)
+
+
+def test_precision_follows_the_input():
+    single = SDA(n_hidden=5, n_epochs=2, random_state=0).fit(X.astype(np.float32))
+    assert single.layers_[0].coef.dtype == np.float32
+    assert single.transform(X.astype(np.float32)).dtype == np.float32
+    assert SDA(n_hidden=5, n_epochs=2).fit(X).transform(X).dtype == np.float64
+
+
+def test_progress_is_reported_during_an_epoch():
+    seen = []
+    SDA(2, n_hidden=5, n_epochs=(2, 1), batch_size=5, callback=seen.append, random_state=0).fit(X)
+    assert [(p.layer, p.epoch) for p in seen] == [(0, 0)] * 10 + [(0, 1)] * 10 + [(1, 0)] * 10
+    assert_allclose([p.done for p in seen[:10]], np.arange(1, 11) / 10, rtol=1e-9)
+    assert {p.n_epochs for p in seen[:20]} == {2}
+    assert_array_equal(np.diff([p.seconds for p in seen[:20]]) > 0, True)
+
+
+def test_reported_loss_at_the_end_of_an_epoch_is_the_kept_one():
+    seen = []
+    fitted = SDA(n_hidden=5, n_epochs=2, batch_size=7, callback=seen.append, random_state=0).fit(X)
+    assert_allclose([p.loss for p in seen if p.done == 1], fitted.losses_[0], rtol=1e-9)
+
+
+def test_hidden_values_carry_the_label_to_words_of_the_target():
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 2, 1000)
+    source = np.arange(1000) < 500
+    rates = np.where(y[:, None] == 1, [1.5] * 8 + [0.1] * 8, [0.1] * 8 + [1.5] * 8)
+    shared, own = rng.poisson(rates * 0.15), rng.poisson(rates * 0.5)
+    rows = np.hstack([shared, own * source[:, None], own * ~source[:, None]]).astype(np.float32)
+    hidden = SDA(n_hidden=60, learning_rate=0.05, random_state=0).fit(rows).transform(rows)
+
+    def error(Z):
+        return np.mean(LinearSVC(C=0.01).fit(Z[source], y[source]).predict(Z[~source]) != y[~source])
+
+    assert error(hidden) < error((rows > 0).astype(float)) - 0.03
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"binarize": False}, "needs values in"),
+        ({"noise": 1.0}, "noise"),
+        ({"n_hidden": (5, 0)}, "n_hidden"),
+        ({"decoder": "tanh"}, "decoder must be one of"),
+        ({"learning_rate": 1e200, "decoder": "softplus", "binarize": False}, "diverged in layer 1"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(changes, message):
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=message) as caught:
+        SDA(**{"n_hidden": 5, "n_epochs": 3, **changes}).fit(X)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_missing_gpu_is_said_plainly():
+    with pytest.raises(ValueError, match="torch sees no GPU"):
+        SDA(n_hidden=5, device="cuda").fit(X)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("sampling", [None, 0.3])
+def test_a_gpu_trains_as_well_as_the_cpu_and_the_same_each_time(sampling):
+    settings = {
+        "n_hidden": (16, 8),
+        "n_epochs": 20,
+        "learning_rate": 0.05,
+        "sampling": sampling,
+        "random_state": 0,
+    }
+    rows = X.astype(np.float32)
+    cpu, first, again = (SDA(2, **settings, device=d).fit(rows) for d in ("cpu", "cuda", "cuda"))
+    assert_array_equal(first.transform(rows), again.transform(rows))
+    assert_allclose(first.losses_[0][-1], cpu.losses_[0][-1], rtol=0.15)
+    on_host = first.transform(rows)
+    first.set_params(device="cpu")
+    assert_allclose(on_host, first.transform(rows), rtol=1e-2, atol=1e-2)  # TF32 keeps 10 bits
+
+
+def test_importing_the_baselines_leaves_torch_alone_and_its_lack_is_said_plainly():
+    code = (
+        "import sys\n"
+        "class NoTorch:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] == 'torch': raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, NoTorch())\n"
+        "from undrift.baselines import SDA\n"
+        "try: SDA().fit([[1.0, 0.0], [0.0, 1.0]])\n"
+        "except ImportError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "SDA needs the `torch` extra: pip install 'undrift[torch]'"
+    code = "import sys, undrift.baselines; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
