@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,18 @@ Files are CSV, TSV, JSON lines or Parquet, also .gz, and each file is a domain. 
 empty serve as unlabelled rows. The output keeps every column and the order of the target's rows and adds
 `prediction` and `score` (how strongly: with two labels, positive speaks for the second in alphabetical order;
 with more, the winner's score). Several targets follow one another in one file, with a column `domain`.
+
+A pattern in quotes ('reviews-*.csv') is one domain in many files. With --dask the workers read them, and --out
+may be a folder, where each file of the target gets its predictions under its own name.
 """
 
 
 def adapt(
     source: list[Path] = typer.Option(
-        ..., "--source", metavar="FILE", help="Labelled file; may be repeated."
+        ..., "--source", metavar="FILE", help="Labelled file, or a quoted pattern; may be repeated."
     ),
     target: list[Path] = typer.Option(
-        ..., "--target", metavar="FILE", help="Unlabelled file to predict; may be repeated."
+        ..., "--target", metavar="FILE", help="Unlabelled file to predict, or a pattern; may be repeated."
     ),
     text: str = options.TEXT,
     label: str = typer.Option(
@@ -55,6 +59,9 @@ def adapt(
         "source-cv", "--selection", help="How to choose, never seeing target labels: source-cv or reverse."
     ),
     center: bool = typer.Option(True, "--center/--no-center", help="Subtract each domain's mean."),
+    dask: str | None = typer.Option(
+        None, "--dask", metavar="CLUSTER", help="Work on a cluster: local, local:N or tcp://host:port."
+    ),
     device: str = typer.Option("cpu", "--device", help="Where to compute."),
     seed: int = typer.Option(0, "--seed", help="Seed of whatever is random."),
     encoding: str | None = options.ENCODING,
@@ -70,7 +77,12 @@ def adapt(
     job = AdaptJob(source, target, text, label, out, model, target_label, encoding, skip_bad)
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)
-        summary = run_adapt(job, adapter).summary
+        if dask is None:
+            summary = run_adapt(job, adapter).summary
+        else:
+            from ..sharded import run_adapt_on
+
+            summary = run_adapt_on(dask, job, adapter, partial(screen.follow_cluster, progress)).summary
     show_summary(summary, as_json)
 
 

@@ -3,5 +3,22 @@
 from .cluster import ClusterLost, connected
 from .lazy import blockwise, lazy_hidden
 from .rows import OnDask, cluster_rows
+from .shards import Output, Shard, Surveyed, exact_frequencies, mistakes, predicted, survey, text_rows, write_shards
 
-__all__ = ["ClusterLost", "OnDask", "blockwise", "cluster_rows", "connected", "lazy_hidden"]
+__all__ = [
+    "ClusterLost",
+    "OnDask",
+    "Output",
+    "Shard",
+    "Surveyed",
+    "blockwise",
+    "cluster_rows",
+    "connected",
+    "exact_frequencies",
+    "lazy_hidden",
+    "mistakes",
+    "predicted",
+    "survey",
+    "text_rows",
+    "write_shards",
+]

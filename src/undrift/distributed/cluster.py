@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ try:
 except ImportError:
     raise ImportError("rows on a cluster need the `dask` extra: pip install 'undrift[dask]'") from None
 
+SILENT = logging.CRITICAL + 1
 TREE_WIDTH = 4  # values that are added at once
 
 
@@ -123,15 +125,24 @@ def connected(address: str) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     if n_workers is None:
-        with retold(), Client(address) as client:
+        with _client(address) as client:
             yield client
         return
-    n_threads = max(1, _n_processors() // n_workers)
-    with (
-        LocalCluster(n_workers=n_workers, threads_per_worker=n_threads, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
+    options = {"threads_per_worker": max(1, _n_processors() // n_workers), "dashboard_address": None}
+    # what goes wrong on a worker is raised here; its log would tell it twice
+    with LocalCluster(n_workers=n_workers, silence_logs=SILENT, **options) as cluster, Client(cluster) as client:
         yield client
+
+
+def _client(address: str) -> Any:
+    from distributed import Client
+
+    try:
+        return Client(address)
+    except OSError as error:
+        raise ClusterLost(
+            f"no Dask scheduler answers at {address}: start one with `dask scheduler`, or check the address"
+        ) from error
 
 
 def _n_workers(address: str) -> int | None:

@@ -8,17 +8,26 @@ from typing import Any
 
 import numpy as np
 from dask.delayed import Delayed
+from sklearn.base import BaseEstimator
 
 from .cluster import Stage, kept, literal
 from .rows import lazy_blocks
 
 
 def sent_model(estimator: Any) -> Delayed:
-    """Send a fitted estimator to the cluster, without the callbacks that belong to this process."""
+    """Send a fitted estimator to the cluster."""
+    (there,) = kept(literal(_portable(estimator), "model"))
+    return there
+
+
+def _portable(estimator: Any) -> Any:
+    """Return an estimator, and those inside it, without the callbacks that belong to this process."""
     model = copy(estimator)
     vars(model).pop("_skl_callbacks", None)
-    (there,) = kept(literal(model, "model"))
-    return there
+    for name, value in vars(model).items():
+        if isinstance(value, BaseEstimator):
+            setattr(model, name, _portable(value))
+    return model
 
 
 def blockwise(

@@ -83,17 +83,30 @@ class OnDask:
         self._blocks = list(blocks)
         self._sizes = [own.n_rows for own in facts]
         self._sparse = any(own.sparse for own in facts)
-        self.shape = (sum(self._sizes), max(own.n_columns for own in facts))
+        self._n_columns = max(own.n_columns for own in facts)
         self.dtype = np.result_type(*{own.dtype for own in facts})
         self._device = device or Device()
         self._layers: tuple[Sent, ...] = ()
         self._before: OnDask | None = None
         self._hidden: list[Delayed] | None = None  # blocks after the layers, where they are kept
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns, before any layer."""
+        return sum(self._sizes), self._n_columns
+
     def _like(self, **changes: Any) -> OnDask:
         other = object.__new__(OnDask)
         vars(other).update(vars(self), **changes)
         return other
+
+    @classmethod
+    def stacked(cls, domains: Sequence[OnDask]) -> OnDask:
+        """Return the rows of several domains, none of them behind a layer, one after another."""
+        facts = [
+            Facts(n, own.shape[1], own.dtype, own._sparse) for own in domains for n in own._sizes
+        ]
+        return cls([block for own in domains for block in own._blocks], facts, domains[0]._device)
 
     def map(self, layer: Layer) -> OnDask:
         """Return the same rows after `layer`, computed when they are needed."""
@@ -178,6 +191,19 @@ class OnDask:
         stage = Stage("presence")
         return self._like(_blocks=[stage(binarized, block) for block in self._blocks])
 
+    def joined(self, fn: Callable[..., Any], name: str, values: np.ndarray, *others: Delayed) -> Delayed:
+        """Lazy sum of ``fn(block, its own values, *others)``; `values` has an item for each row."""
+        stage, task = Stage(name), literal(fn, "function")
+        edges = np.cumsum([0, *self._sizes]).tolist()
+        own = [literal(values[first:last], "values") for first, last in pairwise(edges)]
+        return tree_sum(
+            [
+                stage(_applied, task, block, mine, *others)
+                for block, mine in zip(self._blocks, own, strict=True)
+            ],
+            name,
+        )
+
     def gathered(self) -> Rows:
         """Bring the rows here, as one matrix."""
         return stack_rows(list(computed(*self._blocks)))
@@ -215,6 +241,10 @@ def _on_host(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{own.name: _on_host(getattr(value, own.name)) for own in fields(value)})
     return arithmetic(value).to_numpy(value) if hasattr(value, "dtype") else value
+
+
+def _applied(fn: Callable[..., Any], *arguments: Any) -> Any:
+    return fn(*arguments)
 
 
 def _taken(block: Rows, numbers: np.ndarray) -> Rows:
