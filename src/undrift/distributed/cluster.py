@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 try:
@@ -40,20 +40,28 @@ class Stage:
     def __init__(self, name: str) -> None:
         self._name, self._n_tasks = f"undrift-{name}-{_token()}", 0
 
-    def __call__(self, fn: Any, *arguments: Any) -> Delayed:
-        """Return the lazy value of ``fn(*arguments)``."""
+    def __call__(self, fn: Any, *arguments: Any, home: str | None = None) -> Delayed:
+        """Return the lazy value of ``fn(*arguments)``, computed at `home` as long as that worker lives."""
         self._n_tasks += 1
-        return delayed(fn, pure=False, traverse=False)(
-            *arguments, dask_key_name=(self._name, self._n_tasks - 1)
-        )
+        key = (self._name, self._n_tasks - 1)
+        # the scheduler would move rows to a worker that has less to do, which costs more than it saves
+        place = dask.annotate(workers=[home], allow_other_workers=True) if home else nullcontext()
+        with place:
+            return delayed(fn, pure=False, traverse=False)(*arguments, dask_key_name=key)
 
 
-def tree_sum(values: Sequence[Delayed], name: str) -> Delayed:
-    """Add values in a tree of neighbours, so that most sums stay on the worker that has their terms."""
-    values, stage = list(values), Stage(f"{name}-sum")
+def tree_sum(values: Sequence[Delayed], name: str, homes: Sequence[Any] | None = None) -> Delayed:
+    """Add values in a tree: first those of one home, so that one sum leaves each worker."""
+    stage, groups = Stage(f"{name}-sum"), dict[Any, list[Delayed]]()
+    for value, home in zip(values, homes or [None] * len(values), strict=True):
+        groups.setdefault(home, []).append(value)
+    return _summed([_summed(group, stage, home) for home, group in groups.items()], stage)
+
+
+def _summed(values: list[Delayed], stage: Stage, home: str | None = None) -> Delayed:
     while len(values) > 1:
         groups = [values[i : i + TREE_WIDTH] for i in range(0, len(values), TREE_WIDTH)]
-        values = [group[0] if len(group) == 1 else stage(_added, *group) for group in groups]
+        values = [group[0] if len(group) == 1 else stage(_added, *group, home=home) for group in groups]
     return values[0]
 
 
@@ -68,6 +76,33 @@ def client_of(values: Sequence[Any]) -> Any:
     """Return the client of the cluster that would compute `values`; None for a scheduler of this process."""
     owner = getattr(get_scheduler(collections=list(values)), "__self__", None)
     return owner if hasattr(owner, "scheduler_info") else None
+
+
+def homes_of(blocks: Sequence[Delayed]) -> list[Any]:
+    """Return the worker that has each block, or what the block is made from; None where nobody knows."""
+    client = client_of(blocks)
+    if client is None:
+        return [None] * len(blocks)
+    from distributed import futures_of
+
+    futures = [futures_of(block)[:1] for block in blocks]
+    owners = client.who_has([own for found in futures for own in found])
+    return [min(owners.get(found[0].key, ()), default=None) if found else None for found in futures]
+
+
+def spread(sizes: Sequence[int], values: Sequence[Delayed]) -> list[Any]:
+    """Share out blocks of these sizes, which are nowhere yet, among the workers that compute `values`."""
+    client = client_of(values)
+    workers = sorted(client.nthreads().items()) if client is not None else []
+    if not workers:
+        return [None] * len(sizes)
+    loads = {address: 0.0 for address, _ in workers}
+    n_threads, homes = dict(workers), []
+    for size in sizes:
+        home = min(loads, key=lambda address: loads[address] + size / n_threads[address])
+        loads[home] += size / n_threads[home]
+        homes.append(home)
+    return homes
 
 
 def computed(*values: Delayed) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ can be made again from its source when a worker dies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -16,16 +16,27 @@ from weakref import WeakValueDictionary
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import Delayed, delayed
+from dask.sizeof import sizeof
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from .._core.array import Rows, arithmetic
 from .._core.blocks import row_slices, split_rows
 from .._core.denoise import Layer
+from .._core.scatter import CrossScatter, Scatter
 from ..placement import check_place
 from ..rows import binarized, checked_matrix
 from ..training import stack_rows
-from .cluster import Stage, client_of, computed, kept, literal, tree_sum
+from .cluster import Stage, client_of, computed, homes_of, kept, literal, spread, tree_sum
+
+
+def n_bytes(noun: Any) -> int:
+    """Size of a noun by its fields: Dask places and spills by size, and would see an empty object."""
+    return sum(sizeof(getattr(noun, own.name)) for own in fields(noun))
+
+
+for _noun in (Scatter, CrossScatter, Layer):
+    sizeof.register(_noun, n_bytes)
 
 
 @dataclass(frozen=True)
@@ -114,14 +125,13 @@ class OnDask:
 
     def total(self, fn: Callable[[Rows], Any]) -> Any:
         """Sum of `fn` over blocks, added on the workers; one value comes here."""
-        name = _stage_name(fn, len(self._layers))
         blocks, pending = self._nearest()
         if self._keeps and pending:
-            hidden = self._made(blocks, pending)
-            (result, *self._hidden) = kept(self._summed(hidden, (), fn, name), *hidden)
+            hidden, homes = self._made(blocks, pending)
+            (result, *self._hidden) = kept(self._summed(hidden, (), fn, homes), *hidden)
             self._forget_before()
         else:
-            (result,) = kept(self._summed(blocks, pending, fn, name))
+            (result,) = kept(self._summed(blocks, pending, fn, homes_of(blocks)))
         return computed(result)[0]
 
     def _nearest(self) -> tuple[list[Delayed], tuple[Sent, ...]]:
@@ -143,25 +153,36 @@ class OnDask:
         while ancestor is not None:
             ancestor._hidden, ancestor = None, ancestor._before
 
-    def _made(self, blocks: list[Delayed], pending: tuple[Sent, ...]) -> list[Delayed]:
-        """Lazy hidden rows, in blocks small enough that a worker can hold a few."""
+    def _made(
+        self, blocks: list[Delayed], pending: tuple[Sent, ...]
+    ) -> tuple[list[Delayed], list[Any]]:
+        """Lazy hidden rows, in blocks small enough that a worker can hold a few, and where they will be."""
         stage, device = Stage(f"hidden-{len(self._layers)}"), literal(self._device, "device")
         layers = [sent.there for sent in pending]
-        if blocks is not self._blocks:
-            return [stage(_hidden, block, None, device, *layers) for block in blocks]
-        width = max(sent.layer.coef.shape[1] for sent in self._layers)
-        return [
-            stage(_hidden, block, rows, device, *layers)
-            for block, n in zip(blocks, self._sizes, strict=True)
-            for rows in row_slices(n, width)
-        ]
+        homes = homes_of(blocks)
+        if blocks is self._blocks:
+            width = max(sent.layer.coef.shape[1] for sent in self._layers)
+            cuts = [(b, h, rows) for b, h, n in zip(blocks, homes, self._sizes, strict=True) for rows in row_slices(n, width)]
+        else:
+            cuts = [(b, h, slice(None)) for b, h in zip(blocks, homes, strict=True)]
+        made = [stage(_hidden, block, rows, device, *layers, home=home) for block, home, rows in cuts]
+        return made, [home for _, home, _ in cuts]
 
     def _summed(
-        self, blocks: Iterable[Delayed], pending: tuple[Sent, ...], fn: Callable[[Rows], Any], name: str
+        self,
+        blocks: Sequence[Delayed],
+        pending: tuple[Sent, ...],
+        fn: Callable[[Rows], Any],
+        homes: Sequence[Any],
     ) -> Delayed:
+        name = _stage_name(fn, len(self._layers))
         stage, device, task = Stage(name), literal(self._device, "device"), literal(fn, "function")
         layers = [sent.there for sent in pending]
-        return tree_sum([stage(_partial, block, task, device, *layers) for block in blocks], name)
+        partials = [
+            stage(_partial, block, task, device, *layers, home=home)
+            for block, home in zip(blocks, homes, strict=True)
+        ]
+        return tree_sum(partials, name, homes)
 
     def __getitem__(self, which: np.ndarray) -> OnDask:
         """Return the rows that a mask, or increasing row numbers, choose."""
@@ -226,12 +247,11 @@ def _partial(block: Rows, fn: Callable[[Rows], Any], device: Device, *layers: La
         return _on_host(rows.total(fn))
 
 
-def _hidden(block: Rows, rows: slice | None, device: Device, *layers: Layer) -> np.ndarray:
+def _hidden(block: Rows, rows: slice, device: Device, *layers: Layer) -> np.ndarray:
     """On a worker: hidden rows of (some rows of) one block."""
     place = check_place(device.name, device.precision)
-    block = block if rows is None else block[rows]
     with place.precisely():
-        for h in place.hidden(place.here(layers), block):
+        for h in place.hidden(place.here(layers), block[rows]):
             last = h
     return last
 
@@ -315,7 +335,16 @@ def cluster_rows(
 
 def _checked_rows(estimator: Any, blocks: list[Delayed], dtype: Any) -> OnDask:
     stage, dtype = Stage("rows"), None if dtype is None else np.dtype(dtype)
-    checked = kept(*(stage(_checked, block, i, dtype) for i, block in enumerate(blocks, start=1)))
+    homes = homes_of(blocks)
+    if not any(homes):
+        homes = spread([1] * len(blocks), blocks)
+    numbers = range(1, len(blocks) + 1)
+    checked = kept(
+        *(
+            stage(_checked, block, number, dtype, home=home)
+            for number, block, home in zip(numbers, blocks, homes, strict=True)
+        )
+    )
     survey = Stage("facts")
     facts = computed(*(survey(_facts, block) for block in checked))
     filled = [(block, own) for block, own in zip(checked, facts, strict=True) if own.n_rows]

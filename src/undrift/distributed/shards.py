@@ -12,14 +12,17 @@ from typing import Any
 
 import numpy as np
 from dask.delayed import Delayed
+from dask.sizeof import sizeof
 from scipy import sparse
 
 from .._warnings import UndriftWarning
 from ..tables import Table, open_table, write_table
 from ..text import DocumentFrequencies, TermVectorizer
-from .cluster import Stage, computed, kept, literal, tree_sum
+from .cluster import Stage, computed, kept, literal, spread, tree_sum
 from .lazy import sent_model
-from .rows import Facts, OnDask
+from .rows import Facts, OnDask, n_bytes
+
+sizeof.register(DocumentFrequencies, n_bytes)
 
 BLOCK_DOCUMENTS = 4096  # documents that are rows at the same time in prediction
 
@@ -130,7 +133,13 @@ def text_rows(surveyed: Sequence[Surveyed], vectorizer: TermVectorizer, device: 
     """Rows of shards, counted on the workers and kept there, in the order of the shards."""
     stage, (sent,) = Stage("count-terms"), kept(literal(vectorizer, "vectorizer"))
     filled = [own for own in surveyed if own.n_rows]
-    blocks = kept(*(stage(_rows, literal(own.shard, "shard"), sent) for own in filled))
+    homes = spread([own.n_rows for own in filled], [sent])
+    blocks = kept(
+        *(
+            stage(_rows, literal(own.shard, "shard"), sent, home=home)
+            for own, home in zip(filled, homes, strict=True)
+        )
+    )
     dtype, d = np.dtype(vectorizer.dtype), len(vectorizer.terms_)
     return OnDask(blocks, [Facts(own.n_rows, d, dtype, True) for own in filled], device)
 
