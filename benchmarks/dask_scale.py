@@ -1,8 +1,8 @@
 """Cluster against one process: the same stack on the same rows, time, bytes moved and memory.
 
-    python benchmarks/dask_scale.py                    # 10^6 rows x 3,000 terms, 2 layers
-    python benchmarks/dask_scale.py --rows 50000       # a tenth of a minute of it
-    python benchmarks/dask_scale.py --text             # `adapt --dask local:2` over 20 shards (needs UNDRIFT_DATA)
+    python benchmarks/dask_scale.py                 # 10^6 rows x 3,000 terms, 2 layers
+    python benchmarks/dask_scale.py --rows 50000    # a twentieth of that
+    python benchmarks/dask_scale.py --text          # adapt --dask local:2 over 20 shards; needs UNDRIFT_DATA
 
 Rows are made by the process that works on them (68 terms each, frequencies as in amazon-bow's 3,000 most
 frequent terms), before the clock starts. The single process may use as many threads as there are workers.
@@ -146,7 +146,6 @@ def text_pair(folder: Path, n_shards: int) -> None:
         labels = ["" if y != y else str(int(y)) for y in np.asarray(domain.y, dtype=float)]
         rows = list(zip(domain.texts, labels, strict=True))
         parts = {f"{name}.csv": rows}
-        parts |= {f"{name}-{i}.csv": rows[i::n_shards] for i in range(n_shards)}
         edges = np.linspace(0, len(rows), n_shards + 1).astype(int)
         parts |= {f"{name}-{i}.csv": rows[edges[i] : edges[i + 1]] for i in range(n_shards)}
         for file, own in parts.items():
@@ -169,9 +168,7 @@ def text(args: argparse.Namespace) -> None:
                 answers[run] = list(csv.DictReader(file))
         plain, dask = ([row["prediction"] for row in answers[run]] for run in ("plain", "dask"))
         n_different = sum(a != b for a, b in zip(plain, dask, strict=True))
-        report(
-            "adapt, books -> kitchen, 20 shards each", records, rows=len(plain), n_different=n_different
-        )
+        report("adapt, books -> kitchen, 20 shards each", records, rows=len(plain), n_different=n_different)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ RANK = {
     **dict.fromkeys(["classifier", "linear", "primal", "search", "selection", "training"], 1),
     **dict.fromkeys(["distributed", "explain", "text", "tables", "domains", "metrics", "adapter"], 1),
     **dict.fromkeys(["baselines", "datasets"], 2),
-    **dict.fromkeys(["bench", "jobs"], 3),
+    **dict.fromkeys(["bench", "jobs", "sharded"], 3),
     "report": 4,
     **dict.fromkeys(["cli", "__main__"], 5),
 }

@@ -206,8 +206,8 @@ def test_other_bad_input(X):
     with dask.config.set(scheduler="synchronous"):
         with pytest.raises(TypeError, match="block 1 of X is a str"):
             MSDA(2).fit([delayed("rows")])
+        fitted = MSDAClassifier(1).fit(X, X[:, 0] > 0)
         with pytest.raises(ValueError, match="one sample_domain"):
-            fitted = MSDAClassifier(1).fit(X, X[:, 0] > 0)
             fitted.predict(da.from_array(X, chunks=(100, -1)), recenter=True)
         with pytest.raises(ValueError, match="3 features, but MSDA is expecting 40"):
             MSDA(1).fit(X).transform(da.zeros((6, 3), chunks=(2, 3))).compute()

@@ -140,9 +140,7 @@ def binarized(X: Rows) -> Rows:
     return type(X)(((X.data > 0).astype(X.dtype), X.indices, X.indptr), shape=X.shape)
 
 
-def checked_rows(
-    estimator: Any, X: Any, *, reset: bool, dtype: Any = None, binarize: bool = False
-) -> Rows:
+def checked_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, binarize: bool = False) -> Rows:
     """Validate rows that are one matrix, or that are on a cluster and stay there."""
     if on_cluster(X):
         from .distributed import cluster_rows

@@ -131,7 +131,8 @@ class Search:
         width = self.n_pivots or 0
         first = [self._first_rows(X) for X in self.rows.domains.values()]
         return [
-            X if on_cluster(X) else Kept(split_rows(X, width), memory_budget=self.memory_budget) for X in first
+            X if on_cluster(X) else Kept(split_rows(X, width), memory_budget=self.memory_budget)
+            for X in first
         ]
 
     def _first_rows(self, X: Rows) -> Rows:

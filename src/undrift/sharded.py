@@ -34,7 +34,7 @@ from .distributed import (
     write_shards,
 )
 from .distributed.cluster import computed
-from .jobs import FAR_APART, AdaptJob, Adapted, _label, one_kind, predictions
+from .jobs import FAR_APART, Adapted, AdaptJob, _label, one_kind, predictions
 from .metrics import proxy_a_distance
 from .persist import save_model
 from .tables import TableError, check_writable, open_table, shard_paths, union_of, with_added, write_table
@@ -86,9 +86,7 @@ class Fitted:
     labels: list[Any]  # of the source rows
 
 
-def run_adapt_on(
-    address: str, job: AdaptJob, adapter: TextAdapter, watch: Watch | None = None
-) -> Adapted:
+def run_adapt_on(address: str, job: AdaptJob, adapter: TextAdapter, watch: Watch | None = None) -> Adapted:
     """Do the whole job on a cluster. Nothing is written unless all of it can be.
 
     Parameters
@@ -146,7 +144,9 @@ def _surveyed(job: AdaptJob, vectorizer: TermVectorizer) -> tuple[list[ShardedDo
     for message in dict.fromkeys(message for own in facts for message in own.warnings):
         warnings.warn(message, UndriftWarning, stacklevel=2)
     rest = iter(facts)
-    domains = [ShardedDomain(path, [next(rest) for _ in own]) for path, own in zip(paths, shards, strict=True)]
+    domains = [
+        ShardedDomain(path, [next(rest) for _ in own]) for path, own in zip(paths, shards, strict=True)
+    ]
     for domain in domains:
         if domain.n_rows == 0:
             open_table(domain.path, skip_bad=job.skip_bad).require_rows()
@@ -168,7 +168,7 @@ def _fit(job: AdaptJob, adapter: TextAdapter) -> Fitted:
     for callback in getattr(adapter.classifier, "_skl_callbacks", []):
         classifier.set_callbacks(callback)
     y, domain = np.array(labels, dtype=object), None
-    rows, X_target = source_rows, target_rows
+    rows, X_target = source_rows, list(target_rows) or None
     if len(sources) > 1:
         numbers = [*range(len(sources)), *(-1 - i for i in range(len(targets)))]
         domain = np.repeat(numbers, [own.n_rows for own in domains])
@@ -234,9 +234,11 @@ def _compared(job: AdaptJob, fitted: Fitted, i: int) -> dict[str, Any]:
     y = np.array([label for label in fitted.labels if label is not None])
     svm = linear_svm(random_state=0).fit(fitted.source_rows[known].gathered(), y)
     truth = np.array(target.labels, dtype=object)
-    models, options = (svm, fitted.adapter.classifier_), ({}, {"sample_domain": -1 - i})
-    n_scored, by_svm, by_adapted = mistakes(rows, truth, models, options).tolist()
-    errors = {"source_only_error": by_svm / n_scored, "adapted_error": by_adapted / n_scored} if n_scored else {}
+    models = [(svm, {}), (fitted.adapter.classifier_, {"sample_domain": -1 - i})]
+    n_scored, by_svm, by_adapted = mistakes(rows, truth, models).tolist()
+    errors = (
+        {"source_only_error": by_svm / n_scored, "adapted_error": by_adapted / n_scored} if n_scored else {}
+    )
     return found | {"scored": n_scored} | errors
 
 
@@ -285,7 +287,9 @@ def _write_rows(out: Any, shard: Shard, answers: dict[str, list[Any]]) -> None:
         start = stop
 
 
-def _write_folder(out: Path, model: Any, tasks: list, columns: tuple[str, ...], kinds: dict[str, Any]) -> None:
+def _write_folder(
+    out: Path, model: Any, tasks: list, columns: tuple[str, ...], kinds: dict[str, Any]
+) -> None:
     """Let the workers write into a hidden folder, whose files are then put in their places."""
     names = [shard.path.name for shard, _ in tasks]
     repeated = {name for name in names if names.count(name) > 1}
@@ -294,7 +298,9 @@ def _write_folder(out: Path, model: Any, tasks: list, columns: tuple[str, ...], 
     with _hidden_folder(out) as hidden:
         outputs = [Output(hidden.resolve() / name, columns, kinds) for name in names]
         for how in dict.fromkeys(how for _, how in tasks):
-            own = [(shard, output) for (shard, each), output in zip(tasks, outputs, strict=True) if each is how]
+            own = [
+                (shard, output) for (shard, each), output in zip(tasks, outputs, strict=True) if each is how
+            ]
             write_shards([shard for shard, _ in own], [output for _, output in own], model, how)
         for name in names:
             (hidden / name).replace(out / name)

@@ -21,8 +21,8 @@ empty serve as unlabelled rows. The output keeps every column and the order of t
 `prediction` and `score` (how strongly: with two labels, positive speaks for the second in alphabetical order;
 with more, the winner's score). Several targets follow one another in one file, with a column `domain`.
 
-A pattern in quotes ('reviews-*.csv') is one domain in many files. With --dask the workers read them, and --out
-may be a folder, where each file of the target gets its predictions under its own name.
+A pattern in quotes ('reviews-*.csv') is one domain in many files. With --dask the workers read them, and
+--out may be a folder, where each file of the target gets its predictions under its own name.
 """
 
 

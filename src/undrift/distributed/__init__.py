@@ -3,7 +3,17 @@
 from .cluster import ClusterLost, connected
 from .lazy import blockwise, lazy_hidden
 from .rows import OnDask, cluster_rows
-from .shards import Output, Shard, Surveyed, exact_frequencies, mistakes, predicted, survey, text_rows, write_shards
+from .shards import (
+    Output,
+    Shard,
+    Surveyed,
+    exact_frequencies,
+    mistakes,
+    predicted,
+    survey,
+    text_rows,
+    write_shards,
+)
 
 __all__ = [
     "ClusterLost",

@@ -86,15 +86,19 @@ def homes_of(blocks: Sequence[Delayed]) -> list[Any]:
     from distributed import futures_of
 
     futures = [futures_of(block)[:1] for block in blocks]
-    owners = client.who_has([own for found in futures for own in found])
+    with retold():
+        owners = client.who_has([own for found in futures for own in found])
     return [min(owners.get(found[0].key, ()), default=None) if found else None for found in futures]
 
 
 def spread(sizes: Sequence[int], values: Sequence[Delayed]) -> list[Any]:
     """Share out blocks of these sizes, which are nowhere yet, among the workers that compute `values`."""
     client = client_of(values)
-    workers = sorted(client.nthreads().items()) if client is not None else []
-    if not workers:
+    if client is None:
+        return [None] * len(sizes)
+    with retold():
+        workers = sorted(client.nthreads().items())
+    if not workers:  # they may come later
         return [None] * len(sizes)
     loads = {address: 0.0 for address, _ in workers}
     n_threads, homes = dict(workers), []
@@ -165,7 +169,10 @@ def connected(address: str) -> Iterator[Any]:
         return
     options = {"threads_per_worker": max(1, _n_processors() // n_workers), "dashboard_address": None}
     # what goes wrong on a worker is raised here; its log would tell it twice
-    with LocalCluster(n_workers=n_workers, silence_logs=SILENT, **options) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=n_workers, silence_logs=SILENT, **options) as cluster,
+        Client(cluster) as client,
+    ):
         yield client
 
 

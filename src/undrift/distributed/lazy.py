@@ -89,8 +89,5 @@ def _as_given(blocks: Sequence[Delayed], X: Any, shape: tuple[int, ...], dtype: 
 
     meta = np.empty((0, *shape), dtype)
     return da.concatenate(
-        [
-            da.from_delayed(block, (n, *shape), meta=meta)
-            for block, n in zip(blocks, X.chunks[0], strict=True)
-        ]
+        [da.from_delayed(block, (n, *shape), meta=meta) for block, n in zip(blocks, X.chunks[0], strict=True)]
     )

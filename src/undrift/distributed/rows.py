@@ -114,9 +114,7 @@ class OnDask:
     @classmethod
     def stacked(cls, domains: Sequence[OnDask]) -> OnDask:
         """Return the rows of several domains, none of them behind a layer, one after another."""
-        facts = [
-            Facts(n, own.shape[1], own.dtype, own._sparse) for own in domains for n in own._sizes
-        ]
+        facts = [Facts(n, own.shape[1], own.dtype, own._sparse) for own in domains for n in own._sizes]
         return cls([block for own in domains for block in own._blocks], facts, domains[0]._device)
 
     def map(self, layer: Layer) -> OnDask:
@@ -153,16 +151,18 @@ class OnDask:
         while ancestor is not None:
             ancestor._hidden, ancestor = None, ancestor._before
 
-    def _made(
-        self, blocks: list[Delayed], pending: tuple[Sent, ...]
-    ) -> tuple[list[Delayed], list[Any]]:
+    def _made(self, blocks: list[Delayed], pending: tuple[Sent, ...]) -> tuple[list[Delayed], list[Any]]:
         """Lazy hidden rows, in blocks small enough that a worker can hold a few, and where they will be."""
         stage, device = Stage(f"hidden-{len(self._layers)}"), literal(self._device, "device")
         layers = [sent.there for sent in pending]
         homes = homes_of(blocks)
         if blocks is self._blocks:
             width = max(sent.layer.coef.shape[1] for sent in self._layers)
-            cuts = [(b, h, rows) for b, h, n in zip(blocks, homes, self._sizes, strict=True) for rows in row_slices(n, width)]
+            cuts = [
+                (b, h, rows)
+                for b, h, n in zip(blocks, homes, self._sizes, strict=True)
+                for rows in row_slices(n, width)
+            ]
         else:
             cuts = [(b, h, slice(None)) for b, h in zip(blocks, homes, strict=True)]
         made = [stage(_hidden, block, rows, device, *layers, home=home) for block, home, rows in cuts]
@@ -312,9 +312,7 @@ def lazy_blocks(X: Any) -> list[Delayed]:
     return list(blocks.ravel())
 
 
-def cluster_rows(
-    estimator: Any, X: Any, *, reset: bool, dtype: Any = None, binarize: bool = False
-) -> OnDask:
+def cluster_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, binarize: bool = False) -> OnDask:
     """Validate rows on a cluster, where they are; a cluster then keeps them until the fit is over.
 
     Parameters

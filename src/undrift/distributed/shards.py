@@ -63,9 +63,7 @@ class Surveyed:
     warnings: list[str]
 
 
-def _surveyed(
-    shard: Shard, vectorizer: TermVectorizer, n_head: int
-) -> tuple[Surveyed, DocumentFrequencies]:
+def _surveyed(shard: Shard, vectorizer: TermVectorizer, n_head: int) -> tuple[Surveyed, DocumentFrequencies]:
     """On a worker: read a shard once, for its document frequencies and whatever else the client needs."""
     labels: list[Any] = []
     head: list[str] = []
@@ -193,15 +191,14 @@ def _written(shard: Shard, output: Output, model: Any, predict: Predict) -> int:
         return out.n_rows
 
 
-def mistakes(
-    rows: OnDask, truth: np.ndarray, models: Sequence[Any], options: Sequence[dict[str, Any]]
-) -> np.ndarray:
-    """Count the labels, None where there is none, that each of some models gets wrong; rows first."""
-    count = partial(_mistakes, options=list(options))
-    return computed(rows.joined(count, "mistakes", truth, *map(sent_model, models)))[0]
+def mistakes(rows: OnDask, truth: np.ndarray, models: Sequence[tuple[Any, dict[str, Any]]]) -> np.ndarray:
+    """Count the rows that have a label, and those that each model, with its options of `predict`, misses."""
+    count = partial(_mistakes, options=[options for _, options in models])
+    return computed(rows.joined(count, "mistakes", truth, *(sent_model(model) for model, _ in models)))[0]
 
 
 def _mistakes(X: Any, truth: np.ndarray, *models: Any, options: list[dict[str, Any]]) -> np.ndarray:
+    """On a worker: the counts for one block."""
     known = np.array([label is not None for label in truth], dtype=bool)
     if not known.any():
         return np.zeros(1 + len(models), dtype=np.int64)

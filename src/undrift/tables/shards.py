@@ -39,7 +39,9 @@ def _number(part: str) -> tuple[int, str]:
     return (int(part), "") if part.isdigit() else (0, part)
 
 
-def joined_rows(blocks: Iterator[Rows], columns: Sequence[str], position: int, n_tables: int) -> Iterator[Rows]:
+def joined_rows(
+    blocks: Iterator[Rows], columns: Sequence[str], position: int, n_tables: int
+) -> Iterator[Rows]:
     """Yield the rows of one of several tables with the columns of all of them."""
     for rows in blocks:
         absent = [MISSING] * len(rows)
