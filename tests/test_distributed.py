@@ -8,6 +8,7 @@ pytest.importorskip("distributed")
 import dask
 import dask.array as da
 from dask import delayed
+from distributed import wait
 from numpy.testing import assert_allclose, assert_array_equal
 
 from undrift import MDA, MSDA, MSDAClassifier
@@ -98,6 +99,7 @@ def test_only_sums_and_layers_travel(cluster, X):
 
     wide = np.tile(X, (10, 1))
     blocks = [cluster.submit(np.copy, block) for block in cut(wide, 500)]
+    wait(blocks)
     scatter, layer, rows = 40 * 40 * 8 + 40 * 8, 40 * 40 * 8 + 40 * 8, wide.nbytes
     before = sent()
     MSDA(4).fit(blocks)

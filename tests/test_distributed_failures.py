@@ -1,4 +1,4 @@
-"""Workers killed in the middle of a stage, a scheduler lost, memory that is short: an answer or a clear error.
+"""Workers killed in the middle of a stage, a scheduler lost, memory that is short: the answer, or one error.
 
 What happened is read from the scheduler's own record: its events say which tasks a worker took with it,
 and the story of a task says how often it was computed.

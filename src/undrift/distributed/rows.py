@@ -21,13 +21,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from .._core.array import Rows, arithmetic
-from .._core.blocks import row_slices, split_rows
+from .._core.blocks import BLOCK_ENTRIES, row_slices, split_rows
 from .._core.denoise import Layer
 from .._core.scatter import CrossScatter, Scatter
 from ..placement import check_place
 from ..rows import binarized, checked_matrix
 from ..training import stack_rows
 from .cluster import Stage, client_of, computed, homes_of, kept, literal, spread, tree_sum
+
+
+SUM_ROWS = 4096  # a scatter costs d^2 to add, however few the rows of its block: not fewer than these
 
 
 def n_bytes(noun: Any) -> int:
@@ -161,7 +164,7 @@ class OnDask:
             cuts = [
                 (b, h, rows)
                 for b, h, n in zip(blocks, homes, self._sizes, strict=True)
-                for rows in row_slices(n, width)
+                for rows in row_slices(n, width, max(BLOCK_ENTRIES, SUM_ROWS * width))
             ]
         else:
             cuts = [(b, h, slice(None)) for b, h in zip(blocks, homes, strict=True)]
@@ -322,16 +325,18 @@ def cluster_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, bina
     dtype : optional
         Precision to work in; that of the blocks by default.
     """
-    rows = X if isinstance(X, OnDask) else _checked_rows(estimator, lazy_blocks(X), dtype)
+    rows = X if isinstance(X, OnDask) else _checked_rows(lazy_blocks(X), dtype)
     if rows.shape[0] == 0:
         raise ValueError("X has no blocks with rows; at least one row is needed")
     header = np.broadcast_to(np.zeros(1), (1, rows.shape[1]))
     validate_data(estimator, header, reset=reset, skip_check_array=True)
-    rows = rows.astype(dtype or rows.dtype)
+    device = Device(getattr(estimator, "device", "cpu"), getattr(estimator, "precision", "high"))
+    rows = rows._like(_device=device).astype(dtype or rows.dtype)
     return rows.binarized() if binarize else rows
 
 
-def _checked_rows(estimator: Any, blocks: list[Delayed], dtype: Any) -> OnDask:
+def _checked_rows(blocks: list[Delayed], dtype: Any) -> OnDask:
+    """Validate blocks where they are, each on its own, and then against each other."""
     stage, dtype = Stage("rows"), None if dtype is None else np.dtype(dtype)
     homes = homes_of(blocks)
     if not any(homes):
@@ -351,8 +356,7 @@ def _checked_rows(estimator: Any, blocks: list[Delayed], dtype: Any) -> OnDask:
     widths = sorted({own.n_columns for _, own in filled})
     if len(widths) > 1:
         raise ValueError(f"the blocks of X have {widths[0]} to {widths[-1]} columns; all need the same")
-    device = Device(getattr(estimator, "device", "cpu"), getattr(estimator, "precision", "high"))
-    rows = OnDask([block for block, _ in filled], [own for _, own in filled], device)
+    rows = OnDask([block for block, _ in filled], [own for _, own in filled])
     return rows if len({own.dtype for _, own in filled}) == 1 else _unified(rows)
 
 

@@ -127,7 +127,7 @@ def _counted(shard: Shard, vectorizer: TermVectorizer, only: Collection[str]) ->
     return vectorizer.frequencies(shard.documents(), only)
 
 
-def text_rows(surveyed: Sequence[Surveyed], vectorizer: TermVectorizer, device: Any = None) -> OnDask:
+def text_rows(surveyed: Sequence[Surveyed], vectorizer: TermVectorizer) -> OnDask:
     """Rows of shards, counted on the workers and kept there, in the order of the shards."""
     stage, (sent,) = Stage("count-terms"), kept(literal(vectorizer, "vectorizer"))
     filled = [own for own in surveyed if own.n_rows]
@@ -139,7 +139,7 @@ def text_rows(surveyed: Sequence[Surveyed], vectorizer: TermVectorizer, device: 
         )
     )
     dtype, d = np.dtype(vectorizer.dtype), len(vectorizer.terms_)
-    return OnDask(blocks, [Facts(own.n_rows, d, dtype, True) for own in filled], device)
+    return OnDask(blocks, [Facts(own.n_rows, d, dtype, True) for own in filled])
 
 
 def _rows(shard: Shard, vectorizer: TermVectorizer) -> sparse.csr_array:
