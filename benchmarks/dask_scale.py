@@ -5,8 +5,8 @@
     python benchmarks/dask_scale.py --text          # adapt --dask local:2 over 20 shards; needs UNDRIFT_DATA
 
 Rows are made by the process that works on them (68 terms each, frequencies as in amazon-bow's 3,000 most
-frequent terms), before the clock starts. The single process may use as many threads as there are workers. On a machine that others
-use too, compare processor seconds: waiting for a processor is no overhead.
+frequent terms), before the clock starts. The single process may use as many threads as there are workers. On
+a machine that others use too, compare processor seconds: waiting for a processor is no overhead.
 """
 
 from __future__ import annotations

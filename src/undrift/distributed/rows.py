@@ -29,7 +29,6 @@ from ..rows import binarized, checked_matrix
 from ..training import stack_rows
 from .cluster import Stage, client_of, computed, homes_of, kept, literal, spread, tree_sum
 
-
 SUM_ROWS = 4096  # a scatter costs d^2 to add, however few the rows of its block: not fewer than these
 
 
