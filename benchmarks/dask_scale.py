@@ -106,7 +106,7 @@ def loopback() -> float:
 def run_dask(args: argparse.Namespace) -> dict:
     from distributed import Client, LocalCluster, wait
 
-    options = {"threads_per_worker": 1, "memory_limit": args.memory, "dashboard_address": None}
+    options = {"threads_per_worker": 1, "memory_limit": args.memory, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(n_workers=args.workers, **options) as cluster, Client(cluster) as client:
         workers = sorted(client.nthreads())
         blocks = [

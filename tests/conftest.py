@@ -51,7 +51,7 @@ def device(torch_device) -> str:
 def two_workers():
     """A real cluster of two worker processes."""
     distributed = pytest.importorskip("distributed")
-    options = {"threads_per_worker": 1, "memory_limit": "2GB", "dashboard_address": None}
+    options = {"threads_per_worker": 1, "memory_limit": "2GB", "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(n_workers=2, **options) as cluster:
         yield cluster
 

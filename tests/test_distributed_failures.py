@@ -59,7 +59,12 @@ class Killer(SchedulerPlugin):
 @contextmanager
 def killing(stage: str, n: int = 1):
     """Yield a client of a cluster in which a worker dies in `stage`, and what its scheduler remembers."""
-    options = {"threads_per_worker": 1, "memory_limit": "1GB", "dashboard_address": None, "silence_logs": 60}
+    options = {
+        "threads_per_worker": 1,
+        "memory_limit": "1GB",
+        "dashboard_address": "127.0.0.1:0",
+        "silence_logs": 60,
+    }
     with (
         dask.config.set({"distributed.admin.low-level-log-length": 100_000}),
         LocalCluster(n_workers=2, **options) as cluster,
@@ -166,7 +171,7 @@ def lone_scheduler():
     program = (
         "from distributed import LocalCluster; import time, os\n"
         "if __name__ == '__main__':\n"
-        "    c = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)\n"
+        "    c = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address='127.0.0.1:0')\n"
         "    print(c.scheduler_address, flush=True); time.sleep(120)"
     )
     command = [sys.executable, "-c", program]
@@ -217,7 +222,7 @@ def test_a_lost_scheduler_is_a_clear_error_and_no_output(tmp_path, lone_schedule
 
 def test_a_worker_short_of_memory_spills():
     n, d = 3000, 200  # hidden rows of 40 blocks are 192 MB; the worker's own code takes most of the rest
-    options = {"threads_per_worker": 1, "memory_limit": "420MB", "dashboard_address": None}
+    options = {"threads_per_worker": 1, "memory_limit": "420MB", "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(n_workers=1, **options) as cluster, Client(cluster) as client:
         pids = client.run(os.getpid)
         fitted = MSDA(3, noise=0.6).fit([delayed(block)(i, n, d) for i in range(40)])

@@ -167,7 +167,7 @@ def connected(address: str) -> Iterator[Any]:
         with _client(address) as client:
             yield client
         return
-    options = {"threads_per_worker": max(1, _n_processors() // n_workers), "dashboard_address": None}
+    options = {"threads_per_worker": max(1, _n_processors() // n_workers), "dashboard_address": "127.0.0.1:0"}
     # what goes wrong on a worker is raised here; its log would tell it twice
     with (
         LocalCluster(n_workers=n_workers, silence_logs=SILENT, **options) as cluster,
