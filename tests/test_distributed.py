@@ -184,8 +184,9 @@ def test_blocks_without_rows_do_not_matter(cluster, X):
 
 
 def test_blocks_of_two_precisions_become_the_higher(cluster, X):
-    blocks = [delayed(X[:300].astype("float32")), delayed(X[300:])]
-    assert_same_layers(MSDA(2).fit(blocks).layers_, MSDA(2).fit(X).layers_, 1e-9)
+    coarse, fine = (X[:300] / 3).astype("float32"), X[300:] / 3
+    expected = MSDA(2).fit(np.vstack([coarse.astype("float64"), fine])).layers_
+    assert_same_layers(MSDA(2).fit([delayed(coarse), delayed(fine)]).layers_, expected, 1e-9)
 
 
 @pytest.mark.parametrize(
