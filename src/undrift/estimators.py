@@ -20,7 +20,7 @@ from ._core.stack import grow
 from .parameters import check_choice, check_count, check_memory, check_noise, check_pivots, check_positive
 from .placement import Place, check_place
 from .progress import CallbackSupportMixin, tracked, with_callbacks
-from .rows import as_array, binarized, checked_blocks, checked_matrix, dtype_of
+from .rows import as_array, binarized, checked_blocks, checked_matrix, dtype_of, on_cluster
 
 
 class _Denoiser(TransformerMixin, BaseEstimator):
@@ -32,6 +32,15 @@ class _Denoiser(TransformerMixin, BaseEstimator):
             "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
             "activation": check_choice(self.activation, "activation", ACTIVATIONS),
         }
+
+    def _lazily(self, method: str, X: Any, width: int) -> Any:
+        """Rows of Dask through a method of this estimator, block by block, when they are asked for."""
+        from .distributed import blockwise
+
+        dtype = getattr(X, "dtype", None)
+        return blockwise(
+            self, method, X, shape=(width,), dtype="float32" if dtype == np.float32 else "float64"
+        )
 
     def _retold(self, error: SingularSystem) -> SingularSystem:
         """Name the features as the user does."""
@@ -136,8 +145,10 @@ class MDA(_Denoiser):
             raise self._retold(error) from None
 
     def transform(self, X):
-        """Hidden rows of `X`, dense, of shape (n, d)."""
+        """Hidden rows of `X`, dense, of shape (n, d); lazy for rows of Dask."""
         check_is_fitted(self)
+        if on_cluster(X):
+            return self._lazily("transform", X, self.layer_.coef.shape[1])
         X = checked_matrix(self, X, reset=False)
         return self.layer_(X).astype(X.dtype, copy=False)
 
@@ -257,6 +268,8 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         X : {array, sparse matrix} of shape (n, d), or re-iterable of such blocks
             The rows. A re-iterable is read once per layer (with `n_pivots`, once per part for the
             first one) and never held; a list counts as blocks only if its items are two-dimensional.
+            Also a Dask array cut into row blocks, dense or SciPy sparse, or a list of delayed values or
+            futures: the rows and the hidden rows then stay on the workers.
         y : ignored
         sample_domain : ignored
             Accepted so that the estimator can stand in a domain-aware pipeline.
@@ -264,7 +277,9 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         options = self._check_denoiser()
         n_layers = check_count(self.n_layers, "n_layers", hint="one layer is the least there is")
         check_memory(self.memory_budget)
-        place = check_place(self.device, self.precision, self.memory_budget, X)
+        # rows on a cluster are worked on there, and the layers solved for here
+        device = "cpu" if on_cluster(X) else self.device
+        place = check_place(device, self.precision, self.memory_budget, X)
         blocks = checked_blocks(self, X, width=self.n_pivots or 0, binarize=self.binarize, place=place)
         layers: list[Callable[[], Layer]] = []  # on their way from the device
         for name in ("pivots_", "parts_"):  # of an earlier fit
@@ -299,8 +314,12 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         return self._retold(SingularSystem(f"in layer {depth + 1}, {error.cause}", error.features))
 
     def hidden(self, X) -> Iterator[Array]:
-        """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time."""
+        """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time; lazy for rows of Dask."""
         check_is_fitted(self)
+        if on_cluster(X):
+            from .distributed import lazy_hidden
+
+            return lazy_hidden(self, X)
         X = checked_matrix(self, X, reset=False)
         place = check_place(self.device, self.precision, X=X)
         return self._hidden(X, place, place.here(self.layers_))
@@ -316,8 +335,13 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         yield from self._hidden(X, place, layers)
 
     def transform(self, X):
-        """``[X, h^1, ..., h^l]`` of the rows of `X`, always dense; without X if not `include_input`."""
+        """``[X, h^1, ..., h^l]`` of the rows of `X`, always dense; without X if not `include_input`.
+
+        Of rows of Dask: lazy, block by block.
+        """
         check_is_fitted(self)
+        if on_cluster(X):
+            return self._lazily("transform", X, len(self.get_feature_names_out()))
         X = checked_matrix(self, X, reset=False)
         place = check_place(self.device, self.precision, X=X)
         layers = place.here(self.layers_)

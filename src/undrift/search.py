@@ -17,7 +17,7 @@ from ._core.pivots import Split, pivot_layer, random_split
 from ._core.scatter import Moments, moments
 from ._core.stack import grow, pooled_scatter
 from .placement import Place
-from .rows import binarized
+from .rows import binarized, gathered, on_cluster
 from .selection import Candidate, Problem, Rule
 from .training import TrainingRows, stack_rows
 
@@ -123,7 +123,8 @@ class Search:
 
     def _start(self) -> _Running:
         """Inner products of the anchors as they are."""
-        means, share = self._centring([moments(X) for X in self.rows.domains.values()])
+        domains = self.rows.domains.values()
+        means, share = self._centring([X.total(moments) if on_cluster(X) else moments(X) for X in domains])
         G = domain_centred_gram(self.place.rows(self.anchors.X), means, self.anchors.domain)
         if self.balance:
             G *= share
@@ -169,7 +170,8 @@ class Search:
 
     def _domains(self) -> list[Blocks]:
         width = self.n_pivots or 0
-        return [self.place.kept(self.first_rows(X), width) for X in self.rows.domains.values()]
+        first = [self.first_rows(X) for X in self.rows.domains.values()]
+        return [X if on_cluster(X) else self.place.kept(X, width) for X in first]
 
     def first_rows(self, X: Rows) -> Rows:
         """What the first layer sees of `X`."""
@@ -196,6 +198,6 @@ def anchors(
         chosen = np.arange(X.shape[0])
         if len(chosen) > n_each:
             chosen = np.sort(random_state.choice(len(chosen), n_each, replace=False))
-        blocks.append(X[chosen])
+        blocks.append(gathered(X[chosen]))
         domain.append(np.full(len(chosen), position[number]))
     return Anchors(stack_rows(blocks), np.concatenate(domain), len(keep))
