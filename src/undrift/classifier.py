@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,12 @@ from ._core.denoise import ACTIVATIONS, SingularSystem
 from ._core.gram import decision
 from .estimators import MSDA
 from .linear import SOLVERS, probabilities, winners
-from .parameters import check_choice, check_count, check_memory, check_noise, check_pivots, check_positive
+from .parameters import check_choice, check_count, check_memory, check_pivots, check_positive
 from .placement import Place, check_place
 from .progress import CallbackSupportMixin, tracked, with_callbacks
 from .readout import calibrated_temperature, read_out
 from .rows import binarized, checked_matrix, column_sums, on_cluster
-from .search import RULE_ROWS, Grid, Search, anchors
+from .search import RULE_ROWS, Grid, Search, anchors, checked_grid
 from .selection import NEED_TARGET, RULES, Problem, folds, notes_on_choice, warn_of_edges
 from .self_training import SelfTraining
 from .training import TrainingRows, checked_domain, training_rows
@@ -210,11 +209,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_choice(self.selection, "selection", tuple(RULES))
         check_choice(self.dtype, "dtype", ("float32", "float64"))
         check_count(self.n_folds, "n_folds")
-        grid = Grid(
-            tuple(sorted(check_noise(value) for value in _values(self.noise, "noise"))),
-            tuple(sorted(check_count(value, "n_layers") for value in _values(self.n_layers, "n_layers"))),
-            tuple(sorted(check_positive(value, "C") for value in _values(self.C, "C"))),
-        )
+        grid = checked_grid(self.noise, self.n_layers, self.C)
         options = {
             "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
             "activation": check_choice(self.activation, "activation", ACTIVATIONS),
@@ -392,12 +387,3 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _values(value: Any, name: str) -> Sequence[Any]:
-    """Return the values to choose from: a list, or the one value given."""
-    if isinstance(value, list | tuple | np.ndarray):
-        if len(value) == 0:
-            raise ValueError(f"{name}={value!r} is empty; give a value or a list of values")
-        return [item.item() if isinstance(item, np.generic) else item for item in value]
-    return [value]

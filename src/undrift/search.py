@@ -16,6 +16,7 @@ from ._core.gram import add_domain_centred_gram, domain_centred_gram
 from ._core.pivots import Split, pivot_layer, random_split
 from ._core.scatter import Moments, moments
 from ._core.stack import grow, pooled_scatter
+from .parameters import check_count, check_noise, check_positive
 from .placement import Place
 from .rows import binarized, gathered, on_cluster
 from .selection import Candidate, Problem, Rule
@@ -36,6 +37,24 @@ class Grid:
     def n_candidates(self) -> int:
         """Number of points."""
         return len(self.noises) * len(self.depths) * len(self.Cs)
+
+
+def checked_grid(noise: Any, n_layers: Any, C: Any) -> Grid:
+    """Return a grid from what a user gave: for each parameter a value, or a list to choose from."""
+    return Grid(
+        tuple(sorted(check_noise(value) for value in _values(noise, "noise"))),
+        tuple(sorted(check_count(value, "n_layers") for value in _values(n_layers, "n_layers"))),
+        tuple(sorted(check_positive(value, "C") for value in _values(C, "C"))),
+    )
+
+
+def _values(value: Any, name: str) -> Sequence[Any]:
+    """Return the values to choose from: a list, or the one value given."""
+    if isinstance(value, list | tuple | np.ndarray):
+        if len(value) == 0:
+            raise ValueError(f"{name}={value!r} is empty; give a value or a list of values")
+        return [item.item() if isinstance(item, np.generic) else item for item in value]
+    return [value]
 
 
 @dataclass(frozen=True)
