@@ -45,3 +45,19 @@ def torch_device(request) -> str:
 def device(torch_device) -> str:
     """The same as an estimator's `device`."""
     return f"torch:{torch_device}"
+
+
+@pytest.fixture(scope="session")
+def two_workers():
+    """A real cluster of two worker processes."""
+    distributed = pytest.importorskip("distributed")
+    options = {"threads_per_worker": 1, "memory_limit": "2GB", "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(n_workers=2, **options) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(two_workers):
+    """Client of that cluster, which computes whatever the test asks of Dask."""
+    with two_workers.get_client() as client:
+        yield client

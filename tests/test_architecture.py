@@ -22,7 +22,7 @@ RANK = {
     ),
     **dict.fromkeys(["adapter", "distributed", "explain", "text", "tables", "domains", "metrics"], 1),
     **dict.fromkeys(["baselines", "datasets"], 2),
-    **dict.fromkeys(["reading", "jobs", "bench"], 3),
+    **dict.fromkeys(["reading", "jobs", "sharded", "bench"], 3),
     "report": 4,
     **dict.fromkeys(["cli", "__main__"], 5),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,20 +17,13 @@ from ._core.denoise import ACTIVATIONS, SingularSystem
 from ._core.gram import decision
 from .estimators import MSDA
 from .linear import SOLVERS, probabilities, winners
-from .parameters import (
-    check_choice,
-    check_count,
-    check_memory,
-    check_noise,
-    check_pivots,
-    check_positive,
-    check_upper_rows,
-)
+from .parameters import check_choice, check_count, check_memory, check_pivots, check_positive
 from .placement import Place, check_place
 from .progress import CallbackSupportMixin, tracked, with_callbacks
 from .readout import calibrated_temperature, read_out
-from .rows import binarized, checked_matrix
-from .search import RULE_ROWS, Grid, Search, anchors
+from .rows import binarized, checked_matrix, column_sums, on_cluster
+from .sampling import check_limit
+from .search import RULE_ROWS, Grid, Search, anchors, checked_grid
 from .selection import NEED_TARGET, RULES, Problem, folds, notes_on_choice, warn_of_edges
 from .self_training import SelfTraining
 from .training import TrainingRows, checked_domain, training_rows
@@ -193,7 +185,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : {array, sparse matrix} of shape (n, d)
-            Source rows; or, with `sample_domain`, the rows of all domains.
+            Source rows; or, with `sample_domain`, the rows of all domains. Also rows of Dask, as for
+            :meth:`MSDA.fit`: the labelled ones come here, the others stay on the workers.
         y : array-like of shape (n,)
             Labels; None or NaN for rows that have none.
         X_target : matrix, or list of matrices, optional
@@ -204,7 +197,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         grid, options = self._check_parameters()
         rows = training_rows(self, X, y, X_target, sample_domain, dtype=self.dtype)
         self.classes_, codes = np.unique(rows.y, return_inverse=True)
-        place = check_place(self.device, self.precision, self.memory_budget)
+        there = any(on_cluster(own) for own in rows.domains.values())  # then workers have the device
+        place = check_place("cpu" if there else self.device, self.precision, self.memory_budget)
         search = self._search(rows, codes, grid, options, place)
         n_steps = len(grid.noises) * max(grid.depths)
         try:
@@ -223,11 +217,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_choice(self.selection, "selection", tuple(RULES))
         check_choice(self.dtype, "dtype", ("float32", "float64"))
         check_count(self.n_folds, "n_folds")
-        grid = Grid(
-            tuple(sorted(check_noise(value) for value in _values(self.noise, "noise"))),
-            tuple(sorted(check_count(value, "n_layers") for value in _values(self.n_layers, "n_layers"))),
-            tuple(sorted(check_positive(value, "C") for value in _values(self.C, "C"))),
-        )
+        grid = checked_grid(self.noise, self.n_layers, self.C)
         options = {
             "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
             "activation": check_choice(self.activation, "activation", ACTIVATIONS),
@@ -261,7 +251,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             None if self.n_pivots is None else check_pivots(self.n_pivots, self.n_features_in_),
             random_state,
             place,
-            check_upper_rows(self.max_upper_rows),
+            check_limit(self.max_upper_rows, list(rows.domains.values())),
             self.balance_layers,
         )
 
@@ -314,7 +304,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.domains_ = list(rows.domains)
         self.domain_sizes_ = [X.shape[0] for X in rows.domains.values()]
         reference = [self._first_rows(rows.domains[number]) for number in rows.targets or self.domains_]
-        self.input_mean_ = np.mean([np.asarray(X.mean(axis=0)).ravel() for X in reference], axis=0)
+        self.input_mean_ = np.mean([column_sums(X) / X.shape[0] for X in reference], axis=0)
         self.labelled_counts_ = arithmetic(rows.labelled).nonzero_counts(rows.labelled)
         if self.probability:
             self.temperature_ = calibrated_temperature(search)
@@ -368,30 +358,42 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         recenter : bool, default=False
             Centre on the rows given instead. A row's score then depends on its neighbours.
         """
+        if on_cluster(X):
+            return self._lazily("decision_function", X, sample_domain, recenter)
         scores = self._scores(X, sample_domain, recenter)
         return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _lazily(self, method: str, X: Any, sample_domain: Any, recenter: bool) -> Any:
+        """Rows of Dask through a method of this classifier, block by block, when they are asked for."""
+        from .distributed import blockwise
+
+        check_is_fitted(self)
+        if recenter or np.ndim(sample_domain) > 0:
+            raise ValueError(
+                "rows of Dask are predicted block by block: leave recenter out, and give one sample_domain"
+            )
+        n_classes = len(self.classes_)
+        width = {"predict": 0, "predict_proba": n_classes}.get(method, n_classes if n_classes > 2 else 0)
+        dtype = self.classes_.dtype if method == "predict" else np.dtype(np.float64)
+        shape = (width,) if width else ()
+        return blockwise(self, method, X, shape=shape, dtype=dtype, sample_domain=sample_domain)
 
     def predict(self, X, *, sample_domain=None, recenter=False):
         """Predict labels; the parameters are those of `decision_function`."""
         check_is_fitted(self)
+        if on_cluster(X):
+            return self._lazily("predict", X, sample_domain, recenter)
         return self.classes_[winners(self._scores(X, sample_domain, recenter))]
 
     @available_if(lambda self: self.probability)
     def predict_proba(self, X, *, sample_domain=None, recenter=False):
         """Calibrated probabilities of the classes; needs ``probability=True``."""
         check_is_fitted(self)
+        if on_cluster(X):
+            return self._lazily("predict_proba", X, sample_domain, recenter)
         return probabilities(self._scores(X, sample_domain, recenter), self.temperature_)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _values(value: Any, name: str) -> Sequence[Any]:
-    """Return the values to choose from: a list, or the one value given."""
-    if isinstance(value, list | tuple | np.ndarray):
-        if len(value) == 0:
-            raise ValueError(f"{name}={value!r} is empty; give a value or a list of values")
-        return [item.item() if isinstance(item, np.generic) else item for item in value]
-    return [value]

@@ -17,19 +17,11 @@ from ._core.denoise import ACTIVATIONS, Layer, SingularSystem, denoise
 from ._core.pivots import pivot_layer, random_split
 from ._core.scatter import scatter
 from ._core.stack import grow
-from .parameters import (
-    check_choice,
-    check_count,
-    check_memory,
-    check_noise,
-    check_pivots,
-    check_positive,
-    check_upper_rows,
-)
+from .parameters import check_choice, check_count, check_memory, check_noise, check_pivots, check_positive
 from .placement import Place, check_place
 from .progress import CallbackSupportMixin, tracked, with_callbacks
-from .rows import CheckedStream, as_array, binarized, checked_matrix, checked_rows, dtype_of, placed
-from .sampling import sampled
+from .rows import as_array, binarized, checked_matrix, dtype_of, on_cluster, placed, rows_of_fit
+from .sampling import check_limit, sampled
 
 
 class _Denoiser(TransformerMixin, BaseEstimator):
@@ -41,6 +33,15 @@ class _Denoiser(TransformerMixin, BaseEstimator):
             "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
             "activation": check_choice(self.activation, "activation", ACTIVATIONS),
         }
+
+    def _lazily(self, method: str, X: Any, width: int) -> Any:
+        """Rows of Dask through a method of this estimator, block by block, when they are asked for."""
+        from .distributed import blockwise
+
+        dtype = getattr(X, "dtype", None)
+        return blockwise(
+            self, method, X, shape=(width,), dtype="float32" if dtype == np.float32 else "float64"
+        )
 
     def _retold(self, error: SingularSystem) -> SingularSystem:
         """Name the features as the user does."""
@@ -112,7 +113,7 @@ class MDA(_Denoiser):
             Accepted so that the estimator can stand in a domain-aware pipeline.
         """
         self._check_denoiser()
-        self.scatter_ = placed(checked_rows(self, X)).total(scatter)
+        self.scatter_ = placed(rows_of_fit(self, X)).total(scatter)
         self._layer: Layer | None = None  # a layer of other rows must not outlive them
         self._layer = self._solved()
         return self
@@ -145,8 +146,10 @@ class MDA(_Denoiser):
             raise self._retold(error) from None
 
     def transform(self, X):
-        """Hidden rows of `X`, dense, of shape (n, d)."""
+        """Hidden rows of `X`, dense, of shape (n, d); lazy for rows of Dask."""
         check_is_fitted(self)
+        if on_cluster(X):
+            return self._lazily("transform", X, self.layer_.coef.shape[1])
         X = checked_matrix(self, X, reset=False)
         return self.layer_(X).astype(X.dtype, copy=False)
 
@@ -273,6 +276,8 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         X : {array, sparse matrix} of shape (n, d), or re-iterable of such blocks
             The rows. A re-iterable is read once per layer (with `n_pivots`, once per part for the
             first one) and never held; a list counts as blocks only if its items are two-dimensional.
+            Also a Dask array cut into row blocks, dense or SciPy sparse, or a list of delayed values or
+            futures: the rows and the hidden rows then stay on the workers.
         y : ignored
         sample_domain : ignored
             Accepted so that the estimator can stand in a domain-aware pipeline.
@@ -280,10 +285,12 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         options = self._check_denoiser()
         n_layers = check_count(self.n_layers, "n_layers", hint="one layer is the least there is")
         check_memory(self.memory_budget)
-        place = check_place(self.device, self.precision, self.memory_budget, X)
+        # rows on a cluster are worked on there, and the layers solved for here
+        device = "cpu" if on_cluster(X) else self.device
+        place = check_place(device, self.precision, self.memory_budget, X)
         random_state = check_random_state(self.random_state)
-        rows = checked_rows(self, X, binarize=self.binarize)
-        self._check_upper(rows)
+        rows = rows_of_fit(self, X, binarize=self.binarize)
+        max_rows = check_limit(self.max_upper_rows, [rows])
         blocks = placed(rows, place, self.n_pivots or 0)
         layers: list[Callable[[], Layer]] = []  # on their way from the device
         for name in ("pivots_", "parts_"):  # of an earlier fit
@@ -295,7 +302,7 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         try:
             with place.precisely():
                 first = self._pivot_layer(blocks, options, random_state)
-                some = sampled([rows], self.max_upper_rows, random_state)
+                some = sampled([rows], max_rows, random_state)
                 if some is not None:
                     first = first or denoise(blocks.total(scatter), **options)
                     blocks = placed(some[0], place, self.n_pivots or 0)
@@ -306,14 +313,6 @@ class MSDA(CallbackSupportMixin, _Denoiser):
             raise self._retold_at(len(layers), error) from None
         self.layers_ = state()["layers_"]
         return self
-
-    def _check_upper(self, rows: Rows | CheckedStream) -> None:
-        max_rows = check_upper_rows(self.max_upper_rows)
-        if max_rows is not None and isinstance(rows, CheckedStream):
-            raise ValueError(
-                f"max_upper_rows={max_rows} draws from one matrix, but X is a stream of row blocks: "
-                "leave it None, or pass the rows as one matrix"
-            )
 
     def _pivot_layer(
         self, blocks: Blocks, options: dict[str, Any], random_state: np.random.RandomState
@@ -335,8 +334,12 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         return self._retold(SingularSystem(f"in layer {depth + 1}, {error.cause}", error.features))
 
     def hidden(self, X) -> Iterator[Array]:
-        """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time."""
+        """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time; lazy for rows of Dask."""
         check_is_fitted(self)
+        if on_cluster(X):
+            from .distributed import lazy_hidden
+
+            return lazy_hidden(self, X)
         X = checked_matrix(self, X, reset=False)
         place = check_place(self.device, self.precision, X=X)
         return self._hidden(X, place, place.here(self.layers_))
@@ -352,8 +355,13 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         yield from self._hidden(X, place, layers)
 
     def transform(self, X):
-        """``[X, h^1, ..., h^l]`` of the rows of `X`, always dense; without X if not `include_input`."""
+        """``[X, h^1, ..., h^l]`` of the rows of `X`, always dense; without X if not `include_input`.
+
+        Of rows of Dask: lazy, block by block.
+        """
         check_is_fitted(self)
+        if on_cluster(X):
+            return self._lazily("transform", X, len(self.get_feature_names_out()))
         X = checked_matrix(self, X, reset=False)
         place = check_place(self.device, self.precision, X=X)
         layers = place.here(self.layers_)

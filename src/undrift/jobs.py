@@ -56,14 +56,14 @@ def run_adapt(job: AdaptJob, adapter: TextAdapter, tell: Tell = silent) -> Adapt
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UndriftWarning)
-        _check_outputs(job)
+        check_outputs(job)
         sources = [read_source(path, job, tell) for path in job.sources]
         targets = [read_target(path, job, tell) for path in job.targets]
         columns = _output_columns(job, targets)
-        labels = checked_labels(job, sources)
+        labels = checked_labels(job, [source.labels for source in sources])
         summary = _told_apart(job, sources, targets, labels, tell)
         X = _fitted(adapter, labels, sources, targets, tell)
-        summary |= _chosen(adapter)
+        summary |= chosen(adapter)
         svm = _compare(summary, adapter, X, labels, targets, tell)
         predicted = _write_predictions(job, adapter, targets, X[len(sources) :], columns, tell)
     summary["warnings"] = [str(own.message) for own in caught if own.category is UndriftWarning]
@@ -72,7 +72,7 @@ def run_adapt(job: AdaptJob, adapter: TextAdapter, tell: Tell = silent) -> Adapt
     return Adapted(adapter, summary, kept)
 
 
-def _check_outputs(job: AdaptJob) -> None:
+def check_outputs(job: AdaptJob) -> None:
     """Find out before the work, not after it, that its results cannot be kept."""
     refuse_overwriting(job.out, [*job.sources, *job.targets])
     check_writable(job.out)
@@ -177,7 +177,7 @@ def _fitted(
     return X
 
 
-def _chosen(adapter: TextAdapter) -> dict[str, Any]:
+def chosen(adapter: TextAdapter) -> dict[str, Any]:
     """Say what was chosen, and by which rule."""
     classifier = adapter.classifier_
     return {

@@ -50,12 +50,6 @@ def check_pivots(value: Any, d: int) -> int:
     return int(value)
 
 
-def check_upper_rows(value: Any) -> int | None:
-    """Return the most rows of an upper layer, or None for all."""
-    hint = "leave it None to learn every layer from all rows"
-    return None if value is None else check_count(value, "max_upper_rows", hint=hint)
-
-
 def check_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
     """Return a value that is one of `choices`."""
     if not isinstance(value, str | None) or value not in choices:

@@ -62,7 +62,7 @@ def read_source(path: Path, job: AdaptJob, tell: Tell = silent) -> SourceFile:
     labels: list[Any] = []
     for rows in table:
         documents += rows.texts(job.text)
-        labels += [_label(value) for value in rows.column(job.label)]
+        labels += [label_of(value) for value in rows.column(job.label)]
         tell(f"reading {path.name}", rows.share_read)
     if not documents:
         table.require_rows()
@@ -78,7 +78,7 @@ def read_target(path: Path, job: AdaptJob, tell: Tell = silent) -> TargetFile:
     truth: list[Any] = []
     for rows in table:
         documents += rows.texts(job.text)
-        truth += [_label(value) for value in rows.column(job.target_label)] if job.target_label else []
+        truth += [label_of(value) for value in rows.column(job.target_label)] if job.target_label else []
         tell(f"reading {path.name}", rows.share_read)
     if not documents:
         table.require_rows()
@@ -86,7 +86,7 @@ def read_target(path: Path, job: AdaptJob, tell: Tell = silent) -> TargetFile:
     return TargetFile(table, documents, truth if job.target_label else None, has_label_column)
 
 
-def _label(value: Any) -> Any:
+def label_of(value: Any) -> Any:
     """Return a label, None where the cell is empty; text is stripped, and what is no scalar is text."""
     if isinstance(value, str):
         return value.strip() or None
@@ -105,11 +105,11 @@ def one_kind(labels: Sequence[Any]) -> list[Any]:
     return [None if label is None else str(label) for label in labels]
 
 
-def checked_labels(job: AdaptJob, sources: Sequence[SourceFile]) -> list[Any]:
-    """Return the labels of all source rows, None for rows without."""
-    labels = one_kind(list(chain.from_iterable(source.labels for source in sources)))
+def checked_labels(job: AdaptJob, of_files: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the labels of all source rows, file by file, None for rows without."""
+    labels = one_kind(list(chain.from_iterable(of_files)))
     counts = Counter(label for label in labels if label is not None)
-    names = ", ".join(str(source.table.path) for source in sources)
+    names = ", ".join(str(path) for path in job.sources)
     if not counts:
         raise TableError(
             f"{names}: no row has a label in column {job.label!r}; at least two classes are needed"

@@ -28,6 +28,14 @@ def is_stream(X: Any) -> bool:
     return not is_matrix and isinstance(X, Iterable)
 
 
+def on_cluster(X: Any) -> bool:
+    """Tell whether `X` is rows of Dask: an array, or a list of arrays, delayed values or futures."""
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and all(on_cluster(block) for block in X)
+    root, _, rest = type(X).__module__.partition(".")  # of a library nobody imported there can be no rows
+    return root in ("dask", "distributed") or (root == "undrift" and rest.startswith("distributed"))
+
+
 # what scikit-learn says of rows that it refuses, and what to do about it
 _REMEDIES = {
     "contains NaN": "drop or replace such values (a term that a row lacks is a 0)",
@@ -42,6 +50,8 @@ _REMEDIES = {
 
 def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
     """Validate one matrix: float32 or float64, finite, dense or canonical CSR; copies only if it must."""
+    if on_cluster(X):
+        raise TypeError(f"X is a {type(X).__name__} of Dask, which is not accepted here: pass X.compute()")
     if is_stream(X):
         raise TypeError(
             f"X is a {type(X).__name__} of row blocks, which only fit reads: pass one block at a time"
@@ -122,10 +132,35 @@ def canonical(X: Rows) -> Rows:
 
 def binarized(X: Rows) -> Rows:
     """Presence: 1 where x > 0, else 0, in the dtype of `X`."""
+    if on_cluster(X):
+        return X.binarized()
     if not sp.issparse(X):
         return arithmetic(X).cast(X > 0, X.dtype)
     # the pattern is shared with X, which nobody writes to
     return type(X)(((X.data > 0).astype(X.dtype), X.indices, X.indptr), shape=X.shape)
+
+
+def checked_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, binarize: bool = False) -> Rows:
+    """Validate rows that are one matrix, or that are on a cluster and stay there."""
+    if on_cluster(X):
+        from .distributed import cluster_rows
+
+        return cluster_rows(estimator, X, reset=reset, dtype=dtype, binarize=binarize)
+    X = checked_matrix(estimator, X, reset=reset)
+    X = X if dtype is None else X.astype(dtype, copy=False)
+    return binarized(X) if binarize else X
+
+
+def gathered(X: Rows) -> Rows:
+    """Return rows that are here, bringing them from a cluster if they are there."""
+    return X.gathered() if on_cluster(X) else X
+
+
+def column_sums(X: Rows) -> np.ndarray:
+    """Column sums in float64 of rows that are one matrix, or on a cluster."""
+    if on_cluster(X):
+        return X.total(column_sums)
+    return arithmetic(X).column_sums(X)
 
 
 class CheckedStream:
@@ -163,15 +198,16 @@ class CheckedStream:
                 yield binarized(rows) if self._binarize else rows
 
 
-def checked_rows(estimator: Any, X: Any, *, binarize: bool = False) -> Rows | CheckedStream:
-    """Validate the rows of a fit: one matrix, or a stream of blocks."""
-    if is_stream(X):
+def rows_of_fit(estimator: Any, X: Any, *, binarize: bool = False) -> Rows | CheckedStream:
+    """Validate the rows of a fit: one matrix, rows on a cluster, or a stream of blocks."""
+    if not on_cluster(X) and is_stream(X):
         return CheckedStream(estimator, X, reset=True, binarize=binarize)
-    X = checked_matrix(estimator, X, reset=True)
-    return binarized(X) if binarize else X
+    return checked_rows(estimator, X, reset=True, binarize=binarize)
 
 
 def placed(rows: Rows | CheckedStream, place: Place | None = None, width: int = 0) -> Blocks:
     """Return validated rows as blocks, wherever they live. `width` is that of the hidden rows."""
     place = place or OnHost()
-    return place.streamed(rows) if isinstance(rows, CheckedStream) else place.kept(rows, width)
+    if isinstance(rows, CheckedStream):
+        return place.streamed(rows)
+    return rows if on_cluster(rows) else place.kept(rows, width)

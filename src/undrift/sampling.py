@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ._core.array import Rows
+from .parameters import check_count
+from .rows import CheckedStream
 
 DOMAIN_ROWS = 1000  # of each domain where there are so many: its mean is taken over the sample
+
+
+def check_limit(value: Any, domains: Sequence[Rows | CheckedStream]) -> int | None:
+    """Return `max_upper_rows`, which must leave a row of each domain and needs rows to draw from."""
+    if value is None:
+        return None
+    hint = "leave it None to learn every layer from all rows"
+    max_rows = check_count(value, "max_upper_rows", hint=hint)
+    if any(isinstance(rows, CheckedStream) for rows in domains):
+        raise ValueError(
+            f"max_upper_rows={max_rows} draws from one matrix, but X is a stream of row blocks: "
+            "leave it None, or pass the rows as one matrix"
+        )
+    if max_rows < len(domains):
+        raise ValueError(
+            f"max_upper_rows={max_rows} is below the {len(domains)} domains, which need a row each; raise it"
+        )
+    return max_rows
 
 
 def sample_sizes(n_rows: Sequence[int], n_sampled: int) -> list[int]:
@@ -42,10 +63,6 @@ def sampled(
     n_rows = [X.shape[0] for X in domains]
     if max_rows >= sum(n_rows):
         return None
-    if max_rows < len(n_rows):
-        raise ValueError(
-            f"max_upper_rows={max_rows} is below the {len(n_rows)} domains, which need a row each; raise it"
-        )
     return [
         X[np.sort(random_state.choice(n, n_own, replace=False))]
         for X, n, n_own in zip(domains, n_rows, sample_sizes(n_rows, max_rows), strict=True)

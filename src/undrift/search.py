@@ -16,8 +16,9 @@ from ._core.gram import add_domain_centred_gram, domain_centred_gram
 from ._core.pivots import Split, pivot_layer, random_split
 from ._core.scatter import Moments, moments
 from ._core.stack import grow, pooled_scatter
+from .parameters import check_count, check_noise, check_positive
 from .placement import Place
-from .rows import binarized
+from .rows import binarized, gathered, on_cluster, placed
 from .sampling import sampled
 from .selection import Candidate, Problem, Rule
 from .training import TrainingRows, stack_rows
@@ -37,6 +38,24 @@ class Grid:
     def n_candidates(self) -> int:
         """Number of points."""
         return len(self.noises) * len(self.depths) * len(self.Cs)
+
+
+def checked_grid(noise: Any, n_layers: Any, C: Any) -> Grid:
+    """Return a grid from what a user gave: for each parameter a value, or a list to choose from."""
+    return Grid(
+        tuple(sorted(check_noise(value) for value in _values(noise, "noise"))),
+        tuple(sorted(check_count(value, "n_layers") for value in _values(n_layers, "n_layers"))),
+        tuple(sorted(check_positive(value, "C") for value in _values(C, "C"))),
+    )
+
+
+def _values(value: Any, name: str) -> Sequence[Any]:
+    """Return the values to choose from: a list, or the one value given."""
+    if isinstance(value, list | tuple | np.ndarray):
+        if len(value) == 0:
+            raise ValueError(f"{name}={value!r} is empty; give a value or a list of values")
+        return [item.item() if isinstance(item, np.generic) else item for item in value]
+    return [value]
 
 
 @dataclass(frozen=True)
@@ -126,7 +145,8 @@ class Search:
 
     def _start(self) -> _Running:
         """Inner products of the anchors as they are."""
-        means, share = self._centring([moments(X) for X in self.rows.domains.values()])
+        domains = self.rows.domains.values()
+        means, share = self._centring([X.total(moments) if on_cluster(X) else moments(X) for X in domains])
         G = domain_centred_gram(self.place.rows(self.anchors.X), means, self.anchors.domain)
         if self.balance:
             G *= share
@@ -171,15 +191,15 @@ class Search:
                 self.best = Found(candidate, layers, running.means, running.shares, K, scale)
 
     def _domains(self) -> list[Blocks]:
-        return self._kept(list(self.rows.domains.values()))
+        return self._placed(list(self.rows.domains.values()))
 
     def _upper(self) -> list[Blocks] | None:
         """Return the rows that upper layers, and the means of hidden rows, are learnt from, if not all."""
         some = sampled(list(self.rows.domains.values()), self.max_upper_rows, self.random_state)
-        return None if some is None else self._kept(some)
+        return None if some is None else self._placed(some)
 
-    def _kept(self, domains: Sequence[Rows]) -> list[Blocks]:
-        return [self.place.kept(self.first_rows(X), self.n_pivots or 0) for X in domains]
+    def _placed(self, domains: Sequence[Rows]) -> list[Blocks]:
+        return [placed(self.first_rows(X), self.place, self.n_pivots or 0) for X in domains]
 
     def first_rows(self, X: Rows) -> Rows:
         """What the first layer sees of `X`."""
@@ -206,6 +226,6 @@ def anchors(
         chosen = np.arange(X.shape[0])
         if len(chosen) > n_each:
             chosen = np.sort(random_state.choice(len(chosen), n_each, replace=False))
-        blocks.append(X[chosen])
+        blocks.append(gathered(X[chosen]))
         domain.append(np.full(len(chosen), position[number]))
     return Anchors(stack_rows(blocks), np.concatenate(domain), len(keep))

@@ -11,7 +11,8 @@ import re
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -170,12 +171,23 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
 
     def fit(self, documents: Iterable[str], y: Any = None) -> TermVectorizer:
         """Choose the vocabulary, in one pass over the documents."""
+        return self.fit_frequencies(self.frequencies(documents))
+
+    def frequencies(
+        self, documents: Iterable[str], only: Collection[str] | None = None
+    ) -> DocumentFrequencies:
+        """Document frequencies of the terms (of those in `only`, if given), which add over documents."""
         self._check_parameters()
         analyse = _analyser(self.ngram_range)
-        counts, n_documents, n_missed = _document_frequencies(_checked(documents), analyse, self.max_counted)
-        if not counts:
+        return _document_frequencies(_checked(documents), analyse, self.max_counted, only)
+
+    def fit_frequencies(self, frequencies: DocumentFrequencies) -> TermVectorizer:
+        """Choose the vocabulary, given what :meth:`frequencies` found in all documents."""
+        self._check_parameters()
+        n_documents, n_missed = frequencies.n_documents, frequencies.n_missed
+        ranked = frequencies.ranked(self.max_features)
+        if not ranked:
             raise ValueError(f"no words in the {n_documents} documents: a vocabulary needs at least one")
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[: self.max_features]
         if n_missed >= ranked[-1][1]:
             warnings.warn(
                 f"the vocabulary may lack terms of up to {n_missed} documents: more than "
@@ -285,24 +297,62 @@ def _described(document: object) -> str:
     return f"{document!r} of type {type(document).__name__}, not a string"
 
 
-def _document_frequencies(
-    documents: Iterable[str], analyse: Callable[[str], list[str]], limit: int
-) -> tuple[Counter[str], int, int]:
-    """Document frequency of every term, number of documents, and the most any frequency may be short by.
+@dataclass(frozen=True)
+class DocumentFrequencies:
+    """In how many of some documents each term occurs; those of disjoint documents add.
 
-    Holds at most `limit` terms between documents (lossy counting, Manku and Motwani 2002): a term
-    forgotten n times, each time at or below that time's threshold, has lost no more than their sum.
+    Holds at most `limit` terms (lossy counting, Manku and Motwani 2002): a term forgotten n times,
+    each time at or below that time's threshold, has lost no more than their sum.
     """
+
+    counts: Counter[str]
+    n_documents: int
+    n_missed: int  # the most that any count may be short by, also that of a term not held
+    limit: int
+
+    def __add__(self, other: DocumentFrequencies) -> DocumentFrequencies:
+        n_documents, n_missed = self.n_documents + other.n_documents, self.n_missed + other.n_missed
+        counts, forgotten = _pruned(self.counts + other.counts, self.limit)
+        return DocumentFrequencies(counts, n_documents, n_missed + forgotten, self.limit)
+
+    def ranked(self, k: int) -> list[tuple[str, int]]:
+        """Return the `k` terms of highest count, ties in alphabetical order."""
+        return sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))[:k]
+
+    def candidates(self, k: int) -> set[str]:
+        """Return the terms that may be among the `k` of highest true frequency, as far as is known here.
+
+        None is missing from them if `n_missed` is below the k-th highest count.
+        """
+        ranked = self.ranked(k)
+        least = ranked[-1][1] - self.n_missed if ranked else 0
+        return {term for term, count in self.counts.items() if count >= least}
+
+
+def _document_frequencies(
+    documents: Iterable[str],
+    analyse: Callable[[str], list[str]],
+    limit: int,
+    only: Collection[str] | None = None,
+) -> DocumentFrequencies:
+    """Document frequency of every term, of at most `limit` terms at a time."""
     counts: Counter[str] = Counter()
     n_documents = n_missed = 0
     for document in documents:
-        counts.update(set(analyse(document)))
+        found = set(analyse(document))
+        counts.update(found if only is None else found.intersection(only))
         n_documents += 1
-        if len(counts) > limit:
-            threshold = _nth_highest(counts, limit // 2)
-            counts = Counter({term: count for term, count in counts.items() if count > threshold})
-            n_missed += threshold
-    return counts, n_documents, n_missed
+        counts, forgotten = _pruned(counts, limit)
+        n_missed += forgotten
+    return DocumentFrequencies(counts, n_documents, n_missed, limit)
+
+
+def _pruned(counts: Counter[str], limit: int) -> tuple[Counter[str], int]:
+    """Forget the rarer half of more than `limit` terms; with the highest count forgotten."""
+    if len(counts) <= limit:
+        return counts, 0
+    threshold = _nth_highest(counts, limit // 2)
+    return Counter({term: count for term, count in counts.items() if count > threshold}), threshold
 
 
 def _nth_highest(counts: Counter[str], n: int) -> int:

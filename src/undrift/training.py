@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from ._core.array import Rows
-from .rows import checked_matrix
+from .rows import checked_rows, gathered, on_cluster
 
 SOURCE, TARGET = 0, -1  # domain numbers where the user gave none; further targets are -2, -3, ...
 
@@ -40,8 +40,8 @@ def training_rows(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: "
             "give the labels of X, with None or NaN for rows that have none"
         )
-    X = checked_matrix(estimator, X, reset=True).astype(dtype, copy=False)
-    y = _column(y)
+    X = checked_rows(estimator, X, reset=True, dtype=dtype)
+    y = _column(y.compute() if on_cluster(y) else y)
     check_consistent_length(X, y)
     has_label = ~missing(y)
     if sample_domain is not None:
@@ -55,8 +55,8 @@ def training_rows(
     domains = {int(number): X[domain == number] for number in _ordered(domain)}
     for rows in _target_matrices(X_target):
         number = min(min(domains), 0) - 1
-        domains[number] = checked_matrix(estimator, rows, reset=False).astype(dtype, copy=False)
-    return TrainingRows(domains, X[has_label], _checked_labels(y[has_label]), domain[has_label])
+        domains[number] = checked_rows(estimator, rows, reset=False, dtype=dtype)
+    return TrainingRows(domains, gathered(X[has_label]), _checked_labels(y[has_label]), domain[has_label])
 
 
 def missing(y: np.ndarray) -> np.ndarray:
@@ -96,7 +96,8 @@ def _ordered(domain: np.ndarray) -> np.ndarray:
 def _target_matrices(X_target: Any) -> list[Any]:
     if X_target is None:
         return []
-    if isinstance(X_target, list | tuple) and all(hasattr(rows, "shape") for rows in X_target):
+    # hasattr on the class: a delayed value claims to have everything
+    if isinstance(X_target, list | tuple) and all(hasattr(type(rows), "shape") for rows in X_target):
         return list(X_target)
     return [X_target]
 

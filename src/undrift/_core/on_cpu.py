@@ -18,7 +18,10 @@ from scipy.linalg import blas, cho_factor, cho_solve, lapack
 from .array import NotPositiveDefinite, Rows
 
 float64 = np.float64
-N_THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+N_PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+# as many as BLAS is allowed, so that several processes can share a machine
+_ALLOWED = os.environ.get("OMP_NUM_THREADS", "")
+N_THREADS = min(int(_ALLOWED), N_PROCESSORS) if _ALLOWED.isdigit() and int(_ALLOWED) else N_PROCESSORS
 SOLVED_IN_FLOAT64 = 4096  # rows up to which a Gram matrix is factored in float64, whatever its dtype
 STRIPE = 512  # columns (or rows) of a d-wide matrix handled at once: 5,000 of them fit a shared cache
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +32,19 @@ against adapted; they are used for nothing else.
 
 [bold]Looking[/]: --report FILE writes one HTML page: did it help, how sure is that, which words made the
 difference, what to try next. It needs no network and holds some of the documents.
+
+A pattern in quotes ('reviews-*.csv') is one domain in many files. With --dask the workers read them, and
+--out may be a folder, where each file of the target gets its predictions under its own name.
 """
 
 
 def adapt(
     context: typer.Context,
     source: list[Path] = typer.Option(
-        ..., "--source", metavar="FILE", help="Labelled file; may be repeated."
+        ..., "--source", metavar="FILE", help="Labelled file, or a quoted pattern; may be repeated."
     ),
     target: list[Path] = typer.Option(
-        ..., "--target", metavar="FILE", help="Unlabelled file to predict; may be repeated."
+        ..., "--target", metavar="FILE", help="Unlabelled file to predict, or a pattern; may be repeated."
     ),
     text: str = options.TEXT,
     label: str = typer.Option(
@@ -80,6 +84,9 @@ def adapt(
         "--self-training/--no-self-training",
         help="Let the most confident target rows, labelled as predicted, join the training set.",
     ),
+    dask: str | None = typer.Option(
+        None, "--dask", metavar="CLUSTER", help="Work on a cluster: local, local:N or tcp://host:port."
+    ),
     device: str = typer.Option("cpu", "--device", help="Where to compute: cpu, or cuda with a GPU."),
     seed: int = typer.Option(0, "--seed", help="Seed of whatever is random."),
     encoding: str | None = options.ENCODING,
@@ -98,8 +105,13 @@ def adapt(
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)
         tell = screen.stages(progress)
-        adapted = run_adapt(job, adapter, tell)
-        write_report(job, adapted, context, tell)
+        if dask is None:
+            adapted = run_adapt(job, adapter, tell)
+            write_report(job, adapted, context, tell)
+        else:
+            from ..sharded import run_adapt_on
+
+            adapted = run_adapt_on(dask, job, adapter, partial(screen.follow_cluster, progress))
     show_summary(adapted.summary, as_json)
 
 

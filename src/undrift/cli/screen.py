@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import Any
 
 from rich.console import Console
@@ -86,6 +88,34 @@ def follow(estimator: Any, progress: Progress) -> Any:
     if hasattr(estimator, "set_callbacks"):
         estimator.set_callbacks(LayerBar(progress))
     return estimator
+
+
+@contextmanager
+def follow_cluster(progress: Progress, client: Any) -> Iterator[None]:
+    """Show how many of the tasks known to the scheduler of `client` are done, while there are any."""
+    done, task = Event(), progress.add_task("cluster tasks", total=None)
+
+    def look() -> None:
+        while not done.wait(0.5):
+            states = client.sync(client.scheduler.get_task_prefix_states)
+            counts = Counter[str]()
+            for own in states.values():
+                counts.update(own)
+            waiting = counts["waiting"] + counts["processing"]
+            finished = counts["memory"] + counts["released"]
+            progress.update(task, completed=finished, total=finished + waiting)
+
+    thread = Thread(target=look, daemon=True)
+    if progress.disable:
+        yield
+        return
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        progress.remove_task(task)
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

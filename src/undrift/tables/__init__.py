@@ -3,6 +3,7 @@
 from .columns import require_column, union_of, with_added
 from .errors import TableError
 from .rows import MISSING, Rows
+from .shards import is_pattern, shard_paths
 from .table import Table, open_table
 from .writing import TableWriter, check_writable, write_table
 
@@ -13,8 +14,10 @@ __all__ = [
     "TableError",
     "TableWriter",
     "check_writable",
+    "is_pattern",
     "open_table",
     "require_column",
+    "shard_paths",
     "union_of",
     "with_added",
     "write_table",

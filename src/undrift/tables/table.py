@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from . import delimited, json_lines, parquet
-from .columns import require_column
+from .columns import require_column, union_of
 from .encoding import encoding_of
 from .errors import TableError, reading
 from .layout import Layout, layout_of
 from .lines import Tally, TextFile, open_bytes, refuse_unreadable
 from .rows import Rows
+from .shards import is_pattern, joined_rows, shard_paths
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def open_table(
     Parameters
     ----------
     path : path
-        ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson``, ``.json`` (one object a line) or ``.parquet``.
+        ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson``, ``.json`` (one object a line) or ``.parquet``. A
+        pattern such as ``reviews-*.csv`` is one table in many files, in the order of their names.
     text : str or None, default=None
         A column that must be there.
     encoding : str or None, default=None
@@ -104,6 +106,9 @@ def open_table(
     TableError
         When the file cannot be read; the message is one line that names it.
     """
+    if is_pattern(path):
+        options: dict[str, Any] = {"text": text, "encoding": encoding, "skip_bad": skip_bad}
+        return _joined(Path(path), [open_table(each, **options) for each in shard_paths(path)], skip_bad)
     file, layout = Path(path), layout_of(path)
     tally = Tally(file, skip_bad)
     with reading(file):
@@ -115,6 +120,19 @@ def open_table(
     if text is not None:
         table.require_column(text)
     return table
+
+
+def _joined(path: Path, tables: list[Table], skip_bad: bool) -> Table:
+    """Return several tables as one, with the columns of all; `path` is the pattern that found them."""
+    kinds, tally = union_of(table.kinds for table in tables), Tally(path, skip_bad)
+
+    def blocks() -> Iterator[Rows]:
+        for i, table in enumerate(tables):
+            yield from joined_rows(iter(table), tuple(kinds), i, len(tables))
+            tally.n_bad += table.n_bad
+            tally.first = tally.first or table.first_bad
+
+    return Table(path, kinds, blocks, tally)
 
 
 def _text_table(path: Path, layout: Layout, encoding: str | None, tally: Tally) -> Table:

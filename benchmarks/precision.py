@@ -1,0 +1,90 @@
+"""Task error against precision: the twelve tasks of amazon-bow at each precision of a device.
+
+    python benchmarks/precision.py --data FOLDER [--device cuda] [--max-features 5000]
+
+FOLDER holds amazon-bow's files. For method `undrift`'s settings, and for the paper's mSDA-5 at noise 0.5 with
+least squares, prints the mean transfer error at each precision and how far it is from float64's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+
+import numpy as np
+
+from undrift.adapter import TFIDF_LENGTH, text_classifier
+from undrift.bench.classify import labels
+from undrift.bench.ours import target_codes
+from undrift.bench.plain import tfidf_corpus
+from undrift.bench.stacks import RunningGrams, SharedStack, joined, part_rows
+from undrift.classifier import MSDAClassifier
+from undrift.datasets import load_amazon_bow
+from undrift.linear import least_squares
+from undrift.placement import check_place
+from undrift.rows import binarized
+from undrift.selection import Problem
+
+PRECISIONS = (("high", "float32"), ("highest", "float32"), ("highest", "float64"))
+
+
+def first_columns(corpus, d, dtype):
+    """The corpus with its first `d` columns, in `dtype`."""
+    domains = {name: replace(own, X=own.X[:, :d].astype(dtype)) for name, own in corpus.domains.items()}
+    return replace(corpus, domains=domains, terms=None)
+
+
+def mean_error(corpus, model, place, first=lambda X: X):
+    """Mean transfer error over all tasks, one stack for all of them."""
+    stack = SharedStack(corpus, first=first, center=model.center, place=place)
+    names = list(corpus.domains)
+    cells = [(s, t) for s in names for t in names if s != t]
+    parts = {cell: ((cell[0], "train"), (cell[1], "all")) for cell in cells}
+    pairs = [p for s, t in parts.values() for p in ((s, s), (t, s), (t, t))]
+    grams = RunningGrams(corpus, dict.fromkeys(pairs))
+    with place.precisely():
+        for level in stack.levels(model.noise, model.n_layers):
+            grams.add(level, balance=model.balance_layers)
+    errors = []
+    for cell, (s, t) in parts.items():
+        classes, codes = np.unique(labels(corpus, cell[0], "train"), return_inverse=True)
+        problem = Problem(codes, len(classes), np.ones(len(codes)), [], least_squares)
+        K = joined(*(grams.where_it_is(pair) for pair in ((s, s), (t, s), (t, t))))
+        test = part_rows(corpus, (cell[1], "test"))
+        found = classes[target_codes(model, K, problem, test)]
+        errors.append(np.mean(found != labels(corpus, cell[1], "test")))
+    return float(np.mean(errors))
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", required=True, help="folder of amazon-bow's files")
+    parser.add_argument("--device", default="cuda", help="a device of torch, or cpu for NumPy")
+    parser.add_argument("--max-features", type=int, default=5000)
+    given = parser.parse_args()
+    counts = load_amazon_bow(given.data)
+    paper = MSDAClassifier(5, 0.5, 1.0, center=False, binarize=True)
+    tfidf = tfidf_corpus(first_columns(counts, given.max_features, "float64"), TFIDF_LENGTH)
+    found = {}
+    for precision, dtype in PRECISIONS:
+        place = check_place(given.device, precision)
+        rows = first_columns(counts, given.max_features, dtype)
+        weighted = first_columns(tfidf, given.max_features, dtype)
+        errors = {
+            "undrift": mean_error(weighted, text_classifier(), place),
+            "msda-5": mean_error(rows, paper, place, binarized),
+        }
+        found[f"{precision}, {dtype}"] = errors
+        print(f"{precision:8s} {dtype:8s}", {k: round(100 * v, 3) for k, v in errors.items()}, flush=True)
+    exact = found["highest, float64"]
+    for name, errors in found.items():
+        away = {method: round(100 * abs(errors[method] - exact[method]), 3) for method in exact}
+        print(f"{name}: {away} points from float64")
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""Rows on a Dask cluster: the same two verbs, the same answer. Needs the `dask` extra."""
+
+from .cluster import ClusterLost, connected
+from .lazy import blockwise, lazy_hidden
+from .rows import OnDask, cluster_rows
+from .shards import (
+    Output,
+    Shard,
+    Surveyed,
+    exact_frequencies,
+    mistakes,
+    predicted,
+    survey,
+    text_rows,
+    write_shards,
+)
+
+__all__ = [
+    "ClusterLost",
+    "OnDask",
+    "Output",
+    "Shard",
+    "Surveyed",
+    "blockwise",
+    "cluster_rows",
+    "connected",
+    "exact_frequencies",
+    "lazy_hidden",
+    "mistakes",
+    "predicted",
+    "survey",
+    "text_rows",
+    "write_shards",
+]

@@ -1,0 +1,365 @@
+"""Rows on a Dask cluster: the execution seam's two verbs, on blocks that stay where they are.
+
+A total is a sum on the workers, in a tree, of which one value comes here; a layer is solved for here and
+sent once. Hidden rows stay on the worker that made them, from rows that it has, and every block
+can be made again from its source when a worker dies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import pairwise
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import scipy.sparse as sp
+from dask.delayed import Delayed, delayed
+from dask.sizeof import sizeof
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from .._core.array import Rows, arithmetic
+from .._core.blocks import BLOCK_ENTRIES, row_slices, split_rows
+from .._core.denoise import Layer
+from .._core.scatter import CrossScatter, Moments, Scatter
+from ..placement import check_place
+from ..rows import binarized, checked_matrix
+from ..training import stack_rows
+from .cluster import Stage, client_of, computed, homes_of, kept, literal, spread, tree_sum
+
+SUM_ROWS = 4096  # a scatter costs d^2 to add, however few the rows of its block: not fewer than these
+
+
+def n_bytes(noun: Any) -> int:
+    """Size of a noun by its fields: Dask places and spills by size, and would see an empty object."""
+    return sum(sizeof(getattr(noun, own.name)) for own in fields(noun))
+
+
+for _noun in (Scatter, CrossScatter, Moments, Layer):
+    sizeof.register(_noun, n_bytes)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the client knows of one block."""
+
+    n_rows: int
+    n_columns: int
+    dtype: np.dtype
+    sparse: bool
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where a worker does its arithmetic, as the estimator was told."""
+
+    name: str = "cpu"
+    precision: str = "high"
+
+
+class Sent:
+    """A layer and its copy on the cluster, sent when it is first needed; one for all domains."""
+
+    _all: WeakValueDictionary[int, Sent] = WeakValueDictionary()
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self._there: Delayed | None = None
+
+    @classmethod
+    def of(cls, layer: Layer) -> Sent:
+        """Return what is known of `layer`; as long as it is known, no other object has its identity."""
+        sent = cls._all.get(id(layer)) or cls(layer)
+        cls._all[id(layer)] = sent
+        return sent
+
+    @property
+    def there(self) -> Delayed:
+        """The layer in the graph."""
+        if self._there is None:
+            (self._there,) = kept(literal(self.layer, "layer"))
+        return self._there
+
+
+class OnDask:
+    """Rows of one domain in blocks on a cluster; also the little of a matrix that a fit asks for.
+
+    The same contract as :class:`~undrift._core.blocks.Kept`: `map` is lazy, and a layer's output takes
+    the place of the rows before it. Only a cluster can spill, so only there are hidden rows
+    kept; schedulers of this process compute them again. The first layer's output on sparse rows is never
+    kept: it is a dense matrix that costs little to compute again, once, for the second layer.
+    """
+
+    def __init__(self, blocks: Sequence[Delayed], facts: Sequence[Facts], device: Device | None = None):
+        self._blocks = list(blocks)
+        self._sizes = [own.n_rows for own in facts]
+        self._sparse = any(own.sparse for own in facts)
+        self._n_columns = max(own.n_columns for own in facts)
+        self.dtype = np.result_type(*{own.dtype for own in facts})
+        self._device = device or Device()
+        self._layers: tuple[Sent, ...] = ()
+        self._before: OnDask | None = None
+        self._hidden: list[Delayed] | None = None  # blocks after the layers, where they are kept
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns, before any layer."""
+        return sum(self._sizes), self._n_columns
+
+    def _like(self, **changes: Any) -> OnDask:
+        other = object.__new__(OnDask)
+        vars(other).update(vars(self), **changes)
+        return other
+
+    @classmethod
+    def stacked(cls, domains: Sequence[OnDask]) -> OnDask:
+        """Return the rows of several domains, none of them behind a layer, one after another."""
+        facts = [Facts(n, own.shape[1], own.dtype, own._sparse) for own in domains for n in own._sizes]
+        return cls([block for own in domains for block in own._blocks], facts, domains[0]._device)
+
+    def map(self, layer: Layer) -> OnDask:
+        """Return the same rows after `layer`, computed when they are needed."""
+        return self._like(_layers=(*self._layers, Sent.of(layer)), _before=self, _hidden=None)
+
+    def total(self, fn: Callable[[Rows], Any]) -> Any:
+        """Sum of `fn` over blocks, added on the workers; one value comes here."""
+        blocks, pending = self._nearest()
+        if self._keeps and pending:
+            hidden, homes = self._made(blocks, pending)
+            (result, *self._hidden) = kept(self._summed(hidden, (), fn, homes), *hidden)
+            self._forget_before()
+        else:
+            (result,) = kept(self._summed(blocks, pending, fn, homes_of(blocks)))
+        return computed(result)[0]
+
+    def _nearest(self) -> tuple[list[Delayed], tuple[Sent, ...]]:
+        """Return the deepest blocks at hand, and the layers that they have yet to pass."""
+        ancestor: OnDask | None = self
+        while ancestor is not None:
+            if ancestor._hidden is not None:
+                return ancestor._hidden, self._layers[len(ancestor._layers) :]
+            ancestor = ancestor._before
+        return self._blocks, self._layers
+
+    @property
+    def _keeps(self) -> bool:
+        return len(self._layers) > int(self._sparse) and client_of(self._blocks) is not None
+
+    def _forget_before(self) -> None:
+        """Let the workers drop shallower rows, each block as soon as what comes from it is there."""
+        ancestor = self._before
+        while ancestor is not None:
+            ancestor._hidden, ancestor = None, ancestor._before
+
+    def _made(self, blocks: list[Delayed], pending: tuple[Sent, ...]) -> tuple[list[Delayed], list[Any]]:
+        """Lazy hidden rows, in blocks small enough that a worker can hold a few, and where they will be."""
+        stage, device = Stage(f"hidden-{len(self._layers)}"), literal(self._device, "device")
+        layers = [sent.there for sent in pending]
+        homes = homes_of(blocks)
+        if blocks is self._blocks:
+            width = max(sent.layer.coef.shape[1] for sent in self._layers)
+            cuts = [
+                (b, h, rows)
+                for b, h, n in zip(blocks, homes, self._sizes, strict=True)
+                for rows in row_slices(n, width, max(BLOCK_ENTRIES, SUM_ROWS * width))
+            ]
+        else:
+            cuts = [(b, h, slice(None)) for b, h in zip(blocks, homes, strict=True)]
+        made = [stage(_hidden, block, rows, device, *layers, home=home) for block, home, rows in cuts]
+        return made, [home for _, home, _ in cuts]
+
+    def _summed(
+        self,
+        blocks: Sequence[Delayed],
+        pending: tuple[Sent, ...],
+        fn: Callable[[Rows], Any],
+        homes: Sequence[Any],
+    ) -> Delayed:
+        name = _stage_name(fn, len(self._layers))
+        stage, device, task = Stage(name), literal(self._device, "device"), literal(fn, "function")
+        layers = [sent.there for sent in pending]
+        partials = [
+            stage(_partial, block, task, device, *layers, home=home)
+            for block, home in zip(blocks, homes, strict=True)
+        ]
+        return tree_sum(partials, name, homes)
+
+    def __getitem__(self, which: np.ndarray) -> OnDask:
+        """Return the rows that a mask, or increasing row numbers, choose."""
+        which = np.asarray(which)
+        numbers = np.flatnonzero(which) if which.dtype == bool else which
+        edges = np.cumsum([0, *self._sizes])
+        stage, blocks, facts = Stage("take"), [], []
+        for block, (first, last) in zip(self._blocks, pairwise(edges.tolist()), strict=True):
+            own = numbers[slice(*np.searchsorted(numbers, [first, last]))] - first
+            if len(own) == 0 and len(numbers):
+                continue
+            whole = len(own) == last - first
+            blocks.append(block if whole else stage(_taken, block, literal(own, "numbers")))
+            facts.append(Facts(len(own), self.shape[1], self.dtype, self._sparse))
+        return OnDask(blocks, facts, self._device)
+
+    def astype(self, dtype: Any, copy: bool = False) -> OnDask:
+        """Return the rows in another precision."""
+        dtype = np.dtype(dtype)
+        if dtype == self.dtype:
+            return self
+        stage = Stage("cast")
+        return self._like(_blocks=[stage(_cast, block, dtype) for block in self._blocks], dtype=dtype)
+
+    def binarized(self) -> OnDask:
+        """Presence: 1 where x > 0, else 0."""
+        stage = Stage("presence")
+        return self._like(_blocks=[stage(binarized, block) for block in self._blocks])
+
+    def joined(self, fn: Callable[..., Any], name: str, values: np.ndarray, *others: Delayed) -> Delayed:
+        """Lazy sum of ``fn(block, its own values, *others)``; `values` has an item for each row."""
+        stage, task = Stage(name), literal(fn, "function")
+        edges = np.cumsum([0, *self._sizes]).tolist()
+        own = [literal(values[first:last], "values") for first, last in pairwise(edges)]
+        return tree_sum(
+            [
+                stage(_applied, task, block, mine, *others)
+                for block, mine in zip(self._blocks, own, strict=True)
+            ],
+            name,
+        )
+
+    def gathered(self) -> Rows:
+        """Bring the rows here, as one matrix."""
+        return stack_rows(list(computed(*self._blocks)))
+
+
+def _stage_name(fn: Callable, depth: int) -> str:
+    """Name of the tasks of a total: what is summed, and over the rows of which depth."""
+    named = getattr(fn, "func", fn)
+    name = getattr(named, "__name__", "total").strip("<>").replace("_", "-")
+    return f"{name}-{depth}"
+
+
+def _partial(block: Rows, fn: Callable[[Rows], Any], device: Device, *layers: Layer) -> Any:
+    """On a worker: sum of `fn` over one block after `layers`, a piece at a time."""
+    place = check_place(device.name, device.precision)
+    rows = place.streamed(split_rows(block, max((layer.coef.shape[1] for layer in layers), default=0)))
+    with place.precisely():
+        for layer in place.here(layers):
+            rows = rows.map(layer)
+        return _on_host(rows.total(fn))
+
+
+def _hidden(block: Rows, rows: slice, device: Device, *layers: Layer) -> np.ndarray:
+    """On a worker: hidden rows of (some rows of) one block."""
+    place = check_place(device.name, device.precision)
+    with place.precisely():
+        for h in place.hidden(place.here(layers), block[rows]):
+            last = h
+    return last
+
+
+def _on_host(value: Any) -> Any:
+    """Bring arrays back as NumPy's, also those inside a noun."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{own.name: _on_host(getattr(value, own.name)) for own in fields(value)})
+    return arithmetic(value).to_numpy(value) if hasattr(value, "dtype") else value
+
+
+def _applied(fn: Callable[..., Any], *arguments: Any) -> Any:
+    return fn(*arguments)
+
+
+def _taken(block: Rows, numbers: np.ndarray) -> Rows:
+    return block[numbers]
+
+
+def _cast(block: Rows, dtype: np.dtype) -> Rows:
+    return block.astype(dtype, copy=False)
+
+
+class _AnyRows(BaseEstimator):
+    """Stands for the user's estimator where a block is validated, which knows of no other block."""
+
+
+def _checked(block: Any, number: int, dtype: np.dtype | None) -> Rows:
+    """On a worker: validate one block."""
+    if getattr(block, "ndim", 0) != 2:
+        raise TypeError(f"block {number} of X is a {type(block).__name__}, not a two-dimensional matrix")
+    if block.shape[0] == 0:
+        return block if dtype is None else block.astype(dtype)
+    try:
+        rows = checked_matrix(_AnyRows(), block, reset=True)
+    except ValueError as error:
+        raise ValueError(f"block {number} of X: {error}") from None
+    return rows if dtype is None else rows.astype(dtype, copy=False)
+
+
+def _facts(block: Rows) -> Facts:
+    return Facts(block.shape[0], block.shape[1], np.dtype(block.dtype), sp.issparse(block))
+
+
+def lazy_blocks(X: Any) -> list[Delayed]:
+    """Return the row blocks of a Dask array, or of a list of arrays, delayed values or futures."""
+    if isinstance(X, list | tuple):
+        return [block for own in X for block in lazy_blocks(own)]
+    if not hasattr(type(X), "to_delayed"):
+        return [X if isinstance(X, Delayed) else delayed(X)]  # a future
+    if getattr(X, "ndim", 2) != 2:
+        raise ValueError(f"X must have rows and columns, got a Dask array of {X.ndim} dimensions")
+    blocks = X.to_delayed()
+    if blocks.ndim == 2 and blocks.shape[1] > 1:
+        raise ValueError(
+            f"X is cut into {blocks.shape[1]} column blocks; rows must be whole: X.rechunk({{1: -1}})"
+        )
+    return list(blocks.ravel())
+
+
+def cluster_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, binarize: bool = False) -> OnDask:
+    """Validate rows on a cluster, where they are; a cluster then keeps them until the fit is over.
+
+    Parameters
+    ----------
+    X : Dask array, list of delayed values or futures, or OnDask
+        Row blocks, dense or SciPy sparse; their sizes need not be known.
+    dtype : optional
+        Precision to work in; that of the blocks by default.
+    """
+    rows = X if isinstance(X, OnDask) else _checked_rows(lazy_blocks(X), dtype)
+    if rows.shape[0] == 0:
+        raise ValueError("X has no blocks with rows; at least one row is needed")
+    header = np.broadcast_to(np.zeros(1), (1, rows.shape[1]))
+    validate_data(estimator, header, reset=reset, skip_check_array=True)
+    device = Device(getattr(estimator, "device", "cpu"), getattr(estimator, "precision", "high"))
+    rows = rows._like(_device=device).astype(dtype or rows.dtype)
+    return rows.binarized() if binarize else rows
+
+
+def _checked_rows(blocks: list[Delayed], dtype: Any) -> OnDask:
+    """Validate blocks where they are, each on its own, and then against each other."""
+    stage, dtype = Stage("rows"), None if dtype is None else np.dtype(dtype)
+    homes = homes_of(blocks)
+    if not any(homes):
+        homes = spread([1] * len(blocks), blocks)
+    numbers = range(1, len(blocks) + 1)
+    checked = kept(
+        *(
+            stage(_checked, block, number, dtype, home=home)
+            for number, block, home in zip(numbers, blocks, homes, strict=True)
+        )
+    )
+    survey = Stage("facts")
+    facts = computed(*(survey(_facts, block) for block in checked))
+    filled = [(block, own) for block, own in zip(checked, facts, strict=True) if own.n_rows]
+    if not filled:
+        raise ValueError("X has no blocks with rows; at least one row is needed")
+    widths = sorted({own.n_columns for _, own in filled})
+    if len(widths) > 1:
+        raise ValueError(f"the blocks of X have {widths[0]} to {widths[-1]} columns; all need the same")
+    rows = OnDask([block for block, _ in filled], [own for _, own in filled])
+    return rows if len({own.dtype for _, own in filled}) == 1 else _unified(rows)
+
+
+def _unified(rows: OnDask) -> OnDask:
+    """Bring blocks of different precision to the higher one."""
+    stage = Stage("cast")
+    return rows._like(_blocks=[stage(_cast, block, rows.dtype) for block in rows._blocks])
