@@ -3,8 +3,15 @@
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
+
+# both are read when NumPy and SciPy are imported: workers side by side take one thread each, and
+# scikit-learn's checks of array-API input want SciPy's support for it
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+import numpy as np
 
 
 @pytest.fixture(scope="session")

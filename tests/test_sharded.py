@@ -181,7 +181,7 @@ def test_bad_shards_are_told_as_they_are_alone(cluster, reviews):
         run_adapt_on(address, AdaptJob(*patterns, "txt", "label", reviews / "out.csv"), adapter())
     for path in shard_paths(patterns[0][0]):
         write(path, column(path, "text"), label=[""] * 15)
-    with pytest.raises(TableError, match=r"no row of .* has a label"):
+    with pytest.raises(TableError, match="no row has a label"):
         run_adapt_on(address, AdaptJob(*patterns, "text", "label", reviews / "out.csv"), adapter())
     assert not (reviews / "out.csv").exists()
     assert not list(reviews.glob(".undrift*"))

@@ -23,9 +23,9 @@ from undrift.rows import checked_matrix
 
 torch = pytest.importorskip("torch")
 
-from undrift._core import on_torch, torch_fetch, torch_half, torch_inverse  # noqa: E402
-from undrift._core.on_device import Carried, Held, OnDevice, to_device  # noqa: E402
-from undrift._core.torch_fetch import to_host  # noqa: E402
+from undrift._core import on_torch, torch_fetch, torch_half, torch_inverse
+from undrift._core.on_device import Carried, Held, OnDevice, to_device
+from undrift._core.torch_fetch import to_host
 
 RTOL = {"float64": 1e-9, "float32": 1e-4}
 

@@ -242,9 +242,8 @@ def test_a_missing_gpu_is_said_plainly():
         SDA(n_hidden=5, device="cuda").fit(X)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("sampling", [None, 0.3])
-def test_a_gpu_trains_as_well_as_the_cpu_and_the_same_each_time(sampling):
+def test_a_device_trains_as_well_as_the_cpu_and_the_same_each_time(sampling, torch_device):
     settings = {
         "n_hidden": (16, 8),
         "n_epochs": 20,
@@ -253,7 +252,7 @@ def test_a_gpu_trains_as_well_as_the_cpu_and_the_same_each_time(sampling):
         "random_state": 0,
     }
     rows = X.astype(np.float32)
-    cpu, first, again = (SDA(2, **settings, device=d).fit(rows) for d in ("cpu", "cuda", "cuda"))
+    cpu, first, again = (SDA(2, **settings, device=d).fit(rows) for d in ("cpu", torch_device, torch_device))
     assert_array_equal(first.transform(rows), again.transform(rows))
     assert_allclose(first.losses_[0][-1], cpu.losses_[0][-1], rtol=0.15)
     on_host = first.transform(rows)

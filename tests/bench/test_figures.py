@@ -164,6 +164,7 @@ def test_a_page_is_filled_again_and_again(records):
     assert "kept" in once
     assert results_table([*records, *DISTANCES], "tiny") in once
     assert distance_table(DISTANCES) in once
+    assert filled(once, DISTANCES) == once  # results of one plan leave the tables of others alone
     assert "| a, b | 1.200 (1.100 to 1.300) | 1.500 (1.400 to 1.600) | yes |" in once
 
 

@@ -63,6 +63,9 @@ def filled(page: str, records: Sequence[Record]) -> str:
 
     def content(slot: re.Match[str]) -> str:
         name = slot[2]
+        known = {record.get(key) for record in records for key in ("plan", "kind")}
+        if name != "paper" and name not in known:
+            return slot[0]  # what an earlier call filled in stays
         if name == "paper":
             table = side_by_side(records)
         elif name == "distance":
