@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from undrift import MDA, MSDA
+from undrift import MDA, MSDA, MSDAClassifier
 
 BOTH = pytest.mark.parametrize("estimator", [MDA, MSDA])
 CONTAINERS = pytest.mark.parametrize("container", [np.array, sp.csr_array, sp.csc_matrix])
@@ -294,3 +294,43 @@ def test_an_upper_layer_over_pivots_names_the_pivots(counts):
         model.fit(X)
     assert_says(str(caught.value), "zero in all 60 rows")
     assert set(caught.value.features) <= {5, 6, 7, 8}
+
+
+class SameIterator:
+    """Gives out one iterator again and again: a second pass finds it used up."""
+
+    def __init__(self, blocks):
+        self.blocks = iter(blocks)
+
+    def __iter__(self):
+        return self.blocks
+
+
+@pytest.mark.parametrize("estimator", [MDA(), MSDA(1)])
+def test_an_object_that_can_be_iterated_once(counts, estimator):
+    message = message_of(lambda: estimator.fit(SameIterator([counts, counts])), TypeError)
+    assert_says(message, "one-shot SameIterator", "starts from the beginning each time")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [([1.0, 2.0], "Expected 2D"), ([[1j, 2]], "real numbers"), (3.0, "Expected 2D")],
+)
+def test_rows_that_are_no_matrix(value, says):
+    assert_says(message_of(lambda: MSDA(1).fit(value), (ValueError, TypeError)), says)
+
+
+def test_pivots_that_are_no_number(counts):
+    assert_says(message_of(lambda: MSDA(1, n_pivots="3").fit(counts), TypeError), "n_pivots", "'3'")
+
+
+def test_self_training_that_is_no_setting(counts):
+    message = message_of(
+        lambda: MSDAClassifier(self_training="yes").fit(counts, np.arange(60) % 2), TypeError
+    )
+    assert_says(message, "self_training", "'yes'")
+
+
+def test_one_fold(counts):
+    message = message_of(lambda: MSDAClassifier(n_folds=1).fit(counts, np.arange(60) % 2))
+    assert_says(message, "n_folds=1", "at least 2")

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
 
+from undrift import MSDAClassifier
+from undrift.search import some_of_every_class
 from undrift.training import training_rows
 
 X = np.arange(12.0).reshape(6, 2)
@@ -114,3 +116,44 @@ def test_rows_take_the_precision_asked_for():
 def test_errors(args, options, message):
     with pytest.raises(ValueError, match=message):
         rows_of(*args, **options)
+
+
+def test_a_nan_in_a_list_of_strings_is_no_label(counts):
+    y = ["good", "bad", *["good", "bad"] * 14, float("nan"), None, *["good"] * 28]
+    found = MSDAClassifier(1).fit(counts, y)
+    assert found.classes_.tolist() == ["bad", "good"]
+
+
+def test_missing_values_of_pandas_are_no_labels(counts):
+    pandas = pytest.importorskip("pandas")
+    y = pandas.Series(["good", "bad", pandas.NA, *["good"] * 57], dtype="string")
+    assert MSDAClassifier(1).fit(counts, y).classes_.tolist() == ["bad", "good"]
+
+
+def test_dense_source_and_sparse_target(counts):
+    y = np.arange(60) % 2
+    here = MSDAClassifier(1, self_training=True).fit(counts, y, sp.csr_array(counts[:20]))
+    assert_allclose(
+        here.decision_function(counts),
+        MSDAClassifier(1, self_training=True).fit(counts, y, counts[:20]).decision_function(counts),
+        rtol=1e-3,
+        atol=1e-4,
+    )
+
+
+def test_rare_classes_are_among_the_rows_that_candidates_are_compared_on():
+    codes = np.zeros(1000, dtype=int)
+    codes[[3, 700]] = 1
+    for seed in range(20):
+        drawn = some_of_every_class(codes, 50, np.random.RandomState(seed))
+        assert len(drawn) == 50 == len(set(drawn))
+        assert {3, 700} <= set(drawn)
+        assert (np.diff(drawn) > 0).all()
+
+
+def test_score_takes_the_domain_of_its_rows(counts):
+    y = np.arange(60) % 2
+    found = MSDAClassifier(1).fit(counts, y, counts[:20] + 1)
+    expected = np.mean(found.predict(counts, sample_domain=0) == y)
+    assert found.score(counts, y, sample_domain=0) == expected
+    assert found.score(counts, y) == np.mean(found.predict(counts) == y)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
@@ -23,14 +24,12 @@ from .progress import CallbackSupportMixin, tracked, with_callbacks
 from .readout import calibrated_temperature, read_out
 from .rows import binarized, checked_matrix, column_sums, on_cluster
 from .sampling import check_limit
-from .search import RULE_ROWS, Grid, Search, anchors, checked_grid
-from .selection import NEED_TARGET, RULES, Problem, folds, notes_on_choice, warn_of_edges
+from .search import Grid, Search, anchors, checked_grid, n_target_anchors, some_of_every_class
+from .selection import RULES, Problem, folds, notes_on_choice, warn_of_edges
 from .self_training import SelfTraining
 from .training import TrainingRows, checked_domain, training_rows
 
 GRAM_LIMIT = 20_000  # labelled rows above which the final classifier is solved in the primal
-ANCHOR_LIMIT = 12_000  # rows of a Gram matrix that has room for target rows
-SELF_TRAINING_ROWS = 8_000  # target rows that self-training labels, drawn at random where there are more
 
 
 class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -50,7 +49,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Weight of the losses, on inner products scaled to a mean square norm of 1 (so C=1 is the
         authors' rule ``1 / mean |x|^2``); a list is chosen from by `selection`.
     classifier : {"least-squares", "hinge"}, default="least-squares"
-        Least-squares SVM in closed form, or the paper's linear SVM.
+        Least-squares SVM in closed form, or the paper's linear SVM. Above 20,000 labelled rows both are
+        solved in the primal, without self-training, and the hinge is squared there.
     selection : {"source-cv", "reverse", "margin", "importance-cv"}, default="source-cv"
         How to choose where there is a choice; no rule sees a target label. "source-cv" is the
         paper's: cross-validation on the labelled source. "reverse" labels the target, trains back
@@ -128,6 +128,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     __metadata_request__fit = {"sample_domain": True}
     __metadata_request__predict = {"sample_domain": True}
+    __metadata_request__score = {"sample_domain": True}
 
     def __init__(
         self,
@@ -216,7 +217,12 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_choice(self.classifier, "classifier", tuple(SOLVERS))
         check_choice(self.selection, "selection", tuple(RULES))
         check_choice(self.dtype, "dtype", ("float32", "float64"))
-        check_count(self.n_folds, "n_folds")
+        if check_count(self.n_folds, "n_folds") < 2:
+            raise ValueError(f"n_folds={self.n_folds!r} must be at least 2: a fold is scored by the others")
+        if not isinstance(self.self_training, bool | SelfTraining):
+            raise TypeError(
+                f"self_training must be True, False or a SelfTraining, got {self.self_training!r}"
+            )
         grid = checked_grid(self.noise, self.n_layers, self.C)
         options = {
             "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
@@ -230,7 +236,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         random_state = check_random_state(self.random_state)
         keep = np.arange(len(codes))
         if len(keep) > GRAM_LIMIT:  # candidates are compared on as many rows as a Gram matrix can hold
-            keep = np.sort(random_state.choice(len(keep), GRAM_LIMIT, replace=False))
+            keep = some_of_every_class(codes, GRAM_LIMIT, random_state)
         needs_folds = grid.n_candidates > 1 or self.probability
         problem = Problem(
             codes[keep],
@@ -241,7 +247,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         )
         return Search(
             rows,
-            anchors(rows, keep, self._n_target(rows, grid, len(keep)), random_state),
+            anchors(rows, keep, n_target_anchors(self, rows, grid, len(keep)), random_state),
             problem,
             grid,
             RULES[self.selection],
@@ -254,19 +260,6 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             check_limit(self.max_upper_rows, list(rows.domains.values())),
             self.balance_layers,
         )
-
-    def _n_target(self, rows: TrainingRows, grid: Grid, n_labelled: int) -> int:
-        """How many target rows are wanted among the anchors."""
-        if self.selection == "margin" and len(grid.Cs) > 1:
-            raise ValueError('selection="margin" compares noise and n_layers at one C; give a single C')
-        wanted = grid.n_candidates > 1 and self.selection in NEED_TARGET
-        if wanted and not rows.targets:
-            raise ValueError(
-                f'selection="{self.selection}" needs target rows: pass X_target, or selection="source-cv"'
-            )
-        if self.self_training and rows.targets:
-            return min(max(ANCHOR_LIMIT - n_labelled, RULE_ROWS), SELF_TRAINING_ROWS)
-        return RULE_ROWS if wanted else 0
 
     def _keep_choice(self, search: Search) -> None:
         chosen = search.found.candidate
@@ -384,6 +377,10 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if on_cluster(X):
             return self._lazily("predict", X, sample_domain, recenter)
         return self.classes_[winners(self._scores(X, sample_domain, recenter))]
+
+    def score(self, X, y, sample_weight=None, *, sample_domain=None):
+        """Accuracy of `predict` on rows of the target, or of the domains in `sample_domain`."""
+        return accuracy_score(y, self.predict(X, sample_domain=sample_domain), sample_weight=sample_weight)
 
     @available_if(lambda self: self.probability)
     def predict_proba(self, X, *, sample_domain=None, recenter=False):

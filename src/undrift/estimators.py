@@ -291,6 +291,8 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         random_state = check_random_state(self.random_state)
         rows = rows_of_fit(self, X, binarize=self.binarize)
         max_rows = check_limit(self.max_upper_rows, [rows])
+        if self.n_pivots is not None:
+            check_pivots(self.n_pivots, self.n_features_in_)
         blocks = placed(rows, place, self.n_pivots or 0)
         layers: list[Callable[[], Layer]] = []  # on their way from the device
         for name in ("pivots_", "parts_"):  # of an earlier fit

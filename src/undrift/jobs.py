@@ -23,7 +23,7 @@ from .baselines.svm import linear_svm
 from .metrics import proxy_a_distance, transfer_error
 from .persist import save_model
 from .reading import AdaptJob, SourceFile, TargetFile, Tell, checked_labels, read_source, read_target, silent
-from .tables import Table, TableError, check_writable, union_of, with_added, write_table
+from .tables import Table, TableError, check_writable, shard_paths, union_of, with_added, write_table
 from .text import unseen_shares
 from .training import stack_rows
 
@@ -91,7 +91,7 @@ def check_outputs(job: AdaptJob) -> None:
 
 def refuse_overwriting(out: Path, others: Sequence[Path]) -> None:
     """Raise if writing `out` would replace one of the other files of the same job."""
-    for other in others:
+    for other in chain.from_iterable(shard_paths(path) for path in others):
         if os.path.realpath(out) == os.path.realpath(other):
             raise TableError(f"{out} would replace another file of this job; give it another name")
 
@@ -205,7 +205,7 @@ def _compare(
     for i, (target, own) in enumerate(zip(targets, X[n_sources:], strict=True)):
         tell(f"measuring {target.table.path.name}", None)
         found = summary["targets"][i]
-        found["distance_before"] = _distance(X_source, own)
+        found["distance_before"] = distance_of(X_source, own)
         if target.truth is not None:
             svm = svm or _source_only(X_source, labels)
             found |= _scored(adapter.classifier_, svm, own, target.truth, -1 - i)
@@ -214,7 +214,7 @@ def _compare(
     return svm
 
 
-def _distance(A: Matrix, B: Matrix) -> float | None:
+def distance_of(A: Matrix, B: Matrix) -> float | None:
     """Proxy A-distance of some of the rows; None where there are too few."""
     if min(A.shape[0], B.shape[0]) < 10:
         return None
@@ -258,7 +258,7 @@ def _some(names: Sequence[str]) -> str:
 
 def spelt(label: Any) -> str:
     """Spell a label so that 1, 1.0 and "1" of different files are the same."""
-    return str(int(label)) if isinstance(label, float) and label == int(label) else str(label)
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def predictions(

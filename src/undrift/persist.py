@@ -70,6 +70,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     }
     metadata["digest"] = _digest(metadata, arrays)
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot save {path}: the folder {path.parent} does not exist")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     os.close(handle)
     try:
@@ -153,7 +155,9 @@ def _encode(value: Any, key: str, arrays: dict[str, np.ndarray]) -> Any:
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [_encode(item, f"{key}.{i}", arrays) for i, item in enumerate(value)]}
     if isinstance(value, dict):
-        return {"dict": [[k, _encode(v, f"{key}.{k}", arrays)] for k, v in value.items()]}
+        return {"dict": [[_plain_key(k), _encode(v, f"{key}.{k}", arrays)] for k, v in value.items()]}
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return np.dtype(value).name
     if type(value) in _NOUNS.values():
         fields = {name: _encode(v, f"{key}.{name}", arrays) for name, v in vars(value).items()}
         return {type(value).__name__: fields}
@@ -162,6 +166,10 @@ def _encode(value: Any, key: str, arrays: dict[str, np.ndarray]) -> Any:
         fields = {part: _encode(own, f"{key}.{part}", arrays) for part, own in fields.items()}
         return {"estimator": type(value).__name__, **fields}
     raise TypeError(f"cannot save {key}: {type(value).__name__} is neither an array, a plain value nor ours")
+
+
+def _plain_key(key: Any) -> Any:
+    return key.item() if isinstance(key, np.generic) else key
 
 
 def _fitted(estimator: BaseEstimator) -> dict[str, Any]:

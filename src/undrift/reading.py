@@ -98,7 +98,7 @@ def label_of(value: Any) -> Any:
 def one_kind(labels: Sequence[Any]) -> list[Any]:
     """Return labels as they are if all are whole numbers or all text, else as text; None stays."""
     kinds = {type(label) for label in labels if label is not None}
-    if kinds <= {int, float} and all(label == int(label) for label in labels if label is not None):
+    if kinds <= {int, float} and all(float(label).is_integer() for label in labels if label is not None):
         return [None if label is None else int(label) for label in labels]
     if len(kinds) == 1 and kinds != {float}:
         return list(labels)

@@ -44,6 +44,9 @@ _REMEDIES = {
     "Complex data not supported": "pass real numbers, say X.real",
     "0 sample(s)": "X needs at least one row",
     "0 feature(s)": "X needs at least one column",
+    "Expected 2D": "X needs rows and columns: one row is X.reshape(1, -1)",
+    "feature names should match": "pass the columns of fit, in their order",
+    "not 'complex'": "pass real numbers, say X.real",
     "features as input": "pass the columns of fit, in their order",
 }
 
@@ -54,7 +57,7 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
         raise TypeError(f"X is a {type(X).__name__} of Dask, which is not accepted here: pass X.compute()")
     if is_stream(X):
         raise TypeError(
-            f"X is a {type(X).__name__} of row blocks, which only fit reads: pass one block at a time"
+            f"X is a {type(X).__name__} of row blocks, which only MDA.fit and MSDA.fit read: pass one block"
         )
     if isinstance(X, list | tuple) and not X:
         raise ValueError(f"X is an empty {type(X).__name__}; X needs at least one row")
@@ -65,12 +68,12 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
         X = validate_data(
             estimator, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=reset
         )
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise _retold(error, X) from None
     return canonical(X)
 
 
-def _retold(error: ValueError, X: Any) -> ValueError:
+def _retold(error: ValueError | TypeError, X: Any) -> ValueError | TypeError:
     """Return the complaint in one line, with what was seen where and what to do."""
     symptom = next((symptom for symptom in _REMEDIES if symptom in str(error)), None)
     if symptom is None:
@@ -167,7 +170,8 @@ class CheckedStream:
     """The user's re-iterable blocks, each validated as it passes."""
 
     def __init__(self, estimator: Any, source: Iterable[Any], *, reset: bool, binarize: bool = False) -> None:
-        if iter(source) is source:
+        first = iter(source)
+        if first is source or iter(source) is first:
             raise TypeError(
                 f"X is a one-shot {type(source).__name__}, but each layer needs its own pass over the rows: "
                 "pass a list of blocks, or an object whose __iter__ starts from the beginning each time"

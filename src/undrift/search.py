@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,14 +17,17 @@ from ._core.gram import add_domain_centred_gram, domain_centred_gram
 from ._core.pivots import Split, pivot_layer, random_split
 from ._core.scatter import Moments, moments
 from ._core.stack import grow, pooled_scatter
+from ._warnings import UndriftWarning
 from .parameters import check_count, check_noise, check_positive
 from .placement import Place
 from .rows import binarized, gathered, on_cluster, placed
 from .sampling import sampled
-from .selection import Candidate, Problem, Rule
+from .selection import NEED_TARGET, Candidate, Problem, Rule
 from .training import TrainingRows, stack_rows
 
 RULE_ROWS = 2000  # target rows that a selection rule looks at, drawn at random where there are more
+ANCHOR_LIMIT = 12_000  # rows of a Gram matrix that has room for target rows
+SELF_TRAINING_ROWS = 8_000  # target rows that self-training labels, drawn at random where there are more
 
 
 @dataclass(frozen=True)
@@ -212,6 +216,37 @@ def layer_share(domains: Sequence[Moments], center: bool) -> float:
     if center:
         energy -= sum(own.n * float(own.mean @ own.mean) for own in domains)
     return sum(own.n for own in domains) / energy if energy > 0 else 1.0
+
+
+def n_target_anchors(estimator: Any, rows: TrainingRows, grid: Grid, n_labelled: int) -> int:
+    """How many target rows a classifier's selection and self-training want among the anchors."""
+    if estimator.selection == "margin" and len(grid.Cs) > 1:
+        raise ValueError('selection="margin" compares noise and n_layers at one C; give a single C')
+    wanted = grid.n_candidates > 1 and estimator.selection in NEED_TARGET
+    if wanted and not rows.targets:
+        raise ValueError(
+            f'selection="{estimator.selection}" needs target rows: pass X_target, or selection="source-cv"'
+        )
+    if estimator.self_training and rows.targets:
+        if n_labelled == len(rows.y):
+            return min(max(ANCHOR_LIMIT - n_labelled, RULE_ROWS), SELF_TRAINING_ROWS)
+        warnings.warn(
+            f"self-training is left out: a Gram matrix holds {n_labelled:,} of the {len(rows.y):,} labelled "
+            "rows, and the classifier is solved for without one",
+            UndriftWarning,
+            stacklevel=5,
+        )
+    return RULE_ROWS if wanted else 0
+
+
+def some_of_every_class(codes: np.ndarray, n: int, random_state: np.random.RandomState) -> np.ndarray:
+    """Draw n rows at random, two of every class among them where there are two; in ascending order."""
+    drawn = random_state.permutation(len(codes))
+    rank = np.empty(len(codes), dtype=int)  # how many of its class were drawn before
+    for code in np.unique(codes):
+        own = np.flatnonzero(codes[drawn] == code)
+        rank[own] = np.arange(len(own))
+    return np.sort(drawn[np.argsort(rank >= 2, kind="stable")[:n]])
 
 
 def anchors(

@@ -46,8 +46,8 @@ def folds(codes: np.ndarray, n_folds: int, random_state: Any) -> list[tuple[np.n
     smallest = int(np.bincount(codes).min())
     if smallest < 2:
         raise ValueError(
-            "choosing among candidates needs at least 2 labelled rows of every class; "
-            "give single values for noise, n_layers and C, or label more rows"
+            "choosing among candidates, and probability=True, need at least 2 labelled rows of every class; "
+            "give single values for noise, n_layers and C and no probability, or label more rows"
         )
     splitter = StratifiedKFold(min(n_folds, smallest), shuffle=True, random_state=random_state)
     return list(splitter.split(codes, codes))

@@ -34,8 +34,16 @@ from .distributed import (
     write_shards,
 )
 from .distributed.cluster import computed
-from .jobs import DISTANCE_ROWS, FAR_APART, Adapted, added_columns, chosen, predictions, refuse_overwriting
-from .metrics import proxy_a_distance
+from .jobs import (
+    DISTANCE_ROWS,
+    FAR_APART,
+    Adapted,
+    added_columns,
+    chosen,
+    distance_of,
+    predictions,
+    refuse_overwriting,
+)
 from .persist import save_model
 from .reading import AdaptJob, checked_labels, label_of
 from .tables import TableError, check_writable, open_table, shard_paths, union_of, with_added, write_table
@@ -122,7 +130,11 @@ def _is_folder(path: Path) -> bool:
 def _check_outputs(job: AdaptJob) -> None:
     if job.report is not None:
         raise TableError("--report needs the documents here, and --dask leaves them on the workers; drop one")
-    refuse_overwriting(job.out, [*job.sources, *job.targets])
+    inputs = [*job.sources, *job.targets]
+    if job.model is not None:
+        refuse_overwriting(job.model, [*inputs, job.out])
+    for out in [job.out / own.name for path in job.targets for own in shard_paths(path)]:
+        refuse_overwriting(out if _is_folder(job.out) else job.out, inputs)
     if _is_folder(job.out):
         job.out.mkdir(parents=True, exist_ok=True)
         check_writable(job.out / "trial.csv")
@@ -223,8 +235,8 @@ def _compared(job: AdaptJob, fitted: Fitted, i: int) -> dict[str, Any]:
         "file": str(target.path),
         "rows": target.n_rows,
         "bad_rows": target.n_bad,
-        "unseen_share": share,
-        "distance_before": proxy_a_distance(_some(fitted.source_rows), _some(rows), random_state=0),
+        "unseen_share": None if share != share else share,
+        "distance_before": distance_of(_some(fitted.source_rows), _some(rows)),
     }
     if job.target_label is None:
         return found

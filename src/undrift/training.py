@@ -64,12 +64,20 @@ def missing(y: np.ndarray) -> np.ndarray:
     if y.dtype.kind == "f":
         return np.isnan(y)
     if y.dtype == object:
-        return np.array([label is None or label != label for label in y], dtype=bool)
+        return np.array([_is_missing(label) for label in y], dtype=bool)
     return np.zeros(len(y), dtype=bool)
 
 
+def _is_missing(label: Any) -> bool:
+    """Tell whether a label is None, NaN, or a missing value of pandas, which refuses to be compared."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True
+
+
 def _column(y: Any) -> np.ndarray:
-    if isinstance(y, list | tuple) and any(label is None for label in y):
+    if isinstance(y, list | tuple) and any(np.ndim(label) == 0 and _is_missing(label) for label in y):
         y = np.array(y, dtype=object)
     return column_or_1d(y, warn=True)
 
@@ -112,7 +120,7 @@ def _checked_labels(y: np.ndarray) -> np.ndarray:
     check_classification_targets(y)
     if len(np.unique(y)) < 2:
         raise ValueError(
-            f"the labelled rows have only 1 class, {y[0]!r}; a classifier needs at least two classes"
+            f"the labelled rows have only 1 class, {y.tolist()[0]!r}; a classifier needs at least two classes"
         )
     return y
 
@@ -121,4 +129,4 @@ def stack_rows(blocks: list[Rows]) -> Rows:
     """Stack row blocks, sparse or dense."""
     if len(blocks) == 1:
         return blocks[0]
-    return sp.vstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.concatenate(blocks)
+    return sp.vstack(blocks, format="csr") if any(map(sp.issparse, blocks)) else np.concatenate(blocks)

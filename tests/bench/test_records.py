@@ -73,3 +73,11 @@ def test_what_json_cannot_hold_is_refused_before_anything_is_written(tmp_path):
                 book.append({"value": value})
         book.append({"value": 1})
     assert [json.loads(line) for line in path.read_text().splitlines()] == [{"value": 1}]
+
+
+def test_a_file_of_something_else_is_left_alone(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("not results, and no line end")
+    with pytest.raises(Damaged, match="does not hold results"), journal(path):
+        pass
+    assert path.read_text() == "not results, and no line end"

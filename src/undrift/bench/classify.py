@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,15 +10,6 @@ from ..domains import Corpus
 from ..linear import hinge, signs, winners
 from ..selection import Problem, folds, source_cv
 from .stacks import part_rows
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A candidate of the grid, by what it is, and its score in cross-validation on the source."""
-
-    params: Mapping[str, Any]
-    C: float  # in units of the authors' rule
-    score: float  # NaN where there was nothing to choose
 
 
 def labels(corpus: Corpus, domain: str, part: str) -> np.ndarray:

@@ -74,7 +74,10 @@ def journal(path: str | Path) -> Iterator[Journal]:
                     f"{path} is being written by another run; wait for it, or name another file"
                 ) from None
         whole = path.read_bytes()
-        file.truncate(whole.rfind(b"\n") + 1)
+        end = whole.rfind(b"\n") + 1
+        if whole[end:] and not whole[end:].startswith(b"{"):
+            raise Damaged(f"{path} does not hold results of a run; name another file")
+        file.truncate(end)
         yield Journal(path, file)
 
 

@@ -24,6 +24,8 @@ def main(arguments: list[str] | None = None) -> None:
     except typer.Abort:
         _fail("interrupted; nothing was written", 130)
     except _usage_errors() as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # the help has been shown
+            raise SystemExit(2) from None
         _fail(_one_line(error), 2)
     except BrokenPipeError:  # whoever reads our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -38,7 +38,7 @@ def explain(
     classifier, terms = adapter.classifier_, adapter.vectorizer_.terms_
     stack = classifier.representation_
     pivots = getattr(stack, "pivots_", None)
-    asked = [" ".join(words_of(word)) for word in words or []]
+    asked = [" ".join(words_of(word)) or word for word in words or []]
     found: dict[str, Any] = {
         "words": [
             {
