@@ -117,13 +117,18 @@ class Kept:
         store, edges = self._store, np.cumsum([0, *(block.shape[0] for block in self._blocks)]).tolist()
         start, store.layers = len(store.layers), ()  # not valid while half of it is overwritten
         pending = self._layers[start:]
+        scratch = None  # one block's output, used again: new memory for each would cost more than the copy
         for block, (first, last) in zip(self._blocks, pairwise(edges), strict=True):
-            before = store.rows[first:last] if start and store.rows is not None else block
-            hidden = through(before, pending)
-            if store.rows is None:
-                store.rows = allocate((edges[-1], hidden.shape[1]), hidden.dtype, self._memory_budget)
+            hidden = store.rows[first:last] if start and store.rows is not None else block
             if pending:
-                store.rows[first:last] = hidden
+                if scratch is None or len(scratch) < last - first:
+                    scratch = output = pending[-1](through(hidden, pending[:-1]))
+                else:
+                    output = pending[-1](through(hidden, pending[:-1]), out=scratch[: last - first])
+                if store.rows is None:
+                    store.rows = allocate((edges[-1], output.shape[1]), output.dtype, self._memory_budget)
+                hidden = store.rows[first:last]
+                hidden[:] = output
             yield hidden
             forget_pages(store.rows)
         store.layers = self._layers
@@ -153,7 +158,7 @@ def reserve(descriptor: int, n_bytes: int) -> None:
         ) from error
 
 
-def forget_pages(rows: np.ndarray) -> None:
+def forget_pages(rows: np.ndarray | None) -> None:
     """Let the system take back the memory that caches a memory-mapped array."""
     mapped = getattr(rows, "_mmap", None)
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
