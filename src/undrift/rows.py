@@ -44,8 +44,7 @@ _REMEDIES = {
     "Complex data not supported": "pass real numbers, say X.real",
     "0 sample(s)": "X needs at least one row",
     "0 feature(s)": "X needs at least one column",
-    "Expected 2D": "X needs rows and columns: one row is X.reshape(1, -1)",
-    "feature names should match": "pass the columns of fit, in their order",
+    "Expected 2D": "Reshape your data into rows and columns: one row is X.reshape(1, -1)",
     "not 'complex'": "pass real numbers, say X.real",
     "features as input": "pass the columns of fit, in their order",
 }
@@ -57,7 +56,8 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
         raise TypeError(f"X is a {type(X).__name__} of Dask, which is not accepted here: pass X.compute()")
     if is_stream(X):
         raise TypeError(
-            f"X is a {type(X).__name__} of row blocks, which only MDA.fit and MSDA.fit read: pass one block"
+            f"X is a {type(X).__name__} of row blocks, which only fit of MDA and MSDA reads: "
+            "pass one block at a time"
         )
     if isinstance(X, list | tuple) and not X:
         raise ValueError(f"X is an empty {type(X).__name__}; X needs at least one row")
@@ -78,7 +78,7 @@ def _retold(error: ValueError | TypeError, X: Any) -> ValueError | TypeError:
     symptom = next((symptom for symptom in _REMEDIES if symptom in str(error)), None)
     if symptom is None:
         return error
-    fact = str(error).splitlines()[0].rstrip(".")[:120]  # the text of a whole document is no help
+    fact = str(error).splitlines()[0].rstrip(".:")[:120]  # the text of a whole document is no help
     return ValueError(f"{fact}{_seen(X, symptom)}; {_REMEDIES[symptom]}")
 
 

@@ -75,7 +75,7 @@ def journal(path: str | Path) -> Iterator[Journal]:
                 ) from None
         whole = path.read_bytes()
         end = whole.rfind(b"\n") + 1
-        if whole[end:] and not whole[end:].startswith(b"{"):
+        if whole[end:].strip() and not whole[end:].startswith(b"{"):
             raise Damaged(f"{path} does not hold results of a run; name another file")
         file.truncate(end)
         yield Journal(path, file)
