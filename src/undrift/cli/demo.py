@@ -41,7 +41,7 @@ def demo(
     )  # fmt: skip
     require_report(job.report)
     adapter = options.text_adapter(
-        "0.6,0.7,0.8,0.9", "1,3,5", "1", 2000, "tfidf", "least-squares", "reverse", True, True, "cpu", 0
+        "0.6,0.7,0.8", "1,3,5", "1", 1500, "tfidf", "least-squares", "reverse", True, True, "cpu", 0
     )
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)
