@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .training import missing
+
 # Rows are an (n, d) array or sparse matrix, or a list of n texts.
 Rows = Any
 
@@ -58,7 +60,7 @@ class Domain:
         for part in ("train", "test", "unlabelled"):
             object.__setattr__(self, part, self._indices(part))
         for part in ("train", "test"):
-            if _unknown(y[getattr(self, part)]).any():
+            if missing(y[getattr(self, part)]).any():
                 raise ValueError(f"domain {self.name!r}: {part} rows without a label; mark them unlabelled")
 
     def __len__(self) -> int:
@@ -167,15 +169,6 @@ class Corpus:
         parts = [domain.rows for domain in self.domains.values()]
         domain = np.repeat(np.arange(len(parts)), [len(d) for d in self.domains.values()])
         return _stacked(parts), domain
-
-
-def _unknown(y: np.ndarray) -> np.ndarray:
-    """Which labels are unknown: NaN among floats, None or NaN among objects."""
-    if y.dtype.kind == "f":
-        return np.isnan(y)
-    if y.dtype.kind == "O":
-        return np.array([label is None or label != label for label in y], dtype=bool)
-    return np.zeros(len(y), dtype=bool)
 
 
 def _width(domain: Domain) -> int | None:
