@@ -50,11 +50,11 @@ def split_rows(X: Rows, width: int = 0, entries: int = 0) -> list[Rows]:
 
 
 def sum_of(values: Iterable[T]) -> T:
-    """Sum without a zero to start from."""
+    """Sum without a zero to start from. The values are used up: large ones add in place."""
     values = iter(values)
     result = next(values)
     for value in values:
-        result = result + value  # type: ignore[operator]
+        result += value  # type: ignore[operator]
     return result
 
 

@@ -23,6 +23,12 @@ class Scatter:
     def __add__(self, other: Scatter) -> Scatter:
         return Scatter(self.n + other.n, self.total + other.total, self.gram + other.gram)
 
+    def __iadd__(self, other: Scatter) -> Scatter:
+        """Add within the memory of this gram matrix, which is not this scatter's afterwards."""
+        gram = self.gram
+        gram += other.gram
+        return Scatter(self.n + other.n, self.total + other.total, gram)
+
     @property
     def mean(self) -> Array:
         """Column means."""
