@@ -161,6 +161,8 @@ def _lines(figure: Figure, axes: Any) -> None:
         )
     if figure.get("y_log"):
         axes.set_yscale("log")
+    if "y_from" in figure:
+        axes.set_ylim(bottom=figure["y_from"])
     axes.xaxis.set_major_formatter(lambda x, position: f"{x:,.0f}")
     axes.legend(fontsize=8)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from . import published
-from .measures import Where, errors_by_task, mean_of, mean_ratio, places, task, where
+from .measures import Where, errors_by_task, mean_of, mean_ratio, peak_gigabytes, places, task, where
 from .records import Record
 
 Figure = dict[str, Any]
@@ -19,6 +19,7 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
         own = [record for record in records if record.get("plan") == plan]
         if len({record.get("n_features") for record in own if "transfer_error" in record}) > 1:
             figures += [figure_3_left(own), dimension_times(own)]
+            figures += [figure for figure in [dimension_memory(own)] if figure["series"]]
             continue
         for variant in dict.fromkeys(place.variant for place in places(own)):
             ours = _of(own, plan, variant)
@@ -108,6 +109,19 @@ def dimension_times(records: Sequence[Record]) -> Figure:
     )
     kept = [own for own in figure["series"] if all(y for y in own["y"])]
     return {**figure, "y_log": True, "series": kept}
+
+
+def dimension_memory(records: Sequence[Record]) -> Figure:
+    """Peak of memory while a representation is learnt against the number of input features."""
+    figure = _by_dimension(
+        records,
+        "dimension-memory",
+        "Memory against dimensionality",
+        "peak while learning one representation (GB)",
+        peak_gigabytes,
+    )
+    kept = [own for own in figure["series"] if all(y is not None for y in own["y"])]
+    return {**figure, "y_from": 0, "series": kept}
 
 
 def _by_dimension(

@@ -58,6 +58,11 @@ def mean_ratio(records: Sequence[Record]) -> float | None:
     return mean_of(records, "transfer_ratio")
 
 
+def peak_gigabytes(records: Sequence[Record]) -> float | None:
+    """Highest peak of memory among records that have one."""
+    return max((r["peak_gigabytes"] for r in records if r.get("peak_gigabytes") is not None), default=None)
+
+
 def errors_by_task(records: Sequence[Record]) -> dict[str, float]:
     """Transfer error of each task."""
     return {task(record): record["transfer_error"] for record in records}

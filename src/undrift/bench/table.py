@@ -6,21 +6,21 @@ import re
 from collections.abc import Sequence
 
 from . import published
-from .measures import Where, failures, mean_error, mean_of, mean_ratio, places, task
+from .measures import Where, failures, mean_error, mean_of, mean_ratio, peak_gigabytes, places, task
 from .records import Record
 
 _SLOT = re.compile(r"(<!-- bench table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def results_table(records: Sequence[Record], plan: str | None = None) -> str:
-    """Mean error, mean ratio and times of every method under every setting."""
-    rows = [
-        "| plan | variant | method | tasks | mean error, % | mean ratio | learn, s | grid, s | classify, s |",
-        "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    found = [place for place in places(records) if plan in (None, place.plan)]
-    for place in found:
-        own = place.of(records)
+    """Mean error, mean ratio, times and (where a record has it) memory of every method and setting."""
+    found = {place: place.of(records) for place in places(records) if plan in (None, place.plan)}
+    peaks = {place: peak_gigabytes(own) for place, own in found.items()}
+    with_memory = any(peak is not None for peak in peaks.values())
+    names = ["plan", "variant", "method", "tasks", "mean error, %", "mean ratio"]
+    names += ["learn, s", "grid, s", "classify, s", *(["peak, GB"] if with_memory else [])]
+    rows = [_row(names), _row(["---"] * 3 + ["---:"] * (len(names) - 3))]
+    for place, own in found.items():
         numbers = [
             str(len(own)),
             _percent(mean_error(own)),
@@ -29,9 +29,10 @@ def results_table(records: Sequence[Record], plan: str | None = None) -> str:
                 _number(mean_of(own, name))
                 for name in ("represent_seconds", "grid_seconds", "classify_seconds")
             ),
+            *([_number(peaks[place])] if with_memory else []),
         ]
-        rows.append("| " + " | ".join([place.plan, place.variant, place.method, *numbers]) + " |")
-    return "\n".join([*rows, "", *_notes(records, found)]) + "\n"
+        rows.append(_row([place.plan, place.variant, place.method, *numbers]))
+    return "\n".join([*rows, "", *_notes(records, list(found))]) + "\n"
 
 
 def distance_table(records: Sequence[Record]) -> str:
@@ -103,6 +104,10 @@ def _ours(records: Sequence[Record], said: published.Statement) -> str:
         return f"{_number(seconds)} s"
     other = mean_of(Where(said.plan, where[0].variant, said.than).of(records), "represent_seconds")
     return f"{seconds / other:,.0f} ×" if seconds and other else ""
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
 
 
 def _percent(share: float | None) -> str:
