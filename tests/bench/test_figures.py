@@ -203,6 +203,13 @@ def judged(records, **bar):
         ({"best_of": ["svm"], "n_tasks": 5}, True),
         ({"best_of": ["svm"], "n_tasks": 6}, False),
         ({"best_of": ["pca"], "n_tasks": 1}, None),
+        ({"worse_than": "svm", "by": 0.04, "at_most_tasks": 0}, False),
+        ({"worse_than": "svm", "by": 0.05, "at_most_tasks": 0}, True),  # 0.35 - 0.30 is not more than 0.05
+        ({"worse_than": "svm", "by": 0.04, "at_most_tasks": 1}, True),
+        ({"worse_than": "svm", "by": -0.2, "at_most_tasks": 5}, False),
+        ({"worse_than": "svm", "by": -0.2, "at_most_tasks": 6}, True),
+        ({"worse_than": "pca", "at_most_tasks": 6}, None),
+        ({"worse_than": "svm", "at_most_tasks": 6, "and_plans": ["none"]}, None),
         ({"method": "pca", "at_most": 0.5}, None),
         ({"than": {"method": "pca"}}, None),
         ({"variant": "other", "at_most": 0.5}, None),
@@ -221,6 +228,18 @@ def test_so_many_times_faster():
     for times, met in ((10, True), (11, False)):
         verdict = judged(records, measure="represent_seconds", than={"method": "sda"}, times=times)
         assert verdict.met is met
+
+
+def test_tasks_made_worse_are_counted_over_several_plans(records):
+    more = [{**record, "plan": "wide"} for record in records]
+    for at_most, met in ((1, False), (2, True)):
+        verdict = judged(
+            [*records, *more], worse_than="svm", by=0.01, at_most_tasks=at_most, and_plans=["wide"]
+        )
+        assert verdict.met is met
+        assert verdict.found == (
+            "worse by more than 1 points on 2 of 12 tasks: tiny books->dvd, wide books->dvd"
+        )
 
 
 def test_claims_are_answered_yes_or_no(records):
@@ -245,6 +264,11 @@ def test_claims_are_answered_yes_or_no(records):
             "'luck' is not known",
         ),
         ('[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nbest_of = ["svm"]\n', "needs n_tasks"),
+        ('[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nworse_than = "svm"\n', "need each other"),
+        (
+            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nat_most = 1\nat_most_tasks = 1\n',
+            "need each other",
+        ),
     ],
 )
 def test_bad_bars(tmp_path, text, complaint):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from . import published
-from .measures import Where, errors_by_task, mean_of, mean_ratio, peak_gigabytes, places, task, where
+from .measures import Where, by_task, errors_by_task, mean_of, mean_ratio, peak_gigabytes, places, task, where
 from .records import Record
 
 Figure = dict[str, Any]
@@ -45,7 +45,7 @@ def figure_1(records: Sequence[Record]) -> Figure:
     }
     series = []
     for place in places(records):
-        loss = {task(record): record["transfer_loss"] for record in place.of(records)}
+        loss = by_task(place.of(records), "transfer_loss")
         series.append({"label": place.method, "y": [loss.get(name) for name in tasks]})
     overlay = []
     if {record.get("corpus") for record in records} == {"amazon-bow"} and _whole(records):

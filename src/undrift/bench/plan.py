@@ -133,6 +133,10 @@ class Plan:
         decisive = [asdict(self.corpus), setting, self.kind, self.seed, _plain(self.parameters)]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
 
+    def seeded(self, seed: int | None) -> Plan:
+        """Return the plan with another seed, if one is given: its results stand beside those of others."""
+        return self if seed is None else replace(self, seed=seed)
+
     def smaller(self, max_rows: int | None, max_features: int | None) -> Plan:
         """Return the plan with fewer rows and columns, for a trial."""
         corpus = self.corpus if max_rows is None else replace(self.corpus, max_rows=max_rows)

@@ -132,12 +132,13 @@ class Runner:
         return [Cell(method, *pair) for method in self.methods for pair in names]
 
     def _own(self, kind: str, variant: str | None = None) -> list[dict[str, Any]]:
-        """Records of this plan."""
+        """Records of this plan at its seed."""
         return [
             record
             for record in self.book.records
             if record.get("kind") == kind
             and record.get("plan") == self.plan.name
+            and record.get("seed") == self.plan.seed
             and variant in (None, record.get("variant"))
         ]
 
@@ -326,10 +327,16 @@ def _matches(task: str, patterns: Sequence[str] | None) -> bool:
 
 
 def _check_same_plan(plan: Plan, book: Journal) -> None:
-    """Refuse results of a plan of the same name that said something else."""
-    digests = {variant.name: plan.digest(variant) for variant in plan.variants}
-    for record in book.records:
-        if record.get("plan") == plan.name and record.get("digest") != digests.get(record.get("variant", "")):
+    """Refuse results of a plan of the same name that said something else; another seed does not."""
+    own = [record for record in book.records if record.get("plan") == plan.name]
+    plans = {seed: plan.seeded(seed) for seed in {record.get("seed") for record in own}}
+    digests = {
+        (variant.name, seed): each.digest(variant)
+        for seed, each in plans.items()
+        for variant in each.variants
+    }
+    for record in own:
+        if record.get("digest") != digests.get((record.get("variant", ""), record.get("seed"))):
             raise ValueError(
                 f"the results hold records of another version of plan {plan.name} "
                 f"(variant {record.get('variant')}): name another results file, or move this one away"

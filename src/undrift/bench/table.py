@@ -6,7 +6,18 @@ import re
 from collections.abc import Sequence
 
 from . import published
-from .measures import Where, failures, mean_error, mean_of, mean_ratio, peak_gigabytes, places, task
+from .differences import REFERENCE, differences
+from .measures import (
+    Where,
+    errors_by_task,
+    failures,
+    mean_error,
+    mean_of,
+    mean_ratio,
+    peak_gigabytes,
+    places,
+    task,
+)
 from .records import Record
 
 _SLOT = re.compile(r"(<!-- bench table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -22,7 +33,7 @@ def results_table(records: Sequence[Record], plan: str | None = None) -> str:
     rows = [_row(names), _row(["---"] * 3 + ["---:"] * (len(names) - 3))]
     for place, own in found.items():
         numbers = [
-            str(len(own)),
+            str(len(errors_by_task(own))),
             _percent(mean_error(own)),
             _number(mean_ratio(own), "{:.3f}"),
             *(
@@ -32,7 +43,30 @@ def results_table(records: Sequence[Record], plan: str | None = None) -> str:
             *([_number(peaks[place])] if with_memory else []),
         ]
         rows.append(_row([place.plan, place.variant, place.method, *numbers]))
-    return "\n".join([*rows, "", *_notes(records, list(found))]) + "\n"
+    lines = [*rows, "", *_notes(records, list(found))]
+    for name in dict.fromkeys(place.plan for place in found):
+        lines += _differences_section(records, name)
+    return "\n".join(lines) + "\n"
+
+
+def _differences_section(records: Sequence[Record], plan: str) -> list[str]:
+    """Lines of every variant against variant "all", where a plan has one and others beside it."""
+    found = differences(records, plan)
+    if not found:
+        return []
+    lines = [
+        "",
+        f"Plan `{plan}`: error of each variant less that of `{REFERENCE}` on the same tasks, in points, "
+        "with 95 % bootstrap intervals over tasks (and seeds, where there are several).",
+        "",
+        _row(["variant", "method", "tasks", "seeds", "difference", "95 % interval", "worse on"]),
+        _row(["---"] * 2 + ["---:"] * 5),
+    ]
+    for own in found:
+        mean, low, high = (f"{100 * value:+.2f}" for value in (own.mean, own.low, own.high))
+        cells = [own.where.variant, own.where.method, str(own.n_tasks), str(own.n_seeds)]
+        lines.append(_row([*cells, mean, f"{low} to {high}", f"{own.n_worse} of {own.n_tasks}"]))
+    return lines
 
 
 def distance_table(records: Sequence[Record]) -> str:

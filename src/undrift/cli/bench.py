@@ -43,13 +43,16 @@ def run_plan(
         None, "--max-rows", min=1, help="Rows of each part of each domain, for a trial."
     ),
     max_features: int | None = typer.Option(None, "--max-features", min=1, help="Columns, for a trial."),
+    seed: int | None = typer.Option(
+        None, "--seed", min=0, help="Instead of the plan's. Results of several seeds may share a file."
+    ),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what failed before."),
     as_json: bool = options.JSON,
 ) -> None:
     from ..bench import Request, load_plan, run
     from . import screen
 
-    chosen = load_plan(plan).smaller(max_rows, max_features)
+    chosen = load_plan(plan).smaller(max_rows, max_features).seeded(seed)
     with screen.progress_bar() as progress:
         bar = progress.add_task(chosen.name, total=None)
 
