@@ -85,6 +85,25 @@ def test_memory_is_looked_for_where_the_arithmetic_is_done():
     assert device_of(OnTorch("cuda:1")) == "cuda:1"
 
 
+def test_the_cost_of_a_level_is_that_of_the_whole_way_there(monkeypatch):
+    from undrift.bench import stacks
+    from undrift.domains import Corpus, Domain
+
+    def told(device, function, *arguments):
+        return function(*arguments), taken[function.__name__].pop()
+
+    taken = {
+        "scattered": [Cost(4.0, 7.0)],
+        "_first_layer": [Cost(1.0, 3.0)],
+        "_grown": [Cost(8.0, 9.0), Cost(2.0, 5.0)],  # the second layer's, the first's
+    }
+    monkeypatch.setattr(stacks, "measured", told)
+    rows = np.random.default_rng(0).random((20, 4))
+    corpus = Corpus("c", {"a": Domain("a", X=rows, y=np.zeros(20))})
+    levels = stacks.SharedStack(corpus).levels(0.5, 2)
+    assert [level.cost for level in levels] == [Cost(), Cost(7.0, 7.0), Cost(15.0, 9.0)]
+
+
 LEARNERS = """
 methods = ["svm", "pca", "scl", "sda", "msda-1", "msda-2"]
 noise = [0.5]
