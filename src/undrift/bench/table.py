@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from . import published
 from .measures import Where, failures, mean_error, mean_of, mean_ratio, places, task
 from .records import Record
+from .regret import regret_table
 
 _SLOT = re.compile(r"(<!-- bench table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -70,6 +71,8 @@ def filled(page: str, records: Sequence[Record]) -> str:
             table = side_by_side(records)
         elif name == "distance":
             table = distance_table(records)
+        elif name == "regret":
+            table = regret_table(records)
         else:
             table = results_table(records, name)
         return slot[1] + table + slot[3]
