@@ -9,7 +9,7 @@ from bench_corpus import transfer
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.__main__ import main
 from undrift.bench.differences import bootstrap_interval, difference, differences
-from undrift.bench.figures import figure_1
+from undrift.bench.figures import ablation_figures, all_figures, figure_1
 from undrift.bench.measures import Where, errors_by_task, failures
 from undrift.bench.plan import plan_of
 from undrift.bench.table import filled, results_table
@@ -95,6 +95,38 @@ def test_the_table_says_how_each_variant_differs():
     assert "| less | undrift | 3 | 1 | +2.00 |" in page
     assert "interval" not in results_table(records, "another")
     assert "interval" not in results_table(ablation({"some": [0.1], "less": [0.2]}))
+
+
+def test_an_ablation_has_one_figure_for_all_its_variants(tmp_path):
+    records = ablation({"all": [0.10, 0.20, 0.30], "less so": [0.12, 0.22, 0.32], "more": [0.10, 0.19, 0.30]})
+    assert [figure["name"] for figure in all_figures(records)] == [
+        "tiny-all-figure-1",
+        "tiny-all-matrix-undrift",
+    ]
+    (figure,) = ablation_figures(records)
+    assert figure["name"] == "tiny-ablation"
+    assert [point["label"] for point in figure["points"]] == ["more", "less so"]  # the lowest first
+    assert [point["x"] for point in figure["points"]] == pytest.approx([-0.01 / 3, 0.02])
+    assert figure["points"][0]["x_interval"] == [pytest.approx(-0.01), pytest.approx(0)]
+    assert ablation_figures(ablation({"some": [0.1], "less": [0.2]})) == []
+    several = [*records, *({**record, "method": "svm"} for record in records)]
+    assert {p["label"] for p in ablation_figures(several)[0]["points"]} >= {"more, undrift", "more, svm"}
+
+
+def test_an_ablation_is_drawn_in_points_from_the_top(tmp_path):
+    figures = pytest.importorskip("matplotlib.figure")
+    from undrift.bench.draw import _intervals, draw
+
+    records = ablation({"all": [0.10, 0.20, 0.30], "less": [0.12, 0.22, 0.32], "more": [0.10, 0.19, 0.30]})
+    (figure,) = ablation_figures(records)
+    axes = figures.Figure().subplots()
+    _intervals(figure, axes)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["more", "less"]
+    assert axes.get_ylim() == (1.5, -0.5)
+    interval, point = axes.lines[:2]
+    assert list(interval.get_xdata()) == pytest.approx([-1.0, 0.0])
+    assert list(point.get_xdata()) == pytest.approx([-1 / 3])
+    assert all(path.exists() for path in draw(figure, tmp_path))
 
 
 def test_seeds_are_averaged_and_are_not_tasks():

@@ -84,12 +84,12 @@ def draw_figures(
     out: Path = typer.Option(..., "--out", metavar="DIR", help="Folder to write to."),
 ) -> None:
     from ..bench.draw import draw
-    from ..bench.figures import all_figures
+    from ..bench.figures import ablation_figures, all_figures
     from ..bench.table import results_table
     from . import screen
 
     records = _records(results)
-    figures = all_figures(records)
+    figures = [*all_figures(records), *ablation_figures(records)]
     if not figures:
         raise ValueError("the results hold nothing to draw yet")
     for figure in figures:
