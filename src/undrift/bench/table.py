@@ -19,6 +19,7 @@ from .measures import (
     task,
 )
 from .records import Record
+from .regret import regret_table
 
 _SLOT = re.compile(r"(<!-- bench table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -105,6 +106,8 @@ def filled(page: str, records: Sequence[Record]) -> str:
             table = side_by_side(records)
         elif name == "distance":
             table = distance_table(records)
+        elif name == "regret":
+            table = regret_table(records)
         else:
             table = results_table(records, name)
         return slot[1] + table + slot[3]

@@ -139,6 +139,42 @@ def print_table(
     screen.output.print(f"Filled {screen.escaped(str(into))}")
 
 
+REGRET = """Print, as Markdown tables, what choosing without target labels costs: regret of every rule.
+
+Example:
+
+    undrift bench regret regret-small.jsonl regret-multi.jsonl --into docs/beyond.md
+
+Results are those of plans of kind "regret". The page's slot is '<!-- bench table: regret -->'.
+"""
+
+
+@app.command("regret", help=REGRET)
+def print_regret(
+    results: list[Path] = RESULTS,
+    self_training: bool = typer.Option(
+        True, "--self-training/--no-self-training", help="Which of a candidate's two errors counts."
+    ),
+    into: Path | None = typer.Option(
+        None, "--into", metavar="FILE", help="Fill this page between its 'bench table: regret' comments."
+    ),
+) -> None:
+    from ..bench.regret import MEASURES, regret_table
+    from ..bench.table import filled
+    from . import screen
+
+    records = [record for record in _records(results) if record.get("kind") == "regret"]
+    if not records:
+        raise ValueError('the results hold no record of kind "regret"; run paper/regret-small.toml first')
+    if into is None:
+        print(regret_table(records, MEASURES[0 if self_training else 1]), end="")
+        return
+    if not self_training:
+        raise ValueError("--into fills in errors with self-training; leave out --no-self-training or --into")
+    into.write_text(filled(into.read_text(encoding="utf-8"), records), encoding="utf-8")
+    screen.output.print(f"Filled {screen.escaped(str(into))}")
+
+
 @app.command(
     "generate", help="Write made-up reviews of many domains in the public format, for paper/full.toml."
 )
