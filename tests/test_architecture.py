@@ -20,7 +20,9 @@ RANK = {
     **dict.fromkeys(
         ["classifier", "linear", "primal", "readout", "search", "selection", "self_training", "training"], 1
     ),
-    **dict.fromkeys(["adapter", "distributed", "explain", "text", "tables", "domains", "metrics"], 1),
+    **dict.fromkeys(
+        ["adapter", "caution", "distributed", "explain", "text", "tables", "domains", "metrics"], 1
+    ),
     **dict.fromkeys(["baselines", "datasets"], 2),
     **dict.fromkeys(["reading", "jobs", "sharded", "bench"], 3),
     "report": 4,

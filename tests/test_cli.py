@@ -196,12 +196,18 @@ def test_labels_in_the_target_are_ignored_and_said_so(folder, undrift, reviews):
     assert "kitchen.csv has a column 'stars': ignored" in " ".join(out.split())
 
 
-def test_disjoint_vocabularies_are_one_line_of_warning(folder, undrift):
+def test_disjoint_vocabularies_are_warned_of_and_not_adapted_to(folder, undrift):
     written(folder / "kitchen.csv", {"review": ["ganz andere Wörter", "als drüben"] * 10})
-    status, _, err = undrift(*ADAPT)
+    status, out, err = undrift(*ADAPT)
     assert status == 0
-    assert err.count("\n") == 1
-    assert "never occur in the source (overlap 0%)" in err
+    words, features = err.splitlines()
+    assert "never occur in the source (overlap 0%)" in words
+    assert "used the source-only classifier instead" in features
+    assert "Fell back" in out
+    assert "a target of 20 rows" in " ".join(out.split())
+    status, out, err = undrift(*ADAPT, "--no-fallback", "--json")
+    assert json.loads(out)["caution"]["fell_back"] is False
+    assert len(json.loads(out)["caution"]["grave"]) == err.count("\n") == 1
 
 
 def test_windows_text_is_read_and_said_so(folder, undrift, reviews):

@@ -21,10 +21,12 @@ TFIDF_LENGTH = 5.0  # how long tf-idf rows should be for the squashing to bend t
 def text_classifier(**changes: Any) -> MSDAClassifier:
     """MSDAClassifier with the settings that adapt text best, one set for all corpora.
 
-    Five layers at noise 0.7 that all count alike, each domain centred, least squares, self-training.
+    Five layers at noise 0.7 that all count alike, each domain centred, least squares, self-training,
+    and source-only where adaptation is likely not to help.
     `docs/beyond.md` has what each of these buys. `changes` are parameters to set otherwise.
     """
-    settings = {"n_layers": 5, "noise": 0.7, "C": 1.0, "balance_layers": True, "self_training": True}
+    settings = {"n_layers": 5, "noise": 0.7, "C": 1.0, "balance_layers": True}
+    settings |= {"self_training": True, "fallback": True}
     return MSDAClassifier(**(settings | changes))
 
 

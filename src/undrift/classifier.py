@@ -12,10 +12,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ._core.array import Rows, arithmetic
+from ._core.array import Rows
 from ._core.blocks import row_slices
 from ._core.denoise import ACTIVATIONS, SingularSystem
 from ._core.gram import decision
+from .caution import fell_back, warn_of
 from .estimators import MSDA
 from .linear import SOLVERS, probabilities, winners
 from .parameters import check_choice, check_count, check_memory, check_pivots, check_positive
@@ -26,7 +27,7 @@ from .rows import binarized, checked_matrix, column_sums, on_cluster
 from .sampling import check_limit
 from .search import Grid, Search, anchors, checked_grid, n_target_anchors, some_of_every_class
 from .selection import RULES, Problem, folds, notes_on_choice, warn_of_edges
-from .self_training import SelfTraining
+from .self_training import checked_self_training
 from .training import TrainingRows, checked_domain, training_rows
 
 GRAM_LIMIT = 20_000  # labelled rows above which the final classifier is solved in the primal
@@ -66,20 +67,20 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     max_upper_rows : int, optional
         An approximation, for speed: layers from the second on are learnt from at most this many rows,
         drawn at random from the domains in proportion to their sizes (1,000 of each at least, where there
-        is room); the first one sees all of them. What is subtracted from a domain's hidden rows is then
-        the mean over its rows in the sample.
+        is room); the first one sees all of them. Hidden rows are centred on the mean over the sample.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn.
+        As in scikit-learn.
     probability : bool, default=False
         Whether to calibrate scores for `predict_proba`, on out-of-fold scores of the source.
     balance_layers : bool, default=False
-        Whether the input and every layer count alike in the classifier, each scaled to a mean square
-        norm of 1 over all rows, instead of as they come out.
+        Whether the input and every layer, each scaled to a mean square norm of 1, count alike.
     self_training : bool or SelfTraining, default=False
         Whether the most confident target rows, labelled as predicted, join the training set in a few
         rounds. Assumes that the classes come apart on the target; stops, or does not start, when a
         classifier trained on the target's predictions alone has lost half of what is known of the
         source. No target label is seen.
+    fallback : bool, default=False
+        Whether to use the input and the source alone, and warn, where grave reasons speak against more.
     n_folds : int, default=5
         Folds of cross-validation.
     dtype : {"float32", "float64"}, default="float32"
@@ -108,8 +109,10 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     selection_notes_ : list of str
         Ties, and choices at the edge of the grid.
     self_training_rounds_ : list of dict
-        For the start and each round of self-training: `n_labelled` target rows, `round_trip` accuracy,
-        share of predictions `changed`, and whether the round was `kept`.
+        For the start and each round: `n_labelled` target rows, `round_trip` accuracy, share of
+        predictions `changed`, and whether the round was `kept`.
+    caution_ : dict or None
+        With a target: `signals`, `reasons` against adapting, the `grave` ones, and whether it `fell_back`.
     temperature_ : float
         With `probability`: what scores are divided by to become log odds.
     input_mean_ : ndarray of shape (d,)
@@ -150,6 +153,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         probability=False,
         balance_layers=False,
         self_training=False,
+        fallback=False,
         n_folds=5,
         dtype="float32",
         device="cpu",
@@ -173,6 +177,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.probability = probability
         self.balance_layers = balance_layers
         self.self_training = self_training
+        self.fallback = fallback
         self.n_folds = n_folds
         self.dtype = dtype
         self.device = device
@@ -221,10 +226,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_choice(self.dtype, "dtype", ("float32", "float64"))
         if check_count(self.n_folds, "n_folds") < 2:
             raise ValueError(f"n_folds={self.n_folds!r} must be at least 2: a fold is scored by the others")
-        if not isinstance(self.self_training, bool | SelfTraining):
-            raise TypeError(
-                f"self_training must be True, False or a SelfTraining, got {self.self_training!r}"
-            )
+        checked_self_training(self.self_training)
         grid = checked_grid(self.noise, self.n_layers, self.C)
         options = {
             "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
@@ -290,8 +292,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _keep_classifier(self, rows: TrainingRows, codes: np.ndarray, search: Search) -> None:
         """Solve for the linear classifier and keep it as weights of every layer."""
         weight = compute_sample_weight(self.class_weight, rows.y)
-        options = SelfTraining() if self.self_training is True else self.self_training or None
-        readout = read_out(search, codes, weight, self.classifier, options, check_memory(self.memory_budget))
+        options, budget = checked_self_training(self.self_training), check_memory(self.memory_budget)
+        readout = read_out(search, codes, weight, self.classifier, options, budget, self.fallback)
         self.coef_ = [own.astype(self.dtype) for own in readout.weights]
         self.centred_intercept_ = readout.intercept
         self.intercept_ = readout.intercept - readout.offsets
@@ -300,9 +302,11 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.domain_sizes_ = [X.shape[0] for X in rows.domains.values()]
         reference = [self._first_rows(rows.domains[number]) for number in rows.targets or self.domains_]
         self.input_mean_ = np.mean([column_sums(X) / X.shape[0] for X in reference], axis=0)
-        self.labelled_counts_ = arithmetic(rows.labelled).nonzero_counts(rows.labelled)
+        self.labelled_counts_, self.caution_ = readout.labelled_counts, readout.caution
         if self.probability:
-            self.temperature_ = calibrated_temperature(search)
+            self.temperature_ = calibrated_temperature(search, fell_back(readout.caution))
+        if self.fallback:
+            warn_of(readout.caution)
 
     def _first_rows(self, X: Rows) -> Rows:
         return binarized(X) if self.binarize else X

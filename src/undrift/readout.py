@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ._core.gram import primal_weights, submatrix
+from ._core.array import arithmetic
+from ._core.gram import domain_centred_gram, primal_weights, submatrix
 from ._core.stack import hidden
-from .linear import Dual, fitted_temperature, signs
+from .caution import Signals, SourceOnly, accuracy, caution, compared, retained, seen_of
+from .linear import Dual, fitted_temperature, signs, winners
 from .primal import fit_primal, layer_rows
 from .search import Search
 from .selection import Problem
-from .self_training import Round, SelfTraining, self_trained
+from .self_training import Round, SelfTraining, round_trip, self_trained
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class Readout:
     intercept: np.ndarray  # (n_outputs,)
     offsets: np.ndarray  # (n_domains, n_outputs): the score of each domain's mean
     rounds: list[Round]  # of self-training
+    caution: dict[str, Any] | None  # with a target: what speaks against adapting, and what was done
+    labelled_counts: np.ndarray  # (d,) in how many labelled rows each feature is not zero
 
 
 def read_out(
@@ -33,6 +37,7 @@ def read_out(
     loss: str,
     self_training: SelfTraining | None,
     memory_budget: float,
+    fallback: bool = False,
 ) -> Readout:
     """Solve for the classifier of the chosen stack: on inner products, or in the primal where rows are many.
 
@@ -42,10 +47,14 @@ def read_out(
         Class codes and weights of all labelled rows, of which the anchors may be a sample.
     loss : {"least-squares", "hinge"}
         For the primal; the solver on inner products is `search.problem.solver`.
+    fallback : bool
+        Whether a grave reason against adapting leaves the source-only classifier.
     """
     found, problem = search.found, search.problem
     rounds: list[Round] = []
     C, n = found.candidate.C / found.scale, len(problem.codes)
+    counts, without = arithmetic(search.rows.labelled).nonzero_counts(search.rows.labelled), None
+    signals = seen_of([search.rows.domains[number] for number in search.rows.targets], counts)
     if n < len(codes):
         weights, intercept = _primal(search, signs(codes, problem.n_classes), C, weight, loss, memory_budget)
     else:
@@ -53,12 +62,44 @@ def read_out(
             dual, rounds = self_trained(found.K, problem, C, self_training)
         else:
             dual = problem.fitted(found.K[:n, :n], np.arange(n), C)
+        without = search.without.get(found.candidate.C)
+        if signals is not None and without is not None:
+            signals = _measured(signals, search, dual, rounds, without)
         weights, intercept = _layer_weights(search, dual), dual.intercept
-    # subtracting a domain's mean from its rows is subtracting one number from its scores
-    offsets = np.zeros((len(search.rows.domains), len(intercept)))
-    for means, own in zip(found.means or [], weights, strict=False):
+    readout = Readout(weights, intercept, _offsets(search, weights), rounds, None, counts)
+    if signals is None:
+        return readout
+    told = caution(signals, fallback and without is not None)
+    readout = replace(readout, caution=told)
+    return _unadapted(readout, search, without) if told["fell_back"] and without else readout
+
+
+def _offsets(search: Search, weights: list[np.ndarray]) -> np.ndarray:
+    """Subtracting a domain's mean from its rows is subtracting one number from its scores."""
+    offsets = np.zeros((len(search.rows.domains), weights[0].shape[1]))
+    for means, own in zip(search.found.means or [], weights, strict=False):
         offsets += means @ own
-    return Readout(weights, intercept, offsets, rounds)
+    return offsets
+
+
+def _measured(
+    signals: Signals, search: Search, dual: Dual, rounds: list[Round], without: SourceOnly
+) -> Signals:
+    """Add how the adapted classifier fares on the target anchors, against the source-only one."""
+    found, problem = search.found, search.problem
+    n, C = len(problem.codes), found.candidate.C / found.scale
+    scores = dual.scores(found.K[:, : len(dual.coef)])
+    kept = [own.round_trip for own in rounds if own.kept] or [own.round_trip for own in rounds[:1]]
+    trip = kept[-1] if kept else round_trip(found.K, problem, C, winners(scores[n:]))
+    return compared(signals, scores[n:], retained(trip, accuracy(scores[:n], problem), problem), without)
+
+
+def _unadapted(readout: Readout, search: Search, without: SourceOnly) -> Readout:
+    """Return the source-only classifier in the same form: no layer counts, targets share one offset."""
+    weights = [without.weights, *(np.zeros_like(own) for own in readout.weights[1:])]
+    offsets = _offsets(search, weights)
+    offsets[[i for i, number in enumerate(search.rows.domains) if number < 0]] = without.offset
+    return replace(readout, weights=weights, intercept=without.intercept, offsets=offsets)
 
 
 def _layer_weights(search: Search, dual: Dual) -> list[np.ndarray]:
@@ -85,11 +126,15 @@ def _primal(
     return scaled, primal.intercept
 
 
-def calibrated_temperature(search: Search) -> float:
+def calibrated_temperature(search: Search, fell_back: bool = False) -> float:
     """Temperature at which out-of-fold scores of the source are best as log odds."""
     found, problem = search.found, search.problem
-    n, C = len(problem.codes), found.candidate.C / found.scale
-    return fitted_temperature(_out_of_fold(found.K[:n, :n], problem, C), problem.codes)
+    n, C, K = len(problem.codes), found.candidate.C / found.scale, found.K
+    if fell_back:  # the inner products of the input alone, which the layers' were added to
+        X, domain = search.anchors.X[:n], search.anchors.domain[:n]
+        K = domain_centred_gram(X, None if found.means is None else found.means[0], domain)
+        C = found.candidate.C / (float(K.diagonal().mean()) or 1.0)
+    return fitted_temperature(_out_of_fold(K[:n, :n], problem, C), problem.codes)
 
 
 def _out_of_fold(K: Any, problem: Problem, C: float) -> np.ndarray:

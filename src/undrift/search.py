@@ -18,6 +18,7 @@ from ._core.pivots import Split, pivot_layer, random_split
 from ._core.scatter import Moments, moments
 from ._core.stack import grow, pooled_scatter
 from ._warnings import UndriftWarning
+from .caution import SourceOnly, source_only
 from .parameters import check_count, check_noise, check_positive
 from .placement import Place
 from .rows import binarized, gathered, on_cluster, placed
@@ -119,6 +120,7 @@ class Search:
     candidates: list[Candidate] = field(default_factory=list)
     split: Split | None = None  # with n_pivots
     judged: np.ndarray | None = None  # anchors that the rule looks at, if not all
+    without: dict[float, SourceOnly] = field(default_factory=dict)  # by C, where target rows are anchors
 
     @property
     def found(self) -> Found:
@@ -158,6 +160,10 @@ class Search:
         G = domain_centred_gram(self.place.rows(self.anchors.X), means, self.anchors.domain)
         if self.balance:
             G *= share
+        n_labelled = len(self.problem.codes)
+        if len(G) > n_labelled == len(self.rows.y):  # now, since layers are added to G where it is
+            X, domain = self.anchors.X, self.anchors.domain
+            self.without = {C: source_only(G, self.problem, C, X, means, domain, share) for C in self.grid.Cs}
         return _Running([], None if means is None else [means], G, [share])
 
     def _stack(
@@ -247,6 +253,9 @@ def judged(K: Array, rows: np.ndarray | None) -> Array:
 def n_target_anchors(estimator: Any, rows: TrainingRows, grid: Grid, n_labelled: int) -> int:
     """How many target rows a classifier's selection and self-training want among the anchors."""
     check_comparable(estimator.selection, grid)
+    """How many target rows a classifier's selection, self-training and caution want among the anchors."""
+    if estimator.selection == "margin" and len(grid.Cs) > 1:
+        raise ValueError('selection="margin" compares noise and n_layers at one C; give a single C')
     wanted = grid.n_candidates > 1 and estimator.selection in NEED_TARGET
     if wanted and not rows.targets:
         raise ValueError(
@@ -261,7 +270,8 @@ def n_target_anchors(estimator: Any, rows: TrainingRows, grid: Grid, n_labelled:
             UndriftWarning,
             stacklevel=5,
         )
-    return RULE_ROWS if wanted else 0
+    cautious = estimator.fallback and rows.targets and n_labelled == len(rows.y)
+    return RULE_ROWS if wanted or cautious else 0
 
 
 def some_of_every_class(codes: np.ndarray, n: int, random_state: np.random.RandomState) -> np.ndarray:

@@ -25,6 +25,13 @@ class SelfTraining:
     weight: float = 0.5  # of a row labelled as predicted, against one labelled by a person
 
 
+def checked_self_training(value: object) -> SelfTraining | None:
+    """Return how far self-training is to go, or None for not at all."""
+    if not isinstance(value, bool | SelfTraining):
+        raise TypeError(f"self_training must be True, False or a SelfTraining, got {value!r}")
+    return SelfTraining() if value is True else value or None
+
+
 @dataclass(frozen=True)
 class Round:
     """What one round found; `kept` is False for the round that was undone."""

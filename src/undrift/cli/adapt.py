@@ -30,6 +30,10 @@ Several targets follow one another in one file, with a column `domain`.
 [bold]Scoring[/]: if the target has labels after all, --target-label COL shows the error of source-only
 against adapted; they are used for nothing else.
 
+[bold]No harm[/]: where signs that need no label speak against adapting (nothing shared with the source, no
+way back from the target's predictions, lopsided classes) a warning says so, and the predictions are those of
+a classifier trained on the source alone; --no-fallback adapts all the same.
+
 [bold]Looking[/]: --report FILE writes one HTML page: did it help, how sure is that, which words made the
 difference, what to try next. It needs no network and holds some of the documents.
 
@@ -85,6 +89,11 @@ def adapt(
         "--self-training/--no-self-training",
         help="Let the most confident target rows, labelled as predicted, join the training set.",
     ),
+    fallback: bool = typer.Option(
+        True,
+        "--fallback/--no-fallback",
+        help="Use the source-only classifier where adaptation is likely not to help.",
+    ),
     dask: str | None = typer.Option(
         None, "--dask", metavar="CLUSTER", help="Work on a cluster: local, local:N or tcp://host:port."
     ),
@@ -99,8 +108,9 @@ def adapt(
     from . import screen
 
     adapter = options.text_adapter(
-        noise, layers, C, max_features, weighting, classifier, selection, center, self_training, device, seed
-    )
+        noise, layers, C, max_features, weighting, classifier, selection, center, self_training, device, seed,
+        fallback,
+    )  # fmt: skip
     job = AdaptJob(source, target, text, label, out, model, target_label, encoding, skip_bad, prefix, report)
     require_report(report)
     with screen.progress_bar() as progress:
@@ -131,8 +141,12 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
     labels = ", ".join(f"{label} ({n:,})" for label, n in list(summary["labels"].items())[:10])
     screen.output.print(screen.escaped(f"Labels: {labels}."), soft_wrap=True)
     screen.output.print(f"Vocabulary: {summary['vocabulary']:,} terms. Chosen: {chosen} ({rule}).")
+    caution = summary["caution"]
+    if caution["fell_back"]:
+        screen.output.print("Fell back: the predictions are the source-only classifier's.")
     _show_errors([own for own in summary["targets"] if own.get("scored")])
-    for note in [*summary["selection_notes"], *summary["notes"]]:
+    doubts = [text for text in caution["reasons"] if not caution["fell_back"] or text not in caution["grave"]]
+    for note in [*summary["selection_notes"], *summary["notes"], *doubts]:
         screen.output.print(f"Note: {screen.escaped(note)}.", soft_wrap=True)
     n_bad = sum(own["bad_rows"] for own in (*summary["sources"], *summary["targets"]))
     if n_bad:

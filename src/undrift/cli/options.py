@@ -43,6 +43,7 @@ def text_adapter(
     self_training: bool,
     device: str,
     seed: int,
+    fallback: bool = True,
 ) -> TextAdapter:
     """Build the estimator that the options describe."""
     if max_features < 1:
@@ -64,6 +65,7 @@ def text_adapter(
             selection=selection,
             center=center,
             self_training=self_training,
+            fallback=fallback,
             device=device,
             random_state=seed,
         ),
