@@ -15,15 +15,15 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import permutations
+from operator import add
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from undrift._core.array import Array
-from undrift._core.blocks import sum_of
 from undrift._core.denoise import Layer, denoise
 from undrift._core.noise import Corruption, Gaussian, Masking
 from undrift._core.on_torch import centred, spd_inverse
@@ -62,7 +62,7 @@ Solve = Callable[[int, Rows, Scatters], Mapping[str, Layer]]
 
 
 def pooled(stats: Scatters) -> Scatter:
-    return sum_of(stats.values())
+    return reduce(add, stats.values())  # not in place: the variants share the scatters of the input
 
 
 def everywhere(layer: Layer, rows: Rows) -> dict[str, Layer]:
