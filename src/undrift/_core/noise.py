@@ -37,10 +37,6 @@ class Masking:
     def __str__(self) -> str:
         return "one probability per feature"
 
-    def among(self, features: np.ndarray) -> Masking:
-        """Return the noise of some of the features."""
-        return Masking(self.probability[features])
-
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -58,10 +54,6 @@ class Gaussian:
         """Moments of the corrupted rows."""
         return Corruption(1.0, 0 * stats.total + stats.n * self.scale**2)
 
-    def among(self, features: np.ndarray) -> Gaussian:
-        """Return the noise of some of the features."""
-        return self
-
 
 @dataclass(frozen=True)
 class Poisson:
@@ -71,9 +63,10 @@ class Poisson:
         """Moments of the corrupted rows, which must have been non-negative."""
         return Corruption(1.0, stats.total)
 
-    def among(self, features: np.ndarray) -> Poisson:
-        """Return the noise of some of the features."""
-        return self
+
+Noise: TypeAlias = float | Callable[[Scatter], Corruption]
 
 
-Noise: TypeAlias = float | Masking | Gaussian | Poisson | Callable[[Scatter], Corruption]
+def among(noise: Noise, features: np.ndarray) -> Noise:
+    """Return the noise of some of the features."""
+    return Masking(noise.probability[features]) if isinstance(noise, Masking) else noise
