@@ -26,7 +26,7 @@ import torch
 from undrift._core.array import Array
 from undrift._core.denoise import Layer, denoise
 from undrift._core.noise import Corruption, Gaussian, Masking
-from undrift._core.on_torch import centred, spd_inverse
+from undrift._core.on_torch import centred, precision, spd_inverse
 from undrift._core.scatter import Scatter, moments, scatter
 from undrift.adapter import TFIDF_LENGTH, text_classifier
 from undrift.bench.classify import labels, source_problem
@@ -116,7 +116,7 @@ def mmd(depth: int, rows: Rows, stats: Scatters, weight: float) -> dict[str, Lay
     system = KEEP**2 * (C + (weight * between).to(C.dtype))
     variance = NOISE * KEEP * (whole.energy + weight * own_energy) + RIDGE
     system.diagonal().add_(variance.to(C.dtype))
-    coef = spd_inverse(system) @ (KEEP * C)
+    coef = solved(system, KEEP * C)
     return everywhere(Layer(coef, intercept(coef, whole.mean)), rows)
 
 
@@ -147,7 +147,7 @@ def target_regularised(
         system = KEEP**2 * S
         system.diagonal().add_((NOISE * KEEP * whole.energy + RIDGE).to(S.dtype))
         push = torch.outer(whole.total.to(S.dtype), eta * z)
-        coef, shift = spd_inverse(system) @ (KEEP * (S + push)), torch.zeros_like(z)
+        coef, shift = solved(system, KEEP * (S + push)), torch.zeros_like(z)
     shrink = eta / (1 + eta * float(z @ z))  # Sherman and Morrison: (I + eta z z')^-1 = I - shrink z z'
     coef = coef - shrink * torch.outer(coef @ z, z)
     if free:
@@ -169,6 +169,12 @@ def intercept(coef: Array, mean: Array) -> Array:
     return mean - KEEP * (mean @ coef)
 
 
+def solved(system: Array, right: Array) -> Array:
+    """``system^-1 right``; rounded operands are for products that do not follow an inverse."""
+    with precision("highest"):
+        return spd_inverse(system) @ right
+
+
 def symmetric(gram: Array) -> Array:
     """The full matrix whose lower triangle is that of `gram`."""
     return gram.tril() + gram.tril(-1).T
@@ -183,7 +189,7 @@ def domain_direction(source: Scatter, target: Scatter, alpha: float) -> Array:
     both = source + target
     system = symmetric(both.gram)
     system.diagonal().add_(alpha * float(both.energy.mean()))
-    return spd_inverse(system) @ (target.total - source.total).to(system.dtype)
+    return solved(system, (target.total - source.total).to(system.dtype))
 
 
 # -- what terms are like, from counts ----------------------------------------------------------------
