@@ -215,7 +215,11 @@ def test_noises_are_cloned_shown_and_saved(counts, noise, tmp_path):
         ),
         (np.full((8, 1), 0.5), ValueError, "noise has shape (8, 1), not (n_features,)"),
         (np.array(["a"] * 8), TypeError, "noise must be an array of numbers, got one of dtype <U1"),
-        ([0.5] * 8, TypeError, "noise is a list: one probability for each feature is an array"),
+        (
+            [0.5] * 8,
+            TypeError,
+            "noise must be a number, or an array with one for each feature, got [0.5, 0.5",
+        ),
         (Gaussian(-1.0), ValueError, "scale of Gaussian noise=-1.0 must be at least 0 and finite"),
         (Gaussian(float("nan")), ValueError, "scale of Gaussian noise=nan must be"),
         (Gaussian("1"), TypeError, "scale of Gaussian noise must be a number, got '1'"),

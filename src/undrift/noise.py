@@ -26,8 +26,8 @@ def check_any_noise(value: Any, d: int | None = None) -> Noise:
         return value
     if isinstance(value, list | tuple):
         raise TypeError(
-            f"noise is a {type(value).__name__}: one probability for each feature is an array, "
-            "np.array([...]); MSDAClassifier chooses among the values of a list"
+            f"noise must be a number, or an array with one for each feature, got {repr(value)[:60]} of type "
+            f"{type(value).__name__}: pass np.array(...); MSDAClassifier chooses among the values of a list"
         )
     if getattr(value, "ndim", 0) > 0:
         return Masking(_check_probabilities(value, d))
