@@ -5,10 +5,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import algorithm_2
 from sklearn.linear_model import Ridge
+from sklearn.metrics import cohen_kappa_score
 
 from undrift import MSDAClassifier, load_model, save_model
 from undrift.linear import SOLVERS, confidence
-from undrift.selection import Problem, importance_cv, margin
+from undrift.selection import Problem, agreement, importance_cv, margin, separation
 from undrift.self_training import SelfTraining, round_trip, self_trained
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
@@ -119,6 +120,40 @@ def test_margin_is_the_mean_confidence_on_the_target(two_domains):
     assert_allclose(margin(K, problem_of(y), [0.1, 1.0]), expected, rtol=1e-8)
 
 
+def test_separation_is_the_same_whatever_the_scale_of_the_scores(two_domains):
+    H, y, T, _ = two_domains
+    K = np.vstack([H, T]) @ np.vstack([H, T]).T
+    for C in (0.1, 1.0):
+        f = ridge_scores(H, 2 * y - 1, np.ones(80), C, T)
+        expected = np.abs(f).mean() / np.sqrt(np.mean(f**2))
+        assert_allclose(separation(K, problem_of(y), [C]), [expected], rtol=1e-8)
+    assert expected < 0.99
+    flat = np.zeros((90, 90))  # nothing is known of any row: half of the labelled are of each class
+    assert_array_equal(separation(flat, problem_of(np.arange(80) % 2), [1.0]), [0])
+
+
+def test_agreement_is_kappa_of_two_parts_of_the_source_on_the_target(two_domains):
+    H, y, T, _ = two_domains
+    K = np.vstack([H, T]) @ np.vstack([H, T]).T
+    tests = [np.arange(80)[i::5] for i in range(5)]
+    folds = [(np.setdiff1d(np.arange(80), own), own) for own in tests]
+    expected = []
+    for C in (0.01, 1.0):
+        found = []
+        for own in (np.concatenate(tests[::2]), np.concatenate(tests[1::2])):
+            found.append(ridge_scores(H[own], 2 * y[own] - 1, np.ones(len(own)), C, T) > 0)
+        expected.append(cohen_kappa_score(*found))
+    assert 0 < expected[0] < 1
+    assert expected[0] != expected[1]
+    assert_allclose(agreement(K, problem_of(y, folds=folds), [0.01, 1.0]), expected, rtol=1e-8)
+
+
+def test_calling_everything_one_class_is_no_agreement():
+    y = np.r_[np.zeros(10, dtype=int), 1, 1]
+    folds = [(np.array([]), np.r_[0:5, 10]), (np.array([]), np.r_[5:10, 11])]
+    assert_array_equal(agreement(np.zeros((20, 20)), problem_of(y, folds=folds), [1.0]), [0])
+
+
 def test_importance_cv_weighs_rows_by_the_odds_of_the_target(two_domains):
     H, y, T, _ = two_domains
     y = np.where(np.arange(80) % 9 == 0, 1 - y, y)  # some labels are wrong, so that some folds are
@@ -194,7 +229,7 @@ def test_margin_refuses_several_values_of_c(two_domains):
         MSDAClassifier(1, [0.5, 0.7], [0.1, 1.0], selection="margin").fit(X, y, Z)
 
 
-@pytest.mark.parametrize("rule", ["reverse", "margin", "importance-cv"])
+@pytest.mark.parametrize("rule", ["reverse", "margin", "importance-cv", "agreement", "separation"])
 def test_rules_of_the_target_need_one(two_domains, rule):
     X, y, _, _ = two_domains
     with pytest.raises(ValueError, match="needs target rows"):

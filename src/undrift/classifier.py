@@ -51,11 +51,13 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     classifier : {"least-squares", "hinge"}, default="least-squares"
         Least-squares SVM in closed form, or the paper's linear SVM. Above 20,000 labelled rows both are
         solved in the primal, without self-training, and the hinge is squared there.
-    selection : {"source-cv", "reverse", "margin", "importance-cv"}, default="source-cv"
+    selection : str, default="source-cv"
         How to choose where there is a choice; no rule sees a target label. "source-cv" is the
         paper's: cross-validation on the labelled source. "reverse" labels the target, trains back
         and scores on held-out source rows. "margin" is the mean confidence on target rows, at one C.
-        "importance-cv" weighs source rows by how much they look like the target.
+        "importance-cv" weighs source rows by how much they look like the target. "agreement" is that of
+        two parts of the source on target rows, "separation" how evenly confident those are. At most
+        2,000 target rows are looked at.
     center : bool, default=True
         Whether to subtract from every layer's output the mean over the row's domain. Assumes that
         the classes are about equally frequent in the domains.

@@ -13,7 +13,7 @@ import numpy as np
 from ._core.array import Array, Rows
 from ._core.blocks import Blocks
 from ._core.denoise import Layer, denoise
-from ._core.gram import add_domain_centred_gram, domain_centred_gram
+from ._core.gram import add_domain_centred_gram, domain_centred_gram, submatrix
 from ._core.pivots import Split, pivot_layer, random_split
 from ._core.scatter import Moments, moments
 from ._core.stack import grow, pooled_scatter
@@ -22,7 +22,7 @@ from .parameters import check_count, check_noise, check_positive
 from .placement import Place
 from .rows import binarized, gathered, on_cluster, placed
 from .sampling import sampled
-from .selection import NEED_TARGET, Candidate, Problem, Rule
+from .selection import NEED_TARGET, ONE_C, RULES, Candidate, Problem, Rule
 from .training import TrainingRows, stack_rows
 
 RULE_ROWS = 2000  # target rows that a selection rule looks at, drawn at random where there are more
@@ -118,6 +118,7 @@ class Search:
     best: Found | None = None
     candidates: list[Candidate] = field(default_factory=list)
     split: Split | None = None  # with n_pivots
+    judged: np.ndarray | None = None  # anchors that the rule looks at, if not all
 
     @property
     def found(self) -> Found:
@@ -128,6 +129,9 @@ class Search:
     def steps(self) -> Iterator[None]:
         """Explore the grid; yields once per layer."""
         domains = self._domains()
+        if self.grid.n_candidates > 1 and self.rule in [RULES[name] for name in NEED_TARGET]:
+            n, n_anchors = self.anchors.n_labelled, self.anchors.X.shape[0]
+            self.judged = judged_rows(n, n_anchors, self.random_state)
         # every noise level shares the first scatter and inner products; the last to take them frees them
         n_noises, stats = len(self.grid.noises), []
         if self.n_pivots is None:
@@ -187,7 +191,7 @@ class Search:
         scale = float(K.diagonal()[: self.anchors.n_labelled].mean()) or 1.0
         Cs = [C / scale for C in self.grid.Cs]
         choosing = self.grid.n_candidates > 1
-        scores = self.rule(K, self.problem, Cs) if choosing else np.full(len(Cs), np.nan)
+        scores = self.rule(judged(K, self.judged), self.problem, Cs) if choosing else np.full(len(Cs), np.nan)
         for C, score in zip(self.grid.Cs, scores, strict=True):
             candidate = Candidate(noise, len(layers), C, float(score))
             self.candidates.append(candidate)
@@ -218,10 +222,31 @@ def layer_share(domains: Sequence[Moments], center: bool) -> float:
     return sum(own.n for own in domains) / energy if energy > 0 else 1.0
 
 
+def check_comparable(selection: str, grid: Grid) -> None:
+    """Refuse several values of C where the rule cannot compare them."""
+    if selection in ONE_C and len(grid.Cs) > 1:
+        raise ValueError(f'selection="{selection}" compares noise and n_layers at one C; give a single C')
+
+
+def judged_rows(n_labelled: int, n: int, random_state: np.random.RandomState) -> np.ndarray | None:
+    """Draw the rows that a rule looks at: the labelled ones, which come first, and `RULE_ROWS` of the others.
+
+    None where there are no more.
+    """
+    if n - n_labelled <= RULE_ROWS:
+        return None
+    drawn = random_state.choice(n - n_labelled, RULE_ROWS, replace=False)
+    return np.concatenate([np.arange(n_labelled), n_labelled + np.sort(drawn)])
+
+
+def judged(K: Array, rows: np.ndarray | None) -> Array:
+    """Inner products of the rows that a rule looks at."""
+    return K if rows is None else submatrix(K, rows, rows)
+
+
 def n_target_anchors(estimator: Any, rows: TrainingRows, grid: Grid, n_labelled: int) -> int:
     """How many target rows a classifier's selection and self-training want among the anchors."""
-    if estimator.selection == "margin" and len(grid.Cs) > 1:
-        raise ValueError('selection="margin" compares noise and n_layers at one C; give a single C')
+    check_comparable(estimator.selection, grid)
     wanted = grid.n_candidates > 1 and estimator.selection in NEED_TARGET
     if wanted and not rows.targets:
         raise ValueError(

@@ -131,13 +131,53 @@ def _target_odds(K: Array, n: int, C: float) -> np.ndarray:
     return np.minimum(odds, LARGEST_ODDS * odds.mean())
 
 
+def agreement(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
+    """How far classifiers from two disjoint parts of the labelled source agree on the target, for each C.
+
+    Cohen's kappa: agreement beyond that of chance, so that calling everything one class is worth 0. Assumes
+    that what the labels teach of the target does not depend on which of them are seen, and that where it
+    does, predictions are worth less. The parts are every other fold, which keeps the classes' shares.
+    """
+    n = len(problem.codes)
+    parts = [np.concatenate([test for _, test in problem.folds[start::2]]) for start in (0, 1)]
+    found = []
+    for rows in parts:
+        K_rows, K_target = submatrix(K, rows, rows), K[n:][:, rows]
+        found.append([winners(problem.fitted(K_rows, rows, C).scores(K_target)) for C in Cs])
+    return np.array([_kappa(one, other, problem.n_classes) for one, other in zip(*found, strict=True)])
+
+
+def _kappa(one: np.ndarray, other: np.ndarray, n_classes: int) -> float:
+    """Agreement of two codings beyond what their class frequencies give by chance, 1 at most."""
+    shares = [np.bincount(codes, minlength=n_classes) / len(codes) for codes in (one, other)]
+    chance = float(shares[0] @ shares[1])
+    return (float(np.mean(one == other)) - chance) / (1 - chance) if chance < 1 else 0.0
+
+
+def separation(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
+    """Mean confidence on the target rows over its root mean square, for each C.
+
+    1 where all target rows are equally far from the border, as two far narrow heaps are; 0.8 where
+    scores are one normal heap on the border. Unlike :func:`margin` it does not change with the scale of
+    the scores, so that values of C compare. Assumes that the classes come apart on the target.
+    """
+    n, rows = len(problem.codes), np.arange(len(problem.codes))
+    K_labelled, K_target = K[:n, :n], K[n:, :n]
+    found = [confidence(problem.fitted(K_labelled, rows, C).scores(K_target)) for C in Cs]
+    return np.array([own.mean() / (np.sqrt(np.mean(own**2)) or 1.0) for own in found])
+
+
 RULES: dict[str, Rule] = {
     "source-cv": source_cv,
     "reverse": reverse,
     "margin": margin,
     "importance-cv": importance_cv,
+    "agreement": agreement,
+    "separation": separation,
 }
-NEED_TARGET = ("reverse", "margin", "importance-cv")
+NEED_TARGET = ("reverse", "margin", "importance-cv", "agreement", "separation")
+ACCURACIES = ("source-cv", "reverse", "importance-cv")  # rules whose score is a share of rows
+ONE_C = ("margin",)  # rules whose scores do not compare between values of C
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Figures as data against hand computation; drawings that are what they claim; tables and bars."""
 
 import json
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -141,7 +142,79 @@ def test_every_method_of_the_contract_has_its_own_look():
     from undrift.bench.methods import METHODS
 
     assert set(STYLES) == set(METHODS)
+    more = _styles([*METHODS, "msda-2", "msda-4", "msda-9", "msda-10"])
+    assert len({marker for _, marker in more.values()}) == len({colour for colour, _ in more.values()}) == 14
     assert len(set(_styles([*METHODS, "msda-2", "msda-4"]).values())) == len(METHODS) + 2
+
+
+def test_methods_stand_in_the_contracts_order_whichever_was_run_first():
+    methods = ["undrift", "msda-10", "sda", "msda-2", "svm", "msda-5"]
+    for i in range(2):
+        records = [transfer(method, "a", "b", 0.3) for method in methods[:: 1 - 2 * i]]
+        records += [transfer("svm", "a", "a2", 0.3)]
+        labels = [own["label"] for own in figure_1(records)["series"]]
+        assert labels == ["svm", "sda", "msda-2", "msda-5", "msda-10", "undrift"]
+        assert [own["label"] for own in figure_2(records)["series"]] == labels
+        assert figure_1(records)["x"] == ["a->a2", "a->b"]
+
+
+def test_figures_say_which_plan_and_variant_they_are_of(records):
+    figures = all_figures(records)
+    assert all(figure["title"].endswith("– tiny, main") for figure in figures)
+    spaced = all_figures([{**record, "variant": "a b"} for record in records])
+    assert spaced[0]["name"] == "tiny-a-b-figure-1"
+
+
+def log_labels(times):
+    figures = pytest.importorskip("matplotlib.figure")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from undrift.bench.draw import _scatter
+
+    methods = ["msda-1", "msda-3", "msda-5"]
+    records = [transfer(m, "a", "b", 0.3, represent_seconds=t) for m, t in zip(methods, times, strict=True)]
+    canvas = figures.Figure(figsize=(7.5, 4.6))
+    axes = canvas.subplots()
+    _scatter(figure_2(records), axes)
+    renderer = FigureCanvasAgg(canvas).get_renderer()
+    canvas.draw(renderer)
+    low, high = axes.get_xlim()
+    ticks = [
+        t for t in axes.xaxis.get_major_ticks() + axes.xaxis.get_minor_ticks() if low <= t.get_loc() <= high
+    ]
+    shown = sorted((t for t in ticks if t.label1.get_text()), key=lambda t: t.get_loc())
+    boxes = [t.label1.get_window_extent(renderer) for t in shown]
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    return [t.label1.get_text() for t in shown]
+
+
+@pytest.mark.parametrize(
+    ("times", "labels"),
+    [
+        ((0.015, 0.1, 0.6), ["0.02", "0.05", "0.1", "0.2", "0.5"]),
+        ((0.1, 10, 2000), ["0.1", "1", "10", "100", "1,000"]),
+        ((3.0, 4.0, 6.0), ["3", "3.5", "4", "4.5", "5", "5.5", "6"]),  # as on a linear scale
+    ],
+)
+def test_log_scales_name_a_few_values_that_do_not_overlap(times, labels):
+    assert log_labels(times) == labels
+
+
+@pytest.mark.parametrize(
+    ("lengths", "width", "n"),
+    [
+        ([3] * 6, 10.0, 6),
+        ([3] * 6, 3.0, 4),  # a column takes 0.695 inches
+        ([3, 3, 40, 40], 4.0, 2),  # 0.695 + 3.1
+        ([3, 3, 40, 40], 3.7, 1),
+        ([100], 1.0, 1),
+    ],
+)
+def test_legends_are_no_wider_than_their_figure(lengths, width, n):
+    pytest.importorskip("matplotlib")
+    from undrift.bench.draw import _n_columns
+
+    assert _n_columns(lengths, width) == n
 
 
 def test_the_table_has_the_means_and_says_what_failed(records):
@@ -203,6 +276,13 @@ def judged(records, **bar):
         ({"best_of": ["svm"], "n_tasks": 5}, True),
         ({"best_of": ["svm"], "n_tasks": 6}, False),
         ({"best_of": ["pca"], "n_tasks": 1}, None),
+        ({"worse_than": "svm", "by": 0.04, "at_most_tasks": 0}, False),
+        ({"worse_than": "svm", "by": 0.05, "at_most_tasks": 0}, True),  # 0.35 - 0.30 is not more than 0.05
+        ({"worse_than": "svm", "by": 0.04, "at_most_tasks": 1}, True),
+        ({"worse_than": "svm", "by": -0.2, "at_most_tasks": 5}, False),
+        ({"worse_than": "svm", "by": -0.2, "at_most_tasks": 6}, True),
+        ({"worse_than": "pca", "at_most_tasks": 6}, None),
+        ({"worse_than": "svm", "at_most_tasks": 6, "and_plans": ["none"]}, None),
         ({"method": "pca", "at_most": 0.5}, None),
         ({"than": {"method": "pca"}}, None),
         ({"variant": "other", "at_most": 0.5}, None),
@@ -221,6 +301,24 @@ def test_so_many_times_faster():
     for times, met in ((10, True), (11, False)):
         verdict = judged(records, measure="represent_seconds", than={"method": "sda"}, times=times)
         assert verdict.met is met
+
+
+def test_tasks_made_worse_are_counted_over_several_plans(records):
+    more = [{**record, "plan": "wide"} for record in records]
+    for at_most, met in ((1, False), (2, True)):
+        verdict = judged(
+            [*records, *more], worse_than="svm", by=0.01, at_most_tasks=at_most, and_plans=["wide"]
+        )
+        assert verdict.met is met
+        assert verdict.found == (
+            "worse by more than 1 points on 2 of 12 tasks: tiny books->dvd, wide books->dvd"
+        )
+
+
+def test_exactly_a_point_is_not_more_than_a_point():
+    records = [transfer("msda-5", "a", "b", 0.26), transfer("svm", "a", "b", 0.25)]
+    assert 0.26 - 0.25 > 0.01  # in floating point
+    assert judged(records, worse_than="svm", by=0.01, at_most_tasks=0).met
 
 
 def test_claims_are_answered_yes_or_no(records):
@@ -245,6 +343,11 @@ def test_claims_are_answered_yes_or_no(records):
             "'luck' is not known",
         ),
         ('[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nbest_of = ["svm"]\n', "needs n_tasks"),
+        ('[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nworse_than = "svm"\n', "need each other"),
+        (
+            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nat_most = 1\nat_most_tasks = 1\n',
+            "need each other",
+        ),
     ],
 )
 def test_bad_bars(tmp_path, text, complaint):

@@ -18,12 +18,15 @@ def plan_from(tmp_path, text):
     return load_plan(path)
 
 
+REGRET = 'kind = "regret"\nmethods = ["undrift"]\n'
 CORPUS = '[corpus]\nloader = "amazon-bow"\n'
 
 
-def test_the_paper_has_its_six_plans_and_ours_beyond_it_two():
+def test_the_paper_has_its_six_plans_and_ours_beyond_it_four():
     of_the_paper = ["claims", "dimensions", "distance", "full", "multi", "small"]
-    assert [path.stem for path in PLANS] == ["beyond-multi", "beyond-small", *of_the_paper]
+    assert [path.stem for path in PLANS] == sorted(
+        ["beyond-multi", "beyond-small", "regret-multi", "regret-small", *of_the_paper]
+    )
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
@@ -99,6 +102,12 @@ def test_a_trial_has_fewer_rows_and_columns_and_another_digest(tmp_path):
             "not among the plan's methods",
         ),
         ('methods = ["svm"]\n' + CORPUS + "[parameters]\nsda = 3\n", "one table for each method"),
+        ('kind = "regret"\nmethods = ["svm"]\n' + CORPUS, 'give methods = ["undrift"]'),
+        (REGRET + "depths = [0]\n" + CORPUS, "depths=0 must be at least 1"),
+        (REGRET + "depths = []\n" + CORPUS, "depths must hold at least one value"),
+        (REGRET + 'rules = ["luck"]\n' + CORPUS, "rules='luck' is not known"),
+        (REGRET + "small_grid = { depth = [1] }\n" + CORPUS, "did you mean small_grid.depths?"),
+        (REGRET + "small_grid = { noise = [0.1] }\n" + CORPUS, "holds 0.1, which is not in noise"),
     ],
 )
 def test_a_bad_plan_is_one_line_that_names_the_file(tmp_path, text, complaint):

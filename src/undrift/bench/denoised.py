@@ -131,11 +131,12 @@ class Stacked:
         found = predicted(grams[_within(point.source)], problem, point.C, tests, classes)
         seconds = time.perf_counter() - began
         params = {"noise": point.noise, "n_layers": point.depth, "C": point.C}
+        details = {
+            "cv_error": None if point.score is None else round(1 - point.score, 6),
+            **level.cost.memory,
+        }
         for cell in cells:
-            yield Outcome(
-                cell, found[cell.target], params, level.seconds, seconds, grid_seconds,
-                {"cv_error": None if point.score is None else round(1 - point.score, 6)},
-            )  # fmt: skip
+            yield Outcome(cell, found[cell.target], params, level.seconds, seconds, grid_seconds, details)
 
 
 def _within(source: str) -> tuple[Part, Part]:

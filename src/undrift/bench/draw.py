@@ -6,10 +6,13 @@ Every method has a colour and a marker of its own, wherever it appears; no figur
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+import numpy as np
 
 from .figures import Figure
 
@@ -26,8 +29,12 @@ STYLES = {
     "msda-5": ("#08519c", "*"),
     "undrift": ("#009E73", "X"),
 }
+# depths of mSDA that the contract does not name, between those that it does
+DEPTHS = {"msda-2": ("#6baed6", "h"), "msda-4": ("#2171b5", "p")}
 MOST_TASKS = 20  # that figure 1 has room to name
-OTHERS = (("#0072B2", "h"), ("#8c6d1f", "p"), ("#5e3c99", "d"), ("#b2182b", "H"))
+OTHERS = (("#0072B2", "8"), ("#8c6d1f", "d"), ("#5e3c99", "H"), ("#b2182b", "p"))
+BIGGER = {"*": 1.5, "X": 1.15, "P": 1.15}  # that have less area for their size
+EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.5}  # tells markers apart that overlap
 SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "undrift",
@@ -67,18 +74,22 @@ def draw(figure: Figure, folder: str | Path) -> list[Path]:
 
 def _size(figure: Figure) -> tuple[float, float]:
     if figure["kind"] == "points" and len(figure["x"]) <= MOST_TASKS:
-        return max(7.0, 2.5 + 0.55 * len(figure["x"])), 4.8
+        n = len(figure["series"]) + len(figure["published"])
+        return max(7.0, 2.5 + max(0.7, 0.06 * n) * len(figure["x"])), 4.8
     if figure["kind"] == "heatmap":
         side = 2.4 + 0.55 * len(figure["x"])
         return side + 0.9, side
+    if figure["kind"] == "intervals":
+        return 7.5, 1.4 + 0.28 * len(figure["points"])
     return (6.0, 5.6) if figure["kind"] == "pairs" else (7.5, 4.6)
 
 
 def _styles(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Colour and marker of each method; those without their own take what is left, in turn."""
-    others = [label for label in labels if label not in STYLES]
+    known = {**STYLES, **DEPTHS}
+    others = [label for label in labels if label not in known]
     spare = {label: OTHERS[i % len(OTHERS)] for i, label in enumerate(others)}
-    return {label: STYLES.get(label) or spare[label] for label in labels}
+    return {label: known.get(label) or spare[label] for label in labels}
 
 
 def _points(figure: Figure, axes: Any) -> None:
@@ -96,7 +107,15 @@ def _points(figure: Figure, axes: Any) -> None:
         if i < len(series):
             colour, marker = styles[own["label"]]
             axes.vlines(xs, 0, ys, color=colour, linewidth=1, alpha=0.6)
-            axes.plot(xs, ys, marker, color=colour, markersize=5.5, label=own["label"])
+            axes.plot(
+                xs,
+                ys,
+                marker,
+                color=colour,
+                markersize=5.5 * BIGGER.get(marker, 1),
+                label=own["label"],
+                **EDGE,
+            )
         else:
             mark = "+x"[(i - len(series)) % 2]
             axes.plot(xs, ys, mark, color="#444444", markersize=6, label=own["label"])
@@ -107,7 +126,18 @@ def _points(figure: Figure, axes: Any) -> None:
     axes.set_xlim(-0.5, len(figure["x"]) - 0.5)
     names = [name.replace("->", "\n→ ") for name in figure["x"]]
     axes.set_xticks(range(len(names)), names, rotation=90 if len(names) > 12 else 0, fontsize=8)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=min(6, n), fontsize=8)
+    labels = [own["label"] for own in [*series, *published]]
+    ncols = _n_columns([len(label) for label in labels], _size(figure)[0] - 1)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=ncols, fontsize=8)
+
+
+def _n_columns(lengths: Sequence[int], width: float) -> int:
+    """Most columns of a legend, of equal heights as near as may be, that `width` inches have room for."""
+    for n in range(min(6, len(lengths)), 1, -1):
+        longest = [max(column) for column in np.array_split(lengths, n)]
+        if sum(0.5 + 0.065 * own for own in longest) <= width:
+            return n
+    return 1
 
 
 def _strips(figure: Figure, axes: Any) -> None:
@@ -134,10 +164,14 @@ def _scatter(figure: Figure, axes: Any) -> None:
     for own in known:
         colour, marker = styles[own["label"]]
         label = own["label"] if own["x"][0] else f"{own['label']} (nothing to learn)"
-        axes.plot([own["x"][0] or least / 5], own["y"], marker, color=colour, markersize=9, label=label)
+        x = own["x"][0] or least / 5
+        axes.plot(
+            [x], own["y"], marker, color=colour, markersize=9 * BIGGER.get(marker, 1), label=label, **EDGE
+        )
+    axes.margins(x=0.1)
     if figure.get("x_log"):
         axes.set_xscale("log")
-    axes.margins(x=0.1)
+        _few_ticks(axes.xaxis, axes.get_xlim())
     low, high = axes.get_ylim()
     if figure["marks"]:
         high += 0.3 * (high - low)  # room for what the marks say
@@ -151,6 +185,16 @@ def _scatter(figure: Figure, axes: Any) -> None:
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
+def _few_ticks(axis: Any, limits: tuple[float, float]) -> None:
+    """Name as many values of a log scale as there is room for, as plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    decades = math.log10(limits[1] / limits[0])
+    axis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2.5 else (1.0, 2.0, 5.0)))
+    axis.set_major_formatter(lambda value, position: f"{value:,.6g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
 def _lines(figure: Figure, axes: Any) -> None:
     """One line for each method."""
     styles = _styles([own["label"] for own in figure["series"]])
@@ -161,6 +205,9 @@ def _lines(figure: Figure, axes: Any) -> None:
         )
     if figure.get("y_log"):
         axes.set_yscale("log")
+        _few_ticks(axes.yaxis, axes.get_ylim())
+    if "y_from" in figure:
+        axes.set_ylim(bottom=figure["y_from"])
     axes.xaxis.set_major_formatter(lambda x, position: f"{x:,.0f}")
     axes.legend(fontsize=8)
 
@@ -181,6 +228,18 @@ def _pairs(figure: Figure, axes: Any) -> None:
     axes.set_aspect("equal")
     if len(points) <= 12:
         axes.legend(fontsize=8, loc="lower right")
+
+
+def _intervals(figure: Figure, axes: Any) -> None:
+    """A line for each label: a point and its interval, the lowest at the top."""
+    scale = 100 if figure["percent"] else 1
+    for i, own in enumerate(figure["points"]):
+        axes.plot([scale * edge for edge in own["x_interval"]], [i, i], color="#08519c", linewidth=1.5)
+        axes.plot([scale * own["x"]], [i], "o", color="#08519c", markersize=5)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_yticks(range(len(figure["points"])), [own["label"] for own in figure["points"]])
+    axes.set_ylim(len(figure["points"]) - 0.5, -0.5)
+    axes.grid(axis="y", visible=False)
 
 
 def _heatmap(figure: Figure, axes: Any) -> None:
@@ -207,4 +266,5 @@ _KINDS: dict[str, Callable[[Figure, Any], None]] = {
     "lines": _lines,
     "pairs": _pairs,
     "heatmap": _heatmap,
+    "intervals": _intervals,
 }

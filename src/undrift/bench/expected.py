@@ -19,8 +19,9 @@ class Bar:
     """One line that results must reach (or, of a claim of the paper, may or may not).
 
     Exactly one of these is asked: `at_most`; `at_least`; `value` within `tolerance`; with `than`, to be lower
-    than another method (by `margin`; `times` as low; on `n_tasks` of the tasks) or `near` it; or to be
-    the best of several methods, `best_of`, on `n_tasks` of the tasks.
+    than another method (by `margin`; `times` as low; on `n_tasks` of the tasks) or `near` it; to be the best
+    of several methods, `best_of`, on `n_tasks` of the tasks; or, with `worse_than`, to be worse than another
+    method by more than `by` on `at_most_tasks` of the tasks, those of `and_plans` counted too.
     """
 
     says: str
@@ -39,16 +40,22 @@ class Bar:
     near: float | None = None
     n_tasks: int | None = None
     best_of: Sequence[str] | None = None
+    worse_than: str | None = None
+    by: float = 0.0
+    at_most_tasks: int | None = None
+    and_plans: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:
             raise ValueError(f"measure={self.measure!r} is not known; choose one of {', '.join(MEASURES)}")
-        kinds = ("at_most", "at_least", "value", "than", "best_of")
+        kinds = ("at_most", "at_least", "value", "than", "best_of", "worse_than")
         asked = [name for name in kinds if getattr(self, name) is not None]
         if len(asked) != 1:
             raise ValueError(f"give one of {', '.join(kinds)}; got {', '.join(asked) or 'none'}")
         if self.best_of is not None and self.n_tasks is None:
             raise ValueError("best_of needs n_tasks")
+        if (self.worse_than is None) != (self.at_most_tasks is None):
+            raise ValueError("worse_than and at_most_tasks need each other")
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,8 @@ def _judged(bar: Bar, records: Sequence[Record]) -> Verdict:
     mine = _measured(bar.measure, here, records)
     if mine is None:
         return Verdict(bar, None, "")
+    if bar.worse_than is not None:
+        return _harmed(bar, records)
     if bar.than is not None:
         there = Where(**{"plan": bar.plan, "variant": bar.variant, **bar.than})
         return _compared(bar, here, there, mine, records)
@@ -137,6 +146,25 @@ def _ranked(bar: Bar, here: Where, records: Sequence[Record]) -> Verdict:
     n_best = len(ours) - len(lost)
     beaten = f"; not on {', '.join(lost)}" if lost else ""
     return Verdict(bar, n_best >= (bar.n_tasks or 0), f"best on {n_best} of {len(ours)} tasks{beaten}")
+
+
+def _harmed(bar: Bar, records: Sequence[Record]) -> Verdict:
+    """Count the tasks on which a method is worse than another by more than the bar allows."""
+    n_tasks, worse = 0, []
+    for plan in (bar.plan, *bar.and_plans):
+        ours, others = (
+            errors_by_task(Where(plan, bar.variant, str(name)).of(records))
+            for name in (bar.method, bar.worse_than)
+        )
+        common = [task for task in ours if task in others]
+        if not common:
+            return Verdict(bar, None, "")
+        n_tasks += len(common)
+        # errors are counts over a number of rows: exactly `by` must not become more by rounding
+        worse += [f"{plan} {task}" for task in common if ours[task] - others[task] > bar.by + 1e-9]
+    named = f": {', '.join(worse)}" if worse else ""
+    found = f"worse by more than {100 * bar.by:g} points on {len(worse)} of {n_tasks} tasks{named}"
+    return Verdict(bar, len(worse) <= (bar.at_most_tasks or 0), found)
 
 
 def _measured(measure: str, where: Where, records: Sequence[Record]) -> float | None:

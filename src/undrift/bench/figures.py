@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from . import published
-from .measures import Where, errors_by_task, mean_of, mean_ratio, places, task, where
+from .differences import REFERENCE, Difference, differences
+from .measures import Where, by_task, errors_by_task, mean_of, mean_ratio, peak_gigabytes, places, task, where
+from .methods import METHODS
 from .records import Record
 
 Figure = dict[str, Any]
@@ -19,15 +21,48 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
         own = [record for record in records if record.get("plan") == plan]
         if len({record.get("n_features") for record in own if "transfer_error" in record}) > 1:
             figures += [figure_3_left(own), dimension_times(own)]
+            figures += [figure for figure in [dimension_memory(own)] if figure["series"]]
             continue
+        compared = {found.where.variant for found in differences(own, plan)}  # those have one figure together
         for variant in dict.fromkeys(place.variant for place in places(own)):
             ours = _of(own, plan, variant)
-            figures += [figure_1(ours), figure_2(ours), *task_matrices(ours)]
+            if not compared:
+                figures += [figure_1(ours), figure_2(ours), *task_matrices(ours)]
+            elif variant not in compared:
+                figures += [figure_1(ours), *task_matrices(ours)]
     for plan, variant in dict.fromkeys(
         (r["plan"], r["variant"]) for r in records if r.get("kind") == "distance"
     ):
         figures.append(figure_3_right(_of(records, plan, variant)))
     return figures
+
+
+def ablation_figures(records: Sequence[Record]) -> list[Figure]:
+    """Variants of each ablation plan against its variant "all": mean difference and interval."""
+    plans = dict.fromkeys(place.plan for place in places(records))
+    found = {plan: differences(records, plan) for plan in plans}
+    return [_ablation(plan, own) for plan, own in found.items() if own]
+
+
+def _ablation(plan: str, found: Sequence[Difference]) -> Figure:
+    several = len({own.where.method for own in found}) > 1
+    points = [
+        {
+            "label": f"{own.where.variant}, {own.where.method}" if several else own.where.variant,
+            "x": own.mean,
+            "x_interval": [own.low, own.high],
+        }
+        for own in sorted(found, key=lambda own: own.mean)
+    ]
+    return {
+        "name": f"{plan}-ablation",
+        "kind": "intervals",
+        "title": f"What each part buys: {plan}",
+        "x_label": f"error above that of variant {REFERENCE!r} on the same tasks (points; 95 % intervals)",
+        "y_label": "variant",
+        "points": points,
+        "percent": True,
+    }
 
 
 def figure_1(records: Sequence[Record]) -> Figure:
@@ -36,15 +71,15 @@ def figure_1(records: Sequence[Record]) -> Figure:
     Published errors are turned into losses with our own in-domain errors, and only where the test rows
     are the same.
     """
-    tasks = list(dict.fromkeys(task(record) for record in records if "transfer_error" in record))
+    tasks = sorted({task(record) for record in records if "transfer_error" in record})
     baseline = {
         record["target"]: record["baseline_in_domain_error"]
         for record in records
         if "transfer_error" in record
     }
     series = []
-    for place in places(records):
-        loss = {task(record): record["transfer_loss"] for record in place.of(records)}
+    for place in _ordered(records):
+        loss = by_task(place.of(records), "transfer_loss")
         series.append({"label": place.method, "y": [loss.get(name) for name in tasks]})
     overlay = []
     if {record.get("corpus") for record in records} == {"amazon-bow"} and _whole(records):
@@ -54,7 +89,7 @@ def figure_1(records: Sequence[Record]) -> Figure:
     return {
         "name": _name(records, "figure-1"),
         "kind": "points",
-        "title": "Transfer loss: error above that of the in-domain baseline",
+        "title": _titled(records, "Transfer loss: error above that of the in-domain baseline"),
         "x_label": "task",
         "y_label": "transfer loss (points of error)",
         "x": tasks,
@@ -67,7 +102,7 @@ def figure_1(records: Sequence[Record]) -> Figure:
 def figure_2(records: Sequence[Record]) -> Figure:
     """Mean transfer ratio against the time to learn a representation (section 5, figure 2)."""
     series = []
-    for place in places(records):
+    for place in _ordered(records):
         own = place.of(records)
         series.append(
             {"label": place.method, "x": [mean_of(own, "represent_seconds")], "y": [mean_ratio(own)]}
@@ -81,7 +116,7 @@ def figure_2(records: Sequence[Record]) -> Figure:
     return {
         "name": _name(records, "figure-2"),
         "kind": "scatter",
-        "title": "Transfer ratio against training time",
+        "title": _titled(records, "Transfer ratio against training time"),
         "x_label": "seconds to learn one representation (CODA: one task), log scale",
         "y_label": "mean transfer ratio",
         "x_log": True,
@@ -110,6 +145,19 @@ def dimension_times(records: Sequence[Record]) -> Figure:
     return {**figure, "y_log": True, "series": kept}
 
 
+def dimension_memory(records: Sequence[Record]) -> Figure:
+    """Peak of memory while a representation is learnt against the number of input features."""
+    figure = _by_dimension(
+        records,
+        "dimension-memory",
+        "Memory against dimensionality",
+        "peak while learning one representation (GB)",
+        peak_gigabytes,
+    )
+    kept = [own for own in figure["series"] if all(y is not None for y in own["y"])]
+    return {**figure, "y_from": 0, "series": kept}
+
+
 def _by_dimension(
     records: Sequence[Record],
     name: str,
@@ -118,7 +166,7 @@ def _by_dimension(
     measure: Callable[[Sequence[Record]], float | None],
 ) -> Figure:
     series: dict[str, list[tuple[int, float | None]]] = {}
-    for place in places(records):
+    for place in _ordered(records):
         own = place.of(records)
         series.setdefault(place.method, []).append((own[0]["n_features"], measure(own)))
     lines = []
@@ -161,7 +209,7 @@ def figure_3_right(records: Sequence[Record]) -> Figure:
 
 def task_matrices(records: Sequence[Record]) -> list[Figure]:
     """Transfer error of every source and target, one heat map per method."""
-    return [_task_matrix(records, place) for place in places(records)]
+    return [_task_matrix(records, place) for place in _ordered(records)]
 
 
 def _task_matrix(records: Sequence[Record], place: Where) -> Figure:
@@ -171,7 +219,7 @@ def _task_matrix(records: Sequence[Record], place: Where) -> Figure:
     return {
         "name": _name(records, f"matrix-{place.method}"),
         "kind": "heatmap",
-        "title": f"Transfer error of {place.method} (%)",
+        "title": _titled(records, f"Transfer error of {place.method} (%)"),
         "x_label": "target",
         "y_label": "source",
         "x": names,
@@ -185,9 +233,23 @@ def _of(records: Iterable[Record], plan: str, variant: str) -> list[Record]:
     return [r for r in records if r.get("plan") == plan and r.get("variant") == variant]
 
 
+def _ordered(records: Sequence[Record]) -> list[Where]:
+    """Methods in the contract's order and by depth, whichever was run first."""
+
+    def rank(place: Where) -> tuple[int, str]:
+        family = "msda-1" if place.method.startswith("msda-") else place.method
+        return METHODS.index(family) if family in METHODS else len(METHODS), place.method.zfill(10)
+
+    return sorted(places(records), key=rank)
+
+
+def _titled(records: Sequence[Record], title: str) -> str:
+    return f"{title} – {records[0]['plan']}, {records[0]['variant']}"
+
+
 def _name(records: Sequence[Record], figure: str) -> str:
     found = where({"method": "", **records[0]})
-    return f"{found.plan}-{found.variant}-{figure}"
+    return f"{found.plan}-{found.variant}-{figure}".replace(" ", "-")
 
 
 def _whole(records: Sequence[Record]) -> bool:

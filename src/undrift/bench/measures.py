@@ -19,11 +19,11 @@ class Where:
     method: str
 
     def of(self, records: Iterable[Record]) -> list[Record]:
-        """Successful transfer records here, the latest for each task."""
-        latest: dict[str, Record] = {}
+        """Successful transfer records here, the latest for each task and seed."""
+        latest: dict[Any, Record] = {}
         for record in records:
             if record.get("kind") == "transfer" and "failed" not in record and self == where(record):
-                latest[task(record)] = record
+                latest[task(record), record.get("seed")] = record
         return list(latest.values())
 
 
@@ -58,9 +58,22 @@ def mean_ratio(records: Sequence[Record]) -> float | None:
     return mean_of(records, "transfer_ratio")
 
 
+def peak_gigabytes(records: Sequence[Record]) -> float | None:
+    """Highest peak of memory among records that have one."""
+    return max((r["peak_gigabytes"] for r in records if r.get("peak_gigabytes") is not None), default=None)
+
+
 def errors_by_task(records: Sequence[Record]) -> dict[str, float]:
     """Transfer error of each task."""
-    return {task(record): record["transfer_error"] for record in records}
+    return by_task(records, "transfer_error")
+
+
+def by_task(records: Sequence[Record], name: str) -> dict[str, float]:
+    """A number of each task, the mean over seeds."""
+    values: dict[str, list[float]] = {}
+    for record in records:
+        values.setdefault(task(record), []).append(record[name])
+    return {own: fmean(found) for own, found in values.items()}
 
 
 def failures(records: Iterable[Record]) -> list[Record]:
@@ -68,5 +81,5 @@ def failures(records: Iterable[Record]) -> list[Record]:
     last: dict[Any, Record] = {}
     for record in records:
         if record.get("kind") in ("transfer", "distance"):
-            last[record["kind"], where(record), task(record)] = record
+            last[record["kind"], where(record), task(record), record.get("seed")] = record
     return [record for record in last.values() if "failed" in record]

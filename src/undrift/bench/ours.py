@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from .._core.array import Array
 from ..adapter import TFIDF_LENGTH, text_classifier
 from ..classifier import MSDAClassifier
 from ..domains import Corpus
 from ..linear import SOLVERS, winners
-from ..selection import Problem
+from ..search import Grid, check_comparable, checked_grid, judged, judged_rows
+from ..selection import NEED_TARGET, RULES, Candidate, Problem, folds
 from ..self_training import SelfTraining, self_trained
 from ..training import stack_rows
 from .cells import Bench, Cell, Outcome, Unit, by_source
-from .classify import authors_C
+from .classify import authors_C, labels
 from .plain import tfidf_corpus
-from .stacks import Part, RunningGrams, SharedStack, joined, part_rows
+from .stacks import Level, Part, RunningGrams, SharedStack, joined, part_rows
 
 
 def settings(bench: Bench) -> tuple[MSDAClassifier, float]:
@@ -30,19 +33,21 @@ def settings(bench: Bench) -> tuple[MSDAClassifier, float]:
 
 
 def ours_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
-    """One stack of all domains serves all tasks, unless test rows must stay unseen."""
+    """One stack of all domains for each noise level serves all tasks, unless test rows must stay unseen."""
     outcomes = _inductive_outcomes if bench.setting.inductive else _outcomes
     return [Unit(cells, partial(outcomes, bench, cells))]
 
 
-def target_codes(model: MSDAClassifier, K: Any, problem: Problem, test: np.ndarray) -> np.ndarray:
-    """Predict the target's rows numbered `test`.
+def target_codes(
+    model: MSDAClassifier, K: Array, problem: Problem, test: np.ndarray, C: float | None = None
+) -> np.ndarray:
+    """Predict the target's rows numbered `test`, at the model's C or another.
 
     `K` holds the inner products of the labelled source rows, which come first, and of all target rows
     with them and among themselves: what a classifier that learns from its own predictions needs.
     """
     n = len(problem.codes)
-    C = model.C * authors_C(K[:n, :n])
+    C = (model.C if C is None else C) * authors_C(K[:n, :n])
     if model.self_training:
         options = SelfTraining() if model.self_training is True else model.self_training
         dual, _ = self_trained(K, problem, C, options)
@@ -51,7 +56,60 @@ def target_codes(model: MSDAClassifier, K: Any, problem: Problem, test: np.ndarr
     return winners(dual.scores(K[n:, :n][test]))
 
 
-def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome]:
+@dataclass(frozen=True)
+class Ours:
+    """The method on one corpus: its parameters, the tf-idf rows, and the stacks that serve all tasks."""
+
+    bench: Bench
+    model: MSDAClassifier
+    length: float
+    corpus: Corpus
+    stack: SharedStack
+
+    def levels(
+        self, noise: float, n_layers: int, cells: Sequence[Cell]
+    ) -> Iterator[tuple[Level, RunningGrams]]:
+        """Yield each level of a stack with the inner products that `cells` need, up to that level."""
+        grams = RunningGrams(self.corpus, dict.fromkeys(pair for cell in cells for pair in _pairs(cell)))
+        for level in self.stack.levels(noise, n_layers):
+            grams.add(level, balance=self.model.balance_layers)
+            yield level, grams
+
+    def problem(self, cell: Cell) -> tuple[Problem, np.ndarray, np.ndarray | None]:
+        """Return a task's labelled problem, its classes, and the rows that selection rules look at."""
+        classes, codes = np.unique(labels(self.corpus, cell.source, "train"), return_inverse=True)
+        random_state = np.random.RandomState(self.bench.seed)  # drawn from in the order of `fit`
+        split = folds(codes, self.bench.setting.n_folds, random_state)
+        solver = SOLVERS[self.model.classifier]
+        problem = Problem(codes, len(classes), np.ones(len(codes)), split, solver)
+        n = len(codes) + len(self.corpus.domains[cell.target])
+        return problem, classes, judged_rows(len(codes), n, random_state)
+
+    def scored(
+        self, grams: RunningGrams, cells: Sequence[Cell], rules: Sequence[str], Cs: Sequence[float]
+    ) -> Iterator[tuple[Cell, Array, Problem, dict[str, np.ndarray]]]:
+        """Yield each task with its Gram matrix, and what the rules make of every C; no target label is seen.
+
+        Rules that do not look at the target are asked once for each source.
+        """
+        at_home: dict[tuple[str, str], np.ndarray] = {}
+        for cell in cells:
+            problem, _, rows = self.problem(cell)
+            K, n = gram(grams, cell), len(problem.codes)
+            seen, scaled = judged(K, rows), [C * authors_C(K[:n, :n]) for C in Cs]
+            found = {}
+            for rule in rules:
+                if rule in NEED_TARGET:
+                    found[rule] = RULES[rule](seen, problem, scaled)
+                    continue
+                if (rule, cell.source) not in at_home:
+                    at_home[rule, cell.source] = RULES[rule](K[:n, :n], problem, scaled)
+                found[rule] = at_home[rule, cell.source]
+            yield cell, K, problem, found
+
+
+def ours(bench: Bench) -> Ours:
+    """Set the method up for a corpus."""
     model, length = settings(bench)
     corpus = tfidf_corpus(bench.corpus, length)
     stack = SharedStack(
@@ -63,18 +121,61 @@ def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome]:
         n_pivots=model.n_pivots or bench.setting.n_pivots,
         seed=bench.seed,
     )
-    grams = RunningGrams(corpus, dict.fromkeys(pair for cell in cells for pair in _pairs(cell)))
-    for level in stack.levels(model.noise, model.n_layers):
-        grams.add(level, balance=model.balance_layers)
-    for own in by_source(cells).values():
-        for cell in own:
-            began = time.perf_counter()
-            problem, classes = _problem(bench, model, cell.source)
-            test = part_rows(corpus, (cell.target, "test"))
-            K = joined(*(grams.where_it_is(pair) for pair in _pairs(cell)))
-            found = target_codes(model, K, problem, test)
-            seconds = time.perf_counter() - began
-            yield Outcome(cell, classes[found], _described(model, length), level.seconds, seconds)
+    return Ours(bench, model, length, corpus, stack)
+
+
+def gram(grams: RunningGrams, cell: Cell) -> Array:
+    """A task's Gram matrix, where its blocks are: labelled source rows first, then all target rows."""
+    return joined(*(grams.where_it_is(pair) for pair in _pairs(cell)))
+
+
+def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome]:
+    """Choose for each task where there is a choice; then learn the stacks that were chosen, and classify."""
+    method, began = ours(bench), time.perf_counter()
+    grid = checked_grid(method.model.noise, method.model.n_layers, method.model.C)
+    if grid.n_candidates == 1:
+        only = Candidate(grid.noises[0], grid.depths[0], grid.Cs[0])
+        chosen, grid_seconds = dict.fromkeys(cells, only), 0.0
+    else:
+        chosen = best_candidates(method, cells, grid)
+        grid_seconds = time.perf_counter() - began
+    for noise in sorted({candidate.noise for candidate in chosen.values()}):
+        own = {cell: candidate for cell, candidate in chosen.items() if candidate.noise == noise}
+        yield from _classified(method, noise, own, grid_seconds)
+
+
+def best_candidates(method: Ours, cells: Sequence[Cell], grid: Grid) -> dict[Cell, Candidate]:
+    """For each task the candidate that the model's rule scores highest, the first of equals."""
+    rule = method.model.selection
+    best: dict[Cell, Candidate] = {}
+    check_comparable(rule, grid)
+    for noise in grid.noises:
+        for level, grams in method.levels(noise, max(grid.depths), cells):
+            if level.depth not in grid.depths:
+                continue
+            for cell, _, _, scores in method.scored(grams, cells, [rule], grid.Cs):
+                for C, score in zip(grid.Cs, scores[rule], strict=True):
+                    if cell not in best or score > best[cell].score:
+                        best[cell] = Candidate(noise, level.depth, C, float(score))
+    return best
+
+
+def _classified(
+    method: Ours, noise: float, chosen: Mapping[Cell, Candidate], grid_seconds: float
+) -> Iterator[Outcome]:
+    """Learn the stack of one noise level and yield, depth by depth, the outcomes of tasks that chose it."""
+    deepest = max(candidate.n_layers for candidate in chosen.values())
+    for level, grams in method.levels(noise, deepest, list(chosen)):
+        here = [cell for cell, candidate in chosen.items() if candidate.n_layers == level.depth]
+        for own in by_source(here).values():
+            for cell in own:
+                began = time.perf_counter()
+                problem, classes, _ = method.problem(cell)
+                test = part_rows(method.corpus, (cell.target, "test"))
+                found = target_codes(method.model, gram(grams, cell), problem, test, chosen[cell].C)
+                seconds = time.perf_counter() - began
+                params = _described(method.model, method.length, vars(chosen[cell]))
+                yield Outcome(cell, classes[found], params, level.seconds, seconds, grid_seconds)
 
 
 def _inductive_outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome]:
@@ -89,30 +190,25 @@ def _inductive_outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome
         seconds = time.perf_counter() - began
         test = part_rows(corpus, (cell.target, "test"))
         predicted = model.predict(corpus.domains[cell.target].X[test])
-        yield Outcome(cell, predicted, _described(model, length), seconds, 0.0)
+        yield Outcome(cell, predicted, _described(model, length, model.best_params_), seconds, 0.0)
 
 
 def _without_test_rows(corpus: Corpus, cell: Cell) -> tuple[Any, np.ndarray, np.ndarray]:
     """Rows of all domains but their test parts, labels of the source's train rows, domain numbers."""
-    blocks, labels, numbers = [], [], []
+    blocks, known, numbers = [], [], []
     for k, (name, domain) in enumerate(corpus.domains.items()):
         seen = np.setdiff1d(np.arange(len(domain)), domain.test)
         trained = np.isin(seen, domain.train) & (name == cell.source)
         blocks.append(domain.X[seen])
-        labels.append(np.where(trained, np.asarray(domain.y, dtype=float)[seen], np.nan))
+        known.append(np.where(trained, np.asarray(domain.y, dtype=float)[seen], np.nan))
         numbers.append(np.full(len(seen), -1 if name == cell.target else k))
-    return stack_rows(blocks), np.concatenate(labels), np.concatenate(numbers)
+    return stack_rows(blocks), np.concatenate(known), np.concatenate(numbers)
 
 
-def _problem(bench: Bench, model: MSDAClassifier, source: str) -> tuple[Problem, np.ndarray]:
-    problem, classes = bench.problem(source)
-    solver = SOLVERS[model.classifier]
-    return Problem(problem.codes, problem.n_classes, problem.weight, problem.folds, solver), classes
-
-
-def _described(model: MSDAClassifier, length: float) -> dict[str, Any]:
-    names = ("noise", "n_layers", "C", "center", "balance_layers", "classifier")
-    return {name: getattr(model, name) for name in names} | {
+def _described(model: MSDAClassifier, length: float, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    own = {name: chosen[name] for name in ("noise", "n_layers", "C")}
+    return own | {
+        **{name: getattr(model, name) for name in ("center", "balance_layers", "classifier")},
         "self_training": bool(model.self_training),
         "length": length,
     }

@@ -18,6 +18,7 @@ from ..baselines import CODA, SCL, SDA
 from ..domains import Corpus
 from .cells import Bench, Cell, Once, Outcome, Unit, by_source
 from .classify import best_C, predicted
+from .cost import measured
 from .stacks import inner_products, part_rows, timed
 
 PCA_SIZES = (50, 100, 200, 500, 1000)
@@ -133,7 +134,7 @@ def principal(bench: Bench, source: str | None = None) -> Representation:
     sizes = [k for k in PCA_SIZES if k < min(X.shape)] or [max(1, min(X.shape) - 1)]
     options = {"svd_solver": "covariance_eigh" if X.shape[1] <= 10_000 else "arpack", **bench.own("pca")}
     model = PCA(max(sizes), random_state=bench.seed, **options)
-    scores, seconds = timed(model.fit_transform, X)
+    scores, cost = measured("cpu", model.fit_transform, X)
     names, edges = list(bench.corpus.domains), [0, *sizes]
     candidates = [
         Candidate(
@@ -142,7 +143,7 @@ def principal(bench: Bench, source: str | None = None) -> Representation:
         )
         for before, size in zip(edges, sizes, strict=False)
     ]
-    return Representation(candidates, seconds)
+    return Representation(candidates, cost.seconds, cost.memory)
 
 
 def correspondences(bench: Bench, source: str | None) -> Representation:
@@ -154,11 +155,11 @@ def correspondences(bench: Bench, source: str | None) -> Representation:
     start = int(np.searchsorted(domain, names.index(own.name)))
     y[start + own.train] = np.unique(own.y[own.train], return_inverse=True)[1]
     is_source = domain == names.index(own.name)
-    model, seconds = timed(
-        lambda: SCL(**bench.own("scl")).fit(X, y, sample_domain=np.where(is_source, 0, -1))
-    )
+    fit = partial(SCL(**bench.own("scl")).fit, X, y, sample_domain=np.where(is_source, 0, -1))
+    model, cost = measured("cpu", fit)
     rows = {name: model.transform(each.X) for name, each in bench.corpus.domains.items()}
-    return Representation([Candidate({"n_pivots": len(model.pivots_)}, rows)], seconds)
+    candidate = Candidate({"n_pivots": len(model.pivots_)}, rows)
+    return Representation([candidate], cost.seconds, cost.memory)
 
 
 def autoencoded(bench: Bench, source: str | None = None) -> Representation:
@@ -166,11 +167,12 @@ def autoencoded(bench: Bench, source: str | None = None) -> Representation:
     X, _ = bench.corpus.rows()
     own = {"n_hidden": min(5000, X.shape[1]), **bench.own("sda")}
     own = {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
-    model = SDA(device=bench.device.removeprefix("torch:"), random_state=bench.seed, **own)
-    model, seconds = timed(model.fit, X)
+    device = bench.device.removeprefix("torch:")
+    model, cost = measured(device, SDA(device=device, random_state=bench.seed, **own).fit, X)
     rows = {name: model.transform(each.X) for name, each in bench.corpus.domains.items()}
-    details = {"losses": [[round(float(loss), 4) for loss in layer] for layer in model.losses_]}
-    return Representation([Candidate({"n_layers": len(model.layers_)}, rows)], seconds, details)
+    losses = [[round(float(loss), 4) for loss in layer] for layer in model.losses_]
+    candidate = Candidate({"n_layers": len(model.layers_)}, rows)
+    return Representation([candidate], cost.seconds, {"losses": losses, **cost.memory})
 
 
 def coda_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:

@@ -14,12 +14,15 @@ from typing import Any
 
 from .._core.denoise import ACTIVATIONS
 from ..parameters import check_choice, check_count, check_noise, check_positive
+from ..selection import RULES
 from .corpora import LOADERS, CorpusSpec
 
-KINDS = ("transfer", "distance")
+KINDS = ("transfer", "distance", "regret")
 C_RULES = ("authors", "searched")
 C_GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # times the authors' 1 / mean |x|^2
 FIT_ON = ("all", "pair")
+LISTS = ("noise", "C", "methods", "depths", "rules")  # settings that hold several values
+FOR_REGRET = ("depths", "rules", "small_grid")  # settings that no other kind of plan looks at
 
 
 class PlanError(ValueError):
@@ -59,6 +62,11 @@ class Setting:
         Whether method `undrift` must do without the test rows while it learns.
     methods : tuple of str, optional
         Those of the plan's methods that this variant runs; by default all.
+    depths, rules : tuples
+        Of a plan of regret: depths of the candidates, whose noise and C are the above, and the selection
+        rules that judge them.
+    small_grid : mapping
+        Of a plan of regret: values of `noise`, `depths` and `C` that make a smaller grid, for the table.
     """
 
     name: str = "main"
@@ -74,14 +82,24 @@ class Setting:
     changes: Mapping[str, Any] = field(default_factory=dict)
     inductive: bool = False
     methods: tuple[str, ...] | None = None
+    depths: tuple[int, ...] = (1, 2, 3, 4, 5)
+    rules: tuple[str, ...] = tuple(RULES)
+    small_grid: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for p in self.noise:
             check_noise(p)
         for C in self.C:
             check_positive(C, "C")
-        if not self.noise or not self.C:
-            raise ValueError("noise and C must hold at least one value each")
+        for depth in self.depths:
+            check_count(depth, "depths")
+        for rule in self.rules:
+            check_choice(rule, "rules", tuple(RULES))
+        for name in ("noise", "C", "depths"):
+            if not getattr(self, name):
+                raise ValueError(f"{name} must hold at least one value")
+        if self.small_grid:
+            self._check_small_grid()
         check_choice(self.c_rule, "c_rule", C_RULES)
         check_choice(self.activation, "activation", ACTIVATIONS)
         check_choice(self.fit_on, "fit_on", FIT_ON)
@@ -92,6 +110,13 @@ class Setting:
             check_count(getattr(self, name), name)
         if self.changes:
             _check_keys(self.changes, {*_text_parameters(), "length"}, "changes.")
+
+    def _check_small_grid(self) -> None:
+        _check_keys(self.small_grid, {"noise", "depths", "C"}, "small_grid.")
+        for name, values in self.small_grid.items():
+            unknown = set(_list(values, f"small_grid.{name}")) - set(getattr(self, name))
+            if unknown:
+                raise ValueError(f"small_grid.{name} holds {min(unknown)}, which is not in {name}")
 
     @property
     def Cs(self) -> tuple[float, ...]:
@@ -110,7 +135,7 @@ class Plan:
     corpus : CorpusSpec
     methods : tuple of str
     variants : tuple of Setting
-    kind : {"transfer", "distance"}
+    kind : {"transfer", "distance", "regret"}
     baseline_variant : str, optional
         Variant whose in-domain errors all variants are measured by; by default each has its own.
     parameters : mapping of str to mapping
@@ -129,9 +154,14 @@ class Plan:
 
     def digest(self, variant: Setting) -> str:
         """Fingerprint of all that decides the numbers of a variant, so that results do not get mixed."""
-        setting = {key: value for key, value in asdict(variant).items() if key != "methods"}
+        silent = {"methods", "small_grid", *(() if self.kind == "regret" else FOR_REGRET)}
+        setting = {key: value for key, value in asdict(variant).items() if key not in silent}
         decisive = [asdict(self.corpus), setting, self.kind, self.seed, _plain(self.parameters)]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
+
+    def seeded(self, seed: int | None) -> Plan:
+        """Return the plan with another seed, if one is given: its results stand beside those of others."""
+        return self if seed is None else replace(self, seed=seed)
 
     def smaller(self, max_rows: int | None, max_features: int | None) -> Plan:
         """Return the plan with fewer rows and columns, for a trial."""
@@ -169,6 +199,8 @@ def plan_of(name: str, table: Mapping[str, Any]) -> Plan:
     methods = _strings(table["methods"], "methods")
     for method in methods:
         known_method(method)
+    if kind == "regret" and methods != ("undrift",):
+        raise ValueError('kind="regret" is about method undrift: give methods = ["undrift"]')
     parameters = _tables(table.get("parameters", {}), "parameters")
     for method in parameters:
         known_method(method)
@@ -205,7 +237,7 @@ def _variants(tables: Any, common: Mapping[str, Any], methods: Sequence[str]) ->
         if len(tables) > 1 and "name" not in own:
             raise ValueError("each of several variants needs a name")
         values = {**common, **own}
-        lists = {key: tuple(_list(values[key], key)) for key in ("noise", "C", "methods") if key in values}
+        lists = {key: tuple(_list(values[key], key)) for key in LISTS if key in values}
         for method in lists.get("methods", ()):
             if method not in methods:
                 raise ValueError(f"variants.methods: {method!r} is not among the plan's methods")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
@@ -19,12 +19,14 @@ from .. import __version__
 from ..domains import Corpus
 from ..metrics import transfer_error, transfer_loss, transfer_ratio
 from ..placement import OnHost, Place, check_place
+from .candidates import Point, candidate_records, points
 from .cells import Bench, Cell, GridPoint, Outcome, Unit
 from .classify import labels
 from .corpora import first_columns, load_corpus
 from .distances import distances, domain_pairs
 from .indomain import in_domain_error
 from .machine import description
+from .measures import task
 from .methods import known_method, units
 from .plan import Plan, Setting
 from .records import Journal, journal
@@ -109,8 +111,8 @@ class Runner:
             cells = [cell for own, cell in left if own is variant]
             if cells:
                 bench = self._bench(variant, corpus)
-                step = self._transfer if self.plan.kind == "transfer" else self._distances
-                step(bench, cells)
+                steps = {"transfer": self._transfer, "distance": self._distances, "regret": self._regrets}
+                steps[self.plan.kind](bench, cells)
         return Summary(self._n_before, self._n_new, self._n_failed)
 
     def _loaded(self) -> Corpus:
@@ -132,12 +134,13 @@ class Runner:
         return [Cell(method, *pair) for method in self.methods for pair in names]
 
     def _own(self, kind: str, variant: str | None = None) -> list[dict[str, Any]]:
-        """Records of this plan."""
+        """Records of this plan at its seed."""
         return [
             record
             for record in self.book.records
             if record.get("kind") == kind
             and record.get("plan") == self.plan.name
+            and record.get("seed") == self.plan.seed
             and variant in (None, record.get("variant"))
         ]
 
@@ -146,7 +149,24 @@ class Runner:
             (record["variant"], Cell(record["method"], record["source"], record["target"]))
             for record in self._own(self.plan.kind)
             if not (self.request.retry_failed and "failed" in record)
+            and (self.plan.kind != "regret" or "failed" in record)
+        } | self._finished()
+
+    def _finished(self) -> set[tuple[str, Cell]]:
+        """Tasks of a plan of regret with all their candidates."""
+        return {
+            (variant.name, cell)
+            for variant in self.plan.variants
+            if (known := self._known(variant))
+            for cell in {Cell("undrift", *point[:2]) for point in known}
+            if known.issuperset(points([cell], variant.noise, variant.depths))
         }
+
+    def _known(self, variant: Setting) -> set[Point]:
+        """Points of a plan of regret that are recorded."""
+        names = ("source", "target", "noise", "n_layers")
+        found = [record for record in self._own("regret", variant.name) if "failed" not in record]
+        return {tuple(record[name] for name in names) for record in found}
 
     def _bench(self, variant: Setting, corpus: Corpus) -> Bench:
         names = [field.name for field in fields(GridPoint)]
@@ -199,12 +219,14 @@ class Runner:
                 del left[outcome.cell]
                 self._count(outcome.cell)
         except Exception as error:  # recorded, not lost: the other methods go on
-            for cell in left:
-                message = f"{type(error).__name__}: {error}".splitlines()[0]
-                self.book.append(
-                    self._stamped("transfer", bench.setting, {**asdict(cell), "failed": message})
-                )
-                self._count(cell, failed=True)
+            self._fail(bench.setting, left, error)
+
+    def _fail(self, variant: Setting, left: Iterable[Cell], error: Exception) -> None:
+        """Record what stopped the cells that are left."""
+        message = f"{type(error).__name__}: {error}".splitlines()[0]
+        for cell in left:
+            self.book.append(self._stamped(self.plan.kind, variant, {**asdict(cell), "failed": message}))
+            self._count(cell, failed=True)
 
     def _count(self, cell: Cell, failed: bool = False) -> None:
         self._n_new += 1
@@ -275,11 +297,26 @@ class Runner:
                     self.book.append(self._stamped("distance", bench.setting, record))
                     self._count(left.pop((found["source"], found["target"])))
             except Exception as error:  # as for transfer
-                for cell in left.values():
-                    message = f"{type(error).__name__}: {error}".splitlines()[0]
-                    own_record = {**asdict(cell), "failed": message}
-                    self.book.append(self._stamped("distance", bench.setting, own_record))
-                    self._count(cell, failed=True)
+                self._fail(bench.setting, left.values(), error)
+
+    def _regrets(self, bench: Bench, cells: Sequence[Cell]) -> None:
+        """Record candidates as they are scored; a task counts as done with its last."""
+        known = self._known(bench.setting)
+        left = {
+            cell: set(points([cell], bench.setting.noise, bench.setting.depths)) - known for cell in cells
+        }
+        try:
+            for found in candidate_records(bench, cells, known):
+                cell = Cell(found["method"], found["source"], found["target"])
+                self.book.append(self._stamped("regret", bench.setting, found))
+                left[cell].remove((cell.source, cell.target, found["noise"], found["n_layers"]))
+                if left[cell]:
+                    self._tell(f"{task(found)}, noise {found['noise']:g}, depth {found['n_layers']}")
+                else:
+                    del left[cell]
+                    self._count(cell)
+        except Exception as error:  # as for transfer
+            self._fail(bench.setting, left, error)
 
 
 def warm_up(place: Place) -> None:
@@ -321,15 +358,21 @@ def _chosen_methods(plan: Plan, wanted: Sequence[str] | None) -> list[str]:
     return [name for name in plan.methods if wanted is None or name in wanted]
 
 
-def _matches(task: str, patterns: Sequence[str] | None) -> bool:
-    return patterns is None or any(fnmatchcase(task, pattern) for pattern in patterns)
+def _matches(name: str, patterns: Sequence[str] | None) -> bool:
+    return patterns is None or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _check_same_plan(plan: Plan, book: Journal) -> None:
-    """Refuse results of a plan of the same name that said something else."""
-    digests = {variant.name: plan.digest(variant) for variant in plan.variants}
-    for record in book.records:
-        if record.get("plan") == plan.name and record.get("digest") != digests.get(record.get("variant", "")):
+    """Refuse results of a plan of the same name that said something else; another seed does not."""
+    own = [record for record in book.records if record.get("plan") == plan.name]
+    plans = {seed: plan.seeded(seed) for seed in {record.get("seed") for record in own}}
+    digests = {
+        (variant.name, seed): each.digest(variant)
+        for seed, each in plans.items()
+        for variant in each.variants
+    }
+    for record in own:
+        if record.get("digest") != digests.get((record.get("variant", ""), record.get("seed"))):
             raise ValueError(
                 f"the results hold records of another version of plan {plan.name} "
                 f"(variant {record.get('variant')}): name another results file, or move this one away"

@@ -24,6 +24,7 @@ from .._core.stack import grow, pooled_scatter
 from ..domains import Corpus
 from ..placement import OnHost, Place
 from ..search import layer_share
+from .cost import Cost, device_of, measured
 
 Part = tuple[str, str]  # domain, and "train", "test" or "all"
 
@@ -44,13 +45,18 @@ class Held:
 
 @dataclass(frozen=True)
 class Level:
-    """One depth of a stack: 0 is the input. `seconds` is what it took to get here from the rows."""
+    """One depth of a stack: 0 is the input. `cost` is that of getting here from the rows."""
 
     depth: int
-    seconds: float
+    cost: Cost
     rows: Callable[[str, np.ndarray], Rows]  # domain, row numbers -> their values at this depth
     means: Mapping[str, Array] | None  # of each domain, to be subtracted
     share: float  # what makes the mean square norm of all rows 1
+
+    @property
+    def seconds(self) -> float:
+        """Time it took to get here."""
+        return self.cost.seconds
 
     def held(self, corpus: Corpus, part: Part) -> Held:
         """Values of the rows of a part."""
@@ -158,21 +164,19 @@ class SharedStack:
 
     def levels(self, noise: float, n_layers: int) -> Iterator[Level]:
         """Yield the input and each layer's output; a level is valid until the next one is asked for."""
-        yield Level(0, 0.0, self._input_rows, *self._described(self._input_moments))
-        with self._place.precisely():
-            first, first_seconds = timed(self._first_layer, noise)
-        seconds = self._shared_seconds + first_seconds
+        yield Level(0, Cost(), self._input_rows, *self._described(self._input_moments))
+        first, first_cost = self._measured(self._first_layer, noise)
+        cost = self._shared[1] + first_cost
         solve = partial(denoise, noise=noise, **self._options)
         stack = grow(self._domains, n_layers, solve, first)
         for depth in range(1, n_layers + 1):
-            with self._place.precisely():
-                level, own_seconds = timed(self._grown, stack)
-            seconds += own_seconds
-            yield Level(depth, seconds, *level)
+            level, own_cost = self._measured(self._grown, stack)
+            cost += own_cost
+            yield Level(depth, cost, *level)
 
     @cached_property
-    def _shared(self) -> tuple[Any, float]:
-        """The scatter of the input, or with pivots the random split, and the time it took."""
+    def _shared(self) -> tuple[Any, Cost]:
+        """The scatter of the input, or with pivots the random split, and what it cost."""
 
         def scattered() -> Any:
             if self._n_pivots is None:
@@ -180,12 +184,11 @@ class SharedStack:
             rng = np.random.RandomState(self._seed)
             return random_split(self._domains, self._width, self._n_pivots, rng)
 
-        with self._place.precisely():
-            return timed(scattered)
+        return self._measured(scattered)
 
-    @property
-    def _shared_seconds(self) -> float:
-        return self._shared[1]
+    def _measured(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Cost]:
+        with self._place.precisely():
+            return measured(device_of(self._place), function, *arguments)
 
     def _first_layer(self, noise: float) -> Layer:
         shared = self._shared[0]

@@ -6,32 +6,68 @@ import re
 from collections.abc import Sequence
 
 from . import published
-from .measures import Where, failures, mean_error, mean_of, mean_ratio, places, task
+from .differences import REFERENCE, differences
+from .measures import (
+    Where,
+    errors_by_task,
+    failures,
+    mean_error,
+    mean_of,
+    mean_ratio,
+    peak_gigabytes,
+    places,
+    task,
+)
 from .records import Record
+from .regret import regret_table
 
 _SLOT = re.compile(r"(<!-- bench table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def results_table(records: Sequence[Record], plan: str | None = None) -> str:
-    """Mean error, mean ratio and times of every method under every setting."""
-    rows = [
-        "| plan | variant | method | tasks | mean error, % | mean ratio | learn, s | grid, s | classify, s |",
-        "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    found = [place for place in places(records) if plan in (None, place.plan)]
-    for place in found:
-        own = place.of(records)
+    """Mean error, mean ratio, times and (where a record has it) memory of every method and setting."""
+    found = {place: place.of(records) for place in places(records) if plan in (None, place.plan)}
+    peaks = {place: peak_gigabytes(own) for place, own in found.items()}
+    with_memory = any(peak is not None for peak in peaks.values())
+    names = ["plan", "variant", "method", "tasks", "mean error, %", "mean ratio"]
+    names += ["learn, s", "grid, s", "classify, s", *(["peak, GB"] if with_memory else [])]
+    rows = [_row(names), _row(["---"] * 3 + ["---:"] * (len(names) - 3))]
+    for place, own in found.items():
         numbers = [
-            str(len(own)),
+            str(len(errors_by_task(own))),
             _percent(mean_error(own)),
             _number(mean_ratio(own), "{:.3f}"),
             *(
                 _number(mean_of(own, name))
                 for name in ("represent_seconds", "grid_seconds", "classify_seconds")
             ),
+            *([_number(peaks[place])] if with_memory else []),
         ]
-        rows.append("| " + " | ".join([place.plan, place.variant, place.method, *numbers]) + " |")
-    return "\n".join([*rows, "", *_notes(records, found)]) + "\n"
+        rows.append(_row([place.plan, place.variant, place.method, *numbers]))
+    lines = [*rows, "", *_notes(records, list(found))]
+    for name in dict.fromkeys(place.plan for place in found):
+        lines += _differences_section(records, name)
+    return "\n".join(lines) + "\n"
+
+
+def _differences_section(records: Sequence[Record], plan: str) -> list[str]:
+    """Lines of every variant against variant "all", where a plan has one and others beside it."""
+    found = differences(records, plan)
+    if not found:
+        return []
+    lines = [
+        "",
+        f"Plan `{plan}`: error of each variant less that of `{REFERENCE}` on the same tasks, in points, "
+        "with 95 % bootstrap intervals over tasks (and seeds, where there are several).",
+        "",
+        _row(["variant", "method", "tasks", "seeds", "difference", "95 % interval", "worse on"]),
+        _row(["---"] * 2 + ["---:"] * 5),
+    ]
+    for own in found:
+        mean, low, high = (f"{100 * value:+.2f}" for value in (own.mean, own.low, own.high))
+        cells = [own.where.variant, own.where.method, str(own.n_tasks), str(own.n_seeds)]
+        lines.append(_row([*cells, mean, f"{low} to {high}", f"{own.n_worse} of {own.n_tasks}"]))
+    return lines
 
 
 def distance_table(records: Sequence[Record]) -> str:
@@ -70,6 +106,8 @@ def filled(page: str, records: Sequence[Record]) -> str:
             table = side_by_side(records)
         elif name == "distance":
             table = distance_table(records)
+        elif name == "regret":
+            table = regret_table(records)
         else:
             table = results_table(records, name)
         return slot[1] + table + slot[3]
@@ -103,6 +141,10 @@ def _ours(records: Sequence[Record], said: published.Statement) -> str:
         return f"{_number(seconds)} s"
     other = mean_of(Where(said.plan, where[0].variant, said.than).of(records), "represent_seconds")
     return f"{seconds / other:,.0f} ×" if seconds and other else ""
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
 
 
 def _percent(share: float | None) -> str:

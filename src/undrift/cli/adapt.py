@@ -76,7 +76,8 @@ def adapt(
     selection: str = typer.Option(
         "source-cv",
         "--selection",
-        help="How to choose, never seeing target labels: source-cv, reverse, margin, importance-cv.",
+        help="How to choose, never seeing target labels: source-cv, reverse, margin, "
+        "importance-cv, agreement, separation.",
     ),
     center: bool = typer.Option(True, "--center/--no-center", help="Subtract each domain's mean."),
     self_training: bool = typer.Option(

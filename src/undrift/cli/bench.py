@@ -43,13 +43,16 @@ def run_plan(
         None, "--max-rows", min=1, help="Rows of each part of each domain, for a trial."
     ),
     max_features: int | None = typer.Option(None, "--max-features", min=1, help="Columns, for a trial."),
+    seed: int | None = typer.Option(
+        None, "--seed", min=0, help="Instead of the plan's. Results of several seeds may share a file."
+    ),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what failed before."),
     as_json: bool = options.JSON,
 ) -> None:
     from ..bench import Request, load_plan, run
     from . import screen
 
-    chosen = load_plan(plan).smaller(max_rows, max_features)
+    chosen = load_plan(plan).smaller(max_rows, max_features).seeded(seed)
     with screen.progress_bar() as progress:
         bar = progress.add_task(chosen.name, total=None)
 
@@ -81,12 +84,12 @@ def draw_figures(
     out: Path = typer.Option(..., "--out", metavar="DIR", help="Folder to write to."),
 ) -> None:
     from ..bench.draw import draw
-    from ..bench.figures import all_figures
+    from ..bench.figures import ablation_figures, all_figures
     from ..bench.table import results_table
     from . import screen
 
     records = _records(results)
-    figures = all_figures(records)
+    figures = [*all_figures(records), *ablation_figures(records)]
     if not figures:
         raise ValueError("the results hold nothing to draw yet")
     for figure in figures:
@@ -133,6 +136,42 @@ def print_table(
         return
     page = into.read_text(encoding="utf-8")
     into.write_text(filled(page, records), encoding="utf-8")
+    screen.output.print(f"Filled {screen.escaped(str(into))}")
+
+
+REGRET = """Print, as Markdown tables, what choosing without target labels costs: regret of every rule.
+
+Example:
+
+    undrift bench regret regret-small.jsonl regret-multi.jsonl --into docs/beyond.md
+
+Results are those of plans of kind "regret". The page's slot is '<!-- bench table: regret -->'.
+"""
+
+
+@app.command("regret", help=REGRET)
+def print_regret(
+    results: list[Path] = RESULTS,
+    self_training: bool = typer.Option(
+        True, "--self-training/--no-self-training", help="Which of a candidate's two errors counts."
+    ),
+    into: Path | None = typer.Option(
+        None, "--into", metavar="FILE", help="Fill this page between its 'bench table: regret' comments."
+    ),
+) -> None:
+    from ..bench.regret import MEASURES, regret_table
+    from ..bench.table import filled
+    from . import screen
+
+    records = [record for record in _records(results) if record.get("kind") == "regret"]
+    if not records:
+        raise ValueError('the results hold no record of kind "regret"; run paper/regret-small.toml first')
+    if into is None:
+        print(regret_table(records, MEASURES[0 if self_training else 1]), end="")
+        return
+    if not self_training:
+        raise ValueError("--into fills in errors with self-training; leave out --no-self-training or --into")
+    into.write_text(filled(into.read_text(encoding="utf-8"), records), encoding="utf-8")
     screen.output.print(f"Filled {screen.escaped(str(into))}")
 
 

@@ -75,7 +75,7 @@ def _standing(records: Sequence[Mapping[str, Any]], place: Where) -> dict[str, A
         "plan": place.plan,
         "variant": place.variant,
         "method": place.method,
-        "n_tasks": len(own),
+        "n_tasks": len(errors_by_task(own)),
         "error": mean_error(own),
         "ratio": mean_ratio(own),
         "represent_seconds": mean_of(own, "represent_seconds"),

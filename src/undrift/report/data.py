@@ -15,6 +15,7 @@ from scipy.linalg import cholesky
 from .._core.stack import hidden
 from .._version import __version__
 from ..metrics import proxy_a_distance_interval
+from ..selection import ACCURACIES
 from ..text import words
 from .changes import changed_documents
 from .evidence import DomainRows, Evidence, stacked
@@ -202,7 +203,7 @@ def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:
         key = (own["noise"], own["n_layers"])
         if key not in best or (own["score"], own["chosen"]) > (best[key]["score"], best[key]["chosen"]):
             best[key] = own
-    is_error = rule != "margin"
+    is_error = rule in ACCURACIES
     cells = [
         {name: own[name] for name in ("noise", "n_layers", "C", "chosen")}
         | {"value": 1 - float(own["score"]) if is_error else float(own["score"])}

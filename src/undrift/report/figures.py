@@ -136,6 +136,8 @@ RULE_MEASURES = {
     "reverse": "Error on held-out source rows, after labelling the target and training back",
     "importance-cv": "Error in cross-validation on the source, rows that look like the target counting more",
     "margin": "Mean confidence on the target's rows",
+    "agreement": "Agreement on the target's rows of classifiers from two parts of the source",
+    "separation": "How evenly confident predictions of the target's rows are",
 }
 
 
@@ -149,7 +151,7 @@ def _selection(data: dict[str, Any]) -> Iterator[Chart]:
             f"{RULE_MEASURES.get(grid['rule'], grid['rule'])}, at the best C of each cell; the fainter the "
             "better, ◆ is chosen. No target label is used.",
             heat_map(f"{grid['rule']} by noise and number of layers", grid),
-            ("noise", "layers", "C", "error" if grid["is_error"] else "confidence", "chosen"),
+            ("noise", "layers", "C", "error" if grid["is_error"] else "score", "chosen"),
             [
                 (
                     f"{c['noise']:g}",

@@ -1,0 +1,86 @@
+"""mSDA against SDA on the CPU, on the same rows: presence of 5,000 terms in the 27,677 reviews of amazon-bow.
+
+mSDA is learnt in full: five layers, and the hidden rows of each. SDA (one layer, at its defaults) would take
+hours, so it is timed on `--sda-rows` of the rows for `--epochs` epochs, and the time of all rows and all of
+its epochs is *extrapolated*: every step of its gradient descent takes the same time. Left out, in favour
+of SDA, are the start of its training (up to the first tenth of an epoch) and its hidden rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from harness import amazon_presence, contender, report, told
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, help="rows to take, evenly spread; all by default")
+    parser.add_argument("--columns", type=int, help="columns to take, the most frequent; all by default")
+    parser.add_argument("--layers", type=int, default=5, help="of mSDA")
+    parser.add_argument("--noise", type=float, default=0.5, help="of mSDA")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of mSDA; the best counts")
+    parser.add_argument("--sda-rows", type=int, default=2000, help="rows that an epoch of SDA is timed on")
+    parser.add_argument("--epochs", type=int, default=1, help="epochs of SDA that are timed")
+    parser.add_argument("--contender", choices=["msda", "sda"], help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def run_msda(args: argparse.Namespace) -> None:
+    """The very stack of `undrift bench`: its layers, and all rows through them."""
+    import numpy as np
+
+    from undrift.bench.stacks import SharedStack
+    from undrift.domains import Corpus, Domain
+
+    X = amazon_presence(args.rows, args.columns, "float32")
+    corpus = Corpus("amazon-bow", {"all": Domain("all", X=X, y=np.zeros(X.shape[0]))})
+    for level in SharedStack(corpus).levels(args.noise, args.layers):
+        seconds = level.seconds
+    told({"n_rows": X.shape[0], "n_columns": X.shape[1], "seconds": seconds})
+
+
+def run_sda(args: argparse.Namespace) -> None:
+    """Time the steps between the first and the last report of progress."""
+    import torch
+
+    from undrift.baselines import SDA
+    from undrift.baselines.sda import Progress
+
+    n_rows = amazon_presence(args.rows, args.columns, "float32").shape[0]
+    X = amazon_presence(min(args.sda_rows, n_rows), args.columns, "float32")
+    n_hidden = min(SDA().n_hidden, X.shape[1])
+    reports: list[Progress] = []
+    SDA(n_hidden=n_hidden, n_epochs=args.epochs, callback=reports.append, random_state=0).fit(X)
+    first, last = reports[0], reports[-1]
+    timed_epochs = (last.epoch + last.done) - (first.epoch + first.done)
+    all_epochs = SDA().n_epochs[0]
+    epoch_seconds = (last.seconds - first.seconds) / timed_epochs * n_rows / X.shape[0]
+    told(
+        {
+            "n_hidden": n_hidden, "batch_size": SDA().batch_size, "threads": torch.get_num_threads(),
+            "timed_seconds": last.seconds - first.seconds, "timed_rows": round(timed_epochs * X.shape[0]),
+            "epoch_seconds": epoch_seconds, "n_epochs": all_epochs, "seconds": epoch_seconds * all_epochs,
+        }
+    )  # fmt: skip
+
+
+def main() -> None:
+    args = parsed()
+    if args.contender:
+        return globals()[f"run_{args.contender}"](args)
+    msda = contender("msda", sys.argv[1:], args.repeats)
+    sda = contender("sda", sys.argv[1:])
+    said = (
+        f"SDA's seconds are extrapolated from {sda['timed_rows']} rows of gradient descent to "
+        f"{sda['n_epochs']} epochs of {msda['n_rows']} rows"
+    )
+    size = f"{msda['n_rows']} x {msda['n_columns']}"
+    title = f"mSDA ({args.layers} layers) against SDA (1 layer), {size}, on the CPU"
+    ratio = sda["seconds"] / msda["seconds"]
+    return report(title, {"msda": msda, "sda (extrapolated)": sda}, ratio=ratio, extrapolated=said)
+
+
+if __name__ == "__main__":
+    main()

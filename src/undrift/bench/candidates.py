@@ -1,0 +1,91 @@
+"""What every candidate of noise, depth and C scores by each label-free rule, and what it is really worth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from .._core.array import Array
+from ..metrics import transfer_error
+from ..search import checked_grid
+from ..selection import Problem
+from .cells import Bench, Cell
+from .classify import labels
+from .ours import Ours, ours, target_codes
+from .stacks import part_rows
+
+Point = tuple[str, str, float, int]  # source, target, noise, depth
+
+
+def points(bench_cells: Sequence[Cell], noises: Sequence[float], depths: Sequence[int]) -> list[Point]:
+    """Everything that is recorded apart, noise level by noise level and depth by depth."""
+    return [
+        (cell.source, cell.target, noise, depth)
+        for noise in noises
+        for depth in depths
+        for cell in bench_cells
+    ]
+
+
+def candidate_records(
+    bench: Bench, cells: Sequence[Cell], known: AbstractSet[Point]
+) -> Iterator[dict[str, Any]]:
+    """Yield for each task, noise level and depth not `known` yet what all values of C are worth.
+
+    Errors are those of the target's test rows, without self-training and with it. One stack for each noise
+    level serves all tasks.
+    """
+    method, setting = ours(bench), bench.setting
+    for noise in setting.noise:
+        left = [p for p in points(cells, [noise], setting.depths) if p not in known]
+        own = [cell for cell in cells if any(p[:2] == (cell.source, cell.target) for p in left)]
+        if not own:
+            continue
+        for level, grams in method.levels(noise, max(depth for *_, depth in left), own):
+            here = [cell for cell in own if (cell.source, cell.target, noise, level.depth) in left]
+            began = time.perf_counter()
+            for cell, K, problem, scores in method.scored(grams, here, setting.rules, setting.C):
+                found = _candidates(method, cell, K, problem, scores)
+                point = {"noise": noise, "n_layers": level.depth}
+                yield {
+                    **asdict(cell),
+                    **point,
+                    "candidates": [point | candidate for candidate in found],
+                    "preset": _preset(method),
+                    "small_grid": setting.small_grid,
+                    "n_test": len(part_rows(method.corpus, (cell.target, "test"))),
+                    "seconds": round(time.perf_counter() - began, 6),
+                }
+                began = time.perf_counter()
+
+
+def _candidates(
+    method: Ours, cell: Cell, K: Array, problem: Problem, scores: dict[str, np.ndarray]
+) -> Iterator[dict[str, Any]]:
+    """One entry for each C: scores of the rules, and errors."""
+    truth = labels(method.corpus, cell.target, "test")
+    test = part_rows(method.corpus, (cell.target, "test"))
+    classes = np.unique(labels(method.corpus, cell.source, "train"))
+    plain = clone(method.model).set_params(self_training=False)
+    trained = clone(method.model).set_params(self_training=method.model.self_training or True)
+    for i, C in enumerate(method.bench.setting.C):
+        yield {
+            "C": C,
+            "scores": {rule: float(own[i]) for rule, own in scores.items()},
+            "error": transfer_error(truth, classes[target_codes(plain, K, problem, test, C)]),
+            "self_trained_error": transfer_error(truth, classes[target_codes(trained, K, problem, test, C)]),
+        }
+
+
+def _preset(method: Ours) -> dict[str, Any] | None:
+    """The method's own values, where it does not choose them itself."""
+    grid = checked_grid(method.model.noise, method.model.n_layers, method.model.C)
+    if grid.n_candidates > 1:
+        return None
+    return {"noise": grid.noises[0], "n_layers": grid.depths[0], "C": grid.Cs[0]}
