@@ -1,6 +1,6 @@
-"""The layers of `benchmarks/family.py` against the expectation over every mask of every entry."""
+"""`benchmarks/family.py`: its layers against the expectation over every mask of every entry."""
 
-import importlib.util
+import importlib
 import json
 import sys
 from functools import partial
@@ -15,17 +15,22 @@ torch = pytest.importorskip("torch")
 
 from undrift._core.scatter import scatter
 
-PATH = Path(__file__).parents[2] / "benchmarks" / "family.py"
+SCRIPTS = Path(__file__).parents[2] / "benchmarks"
 NOISE, RIDGE = 0.7, 1e-5
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
+def scripts():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(SCRIPTS)
+        yield
+    for name in ("family", "family_layers"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
 def family():
-    spec = importlib.util.spec_from_file_location("family", PATH)
-    sys.modules["family"] = module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["family"]
+    return importlib.import_module("family_layers")
 
 
 # three rows of one domain and two of another, over two terms: 2^10 masks
@@ -119,12 +124,14 @@ def test_structured_dropout_is_the_limit_of_all_noise(family):
     assert_allclose(found[2], limit.intercept.numpy(), rtol=1e-4)
 
 
-def test_terms_of_one_domain_are_specific_and_shared_ones_are_not(family):
+def test_terms_of_one_domain_are_specific_and_shared_ones_are_not():
+    family = importlib.import_module("family")
     rates = {"a": np.array([0.2, 0.3, 0.0]), "b": np.array([0.2, 0.0, 0.0]), "c": np.array([0.2, 0.0, 0.0])}
     assert_allclose(family.specificity(rates)[:2], [0, 1], atol=1e-9)
 
 
-def test_all_variants_run_and_are_told(family, monkeypatch, capsys):
+def test_all_variants_run_and_are_told(monkeypatch, capsys):
+    family = importlib.import_module("family")
     options = ["--corpora", "reviews", "--rows", "20", "--terms", "40"]
     monkeypatch.setattr(sys, "argv", ["family.py", *options])
     family.main()
