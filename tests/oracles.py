@@ -25,9 +25,10 @@ def with_constant(X):
 
 def every_mask(X, p):
     """Least squares over all 2**d corruptions, each weighted by its probability: exact."""
+    p = np.broadcast_to(p, X.shape[1])
     inputs, targets = [], []
     for mask in product([0.0, 1.0], repeat=X.shape[1]):
-        weight = np.sqrt(np.prod([1 - p if kept else p for kept in mask]))
+        weight = np.sqrt(np.prod([1 - own if kept else own for kept, own in zip(mask, p, strict=True)]))
         inputs.append(weight * with_constant(X * mask))
         targets.append(weight * X)
     return np.linalg.lstsq(np.vstack(inputs), np.vstack(targets), rcond=None)[0]
@@ -38,6 +39,26 @@ def sampled_corruption(X, p, n_copies, rng):
     clean = np.tile(X, (n_copies, 1))
     corrupted = clean * (rng.random(clean.shape) >= p)
     return np.linalg.lstsq(with_constant(corrupted), clean, rcond=None)[0]
+
+
+def sampled_noise(X, corrupt, n_copies):
+    """Least squares over `n_copies` of every row, each as `corrupt` makes it."""
+    clean = np.tile(X, (n_copies, 1))
+    return np.linalg.lstsq(with_constant(corrupt(clean)), clean, rcond=None)[0]
+
+
+def moment_weights(X, keep, variance, ridge=0.0, targets=None):
+    """``W = E[P] E[Q]^-1`` for rows of mean ``keep * x`` and the given variance of each entry.
+
+    The moments are summed row by row, with the constant as a feature that is never corrupted.
+    """
+    Z, d = X if targets is None else targets, X.shape[1]
+    P, Q = np.zeros((Z.shape[1], d + 1)), np.diag([ridge] * d + [0.0])
+    for x, v, z in zip(X, variance, Z, strict=True):
+        mean = np.append(keep * x, 1.0)
+        P += np.outer(z, mean)
+        Q += np.outer(mean, mean) + np.diag(np.append(v, 0.0))
+    return np.linalg.solve(Q.T, P.T)
 
 
 def penalised_regressions(X, p, ridge):

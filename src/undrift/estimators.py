@@ -14,10 +14,12 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from ._core.array import Array, Rows
 from ._core.blocks import Blocks, row_slices
 from ._core.denoise import ACTIVATIONS, Layer, SingularSystem, denoise
+from ._core.noise import among
 from ._core.pivots import pivot_layer, random_split
 from ._core.scatter import scatter
 from ._core.stack import grow
-from .parameters import check_choice, check_count, check_memory, check_noise, check_pivots, check_positive
+from .noise import check_any_noise, check_signs
+from .parameters import check_choice, check_count, check_memory, check_pivots, check_positive
 from .placement import Place, check_place
 from .progress import CallbackSupportMixin, tracked, with_callbacks
 from .rows import as_array, binarized, checked_matrix, dtype_of, on_cluster, placed, rows_of_fit
@@ -27,9 +29,9 @@ from .sampling import check_limit, sampled
 class _Denoiser(TransformerMixin, BaseEstimator):
     """What one layer and a stack have in common at the boundary."""
 
-    def _check_denoiser(self) -> dict[str, Any]:
+    def _check_denoiser(self, d: int | None = None) -> dict[str, Any]:
         return {
-            "noise": check_noise(self.noise),
+            "noise": check_any_noise(self.noise, d),
             "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
             "activation": check_choice(self.activation, "activation", ACTIVATIONS),
         }
@@ -63,8 +65,9 @@ class MDA(_Denoiser):
 
     Parameters
     ----------
-    noise : float, default=0.5
-        Probability that a feature is missing, in [0, 1).
+    noise : float, array of shape (n_features,), Gaussian or Poisson, default=0.5
+        Probability that a feature is missing, in [0, 1), or one for each feature; or one of
+        :mod:`undrift.noise`.
     ridge : float, default=1e-5
         Added to the diagonal of the system, absolutely; the intercept is never penalised.
     activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
@@ -113,7 +116,9 @@ class MDA(_Denoiser):
             Accepted so that the estimator can stand in a domain-aware pipeline.
         """
         self._check_denoiser()
-        self.scatter_ = placed(rows_of_fit(self, X)).total(scatter)
+        blocks = placed(rows_of_fit(self, X))
+        check_signs(self._check_denoiser(self.n_features_in_)["noise"], blocks)
+        self.scatter_ = blocks.total(scatter)
         self._layer: Layer | None = None  # a layer of other rows must not outlive them
         self._layer = self._solved()
         return self
@@ -126,7 +131,9 @@ class MDA(_Denoiser):
         """
         self._check_denoiser()
         first = not hasattr(self, "scatter_")
-        own = scatter(checked_matrix(self, X, reset=first).astype(np.float64, copy=False))
+        X = checked_matrix(self, X, reset=first).astype(np.float64, copy=False)
+        check_signs(self._check_denoiser(self.n_features_in_)["noise"], placed(X))
+        own = scatter(X)
         self.scatter_ = own if first else self.scatter_ + own
         self._layer = None
         return self
@@ -141,7 +148,7 @@ class MDA(_Denoiser):
 
     def _solved(self) -> Layer:
         try:
-            return denoise(self.scatter_, **self._check_denoiser())
+            return denoise(self.scatter_, **self._check_denoiser(self.n_features_in_))
         except SingularSystem as error:
             raise self._retold(error) from None
 
@@ -171,8 +178,8 @@ class MSDA(CallbackSupportMixin, _Denoiser):
     ----------
     n_layers : int, default=5
         Number of layers.
-    noise : float, default=0.5
-        Probability that a feature is missing, in [0, 1).
+    noise : float, array of shape (n_features,), Gaussian or Poisson, default=0.5
+        As of :class:`MDA`, the same in each layer: a hidden feature reconstructs the input of its column.
     ridge : float, default=1e-5
         Added to the diagonal of each system, absolutely; the intercept is never penalised.
     activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
@@ -282,7 +289,7 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         sample_domain : ignored
             Accepted so that the estimator can stand in a domain-aware pipeline.
         """
-        options = self._check_denoiser()
+        self._check_denoiser()
         n_layers = check_count(self.n_layers, "n_layers", hint="one layer is the least there is")
         check_memory(self.memory_budget)
         # rows on a cluster are worked on there, and the layers solved for here
@@ -293,7 +300,9 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         max_rows = check_limit(self.max_upper_rows, [rows])
         if self.n_pivots is not None:
             check_pivots(self.n_pivots, self.n_features_in_)
+        options = self._check_denoiser(self.n_features_in_)
         blocks = placed(rows, place, self.n_pivots or 0)
+        check_signs(options["noise"], blocks, n_layers, self.activation)
         layers: list[Callable[[], Layer]] = []  # on their way from the device
         for name in ("pivots_", "parts_"):  # of an earlier fit
             self.__dict__.pop(name, None)
@@ -308,6 +317,8 @@ class MSDA(CallbackSupportMixin, _Denoiser):
                 if some is not None:
                     first = first or denoise(blocks.total(scatter), **options)
                     blocks = placed(some[0], place, self.n_pivots or 0)
+                if self.n_pivots is not None:
+                    options["noise"] = among(options["noise"], self.pivots_)
                 steps = grow([blocks], n_layers, partial(denoise, **options), first)
                 for grown in tracked(self, steps, n_layers, "layer", state):
                     layers.append(place.fetching(grown.layer))

@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._core.denoise import ACTIVATIONS, Layer
+from ._core.noise import Gaussian, Poisson
 from ._core.scatter import Scatter
 from ._version import __version__
 from .self_training import SelfTraining
@@ -28,7 +29,7 @@ from .self_training import SelfTraining
 FORMAT = "undrift-model"
 FORMAT_VERSION = 1
 
-_NOUNS: dict[str, type] = {"Layer": Layer, "Scatter": Scatter, "SelfTraining": SelfTraining}
+_NOUNS: dict[str, type] = {noun.__name__: noun for noun in (Layer, Scatter, SelfTraining, Gaussian, Poisson)}
 _SCALARS = (bool, int, float, str, type(None))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .array import Array, NotPositiveDefinite, Rows, arithmetic
+from .noise import Noise
 from .scatter import CrossScatter, Scatter
 
 ACTIVATIONS = ("tanh", "sigmoid", "relu", "identity")
@@ -49,60 +50,97 @@ class Layer:
         return ops.squash(ops.affine(X, self.coef, self.intercept, out), self.activation)
 
 
-def denoise(stats: Scatter, noise: float, ridge: float = 1e-5, activation: str = "tanh") -> Layer:
+def denoise(stats: Scatter, noise: Noise, ridge: float = 1e-5, activation: str = "tanh") -> Layer:
     """Layer minimising eq. (2) in the limit of infinitely many corruptions.
 
     Eliminating the never-corrupted constant from eq. (7) leaves, with C the centred scatter and
     D the diagonal of the raw one, the system ``A = (1-p) C + p D + ridge/(1-p) I``, and eq. (5)
     becomes ``W = C A^-1 = (I - (p D + ridge/(1-p) I) A^-1) / (1-p)``: one Cholesky factorisation
     and one symmetric inverse, in place.
+
+    A noise that is not a number gives its moments: with mean ``q * x`` and variance v, the system is
+    ``A = C + diag(v + ridge) / q^2`` and ``W = (I - diag(v + ridge) / q^2 A^-1) diag(1/q)``.
     """
-    ops, keep = arithmetic(stats.gram), 1 - noise
-    damping = noise * stats.energy + ridge / keep
-    inverse = _inverse(stats, noise, ridge, damping)
-    coef = ops.cast(ops.denoising_coef(inverse, keep, damping), stats.gram.dtype)
-    return Layer(coef, _intercept(coef, stats.mean, stats.mean, keep), activation)
+    ops, system = arithmetic(stats.gram), _system(stats, noise, ridge)
+    inverse = _inverse(stats, system)
+    coef = ops.cast(ops.denoising_coef(inverse, system.share, system.damping), stats.gram.dtype)
+    coef = system.rescaled(coef)
+    return Layer(coef, _intercept(coef, stats.mean, stats.mean, system.keep), activation)
 
 
-def denoise_onto(stats: CrossScatter, noise: float, ridge: float = 1e-5, activation: str = "tanh") -> Layer:
+def denoise_onto(stats: CrossScatter, noise: Noise, ridge: float = 1e-5, activation: str = "tanh") -> Layer:
     """Layer reconstructing clean columns Z from corrupted columns X of the same rows, eq. (8).
 
     ``W = C_zx A^-1`` with A as in :func:`denoise`; the factors (1-p) have cancelled.
     """
-    x, ops, keep = stats.scatter, arithmetic(stats.cross), 1 - noise
-    damping = noise * x.energy + ridge / keep
-    inverse = ops.cast(_inverse(x, noise, ridge, damping), stats.cross.dtype)
-    coef = inverse @ ops.centred(stats.cross, x.n, x.mean, stats.target_mean)
-    return Layer(coef, _intercept(coef, x.mean, stats.target_mean, keep), activation)
+    x, ops = stats.scatter, arithmetic(stats.cross)
+    system = _system(x, noise, ridge)
+    inverse = ops.cast(_inverse(x, system), stats.cross.dtype)
+    coef = system.rescaled(inverse @ ops.centred(stats.cross, x.n, x.mean, stats.target_mean))
+    return Layer(coef, _intercept(coef, x.mean, stats.target_mean, system.keep), activation)
 
 
-def _inverse(stats: Scatter, noise: float, ridge: float, damping: Array) -> Array:
+@dataclass(frozen=True)
+class _System:
+    """``A = share C + diag(damping)``, for a noise that keeps `keep` of each feature on average."""
+
+    keep: float | Array
+    share: float
+    damping: Array
+    ridge: float
+    delicate: bool  # whether to factor it in float64
+    name: str  # of noise and ridge, for complaints
+
+    def rescaled(self, coef: Array) -> Array:
+        """Weights on corrupted features, from those on corrupted features divided by what is kept."""
+        if isinstance(self.keep, float):
+            return coef if self.keep == self.share else coef / self.keep
+        return coef / arithmetic(coef).cast(self.keep, coef.dtype)[:, None]
+
+
+def _system(stats: Scatter, noise: Noise, ridge: float) -> _System:
+    if not callable(noise):
+        keep, name = 1.0 - noise, f"noise={noise:g} and ridge={ridge:g}"
+        return _System(keep, keep, noise * stats.energy + ridge / keep, ridge, noise < FLOAT64_BELOW, name)
+    corruption = noise(stats)
+    damping = (corruption.variance + ridge) / corruption.keep**2
+    # damping / (damping + C_aa) bounds the scaled system's eigenvalues from below, as the noise does above
+    spread = stats.energy - stats.n * stats.mean**2
+    delicate = bool((damping < FLOAT64_BELOW * (damping + spread)).any())
+    return _System(corruption.keep, 1.0, damping, ridge, delicate, f"noise={noise} and ridge={ridge:g}")
+
+
+def _inverse(stats: Scatter, system: _System) -> Array:
     """``A^-1``, or the features that make A singular."""
     ops, G = arithmetic(stats.gram), stats.gram
-    if ridge == 0:
-        empty = np.flatnonzero(ops.to_numpy(stats.energy) == 0)
+    if system.ridge == 0:
+        empty = np.flatnonzero(ops.to_numpy((stats.energy == 0) & (system.damping == 0)))
         if len(empty):
             raise SingularSystem(f"with ridge=0, features are zero in all {stats.n} rows", empty.tolist())
-    dtype = ops.float64 if noise < FLOAT64_BELOW else G.dtype
+    dtype = ops.float64 if system.delicate else G.dtype
     try:
-        return ops.spd_inverse(ops.denoising_system(G, stats.n, stats.mean, 1 - noise, damping, dtype))
+        return ops.spd_inverse(
+            ops.denoising_system(G, stats.n, stats.mean, system.share, system.damping, dtype)
+        )
     except NotPositiveDefinite as error:
-        raise _singular(stats, noise, ridge, error.column) from None
+        raise _singular(stats, system.name, error.column) from None
 
 
-def _singular(stats: Scatter, noise: float, ridge: float, column: int) -> SingularSystem:
+def _singular(stats: Scatter, name: str, column: int) -> SingularSystem:
     """Explain a failed factorisation. With noise > 0 only features of zero energy can cause it."""
     ops = arithmetic(stats.gram)
     energy, mean = ops.to_numpy(stats.energy), ops.to_numpy(stats.mean)
     constant = np.flatnonzero(energy - stats.n * mean**2 <= 1e-12 * energy)
     if len(constant):
-        cause = f"with noise={noise:g} and ridge={ridge:g}, features are constant over all {stats.n} rows"
+        cause = f"with {name}, features are constant over all {stats.n} rows"
         return SingularSystem(cause, constant.tolist())
-    cause = f"with noise={noise:g} and ridge={ridge:g}, a feature is a linear combination of others"
-    return SingularSystem(cause, [column])
+    return SingularSystem(f"with {name}, a feature is a linear combination of others", [column])
 
 
-def _intercept(coef: Array, mean: Array, target_mean: Array, keep: float) -> Array:
-    """``b = mean(Z) - (1-p) W mean(X)``."""
+def _intercept(coef: Array, mean: Array, target_mean: Array, keep: float | Array) -> Array:
+    """``b = mean(Z) - W (q * mean(X))``."""
     ops = arithmetic(coef)
-    return ops.cast(target_mean, coef.dtype) - keep * (ops.cast(mean, coef.dtype) @ coef)
+    target = ops.cast(target_mean, coef.dtype)
+    if isinstance(keep, float):
+        return target - keep * (ops.cast(mean, coef.dtype) @ coef)
+    return target - ops.cast(keep * mean, coef.dtype) @ coef

@@ -12,6 +12,7 @@ import numpy as np
 from .array import arithmetic
 from .blocks import Blocks, sum_of
 from .denoise import Layer, SingularSystem, denoise_onto
+from .noise import Noise, among
 from .scatter import cross_scatter
 
 
@@ -43,7 +44,7 @@ def pivot_layer(
     domains: Sequence[Blocks],
     pivots: np.ndarray,
     parts: Sequence[np.ndarray],
-    noise: float,
+    noise: Noise,
     ridge: float,
     activation: str,
 ) -> Layer:
@@ -56,7 +57,9 @@ def pivot_layer(
     for part in parts:
         products = partial(cross_scatter, part=part, pivots=pivots)
         try:
-            own = denoise_onto(sum_of(blocks.total(products) for blocks in domains), noise, ridge)
+            own = denoise_onto(
+                sum_of(blocks.total(products) for blocks in domains), among(noise, part), ridge
+            )
         except SingularSystem as error:
             raise error.renamed(part.tolist()) from None
         if coef is None:

@@ -1,0 +1,285 @@
+"""The closed-form family: each idea as a layer, and the mean error of all tasks with it in place of masking.
+
+    python benchmarks/family.py --data FOLDER --device cuda
+
+Everything else is as in `text_classifier`: tf-idf of length 5, centred domains, balanced layers, least
+squares, self-training. Differences to masking at 0.7 are paired; their intervals come from a bootstrap over
+tasks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import torch
+from family_layers import (
+    N_LAYERS,
+    NOISE,
+    Rows,
+    Scatters,
+    Solve,
+    Task,
+    gaussian,
+    masking,
+    mmd,
+    per_feature,
+    poisson,
+    source_alone,
+    structured,
+    target_regularised,
+    within,
+)
+
+from undrift._core.scatter import moments, scatter
+from undrift.adapter import TFIDF_LENGTH, text_classifier
+from undrift.bench.classify import labels, source_problem
+from undrift.bench.corpora import CorpusSpec, load_corpus
+from undrift.bench.ours import target_codes
+from undrift.bench.plain import tfidf_corpus
+from undrift.bench.stacks import Level, RunningGrams, joined, part_rows
+from undrift.domains import Corpus
+from undrift.linear import SOLVERS
+from undrift.placement import Place, check_place
+from undrift.search import layer_share
+
+FALLING, RISING = (0.8, 0.8, 0.7, 0.6, 0.5), (0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+# -- what terms are like, from counts ----------------------------------------------------------------
+
+
+def document_rates(corpus: Corpus) -> dict[str, np.ndarray]:
+    """Share of the rows of each domain that have a term."""
+    return {name: np.asarray((own.X > 0).mean(axis=0)).ravel() for name, own in corpus.domains.items()}
+
+
+def frequency_rank(corpus: Corpus) -> np.ndarray:
+    """Rank of each term by the number of its rows, from 0 for the rarest to 1."""
+    counts = sum(np.asarray((own.X > 0).sum(axis=0)).ravel() for own in corpus.domains.values())
+    return np.argsort(np.argsort(counts, kind="stable"), kind="stable") / max(1, len(counts) - 1)
+
+
+def specificity(rates: Mapping[str, np.ndarray]) -> np.ndarray:
+    """1 for a term of one domain, 0 for one that is as frequent in all: 1 - entropy / log n_domains."""
+    share = np.stack(list(rates.values()))
+    share = share / np.maximum(share.sum(axis=0), 1e-12)
+    entropy = -(share * np.log(np.maximum(share, 1e-12))).sum(axis=0)
+    return np.clip(1 - entropy / math.log(len(share)), 0, 1)
+
+
+# -- variants ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Variant:
+    name: str
+    solve: Solve
+    n_layers: int = N_LAYERS
+    per_task: bool = False  # `solve` takes a task, and each task has a stack of its own
+
+
+def variants(corpus: Corpus, per_task: bool) -> list[Variant]:
+    rates = document_rates(corpus)
+    rank, specific = frequency_rank(corpus), specificity(rates)
+
+    def by_feature(probability: np.ndarray, **options: bool) -> Solve:
+        return partial(per_feature, probability=np.clip(probability, 0.05, 0.95), **options)
+
+    found = [
+        Variant("masking 0.7", masking),
+        Variant("per layer, falling", partial(masking, noise=FALLING)),
+        Variant("per layer, rising", partial(masking, noise=RISING)),
+        Variant("less on frequent terms", by_feature(NOISE - 0.4 * (rank - 0.5))),
+        Variant("more on frequent terms", by_feature(NOISE + 0.4 * (rank - 0.5))),
+        Variant("less on specific terms", by_feature(0.75 - 0.35 * specific)),
+        Variant("less, in all layers", by_feature(0.75 - 0.35 * specific, everywhere_too=True)),
+        Variant("more on specific terms", by_feature(0.6 + 0.35 * specific)),
+        Variant("Gaussian", partial(gaussian, share=1.0)),
+        Variant("Poisson", poisson),
+        Variant("structured dropout, 1 layer", structured, 1),
+        Variant("structured dropout, 3 layers", structured, 3),
+        *(Variant(f"MMD {weight:g}", partial(mmd, weight=weight)) for weight in (0.1, 1.0, 10.0)),
+        Variant("intercept per domain", within),
+    ]
+    if per_task:
+        found += [
+            Variant(f"target {eta:g}", partial(target_regularised, eta=eta), per_task=True)
+            for eta in (0.1, 1.0)
+        ]
+        as_published = partial(target_regularised, eta=1.0, free=False)
+        found += [
+            Variant("target 1, no intercept", as_published, per_task=True),
+            Variant("more on source's own", partial(source_alone, rates=rates, slope=0.25), per_task=True),
+        ]
+    return found
+
+
+# -- measuring ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Input:
+    """Rows of a corpus on the device, and what all variants share."""
+
+    corpus: Corpus
+    rows: Rows
+    stats: Scatters
+    place: Place
+
+
+def placed(corpus: Corpus, place: Place) -> Input:
+    weighted = tfidf_corpus(corpus, TFIDF_LENGTH)
+    rows = {name: place.rows(own.X) for name, own in weighted.domains.items()}
+    with place.precisely():
+        stats = {name: scatter(own) for name, own in rows.items()}
+    return Input(weighted, rows, stats, place)
+
+
+def level(depth: int, rows: Rows) -> Level:
+    found = {name: moments(own) for name, own in rows.items()}
+    means = {name: own.total / own.n for name, own in found.items()}
+    return Level(
+        depth,
+        0.0,
+        lambda name, index: rows[name][torch.as_tensor(index, device=rows[name].device)],
+        means,
+        layer_share([*found.values()], True),
+    )
+
+
+def levels(data: Input, solve: Solve, n_layers: int) -> Iterator[Level]:
+    rows, stats = data.rows, data.stats
+    yield level(0, rows)
+    for depth in range(n_layers):
+        layers = solve(depth, rows, stats)
+        rows = {name: layers[name](own) for name, own in rows.items()}
+        yield level(depth + 1, rows)
+        if depth + 1 < n_layers:
+            stats = {name: scatter(own) for name, own in rows.items()}
+
+
+def pairs(task: Task) -> tuple:
+    source, target = (task.source, "train"), (task.target, "all")
+    return (source, source), (target, source), (target, target)
+
+
+def errors(data: Input, variant: Variant, tasks: Sequence[Task]) -> np.ndarray:
+    """Errors of all tasks, before and after self-training, of shape (n_tasks, 2)."""
+    if variant.per_task:
+        one = [replace(variant, per_task=False, solve=partial(variant.solve, task=task)) for task in tasks]
+        return np.concatenate([errors(data, own, [task]) for own, task in zip(one, tasks, strict=True)])
+    grams = RunningGrams(data.corpus, dict.fromkeys(pair for task in tasks for pair in pairs(task)))
+    with data.place.precisely():
+        for each in levels(data, variant.solve, variant.n_layers):
+            grams.add(each, balance=True)
+        return np.array([task_errors(data.corpus, grams, task) for task in tasks])
+
+
+def task_errors(corpus: Corpus, grams: RunningGrams, task: Task) -> list[float]:
+    model = text_classifier()
+    problem, classes = source_problem(corpus, task.source, 2, 0)
+    problem = replace(problem, solver=SOLVERS[model.classifier])
+    K = joined(*(grams.where_it_is(pair) for pair in pairs(task)))
+    test, y = part_rows(corpus, (task.target, "test")), labels(corpus, task.target, "test")
+    found = []
+    for self_training in (False, True):
+        model.set_params(self_training=self_training)
+        found.append(float(np.mean(classes[target_codes(model, K, problem, test)] != y)))
+    return found
+
+
+def interval(difference: np.ndarray, n_draws: int = 10_000) -> list[float]:
+    """95 % interval of the mean of paired differences: a bootstrap over tasks."""
+    drawn = np.random.default_rng(0).integers(len(difference), size=(n_draws, len(difference)))
+    return np.quantile(difference[drawn].mean(axis=1), [0.025, 0.975]).tolist()
+
+
+def measured(data: Input, variant: Variant, tasks: Sequence[Task], base: np.ndarray | None) -> tuple:
+    began = time.perf_counter()
+    found = errors(data, variant, tasks)
+    seconds = time.perf_counter() - began
+    difference = (found - (found if base is None else base))[:, 1]
+    record = {
+        "variant": variant.name,
+        "n_tasks": len(tasks),
+        "before": float(found[:, 0].mean()),
+        "after": float(found[:, 1].mean()),
+        "difference": float(difference.mean()),
+        "interval": interval(difference),
+        "n_better": int((difference < 0).sum()),
+        "n_worse": int((difference > 0).sum()),
+        "seconds": seconds,
+    }
+    return found, record
+
+
+def table(name: str, records: Sequence[Mapping]) -> str:
+    head = (
+        f"| {name} | before, % | after, % | difference, points | 95 % interval | better, worse | s |\n"
+        "| --- | ---: | ---: | ---: | --- | ---: | ---: |"
+    )
+    return "\n".join([head, *(line(record) for record in records)])
+
+
+def line(record: Mapping) -> str:
+    low, high = (f"{100 * value:+.2f}" for value in record["interval"])
+    return (
+        f"| {record['variant']} | {100 * record['before']:.2f} | {100 * record['after']:.2f} "
+        f"| {100 * record['difference']:+.2f} | {low} to {high} "
+        f"| {record['n_better']}, {record['n_worse']} | {record['seconds']:.1f} |"
+    )
+
+
+def compared(corpus: Corpus, place: Place, names: Sequence[str] | None, per_task: bool) -> list[dict]:
+    data, base, records = placed(corpus, place), None, []
+    tasks = [Task(*pair) for pair in permutations(corpus.domains, 2)]
+    for variant in variants(corpus, per_task):
+        if base is not None and names is not None and not any(part in variant.name for part in names):
+            continue
+        found, record = measured(data, variant, tasks, base)
+        base = found if base is None else base
+        records.append({**record, "errors": found[:, 1].round(5).tolist()})
+        print(line(record), flush=True)
+    return records
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder of the corpora; UNDRIFT_DATA by default")
+    parser.add_argument("--corpora", default="amazon-bow,fdu-mtl")
+    parser.add_argument("--device", default="torch:cpu", help="torch:cpu, cuda, ...")
+    parser.add_argument("--precision", default="high", choices=["high", "highest"])
+    parser.add_argument("--rows", type=int, help="of each part of each domain; all by default. For trials")
+    parser.add_argument("--terms", type=int, default=5000)
+    parser.add_argument(
+        "--only", help="parts of names of variants, with commas between; the base always runs"
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parsed()
+    place = check_place(args.device, args.precision)
+    names = args.only.split(",") if args.only else None
+    found: dict[str, list[dict]] = {}
+    for name in args.corpora.split(","):
+        began = time.perf_counter()
+        corpus = load_corpus(CorpusSpec(name, max_rows=args.rows), args.data, args.terms)
+        print(f"{name}: loaded in {time.perf_counter() - began:.0f} s", flush=True)
+        # a stack for each task is affordable where tasks are few
+        found[name] = compared(corpus, place, names, per_task=len(corpus.domains) <= 4)
+        print(f"\n{table(name, found[name])}\n", flush=True)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
