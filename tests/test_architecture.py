@@ -18,7 +18,18 @@ RANK = {
     **dict.fromkeys(["_core", "_version", "_warnings"], 0),
     **dict.fromkeys(["parameters", "placement", "progress", "rows", "sampling", "estimators", "persist"], 1),
     **dict.fromkeys(
-        ["classifier", "linear", "primal", "readout", "search", "selection", "self_training", "training"], 1
+        [
+            "arrivals",
+            "classifier",
+            "linear",
+            "primal",
+            "readout",
+            "search",
+            "selection",
+            "self_training",
+            "training",
+        ],
+        1,
     ),
     **dict.fromkeys(["adapter", "distributed", "explain", "text", "tables", "domains", "metrics"], 1),
     **dict.fromkeys(["baselines", "datasets"], 2),

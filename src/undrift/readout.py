@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ._core.gram import primal_weights, submatrix
+from ._core.gram import primal_weights
 from ._core.stack import hidden
 from .linear import Dual, fitted_temperature, signs
 from .primal import fit_primal, layer_rows
 from .search import Search
-from .selection import Problem
+from .selection import held_out_scores
 from .self_training import Round, SelfTraining, self_trained
 
 
@@ -88,13 +88,5 @@ def _primal(
 def calibrated_temperature(search: Search) -> float:
     """Temperature at which out-of-fold scores of the source are best as log odds."""
     found, problem = search.found, search.problem
-    n, C = len(problem.codes), found.candidate.C / found.scale
-    return fitted_temperature(_out_of_fold(found.K[:n, :n], problem, C), problem.codes)
-
-
-def _out_of_fold(K: Any, problem: Problem, C: float) -> np.ndarray:
-    scores = np.empty((len(problem.codes), signs(problem.codes[:1], problem.n_classes).shape[1]))
-    for train, test in problem.folds:
-        dual = problem.fitted(submatrix(K, train, train), train, C)
-        scores[test] = dual.scores(submatrix(K, test, train))
-    return scores
+    (scores,) = held_out_scores(found.K, problem, [found.candidate.C / found.scale])
+    return fitted_temperature(scores, problem.codes)
