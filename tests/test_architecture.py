@@ -18,11 +18,23 @@ RANK = {
     **dict.fromkeys(["_core", "_version", "_warnings"], 0),
     **dict.fromkeys(["noise", "parameters", "placement", "progress", "rows", "sampling", "estimators"], 1),
     **dict.fromkeys(
-        ["classifier", "linear", "primal", "readout", "search", "selection", "self_training", "training"], 1
+        [
+            "arrivals",
+            "classifier",
+            "linear",
+            "primal",
+            "readout",
+            "search",
+            "selection",
+            "self_training",
+            "training",
+        ],
+        1,
     ),
     **dict.fromkeys(
-        ["adapter", "caution", "distributed", "explain", "text", "tables", "domains", "metrics"], 1
-        ["adapter", "persist", "distributed", "explain", "text", "tables", "domains", "metrics"], 1
+        ["adapter", "caution", "distributed", "explain", "text", "tables", "domains", "metrics"],
+        1["adapter", "persist", "distributed", "explain", "text", "tables", "domains", "metrics"],
+        1,
     ),
     **dict.fromkeys(["baselines", "datasets"], 2),
     **dict.fromkeys(["reading", "jobs", "sharded", "bench"], 3),

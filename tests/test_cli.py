@@ -300,7 +300,9 @@ def test_a_malformed_json_line_is_named_or_skipped(folder, undrift, reviews):
     lines[4] = '{"review": "cut off'
     (folder / "kitchen.jsonl").write_text("\n".join(lines))
     arguments = changed(ADAPT, target="kitchen.jsonl")
-    assert "kitchen.jsonl:5: " in refused(undrift, folder, arguments)
+    said = refused(undrift, folder, arguments)
+    assert said.startswith("kitchen.jsonl:5: ")
+    assert said.endswith("; mend it, or skip such rows with --skip-bad")
     status, out, _ = undrift(*arguments, "--skip-bad")
     assert status == 0
     assert "Left out 1 rows" in out
@@ -404,7 +406,9 @@ def test_predict_in_json_and_with_bad_rows(folder, undrift, model):
 def test_predict_again_needs_a_prefix(folder, undrift, model):
     undrift(*predict(model))
     again = predict(model, input="out.csv", out="again.csv")
-    assert "out.csv already has a column 'prediction', 'score'" in refused(undrift, folder, again)
+    said = refused(undrift, folder, again)
+    assert "out.csv already has a column 'prediction', 'score'" in said
+    assert said.endswith("; rename it, or pass --prefix")
     assert undrift(*again, "--prefix", "second_")[0] == 0
     rows = rows_of("again.csv")
     assert [row["second_prediction"] for row in rows] == [row["prediction"] for row in rows]

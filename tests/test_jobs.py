@@ -92,6 +92,7 @@ def test_summary_counts_and_is_json(files, tmp_path, reviews):
     assert summary["vocabulary"] == 150
     assert summary["rule"] == "fixed"
     assert summary["chosen"] == {"noise": 0.7, "n_layers": 2, "C": 0.3}
+    assert summary["self_training"] == []
     for own, name in zip(summary["targets"], ("kitchen", "camping"), strict=True):
         assert 0 < own["unseen_share"] < 1
         assert 0 <= own["distance_before"] <= 2

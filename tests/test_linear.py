@@ -4,7 +4,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
 from sklearn.svm import SVC
 
-from undrift.linear import fitted_temperature, hinge, least_squares, probabilities, signs, winners
+from undrift._core import on_cpu
+from undrift.linear import (
+    fitted_temperature,
+    hinge,
+    least_squares,
+    probabilities,
+    signs,
+    solved_path,
+    winners,
+)
 
 
 @pytest.fixture
@@ -33,6 +42,69 @@ def test_least_squares_in_float32(problem):
     exact = least_squares(H @ H.T, Y, 1.0, weight)
     single = least_squares((H @ H.T).astype(np.float32), Y, 1.0, weight)
     assert_allclose(single.coef, exact.coef, rtol=1e-4, atol=1e-4 * np.abs(exact.coef).max())
+
+
+def bordered(K, Y, C, weight):
+    """Coefficients and intercepts that solve the optimality conditions, written out as one system."""
+    n = len(K)
+    system = np.block([[K + np.diag(1 / (C * weight)), np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    solved = np.linalg.solve(system, np.vstack([Y, np.zeros((1, Y.shape[1]))]))
+    return solved[:n], solved[n]
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 300.0])
+def test_a_float32_matrix_is_solved_nearly_as_in_float64(rng, C, monkeypatch):
+    factored, factor = [], on_cpu._factor
+    monkeypatch.setattr(on_cpu, "_factor", lambda *a: (factored.append(np.dtype(a[-1])), factor(*a))[1])
+    H = rng.normal(size=(700, 60)).astype(np.float32)  # more than one stripe
+    K, Y, weight = H @ H.T / 60, signs(rng.integers(3, size=700), 3), rng.uniform(0.2, 3, size=700)
+    coef, intercept = bordered(K.astype(np.float64), Y, C, weight)
+    dual = least_squares(K, Y, C, weight)
+    assert np.linalg.norm(dual.coef - coef) < 1e-7 * np.linalg.norm(coef)
+    assert_allclose(dual.intercept, intercept, rtol=1e-7)
+    assert factored == [np.float32]  # at half the cost
+
+
+@pytest.mark.parametrize("C", [3e5, 3e6])
+def test_a_matrix_that_float32_cannot_factor_is_solved_in_float64(rng, C):
+    H = rng.integers(-3, 4, size=(60, 5)).astype(np.float32)  # exact inner products, of rank 5
+    K, Y, weight = H @ H.T, signs(rng.integers(2, size=60), 2), rng.uniform(0.5, 1, size=60)
+    ridge = Ridge(alpha=1 / C, solver="svd").fit(H.astype(np.float64), Y, sample_weight=weight)
+    dual = least_squares(K, Y, C, weight)
+    assert_allclose(H.T @ dual.coef, np.atleast_2d(ridge.coef_).T, rtol=1e-4)
+
+
+def test_too_large_a_C_is_said_so():
+    with pytest.raises(ValueError, match=r"C=1e\+30 is too large for inner products of this size; lower C"):
+        least_squares(np.ones((3, 3)) * 1e9, np.array([[1.0], [-1.0], [1.0]]), 1e30, np.ones(3))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("at_once", [1, 2, 9])
+def test_a_path_is_its_single_points(problem, dtype, at_once, monkeypatch):
+    H, codes, weight, _ = problem
+    weight[::7] = 0
+    Cs, K, Y = [0.1, 1.0, 3.0], (H @ H.T).astype(dtype), signs(codes, 3)
+    single = [least_squares(K, Y, C, weight) for C in Cs]
+    monkeypatch.setattr(on_cpu, "FACTORED_ENTRIES", at_once * np.count_nonzero(weight) ** 2)
+    for dual, expected in zip(solved_path(least_squares, K, Y, Cs, weight), single, strict=True):
+        assert_allclose(dual.coef, expected.coef, rtol=1e-7, atol=1e-9)
+        assert_allclose(dual.intercept, expected.intercept, rtol=1e-7)
+    found = solved_path(hinge, K, Y, Cs, weight)
+    assert_array_equal([own.coef for own in found], [hinge(K, Y, C, weight).coef for C in Cs])
+
+
+@pytest.mark.parametrize("solver", [least_squares, hinge])
+def test_rows_of_weight_zero_do_not_count(problem, solver):
+    H, codes, weight, other = problem
+    weight[codes == 2] = 0
+    kept, Y = codes < 2, signs(codes, 3)[:, :2]
+    dual = solver(H @ H.T, Y, 0.7, weight)
+    without = solver(H[kept] @ H[kept].T, Y[kept], 0.7, weight[kept])
+    assert_array_equal(dual.coef[~kept], 0)
+    assert_allclose(dual.scores(other @ H.T), without.scores(other @ H[kept].T), rtol=1e-9)
+    with pytest.raises(ValueError, match="every labelled row has weight 0"):
+        solver(H @ H.T, Y, 0.7, np.zeros(40))
 
 
 def test_a_gram_matrix_is_not_written_to(problem):

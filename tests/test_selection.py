@@ -5,12 +5,14 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import algorithm_2
-from sklearn.linear_model import RidgeClassifier
+from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.svm import SVC
 
 from undrift import MSDAClassifier, UndriftWarning
-from undrift.selection import Candidate, notes_on_choice
+from undrift._core.denoise import Layer
+from undrift.linear import least_squares
+from undrift.selection import Candidate, Problem, folds, held_out_scores, notes_on_choice
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
 
@@ -113,6 +115,52 @@ def test_scores_are_those_of_explicit_features(shifted, selection, center, form)
     H = H[has_label]
     machine = ridge(best["C"] / np.mean((H**2).sum(axis=1))).fit(H, labels)
     assert_allclose(model.decision_function(form(Z)), machine.decision_function(T), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("uniform", [True, False])
+def test_held_out_scores_are_those_of_refits(rng, n_classes, uniform):
+    H = rng.normal(size=(60, 7))
+    codes = np.resize(np.arange(n_classes), 60)
+    weight = np.ones(60) if uniform else rng.uniform(0.1, 3, size=60)
+    splits = folds(codes, 4, np.random.RandomState(0))
+    rows = np.vstack([H, rng.normal(size=(5, 7))])  # target rows may follow
+    problem = Problem(codes, n_classes, weight, splits, least_squares)
+    Y = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)[:, -1 if n_classes == 2 else 0 :]
+    for C, scores in zip(CS, held_out_scores(rows @ rows.T, problem, CS), strict=True):
+        expected = np.empty(Y.shape)
+        for train, test in splits:
+            refit = Ridge(alpha=1 / C, solver="svd").fit(H[train], Y[train], sample_weight=weight[train])
+            expected[test] = refit.predict(H[test]).reshape(len(test), -1)
+        assert_allclose(scores, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_no_row_is_pushed_through_a_layer_twice(shifted, center, monkeypatch):
+    """At the last depth, rows of the target pass only if the candidate is the best so far."""
+    X, y, Z = shifted
+    passed, call = {}, Layer.__call__
+
+    def counted(self, rows, out=None):
+        passed[id(self)] = passed.get(id(self), 0) + rows.shape[0]
+        layers.append(self)  # so that no other gets its id
+        return call(self, rows, out)
+
+    layers = []
+    monkeypatch.setattr(Layer, "__call__", counted)
+    model = MSDAClassifier([1, 2], [0.3, 0.5, 0.8], [0.03, 0.3], center=center, random_state=3).fit(X, y, Z)
+    scores = np.array([own["score"] for own in model.selection_results_]).reshape(3, 2, 2).max(axis=2)
+    best = np.maximum.accumulate(np.r_[0, scores.ravel()])  # before each noise and depth
+    rises = (scores.ravel() > best[:-1]).reshape(3, 2)
+    expected = {}
+    for noise in range(3):
+        followed = center and rises[noise, 1]
+        expected[noise] = [140, 140 if followed else 90]
+    chosen = [0.3, 0.5, 0.8].index(model.best_params_["noise"])
+    for depth in range(model.best_params_["n_layers"]):
+        expected[chosen][depth] += 81  # the labelled rows once more, for the weights of the classifier
+    assert list(passed.values()) == [n for noise in range(3) for n in expected[noise]]
+    assert not rises[:, 1].all()
 
 
 @pytest.mark.parametrize("selection", list(RULES))

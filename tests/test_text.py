@@ -241,15 +241,34 @@ def test_no_words_at_all(documents):
     ("parameters", "message"),
     [
         ({"weighting": "tf"}, "weighting must be one of tfidf, counts, binary; got 'tf'"),
-        ({"max_features": 0}, "max_features must be at least 1"),
+        ({"max_features": 0}, "max_features=0 must be at least 1"),
+        ({"length": 0}, "length=0 must be above 0 and finite"),
         ({"max_counted": 9_999}, "at least twice max_features=5000; got 9999"),
         ({"dtype": "int32"}, "dtype must be float32 or float64"),
         ({"ngram_range": (2, 1)}, "ngram_range must be"),
         ({"ngram_range": (0, 1)}, "ngram_range must be"),
+        ({"ngram_range": 2}, "ngram_range must be"),
+        ({"ngram_range": (1, 2, 3)}, "ngram_range must be"),
+        ({"ngram_range": (1, 1.5)}, "ngram_range must be"),
+        ({"dtype": "float33"}, "dtype must be float32 or float64; got 'float33'"),
     ],
 )
 def test_bad_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
+        TermVectorizer(**parameters).fit(DOCUMENTS)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"max_features": "a"}, "max_features must be an integer, got 'a' of type str"),
+        ({"max_features": None}, "max_features must be an integer, got None"),
+        ({"max_counted": "b"}, "max_counted must be an integer, got 'b'"),
+        ({"length": "c"}, "length must be a number, got 'c'"),
+    ],
+)
+def test_parameters_of_the_wrong_type(parameters, message):
+    with pytest.raises(TypeError, match=message):
         TermVectorizer(**parameters).fit(DOCUMENTS)
 
 

@@ -188,6 +188,7 @@ def chosen(adapter: TextAdapter) -> dict[str, Any]:
         "n_candidates": len(classifier.selection_results_),
         "selection_notes": list(classifier.selection_notes_),
         "caution": dict(classifier.caution_),
+        "self_training": [dict(own) for own in classifier.self_training_rounds_],
     }
 
 

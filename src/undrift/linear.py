@@ -6,7 +6,7 @@ C = 1 is then the authors' rule ``1 / mean |x|^2``, and the same C means the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.svm import SVC
 
-from ._core.array import Array, arithmetic
+from ._core.array import Array, NotPositiveDefinite, arithmetic
+from ._core.gram import submatrix
 
 
 @dataclass(frozen=True)
@@ -55,20 +56,48 @@ def least_squares(K: Array, Y: np.ndarray, C: float, weight: np.ndarray) -> Dual
 
     With ``M = K + diag(1 / (C weight))`` the intercept, which is not penalised, is
     ``1'M^-1 y / 1'M^-1 1`` and the dual coefficients ``M^-1 (y - intercept)``: one Cholesky
-    factorisation for any number of outputs.
+    factorisation for any number of outputs. Rows of weight 0 are left out, as if they were not there.
     """
-    both = arithmetic(K).shifted_solve(K, 1 / (C * weight), np.column_stack([np.ones(len(Y)), Y]))
-    ones, solved = both[:, :1], both[:, 1:]
-    intercept = solved.sum(axis=0) / ones.sum()
-    return Dual(solved - ones * intercept, intercept)
+    return _least_squares_path(K, Y, [C], weight)[0]
+
+
+def _least_squares_path(K: Array, Y: np.ndarray, Cs: Sequence[float], weight: np.ndarray) -> list[Dual]:
+    """Classifiers of :func:`least_squares` for each C, which differ by what is added to the diagonal."""
+    counted = _counted(weight)
+    rows = None if len(counted) == len(weight) else counted
+    shifts = [1 / (C * weight[counted]) for C in Cs]
+    outputs = np.column_stack([np.ones(len(counted)), Y[counted]])
+    found = []
+    try:
+        solutions = arithmetic(K).shifted_solves(K, shifts, outputs, rows)
+    except NotPositiveDefinite:
+        raise ValueError(f"C={max(Cs):g} is too large for inner products of this size; lower C") from None
+    for both in solutions:
+        ones, solved = both[:, :1], both[:, 1:]
+        intercept, coef = solved.sum(axis=0) / ones.sum(), np.zeros(Y.shape)
+        coef[counted] = solved - ones * intercept
+        found.append(Dual(coef, intercept))
+    return found
+
+
+def _counted(weight: np.ndarray) -> np.ndarray:
+    """Numbers of the rows that have a weight."""
+    counted = np.flatnonzero(weight)
+    if len(counted) == 0:
+        raise ValueError("every labelled row has weight 0; give a class in class_weight a weight above 0")
+    return counted
 
 
 def hinge(K: Array, Y: np.ndarray, C: float, weight: np.ndarray) -> Dual:
     """Linear SVM with the hinge loss (the paper's), by scikit-learn's `SVC` on the Gram matrix."""
-    K, coef, intercept = arithmetic(K).to_numpy(K), np.zeros(Y.shape), np.zeros(Y.shape[1])
-    for j, y in enumerate(Y.T):
-        svm = SVC(kernel="precomputed", C=C).fit(K, y, sample_weight=weight)
-        coef[svm.support_, j] = svm.dual_coef_[0]
+    coef, intercept = np.zeros(Y.shape), np.zeros(Y.shape[1])
+    counted = _counted(weight)
+    if len(counted) < len(weight):
+        K = submatrix(K, counted, counted)
+    K = arithmetic(K).to_numpy(K)
+    for j, y in enumerate(Y[counted].T):
+        svm = SVC(kernel="precomputed", C=C).fit(K, y, sample_weight=weight[counted])
+        coef[counted[svm.support_], j] = svm.dual_coef_[0]
         intercept[j] = svm.intercept_[0]
     return Dual(coef, intercept)
 
@@ -91,3 +120,12 @@ def fitted_temperature(scores: np.ndarray, codes: np.ndarray) -> float:
 
 Solver = Callable[[Array, np.ndarray, float, np.ndarray], Dual]
 SOLVERS: dict[str, Solver] = {"least-squares": least_squares, "hinge": hinge}
+
+
+def solved_path(
+    solver: Solver, K: Array, Y: np.ndarray, Cs: Sequence[float], weight: np.ndarray
+) -> list[Dual]:
+    """Classifiers for each C on the same rows, with what they share done once."""
+    if solver is least_squares:
+        return _least_squares_path(K, Y, Cs, weight)
+    return [solver(K, Y, C, weight) for C in Cs]

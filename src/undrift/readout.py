@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ._core.array import arithmetic
-from ._core.gram import domain_centred_gram, primal_weights, submatrix
+from ._core.gram import domain_centred_gram, primal_weights
 from ._core.stack import hidden
 from .caution import Signals, SourceOnly, accuracy, caution, compared, retained, seen_of
 from .linear import Dual, fitted_temperature, signs, winners
 from .primal import fit_primal, layer_rows
 from .search import Search
-from .selection import Problem
+from .selection import held_out_scores
 from .self_training import Round, SelfTraining, round_trip, self_trained
 
 
@@ -134,12 +134,5 @@ def calibrated_temperature(search: Search, fell_back: bool = False) -> float:
         X, domain = search.anchors.X[:n], search.anchors.domain[:n]
         K = domain_centred_gram(X, None if found.means is None else found.means[0], domain)
         C = found.candidate.C / (float(K.diagonal().mean()) or 1.0)
-    return fitted_temperature(_out_of_fold(K[:n, :n], problem, C), problem.codes)
-
-
-def _out_of_fold(K: Any, problem: Problem, C: float) -> np.ndarray:
-    scores = np.empty((len(problem.codes), signs(problem.codes[:1], problem.n_classes).shape[1]))
-    for train, test in problem.folds:
-        dual = problem.fitted(submatrix(K, train, train), train, C)
-        scores[test] = dual.scores(submatrix(K, test, train))
-    return scores
+    (scores,) = held_out_scores(K, problem, [C])
+    return fitted_temperature(scores, problem.codes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from ._core.pivots import Split, pivot_layer, random_split
 from ._core.scatter import Moments, moments
 from ._core.stack import grow, pooled_scatter
 from ._warnings import UndriftWarning
+from .arrivals import Arrivals, by_themselves, domain_means, with_their_domains
 from .caution import SourceOnly, source_only
 from .parameters import check_count, check_noise, check_positive
 from .placement import Place
@@ -69,6 +70,7 @@ class Anchors:
 
     X: Rows
     domain: np.ndarray  # (n,) position of each row's domain among the means
+    position: np.ndarray  # (n,) row number of each row within its domain; ascending for each domain
     n_labelled: int
 
 
@@ -140,7 +142,8 @@ class Search:
             stats = [pooled_scatter(domains)] * n_noises
         else:
             self.split = random_split(domains, self.anchors.X.shape[1], self.n_pivots, self.random_state)
-        upper = self._upper() or domains
+        upper = self._upper()
+        elsewhere = upper is not None or any(on_cluster(X) for X in self.rows.domains.values())
         starts = [self._start()] * n_noises
         for noise in self.grid.noises:
             options = {"noise": noise, **self.options}
@@ -149,14 +152,16 @@ class Search:
             else:
                 first = pivot_layer(domains, self.split.pivots, self.split.parts, **options)
             start = starts.pop()
-            stack = self._stack(upper, first, options, start, shared=bool(starts))
+            arrivals = self._arrivals(elsewhere)
+            stack = self._stack(upper or domains, first, options, start, arrivals, shared=bool(starts))
             del start
             yield from stack
 
     def _start(self) -> _Running:
         """Inner products of the anchors as they are."""
         domains = self.rows.domains.values()
-        means, share = self._centring([X.total(moments) if on_cluster(X) else moments(X) for X in domains])
+        found = [X.total(moments) if on_cluster(X) else moments(X) for X in domains]
+        means, share = self._centring(dict(enumerate(found)))
         G = domain_centred_gram(self.place.rows(self.anchors.X), means, self.anchors.domain)
         if self.balance:
             G *= share
@@ -172,25 +177,46 @@ class Search:
         first: Layer,
         options: dict[str, Any],
         running: _Running,
+        arrivals: Arrivals,
         shared: bool,
     ) -> Iterator[None]:
         """Grow the stack of one noise level and score its depths; others may share where it starts."""
-        H = self.place.rows(self.first_rows(self.anchors.X))
-        for grown in grow(domains, max(self.grid.depths), partial(denoise, **options), first):
-            H = grown.layer(H)
-            means, share = self._centring([blocks.total(moments) for blocks in grown.domains])
+        depth = max(self.grid.depths)
+        for grown in grow(domains, depth, partial(denoise, **options), first):
+            arrived = arrivals(grown, self._wanted(last=len(running.layers) + 1 == depth))
+            means, share = self._centring(arrived.moments)
             K = running.K + 0 if shared else running.K  # a copy where the sum so far is still wanted
-            K = add_domain_centred_gram(K, H, means, self.anchors.domain, share)
+            K = add_domain_centred_gram(K, arrived.rows, means, self.anchors.domain, share)
             running = running.then(grown.layer, means, K, share)
             if len(running.layers) in self.grid.depths:
                 self._score(options["noise"], running)
             shared = self.best is not None and self.best.K is running.K
+            if shared and means is not None:
+                for k in set(range(len(means))) - set(arrived.moments):
+                    means[k] = grown.domains[k].total(moments).mean
+            del arrived
             yield
 
-    def _centring(self, domains: Sequence[Moments]) -> tuple[np.ndarray | None, float]:
+    def _arrivals(self, elsewhere: bool) -> Arrivals:
+        """How the anchors come to each depth; `elsewhere` if not all rows of their domains pass here."""
+        if elsewhere:
+            return by_themselves(self.first_rows(self.anchors.X), self.place)
+        return with_their_domains(self.anchors.domain, self.anchors.position)
+
+    def _wanted(self, last: bool) -> Collection[int]:
+        """Domains whose moments the inner products of a depth need.
+
+        At the last depth, where no layer follows, rows would be pushed through for their moments alone: only
+        those of domains that hold anchors. The others follow if the candidate is the best so far.
+        """
+        if self.balance or (self.center and not last):
+            return range(len(self.rows.domains))
+        return set(self.anchors.domain.tolist()) if self.center else ()
+
+    def _centring(self, found: dict[int, Moments]) -> tuple[np.ndarray | None, float]:
         """Means to subtract from one layer's rows, and the share of their inner products."""
-        means = np.stack([own.mean for own in domains]) if self.center else None
-        return means, layer_share(domains, self.center) if self.balance else 1.0
+        means = domain_means(found, len(self.rows.domains)) if self.center else None
+        return means, layer_share(list(found.values()), self.center) if self.balance else 1.0
 
     def _score(self, noise: float, running: _Running) -> None:
         K, layers = running.K, running.layers
@@ -290,6 +316,7 @@ def anchors(
     """Take the labelled rows `keep` and up to `n_target` target rows as anchors."""
     position = {number: i for i, number in enumerate(rows.domains)}
     blocks, domain = [rows.labelled[keep]], [np.array([position[number] for number in rows.domain[keep]])]
+    numbers = [rows.position[keep]]
     n_each = n_target // max(len(rows.targets), 1)
     for number in rows.targets if n_each else []:
         X = rows.domains[number]
@@ -298,4 +325,5 @@ def anchors(
             chosen = np.sort(random_state.choice(len(chosen), n_each, replace=False))
         blocks.append(gathered(X[chosen]))
         domain.append(np.full(len(chosen), position[number]))
-    return Anchors(stack_rows(blocks), np.concatenate(domain), len(keep))
+        numbers.append(chosen)
+    return Anchors(stack_rows(blocks), np.concatenate(domain), np.concatenate(numbers), len(keep))

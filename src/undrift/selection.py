@@ -17,7 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 from ._core.array import Array
 from ._core.gram import submatrix
 from ._warnings import UndriftWarning
-from .linear import Solver, confidence, least_squares, signs, winners
+from .linear import Dual, Solver, confidence, least_squares, signs, solved_path, winners
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,14 @@ class Problem:
     folds: list[tuple[np.ndarray, np.ndarray]]  # train and test rows among the labelled
     solver: Solver
 
-    def fitted(self, K: Array, rows: np.ndarray, C: float) -> Any:
+    def fitted(self, K: Array, rows: np.ndarray, C: float) -> Dual:
         """Classifier trained on the labelled `rows`, whose Gram matrix is `K`."""
         return self.solver(K, signs(self.codes[rows], self.n_classes), C, self.weight[rows])
+
+    def fitted_path(self, K: Array, rows: np.ndarray, Cs: Sequence[float]) -> list[Dual]:
+        """Classifiers trained on the labelled `rows`, whose Gram matrix is `K`, for each C."""
+        Y = signs(self.codes[rows], self.n_classes)
+        return solved_path(self.solver, K, Y, Cs, self.weight[rows])
 
 
 Rule = Callable[[Array, Problem, Sequence[float]], np.ndarray]
@@ -53,15 +58,22 @@ def folds(codes: np.ndarray, n_folds: int, random_state: Any) -> list[tuple[np.n
     return list(splitter.split(codes, codes))
 
 
+def held_out_scores(K: Array, problem: Problem, Cs: Sequence[float]) -> list[np.ndarray]:
+    """Scores of every labelled row by a classifier that has not seen its fold: (n, n_outputs) for each C."""
+    n_outputs = signs(problem.codes[:1], problem.n_classes).shape[1]
+    scores = [np.empty((len(problem.codes), n_outputs)) for _ in Cs]
+    for train, test in problem.folds:
+        duals = problem.fitted_path(submatrix(K, train, train), train, Cs)
+        K_test = submatrix(K, test, train)
+        for own, dual in zip(scores, duals, strict=True):
+            own[test] = dual.scores(K_test)
+    return scores
+
+
 def source_cv(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
     """Accuracy in cross-validation on the labelled source, for each C (section 3.4; the paper's rule)."""
-    correct = np.zeros(len(Cs))
-    for train, test in problem.folds:
-        K_train, K_test = submatrix(K, train, train), submatrix(K, test, train)
-        for i, C in enumerate(Cs):
-            scores = problem.fitted(K_train, train, C).scores(K_test)
-            correct[i] += np.sum(winners(scores) == problem.codes[test])
-    return correct / len(problem.codes)
+    found = held_out_scores(K, problem, Cs)
+    return np.array([np.mean(winners(scores) == problem.codes) for scores in found])
 
 
 def reverse(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
@@ -75,8 +87,9 @@ def reverse(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
     K_target = K[n:, n:]
     for train, test in problem.folds:
         K_train, K_there, K_back = submatrix(K, train, train), K[n:][:, train], K[test][:, n:]
-        for i, C in enumerate(Cs):
-            there = winners(problem.fitted(K_train, train, C).scores(K_there))
+        duals = problem.fitted_path(K_train, train, Cs)
+        for i, (C, dual) in enumerate(zip(Cs, duals, strict=True)):
+            there = winners(dual.scores(K_there))
             back = _trained_back(K_target, K_back, there, problem, C)
             correct[i] += np.sum(back == problem.codes[test])
     return correct / n
@@ -97,7 +110,7 @@ def margin(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
     """
     n, rows = len(problem.codes), np.arange(len(problem.codes))
     K_labelled, K_target = K[:n, :n], K[n:, :n]
-    found = [problem.fitted(K_labelled, rows, C).scores(K_target) for C in Cs]
+    found = [dual.scores(K_target) for dual in problem.fitted_path(K_labelled, rows, Cs)]
     return np.array([confidence(scores).mean() for scores in found])
 
 
@@ -107,14 +120,9 @@ def importance_cv(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray
     The weight of a source row is the odds of target against source given by a least-squares domain
     classifier that has not seen the row, at most `LARGEST_ODDS` times the mean.
     """
-    n, right = len(problem.codes), np.zeros((len(problem.codes), len(Cs)))
-    for train, test in problem.folds:
-        K_train, K_test = submatrix(K, train, train), submatrix(K, test, train)
-        for i, C in enumerate(Cs):
-            scores = problem.fitted(K_train, train, C).scores(K_test)
-            right[test, i] = winners(scores) == problem.codes[test]
-    odds = _target_odds(K, n, Cs[len(Cs) // 2])
-    return odds @ right / odds.sum()
+    found = held_out_scores(K, problem, Cs)
+    odds = _target_odds(K, len(problem.codes), Cs[len(Cs) // 2])
+    return np.array([odds @ (winners(scores) == problem.codes) for scores in found]) / odds.sum()
 
 
 LARGEST_ODDS = 20.0

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._core.array import Array
-from ._core.gram import submatrix
 from .linear import Dual, confidence, signs, winners
 from .selection import Problem
 
@@ -56,34 +55,27 @@ def self_trained(K: Array, problem: Problem, C: float, options: SelfTraining) ->
     list of Round
         The first entry is the start.
     """
-    n = len(problem.codes)
-    labelled, target = np.arange(n), np.arange(n, len(K))
-    dual = problem.fitted(K[:n, :n], labelled, C)
+    n, n_target = len(problem.codes), len(K) - len(problem.codes)
+    dual = problem.fitted(K[:n, :n], np.arange(n), C)
     scores = dual.scores(K[n:, :n])
     knows = float(np.mean(winners(dual.scores(K[:n, :n])) == problem.codes))
-    start, best = winners(scores), _over_all(dual, labelled, len(K))
+    start, best = winners(scores), Dual(np.pad(dual.coef, ((0, n_target), (0, 0))), dual.intercept)
     rounds = [_round(0, K, problem, C, scores, start, knows)]
     for r in range(1, options.n_rounds + 1):
         if not rounds[-1].kept:
             break
-        n_chosen = round(options.share * r / options.n_rounds * len(target))
-        chosen = target[np.argsort(-confidence(scores), kind="stable")[:n_chosen]]
-        rows = np.concatenate([labelled, chosen])
-        codes = np.concatenate([problem.codes, winners(scores)[chosen - n]])
-        weight = np.concatenate([problem.weight, np.full(n_chosen, options.weight)])
-        dual = problem.solver(submatrix(K, rows, rows), signs(codes, problem.n_classes), C, weight)
-        scores = dual.scores(K[n:][:, rows])
+        n_chosen = round(options.share * r / options.n_rounds * n_target)
+        chosen = np.argsort(-confidence(scores), kind="stable")[:n_chosen]
+        own = np.zeros(n_target)  # rows that are not chosen have no weight
+        own[chosen] = options.weight
+        codes = np.concatenate([problem.codes, winners(scores)])
+        weight = np.concatenate([problem.weight, own])
+        dual = problem.solver(K, signs(codes, problem.n_classes), C, weight)
+        scores = dual.scores(K[n:])
         rounds.append(_round(n_chosen, K, problem, C, scores, start, knows))
         if rounds[-1].kept:
-            best = _over_all(dual, rows, len(K))
+            best = dual
     return best, rounds
-
-
-def _over_all(dual: Dual, rows: np.ndarray, n: int) -> Dual:
-    """Return the same classifier with a coefficient for each of n rows."""
-    coef = np.zeros((n, dual.coef.shape[1]))
-    coef[rows] = dual.coef
-    return Dual(coef, dual.intercept)
 
 
 def _round(

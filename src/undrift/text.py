@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
 from ._warnings import UndriftWarning
+from .parameters import check_count, check_positive
 
 __all__ = ["TermVectorizer", "normalise", "unseen_share", "unseen_shares", "words"]
 
@@ -249,19 +251,31 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         if self.weighting not in WEIGHTINGS:
             raise ValueError(f"weighting must be one of {', '.join(WEIGHTINGS)}; got {self.weighting!r}")
-        if not 0 < self.length < float("inf"):
-            raise ValueError(f"length must be above 0 and finite; got {self.length}")
-        if self.max_features < 1:
-            raise ValueError(f"max_features must be at least 1; got {self.max_features}")
-        if self.max_counted < 2 * self.max_features:
+        check_positive(self.length, "length")
+        max_features = check_count(self.max_features, "max_features")
+        if check_count(self.max_counted, "max_counted") < 2 * max_features:
             raise ValueError(
                 f"max_counted must be at least twice max_features={self.max_features}; got {self.max_counted}"
             )
-        if np.dtype(self.dtype) not in (np.dtype("float32"), np.dtype("float64")):
+        if not _is_float(self.dtype):
             raise ValueError(f"dtype must be float32 or float64; got {self.dtype!r}")
-        shortest, longest = self.ngram_range
-        if not 1 <= shortest <= longest:
+        if not _is_range(self.ngram_range):
             raise ValueError(f"ngram_range must be (shortest, longest), from 1 up; got {self.ngram_range}")
+
+
+def _is_float(dtype: Any) -> bool:
+    """Tell whether `dtype` means float32 or float64."""
+    try:
+        return np.dtype(dtype) in (np.dtype("float32"), np.dtype("float64"))
+    except TypeError:
+        return False
+
+
+def _is_range(value: Any) -> bool:
+    """Tell whether `value` is a pair of counts, the smaller first."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        return False
+    return all(isinstance(own, Integral) for own in value) and 1 <= value[0] <= value[1]
 
 
 def _analyser(ngram_range: tuple[int, int]) -> Callable[[str], list[str]]:

@@ -24,6 +24,7 @@ class TrainingRows:
     labelled: Rows  # (n, d) the labelled rows of all sources
     y: np.ndarray  # (n,)   their labels
     domain: np.ndarray  # (n,)   their domain numbers
+    position: np.ndarray  # (n,)   their row numbers within their domains
 
     @property
     def targets(self) -> list[int]:
@@ -52,11 +53,15 @@ def training_rows(
     else:
         unlabelled = SOURCE if X_target is not None else TARGET
         domain = np.where(has_label, SOURCE, unlabelled)
-    domains = {int(number): X[domain == number] for number in _ordered(domain)}
+    domains, position = {}, np.empty(len(domain), dtype=int)
+    for number in _ordered(domain):
+        domains[int(number)] = X[domain == number]
+        position[domain == number] = np.arange(domains[int(number)].shape[0])
     for rows in _target_matrices(X_target):
         number = min(min(domains), 0) - 1
         domains[number] = checked_rows(estimator, rows, reset=False, dtype=dtype)
-    return TrainingRows(domains, gathered(X[has_label]), _checked_labels(y[has_label]), domain[has_label])
+    labels, labelled = _checked_labels(y[has_label]), gathered(X[has_label])
+    return TrainingRows(domains, labelled, labels, domain[has_label], position[has_label])
 
 
 def missing(y: np.ndarray) -> np.ndarray:

@@ -17,6 +17,8 @@ from .blocks import row_slices
 from .denoise import Layer
 from .stack import hidden
 
+CENTRED_ENTRIES = 2**22  # of rows that are centred where they are, at a time
+
 
 def domain_centred_gram(H: Rows, means: np.ndarray | None, domain: np.ndarray) -> Array:
     """Inner products of rows, from each of which the mean of its domain has been subtracted.
@@ -47,14 +49,23 @@ def domain_centred_gram(H: Rows, means: np.ndarray | None, domain: np.ndarray) -
 def add_domain_centred_gram(
     K: Array, H: Array, means: np.ndarray | None, domain: np.ndarray, share: float = 1.0
 ) -> Array:
-    """`K` plus `share` times :func:`domain_centred_gram` of dense rows, in the memory of `K`."""
+    """`K` plus `share` times :func:`domain_centred_gram` of dense rows, in the memory of `K`.
+
+    The rows are centred where they are: `H` is overwritten.
+    """
     ops = arithmetic(H)
-    return ops.add_inner_products(K, H if means is None else H - ops.like(means, H)[domain], share)
+    if means is not None:
+        own = ops.like(means, H)
+        for rows in row_slices(len(H), H.shape[1], CENTRED_ENTRIES):
+            H[rows] -= own[domain[rows]]
+    return ops.add_inner_products(K, H, share)
 
 
 def submatrix(K: Array, rows: np.ndarray, columns: np.ndarray) -> Array:
     """``K[rows][:, columns]`` for index arrays."""
-    return K[np.ix_(rows, columns)] if isinstance(K, np.ndarray) else K[rows][:, columns]
+    if isinstance(K, np.ndarray):  # row by row: a fifth of the time of indexing both at once
+        return K.take(rows, axis=0).take(columns, axis=1)
+    return K[rows][:, columns]
 
 
 def primal_weights(H: Rows, means: np.ndarray | None, domain: np.ndarray, dual: np.ndarray) -> np.ndarray:

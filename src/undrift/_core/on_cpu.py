@@ -8,12 +8,13 @@ Fortran order, so that nothing is copied.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import blas, cho_factor, cho_solve, lapack
+from scipy.linalg import blas, lapack
 
 from .array import NotPositiveDefinite, Rows
 
@@ -22,7 +23,9 @@ N_PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") 
 # as many as BLAS is allowed, so that several processes can share a machine
 _ALLOWED = os.environ.get("OMP_NUM_THREADS", "")
 N_THREADS = min(int(_ALLOWED), N_PROCESSORS) if _ALLOWED.isdigit() and int(_ALLOWED) else N_PROCESSORS
-SOLVED_IN_FLOAT64 = 4096  # rows up to which a Gram matrix is factored in float64, whatever its dtype
+FACTORED_ENTRIES = 2**25  # of the factors of one Gram matrix with several shifts, held at once
+REFINEMENTS = 4  # of a float32 solution; it is enough when the last one changed it by less than
+REFINED = 1e-4  # of its norm: what is left after it is the square of that
 STRIPE = 512  # columns (or rows) of a d-wide matrix handled at once: 5,000 of them fit a shared cache
 
 
@@ -206,12 +209,72 @@ def add_inner_products(K: np.ndarray, H: np.ndarray, share: float) -> np.ndarray
     return mirror(syrk(share, H.T, beta=1.0, c=K.T, trans=1, overwrite_c=1).T)
 
 
-def shifted_solve(K: np.ndarray, shift: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """``(K + diag(shift))^-1 B`` for a positive semidefinite `K`, which is left alone."""
-    M = np.array(K, dtype=np.float64 if len(K) <= SOLVED_IN_FLOAT64 else K.dtype)
+def shifted_solves(
+    K: np.ndarray, shifts: Sequence[np.ndarray], B: np.ndarray, rows: np.ndarray | None = None
+) -> list[np.ndarray]:
+    """``(K + diag(shift))^-1 B`` for each shift and a positive semidefinite `K`, which is left alone.
+
+    With `rows`, for ``K[rows][:, rows]``, of which no copy is made but those that are factored. A float32
+    matrix is factored in float32, at half the cost, and the solution refined by residuals in float64.
+    """
+    n = len(K) if rows is None else len(rows)
+    at_once = max(1, FACTORED_ENTRIES // max(n, 1) ** 2)
+    solved: list[np.ndarray] = []
+    for start in range(0, len(shifts), at_once):
+        some = shifts[start : start + at_once]
+        found = None if K.dtype == np.float64 else _refined(K, some, B, rows)
+        solved += found or [_solved(_factor(K, shift, rows, np.float64), B) for shift in some]
+    return solved
+
+
+def _refined(
+    K: np.ndarray, shifts: Sequence[np.ndarray], B: np.ndarray, rows: np.ndarray | None
+) -> list[np.ndarray] | None:
+    """Solutions from factors in the precision of `K`, refined; None where that does not converge."""
+    try:
+        factors = [_factor(K, shift, rows, K.dtype) for shift in shifts]
+    except NotPositiveDefinite:
+        return None
+    X = [_solved(factor, B) for factor in factors]
+    for _ in range(REFINEMENTS):
+        residuals = _residuals(K, shifts, B, rows, X)
+        steps = [_solved(factor, own) for factor, own in zip(factors, residuals, strict=True)]
+        X = [x + step for x, step in zip(X, steps, strict=True)]
+        if np.all(np.linalg.norm(steps, axis=1) <= REFINED * np.linalg.norm(X, axis=1)):
+            return X
+    return None
+
+
+def _residuals(
+    K: np.ndarray, shifts: Sequence[np.ndarray], B: np.ndarray, rows: np.ndarray | None, X: list[np.ndarray]
+) -> list[np.ndarray]:
+    """``B - (K + diag(shift)) x`` in float64 for each shift and its x."""
+    product = np.empty((len(B), len(X) * B.shape[1]))
+    for stripe in stripes(len(B)):
+        part = K[stripe] if rows is None else K.take(rows[stripe], axis=0).take(rows, axis=1)
+        product[stripe] = part.astype(np.float64) @ np.hstack(X)
+    products = np.hsplit(product, len(X))
+    return [B - shift[:, None] * x - own for shift, x, own in zip(shifts, X, products, strict=True)]
+
+
+def _factor(K: np.ndarray, shift: np.ndarray, rows: np.ndarray | None, dtype: Any) -> np.ndarray:
+    """Cholesky factor of ``K[rows][:, rows] + diag(shift)``, upper in Fortran order."""
+    M = np.empty((len(shift), len(shift)), dtype)
+    for stripe in stripes(len(M)):  # pages that lie above the diagonal are never touched, and cost no memory
+        left = slice(None, stripe.stop)
+        part = K[stripe, left] if rows is None else K.take(rows[stripe], axis=0).take(rows[left], axis=1)
+        M[stripe, left] = part
     M[np.diag_indices_from(M)] += shift
-    factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
-    return np.asarray(cho_solve(factor, B, check_finite=False), dtype=np.float64)
+    factor, info = lapack.get_lapack_funcs("potrf", (M,))(M.T, lower=0, clean=0, overwrite_a=1)
+    if info > 0:
+        raise NotPositiveDefinite(info - 1)
+    return np.asarray(factor)
+
+
+def _solved(factor: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Solution in float64 by a factor that has been found."""
+    X, _ = lapack.get_lapack_funcs("potrs", (factor,))(factor, B.astype(factor.dtype), lower=0)
+    return np.asarray(X, dtype=np.float64)
 
 
 def affine(X: Rows, coef: np.ndarray, intercept: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

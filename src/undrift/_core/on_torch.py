@@ -8,7 +8,7 @@ float32 rows on a GPU have 16-bit operands (:mod:`.torch_half`), and other produ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -156,12 +156,20 @@ def add_inner_products(K: torch.Tensor, H: torch.Tensor, share: float) -> torch.
     return K.addmm_(H, H.T, alpha=share)
 
 
-def shifted_solve(K: torch.Tensor, shift: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """``(K + diag(shift))^-1 B`` for a positive semidefinite `K`, which is left alone."""
-    M = K.clone()
-    M.diagonal().add_(like(shift, K))
-    solved = torch.cholesky_solve(like(B, K), torch.linalg.cholesky(M))
-    return to_numpy(solved).astype(np.float64)
+def shifted_solves(
+    K: torch.Tensor, shifts: Sequence[np.ndarray], B: np.ndarray, rows: np.ndarray | None = None
+) -> list[np.ndarray]:
+    """``(K + diag(shift))^-1 B`` for each shift and a positive semidefinite `K`, which is left alone.
+
+    With `rows`, for ``K[rows][:, rows]``.
+    """
+    K = K if rows is None else K[rows][:, rows]
+    outputs, solved = like(B, K), []
+    for shift in shifts:
+        M = K.clone()
+        M.diagonal().add_(like(shift, K))
+        solved.append(torch.cholesky_solve(outputs, torch.linalg.cholesky(M)))
+    return [to_numpy(X).astype(np.float64) for X in solved]
 
 
 def affine(

@@ -39,6 +39,10 @@ def main(arguments: list[str] | None = None) -> None:
     raise SystemExit(status if isinstance(status, int) else 0)
 
 
+# what the library advises in its own terms, and the option that does it
+_OPTIONS = {"skip bad rows": "skip such rows with --skip-bad", "pass a prefix": "pass --prefix"}
+
+
 def _usage_errors() -> tuple[type[Exception], ...]:
     """Return what click raises; typer brings its own copy of click, or uses another, by its version."""
     import typer
@@ -55,7 +59,10 @@ def _one_line(error: BaseException) -> str:
     message = error.args[0] if isinstance(error, LookupError) and error.args else str(error)
     if hasattr(error, "format_message"):  # click's, which names the option
         message = error.format_message()
-    return " ".join(str(message).split()) or type(error).__name__
+    line = " ".join(str(message).split()) or type(error).__name__
+    for advice, option in _OPTIONS.items():
+        line = line.replace(advice, option)
+    return line
 
 
 def _terminated(signum: int, frame: Any) -> None:
