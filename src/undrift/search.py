@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from ._core.blocks import Blocks
 from ._core.denoise import Layer, denoise
 from ._core.gram import add_domain_centred_gram, domain_centred_gram
 from ._core.pivots import Split, pivot_layer, random_split
-from ._core.scatter import Moments, moments
+from ._core.scatter import Moments, mean_square, moments
 from ._core.stack import grow, pooled_scatter
 from ._warnings import UndriftWarning
+from .extra_blocks import Branch, ExtraBlock
 from .parameters import check_count, check_noise, check_positive
 from .placement import Place
 from .rows import binarized, gathered, on_cluster, placed
@@ -69,6 +70,7 @@ class Anchors:
     X: Rows
     domain: np.ndarray  # (n,) position of each row's domain among the means
     n_labelled: int
+    blocks: Sequence[Rows] = ()  # the same rows of every extra block
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Found:
     shares: list[float]  # what the inner products of h^0, ..., h^l were multiplied by
     K: Array  # (n_anchors, n_anchors)
     scale: float  # mean of its diagonal over labelled rows: C / scale is what solvers take
+    branches: Sequence[Branch] = ()  # of the extra blocks
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,14 @@ class _Running:
     means: list[np.ndarray] | None
     K: Array
     shares: list[float]
+    branches: Sequence[Branch] = ()
 
-    def then(self, layer: Layer, means: np.ndarray | None, K: Array, share: float) -> _Running:
+    def then(
+        self, layer: Layer, means: np.ndarray | None, K: Array, share: float, branches: Sequence[Branch]
+    ) -> _Running:
         """Return the stack with one more layer on top; `K` is the sum with it."""
         more = None if self.means is None or means is None else [*self.means, means]
-        return _Running([*self.layers, layer], more, K, [*self.shares, share])
+        return _Running([*self.layers, layer], more, K, [*self.shares, share], branches)
 
 
 @dataclass
@@ -115,6 +121,8 @@ class Search:
     place: Place
     max_upper_rows: int | None = None  # all by default
     balance: bool = False  # whether every layer's inner products count alike
+    block_share: float = 1.0  # what an extra block counts against X
+    denoise_blocks: bool = False
     best: Found | None = None
     candidates: list[Candidate] = field(default_factory=list)
     split: Split | None = None  # with n_pivots
@@ -149,12 +157,16 @@ class Search:
 
     def _start(self) -> _Running:
         """Inner products of the anchors as they are."""
-        domains = self.rows.domains.values()
-        means, share = self._centring([X.total(moments) if on_cluster(X) else moments(X) for X in domains])
+        own = [X.total(moments) if on_cluster(X) else moments(X) for X in self.rows.domains.values()]
+        means, share = self._centring(own)
         G = domain_centred_gram(self.place.rows(self.anchors.X), means, self.anchors.domain)
         if self.balance:
             G *= share
-        return _Running([], None if means is None else [means], G, [share])
+        branches = []
+        for block in self._extra_blocks:
+            G, branch = block.start(G, self._norm(own))
+            branches.append(branch)
+        return _Running([], None if means is None else [means], G, [share], branches)
 
     def _stack(
         self,
@@ -165,13 +177,20 @@ class Search:
         shared: bool,
     ) -> Iterator[None]:
         """Grow the stack of one noise level and score its depths; others may share where it starts."""
-        H = self.place.rows(self.first_rows(self.anchors.X))
-        for grown in grow(domains, max(self.grid.depths), partial(denoise, **options), first):
+        H, depth = self.place.rows(self.first_rows(self.anchors.X)), max(self.grid.depths)
+        beside = [
+            block.growing(branch, options, depth)
+            for block, branch in zip(self._extra_blocks, running.branches, strict=True)
+        ]
+        for grown in grow(domains, depth, partial(denoise, **options), first):
             H = grown.layer(H)
-            means, share = self._centring([blocks.total(moments) for blocks in grown.domains])
+            own = [blocks.total(moments) for blocks in grown.domains]
+            means, share = self._centring(own)
             K = running.K + 0 if shared else running.K  # a copy where the sum so far is still wanted
             K = add_domain_centred_gram(K, H, means, self.anchors.domain, share)
-            running = running.then(grown.layer, means, K, share)
+            for block in beside:
+                K = block.add_layer(K, self._norm(own))
+            running = running.then(grown.layer, means, K, share, [block.branch for block in beside])
             if len(running.layers) in self.grid.depths:
                 self._score(options["noise"], running)
             shared = self.best is not None and self.best.K is running.K
@@ -181,6 +200,10 @@ class Search:
         """Means to subtract from one layer's rows, and the share of their inner products."""
         means = np.stack([own.mean for own in domains]) if self.center else None
         return means, layer_share(domains, self.center) if self.balance else 1.0
+
+    def _norm(self, domains: Sequence[Moments]) -> float:
+        """Mean square norm that one layer's rows have in the sum of inner products."""
+        return 1.0 if self.balance else mean_square(domains, self.center) or 1.0
 
     def _score(self, noise: float, running: _Running) -> None:
         K, layers = running.K, running.layers
@@ -192,18 +215,39 @@ class Search:
             candidate = Candidate(noise, len(layers), C, float(score))
             self.candidates.append(candidate)
             if self.best is None or candidate.score > self.best.candidate.score:
-                self.best = Found(candidate, layers, running.means, running.shares, K, scale)
+                self.best = Found(
+                    candidate, layers, running.means, running.shares, K, scale, running.branches
+                )
 
     def _domains(self) -> list[Blocks]:
         return self._placed(list(self.rows.domains.values()))
 
     def _upper(self) -> list[Blocks] | None:
         """Return the rows that upper layers, and the means of hidden rows, are learnt from, if not all."""
-        some = sampled(list(self.rows.domains.values()), self.max_upper_rows, self.random_state)
+        some = self._sampled(self.rows)
         return None if some is None else self._placed(some)
+
+    def _sampled(self, rows: TrainingRows) -> list[Rows] | None:
+        return sampled(list(rows.domains.values()), self.max_upper_rows, self.random_state)
 
     def _placed(self, domains: Sequence[Rows]) -> list[Blocks]:
         return [placed(self.first_rows(X), self.place, self.n_pivots or 0) for X in domains]
+
+    @cached_property
+    def _extra_blocks(self) -> list[ExtraBlock]:
+        return [
+            ExtraBlock(
+                f"block {b}",
+                [placed(E, self.place) for E in own.domains.values()],
+                [placed(E, self.place) for E in self._sampled(own) or own.domains.values()],
+                self.place.rows(E),
+                self.anchors.domain,
+                self.center,
+                self.denoise_blocks,
+                self.block_share,
+            )
+            for b, (own, E) in enumerate(zip(self.rows.blocks, self.anchors.blocks, strict=True), start=1)
+        ]
 
     def first_rows(self, X: Rows) -> Rows:
         """What the first layer sees of `X`."""
@@ -212,10 +256,7 @@ class Search:
 
 def layer_share(domains: Sequence[Moments], center: bool) -> float:
     """What makes the mean square norm of a layer's rows 1, over the rows of all domains."""
-    energy = sum(own.energy for own in domains)
-    if center:
-        energy -= sum(own.n * float(own.mean @ own.mean) for own in domains)
-    return sum(own.n for own in domains) / energy if energy > 0 else 1.0
+    return 1 / (mean_square(domains, center) or 1.0)
 
 
 def n_target_anchors(estimator: Any, rows: TrainingRows, grid: Grid, n_labelled: int) -> int:
@@ -254,13 +295,15 @@ def anchors(
 ) -> Anchors:
     """Take the labelled rows `keep` and up to `n_target` target rows as anchors."""
     position = {number: i for i, number in enumerate(rows.domains)}
-    blocks, domain = [rows.labelled[keep]], [np.array([position[number] for number in rows.domain[keep]])]
+    views: list[list[Rows]] = [[own.labelled[keep]] for own in (rows, *rows.blocks)]  # X, then extra blocks
+    domain = [np.array([position[number] for number in rows.domain[keep]])]
     n_each = n_target // max(len(rows.targets), 1)
     for number in rows.targets if n_each else []:
-        X = rows.domains[number]
-        chosen = np.arange(X.shape[0])
+        chosen = np.arange(rows.domains[number].shape[0])
         if len(chosen) > n_each:
             chosen = np.sort(random_state.choice(len(chosen), n_each, replace=False))
-        blocks.append(gathered(X[chosen]))
+        for view, own in zip(views, (rows, *rows.blocks), strict=True):
+            view.append(gathered(own.domains[number][chosen]))
         domain.append(np.full(len(chosen), position[number]))
-    return Anchors(stack_rows(blocks), np.concatenate(domain), len(keep))
+    X, *blocks = map(stack_rows, views)
+    return Anchors(X, np.concatenate(domain), len(keep), blocks)

@@ -7,6 +7,7 @@ right. It makes no assumption about how frequent the classes are there.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,13 @@ class SelfTraining:
     n_rounds: int = 5
     share: float = 0.9  # of the target rows, labelled in the last round; the first labels share / n_rounds
     weight: float = 0.5  # of a row labelled as predicted, against one labelled by a person
+
+
+def checked_self_training(value: Any) -> SelfTraining | None:
+    """Return how far self-training goes, from what a user gave; None if he wants none."""
+    if not isinstance(value, bool | SelfTraining):
+        raise TypeError(f"self_training must be True, False or a SelfTraining, got {value!r}")
+    return SelfTraining() if value is True else value or None
 
 
 @dataclass(frozen=True)
