@@ -20,7 +20,7 @@ from ._core.array import Array, Rows, arithmetic
 from ._core.blocks import Blocks
 from ._core.denoise import Layer, SingularSystem, denoise
 from ._core.gram import add_domain_centred_gram, domain_centred_gram
-from ._core.scatter import Moments, Scatter, mean_square, moments
+from ._core.scatter import ROUNDING, Moments, Scatter, mean_square, moments
 from ._core.stack import Grown, grow, pooled_scatter
 from .rows import canonical, on_cluster, retold
 
@@ -153,14 +153,24 @@ class ExtraBlock:
             first = self._first_layer(options)
             yield from grow(self.upper, n_layers, partial(denoise, **options), first)
         except SingularSystem as error:
-            raise SingularSystem(f"in {self.name}, {error.cause}", error.features) from None
+            raise ValueError(f"{self.name}: {error}") from None
 
     def _first_layer(self, options: dict[str, Any]) -> Layer:
-        """Learn from the block scaled to a length of `LENGTH`, a layer for the block as it is."""
-        stats, square = self._scatter, mean_square(self._moments, self.center)
-        scale = LENGTH / float(np.sqrt(square)) if square > 0 else 1.0
-        layer = denoise(Scatter(stats.n, scale * stats.total, scale**2 * stats.gram), **options)
-        return replace(layer, coef=scale * layer.coef)
+        """Learn a layer from the block less its mean, scaled to a length of `LENGTH`, for the block as it is.
+
+        Noise then puts the mean in the place of a value, and neither the units nor the origin of a block
+        matter: ``h = squash(s (x - m) W + b)`` has the coefficients ``s W`` and the intercept ``b - s m W``.
+        """
+        stats = self._scatter
+        ops, mean = arithmetic(stats.gram), stats.mean
+        gram = ops.centred(stats.gram, stats.n, mean, mean)
+        varies = ops.cast(ops.diagonal(gram) > ROUNDING * stats.energy, gram.dtype)
+        gram = gram * varies[:, None] * varies  # of a constant only rounding is left, which may be negative
+        energy = float(ops.diagonal(gram).sum()) / stats.n
+        scale = LENGTH / energy**0.5 if energy > 0 else 1.0
+        layer = denoise(Scatter(stats.n, 0 * stats.total, scale**2 * gram), **options)
+        coef = scale * layer.coef
+        return replace(layer, coef=coef, intercept=layer.intercept - ops.cast(mean, coef.dtype) @ coef)
 
 
 @dataclass
