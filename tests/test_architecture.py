@@ -17,23 +17,9 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 RANK = {
     **dict.fromkeys(["_core", "_version", "_warnings"], 0),
     **dict.fromkeys(["parameters", "placement", "progress", "rows", "sampling", "estimators", "persist"], 1),
-    **dict.fromkeys(
-        ["classifier", "extra_blocks", "linear", "prediction", "primal", "readout", "search", "selection"], 1
-    ),
-    **dict.fromkeys(
-        [
-            "adapter",
-            "distributed",
-            "explain",
-            "self_training",
-            "training",
-            "text",
-            "tables",
-            "domains",
-            "metrics",
-        ],
-        1,
-    ),
+    **dict.fromkeys(["classifier", "linear", "prediction", "primal", "readout", "search", "selection"], 1),
+    **dict.fromkeys(["extra_blocks", "self_training", "settings", "sources", "training"], 1),
+    **dict.fromkeys(["adapter", "distributed", "explain", "text", "tables", "domains", "metrics"], 1),
     **dict.fromkeys(["baselines", "datasets"], 2),
     **dict.fromkeys(["reading", "jobs", "sharded", "bench"], 3),
     "report": 4,

@@ -13,19 +13,21 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ._core.array import Rows, arithmetic
-from ._core.denoise import ACTIVATIONS, SingularSystem
+from ._core.denoise import SingularSystem
 from .extra_blocks import checked_blocks
 from .linear import SOLVERS, probabilities, winners
-from .parameters import check_choice, check_count, check_memory, check_pivots, check_positive
+from .parameters import check_memory, check_pivots
 from .placement import Place, check_place
 from .prediction import Pass, domain_intercepts, lazily, row_scores
 from .progress import CallbackSupportMixin, tracked, with_callbacks
 from .readout import calibrated_temperature, chosen_stack, read_out
 from .rows import binarized, checked_matrix, column_sums, on_cluster
 from .sampling import check_limit
-from .search import Grid, Search, anchors, checked_grid, n_target_anchors, some_of_every_class
+from .search import Grid, Search, anchors, n_target_anchors, some_of_every_class
 from .selection import RULES, Problem, folds, notes_on_choice, warn_of_edges
 from .self_training import checked_self_training
+from .settings import checked_settings
+from .sources import SOURCE_WEIGHTS
 from .training import TrainingRows, training_rows
 
 GRAM_LIMIT = 20_000  # labelled rows above which the final classifier is solved in the primal
@@ -67,6 +69,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         the mean over its rows in the sample.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
+    source_weight : {"size", "near"}, default="size"
+        What the labelled rows of several sources count: all alike, or those of a source by how much it
+        looks like the target (the odds of a domain classifier; no target label is seen).
     probability : bool, default=False
         Whether to calibrate scores for `predict_proba`, on out-of-fold scores of the source.
     balance_layers : bool, default=False
@@ -109,6 +114,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Intercept of rows that have been centred.
     domains_, domain_sizes_ : list of int
         Domain numbers, sources from 0 upwards, targets negative; and how many rows each had.
+    source_weights_ : dict
+        What a labelled row of each source counts, by domain number; 1 on the mean over rows.
     best_params_ : dict
         Chosen `noise`, `n_layers` and `C`.
     selection_results_ : list of dict
@@ -155,6 +162,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         binarize=False,
         max_upper_rows=None,
         class_weight=None,
+        source_weight="size",
         probability=False,
         balance_layers=False,
         block_share=1.0,
@@ -180,6 +188,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.binarize = binarize
         self.max_upper_rows = max_upper_rows
         self.class_weight = class_weight
+        self.source_weight = source_weight
         self.probability = probability
         self.balance_layers = balance_layers
         self.block_share = block_share
@@ -213,42 +222,37 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         blocks_target : optional
             The same for the rows of `X_target`; if that is a list, a list with an entry for each.
         """
-        grid, options = self._check_parameters()
+        grid, options = checked_settings(self)
         rows = training_rows(
             self, X, y, X_target, sample_domain, self.dtype, blocks=blocks, blocks_target=blocks_target
         )
         self.classes_, codes = np.unique(rows.y, return_inverse=True)
         there = any(on_cluster(own) for own in rows.domains.values())  # then workers have the device
         place = check_place("cpu" if there else self.device, self.precision, self.memory_budget)
-        search = self._search(rows, codes, grid, options, place)
+        by_source = SOURCE_WEIGHTS[self.source_weight](rows, check_random_state(self.random_state))
+        weight = by_source * compute_sample_weight(self.class_weight, rows.y)
+        self.source_weights_ = dict(zip(rows.domain.tolist(), by_source.tolist(), strict=True))
+        search = self._search(rows, codes, weight, grid, options, place)
         n_steps = len(grid.noises) * max(grid.depths)
         try:
             with place.precisely():
                 for _ in tracked(self, search.steps(), n_steps, "layer", dict):
                     pass
                 self._keep_choice(search)
-                self._keep_classifier(rows, codes, search)
+                self._keep_classifier(rows, codes, weight, search)
         except SingularSystem as error:
             names = getattr(self, "feature_names_in_", None)
             raise (error if names is None else error.renamed(names)) from None
         return self
 
-    def _check_parameters(self) -> tuple[Grid, dict[str, Any]]:
-        check_choice(self.classifier, "classifier", tuple(SOLVERS))
-        check_choice(self.selection, "selection", tuple(RULES))
-        check_choice(self.dtype, "dtype", ("float32", "float64"))
-        if check_count(self.n_folds, "n_folds") < 2:
-            raise ValueError(f"n_folds={self.n_folds!r} must be at least 2: a fold is scored by the others")
-        checked_self_training(self.self_training)
-        grid = checked_grid(self.noise, self.n_layers, self.C)
-        options = {
-            "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
-            "activation": check_choice(self.activation, "activation", ACTIVATIONS),
-        }
-        return grid, options
-
     def _search(
-        self, rows: TrainingRows, codes: np.ndarray, grid: Grid, options: dict[str, Any], place: Place
+        self,
+        rows: TrainingRows,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        grid: Grid,
+        options: dict[str, Any],
+        place: Place,
     ) -> Search:
         random_state = check_random_state(self.random_state)
         keep = np.arange(len(codes))
@@ -258,7 +262,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         problem = Problem(
             codes[keep],
             len(self.classes_),
-            compute_sample_weight(self.class_weight, rows.y)[keep],
+            weight[keep],
             folds(codes[keep], self.n_folds, random_state) if needs_folds else [],
             SOLVERS[self.classifier],
         )
@@ -276,7 +280,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             place,
             check_limit(self.max_upper_rows, list(rows.domains.values())),
             self.balance_layers,
-            check_positive(self.block_share, "block_share"),
+            self.block_share,
             self.denoise_blocks,
         )
 
@@ -290,9 +294,10 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         warn_of_edges(self.selection_notes_)
         self.representation_ = chosen_stack(self, search)
 
-    def _keep_classifier(self, rows: TrainingRows, codes: np.ndarray, search: Search) -> None:
+    def _keep_classifier(
+        self, rows: TrainingRows, codes: np.ndarray, weight: np.ndarray, search: Search
+    ) -> None:
         """Solve for the linear classifier and keep it as weights of every layer."""
-        weight = compute_sample_weight(self.class_weight, rows.y)
         options = checked_self_training(self.self_training)
         readout = read_out(search, codes, weight, self.classifier, options, check_memory(self.memory_budget))
         self.coef_ = [own.astype(self.dtype) for own in readout.weights]

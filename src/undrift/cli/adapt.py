@@ -78,6 +78,11 @@ def adapt(
         "--selection",
         help="How to choose, never seeing target labels: source-cv, reverse, margin, importance-cv.",
     ),
+    source_weight: str = typer.Option(
+        "size",
+        "--source-weight",
+        help="What several sources count: by their size, or more those that are near the target.",
+    ),
     center: bool = typer.Option(True, "--center/--no-center", help="Subtract each domain's mean."),
     self_training: bool = typer.Option(
         True,
@@ -97,8 +102,9 @@ def adapt(
     from ..jobs import AdaptJob, run_adapt
     from . import screen
 
+    choices = weighting, classifier, selection, source_weight
     adapter = options.text_adapter(
-        noise, layers, C, max_features, weighting, classifier, selection, center, self_training, device, seed
+        noise, layers, C, max_features, *choices, center, self_training, device, seed
     )
     job = AdaptJob(source, target, text, label, out, model, target_label, encoding, skip_bad, prefix, report)
     require_report(report)
