@@ -187,6 +187,7 @@ def chosen(adapter: TextAdapter) -> dict[str, Any]:
         "rule": classifier.selection if len(classifier.selection_results_) > 1 else "fixed",
         "n_candidates": len(classifier.selection_results_),
         "selection_notes": list(classifier.selection_notes_),
+        "source_weights": [classifier.source_weights_.get(own) for own in classifier.domains_ if own >= 0],
     }
 
 

@@ -235,19 +235,22 @@ class Search:
 
     @cached_property
     def _extra_blocks(self) -> list[ExtraBlock]:
-        return [
-            ExtraBlock(
-                f"block {b}",
-                [placed(E, self.place) for E in own.domains.values()],
-                [placed(E, self.place) for E in self._sampled(own) or own.domains.values()],
-                self.place.rows(E),
-                self.anchors.domain,
-                self.center,
-                self.denoise_blocks,
-                self.block_share,
-            )
-            for b, (own, E) in enumerate(zip(self.rows.blocks, self.anchors.blocks, strict=True), start=1)
-        ]
+        given = zip(self.rows.blocks, self.anchors.blocks, strict=True)
+        return [self._extra_block(f"block {b}", *own) for b, own in enumerate(given, start=1)]
+
+    def _extra_block(self, name: str, rows: TrainingRows, E: Rows) -> ExtraBlock:
+        domains = [placed(own, self.place) for own in rows.domains.values()]
+        some = self._sampled(rows) if self.denoise_blocks else None
+        return ExtraBlock(
+            name,
+            domains,
+            domains if some is None else [placed(own, self.place) for own in some],
+            self.place.rows(E),
+            self.anchors.domain,
+            self.center,
+            self.denoise_blocks,
+            self.block_share,
+        )
 
     def first_rows(self, X: Rows) -> Rows:
         """What the first layer sees of `X`."""
