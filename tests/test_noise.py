@@ -44,7 +44,7 @@ def test_noise_per_feature_is_the_optimum_over_every_mask(counts):
         (Gaussian(0.6), lambda clean, rng: clean + rng.normal(scale=0.6, size=clean.shape)),
         (Poisson(), lambda clean, rng: rng.poisson(clean)),
     ],
-    ids=str,
+    ids=["gaussian", "poisson"],
 )
 def test_sampled_noise_converges_to_the_closed_form_at_the_monte_carlo_rate(counts, rng, noise, corrupt):
     X, copies = counts[:12, :3], np.array([50, 200, 800])

@@ -63,14 +63,14 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
     array(['good'], dtype='<U4')
     """
 
-    __metadata_request__fit = {"sample_domain": True}
-    __metadata_request__predict = {"sample_domain": True}
+    __metadata_request__fit = {"sample_domain": True, "blocks": True}
+    __metadata_request__predict = {"sample_domain": True, "blocks": True}
 
     def __init__(self, vectorizer=None, classifier=None):
         self.vectorizer = vectorizer
         self.classifier = classifier
 
-    def fit(self, documents, y, target=None, *, sample_domain=None):
+    def fit(self, documents, y, target=None, *, sample_domain=None, blocks=None, blocks_target=None):
         """Learn from labelled source documents and unlabelled documents of any domain.
 
         Parameters
@@ -83,12 +83,17 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
             Unlabelled documents of the target domain, or of several.
         sample_domain : int array, optional
             Domain of each document: sources >= 0, targets < 0.
+        blocks, blocks_target : optional
+            Further columns, such as embeddings of the documents, as for :class:`MSDAClassifier`.
         """
-        documents, targets = _held(documents), _target_documents(target)
+        documents, (targets, several) = _held(documents), _target_documents(target)
         self.fit_vocabulary(chain(documents, *targets))
         transform = self.vectorizer_.transform
         X_target = [transform(own) for own in targets] or None
-        return self.fit_rows(transform(documents), y, X_target, sample_domain=sample_domain)
+        if not several and blocks_target is not None:
+            blocks_target = [blocks_target]
+        extra = {"blocks": blocks, "blocks_target": blocks_target}
+        return self.fit_rows(transform(documents), y, X_target, sample_domain=sample_domain, **extra)
 
     def fit_vocabulary(self, documents):
         """First half of `fit`: choose the terms, from the documents of all domains."""
@@ -98,12 +103,13 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         self.vectorizer_ = vectorizer.fit(documents)
         return self
 
-    def fit_rows(self, X, y, X_target=None, *, sample_domain=None):
+    def fit_rows(self, X, y, X_target=None, *, sample_domain=None, blocks=None, blocks_target=None):
         """Second half of `fit`, for those who keep the rows that `vectorizer_` made of the documents."""
         classifier = text_classifier() if self.classifier is None else clone(self.classifier)
         for callback in getattr(self.classifier, "_skl_callbacks", []):
             classifier.set_callbacks(callback)
-        self.classifier_ = classifier.fit(X, y, X_target, sample_domain=sample_domain)
+        extra = {"blocks": blocks, "blocks_target": blocks_target}
+        self.classifier_ = classifier.fit(X, y, X_target, sample_domain=sample_domain, **extra)
         self.classes_ = self.classifier_.classes_
         return self
 
@@ -111,29 +117,29 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.vectorizer_.transform(documents)
 
-    def decision_function(self, documents, *, sample_domain=None, recenter=False):
+    def decision_function(self, documents, *, sample_domain=None, recenter=False, blocks=None):
         """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
 
         Parameters
         ----------
         documents : iterable of str
             Documents, of the target unless `sample_domain` says otherwise.
-        sample_domain, recenter
+        sample_domain, recenter, blocks
             As for :class:`MSDAClassifier`.
         """
-        X = self._rows(documents)
-        return self.classifier_.decision_function(X, sample_domain=sample_domain, recenter=recenter)
+        X, options = self._rows(documents), {"recenter": recenter, "blocks": blocks}
+        return self.classifier_.decision_function(X, sample_domain=sample_domain, **options)
 
-    def predict(self, documents, *, sample_domain=None, recenter=False):
+    def predict(self, documents, *, sample_domain=None, recenter=False, blocks=None):
         """Predict labels; the parameters are those of `decision_function`."""
-        X = self._rows(documents)
-        return self.classifier_.predict(X, sample_domain=sample_domain, recenter=recenter)
+        X, options = self._rows(documents), {"recenter": recenter, "blocks": blocks}
+        return self.classifier_.predict(X, sample_domain=sample_domain, **options)
 
     @available_if(lambda self: getattr(self.classifier, "probability", False))
-    def predict_proba(self, documents, *, sample_domain=None, recenter=False):
+    def predict_proba(self, documents, *, sample_domain=None, recenter=False, blocks=None):
         """Calibrated probabilities; needs a classifier with ``probability=True``."""
-        X = self._rows(documents)
-        return self.classifier_.predict_proba(X, sample_domain=sample_domain, recenter=recenter)
+        X, options = self._rows(documents), {"recenter": recenter, "blocks": blocks}
+        return self.classifier_.predict_proba(X, sample_domain=sample_domain, **options)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -147,16 +153,16 @@ def _held(documents: Any) -> Any:
     return list(documents) if isinstance(documents, Iterator) else documents
 
 
-def _target_documents(target: Any) -> list[Any]:
-    """Return a list of domains, each a sequence of documents."""
+def _target_documents(target: Any) -> tuple[list[Any], bool]:
+    """Return a list of domains, each a sequence of documents; and whether the user gave such a list."""
     if target is None:
-        return []
+        return [], False
     if isinstance(target, str):
         raise ValueError("target must be a sequence of documents, or a list of such; got one str")
     target = list(target)
     if not target or any(isinstance(document, str) for document in target):
-        return [target]
-    return [_held(own) for own in target]
+        return [target], False
+    return [_held(own) for own in target], True
 
 
 def load_adapter(path: str | PathLike[str]) -> TextAdapter:

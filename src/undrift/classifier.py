@@ -13,22 +13,23 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ._core.array import Rows
-from ._core.blocks import row_slices
-from ._core.denoise import ACTIVATIONS, SingularSystem
-from ._core.gram import decision
+from ._core.denoise import SingularSystem
 from .caution import fell_back, warn_of
-from .estimators import MSDA
+from .extra_blocks import checked_blocks
 from .linear import SOLVERS, probabilities, winners
-from .parameters import check_choice, check_count, check_memory, check_pivots, check_positive
+from .parameters import check_memory, check_pivots
 from .placement import Place, check_place
+from .prediction import Pass, domain_intercepts, lazily, row_scores
 from .progress import CallbackSupportMixin, tracked, with_callbacks
-from .readout import calibrated_temperature, read_out
+from .readout import calibrated_temperature, chosen_stack, read_out
 from .rows import binarized, checked_matrix, column_sums, on_cluster
 from .sampling import check_limit
-from .search import Grid, Search, anchors, checked_grid, n_target_anchors, some_of_every_class
+from .search import Grid, Search, anchors, n_target_anchors, some_of_every_class
 from .selection import RULES, Problem, folds, notes_on_choice, warn_of_edges
 from .self_training import checked_self_training
-from .training import TrainingRows, checked_domain, training_rows
+from .settings import checked_settings
+from .sources import SOURCE_WEIGHTS
+from .training import TrainingRows, training_rows
 
 GRAM_LIMIT = 20_000  # labelled rows above which the final classifier is solved in the primal
 
@@ -70,10 +71,19 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         is room); the first one sees all of them. Hidden rows are centred on the mean over the sample.
     class_weight : dict, "balanced" or None, default=None
         As in scikit-learn.
+    source_weight : {"size", "near"}, default="size"
+        What the labelled rows of several sources count: all alike, or those of a source by how much it
+        looks like the target (the odds of a domain classifier; no target label is seen).
     probability : bool, default=False
         Whether to calibrate scores for `predict_proba`, on out-of-fold scores of the source.
     balance_layers : bool, default=False
         Whether the input and every layer, each scaled to a mean square norm of 1, count alike.
+    block_share : float, default=1.0
+        What each extra block given to `fit` counts in the classifier, as a multiple of what X itself
+        counts: blocks are scaled to the mean square norm of X over all rows, so their units do not matter.
+    denoise_blocks : bool, default=False
+        Whether every extra block gets a stack of its own, of the same noise and depth, whose layers
+        count as much as the same layers of X, times `block_share`.
     self_training : bool or SelfTraining, default=False
         Whether the most confident target rows, labelled as predicted, join the training set in a few
         rounds. Assumes that the classes come apart on the target; stops, or does not start, when a
@@ -96,12 +106,19 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         The fitted representation.
     coef_ : list of ndarray
         Weights of the input and of every layer, each of shape (d_t, n_outputs).
+    block_coef_, block_layers_ : list
+        For every extra block: weights of the block and of each of its own layers; and those layers, none
+        without `denoise_blocks`.
+    n_block_features_in_ : list of int
+        Columns of every extra block.
     intercept_ : ndarray of shape (n_domains, n_outputs)
         One row per domain in `domains_`; they differ only with `center`.
     centred_intercept_ : ndarray of shape (n_outputs,)
         Intercept of rows that have been centred.
     domains_, domain_sizes_ : list of int
         Domain numbers, sources from 0 upwards, targets negative; and how many rows each had.
+    source_weights_ : dict
+        What a labelled row of each source counts, by domain number; 1 on the mean over rows.
     best_params_ : dict
         Chosen `noise`, `n_layers` and `C`.
     selection_results_ : list of dict
@@ -131,9 +148,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     array(['good', 'bad'], dtype='<U4')
     """
 
-    __metadata_request__fit = {"sample_domain": True}
-    __metadata_request__predict = {"sample_domain": True}
-    __metadata_request__score = {"sample_domain": True}
+    __metadata_request__fit = {"sample_domain": True, "blocks": True}
+    __metadata_request__predict = {"sample_domain": True, "blocks": True}
+    __metadata_request__score = {"sample_domain": True, "blocks": True}
 
     def __init__(
         self,
@@ -150,8 +167,11 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         binarize=False,
         max_upper_rows=None,
         class_weight=None,
+        source_weight="size",
         probability=False,
         balance_layers=False,
+        block_share=1.0,
+        denoise_blocks=False,
         self_training=False,
         fallback=False,
         n_folds=5,
@@ -174,8 +194,11 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.binarize = binarize
         self.max_upper_rows = max_upper_rows
         self.class_weight = class_weight
+        self.source_weight = source_weight
         self.probability = probability
         self.balance_layers = balance_layers
+        self.block_share = block_share
+        self.denoise_blocks = denoise_blocks
         self.self_training = self_training
         self.fallback = fallback
         self.n_folds = n_folds
@@ -187,7 +210,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     @with_callbacks
-    def fit(self, X, y, X_target=None, *, sample_domain=None):
+    def fit(self, X, y, X_target=None, *, sample_domain=None, blocks=None, blocks_target=None):
         """Learn from labelled source rows and unlabelled rows of any domain.
 
         Parameters
@@ -201,41 +224,42 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Unlabelled rows of the target domain, or of several.
         sample_domain : int array of shape (n,), optional
             Domain of each row: sources >= 0, targets < 0. Labels of target rows are ignored.
+        blocks : matrix, or list of matrices, optional
+            Further columns of the rows of `X`, such as embeddings of the same documents, dense or sparse.
+        blocks_target : optional
+            The same for the rows of `X_target`; if that is a list, a list with an entry for each.
         """
-        grid, options = self._check_parameters()
-        rows = training_rows(self, X, y, X_target, sample_domain, dtype=self.dtype)
+        grid, options = checked_settings(self)
+        rows = training_rows(
+            self, X, y, X_target, sample_domain, self.dtype, blocks=blocks, blocks_target=blocks_target
+        )
         self.classes_, codes = np.unique(rows.y, return_inverse=True)
         there = any(on_cluster(own) for own in rows.domains.values())  # then workers have the device
         place = check_place("cpu" if there else self.device, self.precision, self.memory_budget)
-        search = self._search(rows, codes, grid, options, place)
+        by_source = SOURCE_WEIGHTS[self.source_weight](rows, check_random_state(self.random_state))
+        weight = by_source * compute_sample_weight(self.class_weight, rows.y)
+        self.source_weights_ = dict(zip(rows.domain.tolist(), by_source.tolist(), strict=True))
+        search = self._search(rows, codes, weight, grid, options, place)
         n_steps = len(grid.noises) * max(grid.depths)
         try:
             with place.precisely():
                 for _ in tracked(self, search.steps(), n_steps, "layer", dict):
                     pass
                 self._keep_choice(search)
-                self._keep_classifier(rows, codes, search)
+                self._keep_classifier(rows, codes, weight, search)
         except SingularSystem as error:
             names = getattr(self, "feature_names_in_", None)
             raise (error if names is None else error.renamed(names)) from None
         return self
 
-    def _check_parameters(self) -> tuple[Grid, dict[str, Any]]:
-        check_choice(self.classifier, "classifier", tuple(SOLVERS))
-        check_choice(self.selection, "selection", tuple(RULES))
-        check_choice(self.dtype, "dtype", ("float32", "float64"))
-        if check_count(self.n_folds, "n_folds") < 2:
-            raise ValueError(f"n_folds={self.n_folds!r} must be at least 2: a fold is scored by the others")
-        checked_self_training(self.self_training)
-        grid = checked_grid(self.noise, self.n_layers, self.C)
-        options = {
-            "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
-            "activation": check_choice(self.activation, "activation", ACTIVATIONS),
-        }
-        return grid, options
-
     def _search(
-        self, rows: TrainingRows, codes: np.ndarray, grid: Grid, options: dict[str, Any], place: Place
+        self,
+        rows: TrainingRows,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        grid: Grid,
+        options: dict[str, Any],
+        place: Place,
     ) -> Search:
         random_state = check_random_state(self.random_state)
         keep = np.arange(len(codes))
@@ -245,7 +269,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         problem = Problem(
             codes[keep],
             len(self.classes_),
-            compute_sample_weight(self.class_weight, rows.y)[keep],
+            weight[keep],
             folds(codes[keep], self.n_folds, random_state) if needs_folds else [],
             SOLVERS[self.classifier],
         )
@@ -263,6 +287,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             place,
             check_limit(self.max_upper_rows, list(rows.domains.values())),
             self.balance_layers,
+            self.block_share,
+            self.denoise_blocks,
         )
 
     def _keep_choice(self, search: Search) -> None:
@@ -273,28 +299,20 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ]
         self.selection_notes_ = notes_on_choice(chosen, search.candidates)
         warn_of_edges(self.selection_notes_)
-        self.representation_ = self._representation(search)
+        self.representation_ = chosen_stack(self, search)
 
-    def _representation(self, search: Search) -> MSDA:
-        """Return the chosen stack as a fitted MSDA."""
-        names = ("ridge", "activation", "n_pivots", "binarize", "max_upper_rows")
-        options = {name: getattr(self, name) for name in names}
-        chosen = search.found.candidate
-        msda = MSDA(chosen.n_layers, chosen.noise, **options, device=self.device, precision=self.precision)
-        msda.layers_ = [search.place.fetched(layer) for layer in search.found.layers]
-        msda.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            msda.feature_names_in_ = self.feature_names_in_
-        if search.split is not None:
-            msda.pivots_, msda.parts_ = search.split.pivots, search.split.parts
-        return msda
-
-    def _keep_classifier(self, rows: TrainingRows, codes: np.ndarray, search: Search) -> None:
+    def _keep_classifier(
+        self, rows: TrainingRows, codes: np.ndarray, weight: np.ndarray, search: Search
+    ) -> None:
         """Solve for the linear classifier and keep it as weights of every layer."""
-        weight = compute_sample_weight(self.class_weight, rows.y)
         options, budget = checked_self_training(self.self_training), check_memory(self.memory_budget)
         readout = read_out(search, codes, weight, self.classifier, options, budget, self.fallback)
         self.coef_ = [own.astype(self.dtype) for own in readout.weights]
+        self.block_coef_ = [[own.astype(self.dtype) for own in block] for block in readout.block_weights]
+        self.block_layers_ = [
+            [search.place.fetched(layer) for layer in branch.layers] for branch in search.found.branches
+        ]
+        self.n_block_features_in_ = [own.labelled.shape[1] for own in rows.blocks]
         self.centred_intercept_ = readout.intercept
         self.intercept_ = readout.intercept - readout.offsets
         self.self_training_rounds_ = [vars(own) for own in readout.rounds]
@@ -311,41 +329,24 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _first_rows(self, X: Rows) -> Rows:
         return binarized(X) if self.binarize else X
 
-    def _scores(self, X: Any, sample_domain: Any, recenter: bool) -> np.ndarray:
+    def _scores(self, X: Any, sample_domain: Any, recenter: bool, blocks: Any) -> np.ndarray:
         """Scores of shape (n, n_outputs), in row blocks."""
         check_is_fitted(self)
         X = checked_matrix(self, X, reset=False).astype(self.dtype, copy=False)
-        place = check_place(self.device, self.precision)
-        layers, coef = place.here(self.representation_.layers_), [place.rows(w) for w in self.coef_]
-        scores = np.empty((X.shape[0], self.intercept_.shape[1]))
-        with place.precisely():
-            for rows in row_slices(X.shape[0], max(layer.coef.shape[1] for layer in layers)):
-                first = place.rows(self._first_rows(X[rows]))
-                scores[rows] = decision(place.rows(X[rows]), first, layers, coef)
+        extra = checked_blocks(blocks, X.shape[0], dtype=self.dtype, widths=self.n_block_features_in_)
+        passes = [
+            Pass(X, self.representation_.layers_, self.coef_, self._first_rows),
+            *map(Pass, extra, self.block_layers_, self.block_coef_),
+        ]
+        scores = row_scores(passes, check_place(self.device, self.precision))
         if recenter:
             if not self.center:
                 raise ValueError("recenter=True needs a classifier fitted with center=True")
             return scores - scores.mean(axis=0) + self.centred_intercept_
-        return scores + self._intercepts(sample_domain, X.shape[0])
+        known = self.domains_, self.domain_sizes_, self.intercept_
+        return scores + domain_intercepts(*known, sample_domain, X.shape[0])
 
-    def _intercepts(self, sample_domain: Any, n: int) -> np.ndarray:
-        """Intercept of each row's domain; the target's where the user does not say."""
-        if sample_domain is None:
-            targets = [i for i, number in enumerate(self.domains_) if number < 0]
-            pooled = targets or list(range(len(self.domains_)))
-            sizes = np.array(self.domain_sizes_)[pooled]
-            return sizes @ self.intercept_[pooled] / sizes.sum()
-        domain = checked_domain(sample_domain, n)
-        unknown = sorted(set(domain.tolist()) - set(self.domains_))
-        if unknown:
-            raise ValueError(
-                f"sample_domain holds {unknown[:5]}, but fit saw only the domains {self.domains_}; "
-                "leave it out to use the target's mean, or pass recenter=True"
-            )
-        position = {number: i for i, number in enumerate(self.domains_)}
-        return self.intercept_[[position[number] for number in domain.tolist()]]
-
-    def decision_function(self, X, *, sample_domain=None, recenter=False):
+    def decision_function(self, X, *, sample_domain=None, recenter=False, blocks=None):
         """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
 
         Parameters
@@ -356,45 +357,34 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Domain of each row, as in `fit`; its stored mean is used for centring.
         recenter : bool, default=False
             Centre on the rows given instead. A row's score then depends on its neighbours.
+        blocks : matrix, or list of matrices, optional
+            Extra blocks of these rows, if `fit` had them: as many, with the same columns.
         """
+        check_is_fitted(self)
         if on_cluster(X):
-            return self._lazily("decision_function", X, sample_domain, recenter)
-        scores = self._scores(X, sample_domain, recenter)
+            return lazily(self, "decision_function", X, sample_domain, recenter, blocks)
+        scores = self._scores(X, sample_domain, recenter, blocks)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def _lazily(self, method: str, X: Any, sample_domain: Any, recenter: bool) -> Any:
-        """Rows of Dask through a method of this classifier, block by block, when they are asked for."""
-        from .distributed import blockwise
-
-        check_is_fitted(self)
-        if recenter or np.ndim(sample_domain) > 0:
-            raise ValueError(
-                "rows of Dask are predicted block by block: leave recenter out, and give one sample_domain"
-            )
-        n_classes = len(self.classes_)
-        width = {"predict": 0, "predict_proba": n_classes}.get(method, n_classes if n_classes > 2 else 0)
-        dtype = self.classes_.dtype if method == "predict" else np.dtype(np.float64)
-        shape = (width,) if width else ()
-        return blockwise(self, method, X, shape=shape, dtype=dtype, sample_domain=sample_domain)
-
-    def predict(self, X, *, sample_domain=None, recenter=False):
+    def predict(self, X, *, sample_domain=None, recenter=False, blocks=None):
         """Predict labels; the parameters are those of `decision_function`."""
         check_is_fitted(self)
         if on_cluster(X):
-            return self._lazily("predict", X, sample_domain, recenter)
-        return self.classes_[winners(self._scores(X, sample_domain, recenter))]
+            return lazily(self, "predict", X, sample_domain, recenter, blocks)
+        return self.classes_[winners(self._scores(X, sample_domain, recenter, blocks))]
 
-    def score(self, X, y, sample_weight=None, *, sample_domain=None):
+    def score(self, X, y, sample_weight=None, *, sample_domain=None, blocks=None):
         """Accuracy of `predict` on rows of the target, or of the domains in `sample_domain`."""
-        return accuracy_score(y, self.predict(X, sample_domain=sample_domain), sample_weight=sample_weight)
+        predicted = self.predict(X, sample_domain=sample_domain, blocks=blocks)
+        return accuracy_score(y, predicted, sample_weight=sample_weight)
 
     @available_if(lambda self: self.probability)
-    def predict_proba(self, X, *, sample_domain=None, recenter=False):
+    def predict_proba(self, X, *, sample_domain=None, recenter=False, blocks=None):
         """Calibrated probabilities of the classes; needs ``probability=True``."""
         check_is_fitted(self)
         if on_cluster(X):
-            return self._lazily("predict_proba", X, sample_domain, recenter)
-        return probabilities(self._scores(X, sample_domain, recenter), self.temperature_)
+            return lazily(self, "predict_proba", X, sample_domain, recenter, blocks)
+        return probabilities(self._scores(X, sample_domain, recenter, blocks), self.temperature_)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -17,7 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from ._core.array import Rows
 from ._core.denoise import Layer
 from .classifier import MSDAClassifier
+from .extra_blocks import checked_blocks
 from .rows import checked_matrix
+from .training import stack_rows
 
 
 def reconstruction(
@@ -173,7 +175,7 @@ def _top(classifier: MSDAClassifier, terms: Sequence[str], among: np.ndarray, k:
 
 
 def document_terms(
-    classifier: MSDAClassifier, terms: Sequence[str], x: Rows, k: int = 10
+    classifier: MSDAClassifier, terms: Sequence[str], x: Rows, k: int = 10, *, blocks: Any = None
 ) -> list[dict[str, Any]]:
     """List the terms that moved the prediction of one row most.
 
@@ -189,6 +191,8 @@ def document_terms(
         As given to `predict`.
     k : int, default=10
         How many terms to list.
+    blocks : matrix, or list of matrices, optional
+        Extra blocks of the row, as given to `predict`; they stay as they are.
 
     Returns
     -------
@@ -202,7 +206,9 @@ def document_terms(
     present = np.flatnonzero(whole[0])
     without = np.repeat(whole, len(present) + 1, axis=0)
     without[np.arange(len(present)), present] = 0  # the last copy stays whole
-    scores = classifier.decision_function(without)
+    extra = checked_blocks(blocks, 1, dtype=classifier.dtype, widths=classifier.n_block_features_in_)
+    beside = [stack_rows([E] * len(without)) for E in extra]
+    scores = classifier.decision_function(without, blocks=beside)
     if scores.ndim == 1:
         scores = np.column_stack([-scores, scores])
     winner = scores[:, int(np.argmax(scores[-1]))]

@@ -49,9 +49,9 @@ def layer_rows(
     domain = np.array([position[number] for number in rows.domain])
     widths = [layer.coef.shape[1] for layer in layers]
     edges = np.cumsum(widths)
-    H = allocate((X.shape[0], edges[-1]), X.dtype, memory_budget)
-    blocks = row_slices(X.shape[0], max(X.shape[1], *widths))
-    for block in blocks:
+    H = allocate((X.shape[0], sum(widths)), X.dtype, memory_budget)
+    blocks = row_slices(X.shape[0], max(X.shape[1], *widths, 1))
+    for block in blocks if layers else ():
         pieces = list(hidden(layers, first(X[block])))
         if means is not None:
             pieces = [h - own[domain[block]] for h, own in zip(pieces, means[1:], strict=True)]
@@ -61,9 +61,19 @@ def layer_rows(
         x = X[block].toarray() if sp.issparse(X) else X[block]
         if means is not None:
             x = x - means[0].astype(x.dtype)[domain[block]]
-        return [x * np.sqrt(shares[0]).astype(x.dtype), *np.split(H[block], edges[:-1], axis=1)]
+        pieces = np.split(H[block], edges[:-1], axis=1) if layers else []
+        return [x * np.sqrt(shares[0]).astype(x.dtype), *pieces]
 
     return LayerRows(blocks, [X.shape[1], *widths], read)
+
+
+def beside(parts: Sequence[LayerRows]) -> LayerRows:
+    """Columns of several kinds of the same rows, one after another, in the smallest blocks of any."""
+    return LayerRows(
+        max((own.blocks for own in parts), key=len),
+        [width for own in parts for width in own.widths],
+        lambda block: [piece for own in parts for piece in own.read(block)],
+    )
 
 
 def _squared(margin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

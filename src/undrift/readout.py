@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ._core.array import arithmetic
+from ._core.array import Rows, arithmetic
 from ._core.gram import domain_centred_gram, primal_weights
 from ._core.stack import hidden
 from .caution import Signals, SourceOnly, accuracy, caution, compared, retained, seen_of
+from .estimators import MSDA
+from .extra_blocks import Branch, as_given
 from .linear import Dual, fitted_temperature, signs, winners
-from .primal import fit_primal, layer_rows
+from .primal import beside, fit_primal, layer_rows
 from .search import Search
 from .selection import held_out_scores
 from .self_training import Round, SelfTraining, round_trip, self_trained
+from .training import TrainingRows
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,9 @@ class Readout:
     intercept: np.ndarray  # (n_outputs,)
     offsets: np.ndarray  # (n_domains, n_outputs): the score of each domain's mean
     rounds: list[Round]  # of self-training
-    caution: dict[str, Any] | None  # with a target: what speaks against adapting, and what was done
+    block_weights: list[list[np.ndarray]]  # of every extra block and its own layers
     labelled_counts: np.ndarray  # (d,) in how many labelled rows each feature is not zero
+    caution: dict[str, Any] | None = None  # with a target: what speaks against adapting, and what was done
 
 
 def read_out(
@@ -65,8 +70,8 @@ def read_out(
         without = search.without.get(found.candidate.C)
         if signals is not None and without is not None:
             signals = _measured(signals, search, dual, rounds, without)
-        weights, intercept = _layer_weights(search, dual), dual.intercept
-    readout = Readout(weights, intercept, _offsets(search, weights), rounds, None, counts)
+        weights, intercept = [_layer_weights(view, search, dual) for view in _views(search)], dual.intercept
+    readout = Readout(weights[0], intercept, _offsets(search, weights), rounds, weights[1:], counts)
     if signals is None:
         return readout
     told = caution(signals, fallback and without is not None)
@@ -74,11 +79,12 @@ def read_out(
     return _unadapted(readout, search, without) if told["fell_back"] and without else readout
 
 
-def _offsets(search: Search, weights: list[np.ndarray]) -> np.ndarray:
+def _offsets(search: Search, weights: list[list[np.ndarray]]) -> np.ndarray:
     """Subtracting a domain's mean from its rows is subtracting one number from its scores."""
-    offsets = np.zeros((len(search.rows.domains), weights[0].shape[1]))
-    for means, own in zip(search.found.means or [], weights, strict=False):
-        offsets += means @ own
+    offsets = np.zeros((len(search.rows.domains), weights[0][0].shape[1]))
+    for view, own in zip(_views(search), weights, strict=True):
+        for means, w in zip(view.branch.means or [], own, strict=False):
+            offsets += means @ w
     return offsets
 
 
@@ -95,35 +101,80 @@ def _measured(
 
 
 def _unadapted(readout: Readout, search: Search, without: SourceOnly) -> Readout:
-    """Return the source-only classifier in the same form: no layer counts, targets share one offset."""
+    """Return the source-only classifier in the same form: only the input counts; one target offset."""
     weights = [without.weights, *(np.zeros_like(own) for own in readout.weights[1:])]
-    offsets = _offsets(search, weights)
+    blocks = [[np.zeros_like(own) for own in block] for block in readout.block_weights]
+    offsets = _offsets(search, [weights, *blocks])
     offsets[[i for i, number in enumerate(search.rows.domains) if number < 0]] = without.offset
-    return replace(readout, weights=weights, intercept=without.intercept, offsets=offsets)
+    return replace(
+        readout, weights=weights, block_weights=blocks, intercept=without.intercept, offsets=offsets
+    )
 
 
-def _layer_weights(search: Search, dual: Dual) -> list[np.ndarray]:
+@dataclass(frozen=True)
+class _View:
+    """X or an extra block: the columns of the anchors and of the labelled rows, and the stack on them."""
+
+    anchors: Rows
+    rows: TrainingRows
+    branch: Branch
+    first: Callable[[Rows], Rows]
+
+
+def _views(search: Search) -> list[_View]:
+    """X, then the extra blocks."""
+    found, rows = search.found, search.rows
+    own = _View(search.anchors.X, rows, Branch(found.layers, found.means, found.shares), search.first_rows)
+    blocks = zip(search.anchors.blocks, rows.blocks, found.branches, strict=True)
+    return [own, *(_View(*parts, as_given) for parts in blocks)]
+
+
+def _layer_weights(view: _View, search: Search, dual: Dual) -> list[np.ndarray]:
     """``w_t = sum_i dual_i h^t(x_i)`` for every layer: prediction needs no training row."""
-    found, n = search.found, len(dual.coef)
-    X, domain = search.anchors.X[:n], search.anchors.domain[:n]
-    means: Any = found.means or (None,) * (len(found.layers) + 1)
-    weights = [primal_weights(X, means[0], domain, dual.coef * found.shares[0])]
-    rows = hidden(found.layers, search.place.rows(search.first_rows(X)))
-    for H, own, share in zip(rows, means[1:], found.shares[1:], strict=True):
+    n, branch = len(dual.coef), view.branch
+    X, domain = view.anchors[:n], search.anchors.domain[:n]
+    means: Any = branch.means or (None,) * (len(branch.layers) + 1)
+    weights = [primal_weights(X, means[0], domain, dual.coef * branch.shares[0])]
+    rows = hidden(branch.layers, search.place.rows(view.first(X)))
+    for H, own, share in zip(rows, means[1:], branch.shares[1:], strict=True):
         weights.append(primal_weights(H, own, domain, dual.coef * share))
     return weights
 
 
 def _primal(
     search: Search, Y: np.ndarray, C: float, weight: np.ndarray, loss: str, memory_budget: float
-) -> tuple[list[np.ndarray], np.ndarray]:
+) -> tuple[list[list[np.ndarray]], np.ndarray]:
     """Minimise over all labelled rows, block by block, on the host."""
-    found = search.found
-    layers = [search.place.fetched(layer) for layer in found.layers]
-    rows = layer_rows(search.rows, search.first_rows, layers, found.means, found.shares, memory_budget)
-    primal = fit_primal(rows, Y, C, weight, loss)
-    scaled = [own * np.sqrt(share) for own, share in zip(primal.weights, found.shares, strict=True)]
-    return scaled, primal.intercept
+    views = _views(search)
+    rows = [
+        layer_rows(
+            view.rows,
+            view.first,
+            [search.place.fetched(layer) for layer in view.branch.layers],
+            view.branch.means,
+            view.branch.shares,
+            memory_budget,
+        )
+        for view in views
+    ]
+    primal = fit_primal(beside(rows), Y, C, weight, loss)
+    found = iter(primal.weights)
+    weights = [[next(found) * np.sqrt(share) for share in view.branch.shares] for view in views]
+    return weights, primal.intercept
+
+
+def chosen_stack(classifier: Any, search: Search) -> MSDA:
+    """Return the chosen stack of a classifier as a fitted MSDA."""
+    names = ("ridge", "activation", "n_pivots", "binarize", "max_upper_rows", "device", "precision")
+    chosen = search.found.candidate
+    msda = MSDA(chosen.n_layers, chosen.noise, **{name: getattr(classifier, name) for name in names})
+    msda.layers_ = [search.place.fetched(layer) for layer in search.found.layers]
+    msda.n_features_in_ = classifier.n_features_in_
+    if hasattr(classifier, "feature_names_in_"):
+        msda.feature_names_in_ = classifier.feature_names_in_
+    if search.split is not None:
+        msda.pivots_, msda.parts_ = search.split.pivots, search.split.parts
+    return msda
 
 
 def calibrated_temperature(search: Search, fell_back: bool = False) -> float:

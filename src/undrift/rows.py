@@ -69,11 +69,11 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
             estimator, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=reset
         )
     except (ValueError, TypeError) as error:
-        raise _retold(error, X) from None
+        raise retold(error, X) from None
     return canonical(X)
 
 
-def _retold(error: ValueError | TypeError, X: Any) -> ValueError | TypeError:
+def retold(error: ValueError | TypeError, X: Any) -> ValueError | TypeError:
     """Return the complaint in one line, with what was seen where and what to do."""
     symptom = next((symptom for symptom in _REMEDIES if symptom in str(error)), None)
     if symptom is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,12 @@ from ._core.blocks import Blocks
 from ._core.denoise import Layer, denoise
 from ._core.gram import add_domain_centred_gram, domain_centred_gram, submatrix
 from ._core.pivots import Split, pivot_layer, random_split
-from ._core.scatter import Moments, moments
+from ._core.scatter import Moments, mean_square, moments
 from ._core.stack import grow, pooled_scatter
 from ._warnings import UndriftWarning
 from .arrivals import Arrivals, by_themselves, domain_means, with_their_domains
 from .caution import SourceOnly, source_only
+from .extra_blocks import Branch, ExtraBlock
 from .parameters import check_count, check_noise, check_positive
 from .placement import Place
 from .rows import binarized, gathered, on_cluster, placed
@@ -72,6 +73,7 @@ class Anchors:
     domain: np.ndarray  # (n,) position of each row's domain among the means
     position: np.ndarray  # (n,) row number of each row within its domain; ascending for each domain
     n_labelled: int
+    blocks: Sequence[Rows] = ()  # the same rows of every extra block
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class Found:
     shares: list[float]  # what the inner products of h^0, ..., h^l were multiplied by
     K: Array  # (n_anchors, n_anchors)
     scale: float  # mean of its diagonal over labelled rows: C / scale is what solvers take
+    branches: Sequence[Branch] = ()  # of the extra blocks
 
 
 @dataclass(frozen=True)
@@ -94,11 +97,14 @@ class _Running:
     means: list[np.ndarray] | None
     K: Array
     shares: list[float]
+    branches: Sequence[Branch] = ()
 
-    def then(self, layer: Layer, means: np.ndarray | None, K: Array, share: float) -> _Running:
+    def then(
+        self, layer: Layer, means: np.ndarray | None, K: Array, share: float, branches: Sequence[Branch]
+    ) -> _Running:
         """Return the stack with one more layer on top; `K` is the sum with it."""
         more = None if self.means is None or means is None else [*self.means, means]
-        return _Running([*self.layers, layer], more, K, [*self.shares, share])
+        return _Running([*self.layers, layer], more, K, [*self.shares, share], branches)
 
 
 @dataclass
@@ -118,6 +124,8 @@ class Search:
     place: Place
     max_upper_rows: int | None = None  # all by default
     balance: bool = False  # whether every layer's inner products count alike
+    block_share: float = 1.0  # what an extra block counts against X
+    denoise_blocks: bool = False
     best: Found | None = None
     candidates: list[Candidate] = field(default_factory=list)
     split: Split | None = None  # with n_pivots
@@ -159,17 +167,20 @@ class Search:
 
     def _start(self) -> _Running:
         """Inner products of the anchors as they are."""
-        domains = self.rows.domains.values()
-        found = [X.total(moments) if on_cluster(X) else moments(X) for X in domains]
-        means, share = self._centring(dict(enumerate(found)))
+        own = [X.total(moments) if on_cluster(X) else moments(X) for X in self.rows.domains.values()]
+        means, share = self._centring(dict(enumerate(own)))
         G = domain_centred_gram(self.place.rows(self.anchors.X), means, self.anchors.domain)
         if self.balance:
             G *= share
         n_labelled = len(self.problem.codes)
-        if len(G) > n_labelled == len(self.rows.y):  # now, since layers are added to G where it is
+        if len(G) > n_labelled == len(self.rows.y):  # now, since the rest is added to G where it is
             X, domain = self.anchors.X, self.anchors.domain
             self.without = {C: source_only(G, self.problem, C, X, means, domain, share) for C in self.grid.Cs}
-        return _Running([], None if means is None else [means], G, [share])
+        branches = []
+        for block in self._extra_blocks:
+            G, branch = block.start(G, self._norm(own))
+            branches.append(branch)
+        return _Running([], None if means is None else [means], G, [share], branches)
 
     def _stack(
         self,
@@ -182,12 +193,18 @@ class Search:
     ) -> Iterator[None]:
         """Grow the stack of one noise level and score its depths; others may share where it starts."""
         depth = max(self.grid.depths)
+        beside = [
+            block.growing(branch, options, depth)
+            for block, branch in zip(self._extra_blocks, running.branches, strict=True)
+        ]
         for grown in grow(domains, depth, partial(denoise, **options), first):
             arrived = arrivals(grown, self._wanted(last=len(running.layers) + 1 == depth))
             means, share = self._centring(arrived.moments)
             K = running.K + 0 if shared else running.K  # a copy where the sum so far is still wanted
             K = add_domain_centred_gram(K, arrived.rows, means, self.anchors.domain, share)
-            running = running.then(grown.layer, means, K, share)
+            for block in beside:
+                K = block.add_layer(K, self._norm(list(arrived.moments.values())))
+            running = running.then(grown.layer, means, K, share, [block.branch for block in beside])
             if len(running.layers) in self.grid.depths:
                 self._score(options["noise"], running)
             shared = self.best is not None and self.best.K is running.K
@@ -218,6 +235,10 @@ class Search:
         means = domain_means(found, len(self.rows.domains)) if self.center else None
         return means, layer_share(list(found.values()), self.center) if self.balance else 1.0
 
+    def _norm(self, domains: Sequence[Moments]) -> float:
+        """Mean square norm that one layer's rows have in the sum of inner products."""
+        return 1.0 if self.balance else mean_square(domains, self.center) or 1.0
+
     def _score(self, noise: float, running: _Running) -> None:
         K, layers = running.K, running.layers
         scale = float(K.diagonal()[: self.anchors.n_labelled].mean()) or 1.0
@@ -228,18 +249,42 @@ class Search:
             candidate = Candidate(noise, len(layers), C, float(score))
             self.candidates.append(candidate)
             if self.best is None or candidate.score > self.best.candidate.score:
-                self.best = Found(candidate, layers, running.means, running.shares, K, scale)
+                self.best = Found(
+                    candidate, layers, running.means, running.shares, K, scale, running.branches
+                )
 
     def _domains(self) -> list[Blocks]:
         return self._placed(list(self.rows.domains.values()))
 
     def _upper(self) -> list[Blocks] | None:
         """Return the rows that upper layers, and the means of hidden rows, are learnt from, if not all."""
-        some = sampled(list(self.rows.domains.values()), self.max_upper_rows, self.random_state)
+        some = self._sampled(self.rows)
         return None if some is None else self._placed(some)
+
+    def _sampled(self, rows: TrainingRows) -> list[Rows] | None:
+        return sampled(list(rows.domains.values()), self.max_upper_rows, self.random_state)
 
     def _placed(self, domains: Sequence[Rows]) -> list[Blocks]:
         return [placed(self.first_rows(X), self.place, self.n_pivots or 0) for X in domains]
+
+    @cached_property
+    def _extra_blocks(self) -> list[ExtraBlock]:
+        given = zip(self.rows.blocks, self.anchors.blocks, strict=True)
+        return [self._extra_block(f"block {b}", *own) for b, own in enumerate(given, start=1)]
+
+    def _extra_block(self, name: str, rows: TrainingRows, E: Rows) -> ExtraBlock:
+        domains = [placed(own, self.place) for own in rows.domains.values()]
+        some = self._sampled(rows) if self.denoise_blocks else None
+        return ExtraBlock(
+            name,
+            domains,
+            domains if some is None else [placed(own, self.place) for own in some],
+            self.place.rows(E),
+            self.anchors.domain,
+            self.center,
+            self.denoise_blocks,
+            self.block_share,
+        )
 
     def first_rows(self, X: Rows) -> Rows:
         """What the first layer sees of `X`."""
@@ -248,10 +293,7 @@ class Search:
 
 def layer_share(domains: Sequence[Moments], center: bool) -> float:
     """What makes the mean square norm of a layer's rows 1, over the rows of all domains."""
-    energy = sum(own.energy for own in domains)
-    if center:
-        energy -= sum(own.n * float(own.mean @ own.mean) for own in domains)
-    return sum(own.n for own in domains) / energy if energy > 0 else 1.0
+    return 1 / (mean_square(domains, center) or 1.0)
 
 
 def check_comparable(selection: str, grid: Grid) -> None:
@@ -277,11 +319,8 @@ def judged(K: Array, rows: np.ndarray | None) -> Array:
 
 
 def n_target_anchors(estimator: Any, rows: TrainingRows, grid: Grid, n_labelled: int) -> int:
-    """How many target rows a classifier's selection and self-training want among the anchors."""
-    check_comparable(estimator.selection, grid)
     """How many target rows a classifier's selection, self-training and caution want among the anchors."""
-    if estimator.selection == "margin" and len(grid.Cs) > 1:
-        raise ValueError('selection="margin" compares noise and n_layers at one C; give a single C')
+    check_comparable(estimator.selection, grid)
     wanted = grid.n_candidates > 1 and estimator.selection in NEED_TARGET
     if wanted and not rows.targets:
         raise ValueError(
@@ -315,15 +354,17 @@ def anchors(
 ) -> Anchors:
     """Take the labelled rows `keep` and up to `n_target` target rows as anchors."""
     position = {number: i for i, number in enumerate(rows.domains)}
-    blocks, domain = [rows.labelled[keep]], [np.array([position[number] for number in rows.domain[keep]])]
+    views: list[list[Rows]] = [[own.labelled[keep]] for own in (rows, *rows.blocks)]  # X, then extra blocks
+    domain = [np.array([position[number] for number in rows.domain[keep]])]
     numbers = [rows.position[keep]]
     n_each = n_target // max(len(rows.targets), 1)
     for number in rows.targets if n_each else []:
-        X = rows.domains[number]
-        chosen = np.arange(X.shape[0])
+        chosen = np.arange(rows.domains[number].shape[0])
         if len(chosen) > n_each:
             chosen = np.sort(random_state.choice(len(chosen), n_each, replace=False))
-        blocks.append(gathered(X[chosen]))
+        for view, own in zip(views, (rows, *rows.blocks), strict=True):
+            view.append(gathered(own.domains[number][chosen]))
         domain.append(np.full(len(chosen), position[number]))
         numbers.append(chosen)
-    return Anchors(stack_rows(blocks), np.concatenate(domain), np.concatenate(numbers), len(keep))
+    X, *blocks = map(stack_rows, views)
+    return Anchors(X, np.concatenate(domain), np.concatenate(numbers), len(keep), blocks)

@@ -121,14 +121,14 @@ def importance_cv(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray
     classifier that has not seen the row, at most `LARGEST_ODDS` times the mean.
     """
     found = held_out_scores(K, problem, Cs)
-    odds = _target_odds(K, len(problem.codes), Cs[len(Cs) // 2])
+    odds = target_odds(K, len(problem.codes), Cs[len(Cs) // 2])
     return np.array([odds @ (winners(scores) == problem.codes) for scores in found]) / odds.sum()
 
 
 LARGEST_ODDS = 20.0
 
 
-def _target_odds(K: Array, n: int, C: float) -> np.ndarray:
+def target_odds(K: Array, n: int, C: float) -> np.ndarray:
     """Odds of being a target row, for each of the n labelled rows; halves judge each other."""
     halves = [np.arange(len(K))[start::2] for start in (0, 1)]
     is_target, scores = np.where(np.arange(len(K)) < n, -1.0, 1.0)[:, None], np.zeros(len(K))

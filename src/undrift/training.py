@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from ._core.array import Rows
+from .extra_blocks import checked_blocks
 from .rows import checked_rows, gathered, on_cluster
 
 SOURCE, TARGET = 0, -1  # domain numbers where the user gave none; further targets are -2, -3, ...
@@ -25,6 +27,7 @@ class TrainingRows:
     y: np.ndarray  # (n,)   their labels
     domain: np.ndarray  # (n,)   their domain numbers
     position: np.ndarray  # (n,)   their row numbers within their domains
+    blocks: tuple[TrainingRows, ...] = ()  # the same rows of every extra block
 
     @property
     def targets(self) -> list[int]:
@@ -33,7 +36,14 @@ class TrainingRows:
 
 
 def training_rows(
-    estimator: Any, X: Any, y: Any, X_target: Any = None, sample_domain: Any = None, dtype: Any = np.float32
+    estimator: Any,
+    X: Any,
+    y: Any,
+    X_target: Any = None,
+    sample_domain: Any = None,
+    dtype: Any = np.float32,
+    blocks: Any = None,
+    blocks_target: Any = None,
 ) -> TrainingRows:
     """Sort out the two forms of the contract: targets apart in `X_target`, or all rows stacked in `X`."""
     if y is None:
@@ -53,15 +63,64 @@ def training_rows(
     else:
         unlabelled = SOURCE if X_target is not None else TARGET
         domain = np.where(has_label, SOURCE, unlabelled)
-    domains, position = {}, np.empty(len(domain), dtype=int)
-    for number in _ordered(domain):
-        domains[int(number)] = X[domain == number]
-        position[domain == number] = np.arange(domains[int(number)].shape[0])
-    for rows in _target_matrices(X_target):
-        number = min(min(domains), 0) - 1
-        domains[number] = checked_rows(estimator, rows, reset=False, dtype=dtype)
-    labels, labelled = _checked_labels(y[has_label]), gathered(X[has_label])
-    return TrainingRows(domains, labelled, labels, domain[has_label], position[has_label])
+    targets = [checked_rows(estimator, Z, reset=False, dtype=dtype) for Z in _target_matrices(X_target)]
+    views = extra_views(X, targets, blocks, blocks_target, X_target, dtype)
+    y, own_domain, position = _checked_labels(y[has_label]), domain[has_label], _positions(domain)[has_label]
+    rows, *others = (
+        TrainingRows(_by_domain(own, more, domain), gathered(own[has_label]), y, own_domain, position)
+        for own, more in [(X, targets), *views]
+    )
+    return replace(rows, blocks=tuple(others))
+
+
+def _positions(domain: np.ndarray) -> np.ndarray:
+    """Number of each row within its domain."""
+    position = np.empty(len(domain), dtype=int)
+    for number in np.unique(domain):
+        position[domain == number] = np.arange(np.sum(domain == number))
+    return position
+
+
+def _by_domain(X: Rows, targets: Sequence[Rows], domain: np.ndarray) -> dict[int, Rows]:
+    """Rows by domain number; those of `targets` take the next numbers below 0."""
+    domains = {int(number): X[domain == number] for number in _ordered(domain)}
+    for rows in targets:
+        domains[min(min(domains), 0) - 1] = rows
+    return domains
+
+
+def extra_views(
+    X: Rows, targets: Sequence[Rows], blocks: Any, blocks_target: Any, X_target: Any, dtype: Any
+) -> list[tuple[Rows, list[Rows]]]:
+    """Validate extra blocks: for each, its rows that go with `X` and with every target."""
+    if blocks_target is not None and not targets:
+        raise ValueError("blocks_target goes with X_target, which is missing: leave it out, or pass X_target")
+    if blocks is None and blocks_target is None:
+        return []
+    if any(on_cluster(own) for own in (X, *targets)):
+        raise ValueError("rows of Dask cannot have extra blocks: pass rows that are here, X.compute() say")
+    own = checked_blocks(blocks, X.shape[0], dtype=dtype)
+    theirs = [
+        checked_blocks(
+            more, Z.shape[0], dtype=dtype, widths=[E.shape[1] for E in own], of=name, name="blocks_target"
+        )
+        for name, more, Z in _target_blocks(blocks_target, X_target, targets)
+    ]
+    return [(E, [more[b] for more in theirs]) for b, E in enumerate(own)]
+
+
+def _target_blocks(blocks_target: Any, X_target: Any, targets: Sequence[Rows]) -> list[tuple[str, Any, Rows]]:
+    """Name of every target, the blocks given for it, and its rows."""
+    if not _is_list_of_matrices(X_target):
+        return [("X_target", blocks_target, Z) for Z in targets]
+    given = [None] * len(targets) if blocks_target is None else blocks_target
+    if not isinstance(given, list | tuple) or len(given) != len(targets):
+        found = f"{len(given)} entries" if isinstance(given, list | tuple) else f"a {type(given).__name__}"
+        raise ValueError(
+            f"X_target is a list of {len(targets)} domains, so blocks_target must be one too, each entry the "
+            f"block or the list of blocks of that domain; got {found}"
+        )
+    return [(f"X_target[{i}]", more, Z) for i, (more, Z) in enumerate(zip(given, targets, strict=True))]
 
 
 def missing(y: np.ndarray) -> np.ndarray:
@@ -109,10 +168,12 @@ def _ordered(domain: np.ndarray) -> np.ndarray:
 def _target_matrices(X_target: Any) -> list[Any]:
     if X_target is None:
         return []
+    return list(X_target) if _is_list_of_matrices(X_target) else [X_target]
+
+
+def _is_list_of_matrices(X_target: Any) -> bool:
     # hasattr on the class: a delayed value claims to have everything
-    if isinstance(X_target, list | tuple) and all(hasattr(type(rows), "shape") for rows in X_target):
-        return list(X_target)
-    return [X_target]
+    return isinstance(X_target, list | tuple) and all(hasattr(type(rows), "shape") for rows in X_target)
 
 
 def _checked_labels(y: np.ndarray) -> np.ndarray:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from .array import Array, Rows, arithmetic
+
+ROUNDING = 1e-6  # of an energy: below it, what is left after subtracting means may be rounding
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,17 @@ def moments(X: Rows) -> Moments:
     """Moments of the rows of `X`."""
     ops = arithmetic(X)
     return Moments(X.shape[0], ops.column_sums(X), ops.energy(X))
+
+
+def mean_square(domains: Sequence[Moments], center: bool) -> float:
+    """Mean square norm of the rows of all domains, each less the mean of its domain if `center`.
+
+    Rows that differ from their domain's mean by rounding alone have none.
+    """
+    total = energy = sum(own.energy for own in domains)
+    if center:
+        energy -= sum(own.n * float(own.mean @ own.mean) for own in domains)
+    return energy / sum(own.n for own in domains) if energy > ROUNDING * total else 0.0
 
 
 def scatter(X: Rows) -> Scatter:

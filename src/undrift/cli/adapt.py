@@ -83,6 +83,11 @@ def adapt(
         help="How to choose, never seeing target labels: source-cv, reverse, margin, "
         "importance-cv, agreement, separation.",
     ),
+    source_weight: str = typer.Option(
+        "size",
+        "--source-weight",
+        help="What several sources count: by their size, or more those that are near the target.",
+    ),
     center: bool = typer.Option(True, "--center/--no-center", help="Subtract each domain's mean."),
     self_training: bool = typer.Option(
         True,
@@ -107,10 +112,10 @@ def adapt(
     from ..jobs import AdaptJob, run_adapt
     from . import screen
 
+    choices = weighting, classifier, selection, source_weight
     adapter = options.text_adapter(
-        noise, layers, C, max_features, weighting, classifier, selection, center, self_training, device, seed,
-        fallback,
-    )  # fmt: skip
+        noise, layers, C, max_features, *choices, center, self_training, device, seed, fallback
+    )
     job = AdaptJob(source, target, text, label, out, model, target_label, encoding, skip_bad, prefix, report)
     require_report(report)
     with screen.progress_bar() as progress:

@@ -40,9 +40,8 @@ def demo(
         out / "model.safetensors", "truth", report=out / "report.html",
     )  # fmt: skip
     require_report(job.report)
-    adapter = options.text_adapter(
-        "0.6,0.7,0.8", "1,3,5", "1", 1500, "tfidf", "least-squares", "reverse", True, True, "cpu", 0
-    )
+    choices = "tfidf", "least-squares", "reverse", "size"
+    adapter = options.text_adapter("0.6,0.7,0.8", "1,3,5", "1", 1500, *choices, True, True, "cpu", 0)
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)
         tell = screen.stages(progress)

@@ -7,6 +7,7 @@ import typer
 from ..adapter import TFIDF_LENGTH, TextAdapter, text_classifier
 from ..linear import SOLVERS
 from ..selection import RULES
+from ..sources import SOURCE_WEIGHTS
 from ..text import WEIGHTINGS, TermVectorizer
 
 TEXT = typer.Option(..., "--text", metavar="COL", help="Column that holds the text.")
@@ -39,6 +40,7 @@ def text_adapter(
     weighting: str,
     classifier: str,
     selection: str,
+    source_weight: str,
     center: bool,
     self_training: bool,
     device: str,
@@ -51,6 +53,7 @@ def text_adapter(
     for name, value, choices in (
         ("classifier", classifier, SOLVERS),
         ("selection", selection, RULES),
+        ("source-weight", source_weight, SOURCE_WEIGHTS),
         ("weighting", weighting, WEIGHTINGS),
     ):
         if value not in choices:
@@ -63,6 +66,7 @@ def text_adapter(
             C=numbers(C, "--C", float),
             classifier=classifier,
             selection=selection,
+            source_weight=source_weight,
             center=center,
             self_training=self_training,
             fallback=fallback,
