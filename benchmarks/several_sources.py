@@ -33,6 +33,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--targets", type=int, default=5, help="drawn for each setting and seed")
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
     return parser.parse_args()
 
 
@@ -118,8 +119,8 @@ def main() -> None:
     terms.fit([text for own in corpus.domains.values() for text in own.texts[::3]])
     X = {name: terms.transform(own.texts) for name, own in corpus.domains.items()}
     y = {name: own.y for name, own in corpus.domains.items()}
-    for setting, sizes in SETTINGS.items():
-        found = defaultdict(list)
+    for setting in args.settings:
+        sizes, found = SETTINGS[setting], defaultdict(list)
         for seed in range(args.seeds):
             rng = np.random.default_rng(seed)
             for target in rng.permutation(list(X))[: args.targets].tolist():

@@ -22,8 +22,8 @@ def nearness(rows: TrainingRows, random_state: np.random.RandomState) -> np.ndar
     """Weight of each labelled row: how much its source looks like the target, 1 on the mean over rows.
 
     That is the mean, over rows of the source, of the odds of being a target row, given by a least-squares
-    domain classifier on the input that has not seen the row. Rows of one source all count alike: which of
-    them look like the target says more about their topic than about what their labels teach.
+    domain classifier on the input that has not seen the row. Rows of one source all count alike: the odds
+    of single rows were measured to cost accuracy.
     """
     if not rows.targets:
         raise ValueError('source_weight="near" needs target rows: pass X_target, or source_weight="size"')
