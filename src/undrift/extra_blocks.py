@@ -143,7 +143,7 @@ class ExtraBlock:
         if sp.issparse(H):
             K += share * domain_centred_gram(H, means, self.anchor_domain)
         else:
-            K = add_domain_centred_gram(K, H, means, self.anchor_domain, share)
+            K = add_domain_centred_gram(K, H + 0, means, self.anchor_domain, share)  # which overwrites H
         more = None if branch.means is None or means is None else [*branch.means, means]
         return K, Branch(branch.layers, more, [*branch.shares, share])
 

@@ -226,7 +226,7 @@ class Search:
         At the last depth, where no layer follows, rows would be pushed through for their moments alone: only
         those of domains that hold anchors. The others follow if the candidate is the best so far.
         """
-        if self.balance or (self.center and not last):
+        if self.balance or self._extra_blocks or (self.center and not last):
             return range(len(self.rows.domains))
         return set(self.anchors.domain.tolist()) if self.center else ()
 

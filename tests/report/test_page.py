@@ -155,7 +155,9 @@ def test_adapt_without_a_report_keeps_no_documents(two_files):
     job = AdaptJob(
         [two_files / "books.jsonl"], [two_files / "kitchen.jsonl"], "text", "label", two_files / "out.csv"
     )
-    adapter = text_adapter("0.5", "1", "1", 100, "tfidf", "least-squares", "source-cv", True, False, "cpu", 0)
+    adapter = text_adapter(
+        "0.5", "1", "1", 100, "tfidf", "least-squares", "source-cv", "size", True, False, "cpu", 0
+    )
     adapted = run_adapt(job, adapter)
     assert adapted.kept is None
     with pytest.raises(ValueError, match="kept no rows"):
