@@ -214,7 +214,7 @@ def test_a_bare_classifier_keeps_what_the_rows_say(reviews):
 
 
 def test_many_labelled_rows_are_warned_of_but_not_changed(reviews, monkeypatch):
-    monkeypatch.setattr("undrift.classifier.GRAM_LIMIT", 100)
+    monkeypatch.setattr("undrift.staging.GRAM_LIMIT", 100)
     X, Z = disjoint(reviews[0], reviews[2])
     with pytest.warns(UndriftWarning, match="adapted all the same"):
         model = settings(self_training=False).fit(X, reviews[1], Z)

@@ -9,8 +9,7 @@ from sklearn import config_context
 from sklearn.model_selection import cross_validate
 from sklearn.svm import SVC
 
-from undrift import MSDAClassifier, TextAdapter, load_model, save_model
-from undrift import classifier as classifier_module
+from undrift import MSDAClassifier, TextAdapter, load_model, save_model, selection
 from undrift._core import blocks as blocks_module
 from undrift.explain import document_terms
 
@@ -138,7 +137,7 @@ def test_every_rule_sees_the_blocks(words, dense, y, monkeypatch, denoised):
         seen.append(K.copy())
         return np.zeros(len(Cs))
 
-    monkeypatch.setitem(classifier_module.RULES, "reverse", rule)
+    monkeypatch.setitem(selection.RULES, "reverse", rule)
     model = MSDAClassifier([1, 2], [0.3, 0.6], selection="reverse", denoise_blocks=denoised, dtype="float64")
     fitted(model, words, y, dense)
     for K, (noise, depth) in zip(seen, [(0.3, 1), (0.3, 2), (0.6, 1), (0.6, 2)], strict=True):
@@ -243,7 +242,7 @@ def test_many_labelled_rows_are_solved_in_the_primal(words, dense, sparse, y, mo
     options = {"denoise_blocks": denoised, "dtype": "float64", "random_state": 0}
     dual = fitted(MSDAClassifier(2, 0.5, **options), words, y, dense, sparse)
     K = concatenation([hidden(words, 0.5, 2), [dense], [sparse]], DOMAIN)
-    monkeypatch.setattr(classifier_module, "GRAM_LIMIT", 40)
+    monkeypatch.setattr("undrift.staging.GRAM_LIMIT", 40)
     monkeypatch.setattr(blocks_module, "BLOCK_ENTRIES", 9 * 30)
     primal = fitted(MSDAClassifier(2, 0.5, **options), words, y, dense, sp.csr_array(sparse))
     scores, expected = (
@@ -258,7 +257,7 @@ def test_many_labelled_rows_are_solved_in_the_primal(words, dense, sparse, y, mo
 
 
 def test_the_primal_is_the_least_value_over_the_concatenation(words, dense, y, monkeypatch):
-    monkeypatch.setattr(classifier_module, "GRAM_LIMIT", 79)
+    monkeypatch.setattr("undrift.staging.GRAM_LIMIT", 79)
     model = fitted(MSDAClassifier(1, 0.5, 1.0, dtype="float64", random_state=0), words, y, dense)
     H = concatenation([hidden(words, 0.5, 1), [dense]], DOMAIN)
     candidates = [np.delete(np.arange(80), left_out) for left_out in range(80)]  # one row is in no anchor

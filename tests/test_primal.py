@@ -6,7 +6,6 @@ from oracles import algorithm_2
 from sklearn.linear_model import Ridge
 
 from undrift import MSDAClassifier
-from undrift import classifier as classifier_module
 from undrift.primal import LayerRows, fit_primal
 
 
@@ -60,7 +59,7 @@ def test_many_labelled_rows_are_solved_in_the_primal(counts, rng, monkeypatch, f
         calls.append(1)
         return fit_primal(*args, **options)
 
-    monkeypatch.setattr(classifier_module, "GRAM_LIMIT", 45)
+    monkeypatch.setattr("undrift.staging.GRAM_LIMIT", 45)
     monkeypatch.setattr("undrift.readout.fit_primal", spy)
     in_the_primal = MSDAClassifier(2, 0.5, C, **options).fit(form(counts), y, form(target))
     assert calls == [1]
@@ -69,7 +68,7 @@ def test_many_labelled_rows_are_solved_in_the_primal(counts, rng, monkeypatch, f
     H = np.hstack([counts, *(h[:60] for h in hidden)])
     norms = ((H - H.mean(axis=0) * center) ** 2).sum(axis=1)
     drawn = np.random.RandomState(0).choice(60, 45, replace=False)
-    monkeypatch.setattr(classifier_module, "GRAM_LIMIT", 60)
+    monkeypatch.setattr("undrift.staging.GRAM_LIMIT", 60)
     same = C * norms.mean() / norms[drawn].mean()
     in_the_dual = MSDAClassifier(2, 0.5, same, **options).fit(form(counts), y, form(target))
     assert calls == [1]

@@ -194,7 +194,7 @@ def test_balanced_layers_in_the_primal(two_domains, monkeypatch):
     X, y, Z, _ = two_domains
     options = {"balance_layers": True, "dtype": "float64", "random_state": 0}
     dual = MSDAClassifier(2, 0.6, 0.7, **options).fit(X, y, Z)
-    monkeypatch.setattr("undrift.classifier.GRAM_LIMIT", 79)
+    monkeypatch.setattr("undrift.staging.GRAM_LIMIT", 79)
     primal = MSDAClassifier(2, 0.6, 0.7, **options).fit(X, y, Z)
     # scaled on 79 of the 80 rows, hence nearly equal
     spread = np.std(dual.decision_function(Z))

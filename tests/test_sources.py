@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles import algorithm_2
 
 from undrift import MSDAClassifier, load_model, save_model
-from undrift import classifier as classifier_module
 from undrift import sources as sources_module
 
 DOMAIN = np.repeat([0, 1, -1], [60, 30, 50])
@@ -91,7 +90,7 @@ def test_classes_are_weighed_too(rows, y):
 
 
 def test_in_the_primal_too(rows, y, monkeypatch):
-    monkeypatch.setattr(classifier_module, "GRAM_LIMIT", 89)
+    monkeypatch.setattr("undrift.staging.GRAM_LIMIT", 89)
     model = MSDAClassifier(1, 0.5, 0.8, source_weight="near", dtype="float64", random_state=0)
     scores = model.fit(rows, y, sample_domain=DOMAIN).decision_function(rows[90:])
     H, weight = concatenation(rows, 0.5), expected_weights(rows)

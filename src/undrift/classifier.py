@@ -16,22 +16,21 @@ from ._core.array import Rows
 from ._core.denoise import SingularSystem
 from .caution import fell_back, warn_of
 from .extra_blocks import checked_blocks
-from .linear import SOLVERS, probabilities, winners
-from .parameters import check_memory, check_pivots
-from .placement import Place, check_place
+from .grid import offered
+from .linear import probabilities, winners
+from .parameters import check_memory
+from .placement import check_place
 from .prediction import Pass, domain_intercepts, lazily, row_scores
 from .progress import CallbackSupportMixin, tracked, with_callbacks
 from .readout import calibrated_temperature, chosen_stack, read_out
 from .rows import binarized, checked_matrix, column_sums, on_cluster
-from .sampling import check_limit
-from .search import Grid, Search, anchors, n_target_anchors, some_of_every_class
-from .selection import RULES, Problem, folds, notes_on_choice, warn_of_edges
+from .search import Search
+from .selection import notes_on_choice, warn_of_edges
 from .self_training import checked_self_training
 from .settings import checked_settings
 from .sources import SOURCE_WEIGHTS
+from .staging import Staged, planned
 from .training import TrainingRows, training_rows
-
-GRAM_LIMIT = 20_000  # labelled rows above which the final classifier is solved in the primal
 
 
 class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -239,59 +238,20 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         by_source = SOURCE_WEIGHTS[self.source_weight](rows, check_random_state(self.random_state))
         weight = by_source * compute_sample_weight(self.class_weight, rows.y)
         self.source_weights_ = dict(zip(rows.domain.tolist(), by_source.tolist(), strict=True))
-        search = self._search(rows, codes, weight, grid, options, place)
-        n_steps = len(grid.noises) * max(grid.depths)
+        grid = offered(grid, self.selection, codes, bool(rows.targets))
+        search = planned(self, rows, codes, weight, grid, options, place)
         try:
             with place.precisely():
-                for _ in tracked(self, search.steps(), n_steps, "layer", dict):
+                for _ in tracked(self, search.steps(), search.n_steps, "layer", dict):
                     pass
                 self._keep_choice(search)
-                self._keep_classifier(rows, codes, weight, search)
+                self._keep_classifier(rows, codes, weight, search.final)
         except SingularSystem as error:
             names = getattr(self, "feature_names_in_", None)
             raise (error if names is None else error.renamed(names)) from None
         return self
 
-    def _search(
-        self,
-        rows: TrainingRows,
-        codes: np.ndarray,
-        weight: np.ndarray,
-        grid: Grid,
-        options: dict[str, Any],
-        place: Place,
-    ) -> Search:
-        random_state = check_random_state(self.random_state)
-        keep = np.arange(len(codes))
-        if len(keep) > GRAM_LIMIT:  # candidates are compared on as many rows as a Gram matrix can hold
-            keep = some_of_every_class(codes, GRAM_LIMIT, random_state)
-        needs_folds = grid.n_candidates > 1 or self.probability
-        problem = Problem(
-            codes[keep],
-            len(self.classes_),
-            weight[keep],
-            folds(codes[keep], self.n_folds, random_state) if needs_folds else [],
-            SOLVERS[self.classifier],
-        )
-        return Search(
-            rows,
-            anchors(rows, keep, n_target_anchors(self, rows, grid, len(keep)), random_state),
-            problem,
-            grid,
-            RULES[self.selection],
-            self.center,
-            self.binarize,
-            options,
-            None if self.n_pivots is None else check_pivots(self.n_pivots, self.n_features_in_),
-            random_state,
-            place,
-            check_limit(self.max_upper_rows, list(rows.domains.values())),
-            self.balance_layers,
-            self.block_share,
-            self.denoise_blocks,
-        )
-
-    def _keep_choice(self, search: Search) -> None:
+    def _keep_choice(self, search: Search | Staged) -> None:
         chosen = search.found.candidate
         self.best_params_ = {"noise": chosen.noise, "n_layers": chosen.n_layers, "C": chosen.C}
         self.selection_results_ = [
@@ -299,7 +259,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ]
         self.selection_notes_ = notes_on_choice(chosen, search.candidates)
         warn_of_edges(self.selection_notes_)
-        self.representation_ = chosen_stack(self, search)
+        self.representation_ = chosen_stack(self, search.final)
 
     def _keep_classifier(
         self, rows: TrainingRows, codes: np.ndarray, weight: np.ndarray, search: Search

@@ -21,48 +21,16 @@ from ._warnings import UndriftWarning
 from .arrivals import Arrivals, by_themselves, domain_means, with_their_domains
 from .caution import SourceOnly, source_only
 from .extra_blocks import Branch, ExtraBlock
-from .parameters import check_count, check_noise, check_positive
+from .grid import Grid
 from .placement import Place
 from .rows import binarized, gathered, on_cluster, placed
 from .sampling import sampled
-from .selection import NEED_TARGET, ONE_C, RULES, Candidate, Problem, Rule
+from .selection import NEED_TARGET, ONE_SE, RULES, Candidate, Problem, Rule, chosen_one
 from .training import TrainingRows, stack_rows
 
 RULE_ROWS = 2000  # target rows that a selection rule looks at, drawn at random where there are more
 ANCHOR_LIMIT = 12_000  # rows of a Gram matrix that has room for target rows
 SELF_TRAINING_ROWS = 8_000  # target rows that self-training labels, drawn at random where there are more
-
-
-@dataclass(frozen=True)
-class Grid:
-    """What there is to choose from."""
-
-    noises: tuple[float, ...]
-    depths: tuple[int, ...]
-    Cs: tuple[float, ...]
-
-    @property
-    def n_candidates(self) -> int:
-        """Number of points."""
-        return len(self.noises) * len(self.depths) * len(self.Cs)
-
-
-def checked_grid(noise: Any, n_layers: Any, C: Any) -> Grid:
-    """Return a grid from what a user gave: for each parameter a value, or a list to choose from."""
-    return Grid(
-        tuple(sorted(check_noise(value) for value in _values(noise, "noise"))),
-        tuple(sorted(check_count(value, "n_layers") for value in _values(n_layers, "n_layers"))),
-        tuple(sorted(check_positive(value, "C") for value in _values(C, "C"))),
-    )
-
-
-def _values(value: Any, name: str) -> Sequence[Any]:
-    """Return the values to choose from: a list, or the one value given."""
-    if isinstance(value, list | tuple | np.ndarray):
-        if len(value) == 0:
-            raise ValueError(f"{name}={value!r} is empty; give a value or a list of values")
-        return [item.item() if isinstance(item, np.generic) else item for item in value]
-    return [value]
 
 
 @dataclass(frozen=True)
@@ -126,7 +94,9 @@ class Search:
     balance: bool = False  # whether every layer's inner products count alike
     block_share: float = 1.0  # what an extra block counts against X
     denoise_blocks: bool = False
+    cautious: bool = False  # whether what is preferred is left only for what is clearly better
     best: Found | None = None
+    preferred: Found | None = None
     candidates: list[Candidate] = field(default_factory=list)
     split: Split | None = None  # with n_pivots
     judged: np.ndarray | None = None  # anchors that the rule looks at, if not all
@@ -134,9 +104,23 @@ class Search:
 
     @property
     def found(self) -> Found:
-        """The best candidate; there is one once `steps` has run."""
+        """The candidate that is chosen; there is one once `steps` has run."""
         assert self.best is not None
-        return self.best
+        if self.preferred is None or self.grid.n_candidates == 1:
+            return self.best
+        n, preferred = len(self.problem.codes), self.preferred.candidate
+        chosen = chosen_one([self.best.candidate, preferred], ONE_SE, self.grid.preferred, n)
+        return self.preferred if chosen is preferred else self.best
+
+    @property
+    def final(self) -> Search:
+        """The search whose stack is kept."""
+        return self
+
+    @property
+    def n_steps(self) -> int:
+        """Number of layers to learn."""
+        return len(self.grid.noises) * max(self.grid.depths)
 
     def steps(self) -> Iterator[None]:
         """Explore the grid; yields once per layer."""
@@ -207,7 +191,7 @@ class Search:
             running = running.then(grown.layer, means, K, share, [block.branch for block in beside])
             if len(running.layers) in self.grid.depths:
                 self._score(options["noise"], running)
-            shared = self.best is not None and self.best.K is running.K
+            shared = any(own is not None and own.K is K for own in (self.best, self.preferred))
             if shared and means is not None:
                 for k in set(range(len(means))) - set(arrived.moments):
                     means[k] = grown.domains[k].total(moments).mean
@@ -248,10 +232,11 @@ class Search:
         for C, score in zip(self.grid.Cs, scores, strict=True):
             candidate = Candidate(noise, len(layers), C, float(score))
             self.candidates.append(candidate)
+            found = Found(candidate, layers, running.means, running.shares, K, scale, running.branches)
             if self.best is None or candidate.score > self.best.candidate.score:
-                self.best = Found(
-                    candidate, layers, running.means, running.shares, K, scale, running.branches
-                )
+                self.best = found
+            if self.cautious and (noise, len(layers), C) == self.grid.preferred:
+                self.preferred = found
 
     def _domains(self) -> list[Blocks]:
         return self._placed(list(self.rows.domains.values()))
@@ -296,12 +281,6 @@ def layer_share(domains: Sequence[Moments], center: bool) -> float:
     return 1 / (mean_square(domains, center) or 1.0)
 
 
-def check_comparable(selection: str, grid: Grid) -> None:
-    """Refuse several values of C where the rule cannot compare them."""
-    if selection in ONE_C and len(grid.Cs) > 1:
-        raise ValueError(f'selection="{selection}" compares noise and n_layers at one C; give a single C')
-
-
 def judged_rows(n_labelled: int, n: int, random_state: np.random.RandomState) -> np.ndarray | None:
     """Draw the rows that a rule looks at: the labelled ones, which come first, and `RULE_ROWS` of the others.
 
@@ -320,12 +299,7 @@ def judged(K: Array, rows: np.ndarray | None) -> Array:
 
 def n_target_anchors(estimator: Any, rows: TrainingRows, grid: Grid, n_labelled: int) -> int:
     """How many target rows a classifier's selection, self-training and caution want among the anchors."""
-    check_comparable(estimator.selection, grid)
     wanted = grid.n_candidates > 1 and estimator.selection in NEED_TARGET
-    if wanted and not rows.targets:
-        raise ValueError(
-            f'selection="{estimator.selection}" needs target rows: pass X_target, or selection="source-cv"'
-        )
     if estimator.self_training and rows.targets:
         if n_labelled == len(rows.y):
             return min(max(ANCHOR_LIMIT - n_labelled, RULE_ROWS), SELF_TRAINING_ROWS)

@@ -184,8 +184,24 @@ RULES: dict[str, Rule] = {
     "separation": separation,
 }
 NEED_TARGET = ("reverse", "margin", "importance-cv", "agreement", "separation")
-ACCURACIES = ("source-cv", "reverse", "importance-cv")  # rules whose score is a share of rows
+ONE_SE = "one-se"
+SELECTIONS = (*RULES, ONE_SE)
+ACCURACIES = ("source-cv", ONE_SE, "reverse", "importance-cv")  # rules whose score is a share of rows
 ONE_C = ("margin",)  # rules whose scores do not compare between values of C
+
+
+def scoring(selection: str) -> Rule:
+    """Return what scores candidates: a rule itself, or the one that its caution is built on."""
+    return source_cv if selection == ONE_SE else RULES[selection]
+
+
+def clearly_better(best: float, preferred: float, n: int) -> bool:
+    """Tell whether an accuracy over n rows is above another by more than its standard error.
+
+    The one-standard-error rule: differences that the noise of n rows explains are no reason to leave what was
+    preferred beforehand.
+    """
+    return best - preferred > float(np.sqrt(best * (1 - best) / n))
 
 
 @dataclass(frozen=True)
@@ -200,6 +216,20 @@ class Candidate:
     n_layers: int
     C: float
     score: float = float("nan")
+
+
+def chosen_one(
+    candidates: Sequence[Candidate], selection: str, preferred: tuple[float, int, float], n: int
+) -> Candidate:
+    """Return the candidate of highest score, the first of equals.
+
+    With "one-se" that is the preferred one unless another is clearly better; n labelled rows were scored.
+    """
+    best = max(candidates, key=lambda own: own.score)
+    if selection != ONE_SE:
+        return best
+    own = next(own for own in candidates if (own.noise, own.n_layers, own.C) == preferred)
+    return best if clearly_better(best.score, own.score, n) else own
 
 
 def notes_on_choice(chosen: Candidate, candidates: Sequence[Candidate]) -> list[str]:

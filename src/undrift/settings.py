@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ._core.denoise import ACTIVATIONS
+from .grid import Grid, checked_grid
 from .linear import SOLVERS
 from .parameters import check_choice, check_count, check_positive
-from .search import Grid, checked_grid
-from .selection import RULES
+from .selection import SELECTIONS
 from .self_training import checked_self_training
 from .sources import SOURCE_WEIGHTS
 
@@ -16,7 +16,7 @@ from .sources import SOURCE_WEIGHTS
 def checked_settings(classifier: Any) -> tuple[Grid, dict[str, Any]]:
     """Return the grid to choose from and the options of every layer; refuse what cannot be meant."""
     check_choice(classifier.classifier, "classifier", tuple(SOLVERS))
-    check_choice(classifier.selection, "selection", tuple(RULES))
+    check_choice(classifier.selection, "selection", SELECTIONS)
     check_choice(classifier.source_weight, "source_weight", tuple(SOURCE_WEIGHTS))
     check_choice(classifier.dtype, "dtype", ("float32", "float64"))
     check_positive(classifier.block_share, "block_share")

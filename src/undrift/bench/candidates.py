@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import clone
 
 from .._core.array import Array
+from ..grid import checked_grid
 from ..metrics import transfer_error
-from ..search import checked_grid
 from ..selection import Problem
 from .cells import Bench, Cell
 from .classify import labels
@@ -59,6 +59,7 @@ def candidate_records(
                     "candidates": [point | candidate for candidate in found],
                     "preset": _preset(method),
                     "small_grid": setting.small_grid,
+                    "n_train": len(problem.codes),
                     "n_test": len(part_rows(method.corpus, (cell.target, "test"))),
                     "seconds": round(time.perf_counter() - began, 6),
                 }
@@ -83,9 +84,7 @@ def _candidates(
         }
 
 
-def _preset(method: Ours) -> dict[str, Any] | None:
-    """The method's own values, where it does not choose them itself."""
-    grid = checked_grid(method.model.noise, method.model.n_layers, method.model.C)
-    if grid.n_candidates > 1:
-        return None
-    return {"noise": grid.noises[0], "n_layers": grid.depths[0], "C": grid.Cs[0]}
+def _preset(method: Ours) -> dict[str, Any]:
+    """The method's own values, or those that it prefers."""
+    noise, n_layers, C = checked_grid(method.model.noise, method.model.n_layers, method.model.C).preferred
+    return {"noise": noise, "n_layers": n_layers, "C": C}

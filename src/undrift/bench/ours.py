@@ -14,9 +14,10 @@ from .._core.array import Array
 from ..adapter import TFIDF_LENGTH, text_classifier
 from ..classifier import MSDAClassifier
 from ..domains import Corpus
+from ..grid import Grid, check_comparable, checked_grid
 from ..linear import SOLVERS, winners
-from ..search import Grid, check_comparable, checked_grid, judged, judged_rows
-from ..selection import NEED_TARGET, RULES, Candidate, Problem, folds
+from ..search import judged, judged_rows
+from ..selection import NEED_TARGET, Candidate, Problem, chosen_one, folds, scoring
 from ..self_training import SelfTraining, self_trained
 from ..training import stack_rows
 from .cells import Bench, Cell, Outcome, Unit, by_source
@@ -100,10 +101,10 @@ class Ours:
             found = {}
             for rule in rules:
                 if rule in NEED_TARGET:
-                    found[rule] = RULES[rule](seen, problem, scaled)
+                    found[rule] = scoring(rule)(seen, problem, scaled)
                     continue
                 if (rule, cell.source) not in at_home:
-                    at_home[rule, cell.source] = RULES[rule](K[:n, :n], problem, scaled)
+                    at_home[rule, cell.source] = scoring(rule)(K[:n, :n], problem, scaled)
                 found[rule] = at_home[rule, cell.source]
             yield cell, K, problem, found
 
@@ -145,9 +146,10 @@ def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome]:
 
 
 def best_candidates(method: Ours, cells: Sequence[Cell], grid: Grid) -> dict[Cell, Candidate]:
-    """For each task the candidate that the model's rule scores highest, the first of equals."""
+    """For each task the candidate that the model's rule chooses, the first of equals."""
     rule = method.model.selection
-    best: dict[Cell, Candidate] = {}
+    candidates: dict[Cell, list[Candidate]] = {cell: [] for cell in cells}
+    n_labelled = {cell: len(method.problem(cell)[0].codes) for cell in cells}
     check_comparable(rule, grid)
     for noise in grid.noises:
         for level, grams in method.levels(noise, max(grid.depths), cells):
@@ -155,9 +157,8 @@ def best_candidates(method: Ours, cells: Sequence[Cell], grid: Grid) -> dict[Cel
                 continue
             for cell, _, _, scores in method.scored(grams, cells, [rule], grid.Cs):
                 for C, score in zip(grid.Cs, scores[rule], strict=True):
-                    if cell not in best or score > best[cell].score:
-                        best[cell] = Candidate(noise, level.depth, C, float(score))
-    return best
+                    candidates[cell].append(Candidate(noise, level.depth, C, float(score)))
+    return {cell: chosen_one(own, rule, grid.preferred, n_labelled[cell]) for cell, own in candidates.items()}
 
 
 def _classified(

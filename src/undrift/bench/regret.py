@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..selection import ONE_C
+from ..selection import ONE_C, ONE_SE, clearly_better
 from .measures import task
 from .records import Record
 
@@ -38,7 +38,8 @@ class Trials:
     points: list[Point]
     errors: np.ndarray  # (n_tasks, n_candidates)
     scores: Mapping[str, np.ndarray]  # of each rule: (n_tasks, n_candidates)
-    preset: Point | None  # the method's own values
+    preset: Point | None  # the method's own values, or those that it prefers
+    n_train: np.ndarray  # (n_tasks,) labelled rows
     small_grid: Mapping[str, Sequence[float]]
 
     def only(self, wanted: Callable[[Point], bool]) -> Trials:
@@ -91,9 +92,10 @@ def _gathered(records: Sequence[Record], measure: str) -> Trials:
     scores = {rule: matrix(lambda own, rule=rule: own["scores"][rule]) for rule in rules}  # type: ignore[misc]
     variant = "" if last["variant"] == "main" else f" ({last['variant']})"
     preset = None if last.get("preset") is None else Point(**last["preset"])
+    n_train = {task(record): record["n_train"] for record in records}
     return Trials(
         last["corpus"] + variant, whole, points, matrix(lambda own: own[measure]), scores, preset,
-        last.get("small_grid", {}),
+        np.array([n_train[name] for name in whole]), last.get("small_grid", {}),
     )  # fmt: skip
 
 
@@ -125,6 +127,16 @@ def picked(own: Trials, rule: str) -> np.ndarray:
     return np.argmax(scores, axis=1)
 
 
+def cautiously_picked(own: Trials, preferred: int) -> np.ndarray:
+    """Positions of the candidates that "one-se" chooses: what is preferred unless clearly beaten."""
+    scores, best = own.scores["source-cv"], picked(own, "source-cv")
+    better = [
+        clearly_better(each[i], each[preferred], n)
+        for each, i, n in zip(scores, best, own.n_train, strict=True)
+    ]
+    return np.where(better, best, preferred)
+
+
 def verdicts(own: Trials) -> list[Verdict]:
     """What hindsight, fixed values and every rule give."""
     n, best = len(own.tasks), np.argmin(own.errors, axis=1)
@@ -132,6 +144,8 @@ def verdicts(own: Trials) -> list[Verdict]:
     if own.preset in own.points:
         choices[FIXED] = np.full(n, own.points.index(own.preset))
     choices |= {rule: picked(own, rule) for rule in own.scores}
+    if own.preset in own.points and "source-cv" in own.scores:
+        choices[ONE_SE] = cautiously_picked(own, own.points.index(own.preset))
     return [_verdict(own, name, choice) for name, choice in choices.items()]
 
 

@@ -70,7 +70,7 @@ def adapt(
         help="Column with the target's labels: for scoring, nothing else.",
     ),
     noise: str = typer.Option(
-        "0.7", "--noise", help="Share of features to corrupt; several: choose among them."
+        "0.7,0.6,0.8", "--noise", help="Share of features to corrupt; several: choose among them."
     ),
     layers: str = typer.Option("5", "--layers", help="Number of layers; several: choose among them."),
     C: str = typer.Option("1", "--C", help="Weight of the training errors; several: choose among them."),
@@ -78,9 +78,10 @@ def adapt(
     weighting: str = typer.Option("tfidf", "--weighting", help="tfidf, counts or binary."),
     classifier: str = typer.Option("least-squares", "--classifier", help="least-squares or hinge."),
     selection: str = typer.Option(
-        "source-cv",
+        "one-se",
         "--selection",
-        help="How to choose, never seeing target labels: source-cv, reverse, margin, "
+        help="How to choose, never seeing target labels: one-se (cross-validation on the source; the first "
+        "of several unless another is clearly better), source-cv, reverse, margin, "
         "importance-cv, agreement, separation.",
     ),
     source_weight: str = typer.Option(

@@ -6,7 +6,7 @@ import typer
 
 from ..adapter import TFIDF_LENGTH, TextAdapter, text_classifier
 from ..linear import SOLVERS
-from ..selection import RULES
+from ..selection import SELECTIONS
 from ..sources import SOURCE_WEIGHTS
 from ..text import WEIGHTINGS, TermVectorizer
 
@@ -52,7 +52,7 @@ def text_adapter(
         raise typer.BadParameter(f"--max-features {max_features}: at least one term is needed")
     for name, value, choices in (
         ("classifier", classifier, SOLVERS),
-        ("selection", selection, RULES),
+        ("selection", selection, SELECTIONS),
         ("source-weight", source_weight, SOURCE_WEIGHTS),
         ("weighting", weighting, WEIGHTINGS),
     ):

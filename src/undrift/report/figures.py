@@ -133,6 +133,7 @@ def _shift(data: dict[str, Any]) -> Chart:
 
 RULE_MEASURES = {
     "source-cv": "Error in cross-validation on the labelled source",
+    "one-se": "Error in cross-validation on the labelled source; what is named first unless clearly beaten",
     "reverse": "Error on held-out source rows, after labelling the target and training back",
     "importance-cv": "Error in cross-validation on the source, rows that look like the target counting more",
     "margin": "Mean confidence on the target's rows",

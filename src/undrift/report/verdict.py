@@ -89,7 +89,9 @@ def held_out(evidence: Evidence) -> dict[str, float | None]:
     """Errors in cross-validation on the labelled source, where they were measured."""
     best = getattr(evidence.baseline, "best_score_", None)
     chosen = [own["score"] for own in evidence.classifier.selection_results_ if own["chosen"]]
-    is_source_cv = evidence.classifier.selection == "source-cv" and chosen and chosen[0] == chosen[0]
+    is_source_cv = (
+        evidence.classifier.selection in ("source-cv", "one-se") and chosen and chosen[0] == chosen[0]
+    )
     return {
         "source_only": None if best is None else 1 - float(best),
         "adapted": 1 - float(chosen[0]) if is_source_cv else None,

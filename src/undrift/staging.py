@@ -1,0 +1,135 @@
+"""In how many stages a classifier is learnt: all candidates with all anchors, or compared on fewer first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from .grid import Grid, no_choice
+from .linear import SOLVERS
+from .parameters import check_pivots
+from .placement import Place
+from .sampling import check_limit
+from .search import RULE_ROWS, Found, Search, anchors, n_target_anchors, some_of_every_class
+from .selection import NEED_TARGET, ONE_SE, Candidate, Problem, folds, scoring
+from .training import TrainingRows
+
+GRAM_LIMIT = 20_000  # labelled rows above which the final classifier is solved in the primal
+LARGE_GRAM = 8_000  # anchors above which candidates are compared on fewer
+COMPARED_ROWS = 4_000  # labelled rows that they are compared on then
+
+
+@dataclass
+class Staged:
+    """Compares candidates on few anchors, then learns the chosen one with all of them.
+
+    One more stack, for Gram matrices that need not be large while several of them are held.
+    """
+
+    comparison: Search
+    learn: Callable[[Grid], Search]
+    last: Search | None = None
+
+    @property
+    def found(self) -> Found:
+        """The candidate that is chosen."""
+        return self.comparison.found
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """All candidates, with their scores."""
+        return self.comparison.candidates
+
+    @property
+    def final(self) -> Search:
+        """The search whose stack is kept."""
+        assert self.last is not None
+        return self.last
+
+    @property
+    def n_steps(self) -> int:
+        """Number of layers to learn, at most."""
+        return self.comparison.n_steps + max(self.comparison.grid.depths)
+
+    def steps(self) -> Iterator[None]:
+        """Explore the grid, and learn what was chosen; yields `n_steps` times."""
+        yield from self.comparison.steps()
+        chosen = self.found.candidate
+        self.last = self.learn(no_choice(chosen.noise, chosen.n_layers, chosen.C))
+        yield from self.last.steps()
+        for _ in range(
+            max(self.comparison.grid.depths) - chosen.n_layers
+        ):  # shallower than it might have been
+            yield
+
+
+def planned(
+    classifier: Any,
+    rows: TrainingRows,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    grid: Grid,
+    options: dict[str, Any],
+    place: Place,
+) -> Search | Staged:
+    """Return what is to be done to fit `classifier`: one search, or two where Gram matrices are large."""
+    search = partial(_search, classifier, rows, codes, weight, options=options, place=place)
+    n_labelled = min(len(codes), GRAM_LIMIT)
+    n_target = n_target_anchors(classifier, rows, grid, n_labelled)
+    learn = partial(search, n_labelled=n_labelled, n_target=n_target)
+    if grid.n_candidates == 1 or n_labelled + n_target <= LARGE_GRAM:
+        return learn(grid=grid)
+    n_looked_at = RULE_ROWS if classifier.selection in NEED_TARGET else 0
+    comparison = search(grid=grid, n_labelled=min(n_labelled, COMPARED_ROWS), n_target=n_looked_at)
+    return Staged(comparison, lambda chosen: learn(grid=chosen))
+
+
+def _search(
+    classifier: Any,
+    rows: TrainingRows,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    *,
+    grid: Grid,
+    options: dict[str, Any],
+    place: Place,
+    n_labelled: int,
+    n_target: int,
+) -> Search:
+    """Set up a search with so many labelled rows and target rows as anchors."""
+    random_state = check_random_state(classifier.random_state)
+    keep = np.arange(len(codes))
+    if len(keep) > n_labelled:
+        keep = some_of_every_class(codes, n_labelled, random_state)
+    needs_folds = grid.n_candidates > 1 or classifier.probability
+    problem = Problem(
+        codes[keep],
+        len(classifier.classes_),
+        weight[keep],
+        folds(codes[keep], classifier.n_folds, random_state) if needs_folds else [],
+        SOLVERS[classifier.classifier],
+    )
+    pivots, width = classifier.n_pivots, classifier.n_features_in_
+    return Search(
+        rows,
+        anchors(rows, keep, n_target, random_state),
+        problem,
+        grid,
+        scoring(classifier.selection),
+        classifier.center,
+        classifier.binarize,
+        options,
+        None if pivots is None else check_pivots(pivots, width),
+        random_state,
+        place,
+        check_limit(classifier.max_upper_rows, list(rows.domains.values())),
+        classifier.balance_layers,
+        classifier.block_share,
+        classifier.denoise_blocks,
+        classifier.selection == ONE_SE,
+    )
