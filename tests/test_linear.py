@@ -127,6 +127,17 @@ def test_hinge_is_a_linear_svm_on_the_features(problem, C):
         assert_allclose(H.T @ dual.coef[:, j], svm.coef_[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("solver", [hinge, least_squares])
+def test_a_class_that_no_row_is_of_is_never_chosen(problem, solver):
+    """Predictions that are trained on may leave a class out; the others are as they were."""
+    H, codes, weight, other = problem
+    codes = np.where(codes == 1, 2, codes)
+    dual, two = (solver(H @ H.T, signs(c, n), 0.5, weight) for c, n in ((codes, 3), (codes // 2, 2)))
+    assert_array_equal(dual.coef[:, 1], 0)
+    assert dual.intercept[1] == pytest.approx(-1)
+    assert_allclose(dual.scores(other @ H.T)[:, [2]], two.scores(other @ H.T), rtol=1e-9, atol=1e-12)
+
+
 def test_signs_and_winners():
     assert_array_equal(signs(np.array([0, 1, 0]), 2), [[-1], [1], [-1]])
     assert_array_equal(signs(np.array([0, 2]), 3), [[1, -1, -1], [-1, -1, 1]])

@@ -96,6 +96,9 @@ def hinge(K: Array, Y: np.ndarray, C: float, weight: np.ndarray) -> Dual:
         K = submatrix(K, counted, counted)
     K = arithmetic(K).to_numpy(K)
     for j, y in enumerate(Y[counted].T):
+        if np.ptp(y) == 0:  # a class that no row here is of, as predictions may leave one out
+            intercept[j] = y[0]
+            continue
         svm = SVC(kernel="precomputed", C=C).fit(K, y, sample_weight=weight[counted])
         coef[counted[svm.support_], j] = svm.dual_coef_[0]
         intercept[j] = svm.intercept_[0]
