@@ -228,7 +228,12 @@ def test_notes():
     middle = Candidate(0.6, 2, 1.0, score=0.9)
     assert notes_on_choice(middle, [*grid, middle]) == []
     (tie,) = notes_on_choice(middle, [*grid, middle, Candidate(0.6, 2, 1.0, score=0.9)])
-    assert tie.startswith("1 other")
+    assert tie == "1 other candidate(s) tied with the chosen one; the simplest was taken"
+    later = Candidate(0.6, 2, 1.0, score=0.9)
+    (kept,) = notes_on_choice(later, [*grid, middle, later])
+    assert kept == "1 other candidate(s) tied with the chosen one; what was preferred was kept"
+    better = Candidate(0.6, 2, 3.0, score=0.91)
+    assert notes_on_choice(middle, [*grid, middle, later, better]) == []  # no tie for the highest
     corner = Candidate(0.7, 3, 1.0, score=0.9)
     assert len(notes_on_choice(corner, [*grid, corner])) == 2
     shallow = Candidate(0.6, 1, 1.0, score=0.9)

@@ -234,10 +234,11 @@ def chosen_one(
 
 def notes_on_choice(chosen: Candidate, candidates: Sequence[Candidate]) -> list[str]:
     """Say where the choice was a tie, or lies at the edge of what was offered."""
-    notes = []
-    tied = [other for other in candidates if other.score == chosen.score and other is not chosen]
-    if tied:
-        notes.append(f"{len(tied)} other candidate(s) tied with the chosen one; the simplest was taken")
+    notes, best = [], max(other.score for other in candidates)
+    tied = [other for other in candidates if other.score == chosen.score == best]
+    if len(tied) > 1:
+        taken = "the simplest was taken" if tied[0] is chosen else "what was preferred was kept"
+        notes.append(f"{len(tied) - 1} other candidate(s) tied with the chosen one; {taken}")
     for name in ("noise", "n_layers", "C"):
         values, value = sorted({getattr(other, name) for other in candidates}), getattr(chosen, name)
         nothing_beyond = name == "n_layers" and value == 1
