@@ -62,9 +62,8 @@ class Staged:
         chosen = self.found.candidate
         self.last = self.learn(no_choice(chosen.noise, chosen.n_layers, chosen.C))
         yield from self.last.steps()
-        for _ in range(
-            max(self.comparison.grid.depths) - chosen.n_layers
-        ):  # shallower than it might have been
+        n_left = max(self.comparison.grid.depths) - chosen.n_layers  # shallower than it might have been
+        for _ in range(n_left):
             yield
 
 
@@ -82,11 +81,17 @@ def planned(
     n_labelled = min(len(codes), GRAM_LIMIT)
     n_target = n_target_anchors(classifier, rows, grid, n_labelled)
     learn = partial(search, n_labelled=n_labelled, n_target=n_target)
-    if grid.n_candidates == 1 or n_labelled + n_target <= LARGE_GRAM:
+    if grid.n_candidates == 1 or n_labelled + _n_to_take(rows, n_target) <= LARGE_GRAM:
         return learn(grid=grid)
     n_looked_at = RULE_ROWS if classifier.selection in NEED_TARGET else 0
     comparison = search(grid=grid, n_labelled=min(n_labelled, COMPARED_ROWS), n_target=n_looked_at)
     return Staged(comparison, lambda chosen: learn(grid=chosen))
+
+
+def _n_to_take(rows: TrainingRows, n_target: int) -> int:
+    """How many target rows there are to become anchors, of `n_target` wanted."""
+    n_each = n_target // max(len(rows.targets), 1)
+    return sum(min(n_each, rows.domains[number].shape[0]) for number in rows.targets)
 
 
 def _search(
