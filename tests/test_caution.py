@@ -63,7 +63,7 @@ def test_what_is_retained_counts_beyond_guessing():
     [
         ({"unseen": 0.96}, "nothing to hold on to", True),
         ({"retained": 0.49}, "keeps 49%", True),
-        ({"class_shift": 0.18, "source_only_retained": 0.32}, "class to class", True),
+        ({"class_shift": 0.18, "source_only_retained": 0.32}, "class to class", False),
         ({"n_target": 99}, "99 rows", False),
         ({"empty": 0.31}, "31% of the target's rows are empty", False),
         ({"unseen": 0.51}, "expect many mistakes", False),
@@ -83,6 +83,7 @@ def test_each_reason_is_given_alone(changes, word, grave):
         {"unseen": 0.5},
         {"retained": 0.5},
         {"class_shift": 0.4, "source_only_retained": 0.33},  # a bias of the source that centring mends
+        {"class_shift": 0.17, "source_only_retained": 0.1},
         {"source_only_retained": 0.1},
         {"n_target": 100},
         {"empty": 0.3},
@@ -98,13 +99,26 @@ def test_far_away_nothing_is_held_against_adaptation():
     assert [own.grave for own in reasons(far)] == [False]
 
 
+def test_a_round_trip_through_few_rows_is_no_grave_reason():
+    (few,) = reasons(with_changes(n_target=99, retained=0.1))
+    assert ("99 rows" in few.text, few.grave) == (True, False)
+    (lost,) = reasons(with_changes(n_target=100, retained=0.1))
+    assert ("keeps 10%" in lost.text, lost.grave) == (True, True)
+
+
+def test_lopsided_classes_are_a_doubt_that_changes_nothing():
+    found = caution(with_changes(class_shift=0.5, source_only_retained=0.0), True)
+    assert (len(found["reasons"]), found["grave"], found["fell_back"]) == (1, [], False)
+    assert "moves 50%" in found["reasons"][0]
+
+
 def test_unmeasured_signals_say_nothing():
     assert reasons(Signals(1000, 0.0, 0.1)) == []
 
 
 @pytest.mark.parametrize(("can", "fell_back"), [(True, True), (False, False)])
 def test_caution_remembers_what_was_done(can, fell_back):
-    found = caution(with_changes(retained=0.1, n_target=5), can)
+    found = caution(with_changes(retained=0.1, empty=0.5), can)
     assert found["fell_back"] is fell_back
     assert (len(found["reasons"]), len(found["grave"])) == (2, 1)
     assert caution(WELL, can)["fell_back"] is False

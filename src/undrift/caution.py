@@ -150,30 +150,41 @@ def reasons(signals: Signals) -> list[Reason]:
 
 
 def _grave(own: Signals) -> list[tuple[str, bool]]:
-    found, near = [], own.unseen <= FAR_APART  # further away source-only knows still less
+    found = []
     if own.unseen > NOTHING_SHARED:
         found.append(
             f"{own.unseen:.0%} of what target rows hold is in no labelled row: there is nothing to "
             "hold on to; check that both are in one language, or label rows from in between"
         )
-    elif near and own.retained is not None and own.retained < LOST:
+    elif own.n_target >= FEW_ROWS and _near(own) and own.retained is not None and own.retained < LOST:
         found.append(
             f"a classifier trained on the target's predictions keeps {max(own.retained, 0):.0%} of what is "
             f"known of the source's labels (below {LOST:.0%}): the labels do not reach the target; check "
             "that both are about one question, or add target rows"
         )
-    shift, kept = own.class_shift, own.source_only_retained
-    if near and shift is not None and shift > LOPSIDED_SHIFT and kept is not None and kept < LOPSIDED_LOST:
-        found.append(
-            f"adaptation moves {shift:.0%} of the target from class to class, most of one class by what the "
-            "source alone says: the classes may be less even there than adaptation makes them; "
-            "try center=False (--no-center)"
-        )
     return [(text, True) for text in found]
+
+
+def _near(own: Signals) -> bool:
+    """Tell whether domains share most words: further away source-only knows still less than adaptation."""
+    return own.unseen <= FAR_APART
+
+
+def _lopsided(own: Signals) -> bool:
+    shift, kept = own.class_shift, own.source_only_retained
+    if shift is None or kept is None or not _near(own):
+        return False
+    return shift > LOPSIDED_SHIFT and kept < LOPSIDED_LOST
 
 
 def _doubts(own: Signals) -> list[tuple[str, bool]]:
     found = []
+    if _lopsided(own):  # no more than a doubt: a source that leans by its words alone looks the same
+        found.append(
+            f"adaptation moves {own.class_shift:.0%} of the target from class to class, most of one class by "
+            "what the source alone says: the classes may be less even there than adaptation makes them; "
+            "try center=False (--no-center), or label a few target rows to see"
+        )
     if own.n_target < FEW_ROWS:
         found.append(
             f"a target of {own.n_target} rows (fewer than {FEW_ROWS}) shows little of how its features go "
