@@ -54,18 +54,32 @@ def test_running_grams_are_those_of_the_concatenation(corpus, n_pivots, device):
             assert_allclose(grams[left, right], A @ B.T, rtol=1e-9, atol=1e-9)
 
 
-def test_centring_subtracts_each_domains_own_mean(corpus):
+@pytest.mark.parametrize("balance", [False, True])
+@pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
+def test_centring_subtracts_each_domains_own_mean(corpus, device, balance):
+    if device != "cpu":
+        pytest.importorskip("torch")
     X, domain = stacked(corpus)
     Z = MSDA(2, 0.7).fit(X).transform(X)
     for i in range(3):
         Z[domain == i] -= Z[domain == i].mean(axis=0)
+    for layer in (slice(0, 30), slice(30, 60), slice(60, 90)) if balance else ():
+        Z[:, layer] /= np.sqrt(np.mean(np.sum(Z[:, layer] ** 2, axis=1)))
     grams = RunningGrams(corpus, PAIRS)
-    for level in SharedStack(corpus, center=True).levels(0.7, 2):
-        grams.add(level)
+    for level in SharedStack(corpus, center=True, place=check_place(device, "highest")).levels(0.7, 2):
+        grams.add(level, balance=balance)
     names = list(corpus.domains)
     for left, right in PAIRS:
         A, B = (Z[domain == names.index(p[0])][part_rows(corpus, p)] for p in (left, right))
         assert_allclose(grams[left, right], A @ B.T, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_of_a_device_are_there_from_the_input_on(corpus):
+    torch = pytest.importorskip("torch")
+    grams = RunningGrams(corpus, PAIRS)
+    for level in SharedStack(corpus, center=True, place=check_place("torch:cpu")).levels(0.7, 1):
+        grams.add(level)
+        assert all(isinstance(grams.where_it_is(pair), torch.Tensor) for pair in PAIRS)
 
 
 def test_rows_of_a_part_need_not_be_in_order_or_together():

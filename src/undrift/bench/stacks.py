@@ -64,7 +64,7 @@ class Level:
         if self.means is None:
             return Held(rows)
         mean = self.means[part[0]]
-        return Held(rows, mean) if sp.issparse(rows) else Held(rows - arithmetic(rows).cast(mean, rows.dtype))
+        return Held(rows, mean) if sp.issparse(rows) else Held(rows - arithmetic(rows).like(mean, rows))
 
 
 def inner_products(A: Rows, B: Rows) -> Array:
@@ -99,8 +99,6 @@ class RunningGrams:
                 own *= level.share
             if before is None:
                 self._sums[pair] = own
-            elif isinstance(before, np.ndarray) and not isinstance(own, np.ndarray):
-                self._sums[pair] = own + own.new_tensor(before)  # the input's, from the host
             else:
                 before += own
                 self._sums[pair] = before
@@ -208,7 +206,7 @@ class SharedStack:
         return means, layer_share(list(found.values()), self._center)
 
     def _input_rows(self, domain: str, rows: np.ndarray) -> Rows:
-        return self._corpus.domains[domain].X[rows]
+        return self._place.rows(self._corpus.domains[domain].X[rows])
 
     @cached_property
     def _input_moments(self) -> dict[str, Moments]:
