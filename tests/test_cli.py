@@ -111,9 +111,16 @@ def test_adapt_writes_predictions_and_says_where(folder, undrift):
     assert len(rows) == 100
     assert {row["prediction"] for row in rows} == {"negative", "positive"}
     assert all((float(row["score"]) > 0) == (row["prediction"] == "positive") for row in rows)
-    for fact in ("out.csv", "books.csv", "120 terms", "noise 0.7, n_layers 2, C 1 (fixed)", "80", "20"):
+    for fact in ("out.csv", "books.csv", "120 terms", "80", "20"):
         assert fact in out
+    assert "Chosen: noise 0.7, n_layers 2, C 1 (one-se over 3)." in out
     assert "Error on the target" not in out
+
+
+def test_one_value_is_no_choice(folder, undrift):
+    status, out, _ = undrift(*ADAPT, "--noise", "0.6")
+    assert status == 0
+    assert "Chosen: noise 0.6, n_layers 2, C 1 (fixed)." in out
 
 
 def test_adapt_scores_where_the_target_has_labels(folder, undrift):
@@ -572,7 +579,8 @@ def program(*arguments, **options):
 def test_as_a_program(folder):
     done = program(*ADAPT, "--json")
     assert (done.returncode, done.stderr) == (0, "")  # quiet where there is no terminal
-    assert json.loads(done.stdout)["rule"] == "fixed"
+    summary = json.loads(done.stdout)
+    assert (summary["rule"], summary["n_candidates"]) == ("one-se", 3)
     wrong = program(*changed(ADAPT, text="no such"))
     assert wrong.returncode == 2
     assert wrong.stdout == ""

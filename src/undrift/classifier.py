@@ -54,11 +54,12 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         solved in the primal, without self-training, and the hinge is squared there.
     selection : str, default="source-cv"
         How to choose where there is a choice; no rule sees a target label. "source-cv" is the
-        paper's: cross-validation on the labelled source. "reverse" labels the target, trains back
-        and scores on held-out source rows. "margin" is the mean confidence on target rows, at one C.
-        "importance-cv" weighs source rows by how much they look like the target. "agreement" is that of
-        two parts of the source on target rows, "separation" how evenly confident those are. At most
-        2,000 target rows are looked at.
+        paper's: cross-validation on the labelled source. "one-se" is the same, but keeps the first value of
+        every list unless another candidate is better by more than one standard error. "reverse" labels the
+        target, trains back and scores on held-out source rows. "margin" is the mean confidence on target
+        rows, at one C. "importance-cv" weighs source rows by how much they look like the target.
+        "agreement" is that of two parts of the source on target rows, "separation" how evenly confident
+        those are. At most 2,000 target rows are looked at; with large Gram matrices, 4,000 labelled ones.
     center : bool, default=True
         Whether to subtract from every layer's output the mean over the row's domain. Assumes that
         the classes are about equally frequent in the domains.

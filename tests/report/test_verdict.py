@@ -86,6 +86,7 @@ def situation(answer="yes", basis="scored", rule="fixed", **card):
         (situation(), "--noise 0.5,0.7,0.9"),
         (situation(rule="source-cv"), "Widen the grid"),
         (situation("no", rule="source-cv"), "--selection reverse"),
+        (situation("no", rule="one-se"), "--selection reverse"),
         (situation("no"), "Use the source-only predictions"),
         (situation("unclear"), "Label more target rows"),
         (situation("unknown", "estimated"), "Label about 50 of the 200 changed rows"),

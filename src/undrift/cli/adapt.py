@@ -26,12 +26,13 @@ Several targets follow one another in one file, with a column `domain`.
 
 [bold]Choosing[/]: --noise, --layers and --C take one value, or several separated by commas, among which
 --selection chooses without seeing a target label: --noise 0.5,0.6,0.7,0.8,0.9 --layers 1,3,5 --C 0.1,0.3,1
+By default noise is 0.7 unless 0.6 or 0.8 is clearly better in cross-validation on the source (one-se).
 
 [bold]Scoring[/]: if the target has labels after all, --target-label COL shows the error of source-only
 against adapted; they are used for nothing else.
 
 [bold]No harm[/]: where signs that need no label speak against adapting (nothing shared with the source, no
-way back from the target's predictions, lopsided classes) a warning says so, and the predictions are those of
+way back from the target's predictions) a warning says so, and the predictions are those of
 a classifier trained on the source alone; --no-fallback adapts all the same.
 
 [bold]Looking[/]: --report FILE writes one HTML page: did it help, how sure is that, which words made the

@@ -171,7 +171,7 @@ def advice(data: dict[str, Any]) -> list[str]:
         found.append(
             "Let it choose: --noise 0.5,0.7,0.9 --layers 1,3,5 --C 0.1,0.3,1. No target label is used."
         )
-    elif chosen["rule"] == "source-cv" and own["answer"] != "yes":
+    elif chosen["rule"] in ("source-cv", "one-se") and own["answer"] != "yes":
         found.append("Choose by what returns from the target: --selection reverse.")
     found += [f"Widen the grid: {note}." for note in data["notes"] if "edge" in note]
     found += _advice_on_domains(data)
