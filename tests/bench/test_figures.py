@@ -15,6 +15,7 @@ from undrift.bench.figures import (
     figure_2,
     figure_3_left,
     figure_3_right,
+    training_losses,
 )
 from undrift.bench.published import AMAZON
 from undrift.bench.table import distance_table, filled, results_table, side_by_side
@@ -355,3 +356,21 @@ def test_bad_bars(tmp_path, text, complaint):
     path.write_text(text)
     with pytest.raises(ValueError, match=complaint):
         load_bars(path)
+
+
+def test_training_losses_have_a_line_for_each_run():
+    shared = {"plan": "p", "kind": "transfer", "method": "sda", "losses": [[3.0, 2.0], [1.0, 0.5]]}
+    records = [
+        {**shared, "variant": "a", "source": "x"},
+        {**shared, "variant": "a", "source": "y"},  # the same representation
+        {**shared, "variant": "b"},  # shared between variants
+        {**shared, "variant": "c", "losses": [[4.0, 1.0, 0.5]]},
+        {"plan": "p", "kind": "transfer", "method": "svm", "variant": "a"},
+    ]
+    first, second = training_losses(records)
+    assert [(own["label"], own["x"], own["y"]) for own in first["series"]] == [
+        ("sda, a", [1, 2], [3.0, 2.0]),
+        ("sda, c", [1, 2, 3], [4.0, 1.0, 0.5]),
+    ]
+    assert [own["y"] for own in second["series"]] == [[1.0, 0.5]]
+    assert (first["name"], second["name"]) == ("p-training-loss-sda-1", "p-training-loss-sda-2")

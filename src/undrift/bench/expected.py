@@ -93,6 +93,12 @@ def load_bars(path: str | Path) -> list[Bar]:
     return bars
 
 
+def verdict_table(verdicts: Sequence[Verdict]) -> str:
+    """Return verdicts as a Markdown table."""
+    rows = [f"| {own.bar.says} | {own.word} | {own.found} |" for own in verdicts]
+    return "\n".join(["| expected | verdict | found |", "| --- | --- | --- |", *rows]) + "\n"
+
+
 def check(bars: Sequence[Bar], records: Sequence[Record]) -> list[Verdict]:
     """Judge every bar by the records."""
     return [_judged(bar, records) for bar in bars]

@@ -34,7 +34,33 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
         (r["plan"], r["variant"]) for r in records if r.get("kind") == "distance"
     ):
         figures.append(figure_3_right(_of(records, plan, variant)))
-    return figures
+    return figures + training_losses(records)
+
+
+def training_losses(records: Sequence[Record]) -> list[Figure]:
+    """Loss of each epoch where a representation was trained by gradient descent, a line for each variant."""
+    curves: dict[tuple[str, str, int], dict[str, Sequence[float]]] = {}
+    for record in records:
+        for depth, losses in enumerate(record.get("losses", []), start=1):
+            own = curves.setdefault((record["plan"], record["method"], depth), {})
+            own.setdefault(record["variant"], losses)  # one representation serves all tasks
+    return [_training_loss(*key, own) for key, own in curves.items()]
+
+
+def _training_loss(plan: str, method: str, depth: int, curves: dict[str, Sequence[float]]) -> Figure:
+    distinct = {tuple(own): variant for variant, own in reversed(curves.items())}  # variants may share a run
+    series = [
+        {"label": f"{method}, {variant}", "x": list(range(1, len(own) + 1)), "y": list(own)}
+        for own, variant in reversed(distinct.items())
+    ]
+    return {
+        "name": f"{plan}-training-loss-{method}-{depth}",
+        "kind": "lines",
+        "title": f"Loss of {method}, layer {depth} \N{EN DASH} {plan}",
+        "x_label": "epoch",
+        "y_label": "mean loss of a row",
+        "series": series,
+    }
 
 
 def ablation_figures(records: Sequence[Record]) -> list[Figure]:

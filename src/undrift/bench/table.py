@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from . import published
 from .differences import REFERENCE, differences
@@ -94,11 +94,16 @@ def side_by_side(records: Sequence[Record]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def filled(page: str, records: Sequence[Record]) -> str:
-    """Put tables into the slots of a page: ``<!-- bench table: small -->`` up to ``<!-- end -->``."""
+def filled(page: str, records: Sequence[Record], tables: Mapping[str, str] | None = None) -> str:
+    """Put tables into the slots of a page: ``<!-- bench table: small -->`` up to ``<!-- end -->``.
+
+    `tables` are those that are made already, by the names of their slots.
+    """
 
     def content(slot: re.Match[str]) -> str:
         name = slot[2]
+        if tables and name in tables:
+            return slot[1] + tables[name] + slot[3]
         known = {record.get(key) for record in records for key in ("plan", "kind")}
         if name != "paper" and name not in known:
             return slot[0]  # what an earlier call filled in stays

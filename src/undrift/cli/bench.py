@@ -104,13 +104,21 @@ def check_results(
     expected: Path = typer.Option(
         Path("paper/expected.toml"), "--expected", metavar="FILE", help="The bars."
     ),
+    into: Path | None = typer.Option(
+        None, "--into", metavar="FILE", help="Fill this page's slot '<!-- bench table: check -->'."
+    ),
     as_json: bool = options.JSON,
 ) -> None:
-    from ..bench.expected import check, load_bars
+    from ..bench.expected import check, load_bars, verdict_table
+    from ..bench.table import filled
     from . import screen
 
     verdicts = check(load_bars(expected), _records(results))
-    if as_json:
+    if into is not None:
+        page = into.read_text(encoding="utf-8")
+        into.write_text(filled(page, [], {"check": verdict_table(verdicts)}), encoding="utf-8")
+        screen.output.print(f"Filled {screen.escaped(str(into))}")
+    elif as_json:
         screen.show_json([{"says": v.bar.says, "verdict": v.word, "found": v.found} for v in verdicts])
     else:
         rows = [[v.bar.says, v.word, v.found] for v in verdicts]
