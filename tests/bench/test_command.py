@@ -91,7 +91,8 @@ def test_check_fails_where_a_bar_is_missed(undrift, records, tmp_path, bound, st
     rows = [f"| {own['says']} | {own['verdict']} | {own['found']} |" for own in verdicts]
     table = "\n".join(["| expected | verdict | found |", "| --- | --- | --- |", *rows])
     assert page.read_text() == (
-        f"before\n<!-- bench table: check -->\n{table}\n<!-- end -->\n<!-- bench table: tiny -->\n<!-- end -->\n"
+        f"before\n<!-- bench table: check -->\n{table}\n<!-- end -->\n"
+        "<!-- bench table: tiny -->\n<!-- end -->\n"
     )
 
 
