@@ -247,3 +247,15 @@ def test_a_fallback_is_saved_and_calibrated(reviews, tmp_path):
     again = load_model(path)
     assert again.caution_ == model.caution_
     assert_array_equal(again.predict_proba(Z), model.predict_proba(Z))
+
+
+def test_with_extra_blocks_nothing_is_grave(reviews):
+    X, Z = disjoint(reviews[0], reviews[2])
+    shared = [
+        np.asarray(own.sum(axis=1)).reshape(-1, 1) * np.ones(3) for own in reviews[::2]
+    ]  # what both have in common
+    model = settings(noise=0.7).fit(X, reviews[1], Z, blocks=shared[:1], blocks_target=shared[1:])
+    assert model.caution_["grave"] == []
+    assert model.caution_["fell_back"] is False
+    assert "nothing to hold on to" in model.caution_["reasons"][0]
+    assert model.block_coef_[0][0].any()

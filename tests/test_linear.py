@@ -7,6 +7,7 @@ from sklearn.svm import SVC
 from undrift._core import on_cpu
 from undrift.linear import (
     fitted_temperature,
+    held_out_least_squares,
     hinge,
     least_squares,
     probabilities,
@@ -161,3 +162,32 @@ def test_temperature_is_that_of_the_labels(rng):
     draws = rng.uniform(size=(20000, 1))
     codes = (draws > np.cumsum(odds / odds.sum(axis=1, keepdims=True), axis=1)).sum(axis=1)
     assert_allclose(fitted_temperature(many, codes), 2.0, rtol=0.1)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_held_out_scores_in_closed_form_are_those_of_refits(rng, n_outputs):
+    H, Y = rng.normal(size=(23, 9)), np.where(rng.random((23, n_outputs)) < 0.4, 1.0, -1.0)
+    weight, parts = rng.uniform(0.2, 3, size=23), np.array_split(rng.permutation(23), 4)
+    found = held_out_least_squares(H @ H.T, Y, 0.7, weight, parts)
+    for test in parts:
+        train = np.setdiff1d(np.arange(23), test)
+        A, w = np.column_stack([H[train], np.ones(len(train))]), weight[train]
+        penalty = np.diag([1.0] * 9 + [0.0])  # the intercept is free
+        beta = np.linalg.solve(penalty + 0.7 * A.T @ (w[:, None] * A), 0.7 * A.T @ (w[:, None] * Y[train]))
+        assert_allclose(found[test], H[test] @ beta[:-1] + beta[-1], rtol=1e-9, atol=1e-11)
+
+
+def test_held_out_scores_in_float32_are_near_those_in_float64(rng):
+    H, y = rng.normal(size=(300, 40)), np.arange(300) % 2
+    K, parts = H @ H.T / 40, np.array_split(rng.permutation(300), 5)
+    arguments = signs(y, 2), 3.0, np.ones(300), parts
+    found = held_out_least_squares(K.astype(np.float32), *arguments)
+    assert_allclose(found, held_out_least_squares(K, *arguments), rtol=1e-4, atol=1e-4)
+
+
+def test_held_out_scores_need_a_positive_definite_system(rng):
+    K = np.ones((6, 6))
+    with pytest.raises(ValueError, match=r"C=1e\+30 is too large for inner products of this size; lower C"):
+        held_out_least_squares(
+            K, signs(np.arange(6) % 2, 2), 1e30, np.ones(6), [np.arange(3), np.arange(3, 6)]
+        )

@@ -1,5 +1,7 @@
 """The one-standard-error rule: what is named first is kept unless another candidate is clearly better."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -187,3 +189,14 @@ def test_a_choice_at_the_edge_is_still_a_warning(rows, told):
     told({(0.8, 2, 0.3): 0.9})
     with pytest.warns(UndriftWarning, match=r"the chosen noise=0.8 is at the edge of \[0.5, 0.6, 0.8\]"):
         MSDAClassifier(**LISTS, selection="one-se", random_state=0).fit(X, y, Z)
+
+
+def test_values_that_are_kept_are_no_edge(rows, told):
+    X, y, Z = rows
+    told({})
+    model = MSDAClassifier([3, 1], [0.8, 0.5], 1.0, selection="one-se", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y, Z)
+    assert model.best_params_ == {"noise": 0.8, "n_layers": 3, "C": 1.0}
+    assert not [note for note in model.selection_notes_ if "edge" in note]

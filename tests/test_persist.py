@@ -369,3 +369,9 @@ def test_a_forged_file_that_says_nothing_wrong_loads(saved):
     """The forger of the tests above works: what they refuse, they refuse for its content."""
     forged(saved, tree_of(saved))
     assert len(load_model(saved).layers_) == 2
+
+
+def test_a_format_from_before_the_release(saved):
+    forged(saved, tree_of(saved), format_version=str(FORMAT_VERSION - 1))
+    with pytest.raises(ModelFileError, match=r"format version 1, .* fit and save it again"):
+        load_model(saved)

@@ -239,3 +239,19 @@ def test_above_the_limit_of_a_gram_matrix_too(rows, small_grams, monkeypatch, an
     chosen = model.best_params_
     alone = MSDAClassifier(**chosen, dtype="float64", random_state=3).fit(X, y, Z)
     assert_allclose(model.decision_function(Z), alone.decision_function(Z), rtol=1e-9)
+
+
+def test_what_was_compared_is_let_go_of(rows, small_grams, monkeypatch):
+    held, real = [], staging_module.Staged.steps
+
+    def spy(self):
+        for _ in real(self):
+            if self.last is not None:
+                held.append((self.comparison.best, self.comparison.preferred))
+            yield
+
+    monkeypatch.setattr(staging_module.Staged, "steps", spy)
+    X, y, Z = rows
+    MSDAClassifier(**LISTS, selection="one-se", random_state=0).fit(X, y, Z)
+    assert held
+    assert set(held) == {(None, None)}

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ._core.array import Array, Rows, arithmetic
 from ._core.gram import primal_weights
@@ -87,7 +88,7 @@ def source_only(
     C = C / (float(K.diagonal()[:n].mean()) or 1.0)
     dual = problem.fitted(K[:n, :n], np.arange(n), C)
     weights = primal_weights(X[:n], means, domain[:n], dual.coef * share)
-    offset = np.zeros(weights.shape[1]) if means is None else (means[domain[:n]] @ weights).mean(axis=0)
+    offset = np.zeros(weights.shape[1]) if means is None else (means @ weights)[domain[:n]].mean(axis=0)
     scores = X[n:] @ weights - offset + dual.intercept
     knows = accuracy(dual.scores(K[:n, :n]), problem)
     trip = round_trip(K, problem, C, winners(scores))
@@ -120,8 +121,11 @@ def _occupied(X: Rows) -> np.ndarray:
     if on_cluster(X):
         return X.total(_occupied)
     ops = arithmetic(X)
-    something = np.count_nonzero(abs(X).sum(axis=1))
-    return np.append(ops.to_numpy(ops.nonzero_counts(X)), something)
+    if sp.issparse(X):
+        n_something = len(np.unique(X.nonzero()[0]))
+    else:
+        n_something = np.count_nonzero(ops.to_numpy(X.any(axis=1)))
+    return np.append(ops.to_numpy(ops.nonzero_counts(X)), n_something)
 
 
 def compared(signals: Signals, scores: np.ndarray, kept: float, without: SourceOnly) -> Signals:
@@ -208,10 +212,14 @@ def _doubts(own: Signals) -> list[tuple[str, bool]]:
     return [(text, False) for text in found]
 
 
-def caution(signals: Signals, can_fall_back: bool) -> dict[str, Any]:
-    """Return what a classifier remembers: signals, reasons in words, the grave ones, and what was done."""
+def caution(signals: Signals, can_fall_back: bool, is_all: bool = True) -> dict[str, Any]:
+    """Return what a classifier remembers: signals, reasons in words, the grave ones, and what was done.
+
+    Nothing is grave where the rows that were looked at are not all there is (`is_all`): extra blocks may
+    have in common what they have not.
+    """
     found = reasons(signals)
-    grave = [own.text for own in found if own.grave]
+    grave = [own.text for own in found if own.grave and is_all]
     return {
         "signals": asdict(signals),
         "reasons": [own.text for own in found],
@@ -232,4 +240,4 @@ def warn_of(found: dict[str, Any] | None) -> None:
     done = "used the source-only classifier instead" if found["fell_back"] else "adapted all the same"
     for text in found["grave"]:
         message = f"adaptation is likely not to help ({done}): {text}"
-        warnings.warn(message, UndriftWarning, stacklevel=4)
+        warnings.warn(message, UndriftWarning, stacklevel=5)

@@ -91,6 +91,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         source. No target label is seen.
     fallback : bool, default=False
         Whether to use the input and the source alone, and warn, where grave reasons speak against more.
+        Not above 20,000 labelled rows, and not with extra blocks.
     n_folds : int, default=5
         Folds of cross-validation.
     dtype : {"float32", "float64"}, default="float32"
@@ -253,12 +254,12 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _keep_choice(self, search: Search | Staged) -> None:
-        chosen = search.found.candidate
+        chosen = search.chosen
         self.best_params_ = {"noise": chosen.noise, "n_layers": chosen.n_layers, "C": chosen.C}
         self.selection_results_ = [
             {**vars(candidate), "chosen": candidate is chosen} for candidate in search.candidates
         ]
-        self.selection_notes_ = notes_on_choice(chosen, search.candidates)
+        self.selection_notes_ = notes_on_choice(chosen, search.candidates, search.default)
         warn_of_edges(self.selection_notes_)
         self.representation_ = chosen_stack(self, search.final)
 

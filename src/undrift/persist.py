@@ -27,7 +27,7 @@ from ._version import __version__
 from .self_training import SelfTraining
 
 FORMAT = "undrift-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 2: extra blocks, caution
 
 _NOUNS: dict[str, type] = {noun.__name__: noun for noun in (Layer, Scatter, SelfTraining, Gaussian, Poisson)}
 _SCALARS = (bool, int, float, str, type(None))
@@ -119,6 +119,10 @@ def _checked_header(path: Path, metadata: dict[str, str]) -> str:
     if metadata.get("format") != FORMAT or "model" not in metadata:
         raise ModelFileError(f"{path} was not written by undrift's save_model")
     version = metadata.get("format_version", "")
+    if version.isdecimal() and int(version) < FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has format version {version}, from before the first release: fit and save it again"
+        )
     if not version.isdecimal() or int(version) > FORMAT_VERSION:
         raise ModelFileError(
             f"{path} has format version {version!r}, and undrift {__version__} reads up to {FORMAT_VERSION}: "

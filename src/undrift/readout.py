@@ -74,7 +74,7 @@ def read_out(
     readout = Readout(weights[0], intercept, _offsets(search, weights), rounds, weights[1:], counts)
     if signals is None:
         return readout
-    told = caution(signals, fallback and without is not None)
+    told = caution(signals, fallback and without is not None, is_all=not search.rows.blocks)
     readout = replace(readout, caution=told)
     return _unadapted(readout, search, without) if told["fell_back"] and without else readout
 

@@ -104,8 +104,11 @@ class Search:
 
     @property
     def found(self) -> Found:
-        """The candidate that is chosen; there is one once `steps` has run."""
-        assert self.best is not None
+        """The candidate that is chosen, with its stack; there is one once `steps` has run."""
+        if self.best is None:
+            raise RuntimeError(
+                "a callback stopped the fit before the first candidate: there is nothing to keep"
+            )
         if self.preferred is None or self.grid.n_candidates == 1:
             return self.best
         n, preferred = len(self.problem.codes), self.preferred.candidate
@@ -113,9 +116,24 @@ class Search:
         return self.preferred if chosen is preferred else self.best
 
     @property
+    def chosen(self) -> Candidate:
+        """The candidate that is chosen."""
+        return self.found.candidate
+
+    @property
+    def default(self) -> tuple[float, int, float] | None:
+        """Noise, depth and C that are taken unless others are clearly better; None without caution."""
+        return self.grid.preferred if self.cautious else None
+
+    @property
     def final(self) -> Search:
         """The search whose stack is kept."""
         return self
+
+    def forget(self) -> None:
+        """Let go of what was learnt; the candidates' scores stay."""
+        self.best = self.preferred = None
+        vars(self).pop("_extra_blocks", None)
 
     @property
     def n_steps(self) -> int:

@@ -17,7 +17,16 @@ from sklearn.model_selection import StratifiedKFold
 from ._core.array import Array
 from ._core.gram import submatrix
 from ._warnings import UndriftWarning
-from .linear import Dual, Solver, confidence, least_squares, signs, solved_path, winners
+from .linear import (
+    Dual,
+    Solver,
+    confidence,
+    held_out_least_squares,
+    least_squares,
+    signs,
+    solved_path,
+    winners,
+)
 
 
 @dataclass(frozen=True)
@@ -60,8 +69,11 @@ def folds(codes: np.ndarray, n_folds: int, random_state: Any) -> list[tuple[np.n
 
 def held_out_scores(K: Array, problem: Problem, Cs: Sequence[float]) -> list[np.ndarray]:
     """Scores of every labelled row by a classifier that has not seen its fold: (n, n_outputs) for each C."""
-    n_outputs = signs(problem.codes[:1], problem.n_classes).shape[1]
-    scores = [np.empty((len(problem.codes), n_outputs)) for _ in Cs]
+    Y, n = signs(problem.codes, problem.n_classes), len(problem.codes)
+    if problem.solver is least_squares and isinstance(K, np.ndarray) and problem.weight.all():
+        parts = [test for _, test in problem.folds]
+        return [held_out_least_squares(K[:n, :n], Y, C, problem.weight, parts) for C in Cs]
+    scores = [np.empty(Y.shape) for _ in Cs]
     for train, test in problem.folds:
         duals = problem.fitted_path(submatrix(K, train, train), train, Cs)
         K_test = submatrix(K, test, train)
@@ -232,13 +244,20 @@ def chosen_one(
     return best if clearly_better(best.score, own.score, n) else own
 
 
-def notes_on_choice(chosen: Candidate, candidates: Sequence[Candidate]) -> list[str]:
-    """Say where the choice was a tie, or lies at the edge of what was offered."""
+def notes_on_choice(
+    chosen: Candidate, candidates: Sequence[Candidate], kept: tuple[float, int, float] | None = None
+) -> list[str]:
+    """Say where the choice was a tie, or lies at the edge of what was offered.
+
+    Values `kept`, because nothing was clearly better, are where their user put them: no edge.
+    """
     notes, best = [], max(other.score for other in candidates)
     tied = [other for other in candidates if other.score == chosen.score == best]
     if len(tied) > 1:
         taken = "the simplest was taken" if tied[0] is chosen else "what was preferred was kept"
         notes.append(f"{len(tied) - 1} other candidate(s) tied with the chosen one; {taken}")
+    if (chosen.noise, chosen.n_layers, chosen.C) == kept:
+        return notes
     for name in ("noise", "n_layers", "C"):
         values, value = sorted({getattr(other, name) for other in candidates}), getattr(chosen, name)
         nothing_beyond = name == "n_layers" and value == 1
@@ -252,5 +271,5 @@ def warn_of_edges(notes: Sequence[str]) -> None:
     for note in notes:
         if "edge" in note:
             warnings.warn(
-                f"{note}: a better value may lie beyond; widen the grid", UndriftWarning, stacklevel=4
+                f"{note}: a better value may lie beyond; widen the grid", UndriftWarning, stacklevel=5
             )

@@ -15,7 +15,7 @@ from .linear import SOLVERS
 from .parameters import check_pivots
 from .placement import Place
 from .sampling import check_limit
-from .search import RULE_ROWS, Found, Search, anchors, n_target_anchors, some_of_every_class
+from .search import RULE_ROWS, Search, anchors, n_target_anchors, some_of_every_class
 from .selection import NEED_TARGET, ONE_SE, Candidate, Problem, folds, scoring
 from .training import TrainingRows
 
@@ -34,11 +34,17 @@ class Staged:
     comparison: Search
     learn: Callable[[Grid], Search]
     last: Search | None = None
+    _chosen: Candidate | None = None
 
     @property
-    def found(self) -> Found:
+    def chosen(self) -> Candidate:
         """The candidate that is chosen."""
-        return self.comparison.found
+        return self._chosen or self.comparison.chosen
+
+    @property
+    def default(self) -> tuple[float, int, float] | None:
+        """As for the comparison."""
+        return self.comparison.default
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -47,9 +53,8 @@ class Staged:
 
     @property
     def final(self) -> Search:
-        """The search whose stack is kept."""
-        assert self.last is not None
-        return self.last
+        """The search whose stack is kept: the comparison's if a callback stopped before there was another."""
+        return self.last or self.comparison
 
     @property
     def n_steps(self) -> int:
@@ -59,8 +64,9 @@ class Staged:
     def steps(self) -> Iterator[None]:
         """Explore the grid, and learn what was chosen; yields `n_steps` times."""
         yield from self.comparison.steps()
-        chosen = self.found.candidate
+        self._chosen = chosen = self.comparison.chosen
         self.last = self.learn(no_choice(chosen.noise, chosen.n_layers, chosen.C))
+        self.comparison.forget()  # stacks and Gram matrices of what was compared
         yield from self.last.steps()
         n_left = max(self.comparison.grid.depths) - chosen.n_layers  # shallower than it might have been
         for _ in range(n_left):
@@ -121,20 +127,20 @@ def _search(
     )
     pivots, width = classifier.n_pivots, classifier.n_features_in_
     return Search(
-        rows,
-        anchors(rows, keep, n_target, random_state),
-        problem,
-        grid,
-        scoring(classifier.selection),
-        classifier.center,
-        classifier.binarize,
-        options,
-        None if pivots is None else check_pivots(pivots, width),
-        random_state,
-        place,
-        check_limit(classifier.max_upper_rows, list(rows.domains.values())),
-        classifier.balance_layers,
-        classifier.block_share,
-        classifier.denoise_blocks,
-        classifier.selection == ONE_SE,
+        rows=rows,
+        anchors=anchors(rows, keep, n_target, random_state),
+        problem=problem,
+        grid=grid,
+        rule=scoring(classifier.selection),
+        center=classifier.center,
+        binarize=classifier.binarize,
+        options=options,
+        n_pivots=None if pivots is None else check_pivots(pivots, width),
+        random_state=random_state,
+        place=place,
+        max_upper_rows=check_limit(classifier.max_upper_rows, list(rows.domains.values())),
+        balance=classifier.balance_layers,
+        block_share=classifier.block_share,
+        denoise_blocks=classifier.denoise_blocks,
+        cautious=classifier.selection == ONE_SE,
     )

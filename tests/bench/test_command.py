@@ -85,14 +85,14 @@ def test_check_fails_where_a_bar_is_missed(undrift, records, tmp_path, bound, st
     assert [verdict["verdict"] for verdict in verdicts] == [word, "no", "no results"]
     page = tmp_path / "page.md"
     page.write_text(
-        "before\n<!-- bench table: check -->\nold\n<!-- end -->\n<!-- bench table: tiny -->\n<!-- end -->\n"
+        "<!-- bench table: paper -->\nkept\n<!-- end -->\n<!-- bench table: check -->\nold\n<!-- end -->\n"
     )
     assert undrift("bench", "check", results, "--expected", bars, "--into", page)[0] == status
     rows = [f"| {own['says']} | {own['verdict']} | {own['found']} |" for own in verdicts]
     table = "\n".join(["| expected | verdict | found |", "| --- | --- | --- |", *rows])
     assert page.read_text() == (
-        f"before\n<!-- bench table: check -->\n{table}\n<!-- end -->\n"
-        "<!-- bench table: tiny -->\n<!-- end -->\n"
+        "<!-- bench table: paper -->\nkept\n<!-- end -->\n"
+        f"<!-- bench table: check -->\n{table}\n<!-- end -->\n"
     )
 
 

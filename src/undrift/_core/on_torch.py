@@ -168,7 +168,10 @@ def shifted_solves(
     for shift in shifts:
         M = K.clone()
         M.diagonal().add_(like(shift, K))
-        solved.append(torch.cholesky_solve(outputs, torch.linalg.cholesky(M)))
+        factor, info = torch.linalg.cholesky_ex(M)
+        if int(info):
+            raise NotPositiveDefinite(int(info) - 1)
+        solved.append(torch.cholesky_solve(outputs, factor))
     return [to_numpy(X).astype(np.float64) for X in solved]
 
 

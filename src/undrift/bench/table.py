@@ -105,8 +105,10 @@ def filled(page: str, records: Sequence[Record], tables: Mapping[str, str] | Non
         if tables and name in tables:
             return slot[1] + tables[name] + slot[3]
         known = {record.get(key) for record in records for key in ("plan", "kind")}
-        if name != "paper" and name not in known:
+        if name == "paper" and not any(_ours(records, said) for said in published.PAPER):
             return slot[0]  # what an earlier call filled in stays
+        if name != "paper" and name not in known:
+            return slot[0]
         if name == "paper":
             table = side_by_side(records)
         elif name == "distance":

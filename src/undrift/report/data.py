@@ -47,7 +47,11 @@ def adaptation_data(evidence: Evidence) -> dict[str, Any]:
         },
         "seconds": evidence.about.get("seconds"),
         "warnings": list(evidence.about.get("warnings", [])),
-        "notes": [*classifier.selection_notes_, *evidence.about.get("notes", [])],
+        "notes": [
+            *classifier.selection_notes_,
+            *(classifier.caution_ or {}).get("reasons", []),
+            *evidence.about.get("notes", []),
+        ],
         "domains": domain_cards(evidence),
         "difference": difference_terms(evidence, table),
         "shift": {"n_terms": len(evidence.terms), "points": shift_points(evidence, table)},
