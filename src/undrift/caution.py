@@ -124,7 +124,7 @@ def _occupied(X: Rows) -> np.ndarray:
     if sp.issparse(X):
         n_something = len(np.unique(X.nonzero()[0]))
     else:
-        n_something = np.count_nonzero(ops.to_numpy(X.any(axis=1)))
+        n_something = int(np.count_nonzero(ops.to_numpy(X.any(axis=1))))
     return np.append(ops.to_numpy(ops.nonzero_counts(X)), n_something)
 
 

@@ -16,7 +16,7 @@ def held_out_predictions(
 ) -> np.ndarray:
     """Predictions of `Y`, of shape (n, k), by classifiers that have not seen the part a row is in.
 
-    They are dual: ``M a = y - b`` with ``M = K + diag(shift)`` and a free intercept b. With M bordered for it,
+    In the dual, ``M a = y - b`` with ``M = K + diag(shift)`` and a free intercept b. Bordered for it,
     ``P = M^-1 - M^-1 1 1'M^-1 / 1'M^-1 1``, the classifier trained without the rows t gives these
     ``y_t - P_tt^-1 (P y)_t``. One inverse, of n^3 flops, serves all parts.
     """
