@@ -25,19 +25,19 @@ def held_out_predictions(
     ones, solved = both[:, 0], both[:, 1:]  # M^-1 1, M^-1 Y
     dual = solved - np.outer(ones, solved.sum(axis=0) / ones.sum())
     predicted = np.empty(Y.shape)
-    for rows in parts:
+    for rows in map(np.sort, parts):  # ascending, so that lower triangles are cut from the lower triangle
         own = inverse.take(rows, axis=0).take(rows, axis=1) - np.outer(ones[rows], ones[rows]) / ones.sum()
         predicted[rows] = Y[rows] - _solved(own, dual[rows])
     return predicted
 
 
 def _shifted_inverse(K: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """``(K + diag(shift))^-1`` in full; in float32 for a float32 matrix, unless rounding gets in the way."""
+    """Lower triangle of ``(K + diag(shift))^-1``; in the precision of `K`, or float64 where that is too coarse."""
     for dtype in dict.fromkeys((K.dtype, np.dtype(np.float64))):
         M = np.array(K, dtype)
         M[np.diag_indices_from(M)] += shift.astype(dtype)
         try:
-            return spd_inverse(M)
+            return spd_inverse(M, full=False)
         except NotPositiveDefinite as error:
             failed = error
     raise failed
@@ -47,12 +47,12 @@ def _shifted_inverse(K: np.ndarray, shift: np.ndarray) -> np.ndarray:
 
 
 def _product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    gemm = blas.get_blas_funcs("gemm", (A,))
-    return np.asarray(gemm(1.0, A.T, B.astype(A.dtype), trans_a=1))
+    symm = blas.get_blas_funcs("symm", (A,))
+    return np.asarray(symm(1.0, A.T, B.astype(A.dtype), lower=0))  # the transposed view is in Fortran order
 
 
 def _solved(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    _, X, info = lapack.dposv(A, B)
+    _, X, info = lapack.dposv(A, B, lower=1)
     if info:
         raise NotPositiveDefinite(info - 1)
     return np.asarray(X)

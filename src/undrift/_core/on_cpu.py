@@ -154,10 +154,10 @@ def denoising_system(
     return A
 
 
-def spd_inverse(A: np.ndarray) -> np.ndarray:
+def spd_inverse(A: np.ndarray, full: bool = True) -> np.ndarray:
     """Inverse of a symmetric positive definite matrix given by its lower triangle.
 
-    LAPACK potrf and potri, about d^3 flops, in place: `A` is used up. The result is full.
+    LAPACK potrf and potri, about d^3 flops, in place: `A` is used up. The result is full if wanted.
     A pivot lost to rounding counts as not positive, since what would follow is noise.
     """
     potrf, potri = lapack.get_lapack_funcs(("potrf", "potri"), (A,))
@@ -170,7 +170,7 @@ def spd_inverse(A: np.ndarray) -> np.ndarray:
     if len(lost):
         raise NotPositiveDefinite(int(lost[0]))
     inverse, _ = potri(factor, lower=0, overwrite_c=1)
-    return mirror(inverse.T)
+    return mirror(inverse.T) if full else inverse.T
 
 
 def mirror(A: np.ndarray) -> np.ndarray:
