@@ -32,7 +32,7 @@ def held_out_predictions(
 
 
 def _shifted_inverse(K: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Lower triangle of ``(K + diag(shift))^-1``; in the precision of `K`, or float64 where that is too coarse."""
+    """Lower triangle of ``(K + diag(shift))^-1``; in float64 where the precision of `K` is too coarse."""
     for dtype in dict.fromkeys((K.dtype, np.dtype(np.float64))):
         M = np.array(K, dtype)
         M[np.diag_indices_from(M)] += shift.astype(dtype)
