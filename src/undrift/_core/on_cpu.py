@@ -47,7 +47,15 @@ def in_threads(task: Callable[[slice], object], jobs: Iterable[slice]) -> None:
 
 def column_sums(X: Rows) -> np.ndarray:
     """Column sums in float64, of shape (d,)."""
-    return np.asarray(X.sum(axis=0, dtype=np.float64)).reshape(-1)
+    if sp.issparse(X):
+        return np.asarray(X.sum(axis=0, dtype=np.float64)).reshape(-1)
+    total = np.empty(X.shape[1])
+
+    def fill(stripe: slice) -> None:
+        X[:, stripe].sum(axis=0, dtype=np.float64, out=total[stripe])
+
+    in_threads(fill, stripes(X.shape[1]))
+    return total
 
 
 def energy(X: Rows) -> float:
@@ -283,7 +291,7 @@ def affine(X: Rows, coef: np.ndarray, intercept: np.ndarray, out: np.ndarray | N
         out = np.empty((X.shape[0], coef.shape[1]), dtype=np.result_type(X.dtype, coef.dtype))
     if not sp.issparse(X):
         np.matmul(X, coef, out=out)
-        out += intercept
+        in_threads(lambda rows: np.add(out[rows], intercept, out=out[rows]), stripes(len(out), 1024))
         return out
 
     def fill(stripe: slice) -> None:
