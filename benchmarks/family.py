@@ -43,6 +43,7 @@ from undrift._core.scatter import moments, scatter
 from undrift.adapter import TFIDF_LENGTH, text_classifier
 from undrift.bench.classify import labels, source_problem
 from undrift.bench.corpora import CorpusSpec, load_corpus
+from undrift.bench.cost import Cost
 from undrift.bench.ours import target_codes
 from undrift.bench.plain import tfidf_corpus
 from undrift.bench.stacks import Level, RunningGrams, joined, part_rows
@@ -149,7 +150,7 @@ def level(depth: int, rows: Rows) -> Level:
     means = {name: own.total / own.n for name, own in found.items()}
     return Level(
         depth,
-        0.0,
+        Cost(),
         lambda name, index: rows[name][torch.as_tensor(index, device=rows[name].device)],
         means,
         layer_share([*found.values()], True),

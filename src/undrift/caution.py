@@ -20,13 +20,12 @@ from ._warnings import UndriftWarning
 from .linear import confidence, winners
 from .rows import on_cluster
 from .selection import Problem
-from .self_training import round_trip
+from .self_training import LEAST_RETAINED, round_trip
 
 FEW_ROWS = 100  # in a target
 MANY_EMPTY = 0.3  # of the target's rows
 FAR_APART, NOTHING_SHARED = 0.5, 0.95  # of what target rows hold, never seen with a label
 SURE_DISAGREEMENT = 0.15
-LOST = 0.5  # of what is known of the source's labels, after the round trip: self-training's rule
 LOPSIDED_SHIFT, LOPSIDED_LOST = 0.17, 0.33
 
 
@@ -90,19 +89,14 @@ def source_only(
     weights = primal_weights(X[:n], means, domain[:n], dual.coef * share)
     offset = np.zeros(weights.shape[1]) if means is None else (means @ weights)[domain[:n]].mean(axis=0)
     scores = X[n:] @ weights - offset + dual.intercept
-    knows = accuracy(dual.scores(K[:n, :n]), problem)
+    knows = problem.accuracy(dual.scores(K[:n, :n]))
     trip = round_trip(K, problem, C, winners(scores))
     return SourceOnly(weights, dual.intercept, offset, scores, retained(trip, knows, problem))
 
 
-def accuracy(scores: np.ndarray, problem: Problem) -> float:
-    """Share of the labelled rows that scores put into the right class."""
-    return float(np.mean(winners(scores) == problem.codes))
-
-
 def retained(trip: float, knows: float, problem: Problem) -> float:
     """What a round trip keeps of what is known of the source's labels, both beyond guessing."""
-    guess = float(np.bincount(problem.codes).max() / len(problem.codes))
+    guess = problem.guess
     return (trip - guess) / (knows - guess) if knows > guess else 0.0
 
 
@@ -160,11 +154,13 @@ def _grave(own: Signals) -> list[tuple[str, bool]]:
             f"{own.unseen:.0%} of what target rows hold is in no labelled row: there is nothing to "
             "hold on to; check that both are in one language, or label rows from in between"
         )
-    elif own.n_target >= FEW_ROWS and _near(own) and own.retained is not None and own.retained < LOST:
+    elif (
+        own.n_target >= FEW_ROWS and _near(own) and own.retained is not None and own.retained < LEAST_RETAINED
+    ):
         found.append(
             f"a classifier trained on the target's predictions keeps {max(own.retained, 0):.0%} of what is "
-            f"known of the source's labels (below {LOST:.0%}): the labels do not reach the target; check "
-            "that both are about one question, or add target rows"
+            f"known of the source's labels (below {LEAST_RETAINED:.0%}): the labels do not reach the target; "
+            "check that both are about one question, or add target rows"
         )
     return [(text, True) for text in found]
 

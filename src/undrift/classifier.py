@@ -29,7 +29,7 @@ from .selection import notes_on_choice, warn_of_edges
 from .self_training import checked_self_training
 from .settings import checked_settings
 from .sources import SOURCE_WEIGHTS
-from .staging import Staged, planned
+from .staging import Setup, Staged, planned
 from .training import TrainingRows, training_rows
 
 
@@ -241,7 +241,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         weight = by_source * compute_sample_weight(self.class_weight, rows.y)
         self.source_weights_ = dict(zip(rows.domain.tolist(), by_source.tolist(), strict=True))
         grid = offered(grid, self.selection, codes, bool(rows.targets))
-        search = planned(self, rows, codes, weight, grid, options, place)
+        search = planned(Setup(self, rows, codes, weight, options, place), grid)
         try:
             with place.precisely():
                 for _ in tracked(self, search.steps(), search.n_steps, "layer", dict):

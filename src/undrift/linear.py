@@ -72,7 +72,7 @@ def _least_squares_path(K: Array, Y: np.ndarray, Cs: Sequence[float], weight: np
     try:
         solutions = arithmetic(K).shifted_solves(K, shifts, outputs, rows)
     except NotPositiveDefinite:
-        raise ValueError(f"C={max(Cs):g} is too large for inner products of this size; lower C") from None
+        raise _too_large(max(Cs)) from None
     for both in solutions:
         ones, solved = both[:, :1], both[:, 1:]
         intercept, coef = solved.sum(axis=0) / ones.sum(), np.zeros(Y.shape)
@@ -91,7 +91,11 @@ def held_out_least_squares(
     try:
         return held_out_predictions(K, Y, 1 / (C * weight), parts)
     except NotPositiveDefinite:
-        raise ValueError(f"C={C:g} is too large for inner products of this size; lower C") from None
+        raise _too_large(C) from None
+
+
+def _too_large(C: float) -> ValueError:
+    return ValueError(f"C={C:g} is too large for inner products of this size; lower C")
 
 
 def _counted(weight: np.ndarray) -> np.ndarray:

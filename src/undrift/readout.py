@@ -11,7 +11,7 @@ import numpy as np
 from ._core.array import Rows, arithmetic
 from ._core.gram import domain_centred_gram, primal_weights
 from ._core.stack import hidden
-from .caution import Signals, SourceOnly, accuracy, caution, compared, retained, seen_of
+from .caution import Signals, SourceOnly, caution, compared, retained, seen_of
 from .estimators import MSDA
 from .extra_blocks import Branch, as_given
 from .linear import Dual, fitted_temperature, signs, winners
@@ -97,7 +97,7 @@ def _measured(
     scores = dual.scores(found.K[:, : len(dual.coef)])
     kept = [own.round_trip for own in rounds if own.kept] or [own.round_trip for own in rounds[:1]]
     trip = kept[-1] if kept else round_trip(found.K, problem, C, winners(scores[n:]))
-    return compared(signals, scores[n:], retained(trip, accuracy(scores[:n], problem), problem), without)
+    return compared(signals, scores[n:], retained(trip, problem.accuracy(scores[:n]), problem), without)
 
 
 def _unadapted(readout: Readout, search: Search, without: SourceOnly) -> Readout:

@@ -341,6 +341,12 @@ def some_of_every_class(codes: np.ndarray, n: int, random_state: np.random.Rando
     return np.sort(drawn[np.argsort(rank >= 2, kind="stable")[:n]])
 
 
+def taken_of_targets(rows: TrainingRows, n_target: int) -> dict[int, int]:
+    """How many rows of each target become anchors, of `n_target` wanted in all."""
+    n_each = n_target // max(len(rows.targets), 1)
+    return {number: min(n_each, rows.domains[number].shape[0]) for number in rows.targets if n_each}
+
+
 def anchors(
     rows: TrainingRows, keep: np.ndarray, n_target: int, random_state: np.random.RandomState
 ) -> Anchors:
@@ -349,11 +355,10 @@ def anchors(
     views: list[list[Rows]] = [[own.labelled[keep]] for own in (rows, *rows.blocks)]  # X, then extra blocks
     domain = [np.array([position[number] for number in rows.domain[keep]])]
     numbers = [rows.position[keep]]
-    n_each = n_target // max(len(rows.targets), 1)
-    for number in rows.targets if n_each else []:
+    for number, n_taken in taken_of_targets(rows, n_target).items():
         chosen = np.arange(rows.domains[number].shape[0])
-        if len(chosen) > n_each:
-            chosen = np.sort(random_state.choice(len(chosen), n_each, replace=False))
+        if len(chosen) > n_taken:
+            chosen = np.sort(random_state.choice(len(chosen), n_taken, replace=False))
         for view, own in zip(views, (rows, *rows.blocks), strict=True):
             view.append(gathered(own.domains[number][chosen]))
         domain.append(np.full(len(chosen), position[number]))

@@ -42,6 +42,15 @@ class Problem:
     folds: list[tuple[np.ndarray, np.ndarray]]  # train and test rows among the labelled
     solver: Solver
 
+    @property
+    def guess(self) -> float:
+        """Accuracy of calling every labelled row by the commonest class."""
+        return float(np.bincount(self.codes).max() / len(self.codes))
+
+    def accuracy(self, scores: np.ndarray) -> float:
+        """Share of the labelled rows that scores put into the right class."""
+        return float(np.mean(winners(scores) == self.codes))
+
     def fitted(self, K: Array, rows: np.ndarray, C: float) -> Dual:
         """Classifier trained on the labelled `rows`, whose Gram matrix is `K`."""
         return self.solver(K, signs(self.codes[rows], self.n_classes), C, self.weight[rows])
@@ -85,7 +94,7 @@ def held_out_scores(K: Array, problem: Problem, Cs: Sequence[float]) -> list[np.
 def source_cv(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
     """Accuracy in cross-validation on the labelled source, for each C (section 3.4; the paper's rule)."""
     found = held_out_scores(K, problem, Cs)
-    return np.array([np.mean(winners(scores) == problem.codes) for scores in found])
+    return np.array([problem.accuracy(scores) for scores in found])
 
 
 def reverse(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:

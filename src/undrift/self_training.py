@@ -14,6 +14,8 @@ from ._core.array import Array
 from .linear import Dual, confidence, signs, winners
 from .selection import Problem
 
+LEAST_RETAINED = 0.5  # of what is known of the source's labels, after the round trip
+
 
 @dataclass(frozen=True)
 class SelfTraining:
@@ -58,7 +60,7 @@ def self_trained(K: Array, problem: Problem, C: float, options: SelfTraining) ->
     n, n_target = len(problem.codes), len(K) - len(problem.codes)
     dual = problem.fitted(K[:n, :n], np.arange(n), C)
     scores = dual.scores(K[n:, :n])
-    knows = float(np.mean(winners(dual.scores(K[:n, :n])) == problem.codes))
+    knows = problem.accuracy(dual.scores(K[:n, :n]))
     start, best = winners(scores), Dual(np.pad(dual.coef, ((0, n_target), (0, 0))), dual.intercept)
     rounds = [_round(0, K, problem, C, scores, start, knows)]
     for r in range(1, options.n_rounds + 1):
@@ -89,8 +91,7 @@ def _round(
 ) -> Round:
     codes = winners(scores)
     trip = round_trip(K, problem, C, codes)
-    guess = float(np.bincount(problem.codes).max() / len(problem.codes))
-    kept = trip - guess >= (knows - guess) / 2
+    kept = trip - problem.guess >= LEAST_RETAINED * (knows - problem.guess)
     return Round(n_labelled, trip, float(np.mean(codes != start)), bool(kept))
 
 
@@ -100,4 +101,4 @@ def round_trip(K: Array, problem: Problem, C: float, codes: np.ndarray) -> float
     if len(np.unique(codes)) == 1:
         return float(np.mean(problem.codes == codes[0]))
     dual = problem.solver(K[n:, n:], signs(codes, problem.n_classes), C, np.ones(len(codes)))
-    return float(np.mean(winners(dual.scores(K[:n, n:])) == problem.codes))
+    return problem.accuracy(dual.scores(K[:n, n:]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from .linear import SOLVERS
 from .parameters import check_pivots
 from .placement import Place
 from .sampling import check_limit
-from .search import RULE_ROWS, Search, anchors, n_target_anchors, some_of_every_class
+from .search import RULE_ROWS, Search, anchors, n_target_anchors, some_of_every_class, taken_of_targets
 from .selection import NEED_TARGET, ONE_SE, Candidate, Problem, folds, scoring
 from .training import TrainingRows
 
@@ -73,74 +72,60 @@ class Staged:
             yield
 
 
-def planned(
-    classifier: Any,
-    rows: TrainingRows,
-    codes: np.ndarray,
-    weight: np.ndarray,
-    grid: Grid,
-    options: dict[str, Any],
-    place: Place,
-) -> Search | Staged:
-    """Return what is to be done to fit `classifier`: one search, or two where Gram matrices are large."""
-    search = partial(_search, classifier, rows, codes, weight, options=options, place=place)
-    n_labelled = min(len(codes), GRAM_LIMIT)
+@dataclass(frozen=True)
+class Setup:
+    """What every search of a fit has in common."""
+
+    classifier: Any
+    rows: TrainingRows
+    codes: np.ndarray  # (n,) classes of the labelled rows
+    weight: np.ndarray  # (n,)
+    options: dict[str, Any]  # of every layer: ridge, activation
+    place: Place
+
+    def search(self, grid: Grid, n_labelled: int, n_target: int) -> Search:
+        """Set up a search with so many labelled rows and target rows as anchors."""
+        classifier, rows, codes = self.classifier, self.rows, self.codes
+        random_state = check_random_state(classifier.random_state)
+        keep = np.arange(len(codes))
+        if len(keep) > n_labelled:
+            keep = some_of_every_class(codes, n_labelled, random_state)
+        needs_folds = grid.n_candidates > 1 or classifier.probability
+        problem = Problem(
+            codes[keep],
+            len(classifier.classes_),
+            self.weight[keep],
+            folds(codes[keep], classifier.n_folds, random_state) if needs_folds else [],
+            SOLVERS[classifier.classifier],
+        )
+        pivots, width = classifier.n_pivots, classifier.n_features_in_
+        return Search(
+            rows=rows,
+            anchors=anchors(rows, keep, n_target, random_state),
+            problem=problem,
+            grid=grid,
+            rule=scoring(classifier.selection),
+            center=classifier.center,
+            binarize=classifier.binarize,
+            options=self.options,
+            n_pivots=None if pivots is None else check_pivots(pivots, width),
+            random_state=random_state,
+            place=self.place,
+            max_upper_rows=check_limit(classifier.max_upper_rows, list(rows.domains.values())),
+            balance=classifier.balance_layers,
+            block_share=classifier.block_share,
+            denoise_blocks=classifier.denoise_blocks,
+            cautious=classifier.selection == ONE_SE,
+        )
+
+
+def planned(setup: Setup, grid: Grid) -> Search | Staged:
+    """Return what is to be done to fit a classifier: one search, or two where Gram matrices are large."""
+    classifier, rows = setup.classifier, setup.rows
+    n_labelled = min(len(setup.codes), GRAM_LIMIT)
     n_target = n_target_anchors(classifier, rows, grid, n_labelled)
-    learn = partial(search, n_labelled=n_labelled, n_target=n_target)
-    if grid.n_candidates == 1 or n_labelled + _n_to_take(rows, n_target) <= LARGE_GRAM:
-        return learn(grid=grid)
+    if grid.n_candidates == 1 or n_labelled + sum(taken_of_targets(rows, n_target).values()) <= LARGE_GRAM:
+        return setup.search(grid, n_labelled, n_target)
     n_looked_at = RULE_ROWS if classifier.selection in NEED_TARGET else 0
-    comparison = search(grid=grid, n_labelled=min(n_labelled, COMPARED_ROWS), n_target=n_looked_at)
-    return Staged(comparison, lambda chosen: learn(grid=chosen))
-
-
-def _n_to_take(rows: TrainingRows, n_target: int) -> int:
-    """How many target rows there are to become anchors, of `n_target` wanted."""
-    n_each = n_target // max(len(rows.targets), 1)
-    return sum(min(n_each, rows.domains[number].shape[0]) for number in rows.targets)
-
-
-def _search(
-    classifier: Any,
-    rows: TrainingRows,
-    codes: np.ndarray,
-    weight: np.ndarray,
-    *,
-    grid: Grid,
-    options: dict[str, Any],
-    place: Place,
-    n_labelled: int,
-    n_target: int,
-) -> Search:
-    """Set up a search with so many labelled rows and target rows as anchors."""
-    random_state = check_random_state(classifier.random_state)
-    keep = np.arange(len(codes))
-    if len(keep) > n_labelled:
-        keep = some_of_every_class(codes, n_labelled, random_state)
-    needs_folds = grid.n_candidates > 1 or classifier.probability
-    problem = Problem(
-        codes[keep],
-        len(classifier.classes_),
-        weight[keep],
-        folds(codes[keep], classifier.n_folds, random_state) if needs_folds else [],
-        SOLVERS[classifier.classifier],
-    )
-    pivots, width = classifier.n_pivots, classifier.n_features_in_
-    return Search(
-        rows=rows,
-        anchors=anchors(rows, keep, n_target, random_state),
-        problem=problem,
-        grid=grid,
-        rule=scoring(classifier.selection),
-        center=classifier.center,
-        binarize=classifier.binarize,
-        options=options,
-        n_pivots=None if pivots is None else check_pivots(pivots, width),
-        random_state=random_state,
-        place=place,
-        max_upper_rows=check_limit(classifier.max_upper_rows, list(rows.domains.values())),
-        balance=classifier.balance_layers,
-        block_share=classifier.block_share,
-        denoise_blocks=classifier.denoise_blocks,
-        cautious=classifier.selection == ONE_SE,
-    )
+    comparison = setup.search(grid, min(n_labelled, COMPARED_ROWS), n_looked_at)
+    return Staged(comparison, lambda chosen: setup.search(chosen, n_labelled, n_target))

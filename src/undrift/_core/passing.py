@@ -21,13 +21,13 @@ def take_rows(blocks: Iterable[Rows], rows: np.ndarray, out: Array, places: np.n
     def passed(block: Rows, start: int) -> Moments:
         first, last = np.searchsorted(rows, (start, start + block.shape[0]))
         if first < last:
-            out[_span(places[first:last])] = block[_span(rows[first:last] - start)]
+            out[span(places[first:last])] = block[span(rows[first:last] - start)]
         return moments(block)
 
-    return sum_of(passed(block, start) for block, start in _numbered(blocks))
+    return sum_of(passed(block, start) for block, start in numbered(blocks))
 
 
-def _numbered(blocks: Iterable[Rows]) -> Iterable[tuple[Rows, int]]:
+def numbered(blocks: Iterable[Rows]) -> Iterable[tuple[Rows, int]]:
     """Blocks with the number of their first row."""
     start = 0
     for block in blocks:
@@ -35,8 +35,10 @@ def _numbered(blocks: Iterable[Rows]) -> Iterable[tuple[Rows, int]]:
         start += block.shape[0]
 
 
-def _span(rows: np.ndarray) -> Any:
+def span(rows: np.ndarray) -> Any:
     """Ascending row numbers, as a slice where they leave no gap, which spares a copy."""
+    if len(rows) == 0:
+        return slice(0, 0)
     if rows[-1] - rows[0] + 1 == len(rows):
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows

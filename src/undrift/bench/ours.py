@@ -149,7 +149,7 @@ def best_candidates(method: Ours, cells: Sequence[Cell], grid: Grid) -> dict[Cel
     """For each task the candidate that the model's rule chooses, the first of equals."""
     rule = method.model.selection
     candidates: dict[Cell, list[Candidate]] = {cell: [] for cell in cells}
-    n_labelled = {cell: len(method.problem(cell)[0].codes) for cell in cells}
+    n_labelled = {cell: len(labels(method.corpus, cell.source, "train")) for cell in cells}
     check_comparable(rule, grid)
     for noise in grid.noises:
         for level, grams in method.levels(noise, max(grid.depths), cells):

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from .._core.array import Array, Rows, arithmetic
 from .._core.denoise import Layer, denoise
+from .._core.passing import numbered, span
 from .._core.pivots import pivot_layer, random_split
 from .._core.scatter import Moments, moments
 from .._core.stack import grow, pooled_scatter
@@ -228,12 +229,10 @@ def _settled(stats: Any) -> Any:
 
 def _gathered(domains: Mapping[str, Any], domain: str, rows: np.ndarray) -> Array:
     """Rows of a domain by ascending number, copied from the blocks as they pass."""
-    pieces, start = [], 0
-    for block in domains[domain]:
-        stop = start + block.shape[0]
-        inside = rows[(rows >= start) & (rows < stop)] - start
-        pieces.append(block[_index(inside)])
-        start = stop
+    pieces = []
+    for block, start in numbered(domains[domain]):
+        first, last = np.searchsorted(rows, (start, start + block.shape[0]))
+        pieces.append(block[span(rows[first:last] - start)])
     if isinstance(pieces[0], np.ndarray):
         return np.concatenate(pieces)
     import torch
@@ -248,10 +247,3 @@ def joined(within: Array, across: Array, other: Array) -> Array:
     import torch
 
     return torch.cat([torch.cat([within, across.T], dim=1), torch.cat([across, other], dim=1)])
-
-
-def _index(inside: np.ndarray) -> Any:
-    """Ascending row numbers as a slice where they leave no gap, which spares a copy."""
-    if len(inside) and inside[-1] - inside[0] + 1 == len(inside):
-        return slice(int(inside[0]), int(inside[-1]) + 1)
-    return inside.tolist()
