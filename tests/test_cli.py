@@ -588,8 +588,16 @@ def test_as_a_program(folder):
     assert "Traceback" not in wrong.stderr
 
 
+@pytest.fixture
+def heeded_interrupts():
+    """Children heed SIGINT, which those of a job in a shell's background inherit as ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_interrupted_predictions_leave_nothing(folder, model, number, status):
+def test_interrupted_predictions_leave_nothing(folder, model, number, status, heeded_interrupts):
     with (folder / "big.csv").open("w") as file:
         file.write("review\n")
         file.writelines(f"a good pan that is number {i}\n" for i in range(400_000))

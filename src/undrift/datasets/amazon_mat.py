@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,10 @@ def _read_mat(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(f"There is no {path}; pass the path of the authors' amazon.mat.")
     try:
-        content = loadmat(path, variable_names=wanted)
+        with warnings.catch_warnings():
+            # SciPy is about to return sparse arrays instead of matrices; either is converted
+            warnings.simplefilter("ignore", DeprecationWarning)
+            content = loadmat(path, variable_names=wanted)
     except NotImplementedError as error:
         raise ValueError(f"{path} is a MATLAB 7.3 file; save it again with '-v7'.") from error
     except (ValueError, TypeError, MatReadError, EOFError) as error:
