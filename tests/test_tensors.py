@@ -15,7 +15,7 @@ from undrift import MDA, MSDA, MSDAClassifier, load_model, save_model
 from undrift.explain import document_terms
 from undrift.noise import Poisson
 from undrift.placement import OnHost, OnTorch
-from undrift.rows import checked_matrix, place_of
+from undrift.rows import checked_matrix, place_of, rows_of_fit
 from undrift.tensors import accelerator, fetched
 
 torch = pytest.importorskip("torch")
@@ -264,6 +264,7 @@ def test_blocks_of_rows(kinds, there, shifted):
     X = shifted[0]
     forms = {"t": there, "n": np.asarray}
     blocks = [forms[kind](part) for kind, part in zip(kinds, (X[:70], X[70:]), strict=True)]
+    assert type(place_of([rows_of_fit(MSDA(), blocks)])) is (OnTorch if kinds[0] == "t" else OnHost)
     expected = MSDA(2).fit(X)
     for model in (MSDA(2).fit(blocks), MSDA(2).fit(there(X))):
         close(model.transform(X), expected.transform(X))

@@ -220,7 +220,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Source rows; or, with `sample_domain`, the rows of all domains. Also rows of Dask, as for
             :meth:`MSDA.fit`: the labelled ones come here, the others stay on the workers. Also a torch
             tensor or any array of the array API; what is on a GPU stays there and is worked on there,
-            unless `device` names another. Where some of `X` and `X_target` is not, all of it comes here.
+            unless `device` names another. Where only some of `X` and `X_target` is, all of it comes here.
         y : array-like of shape (n,)
             Labels; None or NaN for rows that have none. Labels, domains, weights and extra blocks may be
             tensors too; attributes and predictions are NumPy arrays in any case.
