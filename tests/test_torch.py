@@ -18,8 +18,7 @@ from undrift._core.blocks import Kept
 from undrift._core.denoise import Layer, SingularSystem, denoise
 from undrift._core.scatter import scatter
 from undrift._core.stack import grow, pooled_scatter
-from undrift.placement import NoDevice, OnHost, OnTorch, check_place, on_accelerator
-from undrift.rows import checked_matrix
+from undrift.placement import NoDevice, OnHost, OnTorch, check_place
 
 torch = pytest.importorskip("torch")
 
@@ -182,7 +181,9 @@ def test_empty_like_and_cast_keep_the_device(torch_device):
     B = on_torch.empty_like(A, (2, 5))
     assert (B.shape, B.dtype, B.device) == ((2, 5), A.dtype, A.device)
     assert on_torch.cast(A, torch.float32) is A
+    assert on_torch.cast(A, "float32") is A
     assert on_torch.cast(A, torch.float64).dtype is torch.float64
+    assert on_torch.cast(A, np.float64).dtype is torch.float64
 
 
 @pytest.mark.parametrize("name", on_torch.PRECISIONS)
@@ -626,63 +627,18 @@ def test_gpus_are_counted_from_zero(monkeypatch):
         check_place("cuda:2")
 
 
-def test_a_tensor_of_a_gpu_is_worked_on_there(monkeypatch):
+def test_rows_on_a_gpu_are_worked_on_there(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    X = elsewhere(np.eye(3))
-    assert check_place("cpu", X=X) == OnTorch("cuda:0")
-    assert check_place("torch:cpu", X=X) == OnTorch("cpu")
-    assert check_place("cpu", X=np.eye(3)) == OnHost()
+    assert check_place("cpu", there="cuda:0") == OnTorch("cuda:0")
+    assert check_place("torch:cpu", there="cuda:0") == OnTorch("cpu")
+    assert check_place("cpu") == OnHost()
 
 
 def test_without_torch_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r"pip install 'undrift\[torch\]'"):
         MSDA(device="cuda").fit(np.eye(3))
-
-
-class Elsewhere(torch.Tensor):
-    """A tensor that says it is on a GPU, so that the rules for those can be seen without one."""
-
-    def __dlpack_device__(self):
-        return (2, 0)
-
-
-def elsewhere(X):
-    return torch.as_tensor(X).as_subclass(Elsewhere)
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (torch.ones(3), "must have rows and columns"),
-        (torch.ones(0, 3), "must have rows and columns"),
-        (torch.tensor([[1.0, float("nan")]]), "NaN or infinity"),
-        (torch.tensor([[1.0, float("inf")], [0.0, float("-inf")]]), "NaN or infinity"),
-    ],
-)
-def test_bad_tensors(X, message, device):
-    with pytest.raises(ValueError, match=message):
-        MSDA(device=device).fit(elsewhere(X))
-
-
-def test_a_sum_that_overflows_is_not_infinity_in_the_rows():
-    X = torch.full((2, 1), 3e38)
-    assert checked_matrix(MSDA(), elsewhere(X), reset=True).shape == (2, 1)
-
-
-def test_tensors_elsewhere_are_rows(device):
-    X = sparse_rows(n=40).toarray()
-    assert on_accelerator(elsewhere(X))
-    assert not on_accelerator(torch.tensor(X))
-    assert not on_accelerator(X)
-    ours = MSDA(n_layers=2, device=device).fit(elsewhere(X))
-    assert ours.n_features_in_ == 30
-    close(torch.tensor(ours.transform(X)), MSDA(n_layers=2).fit(X).transform(X), "float64")
-    with pytest.raises(ValueError, match="29 features"):
-        ours.transform(elsewhere(X[:, 1:]))
-    counts = elsewhere((X > 0).astype(int))
-    assert MSDA(n_layers=1, device=device).fit(counts).layers_[0].coef.dtype == np.float64
 
 
 def test_seam_knows_tensors():

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._core.array import Array, Rows
+from ._core.array import Array, Rows, arithmetic
 from ._core.blocks import Blocks, row_slices
 from ._core.denoise import ACTIVATIONS, Layer, SingularSystem, denoise
 from ._core.noise import among
@@ -20,9 +20,9 @@ from ._core.scatter import scatter
 from ._core.stack import grow
 from .noise import check_any_noise, check_signs
 from .parameters import check_choice, check_count, check_memory, check_pivots, check_positive
-from .placement import Place, check_place
+from .placement import Place
 from .progress import CallbackSupportMixin, tracked, with_callbacks
-from .rows import as_array, binarized, checked_matrix, dtype_of, on_cluster, placed, rows_of_fit
+from .rows import as_array, binarized, checked_matrix, dtype_of, on_cluster, place_of, placed, rows_of_fit
 from .sampling import check_limit, sampled
 
 
@@ -118,7 +118,7 @@ class MDA(_Denoiser):
         self._check_denoiser()
         blocks = placed(rows_of_fit(self, X))
         check_signs(self._check_denoiser(self.n_features_in_)["noise"], blocks)
-        self.scatter_ = blocks.total(scatter)
+        self.scatter_ = blocks.total(scatter).fetched()
         self._layer: Layer | None = None  # a layer of other rows must not outlive them
         self._layer = self._solved()
         return self
@@ -131,9 +131,10 @@ class MDA(_Denoiser):
         """
         self._check_denoiser()
         first = not hasattr(self, "scatter_")
-        X = checked_matrix(self, X, reset=first).astype(np.float64, copy=False)
-        check_signs(self._check_denoiser(self.n_features_in_)["noise"], placed(X))
-        own = scatter(X)
+        X = checked_matrix(self, X, reset=first)
+        blocks = placed(arithmetic(X).cast(X, np.float64))
+        check_signs(self._check_denoiser(self.n_features_in_)["noise"], blocks)
+        own = blocks.total(scatter).fetched()
         self.scatter_ = own if first else self.scatter_ + own
         self._layer = None
         return self
@@ -158,7 +159,9 @@ class MDA(_Denoiser):
         if on_cluster(X):
             return self._lazily("transform", X, self.layer_.coef.shape[1])
         X = checked_matrix(self, X, reset=False)
-        return self.layer_(X).astype(X.dtype, copy=False)
+        place = place_of([X])
+        (H,) = place.hidden(place.here([self.layer_]), X)
+        return H.astype(dtype_of(X), copy=False)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the output columns: ``h1:`` and the feature that the column reconstructs."""
@@ -292,11 +295,10 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         self._check_denoiser()
         n_layers = check_count(self.n_layers, "n_layers", hint="one layer is the least there is")
         check_memory(self.memory_budget)
-        # rows on a cluster are worked on there, and the layers solved for here
-        device = "cpu" if on_cluster(X) else self.device
-        place = check_place(device, self.precision, self.memory_budget, X)
         random_state = check_random_state(self.random_state)
         rows = rows_of_fit(self, X, binarize=self.binarize)
+        device = "cpu" if on_cluster(rows) else self.device  # layers of rows on a cluster are solved for here
+        place = place_of([rows], device, self.precision, self.memory_budget)
         max_rows = check_limit(self.max_upper_rows, [rows])
         if self.n_pivots is not None:
             check_pivots(self.n_pivots, self.n_features_in_)
@@ -354,7 +356,7 @@ class MSDA(CallbackSupportMixin, _Denoiser):
 
             return lazy_hidden(self, X)
         X = checked_matrix(self, X, reset=False)
-        place = check_place(self.device, self.precision, X=X)
+        place = place_of([X], self.device, self.precision)
         return self._hidden(X, place, place.here(self.layers_))
 
     def _hidden(self, X: Rows, place: Place, layers: Sequence[Layer]) -> Iterator[Array]:
@@ -376,7 +378,7 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         if on_cluster(X):
             return self._lazily("transform", X, len(self.get_feature_names_out()))
         X = checked_matrix(self, X, reset=False)
-        place = check_place(self.device, self.precision, X=X)
+        place = place_of([X], self.device, self.precision)
         layers = place.here(self.layers_)
         widths = [layer.coef.shape[1] for layer in layers]
         if self.include_input:

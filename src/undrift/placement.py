@@ -122,27 +122,22 @@ class OnTorch:
 Place = OnHost | OnTorch
 
 
-def check_place(device: Any, precision: Any = "high", memory_budget: Any = None, X: Any = None) -> Place:
+def check_place(
+    device: Any, precision: Any = "high", memory_budget: Any = None, there: str | None = None
+) -> Place:
     """Return the place that `device` names: "cpu", or a device of torch.
 
-    Rows `X` that are a tensor on an accelerator are worked on where they are, unless another device
-    is asked for.
+    Rows that are on an accelerator, `there`, are worked on where they are, unless another device is
+    asked for.
     """
     if not isinstance(device, str):
         raise TypeError(f"device must be a string such as 'cpu' or 'cuda', got {device!r}")
     check_choice(precision, "precision", ("high", "highest"))
-    if device == "cpu" and on_accelerator(X):
-        kind, index = X.__dlpack_device__()
-        device = f"cuda:{index}" if kind == 2 else str(X.device)  # DLPack's kDLCUDA
+    if device == "cpu":
+        device = there or device
     if device == "cpu":
         return OnHost(memory_budget)
     return OnTorch(_checked_device(device), precision, memory_budget)
-
-
-def on_accelerator(X: Any) -> bool:
-    """Tell whether `X` is an array that NumPy cannot see: a tensor of a GPU, say."""
-    device = getattr(X, "__dlpack_device__", None)
-    return device is not None and not isinstance(X, np.ndarray) and device()[0] != 1  # DLPack's kDLCPU
 
 
 def _checked_device(name: str) -> str:
