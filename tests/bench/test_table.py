@@ -1,10 +1,26 @@
 """Tables against hand computation, what others say beside them, and pages that do not lose what they told."""
 
+import re
+from pathlib import Path
+
 from bench_corpus import DISTANCES, transfer
 
 from undrift.bench.figures import figure_3_right
 from undrift.bench.page import filled, lost
 from undrift.bench.table import distance_table, results_table, side_by_side
+
+PAPER = Path(__file__).parents[2] / "paper"
+
+
+def test_the_page_of_the_paper_shows_every_figure_of_its_folder():
+    page = (PAPER / "README.md").read_text(encoding="utf-8")
+    links = set(re.findall(r"\]\((?!http)([^)#]+)", page))
+    assert all((PAPER / link).exists() for link in links)
+    figures = {f"figures/{path.name}" for path in (PAPER / "figures").iterdir()}
+    assert figures == {link for link in links if link.startswith("figures/")}
+    assert "figures/small-training-loss-sda-1.svg" in figures
+    for name in figures:
+        assert "Matplotlib v" not in (PAPER / name).read_text(encoding="utf-8")  # drawn by `bench figures`
 
 
 def test_the_table_has_the_means_and_says_what_failed(records):
