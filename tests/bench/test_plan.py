@@ -42,7 +42,9 @@ def test_the_small_plan_has_every_method_of_the_contract():
 
 def test_bars_are_about_methods_and_variants_of_the_plans():
     plans = {path.stem: load_plan(path) for path in PLANS}
+    n_tasks = {"small": 4 * 3, "claims": 4 * 3, "multi": 10 * 9, "distance": 4 * 3 // 2}
     for bar in load_bars(PAPER / "expected.toml"):
+        assert bar.n_tasks == sum(n_tasks[plan] for plan in (bar.plan, *bar.and_plans))
         for method, variant in (
             (bar.method, bar.variant),
             (
