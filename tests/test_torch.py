@@ -23,7 +23,7 @@ from undrift.placement import NoDevice, OnHost, OnTorch, check_place
 torch = pytest.importorskip("torch")
 
 from undrift._core import on_torch, torch_fetch, torch_half, torch_inverse
-from undrift._core.on_device import Carried, Held, OnDevice, to_device
+from undrift._core.on_device import Carried, Carrier, Held, OnDevice, device_blocks, hidden_rows, to_device
 from undrift._core.torch_fetch import to_host
 
 RTOL = {"float64": 1e-9, "float32": 1e-4}
@@ -522,6 +522,56 @@ def test_growing_over_domains_is_growing_over_their_rows(torch_device):
     for mine, other in zip(ours, theirs, strict=True):
         close(mine.coef, other.coef, "float64")
         close(mine.intercept, other.intercept, "float64")
+
+
+@pytest.fixture
+def blocks_seen(monkeypatch):
+    """Blocks of at most seven rows of thirty; the shapes of all that are made dense."""
+    seen, dense = [], Held.dense
+    monkeypatch.setattr("undrift._core.on_device.BLOCK_ENTRIES", 7 * 30)
+    monkeypatch.setattr(Held, "dense", lambda self: seen.append(self.shape) or dense(self))
+    return seen
+
+
+@pytest.mark.parametrize("memory_budget", [None, 0, 9000])
+@pytest.mark.parametrize("kind", ["csr", "dense", "tensor"])
+def test_hidden_rows_pass_in_blocks(kind, memory_budget, blocks_seen, torch_device):
+    X = sparse_rows(n=40, d=30)
+    rows = {"csr": X, "dense": X.toarray(), "tensor": torch.tensor(X.toarray(), device=torch_device)}[kind]
+    made = layers(3, 30, torch_device)
+    expected = X.toarray()
+    found = hidden_rows(made, rows, torch_device, memory_budget=memory_budget)
+    for layer, H in zip(map(to_host, made), found, strict=True):
+        expected = np.tanh(expected @ layer.coef + layer.intercept)
+        np.testing.assert_allclose(H, expected, rtol=1e-9)
+        H[:] = np.nan  # it is the caller's
+    assert len(blocks_seen) == 3 * 6
+    assert max(n for n, _ in blocks_seen) <= 7
+
+
+@pytest.mark.usefixtures("blocks_seen")
+def test_hidden_rows_of_the_last_layer_are_not_kept(monkeypatch, torch_device):
+    kept, real = [], Carrier.to_host
+    monkeypatch.setattr(Carrier, "to_host", lambda self, block: kept.append(block) or real(self, block))
+    for _ in hidden_rows(layers(3, 30, torch_device), np.ones((14, 30)), torch_device, memory_budget=0):
+        pass
+    assert len(kept) == 2 * 2  # blocks of the first and of the second
+
+
+def test_msda_cuts_the_rows_of_hidden(blocks_seen, device):
+    X = sparse_rows(n=50)
+    model = MSDA(n_layers=2, device=device).fit(X)
+    blocks_seen.clear()
+    for ours, theirs in zip(model.hidden(X), MSDA(n_layers=2).fit(X).hidden(X), strict=True):
+        close(torch.tensor(ours), theirs, "float64")
+    assert max(n for n, _ in blocks_seen) <= 7
+
+
+@pytest.mark.usefixtures("blocks_seen")
+@pytest.mark.parametrize("width", [0, 10, 30, 60])
+def test_blocks_are_cut_for_the_wider_of_input_and_hidden_rows(width):
+    blocks = device_blocks(sparse_rows(n=42, d=30), width)
+    assert len(blocks) == 42 * max(width, 30) / (7 * 30)
 
 
 # -- MSDA --------------------------------------------------------------------------------------------

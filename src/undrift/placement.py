@@ -71,8 +71,12 @@ class OnTorch:
         """Hold the rows of one matrix, and hidden rows of the given width."""
         from ._core.on_device import OnDevice, device_blocks
 
-        budget = None if self.memory_budget is None else check_memory(self.memory_budget)
-        return OnDevice(device_blocks(X, width), self.device, memory_budget=budget)
+        return OnDevice(device_blocks(X, width), self.device, memory_budget=self._budget)
+
+    @property
+    def _budget(self) -> float | None:
+        """Bytes of the device that rows may take; None for most of what is free."""
+        return None if self.memory_budget is None else check_memory(self.memory_budget)
 
     def streamed(self, source: Iterable[Rows]) -> Blocks:
         """Read the rows again for every pass."""
@@ -109,10 +113,10 @@ class OnTorch:
         return fetching(layer)
 
     def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[np.ndarray]:
-        """Yield h^1, ..., h^l of the rows of `X`."""
+        """Yield h^1, ..., h^l of the rows of `X`; those that do not fit the device pass in blocks."""
         from ._core.on_device import hidden_rows
 
-        rows = hidden_rows(layers, X, self.device)
+        rows = hidden_rows(layers, X, self.device, memory_budget=self._budget)
         for _ in layers:
             with self.precisely():  # not held while the caller has his turn
                 piece = next(rows)
