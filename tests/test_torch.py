@@ -651,7 +651,8 @@ def test_a_small_budget_changes_nothing(device):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"device": "gpu"}, NoDevice, "device='gpu' is not known; pass 'cpu' for NumPy, 'cuda'"),
+        ({"device": "gpu"}, NoDevice, "device='gpu' is not known to the PyTorch .* pass 'cpu', 'cuda'"),
+        ({"device": "meta"}, NoDevice, "device='meta' is not known to the PyTorch that is installed"),
         ({"device": "cuda:99"}, NoDevice, "device='cuda:99', but .* GPU"),
         ({"device": 1}, TypeError, "device must be a string"),
         ({"device": "torch:cpu", "precision": "low"}, ValueError, "precision='low' is not known"),
@@ -701,7 +702,7 @@ def test_core_and_torch_need_no_scikit_learn():
         "import sys, types\n"
         "sys.modules |= {'sklearn': None, 'safetensors': None, 'undrift': types.ModuleType('undrift')}\n"
         f"sys.modules['undrift'].__path__ = [{str(Path(undrift.__file__).parent)!r}]\n"
-        "import undrift._core.on_device, undrift._core.on_torch\n"
+        "import undrift._core.on_device, undrift._core.on_torch, undrift.placement\n"
         "assert 'torch' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

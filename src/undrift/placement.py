@@ -141,10 +141,10 @@ def check_place(
         device = there or device
     if device == "cpu":
         return OnHost(memory_budget)
-    return OnTorch(_checked_device(device), precision, memory_budget)
+    return OnTorch(checked_device(device), precision, memory_budget)
 
 
-def _checked_device(name: str) -> str:
+def checked_device(name: str) -> str:
     """Return the name of a device that torch can use; ``torch:`` in front is left out."""
     try:
         import torch
@@ -154,10 +154,12 @@ def _checked_device(name: str) -> str:
         ) from None
     try:
         device = torch.device(name.removeprefix("torch:"))
-    except RuntimeError:
+        if device.type not in ("cpu", "cuda"):
+            torch.zeros(1, device=device).cpu()  # torch knows more devices than it was built for
+    except (RuntimeError, AssertionError):
         raise NoDevice(
-            f"device={name!r} is not known; pass 'cpu' for NumPy, 'cuda' or 'cuda:1' for a GPU, "
-            "'torch:cpu' for torch without one"
+            f"device={name!r} is not known to the PyTorch that is installed; pass 'cpu', 'cuda' or 'cuda:1' "
+            "for a GPU, 'torch:cpu' for torch without one"
         ) from None
     if device.type == "cuda":
         _check_cuda(name, device.index or 0, torch.cuda.device_count() if torch.cuda.is_available() else 0)
