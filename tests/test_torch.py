@@ -610,7 +610,7 @@ def test_transform_cuts_rows_and_takes_tensors(monkeypatch, device, torch_device
     X = sparse_rows(n=50)
     model = MSDA(n_layers=2, device=device).fit(X)
     expected = MSDA(n_layers=2).fit(X).transform(X)
-    monkeypatch.setattr("undrift.estimators.row_slices", lambda n, width: [slice(0, 30), slice(30, n)])
+    monkeypatch.setattr("undrift.msda.row_slices", lambda n, width: [slice(0, 30), slice(30, n)])
     close(torch.tensor(model.transform(X)), expected, "float64")
     close(torch.tensor(model.transform(torch.tensor(X.toarray(), device=torch_device))), expected, "float64")
 
@@ -709,5 +709,5 @@ def test_core_and_torch_need_no_scikit_learn():
 
 
 def test_importing_the_estimators_does_not_import_torch():
-    code = "import sys, undrift.estimators; assert 'torch' not in sys.modules"
+    code = "import sys, undrift.msda; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
