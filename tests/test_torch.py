@@ -568,6 +568,18 @@ def test_msda_cuts_the_rows_of_hidden(blocks_seen, device):
 
 
 @pytest.mark.usefixtures("blocks_seen")
+def test_hidden_rows_heed_the_budget(monkeypatch, device):
+    X = sparse_rows(n=14)
+    left, real = [], Carrier.to_host
+    for budget, n_left in [(None, 0), (1, 2 * 2)]:
+        model = MSDA(n_layers=3, device=device, memory_budget=budget).fit(X)
+        monkeypatch.setattr(Carrier, "to_host", lambda self, block: left.append(block) or real(self, block))
+        left.clear()
+        list(model.hidden(X))
+        assert len(left) == n_left
+
+
+@pytest.mark.usefixtures("blocks_seen")
 @pytest.mark.parametrize("width", [0, 10, 30, 60])
 def test_blocks_are_cut_for_the_wider_of_input_and_hidden_rows(width):
     blocks = device_blocks(sparse_rows(n=42, d=30), width)

@@ -217,7 +217,7 @@ class MSDA(CallbackSupportMixin, Denoiser):
 
             return lazy_hidden(self, X)
         X = checked_rows(self, X, reset=False, dtype=self.dtype)
-        place = place_of([X], self.device, self.precision)
+        place = place_of([X], self.device, self.precision, self.memory_budget)
         return self._hidden(X, place, place.here(self.layers_))
 
     def _hidden(self, X: Rows, place: Place, layers: Sequence[Layer]) -> Iterator[Array]:
@@ -239,7 +239,7 @@ class MSDA(CallbackSupportMixin, Denoiser):
         if on_cluster(X):
             return self._lazily("transform", X, len(self.get_feature_names_out()))
         X = checked_rows(self, X, reset=False, dtype=self.dtype)
-        place = place_of([X], self.device, self.precision)
+        place = place_of([X], self.device, self.precision, self.memory_budget)
         layers = place.here(self.layers_)
         widths = [layer.coef.shape[1] for layer in layers]
         if self.include_input:
