@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from . import options
+from . import fetch, options
 
 app = typer.Typer(
     no_args_is_help=True, help="Reproduce the paper's experiments: run a plan, then draw, tabulate and check."
@@ -37,7 +37,10 @@ def run_plan(
     ),
     device: str = typer.Option("cpu", "--device", help="Where stacks are learnt, such as cuda."),
     data: Path | None = typer.Option(
-        None, "--data", metavar="DIR", help="Folder of the corpora. Default: UNDRIFT_DATA."
+        None,
+        "--data",
+        metavar="DIR",
+        help="Folder of the corpora. Default: UNDRIFT_DATA, or where `bench fetch` puts them.",
     ),
     max_rows: int | None = typer.Option(
         None, "--max-rows", min=1, help="Rows of each part of each domain, for a trial."
@@ -183,13 +186,21 @@ def print_regret(
     screen.output.print(f"Filled {screen.escaped(str(into))}")
 
 
+app.command("fetch", help=fetch.HELP)(fetch.fetch_dataset)
+
+
 @app.command(
     "generate", help="Write made-up reviews of many domains in the public format, for paper/full.toml."
 )
 def generate(
     folder: Path = typer.Argument(..., metavar="DIR", help="Folder to write sorted_data/ into."),
     domains: int = typer.Option(20, "--domains", min=2, help="Number of domains."),
-    reviews: int = typer.Option(1000, "--reviews", min=1, help="Reviews of each."),
+    reviews: int = typer.Option(
+        1000,
+        "--reviews",
+        min=1,
+        help="Reviews of each; with fewer than 1000 a plan needs options = { min_reviews = ... }.",
+    ),
     seed: int = typer.Option(0, "--seed", help="Seed of whatever is random."),
 ) -> None:
     from ..bench.generated import write_domains
