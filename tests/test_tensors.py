@@ -46,7 +46,7 @@ def there(torch_device, monkeypatch):
     """Bring an array to a GPU; where there is none, make it look so."""
     if torch_device != "cpu":
         return partial(torch.as_tensor, device=torch_device)
-    monkeypatch.setattr("undrift.placement._checked_device", lambda name: "cpu")
+    monkeypatch.setattr("undrift.placement.checked_device", lambda name: "cpu")
     return lambda X: torch.as_tensor(X).as_subclass(Elsewhere)
 
 

@@ -23,7 +23,7 @@ from undrift.placement import NoDevice, OnHost, OnTorch, check_place
 torch = pytest.importorskip("torch")
 
 from undrift._core import on_torch, torch_fetch, torch_half, torch_inverse
-from undrift._core.on_device import Carried, Held, OnDevice, to_device
+from undrift._core.on_device import Carried, Carrier, Held, OnDevice, device_blocks, hidden_rows, to_device
 from undrift._core.torch_fetch import to_host
 
 RTOL = {"float64": 1e-9, "float32": 1e-4}
@@ -524,6 +524,68 @@ def test_growing_over_domains_is_growing_over_their_rows(torch_device):
         close(mine.intercept, other.intercept, "float64")
 
 
+@pytest.fixture
+def blocks_seen(monkeypatch):
+    """Blocks of at most seven rows of thirty; the shapes of all that are made dense."""
+    seen, dense = [], Held.dense
+    monkeypatch.setattr("undrift._core.on_device.BLOCK_ENTRIES", 7 * 30)
+    monkeypatch.setattr(Held, "dense", lambda self: seen.append(self.shape) or dense(self))
+    return seen
+
+
+@pytest.mark.parametrize("memory_budget", [None, 0, 9000])
+@pytest.mark.parametrize("kind", ["csr", "dense", "tensor"])
+def test_hidden_rows_pass_in_blocks(kind, memory_budget, blocks_seen, torch_device):
+    X = sparse_rows(n=40, d=30)
+    rows = {"csr": X, "dense": X.toarray(), "tensor": torch.tensor(X.toarray(), device=torch_device)}[kind]
+    made = layers(3, 30, torch_device)
+    expected = X.toarray()
+    found = hidden_rows(made, rows, torch_device, memory_budget=memory_budget)
+    for layer, H in zip(map(to_host, made), found, strict=True):
+        expected = np.tanh(expected @ layer.coef + layer.intercept)
+        np.testing.assert_allclose(H, expected, rtol=1e-9)
+        H[:] = np.nan  # it is the caller's
+    assert len(blocks_seen) == 3 * 6
+    assert max(n for n, _ in blocks_seen) <= 7
+
+
+@pytest.mark.usefixtures("blocks_seen")
+def test_hidden_rows_of_the_last_layer_are_not_kept(monkeypatch, torch_device):
+    kept, real = [], Carrier.to_host
+    monkeypatch.setattr(Carrier, "to_host", lambda self, block: kept.append(block) or real(self, block))
+    for _ in hidden_rows(layers(3, 30, torch_device), np.ones((14, 30)), torch_device, memory_budget=0):
+        pass
+    assert len(kept) == 2 * 2  # blocks of the first and of the second
+
+
+def test_msda_cuts_the_rows_of_hidden(blocks_seen, device):
+    X = sparse_rows(n=50)
+    model = MSDA(n_layers=2, device=device).fit(X)
+    blocks_seen.clear()
+    for ours, theirs in zip(model.hidden(X), MSDA(n_layers=2).fit(X).hidden(X), strict=True):
+        close(torch.tensor(ours), theirs, "float64")
+    assert max(n for n, _ in blocks_seen) <= 7
+
+
+@pytest.mark.usefixtures("blocks_seen")
+def test_hidden_rows_heed_the_budget(monkeypatch, device):
+    X = sparse_rows(n=14)
+    left, real = [], Carrier.to_host
+    for budget, n_left in [(None, 0), (1, 2 * 2)]:
+        model = MSDA(n_layers=3, device=device, memory_budget=budget).fit(X)
+        monkeypatch.setattr(Carrier, "to_host", lambda self, block: left.append(block) or real(self, block))
+        left.clear()
+        list(model.hidden(X))
+        assert len(left) == n_left
+
+
+@pytest.mark.usefixtures("blocks_seen")
+@pytest.mark.parametrize("width", [0, 10, 30, 60])
+def test_blocks_are_cut_for_the_wider_of_input_and_hidden_rows(width):
+    blocks = device_blocks(sparse_rows(n=42, d=30), width)
+    assert len(blocks) == 42 * max(width, 30) / (7 * 30)
+
+
 # -- MSDA --------------------------------------------------------------------------------------------
 
 
@@ -560,7 +622,7 @@ def test_transform_cuts_rows_and_takes_tensors(monkeypatch, device, torch_device
     X = sparse_rows(n=50)
     model = MSDA(n_layers=2, device=device).fit(X)
     expected = MSDA(n_layers=2).fit(X).transform(X)
-    monkeypatch.setattr("undrift.estimators.row_slices", lambda n, width: [slice(0, 30), slice(30, n)])
+    monkeypatch.setattr("undrift.msda.row_slices", lambda n, width: [slice(0, 30), slice(30, n)])
     close(torch.tensor(model.transform(X)), expected, "float64")
     close(torch.tensor(model.transform(torch.tensor(X.toarray(), device=torch_device))), expected, "float64")
 
@@ -601,7 +663,8 @@ def test_a_small_budget_changes_nothing(device):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"device": "gpu"}, NoDevice, "device='gpu' is not known; pass 'cpu' for NumPy, 'cuda'"),
+        ({"device": "gpu"}, NoDevice, "device='gpu' is not known to the PyTorch .* pass 'cpu', 'cuda'"),
+        ({"device": "meta"}, NoDevice, "device='meta' is not known to the PyTorch that is installed"),
         ({"device": "cuda:99"}, NoDevice, "device='cuda:99', but .* GPU"),
         ({"device": 1}, TypeError, "device must be a string"),
         ({"device": "torch:cpu", "precision": "low"}, ValueError, "precision='low' is not known"),
@@ -651,12 +714,12 @@ def test_core_and_torch_need_no_scikit_learn():
         "import sys, types\n"
         "sys.modules |= {'sklearn': None, 'safetensors': None, 'undrift': types.ModuleType('undrift')}\n"
         f"sys.modules['undrift'].__path__ = [{str(Path(undrift.__file__).parent)!r}]\n"
-        "import undrift._core.on_device, undrift._core.on_torch\n"
+        "import undrift._core.on_device, undrift._core.on_torch, undrift.placement\n"
         "assert 'torch' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_importing_the_estimators_does_not_import_torch():
-    code = "import sys, undrift.estimators; assert 'torch' not in sys.modules"
+    code = "import sys, undrift.msda; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

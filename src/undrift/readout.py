@@ -12,9 +12,9 @@ from ._core.array import Rows, arithmetic
 from ._core.gram import domain_centred_gram, primal_weights
 from ._core.stack import hidden
 from .caution import Signals, SourceOnly, caution, compared, retained, seen_of
-from .estimators import MSDA
 from .extra_blocks import Branch, as_given
 from .linear import Dual, fitted_temperature, signs, winners
+from .msda import MSDA
 from .primal import beside, fit_primal, layer_rows
 from .search import Search
 from .selection import held_out_scores

@@ -156,7 +156,9 @@ def column_sums(X: Rows) -> np.ndarray:
 class CheckedStream:
     """The user's re-iterable blocks, each validated as it passes."""
 
-    def __init__(self, estimator: Any, source: Iterable[Any], *, reset: bool, binarize: bool = False) -> None:
+    def __init__(
+        self, estimator: Any, source: Iterable[Any], *, reset: bool, dtype: Any = None, binarize: bool = False
+    ) -> None:
         first = iter(source)
         if first is source or iter(source) is first:
             raise TypeError(
@@ -166,7 +168,8 @@ class CheckedStream:
         self._estimator, self._source, self._binarize = estimator, source, binarize
         self.dtype, self.accelerator = None, None
         first_block = next(self._matrices(reset))
-        self.dtype, self.accelerator = dtype_of(first_block), accelerator(first_block)
+        self.dtype = dtype_of(first_block) if dtype is None else np.dtype(dtype)
+        self.accelerator = accelerator(first_block)
 
     def _matrices(self, reset: bool = False) -> Iterator[Rows]:
         """Yield the blocks that hold rows, validated; the first one sets what the others must be like."""
@@ -195,11 +198,10 @@ class CheckedStream:
                 yield binarized(rows) if self._binarize else rows
 
 
-def rows_of_fit(estimator: Any, X: Any, *, binarize: bool = False) -> Rows | CheckedStream:
+def rows_of_fit(estimator: Any, X: Any, *, dtype: Any = None, binarize: bool = False) -> Rows | CheckedStream:
     """Validate the rows of a fit: one matrix, rows on a cluster, or a stream of blocks."""
-    if not on_cluster(X) and is_stream(X):
-        return CheckedStream(estimator, X, reset=True, binarize=binarize)
-    return checked_rows(estimator, X, reset=True, binarize=binarize)
+    validate = checked_rows if on_cluster(X) or not is_stream(X) else CheckedStream
+    return validate(estimator, X, reset=True, dtype=dtype, binarize=binarize)
 
 
 def place_of(
