@@ -35,16 +35,17 @@ def ran(data, tmp_path):
 
 
 def first_call_fails(monkeypatch, module, name, n=1):
-    """Let the first n calls of a function fail, each with words of its own."""
-    whole, calls = getattr(module, name), itertools.count(1)
+    """Let the first n calls of a function fail, each with words of its own; all calls are noted."""
+    whole, calls = getattr(module, name), []
 
     def broken(*arguments, **options):
-        number = next(calls)
-        if number <= n:
-            raise ArithmeticError(f"no luck {number}\nand more")
+        calls.append(arguments)
+        if len(calls) <= n:
+            raise ArithmeticError(f"no luck {len(calls)}\nand more")
         return whole(*arguments, **options)
 
     monkeypatch.setattr(module, name, broken)
+    return calls
 
 
 @pytest.mark.parametrize("fit_on", ["all", "pair"])
@@ -91,12 +92,14 @@ def test_an_error_of_one_source_leaves_the_others_of_msda(ran, monkeypatch, name
     """In the search for noise, and in the classifier at the end."""
     from undrift.bench import denoised
 
-    first_call_fails(monkeypatch, denoised, name)
+    calls = first_call_fails(monkeypatch, denoised, name)
     errors, failed = ran(["msda-1"])
     (source,) = {key[1].split("->")[0] for key in failed}
     assert set(failed.values()) == {"ArithmeticError: no luck 1"}
     assert set(errors) == {("msda-1", own) for own in ALL if not own.startswith(source)}
     assert len(errors) == 4
+    # two noise levels of three sources, the second of the source that failed left out; one classifier each
+    assert len(calls) == (5 if name == "best_C" else 3)
 
 
 def test_errors_of_several_sources_are_all_told(ran, monkeypatch):

@@ -151,11 +151,6 @@ def test_a_trial_has_fewer_rows_and_columns_and_another_digest(tmp_path):
         (SVM + "variants = [3]\n" + CORPUS, "variants must be a table, got 3"),
         (SVM + "changes = { C = 1.0 }\n" + CORPUS, "changes is about method undrift"),
         (SVM + CORPUS + "[[variants]]\ninductive = true\n", "inductive is about method undrift"),
-        (SVM + "depths = [1]\n" + CORPUS, 'depths is for plans of kind="regret"'),
-        (
-            SVM + CORPUS + "[[variants]]\nsmall_grid = { C = [1.0] }\n",
-            'small_grid is for plans of kind="regret"',
-        ),
         (SVM + "n_folds = 1\n" + CORPUS, "n_folds=1 must be at least 2"),
         (SVM + "seed = 4294967296\n" + CORPUS, "seed=4294967296 must be a whole number"),
         ('kind = "distance"\nnoise = [0.7]\n' + SVM + CORPUS, 'methods: kind="distance" is about msda-1'),

@@ -245,9 +245,6 @@ def _check_kind(
         for variant in variants:
             if len(variant.noise) > 1:
                 raise ValueError('noise: kind="distance" takes one level, such as noise = [0.7]')
-    for key in FOR_REGRET:
-        if key in given and kind != "regret":
-            raise ValueError(f'{key} is for plans of kind="regret"; leave it out')
     for key in FOR_UNDRIFT:
         if key in given and "undrift" not in methods:
             raise ValueError(f"{key} is about method undrift, which is not among the plan's methods")
