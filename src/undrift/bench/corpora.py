@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..datasets.addresses import SOURCES
 from ..datasets.files import data_folder
 from ..domains import Corpus, Domain
 from ..text import TermVectorizer
+from .keys import check_keys, check_like
 
 LOADERS: dict[str, Callable[..., Corpus]] = {
     "amazon-bow": datasets.load_amazon_bow,
@@ -23,6 +25,9 @@ LOADERS: dict[str, Callable[..., Corpus]] = {
     "amazon-mat": datasets.load_amazon_mat,
     "reviews": datasets.make_reviews,
 }
+
+
+_OURS = ("folder", "path", "max_features")  # parameters of loaders that are keys of the corpus itself
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,16 @@ class CorpusSpec:
     max_features: int = 5000
     max_rows: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_options(loader: str, options: Any) -> None:
+    """Refuse further parameters that a loader has not, or that are of another kind than its defaults."""
+    if not isinstance(options, Mapping):
+        raise ValueError(f"corpus.options={options!r} must be a table, such as {{ test_size = 0.2 }}")
+    taken = signature(LOADERS[loader]).parameters
+    check_keys(options, set(taken) - set(_OURS), "corpus.options.")
+    for name, value in options.items():
+        check_like(value, taken[name].default, f"corpus.options.{name}")
 
 
 def load_corpus(spec: CorpusSpec, data: str | Path | None, max_features: int) -> Corpus:
