@@ -29,6 +29,7 @@ from undrift.bench.classify import best_C, cross_validated, predicted, source_pr
 from undrift.bench.corpora import load_corpus
 from undrift.bench.indomain import in_domain_error
 from undrift.bench.methods import units
+from undrift.bench.plain import Candidate, Representation, shared_units, source_units
 from undrift.bench.plan import Setting
 from undrift.domains import Corpus, Domain
 from undrift.placement import OnHost
@@ -147,6 +148,30 @@ def test_sda_is_an_svm_on_hidden_rows_alone(bench, corpus):
         np.testing.assert_array_equal(found.predicted, transferred(corpus, Z, *task, 1.0))
 
 
+def test_the_time_of_a_representation_is_its_own(bench, corpus):
+    rows = {name: own.X for name, own in corpus.domains.items()}
+    cells = [Cell("slow", *task) for task in TASKS]
+
+    def slow(bench, source):
+        return Representation([Candidate({"size": 3}, rows)], 1000.0, {"peak_gigabytes": 2.0})
+
+    for cut in (shared_units, source_units):
+        for unit in cut(bench, cells, slow):
+            for own in unit.run():
+                assert own.represent_seconds == 1000.0
+                assert 0 < own.classify_seconds < 1000
+                assert own.params == {"size": 3, "C": 1.0}
+                assert own.details == {"peak_gigabytes": 2.0}
+
+
+def test_coda_learns_while_it_fits(bench, monkeypatch):
+    seconds = {"fit": 1000.0, "predict": 10.0}
+    monkeypatch.setattr("undrift.bench.plain.timed", lambda f, *rows: (f(*rows), seconds[f.__name__]))
+    own = replace(bench, parameters={"coda": {"max_rounds": 1}})
+    (found,) = given(own, "coda", tasks=TASKS[:1])
+    assert (found.represent_seconds, found.classify_seconds) == (1000.0, 10.0)
+
+
 def test_a_representation_is_remembered_for_its_own_width(bench, corpus):
     wide = run_all(bench, "svm-tfidf")
     few = corpus.map(lambda X: X[:, :12])
@@ -179,7 +204,9 @@ def test_msda_chooses_noise_and_C_for_each_source_and_depth(bench, corpus, rule)
     for p in points:
         key = p.source, p.depth, p.noise
         assert (p.fitted_on, p.C, p.score) == ("all", C_of[key], pytest.approx(scores[key], rel=1e-9))
+    seconds = sum({p.noise: p.seconds for p in points}.values())  # each noise level is learnt once
     for (_, *task), outcome in outcomes(found).items():
+        assert outcome.grid_seconds == pytest.approx(seconds, rel=1e-9)
         depth = outcome.params["n_layers"]
         noise = by_hand.best({p: scores[task[0], depth, p] for p in NOISES})
         C = C_of[task[0], depth, noise]
