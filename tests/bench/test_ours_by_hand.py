@@ -122,12 +122,21 @@ def test_parameters_of_the_plan_hold_unless_a_variant_changes_them(bench):
         assert params == {"noise": 0.8, "C": 2.0, "length": 3.0, "n_layers": 5}
 
 
-def test_inductive_learns_from_all_rows_but_the_test_parts(bench, corpus):
+SEARCHED = {
+    "noise": [0.3, 0.5, 0.7, 0.9],
+    "n_layers": [1, 2],
+    "C": [0.1, 1.0, 10.0],
+    "selection": "source-cv",
+}
+
+
+@pytest.mark.filterwarnings("ignore:the chosen .* is at the edge")
+@pytest.mark.parametrize("changes", [{"n_layers": 2}, SEARCHED])
+def test_inductive_learns_from_all_rows_but_the_test_parts(bench, corpus, changes):
     rows = by_hand.tfidf(corpus, 5.0)
-    changes = {"n_layers": 2, "dtype": "float64", "n_folds": N_FOLDS}
-    plain = {"n_layers": 2}
-    for task, outcome in run_all(bench, changes=changes, inductive=True).items():
-        unseen = fitted(corpus, rows, *task, without_test_rows, **plain)
+    given = changes | {"dtype": "float64", "n_folds": N_FOLDS}
+    for task, outcome in run_all(bench, changes=given, inductive=True).items():
+        unseen = fitted(corpus, rows, *task, without_test_rows, **changes)
         test, _ = of_part(corpus, rows, task[1], "test")
         np.testing.assert_array_equal(outcome.predicted, unseen.predict(test))
         assert {name: outcome.params[name] for name in unseen.best_params_} == unseen.best_params_
