@@ -117,12 +117,9 @@ def test_scl_knows_the_labels_of_the_source_and_the_rows_of_all(bench, corpus):
     assert len({frozenset(each) for each in pivots.values()}) == 3  # labels of another source choose others
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_coda_learns_from_train_rows_and_all_target_rows(bench, corpus, jobs, monkeypatch):
-    # processes take seconds to start: threads stand in for them
-    monkeypatch.setattr("undrift.bench.plain.get_reusable_executor", lambda **options: bench.pool)
+def test_coda_learns_from_train_rows_and_all_target_rows(bench, corpus):
     options = {"max_rounds": 2, "min_df": 2, "n_per_round": 8}
-    own = replace(bench, parameters={"coda": options}, jobs=jobs)
+    own = replace(bench, parameters={"coda": options})
     tasks = TASKS[1:3]
     for task, found in zip(tasks, given(own, "coda", tasks=tasks), strict=True):
         X, y = of_part(corpus, by_hand.dense(corpus), task[0], "train")
