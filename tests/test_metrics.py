@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse, stats
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC, LinearSVC
 
 from undrift.datasets import load_amazon_bow
@@ -24,6 +24,25 @@ def gaussians(shift, n=400, d=3, seed=0, n_b=None):
     A, B = rng.normal(size=(n, d)), rng.normal(size=(n_b or n, d))
     B[:, 0] += shift
     return A, B
+
+
+def distance_by_hand(A, B, Cs, n_folds, seed):
+    """Distances at the C chosen inside the training half, and at each C."""
+    rng = np.random.RandomState(seed)
+    n = min(len(A), len(B))
+    A, B = A[rng.permutation(len(A))[:n]], B[rng.permutation(len(B))[:n]]
+    seed = rng.randint(2**31 - 1)
+    X, y = np.r_[A[: n // 2], B[: n // 2]], np.repeat([0, 1], n // 2)
+    X_test, y_test = np.r_[A[n // 2 :], B[n // 2 :]], np.repeat([0, 1], n - n // 2)
+
+    def error(C, fit, rows, truth):
+        return np.mean(LinearSVC(C=C, random_state=seed).fit(X[fit], y[fit]).predict(rows) != truth)
+
+    folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(X, y))
+    n_wrong = {C: sum(round(len(c) * error(C, f, X[c], y[c])) for f, c in folds) for C in sorted(Cs)}
+    chosen = min(n_wrong, key=n_wrong.get)
+    distances = {C: 2 * (1 - 2 * error(C, slice(None), X_test, y_test)) for C in Cs}
+    return distances[chosen], distances
 
 
 class TestTransfer:
@@ -153,6 +172,17 @@ class TestProxyADistance:
         assert chosen == proxy_a_distance(A, B, C=1e6, random_state=0)
         assert weak < chosen
 
+    @pytest.mark.parametrize(("n_folds", "seed"), [(3, 0), (5, 1), (4, 2)])
+    def test_folds_by_hand(self, n_folds, seed):
+        A, B = gaussians(1.0, n=61, d=20, n_b=75, seed=seed)
+        Cs = [0.1, 1e-3, 1e-5, 0.01, 3.0]  # in no order: of equals the smallest is taken
+        chosen, distances = distance_by_hand(A, B, Cs, n_folds, seed)
+        assert len(set(distances.values())) > 2
+        options = {"C": Cs, "n_folds": n_folds, "random_state": seed}
+        assert proxy_a_distance(A, B, **options) == pytest.approx(chosen, rel=1e-9)
+        best = proxy_a_distance(A, B, selection="test_min", **options)
+        assert best == pytest.approx(max(distances.values()), rel=1e-9)
+
     def test_test_min_is_the_best_over_the_grid_and_never_below_nested(self):
         grid = [1e-5, 1e-3, 1e-1, 10]
         A, B = gaussians(0.5, n=100, d=40)
@@ -207,6 +237,11 @@ class TestInterval:
         error = (1 - found.distance / 2) / 2
         expected = 2 * stats.norm.ppf(0.95) * 4 * np.sqrt(error * (1 - error) / 400)
         assert found.high - found.low == pytest.approx(expected, rel=0.1)
+
+    def test_rows_of_each_domain_are_drawn_apart(self):
+        # Rows that are all alike: those of one domain are all right, and those of the other all wrong.
+        found = proxy_a_distance_interval(np.zeros((40, 2)), np.zeros((40, 2)), C=1.0, random_state=0)
+        assert (found.low, found.distance, found.high) == (0.0, 0.0, 0.0)
 
     def test_separable_rows_leave_no_doubt(self):
         found = proxy_a_distance_interval(*gaussians(20), C=0.1, n_bootstrap=50, random_state=0)

@@ -1,0 +1,82 @@
+"""The linear SVM whose C is chosen by cross-validation, against loops over folds and an optimiser."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
+from sklearn.svm import LinearSVC
+
+from undrift.baselines.svm import linear_svm
+
+CS = [10 ** (-4 + 0.5 * k) for k in range(10)]
+
+
+def rows(scale=1.0, n=90, d=12, seed=3):
+    """Counts in which a few terms speak for a class, sorted by class."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([-1, 1], [n // 2, n - n // 2])
+    rate = np.full((n, d), 0.8)
+    rate[y > 0, :2] += 0.5
+    rate[y < 0, 2:4] += 0.5
+    return scale * rng.poisson(rate).astype(float), y
+
+
+def objective(weights, X, y, C):
+    """Squared hinge loss; the intercept is penalised like a weight."""
+    margin = 1 - y * (X @ weights[:-1] + weights[-1])
+    return weights @ weights / 2 + C * np.sum(np.maximum(margin, 0) ** 2)
+
+
+@pytest.mark.parametrize(("scale", "n_folds", "seed"), [(1.0, 5, 0), (0.03, 3, 7), (0.3, 4, 1)])
+def test_C_is_that_of_highest_accuracy_in_cross_validation(scale, n_folds, seed):
+    X, y = rows(scale)
+    scores = []
+    for C in CS:
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(X, y)
+        scores.append(
+            np.mean(
+                [
+                    np.mean(
+                        LinearSVC(C=C, random_state=seed).fit(X[fit], y[fit]).predict(X[check]) == y[check]
+                    )
+                    for fit, check in folds
+                ]
+            )
+        )
+    found = linear_svm(n_folds=n_folds, random_state=seed).fit(X, y)
+    np.testing.assert_allclose(found.cv_results_["param_C"].astype(float), CS, rtol=1e-9)
+    np.testing.assert_allclose(found.cv_results_["mean_test_score"], scores, rtol=1e-9)
+    assert found.best_params_["C"] == pytest.approx(CS[int(np.argmax(scores))], rel=1e-9)
+
+
+def test_the_model_is_the_minimum_over_all_rows():
+    X, y = rows()
+    found = linear_svm(random_state=0).fit(X, y)
+    C = found.best_params_["C"]
+    weights = np.append(found.best_estimator_.coef_, found.best_estimator_.intercept_)
+    lowest = minimize(objective, np.zeros(X.shape[1] + 1), (X, y, C), options={"gtol": 1e-8})
+    # liblinear stops when its gradient has fallen to 1e-4 of that at the start
+    assert objective(weights, X, y, C) <= lowest.fun * (1 + 1e-4)
+    np.testing.assert_array_equal(found.predict(X), np.where(X @ lowest.x[:-1] + lowest.x[-1] > 0, 1, -1))
+
+
+def test_the_seed_decides():
+    X, y = rows()
+    one, again, other = (linear_svm(random_state=seed).fit(X, y).cv_results_ for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one["mean_test_score"], again["mean_test_score"])
+    assert (one["mean_test_score"] != other["mean_test_score"]).any()
+
+
+def test_wide_rows_of_large_counts_converge():
+    rng = np.random.default_rng(1)
+    y = np.tile([-1, 1], 30)
+    X = rng.poisson(np.where((y[:, None] > 0) & (np.arange(62) < 4), 30.0, 20.0)).astype(float)
+    with pytest.warns(ConvergenceWarning):  # what scikit-learn's own limit of 1,000 steps would give
+        LinearSVC(C=CS[-1], random_state=0).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = linear_svm(random_state=0).fit(X, y)
+    assert found.best_score_ > 0.5
