@@ -67,7 +67,8 @@ def read(path: str | Path, kind: str | None = None) -> list[dict[str, Any]]:
             raise Damaged(f"{path}, line {number} is not a record ({error}); remove that line") from None
         if not isinstance(record, dict):
             raise Damaged(f"{path}, line {number} is not a record but {line[:40]!r}; remove that line")
-        wrong = _wrong({"kind": kind, "plan": "", "variant": ""} | record if kind else record)
+        bare = kind is not None and "kind" not in record
+        wrong = _wrong({"kind": kind, "plan": "", "variant": ""} | record if bare else record)
         if wrong is not None:
             raise Damaged(f"{path}, line {number}: {wrong}; remove that line")
         records.append(record)

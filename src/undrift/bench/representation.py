@@ -134,7 +134,7 @@ def _save(representation: Representation, path: Path, origin: str) -> None:
 def _loaded(path: Path, origin: str) -> Representation | None:
     """What a file holds; nothing if it is not there, damaged, or of something else."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
             if about["origin"] != origin:
                 return None
