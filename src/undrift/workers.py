@@ -23,15 +23,15 @@ class Workers(ThreadPoolExecutor):
     """
 
     def __init__(self, n_workers: int) -> None:
-        super().__init__(n_workers, thread_name_prefix=NAME)
+        super().__init__(n_workers, thread_name_prefix=NAME, initializer=_deaf)
         self._n_workers = n_workers
         self._processes: Any = None
 
     def processes(self) -> Executor:
-        """Processes for what holds Python's lock, where threads would not help."""
+        """Processes for what holds Python's lock, where threads would not help; to be called in a thread."""
         from joblib.externals.loky import get_reusable_executor
 
-        self._processes = get_reusable_executor(self._n_workers, timeout=IDLE_SECONDS, initializer=_deaf)
+        self._processes = get_reusable_executor(self._n_workers, timeout=IDLE_SECONDS)
         return self._processes
 
     def give_up(self) -> None:
@@ -65,5 +65,9 @@ def leave(status: int) -> NoReturn:
 
 
 def _deaf() -> None:
-    """Let an interrupt from the terminal pass: whoever started this process hears it too, and decides."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Keep interrupts from this thread and, which is the point, from processes that it starts.
+
+    A terminal interrupts all of them at once. The main thread hears it, and decides for the others.
+    """
+    if hasattr(signal, "pthread_sigmask"):  # not on Windows
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -45,6 +45,8 @@ sys.argv[0] = "undrift"
 def start(tmp_path):
     """Start a program on a plan; what it says goes to a file."""
     begun = []
+    # children heed SIGINT, which those of a job in a shell's background inherit as ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def started(program, plan, data):
         (tmp_path / "plan.toml").write_text(plan)
@@ -58,6 +60,7 @@ def start(tmp_path):
         return begun[-1]
 
     yield started
+    signal.signal(signal.SIGINT, before)
     for process in begun:
         if group(process.pid):
             os.killpg(process.pid, signal.SIGKILL)
