@@ -17,6 +17,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+# what is measured is the library beside this folder, installed or not
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
 DOMAINS = ("books", "dvd", "electronics", "kitchen")
 
 
@@ -55,6 +58,17 @@ def acl_presence(n_rows: int | None, n_terms: int, dtype: str) -> sp.csr_matrix:
     rows, columns = np.array(places).T
     shape = (len(documents), len(column))
     return sp.csr_matrix((np.ones(len(places), dtype), (rows, columns)), shape=shape)
+
+
+def checked_device(name: str) -> str:
+    """`name`, or the end of the program in one line where there is no such device."""
+    from undrift.placement import NoDevice, check_place
+
+    try:
+        check_place(name)
+    except (NoDevice, ImportError) as error:
+        raise SystemExit(str(error)) from None
+    return name
 
 
 def timed(action: Callable[[], object]) -> tuple[object, float]:

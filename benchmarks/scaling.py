@@ -127,10 +127,11 @@ def curves(records: dict[str, dict], along: str) -> dict[str, list[dict]]:
     return {k: sorted(own, key=lambda r: r[along]) for k, own in groups.items() if len(own) > 1}
 
 
-def slope(points: list[dict], along: str) -> float:
-    """Exponent of the growth: least squares on logarithms."""
+def slope(points: list[dict], along: str) -> float | None:
+    """Exponent of the growth, by least squares on logarithms; None where too few points are far out."""
     far = [p for p in points if p["n_rows"] >= 10 * p["n_columns"]] if along == "n_rows" else points
-    far = far if len(far) > 1 else points
+    if len(far) < 2:
+        return None
     x, y = (np.log([p[key] for p in far]) for key in (along, "seconds"))
     return float(np.polyfit(x, y, 1)[0])
 
@@ -150,9 +151,9 @@ def plot(records: dict[str, dict], folder: Path) -> dict[str, float]:
     for axes, (along, key) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         for i, (name, points) in enumerate(curves(records, along).items()):
             label = name
-            if key == "seconds":
-                slopes[f"{words[along]}, {name}"] = slope(points, along)
-                label += f": slope {slope(points, along):.2f}"
+            if key == "seconds" and (growth := slope(points, along)) is not None:
+                slopes[f"{words[along]}, {name}"] = growth
+                label += f": slope {growth:.2f}"
             x, y = ([p[k] for p in points] for k in (along, key))
             style = {"marker": MARKERS[i % len(MARKERS)], "color": COLOURS[i % len(COLOURS)]}
             axes.loglog(x, y, label=label, **style)

@@ -1,15 +1,16 @@
 """mSDA against SDA on the CPU, on the same rows: presence of 5,000 terms in the 27,677 reviews of amazon-bow.
 
 mSDA is learnt in full: five layers, and the hidden rows of each. SDA (one layer, at its defaults) would take
-hours, so it is timed on `--sda-rows` of the rows for `--epochs` epochs, and the time of all rows and all of
-its epochs is *extrapolated*: every step of its gradient descent takes the same time. Left out, in favour
-of SDA, are the start of its training (up to the first tenth of an epoch) and its hidden rows.
+an hour and more, so `--epochs-timed` whole epochs over all rows are timed, after a warm-up on a few, and
+the time of all its epochs is *extrapolated*: every step of its gradient descent takes the same time.
+Left out, in favour of SDA, are its hidden rows.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from itertools import pairwise
 
 from harness import amazon_presence, contender, report, told
 
@@ -21,8 +22,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--layers", type=int, default=5, help="of mSDA")
     parser.add_argument("--noise", type=float, default=0.5, help="of mSDA")
     parser.add_argument("--repeats", type=int, default=3, help="runs of mSDA; the best counts")
-    parser.add_argument("--sda-rows", type=int, default=2000, help="rows that an epoch of SDA is timed on")
-    parser.add_argument("--epochs", type=int, default=1, help="epochs of SDA that are timed")
+    parser.add_argument("--epochs-timed", type=int, default=1, help="of SDA, each over all rows")
+    parser.add_argument("--warm-up-rows", type=int, default=200, help="of SDA, before its epochs are timed")
     parser.add_argument("--contender", choices=["msda", "sda"], help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -42,26 +43,25 @@ def run_msda(args: argparse.Namespace) -> None:
 
 
 def run_sda(args: argparse.Namespace) -> None:
-    """Time the steps between the first and the last report of progress."""
+    """Time whole epochs, by what training reports at the end of each."""
     import torch
 
     from undrift.baselines import SDA
     from undrift.baselines.sda import Progress
 
-    n_rows = amazon_presence(args.rows, args.columns, "float32").shape[0]
-    X = amazon_presence(min(args.sda_rows, n_rows), args.columns, "float32")
+    X = amazon_presence(args.rows, args.columns, "float32")
     n_hidden = min(SDA().n_hidden, X.shape[1])
+    SDA(n_hidden=n_hidden, n_epochs=1, random_state=0).fit(X[: args.warm_up_rows])
     reports: list[Progress] = []
-    SDA(n_hidden=n_hidden, n_epochs=args.epochs, callback=reports.append, random_state=0).fit(X)
-    first, last = reports[0], reports[-1]
-    timed_epochs = (last.epoch + last.done) - (first.epoch + first.done)
+    SDA(n_hidden=n_hidden, n_epochs=args.epochs_timed, callback=reports.append, random_state=0).fit(X)
+    ends = [0.0, *(own.seconds for own in reports if own.done == 1)]
     all_epochs = SDA().n_epochs[0]
-    epoch_seconds = (last.seconds - first.seconds) / timed_epochs * n_rows / X.shape[0]
     told(
         {
             "n_hidden": n_hidden, "batch_size": SDA().batch_size, "threads": torch.get_num_threads(),
-            "timed_seconds": last.seconds - first.seconds, "timed_rows": round(timed_epochs * X.shape[0]),
-            "epoch_seconds": epoch_seconds, "n_epochs": all_epochs, "seconds": epoch_seconds * all_epochs,
+            "timed_epochs": args.epochs_timed, "timed_rows": X.shape[0],
+            "timed_epoch_seconds": [stop - start for start, stop in pairwise(ends)],
+            "n_epochs": all_epochs, "seconds": ends[-1] / args.epochs_timed * all_epochs,
         }
     )  # fmt: skip
 
@@ -73,8 +73,8 @@ def main() -> None:
     msda = contender("msda", sys.argv[1:], args.repeats)
     sda = contender("sda", sys.argv[1:])
     said = (
-        f"SDA's seconds are extrapolated from {sda['timed_rows']} rows of gradient descent to "
-        f"{sda['n_epochs']} epochs of {msda['n_rows']} rows"
+        f"SDA's seconds are extrapolated from {sda['timed_epochs']} of its {sda['n_epochs']} epochs, timed "
+        f"on all {sda['timed_rows']} rows"
     )
     size = f"{msda['n_rows']} x {msda['n_columns']}"
     title = f"mSDA ({args.layers} layers) against SDA (1 layer), {size}, on the CPU"

@@ -39,6 +39,7 @@ from undrift._core.scatter import scatter  # noqa: E402
 from undrift._core.stack import grow  # noqa: E402
 from undrift._core.torch_fetch import fetching  # noqa: E402
 from undrift._core.torch_half import half_product, halved  # noqa: E402
+from undrift.placement import NoDevice, checked_device  # noqa: E402
 
 N_LAYERS, NOISE, D = 5, 0.5, 5000
 SMALL, LARGE = 27_677, 340_000
@@ -148,9 +149,9 @@ def rates(device, size):
     return found
 
 
-def five_layers(X, device):
+def five_layers(X, device, memory_budget=None):
     """Fit, and pass all rows through the last layer."""
-    *_, last = grow([OnDevice(device_blocks(X), device)], N_LAYERS, solve)
+    *_, last = grow([OnDevice(device_blocks(X), device, memory_budget=memory_budget)], N_LAYERS, solve)
     for _ in last.domains[0]:
         pass
 
@@ -240,6 +241,22 @@ def from_host(X, device, repeats=5):
     return found | dict(zip(names, medians, strict=True))
 
 
+def beyond_memory(X, device, repeats=2):
+    """Time five layers of host rows none of which may stay on the device, as if it were full.
+
+    Rows in CSR, dense rows in ordinary memory, and dense ones in page-locked memory; hidden rows wait in
+    page-locked memory in any case.
+    """
+    dense = X.cpu()
+    forms = {"csr": to_csr(X), "dense": dense, "locked": dense.pin_memory() if X.is_cuda else dense}
+    found = {"n": len(X), "gigabytes": dense.nbytes / 1e9}
+    with precision("high"):
+        for name, rows in forms.items():
+            fit = partial(five_layers, rows, device, memory_budget=0)
+            found[f"{name}_ms"] = milliseconds(fit, device, repeats, warm_up=1)
+    return found
+
+
 def errors(X, device):
     """Compare weights and hidden rows with those of float64, layer by layer, as relative norms."""
 
@@ -317,7 +334,10 @@ def arguments():
 
 def main():
     args = arguments()
-    device, report, shrink = torch.device(args.device), Report(args.out), args.shrink
+    try:
+        device, report, shrink = torch.device(checked_device(args.device)), Report(args.out), args.shrink
+    except NoDevice as error:
+        raise SystemExit(f"{error}; on the command line, --device cpu --shrink 20") from None
     torch.manual_seed(0)
     report.section("about", about, device)
     ceilings = report.section("rates", rates, device, 8192 // shrink)
@@ -351,6 +371,7 @@ def measure(report, X, rows, device, ceilings, n_large):
     large = synthetic(n_large, X.shape[1], device, seed=1)
     report.section("large, high", resident, large, device, "high", half, repeats=4)
     report.section("large, full float32", resident, large, device, "highest", fp32, repeats=1)
+    report.section("large, none of it kept on the device", beyond_memory, large, device)
 
 
 if __name__ == "__main__":

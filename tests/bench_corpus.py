@@ -61,3 +61,19 @@ def transfer(method, source, target, error, baseline=0.2, **more):
         "machine": "a machine",
         **more,
     }
+
+
+def distance(source, target, before, after):
+    """A record of the distance of two domains, made by hand."""
+    ends = {
+        f"distance_{name}_{end}": value + shift
+        for name, value in (("before", before), ("after", after))
+        for end, shift in (("low", -0.1), ("high", 0.1))
+    }
+    return {
+        "kind": "distance", "plan": "far", "variant": "main", "method": "msda-5",
+        "source": source, "target": target, "distance_before": before, "distance_after": after, **ends,
+    }  # fmt: skip
+
+
+DISTANCES = [distance("a", "b", 1.2, 1.5), distance("a", "c", 1.6, 1.4), distance("b", "c", 1.1, 1.3)]

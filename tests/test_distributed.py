@@ -10,6 +10,7 @@ import dask.array as da
 from dask import delayed
 from distributed import wait
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from undrift import MDA, MSDA, MSDAClassifier
 from undrift.distributed import ClusterLost, connected
@@ -145,6 +146,15 @@ def test_output_is_lazy_and_the_same(cluster, X):
     assert_allclose(first.compute(), fitted.transform(X[:130]), rtol=1e-12)
     one = MDA().fit(X)
     assert_allclose(one.transform(array).compute(), one.transform(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("model", [MDA(dtype="float32"), MSDA(2, dtype="float32")], ids=repr)
+def test_precision_can_be_asked_for(cluster, model, X):
+    array = da.from_array(X, chunks=(170, -1))
+    assert array.dtype == np.float64
+    output = model.fit(array).transform(array)
+    assert output.dtype == output.compute().dtype == np.float32
+    assert_allclose(output.compute(), clone(model).fit(X).transform(X), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("form", ["dense", "csr_matrix"])

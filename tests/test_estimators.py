@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from undrift import MDA, MSDA
+from undrift import MDA, MSDA, mda
 
 
 def in_float32(X):
@@ -32,6 +32,8 @@ CONFIGURATIONS = [
     MSDA(n_layers=2, binarize=True),
     MSDA(n_layers=2, n_pivots=1, random_state=0),
     MSDA(n_layers=2, max_upper_rows=5, random_state=0),
+    MDA(dtype="float64"),
+    MSDA(n_layers=2, dtype="float32"),
 ]
 
 
@@ -124,6 +126,40 @@ def test_integer_counts_are_worked_on_in_float64(counts, dtype):
     out = MSDA(2).fit(X).transform(X)
     assert out.dtype == np.float64
     assert_allclose(out, MSDA(2).fit(X.astype(float)).transform(X.astype(float)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model", [MDA(), MSDA(3, binarize=True), MSDA(2, n_pivots=4, random_state=0)], ids=repr
+)
+@pytest.mark.parametrize(("given", "asked"), [("float64", "float32"), ("float32", "float64")])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, lambda X: [X[:20], sp.csr_array(X[20:])]])
+def test_dtype_is_the_same_as_rows_of_that_precision(model, given, asked, form, counts):
+    X = counts.astype(given)
+    ours = clone(model).set_params(dtype=asked).fit(form(X))
+    theirs = clone(model).fit(form(X.astype(asked)))
+    assert X.dtype == given
+    output = ours.transform(X)
+    assert output.dtype == asked
+    assert_array_equal(output, theirs.transform(X.astype(asked)))
+    if hasattr(ours, "layers_"):
+        assert {layer.coef.dtype for layer in ours.layers_} == {np.dtype(asked)}
+        for mine, other in zip(ours.hidden(X), theirs.hidden(X.astype(asked)), strict=True):
+            assert mine.dtype == asked
+            assert_array_equal(mine, other)
+
+
+def test_sums_of_batches_are_float64_whatever_the_dtype(counts):
+    model = MDA(dtype="float32").partial_fit(counts[:30]).partial_fit(counts[30:])
+    assert model.scatter_.gram.dtype == np.float64
+    assert model.transform(counts).dtype == np.float32
+
+
+@pytest.mark.parametrize("model", [MDA, MSDA])
+def test_other_dtypes_are_refused(model, counts):
+    with pytest.raises(
+        ValueError, match="dtype='float16' is not known; choose one of None, 'float32', 'float64'"
+    ):
+        model(dtype="float16").fit(counts)
 
 
 def test_float32_is_close_to_float64(counts):
@@ -328,10 +364,8 @@ def test_partial_fit_goes_on_from_fit_and_the_layer_follows(counts):
 
 def test_partial_fit_solves_only_when_the_layer_is_used(counts, monkeypatch):
     solved = []
-    from undrift import estimators
-
-    actual = estimators.denoise
-    monkeypatch.setattr(estimators, "denoise", lambda *a, **k: solved.append(1) or actual(*a, **k))
+    actual = mda.denoise
+    monkeypatch.setattr(mda, "denoise", lambda *a, **k: solved.append(1) or actual(*a, **k))
     model = MDA()
     for block in np.array_split(counts, 6):
         model.partial_fit(block)

@@ -45,6 +45,21 @@ def test_the_tutorial_runs(tmp_path, monkeypatch, capsys):
     assert "recommended" in capsys.readouterr().out
 
 
+def test_the_page_on_speed_runs():
+    names: dict = {}
+    for program in code_blocks("python", "docs/speed.md"):
+        exec(compile(program, "docs/speed.md", "exec"), names)
+    assert len(names["msda"].layers_) == 5
+
+
+def test_the_page_on_speed_names_parameters_that_exist():
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", read("docs/speed.md"), flags=re.MULTILINE)
+    assert {name for name, _ in rows} >= {"device", "precision", "dtype", "memory_budget", "max_upper_rows"}
+    for name, owners in rows:
+        for owner in re.findall(r"`(M\w+)`", owners):
+            assert name in getattr(undrift, owner)().get_params()
+
+
 def test_commands_of_the_documents_have_the_options_they_name():
     from typer.main import get_command
 

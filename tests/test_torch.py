@@ -18,13 +18,12 @@ from undrift._core.blocks import Kept
 from undrift._core.denoise import Layer, SingularSystem, denoise
 from undrift._core.scatter import scatter
 from undrift._core.stack import grow, pooled_scatter
-from undrift.placement import NoDevice, OnHost, OnTorch, check_place, on_accelerator
-from undrift.rows import checked_matrix
+from undrift.placement import NoDevice, OnHost, OnTorch, check_place
 
 torch = pytest.importorskip("torch")
 
 from undrift._core import on_torch, torch_fetch, torch_half, torch_inverse
-from undrift._core.on_device import Carried, Held, OnDevice, to_device
+from undrift._core.on_device import Carried, Carrier, Held, OnDevice, device_blocks, hidden_rows, to_device
 from undrift._core.torch_fetch import to_host
 
 RTOL = {"float64": 1e-9, "float32": 1e-4}
@@ -182,7 +181,9 @@ def test_empty_like_and_cast_keep_the_device(torch_device):
     B = on_torch.empty_like(A, (2, 5))
     assert (B.shape, B.dtype, B.device) == ((2, 5), A.dtype, A.device)
     assert on_torch.cast(A, torch.float32) is A
+    assert on_torch.cast(A, "float32") is A
     assert on_torch.cast(A, torch.float64).dtype is torch.float64
+    assert on_torch.cast(A, np.float64).dtype is torch.float64
 
 
 @pytest.mark.parametrize("name", on_torch.PRECISIONS)
@@ -523,6 +524,68 @@ def test_growing_over_domains_is_growing_over_their_rows(torch_device):
         close(mine.intercept, other.intercept, "float64")
 
 
+@pytest.fixture
+def blocks_seen(monkeypatch):
+    """Blocks of at most seven rows of thirty; the shapes of all that are made dense."""
+    seen, dense = [], Held.dense
+    monkeypatch.setattr("undrift._core.on_device.BLOCK_ENTRIES", 7 * 30)
+    monkeypatch.setattr(Held, "dense", lambda self: seen.append(self.shape) or dense(self))
+    return seen
+
+
+@pytest.mark.parametrize("memory_budget", [None, 0, 9000])
+@pytest.mark.parametrize("kind", ["csr", "dense", "tensor"])
+def test_hidden_rows_pass_in_blocks(kind, memory_budget, blocks_seen, torch_device):
+    X = sparse_rows(n=40, d=30)
+    rows = {"csr": X, "dense": X.toarray(), "tensor": torch.tensor(X.toarray(), device=torch_device)}[kind]
+    made = layers(3, 30, torch_device)
+    expected = X.toarray()
+    found = hidden_rows(made, rows, torch_device, memory_budget=memory_budget)
+    for layer, H in zip(map(to_host, made), found, strict=True):
+        expected = np.tanh(expected @ layer.coef + layer.intercept)
+        np.testing.assert_allclose(H, expected, rtol=1e-9)
+        H[:] = np.nan  # it is the caller's
+    assert len(blocks_seen) == 3 * 6
+    assert max(n for n, _ in blocks_seen) <= 7
+
+
+@pytest.mark.usefixtures("blocks_seen")
+def test_hidden_rows_of_the_last_layer_are_not_kept(monkeypatch, torch_device):
+    kept, real = [], Carrier.to_host
+    monkeypatch.setattr(Carrier, "to_host", lambda self, block: kept.append(block) or real(self, block))
+    for _ in hidden_rows(layers(3, 30, torch_device), np.ones((14, 30)), torch_device, memory_budget=0):
+        pass
+    assert len(kept) == 2 * 2  # blocks of the first and of the second
+
+
+def test_msda_cuts_the_rows_of_hidden(blocks_seen, device):
+    X = sparse_rows(n=50)
+    model = MSDA(n_layers=2, device=device).fit(X)
+    blocks_seen.clear()
+    for ours, theirs in zip(model.hidden(X), MSDA(n_layers=2).fit(X).hidden(X), strict=True):
+        close(torch.tensor(ours), theirs, "float64")
+    assert max(n for n, _ in blocks_seen) <= 7
+
+
+@pytest.mark.usefixtures("blocks_seen")
+def test_hidden_rows_heed_the_budget(monkeypatch, device):
+    X = sparse_rows(n=14)
+    left, real = [], Carrier.to_host
+    for budget, n_left in [(None, 0), (1, 2 * 2)]:
+        model = MSDA(n_layers=3, device=device, memory_budget=budget).fit(X)
+        monkeypatch.setattr(Carrier, "to_host", lambda self, block: left.append(block) or real(self, block))
+        left.clear()
+        list(model.hidden(X))
+        assert len(left) == n_left
+
+
+@pytest.mark.usefixtures("blocks_seen")
+@pytest.mark.parametrize("width", [0, 10, 30, 60])
+def test_blocks_are_cut_for_the_wider_of_input_and_hidden_rows(width):
+    blocks = device_blocks(sparse_rows(n=42, d=30), width)
+    assert len(blocks) == 42 * max(width, 30) / (7 * 30)
+
+
 # -- MSDA --------------------------------------------------------------------------------------------
 
 
@@ -559,7 +622,7 @@ def test_transform_cuts_rows_and_takes_tensors(monkeypatch, device, torch_device
     X = sparse_rows(n=50)
     model = MSDA(n_layers=2, device=device).fit(X)
     expected = MSDA(n_layers=2).fit(X).transform(X)
-    monkeypatch.setattr("undrift.estimators.row_slices", lambda n, width: [slice(0, 30), slice(30, n)])
+    monkeypatch.setattr("undrift.msda.row_slices", lambda n, width: [slice(0, 30), slice(30, n)])
     close(torch.tensor(model.transform(X)), expected, "float64")
     close(torch.tensor(model.transform(torch.tensor(X.toarray(), device=torch_device))), expected, "float64")
 
@@ -600,7 +663,8 @@ def test_a_small_budget_changes_nothing(device):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"device": "gpu"}, NoDevice, "device='gpu' is not known; pass 'cpu' for NumPy, 'cuda'"),
+        ({"device": "gpu"}, NoDevice, "device='gpu' is not known to the PyTorch .* pass 'cpu', 'cuda'"),
+        ({"device": "meta"}, NoDevice, "device='meta' is not known to the PyTorch that is installed"),
         ({"device": "cuda:99"}, NoDevice, "device='cuda:99', but .* GPU"),
         ({"device": 1}, TypeError, "device must be a string"),
         ({"device": "torch:cpu", "precision": "low"}, ValueError, "precision='low' is not known"),
@@ -626,63 +690,18 @@ def test_gpus_are_counted_from_zero(monkeypatch):
         check_place("cuda:2")
 
 
-def test_a_tensor_of_a_gpu_is_worked_on_there(monkeypatch):
+def test_rows_on_a_gpu_are_worked_on_there(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    X = elsewhere(np.eye(3))
-    assert check_place("cpu", X=X) == OnTorch("cuda:0")
-    assert check_place("torch:cpu", X=X) == OnTorch("cpu")
-    assert check_place("cpu", X=np.eye(3)) == OnHost()
+    assert check_place("cpu", there="cuda:0") == OnTorch("cuda:0")
+    assert check_place("torch:cpu", there="cuda:0") == OnTorch("cpu")
+    assert check_place("cpu") == OnHost()
 
 
 def test_without_torch_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r"pip install 'undrift\[torch\]'"):
         MSDA(device="cuda").fit(np.eye(3))
-
-
-class Elsewhere(torch.Tensor):
-    """A tensor that says it is on a GPU, so that the rules for those can be seen without one."""
-
-    def __dlpack_device__(self):
-        return (2, 0)
-
-
-def elsewhere(X):
-    return torch.as_tensor(X).as_subclass(Elsewhere)
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (torch.ones(3), "must have rows and columns"),
-        (torch.ones(0, 3), "must have rows and columns"),
-        (torch.tensor([[1.0, float("nan")]]), "NaN or infinity"),
-        (torch.tensor([[1.0, float("inf")], [0.0, float("-inf")]]), "NaN or infinity"),
-    ],
-)
-def test_bad_tensors(X, message, device):
-    with pytest.raises(ValueError, match=message):
-        MSDA(device=device).fit(elsewhere(X))
-
-
-def test_a_sum_that_overflows_is_not_infinity_in_the_rows():
-    X = torch.full((2, 1), 3e38)
-    assert checked_matrix(MSDA(), elsewhere(X), reset=True).shape == (2, 1)
-
-
-def test_tensors_elsewhere_are_rows(device):
-    X = sparse_rows(n=40).toarray()
-    assert on_accelerator(elsewhere(X))
-    assert not on_accelerator(torch.tensor(X))
-    assert not on_accelerator(X)
-    ours = MSDA(n_layers=2, device=device).fit(elsewhere(X))
-    assert ours.n_features_in_ == 30
-    close(torch.tensor(ours.transform(X)), MSDA(n_layers=2).fit(X).transform(X), "float64")
-    with pytest.raises(ValueError, match="29 features"):
-        ours.transform(elsewhere(X[:, 1:]))
-    counts = elsewhere((X > 0).astype(int))
-    assert MSDA(n_layers=1, device=device).fit(counts).layers_[0].coef.dtype == np.float64
 
 
 def test_seam_knows_tensors():
@@ -695,12 +714,12 @@ def test_core_and_torch_need_no_scikit_learn():
         "import sys, types\n"
         "sys.modules |= {'sklearn': None, 'safetensors': None, 'undrift': types.ModuleType('undrift')}\n"
         f"sys.modules['undrift'].__path__ = [{str(Path(undrift.__file__).parent)!r}]\n"
-        "import undrift._core.on_device, undrift._core.on_torch\n"
+        "import undrift._core.on_device, undrift._core.on_torch, undrift.placement\n"
         "assert 'torch' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_importing_the_estimators_does_not_import_torch():
-    code = "import sys, undrift.estimators; assert 'torch' not in sys.modules"
+    code = "import sys, undrift.msda; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -4,7 +4,8 @@ from ._version import __version__
 from ._warnings import UndriftWarning
 from .adapter import TextAdapter
 from .classifier import MSDAClassifier
-from .estimators import MDA, MSDA
+from .mda import MDA
+from .msda import MSDA
 from .persist import load_model, save_model
 from .text import TermVectorizer
 

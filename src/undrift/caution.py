@@ -88,7 +88,8 @@ def source_only(
     dual = problem.fitted(K[:n, :n], np.arange(n), C)
     weights = primal_weights(X[:n], means, domain[:n], dual.coef * share)
     offset = np.zeros(weights.shape[1]) if means is None else (means @ weights)[domain[:n]].mean(axis=0)
-    scores = X[n:] @ weights - offset + dual.intercept
+    ops = arithmetic(X)
+    scores = ops.to_numpy(X[n:] @ ops.like(weights, X)) - offset + dual.intercept
     knows = problem.accuracy(dual.scores(K[:n, :n]))
     trip = round_trip(K, problem, C, winners(scores))
     return SourceOnly(weights, dual.intercept, offset, scores, retained(trip, knows, problem))

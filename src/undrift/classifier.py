@@ -19,17 +19,17 @@ from .extra_blocks import checked_blocks
 from .grid import offered
 from .linear import probabilities, winners
 from .parameters import check_memory
-from .placement import check_place
 from .prediction import Pass, domain_intercepts, lazily, row_scores
 from .progress import CallbackSupportMixin, tracked, with_callbacks
 from .readout import calibrated_temperature, chosen_stack, read_out
-from .rows import binarized, checked_matrix, column_sums, on_cluster
+from .rows import binarized, checked_rows, column_sums, on_cluster, place_of
 from .search import Search
 from .selection import notes_on_choice, warn_of_edges
 from .self_training import checked_self_training
 from .settings import checked_settings
 from .sources import SOURCE_WEIGHTS
 from .staging import Setup, Staged, planned
+from .tensors import fetched
 from .training import TrainingRows, training_rows
 
 
@@ -218,9 +218,12 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ----------
         X : {array, sparse matrix} of shape (n, d)
             Source rows; or, with `sample_domain`, the rows of all domains. Also rows of Dask, as for
-            :meth:`MSDA.fit`: the labelled ones come here, the others stay on the workers.
+            :meth:`MSDA.fit`: the labelled ones come here, the others stay on the workers. Also a torch
+            tensor or any array of the array API; what is on a GPU stays there and is worked on there,
+            unless `device` names another. Where only some of `X` and `X_target` is, all of it comes here.
         y : array-like of shape (n,)
-            Labels; None or NaN for rows that have none.
+            Labels; None or NaN for rows that have none. Labels, domains, weights and extra blocks may be
+            tensors too; attributes and predictions are NumPy arrays in any case.
         X_target : matrix, or list of matrices, optional
             Unlabelled rows of the target domain, or of several.
         sample_domain : int array of shape (n,), optional
@@ -235,8 +238,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             self, X, y, X_target, sample_domain, self.dtype, blocks=blocks, blocks_target=blocks_target
         )
         self.classes_, codes = np.unique(rows.y, return_inverse=True)
-        there = any(on_cluster(own) for own in rows.domains.values())  # then workers have the device
-        place = check_place("cpu" if there else self.device, self.precision, self.memory_budget)
+        away = any(on_cluster(own) for own in rows.domains.values())  # then workers have the device
+        device = "cpu" if away else self.device
+        place = place_of(rows.matrices, device, self.precision, self.memory_budget)
         by_source = SOURCE_WEIGHTS[self.source_weight](rows, check_random_state(self.random_state))
         weight = by_source * compute_sample_weight(self.class_weight, rows.y)
         self.source_weights_ = dict(zip(rows.domain.tolist(), by_source.tolist(), strict=True))
@@ -294,13 +298,13 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _scores(self, X: Any, sample_domain: Any, recenter: bool, blocks: Any) -> np.ndarray:
         """Scores of shape (n, n_outputs), in row blocks."""
         check_is_fitted(self)
-        X = checked_matrix(self, X, reset=False).astype(self.dtype, copy=False)
+        X = checked_rows(self, X, reset=False, dtype=self.dtype)
         extra = checked_blocks(blocks, X.shape[0], dtype=self.dtype, widths=self.n_block_features_in_)
         passes = [
             Pass(X, self.representation_.layers_, self.coef_, self._first_rows),
             *map(Pass, extra, self.block_layers_, self.block_coef_),
         ]
-        scores = row_scores(passes, check_place(self.device, self.precision))
+        scores = row_scores(passes, place_of([X, *extra], self.device, self.precision))
         if recenter:
             if not self.center:
                 raise ValueError("recenter=True needs a classifier fitted with center=True")
@@ -313,7 +317,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array, sparse matrix} of shape (n, d)
+        X : {array, tensor, sparse matrix} of shape (n, d)
             Rows, of the target unless `sample_domain` says otherwise.
         sample_domain : int array of shape (n,), optional
             Domain of each row, as in `fit`; its stored mean is used for centring.
@@ -338,7 +342,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def score(self, X, y, sample_weight=None, *, sample_domain=None, blocks=None):
         """Accuracy of `predict` on rows of the target, or of the domains in `sample_domain`."""
         predicted = self.predict(X, sample_domain=sample_domain, blocks=blocks)
-        return accuracy_score(y, predicted, sample_weight=sample_weight)
+        return accuracy_score(fetched(y), predicted, sample_weight=fetched(sample_weight))
 
     @available_if(lambda self: self.probability)
     def predict_proba(self, X, *, sample_domain=None, recenter=False, blocks=None):

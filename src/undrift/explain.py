@@ -10,7 +10,6 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +17,7 @@ from ._core.array import Rows
 from ._core.denoise import Layer
 from .classifier import MSDAClassifier
 from .extra_blocks import checked_blocks
-from .rows import checked_matrix
+from .rows import as_array, checked_matrix
 from .training import stack_rows
 
 
@@ -202,7 +201,7 @@ def document_terms(
     row = checked_matrix(classifier, x, reset=False)
     if row.shape[0] != 1:
         raise ValueError(f"one row is explained at a time, got {row.shape[0]}")
-    whole = row.toarray() if sp.issparse(row) else row
+    whole = as_array(row)
     present = np.flatnonzero(whole[0])
     without = np.repeat(whole, len(present) + 1, axis=0)
     without[np.arange(len(present)), present] = 0  # the last copy stays whole

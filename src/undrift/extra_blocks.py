@@ -23,6 +23,7 @@ from ._core.gram import add_domain_centred_gram, domain_centred_gram
 from ._core.scatter import ROUNDING, Moments, Scatter, mean_square, moments
 from ._core.stack import Grown, grow, pooled_scatter
 from .rows import canonical, on_cluster, retold
+from .tensors import fetched, sound_tensor
 
 LENGTH = 5.0  # of the rows that a block's own first layer is learnt from, whatever the units of the block
 
@@ -75,14 +76,16 @@ def _checked_block(E: Any, name: str, n: int, dtype: Any) -> Rows:
     """Validate one block: finite numbers in two dimensions, one row for each row of X."""
     if on_cluster(E):
         raise TypeError(f"{name} is a {type(E).__name__} of Dask, which is not accepted: compute it first")
-    E = arithmetic(E).to_numpy(E)
+    tensor = sound_tensor(E)
+    E = fetched(E) if tensor is None else tensor
     try:
-        E = check_array(E, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
+        if tensor is None:
+            E = check_array(E, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}: {retold(error, E)}") from None
     if E.shape[0] != n:
         raise ValueError(f"{name} has {E.shape[0]} rows, but there are {n} to go with: pass one for each")
-    return canonical(E).astype(dtype, copy=False)
+    return arithmetic(E).cast(canonical(E), dtype)
 
 
 def as_given(E: Rows) -> Rows:

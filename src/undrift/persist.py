@@ -41,7 +41,8 @@ def _savable() -> dict[str, type[BaseEstimator]]:
     """Every class that a file may name."""
     from .adapter import TextAdapter
     from .classifier import MSDAClassifier
-    from .estimators import MDA, MSDA
+    from .mda import MDA
+    from .msda import MSDA
     from .text import TermVectorizer
 
     return {cls.__name__: cls for cls in (MDA, MSDA, MSDAClassifier, TermVectorizer, TextAdapter)}

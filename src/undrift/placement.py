@@ -71,8 +71,12 @@ class OnTorch:
         """Hold the rows of one matrix, and hidden rows of the given width."""
         from ._core.on_device import OnDevice, device_blocks
 
-        budget = None if self.memory_budget is None else check_memory(self.memory_budget)
-        return OnDevice(device_blocks(X, width), self.device, memory_budget=budget)
+        return OnDevice(device_blocks(X, width), self.device, memory_budget=self._budget)
+
+    @property
+    def _budget(self) -> float | None:
+        """Bytes of the device that rows may take; None for most of what is free."""
+        return None if self.memory_budget is None else check_memory(self.memory_budget)
 
     def streamed(self, source: Iterable[Rows]) -> Blocks:
         """Read the rows again for every pass."""
@@ -109,10 +113,10 @@ class OnTorch:
         return fetching(layer)
 
     def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[np.ndarray]:
-        """Yield h^1, ..., h^l of the rows of `X`."""
+        """Yield h^1, ..., h^l of the rows of `X`; those that do not fit the device pass in blocks."""
         from ._core.on_device import hidden_rows
 
-        rows = hidden_rows(layers, X, self.device)
+        rows = hidden_rows(layers, X, self.device, memory_budget=self._budget)
         for _ in layers:
             with self.precisely():  # not held while the caller has his turn
                 piece = next(rows)
@@ -122,30 +126,25 @@ class OnTorch:
 Place = OnHost | OnTorch
 
 
-def check_place(device: Any, precision: Any = "high", memory_budget: Any = None, X: Any = None) -> Place:
+def check_place(
+    device: Any, precision: Any = "high", memory_budget: Any = None, there: str | None = None
+) -> Place:
     """Return the place that `device` names: "cpu", or a device of torch.
 
-    Rows `X` that are a tensor on an accelerator are worked on where they are, unless another device
-    is asked for.
+    Rows that are on an accelerator, `there`, are worked on where they are, unless another device is
+    asked for.
     """
     if not isinstance(device, str):
         raise TypeError(f"device must be a string such as 'cpu' or 'cuda', got {device!r}")
     check_choice(precision, "precision", ("high", "highest"))
-    if device == "cpu" and on_accelerator(X):
-        kind, index = X.__dlpack_device__()
-        device = f"cuda:{index}" if kind == 2 else str(X.device)  # DLPack's kDLCUDA
+    if device == "cpu":
+        device = there or device
     if device == "cpu":
         return OnHost(memory_budget)
-    return OnTorch(_checked_device(device), precision, memory_budget)
+    return OnTorch(checked_device(device), precision, memory_budget)
 
 
-def on_accelerator(X: Any) -> bool:
-    """Tell whether `X` is an array that NumPy cannot see: a tensor of a GPU, say."""
-    device = getattr(X, "__dlpack_device__", None)
-    return device is not None and not isinstance(X, np.ndarray) and device()[0] != 1  # DLPack's kDLCPU
-
-
-def _checked_device(name: str) -> str:
+def checked_device(name: str) -> str:
     """Return the name of a device that torch can use; ``torch:`` in front is left out."""
     try:
         import torch
@@ -155,10 +154,12 @@ def _checked_device(name: str) -> str:
         ) from None
     try:
         device = torch.device(name.removeprefix("torch:"))
-    except RuntimeError:
+        if device.type not in ("cpu", "cuda"):
+            torch.zeros(1, device=device).cpu()  # torch knows more devices than it was built for
+    except (RuntimeError, AssertionError):
         raise NoDevice(
-            f"device={name!r} is not known; pass 'cpu' for NumPy, 'cuda' or 'cuda:1' for a GPU, "
-            "'torch:cpu' for torch without one"
+            f"device={name!r} is not known to the PyTorch that is installed; pass 'cpu', 'cuda' or 'cuda:1' "
+            "for a GPU, 'torch:cpu' for torch without one"
         ) from None
     if device.type == "cuda":
         _check_cuda(name, device.index or 0, torch.cuda.device_count() if torch.cuda.is_available() else 0)

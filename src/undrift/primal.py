@@ -13,6 +13,7 @@ from ._core.array import Rows
 from ._core.blocks import allocate, row_slices
 from ._core.denoise import Layer
 from ._core.stack import hidden
+from .tensors import fetched
 from .training import TrainingRows
 
 
@@ -45,7 +46,7 @@ def layer_rows(
 
     Inner products of layer t are to be multiplied by ``shares[t]``: its rows are by the root of that.
     """
-    X, position = rows.labelled, {number: i for i, number in enumerate(rows.domains)}
+    X, position = fetched(rows.labelled), {number: i for i, number in enumerate(rows.domains)}
     domain = np.array([position[number] for number in rows.domain])
     widths = [layer.coef.shape[1] for layer in layers]
     edges = np.cumsum(widths)

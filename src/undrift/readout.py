@@ -12,13 +12,14 @@ from ._core.array import Rows, arithmetic
 from ._core.gram import domain_centred_gram, primal_weights
 from ._core.stack import hidden
 from .caution import Signals, SourceOnly, caution, compared, retained, seen_of
-from .estimators import MSDA
 from .extra_blocks import Branch, as_given
 from .linear import Dual, fitted_temperature, signs, winners
+from .msda import MSDA
 from .primal import beside, fit_primal, layer_rows
 from .search import Search
 from .selection import held_out_scores
 from .self_training import Round, SelfTraining, round_trip, self_trained
+from .tensors import fetched
 from .training import TrainingRows
 
 
@@ -58,7 +59,8 @@ def read_out(
     found, problem = search.found, search.problem
     rounds: list[Round] = []
     C, n = found.candidate.C / found.scale, len(problem.codes)
-    counts, without = arithmetic(search.rows.labelled).nonzero_counts(search.rows.labelled), None
+    labelled, without = search.rows.labelled, None
+    counts = fetched(arithmetic(labelled).nonzero_counts(labelled))
     signals = seen_of([search.rows.domains[number] for number in search.rows.targets], counts)
     if n < len(codes):
         weights, intercept = _primal(search, signs(codes, problem.n_classes), C, weight, loss, memory_budget)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from sklearn.utils.validation import validate_data
 
 from ._core.array import Rows, arithmetic
 from ._core.blocks import Blocks, split_rows
-from .placement import OnHost, Place, on_accelerator
+from .placement import Place, check_place
+from .tensors import accelerator, fetched, sound_tensor
 
 
 def is_stream(X: Any) -> bool:
@@ -51,7 +52,10 @@ _REMEDIES = {
 
 
 def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
-    """Validate one matrix: float32 or float64, finite, dense or canonical CSR; copies only if it must."""
+    """Validate one matrix: float32 or float64, finite, dense or canonical CSR; copies only if it must.
+
+    Rows on a GPU stay there, as tensors.
+    """
     if on_cluster(X):
         raise TypeError(f"X is a {type(X).__name__} of Dask, which is not accepted here: pass X.compute()")
     if is_stream(X):
@@ -61,13 +65,11 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
         )
     if isinstance(X, list | tuple) and not X:
         raise ValueError(f"X is an empty {type(X).__name__}; X needs at least one row")
-    if on_accelerator(X):
-        return _checked_tensor(estimator, X, reset=reset)
-    X = arithmetic(X).to_numpy(X)  # a tensor of the host is a NumPy array in disguise
+    tensor = sound_tensor(X)
+    X = fetched(X) if tensor is None else tensor
+    options = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
     try:
-        X = validate_data(
-            estimator, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=reset
-        )
+        X = validate_data(estimator, X, reset=reset, skip_check_array=tensor is not None, **options)
     except (ValueError, TypeError) as error:
         raise retold(error, X) from None
     return canonical(X)
@@ -97,21 +99,6 @@ def _seen(X: Any, symptom: str) -> str:
     return f" (row {row}, column {column})"
 
 
-def _checked_tensor(estimator: Any, X: Any, *, reset: bool) -> Rows:
-    """Validate one dense matrix where it is, on a device that torch sees too."""
-    import torch
-
-    X = (X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)).detach()
-    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
-        raise ValueError(f"X must have rows and columns, got a tensor of shape {tuple(X.shape)}")
-    if X.dtype not in (torch.float32, torch.float64):
-        X = X.to(torch.float64)
-    if not bool(torch.isfinite(X.sum())) and not bool(torch.isfinite(X).all()):
-        raise ValueError("X contains NaN or infinity")
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
-    return X
-
-
 def dtype_of(X: Rows) -> np.dtype:
     """Return NumPy's name for the dtype of `X`."""
     return np.dtype(str(X.dtype).removeprefix("torch."))
@@ -119,7 +106,7 @@ def dtype_of(X: Rows) -> np.dtype:
 
 def as_array(X: Rows) -> np.ndarray:
     """Return `X` as a dense NumPy array."""
-    return X.toarray() if sp.issparse(X) else arithmetic(X).to_numpy(X)
+    return X.toarray() if sp.issparse(X) else fetched(X)
 
 
 def canonical(X: Rows) -> Rows:
@@ -150,7 +137,7 @@ def checked_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, bina
 
         return cluster_rows(estimator, X, reset=reset, dtype=dtype, binarize=binarize)
     X = checked_matrix(estimator, X, reset=reset)
-    X = X if dtype is None else X.astype(dtype, copy=False)
+    X = X if dtype is None else arithmetic(X).cast(X, dtype)
     return binarized(X) if binarize else X
 
 
@@ -160,16 +147,18 @@ def gathered(X: Rows) -> Rows:
 
 
 def column_sums(X: Rows) -> np.ndarray:
-    """Column sums in float64 of rows that are one matrix, or on a cluster."""
+    """Column sums in float64, here, of rows that are one matrix, or on a cluster."""
     if on_cluster(X):
         return X.total(column_sums)
-    return arithmetic(X).column_sums(X)
+    return fetched(arithmetic(X).column_sums(X))
 
 
 class CheckedStream:
     """The user's re-iterable blocks, each validated as it passes."""
 
-    def __init__(self, estimator: Any, source: Iterable[Any], *, reset: bool, binarize: bool = False) -> None:
+    def __init__(
+        self, estimator: Any, source: Iterable[Any], *, reset: bool, dtype: Any = None, binarize: bool = False
+    ) -> None:
         first = iter(source)
         if first is source or iter(source) is first:
             raise TypeError(
@@ -177,8 +166,10 @@ class CheckedStream:
                 "pass a list of blocks, or an object whose __iter__ starts from the beginning each time"
             )
         self._estimator, self._source, self._binarize = estimator, source, binarize
-        self.dtype = None
-        self.dtype = next(self._matrices(reset)).dtype
+        self.dtype, self.accelerator = None, None
+        first_block = next(self._matrices(reset))
+        self.dtype = dtype_of(first_block) if dtype is None else np.dtype(dtype)
+        self.accelerator = accelerator(first_block)
 
     def _matrices(self, reset: bool = False) -> Iterator[Rows]:
         """Yield the blocks that hold rows, validated; the first one sets what the others must be like."""
@@ -191,9 +182,14 @@ class CheckedStream:
             except ValueError as error:
                 raise ValueError(f"block {i} of X: {error}") from None
             n_rows += X.shape[0]
-            yield X if self.dtype is None else arithmetic(X).cast(X, self.dtype)
+            yield X if self.dtype is None else self._alike(X)
         if n_rows == 0:
             raise ValueError("X has no blocks with rows; at least one row is needed")
+
+    def _alike(self, X: Rows) -> Rows:
+        """Return a block in the dtype of the first, and on the host if that was."""
+        X = fetched(X) if self.accelerator is None else X
+        return arithmetic(X).cast(X, self.dtype)
 
     def __iter__(self) -> Iterator[Rows]:
         """Yield the blocks, cut to a size that keeps hidden rows small."""
@@ -202,16 +198,26 @@ class CheckedStream:
                 yield binarized(rows) if self._binarize else rows
 
 
-def rows_of_fit(estimator: Any, X: Any, *, binarize: bool = False) -> Rows | CheckedStream:
+def rows_of_fit(estimator: Any, X: Any, *, dtype: Any = None, binarize: bool = False) -> Rows | CheckedStream:
     """Validate the rows of a fit: one matrix, rows on a cluster, or a stream of blocks."""
-    if not on_cluster(X) and is_stream(X):
-        return CheckedStream(estimator, X, reset=True, binarize=binarize)
-    return checked_rows(estimator, X, reset=True, binarize=binarize)
+    validate = checked_rows if on_cluster(X) or not is_stream(X) else CheckedStream
+    return validate(estimator, X, reset=True, dtype=dtype, binarize=binarize)
+
+
+def place_of(
+    rows: Sequence[Rows | CheckedStream],
+    device: Any = "cpu",
+    precision: Any = "highest",
+    memory_budget: Any = None,
+) -> Place:
+    """Return where to work on validated rows: on `device`, or else where some of them are already."""
+    names = (own.accelerator if isinstance(own, CheckedStream) else accelerator(own) for own in rows)
+    return check_place(device, precision, memory_budget, next(filter(None, names), None))
 
 
 def placed(rows: Rows | CheckedStream, place: Place | None = None, width: int = 0) -> Blocks:
     """Return validated rows as blocks, wherever they live. `width` is that of the hidden rows."""
-    place = place or OnHost()
+    place = place or place_of([rows])
     if isinstance(rows, CheckedStream):
         return place.streamed(rows)
     return rows if on_cluster(rows) else place.kept(rows, width)

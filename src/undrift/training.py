@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from ._core.array import Rows
+from ._core.array import Rows, arithmetic
 from .extra_blocks import checked_blocks
 from .rows import checked_rows, gathered, on_cluster
+from .tensors import accelerator, fetched
 
 SOURCE, TARGET = 0, -1  # domain numbers where the user gave none; further targets are -2, -3, ...
 
@@ -28,6 +28,11 @@ class TrainingRows:
     domain: np.ndarray  # (n,)   their domain numbers
     position: np.ndarray  # (n,)   their row numbers within their domains
     blocks: tuple[TrainingRows, ...] = ()  # the same rows of every extra block
+
+    @property
+    def matrices(self) -> list[Rows]:
+        """Rows of every domain, and those of the extra blocks."""
+        return [own for view in (self, *self.blocks) for own in view.domains.values()]
 
     @property
     def targets(self) -> list[int]:
@@ -68,9 +73,17 @@ def training_rows(
     y, own_domain, position = _checked_labels(y[has_label]), domain[has_label], _positions(domain)[has_label]
     rows, *others = (
         TrainingRows(_by_domain(own, more, domain), gathered(own[has_label]), y, own_domain, position)
-        for own, more in [(X, targets), *views]
+        for own, *more in map(_alike, [(X, targets), *views])
     )
     return replace(rows, blocks=tuple(others))
+
+
+def _alike(view: tuple[Rows, list[Rows]]) -> list[Rows]:
+    """Rows of a view, and of its targets: on a GPU if all of them are, and else all of them on the host."""
+    matrices = [view[0], *view[1]]
+    if any(accelerator(own) is None for own in matrices):
+        return [fetched(own) for own in matrices]
+    return [own.to(matrices[0].device) for own in matrices]
 
 
 def _positions(domain: np.ndarray) -> np.ndarray:
@@ -141,6 +154,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def _column(y: Any) -> np.ndarray:
+    y = fetched(y)
     if isinstance(y, list | tuple) and any(np.ndim(label) == 0 and _is_missing(label) for label in y):
         y = np.array(y, dtype=object)
     return column_or_1d(y, warn=True)
@@ -148,7 +162,7 @@ def _column(y: Any) -> np.ndarray:
 
 def checked_domain(sample_domain: Any, n: int) -> np.ndarray:
     """Return one domain number per row."""
-    domain = np.asarray(sample_domain)
+    domain = np.asarray(fetched(sample_domain))
     if domain.ndim == 0:
         domain = np.full(n, domain)
     if domain.shape != (n,) or domain.dtype.kind not in "iu":
@@ -192,7 +206,5 @@ def _checked_labels(y: np.ndarray) -> np.ndarray:
 
 
 def stack_rows(blocks: list[Rows]) -> Rows:
-    """Stack row blocks, sparse or dense."""
-    if len(blocks) == 1:
-        return blocks[0]
-    return sp.vstack(blocks, format="csr") if any(map(sp.issparse, blocks)) else np.concatenate(blocks)
+    """Stack row blocks, all of one library, sparse or dense."""
+    return blocks[0] if len(blocks) == 1 else arithmetic(blocks[0]).stacked(blocks)

@@ -236,10 +236,25 @@ def test_bad_input_is_refused_in_one_line(changes, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_a_missing_gpu_is_said_plainly():
-    with pytest.raises(ValueError, match="torch sees no GPU"):
+def test_a_missing_gpu_is_said_plainly_with_what_to_install(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match=r"no CUDA GPU here: install .* or pass device='cpu'"):
         SDA(n_hidden=5, device="cuda").fit(X)
+
+
+@pytest.mark.parametrize("device", ["gpu", "meta", "fpga"])
+def test_a_device_that_torch_lacks_is_said_in_one_line(device):
+    with pytest.raises(ValueError, match=f"device='{device}' is not known to the PyTorch") as caught:
+        SDA(n_hidden=5, device=device).fit(X)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_cpu_has_the_name_that_it_has_elsewhere():
+    ours, theirs = (
+        SDA(n_hidden=5, n_epochs=1, device=d, random_state=0).fit(X) for d in ("torch:cpu", "cpu")
+    )
+    assert_array_equal(ours.layers_[0].coef, theirs.layers_[0].coef)
+    assert_allclose(ours.transform(X), theirs.transform(X), rtol=1e-9)
 
 
 @pytest.mark.parametrize("sampling", [None, 0.3])

@@ -47,10 +47,58 @@ def test_a_plan_from_end_to_end(undrift, data, plan_file, tmp_path):
     assert printed == (out / "table.md").read_text()
     assert "| tiny | main | svm | 6 |" in printed
 
+    some = tmp_path / "some"
+    arguments = ("bench", "figures", results, "--out", some, "--only", "*-figure-1", "--formats", "svg")
+    assert undrift(*arguments)[0] == 0
+    assert [path.name for path in some.iterdir()] == ["tiny-main-figure-1.svg"]
+
     page = tmp_path / "page.md"
     page.write_text("<!-- bench table: tiny -->\n<!-- end -->\n")
     assert undrift("bench", "table", results, "--into", page)[0] == 0
     assert "| tiny | main | svm | 6 |" in page.read_text()
+
+
+def written(path, records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def test_a_page_does_not_lose_tasks_unless_told_to(undrift, records, tmp_path):
+    whole, some = written(tmp_path / "all.jsonl", records), written(tmp_path / "some.jsonl", records[:2])
+    page = tmp_path / "page.md"
+    page.write_text("<!-- bench table: tiny -->\n<!-- end -->\n")
+    assert undrift("bench", "table", some, "--into", page)[0] == 0  # nothing to lose yet
+    assert undrift("bench", "table", whole, "--into", page)[0] == 0
+    before = page.read_text()
+    status, _, said = undrift("bench", "table", some, "--into", page)
+    assert status == 2
+    assert said.count("\n") == 1
+    assert (
+        "fewer tasks than now: tiny, main, svm (1 instead of 6); tiny, main, msda-5 (1 instead of 6)" in said
+    )
+    assert page.read_text() == before
+    assert undrift("bench", "table", some, "--into", page, "--partial")[0] == 0
+    assert "| tiny | main | svm | 1 |" in page.read_text()
+
+
+def test_check_wants_every_task_of_a_bar(undrift, records, tmp_path):
+    bars = tmp_path / "expected.toml"
+    bars.write_text('[[bar]]\nsays = "low"\nplan = "tiny"\nmethod = "svm"\nn_tasks = 6\nat_most = 0.9\n')
+    files = {n: written(tmp_path / f"{n}.jsonl", records[:n]) for n in (0, 4, 12)}
+    page = tmp_path / "page.md"
+    page.write_text("<!-- bench table: check -->\n<!-- end -->\n")
+    for n, n_tasks, word, status, if_partial in (
+        (12, 6, "pass", 0, 0), (4, 2, "incomplete", 1, 0), (0, 0, "no results", 1, 1),
+    ):  # fmt: skip
+        arguments = ("bench", "check", files[n], "--expected", bars)
+        found, printed, _ = undrift(*arguments, "--json")
+        assert found == status
+        (verdict,) = json.loads(printed)
+        assert (verdict["verdict"], verdict["n_tasks"], verdict["n_tasks_expected"]) == (word, n_tasks, 6)
+        assert undrift(*arguments, "--partial")[0] == if_partial
+        # nor does a page lose a verdict for want of tasks
+        assert undrift(*arguments, "--into", page)[0] == (0 if n == 12 else 2)
+        assert "| low | pass | 6 | 32.50 %, at most 90.00 % |" in page.read_text()
 
 
 def test_stopped_by_hand_it_says_that_nothing_is_lost(undrift, data, plan_file, tmp_path, monkeypatch):
@@ -75,11 +123,12 @@ def test_check_fails_where_a_bar_is_missed(undrift, records, tmp_path, bound, st
     results, bars = tmp_path / "r.jsonl", tmp_path / "expected.toml"
     results.write_text("".join(json.dumps(record) + "\n" for record in records))
     bars.write_text(
-        f'[[bar]]\nsays = "low"\nplan = "tiny"\nmethod = "svm"\nat_most = {bound}\n'
-        '[[bar]]\nsays = "claimed"\nplan = "tiny"\nmethod = "svm"\nat_most = 0.0\nclaim = true\n'
-        '[[bar]]\nsays = "unknown"\nplan = "tiny"\nmethod = "pca"\nat_most = 0.0\n'
+        f'[[bar]]\nsays = "low"\nplan = "tiny"\nmethod = "svm"\nn_tasks = 6\nat_most = {bound}\n'
+        '[[bar]]\nsays = "claimed"\nplan = "tiny"\nmethod = "svm"\nn_tasks = 6\nat_most = 0.0\nclaim = true\n'
+        '[[bar]]\nsays = "unknown"\nplan = "tiny"\nmethod = "pca"\nn_tasks = 6\nat_most = 0.0\n'
     )
-    found, printed, _ = undrift("bench", "check", results, "--expected", bars, "--json")
+    arguments = ("bench", "check", results, "--expected", bars, "--partial")
+    found, printed, _ = undrift(*arguments, "--json")
     assert found == status
     verdicts = json.loads(printed)
     assert [verdict["verdict"] for verdict in verdicts] == [word, "no", "no results"]
@@ -87,9 +136,9 @@ def test_check_fails_where_a_bar_is_missed(undrift, records, tmp_path, bound, st
     page.write_text(
         "<!-- bench table: paper -->\nkept\n<!-- end -->\n<!-- bench table: check -->\nold\n<!-- end -->\n"
     )
-    assert undrift("bench", "check", results, "--expected", bars, "--into", page)[0] == status
-    rows = [f"| {own['says']} | {own['verdict']} | {own['found']} |" for own in verdicts]
-    table = "\n".join(["| expected | verdict | found |", "| --- | --- | --- |", *rows])
+    assert undrift(*arguments, "--into", page)[0] == status
+    rows = [f"| {own['says']} | {own['verdict']} | {own['n_tasks']} | {own['found']} |" for own in verdicts]
+    table = "\n".join(["| expected | verdict | tasks | found |", "| --- | --- | ---: | --- |", *rows])
     assert page.read_text() == (
         "<!-- bench table: paper -->\nkept\n<!-- end -->\n"
         f"<!-- bench table: check -->\n{table}\n<!-- end -->\n"
@@ -108,6 +157,7 @@ def test_check_fails_where_a_bar_is_missed(undrift, records, tmp_path, bound, st
         (("run", "tiny.toml", "--results", "r.jsonl", "--data", "nowhere"), "nowhere"),
         (("figures", "bad.toml", "--out", "figures"), "bad.toml, line 1 is not a record"),
         (("figures", "empty.jsonl", "--out", "figures"), "nothing to draw"),
+        (("figures", "empty.jsonl", "--out", "figures", "--formats", "gif"), "--formats: gif is not known"),
         (("check", "none.jsonl", "--expected", "bad.toml"), "none.jsonl"),
     ],
 )

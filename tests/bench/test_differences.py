@@ -11,8 +11,9 @@ from undrift.bench.__main__ import main
 from undrift.bench.differences import bootstrap_interval, difference, differences
 from undrift.bench.figures import ablation_figures, all_figures, figure_1
 from undrift.bench.measures import Where, errors_by_task, failures
+from undrift.bench.page import filled
 from undrift.bench.plan import plan_of
-from undrift.bench.table import filled, results_table
+from undrift.bench.table import results_table
 
 
 def ablation(errors, seed=0):

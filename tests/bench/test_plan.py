@@ -1,5 +1,6 @@
 """Plans: what is read from a file, and what is said of a file that cannot be used."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,11 @@ def plan_from(tmp_path, text):
 
 REGRET = 'kind = "regret"\nmethods = ["undrift"]\n'
 CORPUS = '[corpus]\nloader = "amazon-bow"\n'
+SVM = 'methods = ["svm"]\n'
+MULTI = '[corpus]\nloader = "multidomain"\noptions = '
+REVIEWS = '[corpus]\nloader = "reviews"\noptions = '
+CODA = 'methods = ["coda"]\n' + CORPUS + "[parameters.coda]\n"
+UNDRIFT = 'methods = ["undrift"]\n' + CORPUS
 
 
 def test_the_paper_has_its_six_plans_and_ours_beyond_it_four():
@@ -42,7 +48,9 @@ def test_the_small_plan_has_every_method_of_the_contract():
 
 def test_bars_are_about_methods_and_variants_of_the_plans():
     plans = {path.stem: load_plan(path) for path in PLANS}
+    n_tasks = {"small": 4 * 3, "claims": 4 * 3, "multi": 10 * 9, "distance": 4 * 3 // 2}
     for bar in load_bars(PAPER / "expected.toml"):
+        assert bar.n_tasks == sum(n_tasks[plan] for plan in (bar.plan, *bar.and_plans))
         for method, variant in (
             (bar.method, bar.variant),
             (
@@ -108,6 +116,47 @@ def test_a_trial_has_fewer_rows_and_columns_and_another_digest(tmp_path):
         (REGRET + 'rules = ["luck"]\n' + CORPUS, "rules='luck' is not known"),
         (REGRET + "small_grid = { depth = [1] }\n" + CORPUS, "did you mean small_grid.depths?"),
         (REGRET + "small_grid = { noise = [0.1] }\n" + CORPUS, "holds 0.1, which is not in noise"),
+        (REGRET + "small_grid = 3\n" + CORPUS, "small_grid must be a table, got 3"),
+        (REGRET + "rules = []\n" + CORPUS, "rules must hold at least one value"),
+        (SVM + CORPUS + 'options = "x"\n', "corpus.options='x' must be a table"),
+        (SVM + CORPUS + "folder = 3\n", "corpus.folder=3 must be a string"),
+        (SVM + CORPUS + 'options = { folder = "x" }\n', "corpus.options.folder is not known; nothing can be"),
+        (
+            SVM + MULTI + "{ tset_size = 0.2 }\n",
+            "options.tset_size is not known; did you mean corpus.options.test",
+        ),
+        (SVM + MULTI + '{ test_size = "a" }\n', "corpus.options.test_size='a' must be a number"),
+        (SVM + MULTI + "{ min_reviews = 1.5 }\n", "corpus.options.min_reviews=1.5 must be an integer"),
+        (SVM + MULTI + "{ random_state = true }\n", "corpus.options.random_state=True must be an integer"),
+        (SVM + REVIEWS + '{ domains = "books" }\n', "corpus.options.domains='books' must be a list"),
+        (SVM + CORPUS + "[parameters.svm]\nC = 3\n", "parameters.svm.C is not known; nothing can be set"),
+        (
+            'methods = ["msda-5"]\n' + CORPUS + "[parameters.msda-5]\nnoise = 0.1\n",
+            "parameters.msda-5.noise is",
+        ),
+        (CODA + "max_rownds = 3\n", "did you mean parameters.coda.max_rounds?"),
+        (CODA + "random_state = 3\n", "parameters.coda.random_state is not known"),
+        (CODA + "max_rounds = 2020-01-01\n", "parameters.coda.max_rounds=datetime.date(2020, 1, 1) must be"),
+        (SVM + CORPUS + "[parameters.coda]\nmax_rounds = 3\n", "coda is not among the plan's methods"),
+        (UNDRIFT + "[parameters.undrift]\nfallback = true\n", "parameters.undrift.fallback is not known"),
+        (UNDRIFT + "[[variants]]\nchanges = { n_layer = 1 }\n", "did you mean changes.n_layers?"),
+        (UNDRIFT + "[[variants]]\nchanges = { fallback = true }\n", "changes.fallback is not known"),
+        (
+            UNDRIFT + "[[variants]]\nchanges = { C = 2020-01-01 }\n",
+            "changes.C=datetime.date(2020, 1, 1) must be",
+        ),
+        (UNDRIFT + "[[variants]]\nchanges = 3\n", "changes must be a table, got 3"),
+        (UNDRIFT + '[[variants]]\ninductive = "yes"\n', "inductive='yes' must be true or false"),
+        (UNDRIFT + "[[variants]]\nname = 3\n", "name=3 must be a string"),
+        (UNDRIFT + "[[variants]]\nmethods = []\n", "variants.methods=[] must be a list of names"),
+        (UNDRIFT + '[[variants]]\nname = "a"\nnoise = [2]\n', "variant 'a': noise=2 must be at least 0"),
+        (SVM + "variants = [3]\n" + CORPUS, "variants must be a table, got 3"),
+        (SVM + "changes = { C = 1.0 }\n" + CORPUS, "changes is about method undrift"),
+        (SVM + CORPUS + "[[variants]]\ninductive = true\n", "inductive is about method undrift"),
+        (SVM + "n_folds = 1\n" + CORPUS, "n_folds=1 must be at least 2"),
+        (SVM + "seed = 4294967296\n" + CORPUS, "seed=4294967296 must be a whole number"),
+        ('kind = "distance"\nnoise = [0.7]\n' + SVM + CORPUS, 'methods: kind="distance" is about msda-1'),
+        ('kind = "distance"\nmethods = ["msda-5"]\n' + CORPUS, 'noise: kind="distance" takes one level'),
     ],
 )
 def test_a_bad_plan_is_one_line_that_names_the_file(tmp_path, text, complaint):
@@ -122,3 +171,58 @@ def test_a_bad_plan_is_one_line_that_names_the_file(tmp_path, text, complaint):
 def test_a_plan_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_plan(tmp_path / "none.toml")
+
+
+def test_options_and_parameters_that_are_known_pass(tmp_path):
+    plan = plan_from(
+        tmp_path,
+        'methods = ["pca", "scl", "coda", "sda", "undrift"]\n'
+        + MULTI + "{ test_size = 0.3, min_reviews = 10, random_state = 2 }\n"
+        + "[parameters.pca]\nwhiten = true\n[parameters.scl]\nn_components = 3\n"
+        + "[parameters.coda]\nmax_rounds = 2\n[parameters.sda]\nn_hidden = [3, 4]\n"
+        + "[parameters.undrift]\nlength = 2.0\n"
+        + '[[variants]]\nname = "a"\n[[variants]]\nname = "b"\ninductive = true\n'
+        + "changes = { fallback = false }\n",
+    )  # fmt: skip
+    assert plan.corpus.options == {"test_size": 0.3, "min_reviews": 10, "random_state": 2}
+    assert plan.parameters["sda"]["n_hidden"] == [3, 4]
+    assert [variant.changes for variant in plan.variants] == [{}, {"fallback": False}]
+
+
+def digests(tmp_path, methods, **changes):
+    given = ", ".join(f"{name} = {value}" for name, value in changes.items())
+    plan = plan_from(
+        tmp_path, f"methods = {methods}\n" + (f"changes = {{ {given} }}\n" if given else "") + CORPUS
+    )
+    return plan.digest(plan.variants[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("TEXT_NOISE", (0.5,)), ("TFIDF_LENGTH", 4.0), ("SelfTraining", "rounds")]
+)
+def test_other_defaults_of_undrift_are_another_version_of_its_plans(tmp_path, monkeypatch, name, value):
+    from undrift import adapter
+    from undrift.bench import ours
+    from undrift.self_training import SelfTraining
+
+    before = [digests(tmp_path, methods) for methods in ('["svm", "undrift"]', '["svm"]')]
+    if value == "rounds":
+        value = partial(SelfTraining, n_rounds=2)
+    monkeypatch.setattr(adapter if name == "TEXT_NOISE" else ours, name, value)
+    after = [digests(tmp_path, methods) for methods in ('["svm", "undrift"]', '["svm"]')]
+    assert before[0] != after[0]
+    assert before[1] == after[1]
+
+
+def test_a_default_that_a_plan_sets_itself_is_not_its_version(tmp_path, monkeypatch):
+    from undrift import adapter
+
+    before = digests(tmp_path, '["undrift"]', noise=0.6)
+    monkeypatch.setattr(adapter, "TEXT_NOISE", (0.5,))
+    assert digests(tmp_path, '["undrift"]', noise=0.6) == before
+
+
+def test_results_of_plans_without_undrift_stay_valid():
+    claims, small = load_plan(PAPER / "claims.toml"), load_plan(PAPER / "small.toml")
+    assert [claims.digest(own) for own in claims.variants] == ["cea323a0313c", "af03f3c27092", "e3552002b3fe"]
+    assert small.digest(small.variants[1]) == "b936b6e9e131"  # its methods are those of the paper

@@ -12,6 +12,7 @@ from undrift import MSDA, search
 from undrift.adapter import text_classifier
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.corpora import load_corpus
+from undrift.bench.page import filled
 from undrift.bench.plain import tfidf_corpus
 from undrift.bench.regret import (
     best_rule,
@@ -22,7 +23,6 @@ from undrift.bench.regret import (
     trials,
     verdicts,
 )
-from undrift.bench.table import filled
 from undrift.linear import SOLVERS
 from undrift.selection import RULES, Problem, folds
 

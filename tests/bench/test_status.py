@@ -67,7 +67,9 @@ def test_a_record_that_lacks_something_is_named_by_file_and_line(
     monkeypatch.chdir(tmp_path)
     lacking = {key: value for key, value in records[0].items() if key != "variant"}
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(each) + "\n" for each in [records[1], lacking]))
-    (tmp_path / "bars.toml").write_text('[[bar]]\nsays = "low"\nplan = "tiny"\nmethod = "svm"\nat_most = 1\n')
+    (tmp_path / "bars.toml").write_text(
+        '[[bar]]\nsays = "low"\nplan = "tiny"\nmethod = "svm"\nat_most = 1\nn_tasks = 2\n'
+    )
     more = {
         "figures": ["r.jsonl", "--out", "figures"],
         "report": ["r.jsonl", "--out", "r.html"],

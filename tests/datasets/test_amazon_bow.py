@@ -66,6 +66,14 @@ def test_indices_must_increase(tmp_path, entries):
         load_amazon_bow(write(tmp_path, books_test=f"1 5:1\n\n1 0:1 {entries}\n1 0:1\n"))
 
 
+@pytest.mark.parametrize(("count", "shown"), [("1e400", "inf"), ("1e39", "1e\\+39"), ("9" * 40, "1e\\+40")])
+def test_counts_must_be_numbers_that_float32_holds(tmp_path, count, shown):
+    with pytest.raises(ValueError, match=rf"books_test\.svmlight, line 3: a count is {shown}, more than"):
+        load_amazon_bow(write(tmp_path, books_test=f"1 5:1\n\n1 0:1 3:{count}\n1 0:1\n"))
+    books = load_amazon_bow(write(tmp_path, books_test="1 0:3e38\n-1 1:2\n")).domains["books"]
+    assert books.X.max() == np.float32(3e38)
+
+
 def test_incomplete_or_wrong_folders(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no \*_train\.svmlight"):
         load_amazon_bow(tmp_path)

@@ -51,6 +51,8 @@ def test_by_default_four_domains(tmp_path):
         ({"xx": None, "offset": None}, "lacks xx, offset"),
         ({"xx": sparse.csc_matrix(X)}, r"xx has 5 columns \(documents\) but yy has 8"),
         ({"yy": Y + 0.5}, "not whole numbers"),
+        ({"xx": sparse.csc_matrix(np.where(X.T == 2, np.inf, X.T))}, "counts that are not finite numbers"),
+        ({"xx": sparse.csc_matrix(np.where(X.T == 2, np.nan, X.T))}, "counts that are not finite numbers"),
         ({"offset": np.array([0, 8])}, "offset has 2 entries, not 3"),
         ({"offset": np.array([0, 5, 9])}, "must rise from 0 to 8"),
         ({"offset": np.array([1, 5, 8])}, "must rise from 0 to 8"),

@@ -1,15 +1,22 @@
 import gzip
-import io
+import hashlib
 import re
 import sys
-import tarfile
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
 
 import pytest
+from web_site import Site, tar
 
-from undrift.datasets import download, fetch_processed_acl, load_processed_acl
-from undrift.datasets.download import Source, fetch
+from undrift.datasets import (
+    download,
+    fetch_amazon_bow,
+    fetch_fdu_mtl,
+    fetch_multidomain_sentiment,
+    fetch_processed_acl,
+    load_processed_acl,
+)
+from undrift.datasets.addresses import SOURCES
+from undrift.datasets.download import fetch
 
 REVIEW = {
     "processed_acl/books/positive.review": b"good:1 #label#:positive\n",
@@ -17,55 +24,10 @@ REVIEW = {
 }
 
 
-def tar(files):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
-    return buffer.getvalue()
-
-
-class Site:
-    """A web site of `pages`; the first `n_failures` requests get an error."""
-
-    def __init__(self):
-        self.pages, self.requests, self.n_failures = {}, [], 0
-        site = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                site.requests.append(self.path)
-                content = site.pages.get(self.path)
-                if len(site.requests) <= site.n_failures:
-                    self.send_error(503)
-                elif content is None:
-                    self.send_error(404)
-                else:
-                    self.send_response(200)
-                    self.send_header("Content-Length", str(len(content)))
-                    self.end_headers()
-                    self.wfile.write(content)
-
-            def log_message(self, *args):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def source(self, *names, **kwargs):
-        return Source(
-            "small", tuple(f"http://127.0.0.1:{self.server.server_port}/{name}" for name in names), **kwargs
-        )
-
-
 @pytest.fixture
 def site():
-    site = Site()
-    yield site
-    site.server.shutdown()
-    site.server.server_close()
+    with Site() as site:
+        yield site
 
 
 @pytest.fixture(autouse=True)
@@ -109,8 +71,7 @@ def test_failures_are_tried_again(site):
 
 def test_offline_is_one_clear_line_and_leaves_nothing(site, cache):
     source = site.source("a.tar.gz")
-    site.server.shutdown()
-    site.server.server_close()
+    site.close()
     with pytest.raises(
         OSError, match=r"Cannot download http.*a\.tar\.gz .*offline\?.*put the data set's files in .*small"
     ):
@@ -229,13 +190,72 @@ def test_missing_extras_are_named(site, monkeypatch, module, kwargs, message):
         fetch(site.source("a.tar.gz"), **kwargs)
 
 
-def test_without_undrift_data_the_users_cache_is_used(monkeypatch, tmp_path):
+def test_a_data_folder_may_be_named(site, cache):
+    site.pages["/a.tar.gz"] = tar({"x": b"1"})
+    folder = fetch(site.source("a.tar.gz"), str(cache / "elsewhere"))
+    assert folder == cache / "elsewhere" / "small"
+    assert (folder / "x").read_bytes() == b"1"
+    assert [path.name for path in cache.iterdir()] == ["elsewhere"]
+
+
+def test_without_undrift_data_the_users_cache_is_used(site, cache, monkeypatch):
     monkeypatch.delenv("UNDRIFT_DATA")
-    monkeypatch.setattr("pooch.os_cache", lambda name: tmp_path / name)
-    assert download.cache_folder() == tmp_path / "undrift"
+    monkeypatch.setattr("pooch.os_cache", lambda name: cache / "cached" / name)
+    site.pages["/a.tar.gz"] = tar({"x": b"1"})
+    assert fetch(site.source("a.tar.gz")) == cache / "cached" / "undrift" / "small"
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match="needs the `data` extra"):
+        fetch(site.source("a.tar.gz"))
 
 
-def test_addresses_are_those_of_the_public_archives():
-    sources = (download.AMAZON_BOW, download.PROCESSED_ACL, download.MULTIDOMAIN, download.MULTIDOMAIN_ACL)
-    assert all(url.startswith("https://") for source in sources for url in source.urls)
-    assert [len(source.urls) for source in sources] == [8, 1, 1, 1]
+def test_a_known_checksum_must_match_from_the_first_download_on(site, cache):
+    site.pages["/a.txt"] = b"as it was"
+    known = hashlib.sha256(b"as it was").hexdigest()
+    source = site.source("a.txt", sha256={"a.txt": known})
+    assert (fetch(source) / "a.txt").read_bytes() == b"as it was"
+    site.pages["/a.txt"] = b"changed"
+    with pytest.raises(
+        ValueError,
+        match=rf"a\.txt is not the file that is known here.*not {known}\. Put another copy .*new.small",
+    ):
+        fetch(source, cache / "new", n_retries=0)
+    assert not (cache / "new" / "small").exists()
+
+
+def test_the_files_of_a_data_set_are_in_its_folder_and_nowhere_else():
+    assert {name: len(source.urls) for name, source in SOURCES.items()} == {
+        "amazon-bow": 8,
+        "processed_acl": 1,
+        "fdu-mtl": 30,
+        "multidomain": 1,
+        "multidomain-acl": 1,
+    }
+    for source in SOURCES.values():
+        assert all(url.startswith("https://") for url in source.urls)
+        assert set(source.sha256) <= {url.rsplit("/", 1)[1] for url in source.urls}
+
+
+@pytest.mark.parametrize("name", ["amazon-bow", "fdu-mtl"])
+def test_known_checksums_are_those_of_the_real_files(name, data_folder):
+    found = {}
+    for path in (data_folder / name).iterdir():
+        content = path.read_bytes()
+        plain = gzip.decompress(content) if path.suffix == ".gz" else content
+        found[path.name.removesuffix(".gz")] = hashlib.sha256(plain).hexdigest()
+    assert SOURCES[name].sha256 == found
+
+
+@pytest.mark.parametrize(
+    ("fetch_own", "constant"),
+    [
+        (fetch_amazon_bow, "AMAZON_BOW"),
+        (fetch_fdu_mtl, "FDU_MTL"),
+        (fetch_processed_acl, "PROCESSED_ACL"),
+        (fetch_multidomain_sentiment, "MULTIDOMAIN"),
+        (partial(fetch_multidomain_sentiment, full=False), "MULTIDOMAIN_ACL"),
+    ],
+)
+def test_each_function_fetches_its_own_set(fetch_own, constant, site, cache, monkeypatch):
+    monkeypatch.setattr(download, constant, site.source("a.txt"))
+    site.pages["/a.txt"] = b"1"
+    assert (fetch_own(cache / "here") / "a.txt").read_bytes() == b"1"

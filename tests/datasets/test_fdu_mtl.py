@@ -52,10 +52,20 @@ def test_only_the_first_tab_separates_and_empty_texts_are_kept(tmp_path):
     assert len(baby.unlabelled) == 2
 
 
-@pytest.mark.parametrize("line", [b"", b"1 no tab", b"2\ttext", b"\ttext", b"positive\ttext"])
+@pytest.mark.parametrize("line", [b"1 no tab", b"2\ttext", b"\ttext", b"positive\ttext"])
 def test_malformed_line_is_named(tmp_path, line):
     with pytest.raises(ValueError, match=r"baby\.task\.test, line 2: expected '0<TAB>text'"):
         load_fdu_mtl(write(tmp_path, test=b"1\tfine\n" + line + b"\n0\tfine\n"))
+
+
+def test_blank_lines_are_left_out_but_counted(tmp_path):
+    baby = load_fdu_mtl(write(tmp_path, train=b"1\tgood\n\n0\tbad\r\n \r\n\n")).domains["baby"]
+    assert baby.texts[:2] == ["good", "bad"]
+    assert_array_equal(baby.train, [0, 1])
+    with pytest.raises(ValueError, match=r"baby\.task\.train, line 3: expected"):
+        load_fdu_mtl(write(tmp_path, train=b"1\tgood\n\nbad\n"))
+    with pytest.raises(ValueError, match=r"baby\.task\.train has no lines"):
+        load_fdu_mtl(write(tmp_path, train=b"\n\n"))
 
 
 def test_incomplete_folders(tmp_path):

@@ -1,9 +1,11 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from undrift import datasets
+from undrift.datasets import fetch_processed_acl
 
 LOADERS = {
     "amazon-bow": datasets.load_amazon_bow,
@@ -13,10 +15,10 @@ LOADERS = {
     "amazon-mat": datasets.load_amazon_mat,
 }
 FETCH = {
-    "amazon-bow": r"datasets\.fetch_amazon_bow\(\)",
-    "processed_acl": r"datasets\.fetch_processed_acl\(\)",
-    "fdu-mtl": r"folder",
-    "multidomain": r"datasets\.fetch_multidomain_sentiment\(\)",
+    "amazon-bow": r"datasets\.fetch_amazon_bow\(\) \(`undrift bench fetch amazon-bow`\)",
+    "processed_acl": r"datasets\.fetch_processed_acl\(\) \(`undrift bench fetch processed_acl`\)",
+    "fdu-mtl": r"datasets\.fetch_fdu_mtl\(\) \(`undrift bench fetch fdu-mtl`\)",
+    "multidomain": r"datasets\.fetch_multidomain_sentiment\(\) \(`undrift bench fetch multidomain`\)",
     "amazon-mat": r"folder",
 }
 
@@ -31,8 +33,26 @@ def test_missing_data_says_what_to_do(name, load, tmp_path, monkeypatch):
     ):
         load()
     monkeypatch.delenv("UNDRIFT_DATA")
+    monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / "cache" / project)
+    with pytest.raises(
+        FileNotFoundError,
+        match=rf"{name}: there is no .*cache/undrift/{name}; .*{FETCH[name]}.* set UNDRIFT_DATA",
+    ):
+        load()
+    monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(FileNotFoundError, match=rf"Where is {name}\? .* set UNDRIFT_DATA .*{FETCH[name]}"):
         load()
+
+
+def test_without_undrift_data_loaders_look_where_downloads_go(tmp_path, monkeypatch):
+    monkeypatch.delenv("UNDRIFT_DATA", raising=False)
+    monkeypatch.setattr("pooch.os_cache", lambda project: str(tmp_path / project))
+    folder = tmp_path / "undrift" / "processed_acl" / "books"
+    folder.mkdir(parents=True)
+    for label in ("positive", "negative"):
+        (folder / f"{label}.review").write_text(f"word:1 #label#:{label}\n")
+    assert fetch_processed_acl() == Path(tmp_path / "undrift" / "processed_acl")
+    assert list(datasets.load_processed_acl().domains) == ["books"]
 
 
 def test_undrift_data_is_where_loaders_look(tmp_path, monkeypatch):

@@ -64,7 +64,7 @@ def test_small_domains_are_dropped(tmp_path):
     for name, n in (("books", 10), ("tools", 8), ("magazines", 9)):
         write(tmp_path, name, all=balanced(n))
     assert list(load(tmp_path, min_reviews=9).domains) == ["books", "magazines"]
-    with pytest.raises(ValueError, match="no domain with 1000 reviews or more"):
+    with pytest.raises(ValueError, match=r"no domain with 1000 reviews or more \(the largest has 10\)"):
         load_multidomain_sentiment(tmp_path)
 
 
@@ -155,6 +155,14 @@ def test_records_that_cannot_be_used_are_named_and_left_out(tmp_path, fault):
     ):
         texts = one_file(tmp_path, good, fault, fault)
     assert texts == ["kept"]
+
+
+def test_a_domain_of_one_class_is_refused(tmp_path):
+    write(tmp_path, "toys", all=balanced(10))
+    for content in (record(rating="5.0") * 10, record(rating="2.0") * 10):
+        write(tmp_path, "books", all=content)
+        with pytest.raises(ValueError, match=r"sorted_data.books: its 10 labelled .* take its folder away"):
+            load(tmp_path)
 
 
 def test_files_without_records_and_domains_of_one_class(tmp_path):

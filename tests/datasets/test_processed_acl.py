@@ -64,7 +64,9 @@ def test_labelled_rows_of_the_unlabelled_file_are_the_test_rows(tmp_path):
 
 
 def test_rows_without_a_label_are_unlabelled(tmp_path):
-    books = load_processed_acl(write(tmp_path, unlabeled="good:1\nbad:1 #label#:unknown\n")).domains["books"]
+    books = load_processed_acl(write(tmp_path, unlabeled="good:1\nbad:1 #label#:unknown\n\n")).domains[
+        "books"
+    ]
     assert_array_equal(books.unlabelled, [3, 4])
     assert_array_equal(books.test, [0, 1, 2])
     assert_array_equal(np.isnan(books.y), [False, False, False, True, True])
@@ -76,7 +78,19 @@ def test_terms_may_hold_spaces_of_other_alphabets(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "token", ["good", "good:", ":3", "good:x", "good:-1", "good:1.5", "good:0", "good:²"]
+    "token",
+    [
+        "good",
+        "good:",
+        ":3",
+        "good:x",
+        "good:-1",
+        "good:1.5",
+        "good:0",
+        "good:²",
+        "good:1234567890",
+        f"good:{'9' * 5000}",
+    ],
 )
 def test_malformed_token_is_named(tmp_path, token):
     content = f"ok:1 #label#:negative\nok:1 {token} #label#:negative\n"
@@ -90,6 +104,22 @@ def test_label_must_be_that_of_the_file(tmp_path, end):
         ValueError, match=r"positive\.review, line 1: expected the line to end in '#label#:positive'"
     ):
         load_processed_acl(write(tmp_path, positive=f"good:1{end}\n"))
+
+
+@pytest.mark.parametrize("label", ["postive", "Positive", "1", ""])
+def test_a_label_of_the_unlabelled_file_must_be_known(tmp_path, label):
+    unlabeled = f"good:1 #label#:positive\ngood:1 #label#:{label}\n"
+    with pytest.raises(
+        ValueError, match=rf"unlabeled\.review, line 2: expected '#label#:positive'.* got '{label}'"
+    ):
+        load_processed_acl(write(tmp_path, unlabeled=unlabeled))
+
+
+@pytest.mark.parametrize("label", ["positive", "negative"])
+def test_a_file_of_one_class_without_reviews_is_refused(tmp_path, label):
+    with pytest.raises(ValueError, match=rf"{label}\.review has no reviews; the data set is not complete"):
+        load_processed_acl(write(tmp_path, **{label: "\n"}))
+    assert len(load_processed_acl(write(tmp_path, unlabeled="")).domains["books"].unlabelled) == 0
 
 
 def test_wrong_folders_and_arguments(tmp_path):

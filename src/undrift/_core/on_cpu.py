@@ -128,6 +128,11 @@ def cast(A: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return A.astype(dtype, copy=False)
 
 
+def stacked(blocks: Sequence[Rows]) -> Rows:
+    """Stack row blocks, sparse or dense; the result is sparse if any of them is."""
+    return sp.vstack(blocks, format="csr") if any(map(sp.issparse, blocks)) else np.concatenate(blocks)
+
+
 def empty_like(A: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Return an uninitialised array of `shape` in the dtype of `A`."""
     return np.empty(shape, A.dtype)

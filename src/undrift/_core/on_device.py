@@ -1,8 +1,10 @@
 """Rows on a torch device: the execution seam for a GPU.
 
 Rows come over in blocks, CSR rows as they are and made dense where they are used. What does not fit
-the device stays in page-locked memory of the host and passes through, the next block on its way
-while one is being used.
+the device stays on the host and passes through, the next block on its way while one is being used:
+hidden rows wait in page-locked memory, rows of the user where they are, since a page-locked copy of what
+is larger than a device would take that much of the host's memory again. The driver copies those
+more slowly, unless they are page-locked tensors themselves.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from .array import Array, Rows, arithmetic
+from .array import Array, Rows
 from .blocks import Store, split_rows, sum_of, through
 from .denoise import Layer
 
@@ -227,8 +229,8 @@ class Carried:
 
 
 def device_blocks(X: Rows, width: int = 0) -> list[Rows]:
-    """Cut the rows of `X` for a device, for hidden rows of the given width."""
-    return split_rows(X, width, BLOCK_ENTRIES)
+    """Cut the rows of `X` for a device, where they are dense, and for hidden rows of the given width."""
+    return split_rows(X, max(width, X.shape[1]), BLOCK_ENTRIES)
 
 
 def to_device(layer: Layer, device: Any) -> Layer:
@@ -237,9 +239,30 @@ def to_device(layer: Layer, device: Any) -> Layer:
     return replace(layer, coef=coef, intercept=intercept)
 
 
-def hidden_rows(layers: Sequence[Layer], X: Rows, device: Any) -> Iterator[np.ndarray]:
-    """Yield h^1, ..., h^l of the rows of `X`, computed on the device by `layers` that are there."""
-    rows = Held.of(X).moved(lambda part: part.to(device)).dense()
-    for layer in layers:
-        rows = layer(rows)
-        yield arithmetic(rows).to_numpy(rows)
+def hidden_rows(
+    layers: Sequence[Layer], X: Rows, device: Any, *, memory_budget: float | None = None
+) -> Iterator[np.ndarray]:
+    """Yield h^1, ..., h^l of the rows of `X`, computed on the device by `layers` that are there.
+
+    Block by block, each depth gathered on the host; the parameters are those of :class:`OnDevice`.
+    """
+    width = max((layer.coef.shape[1] for layer in layers), default=0)
+    rows = OnDevice(device_blocks(X, width), device, memory_budget=memory_budget)
+    for layer in layers[:-1]:
+        rows = rows.map(layer)
+        yield gathered(rows, X.shape[0])
+    for layer in layers[-1:]:  # nobody goes on from its rows, so they are not kept
+        yield gathered(map(layer, rows), X.shape[0])
+
+
+def gathered(blocks: Iterable[torch.Tensor], n: int) -> np.ndarray:
+    """Return blocks of rows, `n` in all, as one NumPy array, copied from the device as they come."""
+    blocks = iter(blocks)
+    first = next(blocks)
+    rows = torch.empty((n, first.shape[1]), dtype=first.dtype)
+    start = 0
+    for block in chain([first], blocks):
+        rows[start : start + len(block)] = block
+        start += len(block)
+    array: np.ndarray = rows.numpy()
+    return array

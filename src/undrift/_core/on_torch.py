@@ -68,9 +68,14 @@ def diagonal(A: torch.Tensor) -> torch.Tensor:
     return A.diagonal().to(torch.float64, copy=True)
 
 
-def cast(A: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return `A` in `dtype`; itself if it already is."""
-    return A.to(dtype)
+def cast(A: torch.Tensor, dtype: Any) -> torch.Tensor:
+    """Return `A` in `dtype`, one of torch or of NumPy; itself if it already is."""
+    return A.to(dtype if isinstance(dtype, torch.dtype) else getattr(torch, np.dtype(dtype).name))
+
+
+def stacked(blocks: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Stack row blocks."""
+    return torch.cat(list(blocks))
 
 
 def empty_like(A: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:

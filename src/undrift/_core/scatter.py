@@ -42,6 +42,11 @@ class Scatter:
         """Diagonal of the gram matrix, float64: the D of ``A = (1-p) C + p D``."""
         return arithmetic(self.gram).diagonal(self.gram)
 
+    def fetched(self) -> Scatter:
+        """Bring the sums to the host."""
+        take = arithmetic(self.gram).to_numpy
+        return Scatter(self.n, take(self.total), take(self.gram))
+
 
 @dataclass(frozen=True)
 class CrossScatter:

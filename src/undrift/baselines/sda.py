@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..placement import checked_device
 from .rows import presence
 
 DECODERS = ("sigmoid", "softplus")
@@ -75,7 +76,7 @@ class SDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     binarize : bool, default=True
         Train on, and encode, presence (x > 0).
     device : str, default="cpu"
-        Where to train and encode, as torch names it.
+        Where to train and encode: "cpu", "cuda", "cuda:1" and the like.
     callback : callable, optional
         Called with a `Progress` ten times an epoch.
     random_state : int, RandomState or None, default=None
@@ -156,13 +157,13 @@ class SDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"decoder='sigmoid' needs values in [0, 1], and they reach from {X.data.min():g} to "
                 f"{X.data.max():g}; use binarize=True or decoder='softplus'."
             )
-        torch_part = _torch_part(self.device)
+        torch_part, device = _torch_part(self.device)
         rng = check_random_state(self.random_state)
-        rows = torch_part.device_rows(X, self.device)
+        rows = torch_part.device_rows(X, device)
         self.layers_: list[Encoder] = []
         self.losses_: list[NDArray[np.float64]] = []
         self.seconds_: list[float] = []
-        with torch_part.fast_products(self.device):
+        with torch_part.fast_products(device):
             for position in range(self.n_layers):
                 self._train_layer(torch_part, rows, position, rng)
         return self
@@ -182,9 +183,9 @@ class SDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             yield h
 
     def _encoded_on_device(self, layer: Encoder, h: Any) -> NDArray[Any]:
-        torch_part = _torch_part(self.device)
-        with torch_part.fast_products(self.device):
-            rows = torch_part.device_rows(sp.csr_array(h), self.device)
+        torch_part, device = _torch_part(self.device)
+        with torch_part.fast_products(device):
+            rows = torch_part.device_rows(sp.csr_array(h), device)
             return torch_part.encoded_rows(rows, layer.coef, layer.intercept, N_ROWS_AT_ONCE)
 
     def __sklearn_tags__(self) -> Any:
@@ -275,12 +276,10 @@ def _as_tuple(setting: Any) -> tuple[Any, ...]:
     return tuple(setting) if isinstance(setting, tuple | list) else (setting,)
 
 
-def _torch_part(device: str) -> ModuleType:
-    """Import the module that needs torch, and make sure of `device`."""
+def _torch_part(device: Any) -> tuple[ModuleType, str]:
+    """Import the module that needs torch; also return torch's name of `device`, which is there."""
     try:
         from . import autoencoder
     except ImportError as error:
         raise ImportError("SDA needs the `torch` extra: pip install 'undrift[torch]'") from error
-    if str(device).startswith("cuda") and not autoencoder.torch.cuda.is_available():
-        raise ValueError(f"device={device!r} is not available: torch sees no GPU here. Use device='cpu'.")
-    return autoencoder
+    return autoencoder, checked_device(str(device))

@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tasks", help="patterns such as 'books->*', separated by commas")
     parser.add_argument("--jobs", type=int, help="threads for classifiers; default: all cores")
     parser.add_argument("--device", default="cpu", help="where stacks are learnt, such as cuda")
-    parser.add_argument("--data", help="folder of the corpora; default: UNDRIFT_DATA")
+    parser.add_argument("--data", help="folder of the corpora; default: UNDRIFT_DATA, else the cache")
     parser.add_argument("--max-rows", type=int, help="rows of each part of each domain, for a trial")
     parser.add_argument("--max-features", type=int, help="columns, for a trial")
     parser.add_argument(

@@ -16,8 +16,8 @@ from ..grid import checked_grid
 from ..metrics import transfer_error
 from ..selection import Problem
 from .cells import Bench, Cell
-from .classify import labels
-from .ours import Ours, ours, target_codes
+from .classify import labels, source_codes
+from .ours import Ours, check_task, ours, target_codes
 from .stacks import part_rows
 
 Point = tuple[str, str, float, int]  # source, target, noise, depth
@@ -42,28 +42,42 @@ def candidate_records(
     level serves all tasks.
     """
     method, setting = ours(bench), bench.setting
+    for cell in cells:
+        with method.mishaps.of(cell):
+            check_task(bench, cell)
     for noise in setting.noise:
         left = [p for p in points(cells, [noise], setting.depths) if p not in known]
         own = [cell for cell in cells if any(p[:2] == (cell.source, cell.target) for p in left)]
-        if not own:
-            continue
-        for level, grams in method.levels(noise, max(depth for *_, depth in left), own):
-            here = [cell for cell in own if (cell.source, cell.target, noise, level.depth) in left]
-            began = time.perf_counter()
-            for cell, K, problem, scores in method.scored(grams, here, setting.rules, setting.C):
-                found = _candidates(method, cell, K, problem, scores)
-                point = {"noise": noise, "n_layers": level.depth}
+        for group in method.groups(own):
+            yield from _level_records(method, noise, group, left)
+    method.mishaps.tell()
+
+
+def _level_records(
+    method: Ours, noise: float, cells: Sequence[Cell], left: Sequence[Point]
+) -> Iterator[dict[str, Any]]:
+    """Records of one noise level and of tasks that learn together, depth by depth."""
+    setting = method.bench.setting
+    for level, grams in method.levels(noise, max(depth for *_, depth in left), cells):
+        here = [cell for cell in cells if (cell.source, cell.target, noise, level.depth) in left]
+        began = time.perf_counter()
+        for cell, K, problem, scores in method.scored(grams, here, setting.rules, setting.C):
+            point = {"noise": noise, "n_layers": level.depth}
+            found: list[dict[str, Any]] = []
+            with method.mishaps.of(cell):
+                found += [point | own for own in _candidates(method, cell, K, problem, scores)]
+            if cell not in method.mishaps:
                 yield {
                     **asdict(cell),
                     **point,
-                    "candidates": [point | candidate for candidate in found],
+                    "candidates": found,
                     "preset": _preset(method),
                     "small_grid": setting.small_grid,
                     "n_train": len(problem.codes),
                     "n_test": len(part_rows(method.corpus, (cell.target, "test"))),
                     "seconds": round(time.perf_counter() - began, 6),
                 }
-                began = time.perf_counter()
+            began = time.perf_counter()
 
 
 def _candidates(
@@ -72,7 +86,7 @@ def _candidates(
     """One entry for each C: scores of the rules, and errors."""
     truth = labels(method.corpus, cell.target, "test")
     test = part_rows(method.corpus, (cell.target, "test"))
-    classes = np.unique(labels(method.corpus, cell.source, "train"))
+    classes, _ = source_codes(method.corpus, cell.source)
     plain = clone(method.model).set_params(self_training=False)
     trained = clone(method.model).set_params(self_training=method.model.self_training or True)
     for i, C in enumerate(method.bench.setting.C):

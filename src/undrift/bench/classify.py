@@ -8,8 +8,12 @@ import numpy as np
 
 from ..domains import Corpus
 from ..linear import hinge, signs, winners
+from ..parameters import check_memory
 from ..selection import Problem, folds, source_cv
+from .room import check_bytes
 from .stacks import part_rows
+
+_SVM_BYTES = 8  # libsvm has a Gram matrix in float64
 
 
 def labels(corpus: Corpus, domain: str, part: str) -> np.ndarray:
@@ -17,9 +21,23 @@ def labels(corpus: Corpus, domain: str, part: str) -> np.ndarray:
     return np.asarray(corpus.domains[domain].y)[part_rows(corpus, (domain, part))]
 
 
+def source_codes(corpus: Corpus, source: str) -> tuple[np.ndarray, np.ndarray]:
+    """Classes of a source and the codes of its train rows; refused where there is nothing to tell apart."""
+    own = labels(corpus, source, "train")
+    classes, codes, n_rows = np.unique(own, return_inverse=True, return_counts=True)
+    if len(classes) < 2:
+        seen = f"all {len(own)} train rows are of class {classes[0]}" if len(own) else "no train rows"
+        raise ValueError(f"domain {source}: {seen}; a classifier needs rows of at least two classes")
+    if n_rows.min() < 2:
+        rare = classes[n_rows.argmin()]
+        raise ValueError(f"domain {source}: only 1 train row is of class {rare}; cross-validation needs 2")
+    return classes, codes
+
+
 def source_problem(corpus: Corpus, source: str, n_folds: int, seed: int) -> tuple[Problem, np.ndarray]:
     """Return the labelled problem of a source, whose folds the seed decides, and its classes."""
-    classes, codes = np.unique(labels(corpus, source, "train"), return_inverse=True)
+    classes, codes = source_codes(corpus, source)
+    check_bytes(f"the train rows of domain {source}", _SVM_BYTES * len(codes) ** 2, check_memory(None))
     split = folds(codes, n_folds, np.random.RandomState(seed))
     return Problem(codes, len(classes), np.ones(len(codes)), split, hinge), classes
 

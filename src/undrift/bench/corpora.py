@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import datasets
+from ..datasets.addresses import SOURCES
+from ..datasets.files import data_folder
 from ..domains import Corpus, Domain
 from ..text import TermVectorizer
+from .keys import check_keys, check_like
 
 LOADERS: dict[str, Callable[..., Corpus]] = {
     "amazon-bow": datasets.load_amazon_bow,
@@ -24,6 +27,9 @@ LOADERS: dict[str, Callable[..., Corpus]] = {
 }
 
 
+_OURS = ("folder", "path", "max_features")  # parameters of loaders that are keys of the corpus itself
+
+
 @dataclass(frozen=True)
 class CorpusSpec:
     """Where the rows come from.
@@ -33,7 +39,8 @@ class CorpusSpec:
     loader : str
         A key of `LOADERS`.
     folder : str, optional
-        Folder of the files, below the data folder; by default the loader's name.
+        Folder of the files (of `amazon-mat` also the file), below the data folder; by default the loader's
+        name.
     max_features : int
         Size of the vocabulary of texts; of counted files, the number of columns kept.
     max_rows : int, optional
@@ -49,10 +56,21 @@ class CorpusSpec:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+def check_options(loader: str, options: Any) -> None:
+    """Refuse further parameters that a loader has not, or that are of another kind than its defaults."""
+    if not isinstance(options, Mapping):
+        raise ValueError(f"corpus.options={options!r} must be a table, such as {{ test_size = 0.2 }}")
+    taken = signature(LOADERS[loader]).parameters
+    check_keys(options, set(taken) - set(_OURS), "corpus.options.")
+    for name, value in options.items():
+        check_like(value, taken[name].default, f"corpus.options.{name}")
+
+
 def load_corpus(spec: CorpusSpec, data: str | Path | None, max_features: int) -> Corpus:
     """Load the corpus as counts, with `max_features` columns at most, the most frequent first.
 
-    Files are looked for in the folder `data`, by default the one named by ``UNDRIFT_DATA``.
+    Files are looked for in the folder `data`, by default the one named by ``UNDRIFT_DATA``, or, where
+    that is not set, where ``undrift bench fetch`` puts them.
     """
     options = dict(spec.options)
     if spec.loader != "reviews":
@@ -102,8 +120,20 @@ def _spaced(index: np.ndarray, n: int) -> np.ndarray:
 
 def _folder(spec: CorpusSpec, data: str | Path | None) -> Path | None:
     """Folder of the corpus, or None where the loader is to look for it by itself."""
-    root = data or os.environ.get("UNDRIFT_DATA")
-    name = spec.folder or ("amazon.mat" if spec.loader == "amazon-mat" else spec.loader)
-    if root is None and spec.folder is None and spec.loader != "amazon-mat":
+    if data is None and spec.folder is None:
         return None
-    return Path(root or ".") / name
+    root = Path(data) if data is not None else data_folder() or Path()
+    path = root / (spec.folder or spec.loader)
+    if not path.exists():
+        raise FileNotFoundError(f"{spec.loader}: there is no {path}; {_remedy(spec, path)}.")
+    return path
+
+
+def _remedy(spec: CorpusSpec, path: Path) -> str:
+    """Say how a folder that a plan wants comes to be."""
+    if spec.loader == "multidomain" and path.name == "generated":
+        return f"write it with `undrift bench generate {path}`"
+    if path.name in SOURCES:
+        command = f"undrift bench fetch {path.name} --data {path.parent}"
+        return f"put its files there, or fetch them with `{command}`"
+    return "put its files there, or name another data folder"

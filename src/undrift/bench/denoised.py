@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from ..domains import Corpus
 from ..rows import binarized
-from .cells import Bench, Cell, GridPoint, Outcome, Unit
+from .cells import Bench, Cell, GridPoint, Outcome, Unit, by_source
 from .classify import best_C, predicted
+from .mishaps import Mishaps, sifted
+from .room import Room, room_for
 from .stacks import Level, Part, RunningGrams, SharedStack
 
 Wanted = tuple[str, int]  # source, depth
@@ -25,10 +28,10 @@ def depth_of(method: str) -> int:
 
 def msda_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
     """One stack for all tasks; or, with ``fit_on = "pair"``, one for each task."""
+    cells, units = sifted(cells, partial(_check, bench, cache(bench.problem), cells))
     if bench.setting.fit_on == "all":
-        return [Unit(cells, Stacked(bench, tuple(cells)).outcomes)]
+        return [*units, Unit(cells, Stacked(bench, tuple(cells)).outcomes)] if cells else units
     pairs = dict.fromkeys((cell.source, cell.target) for cell in cells)
-    units = []
     for source, target in pairs:
         own = [cell for cell in cells if (cell.source, cell.target) == (source, target)]
         domains = {name: bench.corpus.domains[name] for name in (source, target)}
@@ -39,11 +42,17 @@ def msda_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
 
 @dataclass(frozen=True)
 class Stacked:
-    """Cells whose rows go through the same stacks."""
+    """Cells whose rows go through the same stacks; an error of one source leaves the others."""
 
     bench: Bench
     cells: tuple[Cell, ...]
     fitted_on: str = "all"
+    mishaps: Mishaps = field(default_factory=Mishaps)
+
+    @cached_property
+    def room(self) -> Room:
+        """Memory for inner products."""
+        return room_for(self.bench.corpus, self.bench.place)
 
     @property
     def wanted(self) -> list[Wanted]:
@@ -61,23 +70,43 @@ class Stacked:
             n_pivots=setting.n_pivots,
             seed=self.bench.seed,
         )
-        points = [point for point in self.bench.grid if point.fitted_on == self.fitted_on]
+        points = [point for point in self.bench.grid if self._is_ours(point)]
         if len(setting.noise) * len(setting.Cs) > 1:
             for point in self._explored(stack, points):
                 points.append(point)
                 yield point
-        chosen = {wanted: self._chosen(points, wanted) for wanted in self.wanted}
+        left = [wanted for wanted in self.wanted if wanted[0] not in self.mishaps]
+        chosen = {wanted: self._chosen(points, wanted) for wanted in left}
         for noise in sorted({point.noise for point in chosen.values()}):
             own = {wanted: point for wanted, point in chosen.items() if point.noise == noise}
-            yield from self._scored(stack, noise, own, _grid_seconds(points))
+            for group in self._groups(own):
+                yield from self._scored(stack, noise, group, _grid_seconds(points))
+        self.mishaps.tell()
+
+    def _is_ours(self, point: GridPoint) -> bool:
+        """Tell whether an earlier run scored this for one of our cells, and for a stack like ours."""
+        return point.fitted_on == self.fitted_on and (point.source, point.depth) in self.wanted
+
+    def _groups(self, chosen: Mapping[Wanted, GridPoint]) -> Iterator[dict[Wanted, GridPoint]]:
+        """Yield choices by sources whose inner products, with all targets, fit together."""
+        own = {source: _pairs(cells) for source, cells in by_source(self._cells(chosen)).items()}
+        for sources in self.room.groups(own):
+            yield {wanted: point for wanted, point in chosen.items() if wanted[0] in sources}
+
+    def _cells(self, chosen: Mapping[Wanted, GridPoint]) -> list[Cell]:
+        return [cell for cell in self.cells if (cell.source, depth_of(cell.method)) in chosen]
 
     def _explored(self, stack: SharedStack, known: Sequence[GridPoint]) -> Iterator[GridPoint]:
         """Score what is not known yet of the grid, noise level by noise level."""
         seen = {(point.noise, point.source, point.depth) for point in known}
         for noise in self.bench.setting.noise:
             missing = [wanted for wanted in self.wanted if (noise, *wanted) not in seen]
-            if missing:
-                yield from self._explored_level(stack, noise, missing)
+            missing = [wanted for wanted in missing if wanted[0] not in self.mishaps]
+            n_copies = 1 + len({depth for _, depth in missing})  # those that wait for the pool
+            blocks = {source: [_within(source)] for source, _ in missing}
+            for sources in self.room.groups(blocks, n_copies):
+                own = [wanted for wanted in missing if wanted[0] in sources]
+                yield from self._explored_level(stack, noise, own)
 
     def _explored_level(
         self, stack: SharedStack, noise: float, missing: Sequence[Wanted]
@@ -94,7 +123,10 @@ class Stacked:
                     scores[source, depth] = self.bench.pool.submit(
                         job, grams[_within(source)], problems[source], setting.Cs
                     )
-        found = {wanted: future.result() for wanted, future in scores.items()}
+        found = {}
+        for wanted, future in scores.items():
+            with self.mishaps.of(wanted[0]):
+                found[wanted] = future.result()
         seconds = time.perf_counter() - began
         for (source, depth), (C, score) in found.items():
             yield GridPoint(source, self.fitted_on, noise, depth, C, score, seconds)
@@ -109,18 +141,23 @@ class Stacked:
         return min(own, key=lambda point: (-(point.score or 0.0), point.noise))
 
     def _scored(
-        self, stack: SharedStack, noise: float, chosen: dict[Wanted, GridPoint], grid_seconds: float
+        self, stack: SharedStack, noise: float, chosen: Mapping[Wanted, GridPoint], grid_seconds: float
     ) -> Iterator[Outcome]:
         """Learn one stack and yield, depth by depth, the outcomes of the sources that chose it."""
-        cells = [cell for cell in self.cells if (cell.source, depth_of(cell.method)) in chosen]
-        pairs = [pair for cell in cells for pair in (_within(cell.source), _across(cell))]
-        grams = RunningGrams(self.bench.corpus, dict.fromkeys(pairs))
+        cells = self._cells(chosen)
+        grams = RunningGrams(self.bench.corpus, _pairs(cells))
         for level in stack.levels(noise, max(depth for _, depth in chosen)):
             grams.add(level)
             here = [cell for cell in cells if depth_of(cell.method) == level.depth]
             for source in dict.fromkeys(cell.source for cell in here):
                 own = [cell for cell in here if cell.source == source]
-                yield from self._classified(grams, level, own, chosen[source, level.depth], grid_seconds)
+                found: list[Outcome] = []
+                with self.mishaps.of(source):
+                    found += self._classified(grams, level, own, chosen[source, level.depth], grid_seconds)
+                yield from found
+            deeper = _pairs([cell for cell in cells if depth_of(cell.method) > level.depth])
+            for pair in set(_pairs(here)) - set(deeper):
+                grams.forget(pair)
 
     def _classified(
         self, grams: RunningGrams, level: Level, cells: Sequence[Cell], point: GridPoint, grid_seconds: float
@@ -137,6 +174,19 @@ class Stacked:
         }
         for cell in cells:
             yield Outcome(cell, found[cell.target], params, level.seconds, seconds, grid_seconds, details)
+
+
+def _check(bench: Bench, problem: Callable[[str], Any], cells: Sequence[Cell], cell: Cell) -> None:
+    """Refuse a cell whose source is no problem, or has too many rows for its tasks."""
+    problem(cell.source)
+    together = [own for own in cells if own.source == cell.source]
+    pairs = _pairs(together if bench.setting.fit_on == "all" else [cell])
+    room_for(bench.corpus, bench.place).check(f"source {cell.source} with itself and its targets", pairs)
+
+
+def _pairs(cells: Sequence[Cell]) -> list[tuple[Part, Part]]:
+    """What the classifiers of some cells need, each once."""
+    return list(dict.fromkeys(pair for cell in cells for pair in (_within(cell.source), _across(cell))))
 
 
 def _within(source: str) -> tuple[Part, Part]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
@@ -32,7 +33,17 @@ STYLES = {
 # depths of mSDA that the contract does not name, between those that it does
 DEPTHS = {"msda-2": ("#6baed6", "h"), "msda-4": ("#2171b5", "p")}
 MOST_TASKS = 20  # that figure 1 has room to name
-OTHERS = (("#0072B2", "8"), ("#8c6d1f", "d"), ("#5e3c99", "H"), ("#b2182b", "p"))
+OTHERS: tuple[tuple[str, Any], ...] = (
+    ("#0072B2", "8"),
+    ("#b2182b", "d"),
+    ("#117733", "H"),
+    ("#5e3c99", (4, 1, 0)),  # stars of so many points
+    ("#8c6d1f", (6, 1, 0)),
+    ("#525252", (3, 1, 0)),
+    ("#e7298a", "p"),
+)
+FORMATS = ("svg", "png", "json")
+PUBLISHED = "+x1"  # marks of others' numbers
 BIGGER = {"*": 1.5, "X": 1.15, "P": 1.15}  # that have less area for their size
 EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.5}  # tells markers apart that overlap
 SETTINGS: dict[Any, Any] = {
@@ -49,8 +60,11 @@ SETTINGS: dict[Any, Any] = {
 }
 
 
-def draw(figure: Figure, folder: str | Path) -> list[Path]:
-    """Write a figure as SVG, PNG and JSON (its data) into `folder`; return the files."""
+def draw(figure: Figure, folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Write a figure as SVG, PNG and JSON (its data) into `folder`; return the files.
+
+    The same figure gives the same SVG, byte for byte, under the same version of matplotlib.
+    """
     try:
         import matplotlib
         from matplotlib.figure import Figure as Canvas
@@ -58,7 +72,7 @@ def draw(figure: Figure, folder: str | Path) -> list[Path]:
         raise ImportError("drawing figures needs the `plot` extra: pip install 'undrift[plot]'") from None
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{figure['name']}.{ending}" for ending in ("svg", "png", "json")]
+    paths = {own: folder / f"{figure['name']}.{own}" for own in formats}
     with matplotlib.rc_context(SETTINGS):
         canvas = Canvas(figsize=_size(figure), layout="constrained")
         axes = canvas.subplots()
@@ -66,10 +80,17 @@ def draw(figure: Figure, folder: str | Path) -> list[Path]:
         axes.set_xlabel(figure["x_label"])
         axes.set_ylabel(figure["y_label"])
         _KINDS[figure["kind"]](figure, axes)
-        canvas.savefig(paths[0], metadata={"Date": None})
-        canvas.savefig(paths[1], dpi=200)
-    paths[2].write_text(json.dumps(figure, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return paths
+        if figure.get("note"):
+            wrapped = textwrap.fill(figure["note"], int(15 * _size(figure)[0]))
+            canvas.supxlabel(wrapped, x=0.01, ha="left", fontsize=7, color="#555555")
+        if "svg" in paths:
+            canvas.savefig(paths["svg"], metadata={"Date": None, "Creator": None})
+        if "png" in paths:
+            canvas.savefig(paths["png"], dpi=200)
+    if "json" in paths:
+        text = json.dumps(figure, indent=1, ensure_ascii=False) + "\n"
+        paths["json"].write_text(text, encoding="utf-8")
+    return list(paths.values())
 
 
 def _size(figure: Figure) -> tuple[float, float]:
@@ -84,12 +105,18 @@ def _size(figure: Figure) -> tuple[float, float]:
     return (6.0, 5.6) if figure["kind"] == "pairs" else (7.5, 4.6)
 
 
-def _styles(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
+def _styles(labels: Sequence[str]) -> dict[str, tuple[str, Any]]:
     """Colour and marker of each method; those without their own take what is left, in turn."""
     known = {**STYLES, **DEPTHS}
     others = [label for label in labels if label not in known]
-    spare = {label: OTHERS[i % len(OTHERS)] for i, label in enumerate(others)}
+    spare = {label: _other(i) for i, label in enumerate(others)}
     return {label: known.get(label) or spare[label] for label in labels}
+
+
+def _other(i: int) -> tuple[str, Any]:
+    """Look of the i-th without its own; where they are used up, colours meet other markers."""
+    n = len(OTHERS)
+    return OTHERS[i % n][0], OTHERS[(i + i // n) % n][1]
 
 
 def _points(figure: Figure, axes: Any) -> None:
@@ -117,7 +144,7 @@ def _points(figure: Figure, axes: Any) -> None:
                 **EDGE,
             )
         else:
-            mark = "+x"[(i - len(series)) % 2]
+            mark = PUBLISHED[(i - len(series)) % len(PUBLISHED)]
             axes.plot(xs, ys, mark, color="#444444", markersize=6, label=own["label"])
     axes.axhline(0, color="black", linewidth=0.8)
     for edge in range(1, len(figure["x"])):
@@ -203,13 +230,20 @@ def _lines(figure: Figure, axes: Any) -> None:
         axes.plot(
             own["x"], own["y"], marker=marker, color=colour, linewidth=1.5, markersize=6, label=own["label"]
         )
+    for own in figure.get("published", []):
+        colour, marker = styles.get(own["of"], ("#444444", PUBLISHED[0]))
+        axes.plot(
+            own["x"], own["y"], linestyle="none", marker=marker, markersize=8, label=own["label"],
+            markerfacecolor="none", markeredgecolor=colour,
+        )  # fmt: skip
     if figure.get("y_log"):
         axes.set_yscale("log")
         _few_ticks(axes.yaxis, axes.get_ylim())
     if "y_from" in figure:
         axes.set_ylim(bottom=figure["y_from"])
     axes.xaxis.set_major_formatter(lambda x, position: f"{x:,.0f}")
-    axes.legend(fontsize=8)
+    outside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if figure.get("published") else {}
+    axes.legend(fontsize=8, **outside)
 
 
 def _pairs(figure: Figure, axes: Any) -> None:

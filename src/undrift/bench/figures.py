@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from . import published
 from .differences import REFERENCE, Difference, differences
-from .measures import Where, by_task, errors_by_task, mean_of, mean_ratio, peak_gigabytes, places, task, where
-from .methods import METHODS
+from .measures import (
+    Where,
+    by_task,
+    errors_by_task,
+    mean_of,
+    mean_ratio,
+    ordered,
+    peak_gigabytes,
+    places,
+    task,
+    where,
+)
 from .records import Record
 
 Figure = dict[str, Any]
+
+ON_CPU = ("svm", "svm-tfidf", "pca", "scl", "coda")  # whatever the device of a run
+THE_PAPERS = "the paper's times are of twelve cores at 2.66 GHz"
+OTHER_SETTING = {"processed_acl": "not the paper's exact setting: processed_acl has no unlabelled part"}
 
 
 def all_figures(records: Sequence[Record]) -> list[Figure]:
@@ -35,6 +50,11 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
     ):
         figures.append(figure_3_right(_of(records, plan, variant)))
     return figures + training_losses(records)
+
+
+def named(figures: Sequence[Figure], patterns: Sequence[str] | None) -> list[Figure]:
+    """Figures whose name fits one of the patterns; without any, all."""
+    return [own for own in figures if patterns is None or any(fnmatchcase(own["name"], p) for p in patterns)]
 
 
 def training_losses(records: Sequence[Record]) -> list[Figure]:
@@ -104,12 +124,12 @@ def figure_1(records: Sequence[Record]) -> Figure:
         if "transfer_error" in record
     }
     series = []
-    for place in _ordered(records):
+    for place in ordered(places(records)):
         loss = by_task(place.of(records), "transfer_loss")
         series.append({"label": place.method, "y": [loss.get(name) for name in tasks]})
     overlay = []
-    if {record.get("corpus") for record in records} == {"amazon-bow"} and _whole(records):
-        for found in (s for s in published.AMAZON if s.label in ("SVM+mSDA", "DANN+mSDA")):
+    if published.same_test_rows(records):
+        for found in (own for own in published.AMAZON if own.protocol == published.SAME_ROWS):
             losses = [_less(found.errors.get(name), baseline[name.split("->")[1]]) for name in tasks]
             overlay.append({"label": f"{found.label} ({found.reference})", "y": losses})
     return {
@@ -128,7 +148,7 @@ def figure_1(records: Sequence[Record]) -> Figure:
 def figure_2(records: Sequence[Record]) -> Figure:
     """Mean transfer ratio against the time to learn a representation (section 5, figure 2)."""
     series = []
-    for place in _ordered(records):
+    for place in ordered(places(records)):
         own = place.of(records)
         series.append(
             {"label": place.method, "x": [mean_of(own, "represent_seconds")], "y": [mean_ratio(own)]}
@@ -148,14 +168,46 @@ def figure_2(records: Sequence[Record]) -> Figure:
         "x_log": True,
         "series": series,
         "marks": marks,
+        "note": "; ".join([*_learnt_on(records), *([THE_PAPERS] if marks else [])]),
     }
+
+
+def _learnt_on(records: Sequence[Record]) -> list[str]:
+    """Which methods were learnt on which machine: their times share an axis, but not a device."""
+    found: dict[str, list[str]] = {}
+    for place in ordered(places(records)):
+        own = place.of(records)
+        hardware = _hardware(own[0].get("machine") or "")
+        if hardware and mean_of(own, "represent_seconds"):
+            found.setdefault(hardware[0 if place.method in ON_CPU else -1], []).append(place.method)
+    learnt = [f"{', '.join(dict.fromkeys(methods))} on {name}" for name, methods in found.items()]
+    return ["learnt: " + "; ".join(learnt)] if learnt else []
+
+
+def _hardware(machine: str) -> list[str]:
+    """Processor and, where a run had one, device: a description less the versions of packages."""
+    packages = ("torch ", "numpy ", "scikit-learn ")
+    return [part for part in machine.split("; ") if part and not part.startswith(packages)]
 
 
 def figure_3_left(records: Sequence[Record]) -> Figure:
     """Mean transfer ratio against the number of input features (figure 3 left)."""
+    n_features = _baseline_features(records)
+    relative = f", relative to the baseline at {n_features:,}" if n_features else ""
     return _by_dimension(
-        records, "figure-3-left", "Transfer ratio against dimensionality", "mean transfer ratio", mean_ratio
+        records,
+        "figure-3-left",
+        "Transfer ratio against dimensionality",
+        "mean transfer ratio" + relative,
+        mean_ratio,
     )
+
+
+def _baseline_features(records: Sequence[Record]) -> int | None:
+    """Number of features of the in-domain errors, where one variant has them for all."""
+    variants = {record["variant"] for record in records if record.get("kind") == "in-domain"}
+    found = {r["n_features"] for r in records if "transfer_error" in r and r["variant"] in variants}
+    return found.pop() if len(found) == 1 else None
 
 
 def dimension_times(records: Sequence[Record]) -> Figure:
@@ -168,7 +220,19 @@ def dimension_times(records: Sequence[Record]) -> Figure:
         lambda own: mean_of(own, "represent_seconds"),
     )
     kept = [own for own in figure["series"] if all(y for y in own["y"])]
-    return {**figure, "y_log": True, "series": kept}
+    said = [
+        {
+            "label": f"{own.method}, the paper: {own.value}",
+            "of": own.method,
+            "x": [published.HIGH_DIMENSION],
+            "y": [own.seconds],
+        }
+        for line in kept
+        for own in published.PAPER
+        if (own.plan, own.method) == (records[0]["plan"], line["label"]) and own.seconds is not None
+    ]
+    note = "; ".join(filter(None, [figure["note"], *_learnt_on(records), *([THE_PAPERS] if said else [])]))
+    return {**figure, "y_log": True, "series": kept, "published": said, "note": note}
 
 
 def dimension_memory(records: Sequence[Record]) -> Figure:
@@ -192,7 +256,7 @@ def _by_dimension(
     measure: Callable[[Sequence[Record]], float | None],
 ) -> Figure:
     series: dict[str, list[tuple[int, float | None]]] = {}
-    for place in _ordered(records):
+    for place in ordered(places(records)):
         own = place.of(records)
         series.setdefault(place.method, []).append((own[0]["n_features"], measure(own)))
     lines = []
@@ -206,6 +270,7 @@ def _by_dimension(
         "x_label": "input features",
         "y_label": y_label,
         "series": lines,
+        "note": "; ".join(note for name, note in OTHER_SETTING.items() if name == records[0].get("corpus")),
     }
 
 
@@ -230,12 +295,22 @@ def figure_3_right(records: Sequence[Record]) -> Figure:
         "x_label": "proxy A-distance on binary counts",
         "y_label": "proxy A-distance after mSDA",
         "points": points,
+        "note": "; ".join(dict.fromkeys(_measured(record.get("params") or {}) for record in own)),
     }
+
+
+def _measured(params: Mapping[str, Any]) -> str:
+    if not params:
+        return ""
+    return (
+        f"{params['n_rows']:,} rows of each domain; {params['n_layers']} layers at noise "
+        f"{params['noise']:g}, not chosen; lines are 95 % intervals"
+    )
 
 
 def task_matrices(records: Sequence[Record]) -> list[Figure]:
     """Transfer error of every source and target, one heat map per method."""
-    return [_task_matrix(records, place) for place in _ordered(records)]
+    return [_task_matrix(records, place) for place in ordered(places(records))]
 
 
 def _task_matrix(records: Sequence[Record], place: Where) -> Figure:
@@ -259,16 +334,6 @@ def _of(records: Iterable[Record], plan: str, variant: str) -> list[Record]:
     return [r for r in records if r.get("plan") == plan and r.get("variant") == variant]
 
 
-def _ordered(records: Sequence[Record]) -> list[Where]:
-    """Methods in the contract's order and by depth, whichever was run first."""
-
-    def rank(place: Where) -> tuple[int, str]:
-        family = "msda-1" if place.method.startswith("msda-") else place.method
-        return METHODS.index(family) if family in METHODS else len(METHODS), place.method.zfill(10)
-
-    return sorted(places(records), key=rank)
-
-
 def _titled(records: Sequence[Record], title: str) -> str:
     return f"{title} – {records[0]['plan']}, {records[0]['variant']}"
 
@@ -276,12 +341,6 @@ def _titled(records: Sequence[Record], title: str) -> str:
 def _name(records: Sequence[Record], figure: str) -> str:
     found = where({"method": "", **records[0]})
     return f"{found.plan}-{found.variant}-{figure}".replace(" ", "-")
-
-
-def _whole(records: Sequence[Record]) -> bool:
-    """Tell whether the records are of all test rows, so that others' numbers may stand beside them."""
-    sizes = {"books": 4465, "dvd": 3586, "electronics": 5681, "kitchen": 5945}
-    return all(sizes.get(r["target"]) == r["n_test"] for r in records if "n_test" in r)
 
 
 def _less(error: float | None, baseline: float) -> float | None:

@@ -1,7 +1,8 @@
 """Made-up reviews of many domains, written in the public format of the 2007 set.
 
 They stand in for the public full set where that cannot be had: the runner, the loader and the split are
-tried on the same format and number of domains. Errors on them say nothing about real reviews.
+tried on the same format and number of domains. Records have every tag of the public files, some
+of them twice, as occurs there. Errors on them say nothing about real reviews.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ SYLLABLES = ("ba", "co", "di", "fe", "gu", "ka", "lo", "mi", "nu", "pe", "ra", "
 def write_domains(folder: str | Path, n_domains: int = 20, n_reviews: int = 1000, seed: int = 0) -> Path:
     """Write ``sorted_data/<domain>/all.review`` of made-up domains below `folder`.
 
-    Half of a domain's opinions are in words of its own, which no other domain knows.
+    Half of a domain's opinions are in words of its own, which no other domain knows. The loader drops
+    domains of fewer than 1,000 reviews unless it is told another bound (`min_reviews`).
     """
     if n_domains < 2 or n_reviews < 1:
         raise ValueError(
@@ -45,7 +47,7 @@ def write_domains(folder: str | Path, n_domains: int = 20, n_reviews: int = 1000
         name = f"domain_{number:02d}"
         words = _own_words(rng, 60)
         (root / name).mkdir(parents=True, exist_ok=True)
-        reviews = [_review(rng, words, f"{name}:{i}") for i in range(n_reviews)]
+        reviews = [_record(name, i, *_review(rng, words)) for i in range(n_reviews)]
         path = root / name / "all.review"
         path.write_text("".join(reviews), encoding="latin-1")
     return root
@@ -58,8 +60,8 @@ def _own_words(rng: random.Random, n: int) -> list[str]:
     return list(words)
 
 
-def _review(rng: random.Random, words: list[str], identity: str) -> str:
-    """One record: a rating, and a text that agrees with it nine times out of ten."""
+def _review(rng: random.Random, words: list[str]) -> tuple[float, str, str]:
+    """Rating, title, and a text that agrees with the rating nine times out of ten."""
     rating = rng.choice((1.0, 2.0, 4.0, 5.0))
     liked, disliked, neutral = words[:15], words[15:30], words[30:]
     said: list[str] = rng.choices(PLAIN, k=rng.randint(8, 20)) + rng.choices(neutral, k=rng.randint(3, 8))
@@ -69,7 +71,26 @@ def _review(rng: random.Random, words: list[str], identity: str) -> str:
         said.append(rng.choice(shared) if rng.random() < 0.5 else rng.choice(own))
     rng.shuffle(said)
     text = " ".join(said) + (" & caf\xe9" if rng.random() < 0.1 else "")
-    return (
-        f"<review>\n<unique_id>\n{identity}\n</unique_id>\n<rating>\n{rating}\n</rating>\n"
-        f"<title>\n{said[0]}\n</title>\n<review_text>\n{text}\n</review_text>\n</review>\n"
+    return rating, said[0], text
+
+
+def _record(domain: str, number: int, rating: float, title: str, text: str) -> str:
+    """Write one review as the public files do, with their tags in their order."""
+    product = number // 10  # ten reviews of each
+    fields = (
+        ("unique_id", f"{domain}_{product}:{title.replace(' ', '_')}:reviewer_{number}"),
+        ("unique_id", str(number)),
+        ("asin", f"{domain}_{product}"),
+        ("product_name", f"Item & Co. no. {product}: {domain}: Miscellaneous"),
+        ("product_type", domain),
+        ("product_type", domain),
+        ("helpful", f"{number % 8} of {number % 8 + 2}" if number % 3 else ""),
+        ("rating", str(rating)),
+        ("title", title),
+        ("date", f"May {number % 28 + 1}, 2006"),
+        ("reviewer", f"Reviewer {number}"),
+        ("reviewer_location", ""),
+        ("review_text", text),
     )
+    lines = "".join(f"<{tag}>\n{value}\n</{tag}>\n" for tag, value in fields)
+    return f"<review>\n{lines}</review>\n"

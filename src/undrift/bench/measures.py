@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from .methods import METHODS
 from .records import Record
 
 
@@ -40,6 +41,24 @@ def task(record: Record) -> str:
 def places(records: Iterable[Record]) -> list[Where]:
     """Every method under every setting that has a result, in order of appearance."""
     return list(dict.fromkeys(where(r) for r in records if r.get("kind") == "transfer" and "failed" not in r))
+
+
+def ordered(found: Sequence[Where]) -> list[Where]:
+    """Plans and variants as they come; methods in the contract's order and by depth, not as they were run."""
+    settings = list(dict.fromkeys((place.plan, place.variant) for place in found))
+    plans = list(dict.fromkeys(plan for plan, _ in settings))
+
+    def rank(place: Where) -> tuple[int, int, int, str]:
+        family = "msda-1" if place.method.startswith("msda-") else place.method
+        own = METHODS.index(family) if family in METHODS else len(METHODS)
+        return (
+            plans.index(place.plan),
+            settings.index((place.plan, place.variant)),
+            own,
+            place.method.zfill(10),
+        )
+
+    return sorted(found, key=rank)
 
 
 def mean_of(records: Sequence[Record], name: str) -> float | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,6 +32,23 @@ def known_method(name: str) -> Method:
     if name in METHODS:
         return Method(name, name)
     raise ValueError(f"method {name!r} is not known; known are {', '.join(METHODS)}")
+
+
+def method_parameters(name: str) -> set[str]:
+    """Parameters that a plan may give to a method: those of its estimator that the runner does not set."""
+    from sklearn.decomposition import PCA
+
+    from ..baselines import CODA, SCL, SDA
+    from .ours import parameters
+
+    runners = {"pca": {"n_components"}, "sda": {"device", "callback"}}
+    estimators = {"pca": PCA, "scl": SCL, "coda": CODA, "sda": SDA}
+    if name == "undrift":
+        return parameters(inductive=False)
+    if name not in estimators:
+        return set()
+    taken = signature(estimators[name]).parameters
+    return set(taken) - {"random_state"} - runners.get(name, set())
 
 
 def units(family: str, bench: Bench, cells: Sequence[Cell]) -> list[Unit]:

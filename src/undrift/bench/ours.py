@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,37 @@ from ..selection import NEED_TARGET, Candidate, Problem, chosen_one, folds, scor
 from ..self_training import SelfTraining, self_trained
 from ..training import stack_rows
 from .cells import Bench, Cell, Outcome, Unit, by_source
-from .classify import authors_C, labels
+from .classify import authors_C, labels, source_codes
+from .mishaps import Mishaps, sifted
 from .plain import tfidf_corpus
+from .room import room_for
 from .stacks import Level, Part, RunningGrams, SharedStack, joined, part_rows
+
+# what the shared stacks follow of the classifier's parameters; without them, `fit` follows all
+FOLLOWED = (
+    "activation", "balance_layers", "C", "center", "classifier", "n_layers", "n_pivots", "noise", "ridge",
+    "selection", "self_training",
+)  # fmt: skip
+_RUNNERS = ("device", "memory_budget", "random_state", "verbose")  # not the plan's to decide
+
+
+def parameters(inductive: bool) -> set[str]:
+    """Names that a plan may set of the method."""
+    return {*_followed(inductive), "length"}
+
+
+def resolved(changes: Mapping[str, Any], inductive: bool) -> dict[str, Any]:
+    """All that makes the method what it is: `changes`, and the defaults of everything else."""
+    own = {"length": TFIDF_LENGTH, **changes}
+    length = own.pop("length")
+    found = text_classifier(**own).get_params(deep=False)
+    if found["self_training"] is True:
+        found["self_training"] = asdict(SelfTraining())
+    return {"length": length, **{name: found[name] for name in sorted(_followed(inductive))}}
+
+
+def _followed(inductive: bool) -> set[str]:
+    return set(text_classifier().get_params(deep=False)) - set(_RUNNERS) if inductive else set(FOLLOWED)
 
 
 def settings(bench: Bench) -> tuple[MSDAClassifier, float]:
@@ -36,7 +65,16 @@ def settings(bench: Bench) -> tuple[MSDAClassifier, float]:
 def ours_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
     """One stack of all domains for each noise level serves all tasks, unless test rows must stay unseen."""
     outcomes = _inductive_outcomes if bench.setting.inductive else _outcomes
-    return [Unit(cells, partial(outcomes, bench, cells))]
+    cells, refused = sifted(cells, partial(check_task, bench))
+    return [*refused, Unit(cells, partial(outcomes, bench, cells))] if cells else refused
+
+
+def check_task(bench: Bench, cell: Cell) -> None:
+    """Refuse a task whose source has one class alone, or that has too many rows."""
+    source_codes(bench.corpus, cell.source)
+    if not bench.setting.inductive:  # else the classifier takes care of itself
+        room = room_for(bench.corpus, bench.place)
+        room.check(f"task {cell.source}->{cell.target}", _pairs(cell))
 
 
 def target_codes(
@@ -66,6 +104,12 @@ class Ours:
     length: float
     corpus: Corpus
     stack: SharedStack
+    mishaps: Mishaps = field(default_factory=Mishaps)  # tasks that failed while others go on
+
+    def groups(self, cells: Sequence[Cell]) -> list[list[Cell]]:
+        """Cut tasks into groups whose inner products fit into memory, each with stacks of its own."""
+        left = {cell: _pairs(cell) for cell in cells if cell not in self.mishaps}
+        return room_for(self.corpus, self.bench.place).groups(left)
 
     def levels(
         self, noise: float, n_layers: int, cells: Sequence[Cell]
@@ -78,7 +122,7 @@ class Ours:
 
     def problem(self, cell: Cell) -> tuple[Problem, np.ndarray, np.ndarray | None]:
         """Return a task's labelled problem, its classes, and the rows that selection rules look at."""
-        classes, codes = np.unique(labels(self.corpus, cell.source, "train"), return_inverse=True)
+        classes, codes = source_codes(self.corpus, cell.source)
         random_state = np.random.RandomState(self.bench.seed)  # drawn from in the order of `fit`
         split = folds(codes, self.bench.setting.n_folds, random_state)
         solver = SOLVERS[self.model.classifier]
@@ -94,19 +138,33 @@ class Ours:
         Rules that do not look at the target are asked once for each source.
         """
         at_home: dict[tuple[str, str], np.ndarray] = {}
-        for cell in cells:
-            problem, _, rows = self.problem(cell)
-            K, n = gram(grams, cell), len(problem.codes)
-            seen, scaled = judged(K, rows), [C * authors_C(K[:n, :n]) for C in Cs]
-            found = {}
-            for rule in rules:
-                if rule in NEED_TARGET:
-                    found[rule] = scoring(rule)(seen, problem, scaled)
-                    continue
-                if (rule, cell.source) not in at_home:
-                    at_home[rule, cell.source] = scoring(rule)(K[:n, :n], problem, scaled)
-                found[rule] = at_home[rule, cell.source]
-            yield cell, K, problem, found
+        for cell in [own for own in cells if own not in self.mishaps]:
+            found = []
+            with self.mishaps.of(cell):
+                found.append(self._judged(grams, cell, rules, Cs, at_home))
+            yield from found
+
+    def _judged(
+        self,
+        grams: RunningGrams,
+        cell: Cell,
+        rules: Sequence[str],
+        Cs: Sequence[float],
+        at_home: dict[tuple[str, str], np.ndarray],
+    ) -> tuple[Cell, Array, Problem, dict[str, np.ndarray]]:
+        """Score one task; `at_home` has, and gets, what rules say of its source alone."""
+        problem, _, rows = self.problem(cell)
+        K, n = gram(grams, cell), len(problem.codes)
+        seen, scaled = judged(K, rows), [C * authors_C(K[:n, :n]) for C in Cs]
+        found = {}
+        for rule in rules:
+            if rule in NEED_TARGET:
+                found[rule] = scoring(rule)(seen, problem, scaled)
+                continue
+            if (rule, cell.source) not in at_home:
+                at_home[rule, cell.source] = scoring(rule)(K[:n, :n], problem, scaled)
+            found[rule] = at_home[rule, cell.source]
+        return cell, K, problem, found
 
 
 def ours(bench: Bench) -> Ours:
@@ -142,7 +200,9 @@ def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome]:
         grid_seconds = time.perf_counter() - began
     for noise in sorted({candidate.noise for candidate in chosen.values()}):
         own = {cell: candidate for cell, candidate in chosen.items() if candidate.noise == noise}
-        yield from _classified(method, noise, own, grid_seconds)
+        for group in method.groups(list(own)):
+            yield from _classified(method, noise, {cell: own[cell] for cell in group}, grid_seconds)
+    method.mishaps.tell()
 
 
 def best_candidates(method: Ours, cells: Sequence[Cell], grid: Grid) -> dict[Cell, Candidate]:
@@ -151,14 +211,18 @@ def best_candidates(method: Ours, cells: Sequence[Cell], grid: Grid) -> dict[Cel
     candidates: dict[Cell, list[Candidate]] = {cell: [] for cell in cells}
     n_labelled = {cell: len(labels(method.corpus, cell.source, "train")) for cell in cells}
     check_comparable(rule, grid)
-    for noise in grid.noises:
-        for level, grams in method.levels(noise, max(grid.depths), cells):
+    for noise, group in product(grid.noises, method.groups(cells)):
+        for level, grams in method.levels(noise, max(grid.depths), group):
             if level.depth not in grid.depths:
                 continue
-            for cell, _, _, scores in method.scored(grams, cells, [rule], grid.Cs):
+            for cell, _, _, scores in method.scored(grams, group, [rule], grid.Cs):
                 for C, score in zip(grid.Cs, scores[rule], strict=True):
                     candidates[cell].append(Candidate(noise, level.depth, C, float(score)))
-    return {cell: chosen_one(own, rule, grid.preferred, n_labelled[cell]) for cell, own in candidates.items()}
+    return {
+        cell: chosen_one(own, rule, grid.preferred, n_labelled[cell])
+        for cell, own in candidates.items()
+        if cell not in method.mishaps
+    }
 
 
 def _classified(
@@ -168,15 +232,23 @@ def _classified(
     deepest = max(candidate.n_layers for candidate in chosen.values())
     for level, grams in method.levels(noise, deepest, list(chosen)):
         here = [cell for cell, candidate in chosen.items() if candidate.n_layers == level.depth]
-        for own in by_source(here).values():
-            for cell in own:
-                began = time.perf_counter()
-                problem, classes, _ = method.problem(cell)
-                test = part_rows(method.corpus, (cell.target, "test"))
-                found = target_codes(method.model, gram(grams, cell), problem, test, chosen[cell].C)
-                seconds = time.perf_counter() - began
-                params = _described(method.model, method.length, vars(chosen[cell]))
-                yield Outcome(cell, classes[found], params, level.seconds, seconds, grid_seconds)
+        for cell in [cell for own in by_source(here).values() for cell in own]:
+            found = []
+            with method.mishaps.of(cell):
+                found.append(_outcome(method, grams, level, cell, chosen[cell], grid_seconds))
+            yield from found
+
+
+def _outcome(
+    method: Ours, grams: RunningGrams, level: Level, cell: Cell, chosen: Candidate, grid_seconds: float
+) -> Outcome:
+    began = time.perf_counter()
+    problem, classes, _ = method.problem(cell)
+    test = part_rows(method.corpus, (cell.target, "test"))
+    found = target_codes(method.model, gram(grams, cell), problem, test, chosen.C)
+    seconds = time.perf_counter() - began
+    params = _described(method.model, method.length, vars(chosen))
+    return Outcome(cell, classes[found], params, level.seconds, seconds, grid_seconds)
 
 
 def _inductive_outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome]:
@@ -184,14 +256,23 @@ def _inductive_outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome
     model, length = settings(bench)
     model.set_params(device=bench.device)
     corpus = tfidf_corpus(bench.corpus, length)
+    mishaps = Mishaps()
     for cell in cells:
-        rows, y, domain = _without_test_rows(corpus, cell)
-        began = time.perf_counter()
-        model.fit(rows, y, sample_domain=domain)
-        seconds = time.perf_counter() - began
-        test = part_rows(corpus, (cell.target, "test"))
-        predicted = model.predict(corpus.domains[cell.target].X[test])
-        yield Outcome(cell, predicted, _described(model, length, model.best_params_), seconds, 0.0)
+        found = []
+        with mishaps.of(cell):
+            found.append(_inductive_outcome(model, length, corpus, cell))
+        yield from found
+    mishaps.tell()
+
+
+def _inductive_outcome(model: MSDAClassifier, length: float, corpus: Corpus, cell: Cell) -> Outcome:
+    rows, y, domain = _without_test_rows(corpus, cell)
+    began = time.perf_counter()
+    model.fit(rows, y, sample_domain=domain)
+    seconds = time.perf_counter() - began
+    test = part_rows(corpus, (cell.target, "test"))
+    predicted = model.predict(corpus.domains[cell.target].X[test])
+    return Outcome(cell, predicted, _described(model, length, model.best_params_), seconds, 0.0)
 
 
 def _without_test_rows(corpus: Corpus, cell: Cell) -> tuple[Any, np.ndarray, np.ndarray]:

@@ -6,8 +6,9 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, fields, replace
-from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +16,8 @@ from typing import Any
 from .._core.denoise import ACTIVATIONS
 from ..parameters import check_choice, check_count, check_noise, check_positive
 from ..selection import RULES
-from .corpora import LOADERS, CorpusSpec
+from .corpora import LOADERS, CorpusSpec, check_options
+from .keys import check_keys, check_like, check_list, check_plain, check_strings
 
 KINDS = ("transfer", "distance", "regret")
 C_RULES = ("authors", "searched")
@@ -23,6 +25,7 @@ C_GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # times the authors' 1 / mean |
 FIT_ON = ("all", "pair")
 LISTS = ("noise", "C", "methods", "depths", "rules")  # settings that hold several values
 FOR_REGRET = ("depths", "rules", "small_grid")  # settings that no other kind of plan looks at
+FOR_UNDRIFT = ("changes", "inductive")  # settings that no other method looks at
 
 
 class PlanError(ValueError):
@@ -42,9 +45,10 @@ class Setting:
     noise : tuple of float
         Noise levels, from which one is chosen for each source and depth by cross-validation there.
     c_rule : {"authors", "searched"}
-        C = 1 / mean |x|^2, or the best in cross-validation of ten-fold steps around it.
+        C = 1 / mean |x|^2, or the best in cross-validation of the multiples `C` of it.
     C : tuple of float
-        What is searched with ``c_rule = "searched"``, in units of the authors' C.
+        What is searched with ``c_rule = "searched"``, in units of the authors' C; by default about
+        three times more at each step, from a hundredth to ten.
     activation : str
         Squashing function of mSDA's layers.
     fit_on : {"all", "pair"}
@@ -87,6 +91,26 @@ class Setting:
     small_grid: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_like(self.name, "", "name")
+        self._check_lists()
+        check_choice(self.c_rule, "c_rule", C_RULES)
+        check_choice(self.activation, "activation", ACTIVATIONS)
+        check_choice(self.fit_on, "fit_on", FIT_ON)
+        check_like(self.inductive, False, "inductive")
+        for name in ("max_features", "n_pivots"):
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), name)
+        if check_count(self.n_folds, "n_folds") < 2:
+            raise ValueError("n_folds=1 must be at least 2")
+        check_count(self.n_rows, "n_rows")
+        if self.changes != {}:
+            from .ours import parameters
+
+            check_keys(self.changes, parameters(self.inductive), "changes.")
+            for name, value in self.changes.items():
+                check_plain(value, f"changes.{name}")
+
+    def _check_lists(self) -> None:
         for p in self.noise:
             check_noise(p)
         for C in self.C:
@@ -95,26 +119,12 @@ class Setting:
             check_count(depth, "depths")
         for rule in self.rules:
             check_choice(rule, "rules", tuple(RULES))
-        for name in ("noise", "C", "depths"):
+        for name in ("noise", "C", "depths", "rules"):
             if not getattr(self, name):
                 raise ValueError(f"{name} must hold at least one value")
-        if self.small_grid:
-            self._check_small_grid()
-        check_choice(self.c_rule, "c_rule", C_RULES)
-        check_choice(self.activation, "activation", ACTIVATIONS)
-        check_choice(self.fit_on, "fit_on", FIT_ON)
-        for name in ("max_features", "n_pivots"):
-            if getattr(self, name) is not None:
-                check_count(getattr(self, name), name)
-        for name in ("n_folds", "n_rows"):
-            check_count(getattr(self, name), name)
-        if self.changes:
-            _check_keys(self.changes, {*_text_parameters(), "length"}, "changes.")
-
-    def _check_small_grid(self) -> None:
-        _check_keys(self.small_grid, {"noise", "depths", "C"}, "small_grid.")
+        check_keys(self.small_grid, {"noise", "depths", "C"}, "small_grid.")
         for name, values in self.small_grid.items():
-            unknown = set(_list(values, f"small_grid.{name}")) - set(getattr(self, name))
+            unknown = set(check_list(values, f"small_grid.{name}")) - set(getattr(self, name))
             if unknown:
                 raise ValueError(f"small_grid.{name} holds {min(unknown)}, which is not in {name}")
 
@@ -153,10 +163,18 @@ class Plan:
     seed: int = 0
 
     def digest(self, variant: Setting) -> str:
-        """Fingerprint of all that decides the numbers of a variant, so that results do not get mixed."""
+        """Fingerprint of all that decides the numbers of a variant, so that results do not get mixed.
+
+        With method `undrift` that is what the method is, its defaults too: they may change with a version.
+        """
         silent = {"methods", "small_grid", *(() if self.kind == "regret" else FOR_REGRET)}
         setting = {key: value for key, value in asdict(variant).items() if key not in silent}
         decisive = [asdict(self.corpus), setting, self.kind, self.seed, _plain(self.parameters)]
+        if "undrift" in (variant.methods or self.methods):
+            from .ours import resolved
+
+            changes = {**self.parameters.get("undrift", {}), **variant.changes}
+            decisive.append(resolved(changes, variant.inductive))
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
 
     def seeded(self, seed: int | None) -> Plan:
@@ -191,40 +209,57 @@ def plan_of(name: str, table: Mapping[str, Any]) -> Plan:
     """Check the contents of a plan; `name` is its file's, without the ending."""
     from .methods import known_method
 
-    _check_keys(table, {*(f.name for f in fields(Plan)), *_setting_names()} - {"name"}, "")
+    check_keys(table, {*(f.name for f in fields(Plan)), *_setting_names()} - {"name"}, "")
     for key in ("corpus", "methods"):
         if key not in table:
             raise ValueError(f"{key} is missing")
     kind = check_choice(table.get("kind", "transfer"), "kind", KINDS)
-    methods = _strings(table["methods"], "methods")
+    methods = check_strings(table["methods"], "methods")
     for method in methods:
         known_method(method)
-    if kind == "regret" and methods != ("undrift",):
-        raise ValueError('kind="regret" is about method undrift: give methods = ["undrift"]')
-    parameters = _tables(table.get("parameters", {}), "parameters")
-    for method in parameters:
-        known_method(method)
+    parameters = _parameters(table.get("parameters", {}), methods)
     common = {key: table[key] for key in _setting_names() - {"methods"} if key in table}
     variants = _variants(table.get("variants", [{}]), common, methods)
+    _check_kind(kind, {*common, *chain(*table.get("variants", []))}, methods, variants)
     baseline = table.get("baseline_variant")
     if baseline is not None and baseline not in [v.name for v in variants]:
         raise ValueError(f"baseline_variant={baseline!r} is none of the variants")
     seed = table.get("seed", 0)
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        raise ValueError(f"seed={seed!r} must be a whole number, at least 0")
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
+        raise ValueError(f"seed={seed!r} must be a whole number, at least 0 and below 2^32")
     return Plan(
         name, _corpus(table["corpus"]), methods, variants, kind, baseline, MappingProxyType(parameters), seed
     )
 
 
+def _check_kind(
+    kind: str, given: AbstractSet[str], methods: Sequence[str], variants: Sequence[Setting]
+) -> None:
+    """Refuse what a plan of this kind, or with these methods, would not look at."""
+    if kind == "regret" and methods != ("undrift",):
+        raise ValueError('methods: kind="regret" is about method undrift: give methods = ["undrift"]')
+    if kind == "distance":
+        for method in methods:
+            if not method.startswith("msda-"):
+                raise ValueError(f'methods: kind="distance" is about msda-1, msda-5 and so on, not {method}')
+        for variant in variants:
+            if len(variant.noise) > 1:
+                raise ValueError('noise: kind="distance" takes one level, such as noise = [0.7]')
+    for key in FOR_UNDRIFT:
+        if key in given and "undrift" not in methods:
+            raise ValueError(f"{key} is about method undrift, which is not among the plan's methods")
+
+
 def _corpus(table: Any) -> CorpusSpec:
     if not isinstance(table, Mapping):
         raise ValueError("corpus must be a table, such as [corpus] with loader = 'amazon-bow'")
-    _check_keys(table, {f.name for f in fields(CorpusSpec)}, "corpus.")
+    check_keys(table, {f.name for f in fields(CorpusSpec)}, "corpus.")
     check_choice(table.get("loader"), "corpus.loader", tuple(LOADERS))
     for key in ("max_features", "max_rows"):
         if key in table:
             check_count(table[key], f"corpus.{key}")
+    check_like(table.get("folder", ""), "", "corpus.folder")
+    check_options(table["loader"], table.get("options", {}))
     return CorpusSpec(**table)
 
 
@@ -233,52 +268,45 @@ def _variants(tables: Any, common: Mapping[str, Any], methods: Sequence[str]) ->
         raise ValueError("variants must be a list of tables, [[variants]]")
     settings = []
     for own in tables:
-        _check_keys(own, {"name", *_setting_names()}, "variants.")
+        check_keys(own, {"name", *_setting_names()}, "variants.")
         if len(tables) > 1 and "name" not in own:
-            raise ValueError("each of several variants needs a name")
-        values = {**common, **own}
-        lists = {key: tuple(_list(values[key], key)) for key in LISTS if key in values}
-        for method in lists.get("methods", ()):
-            if method not in methods:
-                raise ValueError(f"variants.methods: {method!r} is not among the plan's methods")
-        settings.append(Setting(**{**values, **lists}))
+            raise ValueError("each of several variants needs a name: variants.name is missing")
+        try:
+            settings.append(_setting({**common, **own}, methods))
+        except (TypeError, ValueError) as error:
+            where = f"variant {own['name']!r}: " if "name" in own else ""
+            raise ValueError(f"{where}{error}") from None
     names = [setting.name for setting in settings]
     if len(set(names)) < len(names):
         raise ValueError(f"variants share a name: {', '.join(names)}")
     return tuple(settings)
 
 
-def _text_parameters() -> set[str]:
-    from ..adapter import text_classifier
+def _setting(values: Mapping[str, Any], methods: Sequence[str]) -> Setting:
+    lists = {key: tuple(check_list(values[key], key)) for key in LISTS if key in values}
+    for method in check_strings(values["methods"], "variants.methods") if "methods" in values else ():
+        if method not in methods:
+            raise ValueError(f"variants.methods: {method!r} is not among the plan's methods")
+    return Setting(**{**values, **lists})
 
-    return set(text_classifier().get_params())
+
+def _parameters(value: Any, methods: Sequence[str]) -> dict[str, Any]:
+    """Tables of parameters, for methods of the plan that have such parameters."""
+    from .methods import known_method, method_parameters
+
+    found = _tables(value, "parameters")
+    for method, own in found.items():
+        known_method(method)
+        if method not in methods:
+            raise ValueError(f"parameters.{method}: {method} is not among the plan's methods")
+        check_keys(own, method_parameters(method), f"parameters.{method}.")
+        for name, parameter in own.items():
+            check_plain(parameter, f"parameters.{method}.{name}")
+    return found
 
 
 def _setting_names() -> set[str]:
     return {f.name for f in fields(Setting)} - {"name"}
-
-
-def _check_keys(table: Mapping[str, Any], allowed: set[str], prefix: str) -> None:
-    for key in table:
-        if key not in allowed:
-            close = get_close_matches(key, allowed, 1)
-            hint = f"did you mean {prefix}{close[0]}?" if close else f"known are {', '.join(sorted(allowed))}"
-            raise ValueError(f"{prefix}{key} is not known; {hint}")
-
-
-def _list(value: Any, name: str) -> Sequence[Any]:
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ValueError(f"{name}={value!r} must be a list")
-    return value
-
-
-def _strings(value: Any, name: str) -> tuple[str, ...]:
-    values = tuple(_list(value, name))
-    if not values or not all(isinstance(each, str) for each in values):
-        raise ValueError(f"{name}={value!r} must be a list of names, at least one")
-    if len(set(values)) < len(values):
-        raise ValueError(f"{name} names one twice: {', '.join(values)}")
-    return values
 
 
 def _tables(value: Any, name: str) -> dict[str, Any]:

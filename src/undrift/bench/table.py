@@ -1,32 +1,31 @@
-"""Results as Markdown: a table for each plan, what the paper says beside what we get, and a page filled."""
+"""Results as Markdown: a table for each plan, of distances, and of what others say beside what we get."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from statistics import fmean
 
 from . import published
 from .differences import REFERENCE, differences
 from .measures import (
     Where,
+    by_task,
     errors_by_task,
     failures,
     mean_error,
     mean_of,
     mean_ratio,
+    ordered,
     peak_gigabytes,
     places,
     task,
 )
 from .records import Record
-from .regret import regret_table
-
-_SLOT = re.compile(r"(<!-- bench table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def results_table(records: Sequence[Record], plan: str | None = None) -> str:
     """Mean error, mean ratio, times and (where a record has it) memory of every method and setting."""
-    found = {place: place.of(records) for place in places(records) if plan in (None, place.plan)}
+    found = {place: place.of(records) for place in ordered(places(records)) if plan in (None, place.plan)}
     peaks = {place: peak_gigabytes(own) for place, own in found.items()}
     with_memory = any(peak is not None for peak in peaks.values())
     names = ["plan", "variant", "method", "tasks", "mean error, %", "mean ratio"]
@@ -71,62 +70,84 @@ def _differences_section(records: Sequence[Record], plan: str) -> list[str]:
 
 
 def distance_table(records: Sequence[Record]) -> str:
-    """Distances of the pairs of domains, before and after."""
+    """Distances of the pairs of domains, before and after, and how they were measured."""
+    own = [r for r in records if r.get("kind") == "distance" and "failed" not in r]
     rows = ["| domains | before | after | grows |", "| --- | ---: | ---: | --- |"]
-    for r in records:
-        if r.get("kind") == "distance" and "failed" not in r:
-            before, after = (
-                f"{r[name]:.3f} ({r[name + '_low']:.3f} to {r[name + '_high']:.3f})"
-                for name in ("distance_before", "distance_after")
-            )
-            grows = "yes" if r["distance_after"] > r["distance_before"] else "no"
-            rows.append(f"| {r['source']}, {r['target']} | {before} | {after} | {grows} |")
-    return "\n".join(rows) + "\n"
+    for r in own:
+        before, after = (
+            f"{r[name]:.3f} ({r[name + '_low']:.3f} to {r[name + '_high']:.3f})"
+            for name in ("distance_before", "distance_after")
+        )
+        grows = "yes" if r["distance_after"] > r["distance_before"] else "no"
+        rows.append(f"| {r['source']}, {r['target']} | {before} | {after} | {grows} |")
+    settings = dict.fromkeys(tuple(sorted(r["params"].items())) for r in own if r.get("params"))
+    lines = [*rows, "", *(_distance_setting(**dict(setting)) for setting in settings), *_stamps(own)]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _distance_setting(noise: float, n_layers: int, n_rows: int) -> str:
+    return (
+        f"Of each domain {n_rows:,} rows, evenly spaced, are told apart: before, by presence of terms; "
+        f"after, by that and {n_layers} layers, learnt from all rows at noise {noise:g} for every pair, "
+        "not chosen. Intervals are of 95 %, by bootstrap over the rows held out."
+    )
 
 
 def side_by_side(records: Sequence[Record]) -> str:
-    """What the paper's text says, and what we get in the first variant of the plan."""
-    rows = ["| | the paper | here |", "| --- | ---: | ---: |"]
+    """What others have published, and what we get in the first variant of the plan, over how many tasks."""
+    rows = ["| | published | here | tasks |", "| --- | ---: | ---: | ---: |"]
     for said in published.PAPER:
-        rows.append(f"| {said.text} | {said.value} | {_ours(records, said)} |")
+        rows.append(_row([said.text, said.value, *_ours(records, said)]))
     for series in published.AMAZON:
-        rows.append(f"| {series.label}, 12 tasks ({series.reference}) | {_percent(series.mean)} % | |")
+        ours = _ours(records, _as_statement(series)) if _beside_amazon(records) else ("", "")
+        rows.append(
+            _row([f"{series.label}, 12 tasks ({series.reference})", f"{_percent(series.mean)} %", *ours])
+        )
     return "\n".join(rows) + "\n"
 
 
-def filled(page: str, records: Sequence[Record], tables: Mapping[str, str] | None = None) -> str:
-    """Put tables into the slots of a page: ``<!-- bench table: small -->`` up to ``<!-- end -->``.
+def stated(records: Sequence[Record]) -> bool:
+    """Tell whether the records measure anything that `side_by_side` has a row for."""
+    return any(_ours(records, said)[0] for said in published.PAPER)
 
-    `tables` are those that are made already, by the names of their slots.
-    """
 
-    def content(slot: re.Match[str]) -> str:
-        name = slot[2]
-        if tables and name in tables:
-            return slot[1] + tables[name] + slot[3]
-        known = {record.get(key) for record in records for key in ("plan", "kind")}
-        if name == "paper" and not any(_ours(records, said) for said in published.PAPER):
-            return slot[0]  # what an earlier call filled in stays
-        if name != "paper" and name not in known:
-            return slot[0]
-        if name == "paper":
-            table = side_by_side(records)
-        elif name == "distance":
-            table = distance_table(records)
-        elif name == "regret":
-            table = regret_table(records)
-        else:
-            table = results_table(records, name)
-        return slot[1] + table + slot[3]
+def _beside_amazon(records: Sequence[Record]) -> bool:
+    return published.same_test_rows(
+        r for r in records if (r.get("plan"), r.get("kind")) == ("small", "transfer")
+    )
 
-    return _SLOT.sub(content, page)
+
+def _as_statement(series: published.Series) -> published.Statement:
+    return published.Statement(series.label, "", "small", series.method or "", "mean_error")
+
+
+def _ours(records: Sequence[Record], said: published.Statement) -> tuple[str, str]:
+    """Our number for what the paper states, and over how many tasks it is; empty where there is none."""
+    found = [p for p in places(records) if (p.plan, p.method) == (said.plan, said.method)]
+    if said.plan == "dimensions":
+        found = [p for p in found if p.of(records)[0]["n_features"] == published.HIGH_DIMENSION]
+    if not found:
+        return "", ""
+    here, name = found[0], "transfer_error" if said.measure == "mean_error" else "represent_seconds"
+    ours = by_task(here.of(records), name)
+    others = by_task(Where(here.plan, here.variant, said.than or here.method).of(records), name)
+    common = [own for own in ours if own in others]
+    if not common:
+        return "", ""
+    mine, other = (fmean(values[own] for own in common) for values in (ours, others))
+    n_tasks, n_all = len(common), published.N_TASKS[said.plan]
+    over = str(n_tasks) if n_tasks >= n_all else f"{n_tasks} of {n_all}"
+    if said.measure == "mean_error":
+        return f"{_percent(mine)} %", over
+    if said.than is None:
+        return f"{_number(mine)} s", over
+    return (f"{mine / other:,.0f} ×", over) if other else ("", "")
 
 
 def _notes(records: Sequence[Record], found: Sequence[Where]) -> list[str]:
     """When and where the numbers were measured, and what failed."""
     own = [record for place in found for record in place.of(records)]
-    stamps = dict.fromkeys((record.get("date"), record.get("machine")) for record in own)
-    notes = [f"{date}: {machine}." for date, machine in stamps if machine]
+    notes = _stamps(own)
     plans = {place.plan for place in found}
     for record in failures(records):
         if record["plan"] in plans or not found:
@@ -134,20 +155,10 @@ def _notes(records: Sequence[Record], found: Sequence[Where]) -> list[str]:
     return notes
 
 
-def _ours(records: Sequence[Record], said: published.Statement) -> str:
-    where = [p for p in places(records) if (p.plan, p.method) == (said.plan, said.method)]
-    if said.plan == "dimensions":
-        where = [p for p in where if p.of(records)[0]["n_features"] == 30_000]
-    if not where:
-        return ""
-    own = where[0].of(records)
-    if said.measure == "mean_error":
-        return f"{_percent(mean_error(own))} %"
-    seconds = mean_of(own, "represent_seconds")
-    if said.measure == "represent_seconds" or said.than is None:
-        return f"{_number(seconds)} s"
-    other = mean_of(Where(said.plan, where[0].variant, said.than).of(records), "represent_seconds")
-    return f"{seconds / other:,.0f} ×" if seconds and other else ""
+def _stamps(records: Sequence[Record]) -> list[str]:
+    """Dates and machines of records, each once."""
+    found = dict.fromkeys((record.get("date"), record.get("machine")) for record in records)
+    return [f"{date}: {machine}." for date, machine in found if machine]
 
 
 def _row(cells: Sequence[str]) -> str:

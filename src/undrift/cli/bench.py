@@ -6,13 +6,16 @@ from pathlib import Path
 
 import typer
 
-from . import options
+from . import fetch, options
 
 app = typer.Typer(
     no_args_is_help=True, help="Reproduce the paper's experiments: run a plan, then draw, tabulate and check."
 )
 
 RESULTS = typer.Argument(..., metavar="RESULTS", help="JSON lines that `bench run` wrote; may be several.")
+PARTIAL = typer.Option(
+    False, "--partial", help="Results of some tasks will do, even where --into then leaves a page with less."
+)
 
 RUN = """Run a benchmark plan. Stop it at any time and run it again: it goes on where it was.
 
@@ -42,7 +45,10 @@ def run_plan(
     ),
     device: str = typer.Option("cpu", "--device", help="Where stacks are learnt, such as cuda."),
     data: Path | None = typer.Option(
-        None, "--data", metavar="DIR", help="Folder of the corpora. Default: UNDRIFT_DATA."
+        None,
+        "--data",
+        metavar="DIR",
+        help="Folder of the corpora. Default: UNDRIFT_DATA, or where `bench fetch` puts them.",
     ),
     max_rows: int | None = typer.Option(
         None, "--max-rows", min=1, help="Rows of each part of each domain, for a trial."
@@ -81,29 +87,59 @@ def run_plan(
         raise typer.Exit(1)
 
 
-@app.command(
-    "figures", help="Draw the paper's figures from results, as SVG and PNG, with their data as JSON."
-)
+FIGURES = """Draw the paper's figures from results: SVG and PNG, their data as JSON, and a Markdown table.
+
+Example, the figures of paper/figures:
+
+    undrift bench figures small.jsonl dimensions.jsonl distance.jsonl --out paper/figures --formats svg \\
+        --only "small-authors-figure-?,*-figure-3-*,*-times,small-training-loss-*"
+"""
+
+
+@app.command("figures", help=FIGURES)
 def draw_figures(
     results: list[Path] = RESULTS,
     out: Path = typer.Option(..., "--out", metavar="DIR", help="Folder to write to."),
+    only: str | None = typer.Option(
+        None, "--only", help="Patterns of names such as '*-figure-1', separated by commas. Default: all."
+    ),
+    formats: str = typer.Option(
+        "svg,png,json,md", "--formats", help="Which files, separated by commas; md is the table."
+    ),
 ) -> None:
-    from ..bench.draw import draw
-    from ..bench.figures import ablation_figures, all_figures
+    from ..bench.draw import FORMATS, draw
+    from ..bench.figures import ablation_figures, all_figures, named
     from ..bench.table import results_table
     from . import screen
 
+    wanted = _names(formats) or []
+    unknown = set(wanted) - {*FORMATS, "md"}
+    if unknown:
+        raise ValueError(
+            f"--formats: {', '.join(sorted(unknown))} is not known; choose of svg, png, json, md"
+        )
     records = _records(results)
-    figures = [*all_figures(records), *ablation_figures(records)]
+    figures = named([*all_figures(records), *ablation_figures(records)], _names(only))
     if not figures:
-        raise ValueError("the results hold nothing to draw yet")
+        raise ValueError(
+            "the results hold nothing to draw yet" + (f" that --only {only} names" if only else "")
+        )
     for figure in figures:
-        draw(figure, out)
-    (out / "table.md").write_text(results_table(records), encoding="utf-8")
-    screen.output.print(f"{len(figures)} figures and a table: {screen.escaped(str(out))}")
+        draw(figure, out, [own for own in wanted if own in FORMATS])
+    if "md" in wanted:
+        (out / "table.md").write_text(results_table(records), encoding="utf-8")
+    table = " and a table" if "md" in wanted else ""
+    screen.output.print(f"{len(figures)} figures{table}: {screen.escaped(str(out))}")
 
 
-@app.command("check", help="Check results against the bars of paper/expected.toml, and answer its claims.")
+CHECK = """Check results against the bars of paper/expected.toml, and answer its claims.
+
+Every bar is about a number of tasks. The exit status is 1 if one is missed, or if tasks of one are not there.
+With --partial what is incomplete does not count.
+"""
+
+
+@app.command("check", help=CHECK)
 def check_results(
     results: list[Path] = RESULTS,
     expected: Path = typer.Option(
@@ -112,23 +148,29 @@ def check_results(
     into: Path | None = typer.Option(
         None, "--into", metavar="FILE", help="Fill this page's slot '<!-- bench table: check -->'."
     ),
+    partial: bool = PARTIAL,
     as_json: bool = options.JSON,
 ) -> None:
-    from ..bench.expected import check, load_bars, verdict_table
-    from ..bench.table import filled
+    from ..bench.expected import check, load_bars, satisfied, verdict_table
     from . import screen
 
     verdicts = check(load_bars(expected), _records(results))
     if into is not None:
-        page = into.read_text(encoding="utf-8")
-        into.write_text(filled(page, [], {"check": verdict_table(verdicts)}), encoding="utf-8")
-        screen.output.print(f"Filled {screen.escaped(str(into))}")
+        _fill(into, [], {"check": verdict_table(verdicts)}, partial)
     elif as_json:
-        screen.show_json([{"says": v.bar.says, "verdict": v.word, "found": v.found} for v in verdicts])
+        screen.show_json(
+            [
+                {
+                    "says": v.bar.says, "verdict": v.word, "found": v.found,
+                    "n_tasks": v.n_tasks, "n_tasks_expected": v.bar.n_tasks,
+                }
+                for v in verdicts
+            ]
+        )  # fmt: skip
     else:
         rows = [[v.bar.says, v.word, v.found] for v in verdicts]
         screen.show_table("Results against what is expected", ["expected", "verdict", "found"], rows)
-    if any(v.met is False and not v.bar.claim for v in verdicts):
+    if not satisfied(verdicts, partial):
         raise typer.Exit(1)
 
 
@@ -139,17 +181,15 @@ def print_table(
     into: Path | None = typer.Option(
         None, "--into", metavar="FILE", help="Fill this page between its 'bench table' comments."
     ),
+    partial: bool = PARTIAL,
 ) -> None:
-    from ..bench.table import filled, results_table
-    from . import screen
+    from ..bench.table import results_table
 
     records = _records(results)
     if into is None:
         print(results_table(records, plan), end="")
         return
-    page = into.read_text(encoding="utf-8")
-    into.write_text(filled(page, records), encoding="utf-8")
-    screen.output.print(f"Filled {screen.escaped(str(into))}")
+    _fill(into, [r for r in records if plan in (None, r.get("plan"))], {}, partial)
 
 
 REGRET = """Print, as Markdown tables, what choosing without target labels costs: regret of every rule.
@@ -172,8 +212,8 @@ def print_regret(
         None, "--into", metavar="FILE", help="Fill this page between its 'bench table: regret' comments."
     ),
 ) -> None:
+    from ..bench.page import filled
     from ..bench.regret import MEASURES, regret_table
-    from ..bench.table import filled
     from . import screen
 
     records = [record for record in _records(results) if record.get("kind") == "regret"]
@@ -188,13 +228,21 @@ def print_regret(
     screen.output.print(f"Filled {screen.escaped(str(into))}")
 
 
+app.command("fetch", help=fetch.HELP)(fetch.fetch_dataset)
+
+
 @app.command(
     "generate", help="Write made-up reviews of many domains in the public format, for paper/full.toml."
 )
 def generate(
     folder: Path = typer.Argument(..., metavar="DIR", help="Folder to write sorted_data/ into."),
     domains: int = typer.Option(20, "--domains", min=2, help="Number of domains."),
-    reviews: int = typer.Option(1000, "--reviews", min=1, help="Reviews of each."),
+    reviews: int = typer.Option(
+        1000,
+        "--reviews",
+        min=1,
+        help="Reviews of each; with fewer than 1000 a plan needs options = { min_reviews = ... }.",
+    ),
     seed: int = typer.Option(0, "--seed", help="Seed of whatever is random."),
 ) -> None:
     from ..bench.generated import write_domains
@@ -212,3 +260,21 @@ def _records(paths: list[Path]) -> list[dict]:
     from ..bench import read
 
     return [record for path in paths for record in read(path)]
+
+
+def _fill(path: Path, records: list[dict], tables: dict[str, str], partial: bool) -> None:
+    """Fill the slots of a page, unless it would then tell of fewer tasks than now."""
+    from ..bench.page import filled, lost
+    from . import screen
+
+    page = path.read_text(encoding="utf-8")
+    new = filled(page, records, tables)
+    less = lost(page, new)
+    if less and not partial:
+        more = f" and {len(less) - 3} more" if len(less) > 3 else ""
+        raise ValueError(
+            f"{path} would tell of fewer tasks than now: {'; '.join(less[:3])}{more}. "
+            "Give all results, or --partial"
+        )
+    path.write_text(new, encoding="utf-8")
+    screen.output.print(f"Filled {screen.escaped(str(path))}")

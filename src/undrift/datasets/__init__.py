@@ -2,7 +2,7 @@
 
 from .amazon_bow import load_amazon_bow
 from .amazon_mat import load_amazon_mat
-from .download import fetch_amazon_bow, fetch_multidomain_sentiment, fetch_processed_acl
+from .download import fetch_amazon_bow, fetch_fdu_mtl, fetch_multidomain_sentiment, fetch_processed_acl
 from .fdu_mtl import load_fdu_mtl
 from .multidomain import load_multidomain_sentiment
 from .processed_acl import load_processed_acl
@@ -10,6 +10,7 @@ from .reviews import make_reviews
 
 __all__ = [
     "fetch_amazon_bow",
+    "fetch_fdu_mtl",
     "fetch_multidomain_sentiment",
     "fetch_processed_acl",
     "load_amazon_bow",

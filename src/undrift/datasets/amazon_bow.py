@@ -25,7 +25,8 @@ def load_amazon_bow(folder: str | os.PathLike[str] | None = None) -> Corpus:
     Parameters
     ----------
     folder : path, optional
-        Default: ``amazon-bow`` in the folder named by the environment variable ``UNDRIFT_DATA``.
+        Default: ``amazon-bow`` in the folder named by the environment variable ``UNDRIFT_DATA``, or, where
+        that is not set, where `fetch_amazon_bow` puts it.
 
     Returns
     -------
@@ -67,11 +68,11 @@ def _read_svmlight(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
-        row = _ROW.fullmatch(line)
-        if row is None:
+        found = _ROW.fullmatch(line)
+        if found is None:
             raise malformed(path, number, f"expected '+1 index:count ...' or '-1 ...', got {line[:40]!r}.")
-        labels.append(float(row[1]))
-        entries.append(row[2])
+        labels.append(float(found[1]))
+        entries.append(found[2])
         lines.append(number)
     if not lines:
         raise ValueError(f"{path} has no rows.")
@@ -79,17 +80,26 @@ def _read_svmlight(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
     flat = np.array(" ".join(entries).replace(":", " ").split(), dtype=np.float64).reshape(-1, 2)
     indices = flat[:, 0].astype(np.int32)
     indptr = np.cumsum([0] + [entry.count(":") for entry in entries], dtype=np.int32)
-    _check_increasing(path, lines, indices, indptr)
+    row = np.repeat(np.arange(len(lines)), np.diff(indptr))  # of each entry
+    _check_increasing(path, lines, indices, row)
+    _check_counts(path, lines, flat[:, 1], row)
     shape = (len(lines), int(indices.max(initial=0)) + 1)
     X = sparse.csr_array((flat[:, 1].astype(np.float32), indices, indptr), shape=shape)
     return X, np.array(labels, dtype=np.int64)
 
 
-def _check_increasing(path: Path, lines: list[int], indices: np.ndarray, indptr: np.ndarray) -> None:
+def _check_increasing(path: Path, lines: list[int], indices: np.ndarray, row: np.ndarray) -> None:
     """Refuse a row whose indices repeat or go down, naming its line."""
-    row = np.repeat(np.arange(len(lines)), np.diff(indptr))  # row of each entry
     faults = np.flatnonzero((np.diff(indices) <= 0) & (np.diff(row) == 0))
     if len(faults):
         before, after = indices[faults[0]], indices[faults[0] + 1]
         what = f"index {after} follows {before}; indices must increase."
+        raise malformed(path, lines[row[faults[0]]], what)
+
+
+def _check_counts(path: Path, lines: list[int], counts: np.ndarray, row: np.ndarray) -> None:
+    """Refuse a count that float32 cannot hold, naming its line."""
+    faults = np.flatnonzero(counts > np.finfo(np.float32).max)
+    if len(faults):
+        what = f"a count is {counts[faults[0]]:g}, more than a float32 can hold; write it smaller."
         raise malformed(path, lines[row[faults[0]]], what)

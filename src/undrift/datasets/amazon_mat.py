@@ -35,7 +35,7 @@ def load_amazon_mat(
     ----------
     path : path, optional
         The file, or its folder. Default: ``amazon-mat/amazon.mat`` in the folder named by the environment
-        variable ``UNDRIFT_DATA``.
+        variable ``UNDRIFT_DATA``, or, where that is not set, in undrift's folder in the user's cache folder.
     max_features : int, optional
         Keep this many columns, the first: terms are in decreasing frequency. The authors use 5,000.
     n_train : int, default=2000
@@ -54,7 +54,7 @@ def load_amazon_mat(
     X = sparse.csr_array(content["xx"].T, dtype=np.float32)[:, :max_features]
     y = np.asarray(content["yy"]).ravel()
     offset = np.asarray(content["offset"]).ravel().astype(np.int64)
-    _check(path, X.shape[0], y, offset, names)
+    _check(path, X, y, offset, names)
     bounds = zip(names, offset[:-1], offset[1:], strict=True)
     domains = [_domain(name, X[start:end], y[start:end], n_train) for name, start, end in bounds]
     return corpus_of("amazon-mat", domains)
@@ -85,8 +85,11 @@ def _read_mat(path: Path) -> dict[str, Any]:
     return content
 
 
-def _check(path: Path, n_rows: int, y: np.ndarray, offset: np.ndarray, names: Sequence[str]) -> None:
+def _check(path: Path, X: sparse.csr_array, y: np.ndarray, offset: np.ndarray, names: Sequence[str]) -> None:
     """Refuse a file whose three variables do not fit together."""
+    n_rows = X.shape[0]
+    if not np.isfinite(X.data).all():
+        raise ValueError(f"{path}: xx holds counts that are not finite numbers.")
     if len(y) != n_rows:
         raise ValueError(f"{path}: xx has {n_rows} columns (documents) but yy has {len(y)} labels.")
     if not np.isfinite(y).all() or (y != np.rint(y)).any():

@@ -1,9 +1,8 @@
-"""Downloading the public archives into a cache folder.
+"""Downloading the public data sets into a data folder.
 
-No checksum of these archives has been published, and none is made up here. They are trusted on
-first use: the SHA-256 of the first download is written beside the archive (``<archive>.sha256``) and
-every later download must match it. Compare that file with a colleague's to know that both have the
-same data.
+A file whose checksum is known (`undrift.datasets.addresses`) must match it. Others are trusted on first
+use: the SHA-256 of the first download is written beside the archive (``<archive>.sha256``) and every later
+download must match it. Compare that file with a colleague's to know that both have the same data.
 """
 
 from __future__ import annotations
@@ -15,56 +14,51 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_SENTIMENT = "https://www.cs.jhu.edu/~mdredze/datasets/sentiment"
-_DANN = "https://raw.githubusercontent.com/GRAAL-Research/domain_adversarial_neural_network/master/data"
-_FOUR = ("books", "dvd", "electronics", "kitchen")
+from .addresses import AMAZON_BOW, FDU_MTL, MULTIDOMAIN, MULTIDOMAIN_ACL, PROCESSED_ACL, Source
+from .files import data_folder
+
+_Folder = str | os.PathLike[str] | None
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where a public data set is found, and where its files go."""
-
-    name: str  # of the folder that the loader looks for
-    urls: tuple[str, ...]  # an archive, or the files themselves
-    root: str = ""  # folder inside the archive whose content is wanted; "" for all of it
+def fetch_amazon_bow(data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
+    """Download the four-domain bags of words (13 MB); see `fetch`."""
+    return fetch(AMAZON_BOW, data, progress=progress, n_retries=n_retries)
 
 
-AMAZON_BOW = Source(
-    "amazon-bow", tuple(f"{_DANN}/{name}_{part}.svmlight" for name in _FOUR for part in ("train", "test"))
-)
-PROCESSED_ACL = Source("processed_acl", (f"{_SENTIMENT}/processed_acl.tar.gz",), "processed_acl")
-MULTIDOMAIN = Source("multidomain", (f"{_SENTIMENT}/unprocessed.tar.gz",))
-MULTIDOMAIN_ACL = Source("multidomain-acl", (f"{_SENTIMENT}/domain_sentiment_data.tar.gz",))
-
-
-def fetch_amazon_bow(*, progress: Any = False, n_retries: int = 3) -> Path:
-    """Download the four-domain bags of words; see `fetch`."""
-    return fetch(AMAZON_BOW, progress=progress, n_retries=n_retries)
-
-
-def fetch_processed_acl(*, progress: Any = False, n_retries: int = 3) -> Path:
+def fetch_processed_acl(data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
     """Download the reviews with counted terms (19 MB); see `fetch`."""
-    return fetch(PROCESSED_ACL, progress=progress, n_retries=n_retries)
+    return fetch(PROCESSED_ACL, data, progress=progress, n_retries=n_retries)
 
 
-def fetch_multidomain_sentiment(*, full: bool = True, progress: Any = False, n_retries: int = 3) -> Path:
+def fetch_fdu_mtl(data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
+    """Download the raw texts of ten domains (27 MB); see `fetch`."""
+    return fetch(FDU_MTL, data, progress=progress, n_retries=n_retries)
+
+
+def fetch_multidomain_sentiment(
+    data: _Folder = None, *, full: bool = True, progress: Any = False, n_retries: int = 3
+) -> Path:
     """Download the raw reviews; see `fetch`.
 
-    ``full=True`` is the set of 25 product types (over a gigabyte), ``full=False`` that of four domains.
+    ``full=True`` is the set of 25 product types (over a gigabyte), ``full=False`` that of four domains,
+    in a folder of its own, ``multidomain-acl``.
     """
-    return fetch(MULTIDOMAIN if full else MULTIDOMAIN_ACL, progress=progress, n_retries=n_retries)
+    return fetch(MULTIDOMAIN if full else MULTIDOMAIN_ACL, data, progress=progress, n_retries=n_retries)
 
 
-def fetch(source: Source, *, progress: Any = False, n_retries: int = 3) -> Path:
+def fetch(source: Source, data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
     """Folder of a public data set, downloaded unless it is there already.
 
     Parameters
     ----------
     source : Source
+    data : path, optional
+        The data folder, in which the data set gets a folder of its own, named after it. Default: the one
+        named by ``UNDRIFT_DATA``, or, where that is not set, undrift's in the user's cache folder. Loaders
+        and ``undrift bench run`` look in the same places.
     progress : bool or object, default=False
         True shows a bar on a terminal (needs the `cli` extra). An object with ``total``, ``update(n)``,
         ``reset()`` and ``close()`` is told about the bytes instead.
@@ -74,22 +68,23 @@ def fetch(source: Source, *, progress: Any = False, n_retries: int = 3) -> Path:
     Returns
     -------
     Path
-        What the loader takes: ``load_processed_acl(fetch_processed_acl())``. It is the folder named
-        after the data set in ``UNDRIFT_DATA``, or, where that is not set, in the user's cache folder.
+        What the loader takes: ``load_processed_acl(fetch_processed_acl())``.
 
     Notes
     -----
-    Archives are trusted on first use: the checksum of the first download is kept beside the archive in
-    ``archives/`` and later downloads must match it. The folder appears only when it is complete.
+    What is downloaded must have the checksum that is known of it. Archives of which none is known are
+    trusted on first use: that of the first download is kept beside the archive in ``archives/`` and later
+    downloads must match it. The folder appears only when it is complete.
     """
-    cache = cache_folder()
-    folder = cache / source.name
+    root = data_folder() if data is None else Path(data)
+    if root is None:
+        raise _missing_extra()
+    folder = root / source.name
     if folder.exists():
         return folder
-    cache.mkdir(parents=True, exist_ok=True)
-    archives = cache / "archives" / source.name
-    with tempfile.TemporaryDirectory(dir=cache, prefix=f".{source.name}-") as scratch:
-        paths = [_download(url, archives, folder, progress, n_retries) for url in source.urls]
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root, prefix=f".{source.name}-") as scratch:
+        paths = [_download(url, source, root, progress, n_retries) for url in source.urls]
         for path in paths:
             _unpack(path, Path(scratch) / "files")
             _record(path)
@@ -97,27 +92,25 @@ def fetch(source: Source, *, progress: Any = False, n_retries: int = 3) -> Path:
     return folder
 
 
-def cache_folder() -> Path:
-    """Name the folder in ``UNDRIFT_DATA``, or the user's cache folder for undrift."""
-    if os.environ.get("UNDRIFT_DATA"):
-        return Path(os.environ["UNDRIFT_DATA"])
-    return Path(_pooch().os_cache("undrift"))
-
-
 def _pooch() -> Any:
     try:
         import pooch
     except ImportError as error:
-        raise ImportError("Downloading needs the `data` extra: pip install 'undrift[data]'") from error
+        raise _missing_extra() from error
     return pooch
 
 
-def _download(url: str, archives: Path, folder: Path, progress: Any, n_retries: int) -> Path:
-    """Download `url` into `archives`, checked against the checksum of the first use, if any."""
+def _missing_extra() -> ImportError:
+    return ImportError("Downloading needs the `data` extra: pip install 'undrift[data]'")
+
+
+def _download(url: str, source: Source, root: Path, progress: Any, n_retries: int) -> Path:
+    """Download `url` into the archives, checked against the checksum known or of the first use, if any."""
     pooch = _pooch()
     name = url.rsplit("/", 1)[1]
-    checksum = archives / f"{name}.sha256"
-    known = checksum.read_text().strip() if checksum.exists() else None
+    archives = root / "archives" / source.name
+    first_use = archives / f"{name}.sha256"
+    known = source.sha256.get(name) or (first_use.read_text().strip() if first_use.exists() else None)
     shelf = pooch.create(
         archives, base_url="", registry={name: known}, urls={name: url}, retry_if_failed=n_retries
     )
@@ -128,17 +121,28 @@ def _download(url: str, archives: Path, folder: Path, progress: Any, n_retries: 
     except OSError as error:  # what requests raises is an OSError too
         raise OSError(
             f"Cannot download {url} ({type(error).__name__}): is this machine offline? "
-            f"Try again later, or put the data set's files in {folder} yourself."
+            f"Try again later, or put the data set's files in {root / source.name} yourself."
         ) from error
     except ValueError as error:
-        raise ValueError(
-            f"{url} is not what it was on first use: its SHA-256 is no longer the one in {checksum}. "
-            "Delete that file to trust the new archive."
-        ) from error
+        raise ValueError(_changed(url, source, root, first_use)) from error
     finally:
         if isinstance(bar, _Bar):
             bar.close()
     return archives / name
+
+
+def _changed(url: str, source: Source, root: Path, first_use: Path) -> str:
+    """Say what to do about a download whose checksum is another."""
+    known = source.sha256.get(url.rsplit("/", 1)[1])
+    if known is not None:
+        return (
+            f"{url} is not the file that is known here: its SHA-256 is not {known}. "
+            f"Put another copy of the data set's files in {root / source.name} yourself."
+        )
+    return (
+        f"{url} is not what it was on first use: its SHA-256 is no longer the one in {first_use}. "
+        "Delete that file to trust the new archive."
+    )
 
 
 def _unpack(path: Path, folder: Path) -> None:

@@ -22,14 +22,19 @@ def load_fdu_mtl(folder: str | os.PathLike[str] | None = None) -> Corpus:
     Parameters
     ----------
     folder : path, optional
-        Default: ``fdu-mtl`` in the folder named by the environment variable ``UNDRIFT_DATA``.
+        Default: ``fdu-mtl`` in the folder named by the environment variable ``UNDRIFT_DATA``, or, where
+        that is not set, where `fetch_fdu_mtl` puts it.
 
     Returns
     -------
     Corpus
         Domains hold `texts` as they are in the files: the train and test parts are tokenised ("did
         n't"), the unlabelled part is not, so a tokeniser must make them meet. `y` is 0 or 1, NaN for
-        unlabelled rows. Blank lines of the unlabelled part are left out.
+        unlabelled rows. Blank lines are left out.
+
+    See Also
+    --------
+    undrift.datasets.fetch_fdu_mtl : Download ten domains.
     """
     folder = dataset_folder(folder, "fdu-mtl")
     return corpus_of("fdu-mtl", [_domain(folder, name) for name in stems(folder, ".task.train")])
@@ -56,6 +61,8 @@ def _domain(folder: Path, name: str) -> Domain:
 def _labelled(path: Path) -> list[_Document]:
     documents = []
     for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
         label, tab, text = line.partition("\t")
         if not tab or label not in ("0", "1"):
             raise malformed(path, number, f"expected '0<TAB>text' or '1<TAB>text', got {line[:40]!r}.")

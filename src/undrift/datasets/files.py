@@ -13,30 +13,49 @@ from ..domains import Corpus, Domain
 # Functions of undrift.datasets that download what a loader did not find.
 _FETCH = {
     "amazon-bow": "fetch_amazon_bow",
+    "fdu-mtl": "fetch_fdu_mtl",
     "processed_acl": "fetch_processed_acl",
     "multidomain": "fetch_multidomain_sentiment",
 }
 
 
+def data_folder() -> Path | None:
+    """Name the folder in ``UNDRIFT_DATA``, or undrift's in the user's cache folder.
+
+    None where neither is known: where the cache is takes pooch, without which nothing was fetched.
+    """
+    if os.environ.get("UNDRIFT_DATA"):
+        return Path(os.environ["UNDRIFT_DATA"])
+    try:
+        import pooch
+    except ImportError:
+        return None
+    return Path(pooch.os_cache("undrift"))
+
+
 def dataset_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
-    """`folder`, or the folder `name` under ``UNDRIFT_DATA``; it must exist."""
+    """`folder`, or the folder `name` in the data folder; it must exist."""
     if folder is not None:
         path, remedy = Path(folder), "pass the folder that holds its files"
-    elif os.environ.get("UNDRIFT_DATA"):
-        path = Path(os.environ["UNDRIFT_DATA"]) / name
-        remedy = f"put its files there, or pass their folder{_download_hint(name)}"
     else:
-        raise FileNotFoundError(
-            f"Where is {name}? Pass the folder of its files, "
-            f"or set UNDRIFT_DATA to the folder above it{_download_hint(name)}."
-        )
+        root = data_folder()
+        if root is None:
+            raise FileNotFoundError(
+                f"Where is {name}? Pass the folder of its files, "
+                f"or set UNDRIFT_DATA to the folder above it{_download_hint(name)}."
+            )
+        path, remedy = root / name, f"put its files there, or pass their folder{_download_hint(name)}"
+        if not os.environ.get("UNDRIFT_DATA"):
+            remedy += ", or set UNDRIFT_DATA to the folder above it"
     if not path.exists():
         raise FileNotFoundError(f"{name}: there is no {path}; {remedy}.")
     return path
 
 
 def _download_hint(name: str) -> str:
-    return f", or call undrift.datasets.{_FETCH[name]}()" if name in _FETCH else ""
+    if name not in _FETCH:
+        return ""
+    return f", or call undrift.datasets.{_FETCH[name]}() (`undrift bench fetch {name}`)"
 
 
 def optional_file(folder: Path, name: str) -> Path | None:

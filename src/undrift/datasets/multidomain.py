@@ -49,7 +49,8 @@ def load_multidomain_sentiment(
     ----------
     folder : path, optional
         The folder of the domains, or the one above it. Default: ``multidomain`` in the folder named by
-        the environment variable ``UNDRIFT_DATA``.
+        the environment variable ``UNDRIFT_DATA``, or, where that is not set, where
+        `fetch_multidomain_sentiment` puts it.
     min_reviews : int, default=1000
         Domains with fewer reviews are dropped.
     test_size : float, default=0.2
@@ -69,18 +70,19 @@ def load_multidomain_sentiment(
     undrift.datasets.fetch_multidomain_sentiment : Download the public archive.
     """
     folder = _domains_folder(dataset_folder(folder, "multidomain"))
-    domains = []
+    domains, n_most = [], 0
     for path in sorted(path for path in folder.iterdir() if path.is_dir()):
         files = _domain_files(path)
         if files is None:
             continue
         labelled, unlabelled = ([review for file in part for review in _read_reviews(file)] for part in files)
+        n_most = max(n_most, len(labelled) + len(unlabelled))
         if len(labelled) + len(unlabelled) >= min_reviews:
-            domains.append(_domain(path.name, labelled, unlabelled, test_size, random_state))
+            domains.append(_domain(path, labelled, unlabelled, test_size, random_state))
     if not domains:
         raise ValueError(
-            f"{folder} has no domain with {min_reviews} reviews or more; "
-            "is it the folder of <domain>/all.review? (min_reviews sets the bound)"
+            f"{folder} has no domain with {min_reviews} reviews or more (the largest has {n_most}); "
+            "is it the folder of <domain>/all.review? min_reviews sets the bound"
         )
     return corpus_of("multidomain", domains)
 
@@ -101,10 +103,16 @@ def _domain_files(folder: Path) -> tuple[list[Path], list[Path]] | None:
 
 
 def _domain(
-    name: str, labelled: list[_Review], unlabelled: list[_Review], test_size: float, random_state: int
+    path: Path, labelled: list[_Review], unlabelled: list[_Review], test_size: float, random_state: int
 ) -> Domain:
+    name = path.name
     y = np.array([review.label for review in (*labelled, *unlabelled)])
     rows, rest = np.split(np.arange(len(y)), [len(labelled)])
+    if len(np.unique(y[rows])) < 2:
+        raise ValueError(
+            f"{path}: its {len(rows)} labelled reviews are not of both classes; "
+            "complete its files, or take its folder away."
+        )
     try:
         train, test = train_test_split(rows, test_size=test_size, stratify=y[rows], random_state=random_state)
     except ValueError as error:  # too few reviews of a class, or a test_size that is no share

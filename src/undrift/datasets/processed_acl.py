@@ -16,6 +16,7 @@ from .files import corpus_of, dataset_folder, find_file, malformed, numbered_lin
 
 _LABELS = {"negative": 0, "positive": 1}
 _MARK = "#label#:"
+_MOST_DIGITS = 9  # of a count; a review has not that many words
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ def load_processed_acl(
     Parameters
     ----------
     folder : path, optional
-        Default: ``processed_acl`` in the folder named by the environment variable ``UNDRIFT_DATA``.
+        Default: ``processed_acl`` in the folder named by the environment variable ``UNDRIFT_DATA``, or,
+        where that is not set, where `fetch_processed_acl` puts it.
     max_features : int, optional
         Keep this many terms, those in most reviews (of all domains together); by default all. Columns
         are in decreasing document frequency, ties in alphabetical order, so that fewer features are
@@ -51,7 +53,8 @@ def load_processed_acl(
         `X` holds counts (CSR, float32), `y` is 1 for positive and 0 for negative, `terms` names the
         columns. All labelled reviews are `train` rows. The unlabelled files of the public archive carry
         labels, and such rows are the `test` rows, as in the paper; where there are none, the labelled
-        reviews are the test rows as well.
+        reviews are the test rows as well. In these files a line may also have no label, or
+        ``#label#:unknown``.
 
     See Also
     --------
@@ -93,6 +96,7 @@ def _domain(name: str, X: sparse.csr_array, labelled: _Bags, unlabelled: _Bags) 
 def _read_reviews(paths: list[Path]) -> _Bags:
     bags = _Bags([], [], [], [])
     for path in paths:
+        n_before = len(bags.labels)
         expected = path.name.split(".")[0]  # positive, negative or unlabeled
         for number, line in numbered_lines(path):
             tokens = [token for token in line.split(" ") if token]
@@ -102,19 +106,32 @@ def _read_reviews(paths: list[Path]) -> _Bags:
             bags.labels.append(_label(label, expected, path, number))
             bags.lengths.append(len(tokens))
             for token in tokens:
-                term, _, count = token.rpartition(":")
-                if not term or not count.isascii() or not count.isdigit() or not int(count):
-                    raise malformed(path, number, f"expected 'term:count', got {token!r}.")
+                term, count = _term_and_count(token, path, number)
                 bags.terms.append(sys.intern(term))  # most terms occur many times
-                bags.counts.append(int(count))
+                bags.counts.append(count)
+        if expected in _LABELS and len(bags.labels) == n_before:
+            raise ValueError(f"{path} has no reviews; the data set is not complete: fetch it again.")
     return bags
+
+
+def _term_and_count(token: str, path: Path, number: int) -> tuple[str, int]:
+    term, _, count = token.rpartition(":")
+    whole = count.isascii() and count.isdigit() and len(count) <= _MOST_DIGITS
+    if not term or not whole or not int(count):
+        raise malformed(path, number, f"expected 'term:count', got {token[:40]!r}.")
+    return term, int(count)
 
 
 def _label(label: str | None, expected: str, path: Path, number: int) -> float:
     """Label of one review: as its file says, or, in the unlabelled file, as the line says."""
     if expected in _LABELS and label != expected:
         raise malformed(path, number, f"expected the line to end in '{_MARK}{expected}', got {label!r}.")
-    return _LABELS.get(label or "", np.nan)
+    if label in (None, "unknown"):
+        return np.nan
+    if label not in _LABELS:
+        what = f"expected '{_MARK}positive', '{_MARK}negative', '{_MARK}unknown' or no label, got {label!r}."
+        raise malformed(path, number, what)
+    return _LABELS[label]
 
 
 def _frequent(

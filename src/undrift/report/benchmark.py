@@ -180,7 +180,9 @@ def _chart(figure: dict[str, Any]) -> Chart:
         if n_tasks > MOST_TASKS
         else ""
     )
-    return Chart(figure["name"], _title(figure), _note(figure) + cut, drawn(figure), columns, rows)
+    own = figure.get("note") or ""
+    note = _note(figure) + cut + (f" {own[0].upper()}{own[1:]}." if own else "")
+    return Chart(figure["name"], _title(figure), note, drawn(figure), columns, rows)
 
 
 def _title(figure: dict[str, Any]) -> str:
@@ -229,6 +231,6 @@ def _table(figure: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[Any, ...
         return ("task", *(own["label"] for own in series)), list(cells)
     return ("series", figure["x_label"], figure["y_label"]), [
         (own["label"], _number(x), _number(y))
-        for own in figure["series"]
+        for own in [*figure["series"], *figure.get("published", [])]
         for x, y in zip(own["x"], own["y"], strict=True)
     ]

@@ -95,7 +95,7 @@ def _value(figure: dict[str, Any], value: float) -> str:
 
 def _curves(figure: dict[str, Any]) -> Markup:
     """Points of every series against numbers, joined where the figure is of lines."""
-    series = figure["series"]
+    series = [*figure["series"], *figure.get("published", [])]
     labels = [own["label"] for own in series]
     key, top = _legend(labels)
     pairs = [

@@ -57,7 +57,7 @@ def drawing(title: str, height: float, *parts: str, width: float = WIDTH) -> Mar
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers to places: linear, or logarithmic."""
+    """Numbers to places: linear, or logarithmic; on a log scale what is not positive lies at its low edge."""
 
     low: float
     high: float
@@ -69,6 +69,7 @@ class Scale:
         """Return the place of a value."""
         low, high = self.low, self.high
         if self.log:
+            value = value if value > 0 else low
             low, high, value = math.log10(low), math.log10(high), math.log10(value)
         span = high - low or 1.0
         return self.start + (value - low) / span * (self.end - self.start)

@@ -1,4 +1,4 @@
-"""MDA and MSDA: scikit-learn's contract around the closed form."""
+"""MSDA: a stack of denoising layers under scikit-learn's contract."""
 
 from __future__ import annotations
 
@@ -7,167 +7,26 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ._core.array import Array, Rows
 from ._core.blocks import Blocks, row_slices
-from ._core.denoise import ACTIVATIONS, Layer, SingularSystem, denoise
+from ._core.denoise import Layer, SingularSystem, denoise
 from ._core.noise import among
 from ._core.pivots import pivot_layer, random_split
 from ._core.scatter import scatter
 from ._core.stack import grow
-from .noise import check_any_noise, check_signs
-from .parameters import check_choice, check_count, check_memory, check_pivots, check_positive
-from .placement import Place, check_place
+from .mda import Denoiser
+from .noise import check_signs
+from .parameters import check_count, check_memory, check_pivots
+from .placement import Place
 from .progress import CallbackSupportMixin, tracked, with_callbacks
-from .rows import as_array, binarized, checked_matrix, dtype_of, on_cluster, placed, rows_of_fit
+from .rows import as_array, binarized, checked_rows, dtype_of, on_cluster, place_of, placed, rows_of_fit
 from .sampling import check_limit, sampled
 
 
-class _Denoiser(TransformerMixin, BaseEstimator):
-    """What one layer and a stack have in common at the boundary."""
-
-    def _check_denoiser(self, d: int | None = None) -> dict[str, Any]:
-        return {
-            "noise": check_any_noise(self.noise, d),
-            "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
-            "activation": check_choice(self.activation, "activation", ACTIVATIONS),
-        }
-
-    def _lazily(self, method: str, X: Any, width: int) -> Any:
-        """Rows of Dask through a method of this estimator, block by block, when they are asked for."""
-        from .distributed import blockwise
-
-        dtype = getattr(X, "dtype", None)
-        return blockwise(
-            self, method, X, shape=(width,), dtype="float32" if dtype == np.float32 else "float64"
-        )
-
-    def _retold(self, error: SingularSystem) -> SingularSystem:
-        """Name the features as the user does."""
-        return error.renamed(self.feature_names_in_) if hasattr(self, "feature_names_in_") else error
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-class MDA(_Denoiser):
-    """Marginalised denoising autoencoder: one layer, in closed form.
-
-    Learns the linear map that best reconstructs each row from a copy of it in which every feature
-    is missing with probability `noise`, averaged over all such copies (sections 3.1-3.2), and
-    squashes its output.
-
-    Parameters
-    ----------
-    noise : float, array of shape (n_features,), Gaussian or Poisson, default=0.5
-        Probability that a feature is missing, in [0, 1), or one for each feature; or one of
-        :mod:`undrift.noise`.
-    ridge : float, default=1e-5
-        Added to the diagonal of the system, absolutely; the intercept is never penalised.
-    activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
-        Squashing function.
-
-    Attributes
-    ----------
-    layer_ : Layer
-        With `coef` of shape (d, d) and `intercept` of shape (d,); callable on rows.
-    scatter_ : Scatter
-        Second moments of all rows seen, to which :meth:`partial_fit` adds.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, where `X` had them.
-
-    See Also
-    --------
-    MSDA : A stack of such layers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from undrift import MDA
-    >>> X = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
-    >>> MDA(noise=0.5).fit_transform(X).shape
-    (3, 3)
-    """
-
-    __metadata_request__fit = {"sample_domain": True}
-
-    def __init__(self, noise=0.5, *, ridge=1e-5, activation="tanh"):
-        self.noise = noise
-        self.ridge = ridge
-        self.activation = activation
-
-    def fit(self, X, y=None, *, sample_domain=None):
-        """Learn the layer from the rows of `X`; labels are not used.
-
-        Parameters
-        ----------
-        X : {array, sparse matrix} of shape (n, d), or re-iterable of such blocks
-            The rows.
-        y : ignored
-        sample_domain : ignored
-            Accepted so that the estimator can stand in a domain-aware pipeline.
-        """
-        self._check_denoiser()
-        blocks = placed(rows_of_fit(self, X))
-        check_signs(self._check_denoiser(self.n_features_in_)["noise"], blocks)
-        self.scatter_ = blocks.total(scatter)
-        self._layer: Layer | None = None  # a layer of other rows must not outlive them
-        self._layer = self._solved()
-        return self
-
-    def partial_fit(self, X, y=None, *, sample_domain=None):
-        """Add the rows of `X` to those seen so far: exactly as if all had been given to `fit`.
-
-        Sums are kept in float64, whatever the rows. The layer is solved for when it is next used,
-        so that many small batches cost no more than one large one.
-        """
-        self._check_denoiser()
-        first = not hasattr(self, "scatter_")
-        X = checked_matrix(self, X, reset=first).astype(np.float64, copy=False)
-        check_signs(self._check_denoiser(self.n_features_in_)["noise"], placed(X))
-        own = scatter(X)
-        self.scatter_ = own if first else self.scatter_ + own
-        self._layer = None
-        return self
-
-    @property
-    def layer_(self) -> Layer:
-        """The fitted layer."""
-        check_is_fitted(self, "scatter_")
-        if self._layer is None:
-            self._layer = self._solved()
-        return self._layer
-
-    def _solved(self) -> Layer:
-        try:
-            return denoise(self.scatter_, **self._check_denoiser(self.n_features_in_))
-        except SingularSystem as error:
-            raise self._retold(error) from None
-
-    def transform(self, X):
-        """Hidden rows of `X`, dense, of shape (n, d); lazy for rows of Dask."""
-        check_is_fitted(self)
-        if on_cluster(X):
-            return self._lazily("transform", X, self.layer_.coef.shape[1])
-        X = checked_matrix(self, X, reset=False)
-        return self.layer_(X).astype(X.dtype, copy=False)
-
-    def get_feature_names_out(self, input_features=None):
-        """Names of the output columns: ``h1:`` and the feature that the column reconstructs."""
-        check_is_fitted(self)
-        names = _check_feature_names_in(self, input_features)
-        return np.array([f"h1:{name}" for name in names], dtype=object)
-
-
-class MSDA(CallbackSupportMixin, _Denoiser):
+class MSDA(CallbackSupportMixin, Denoiser):
     """Marginalised stacked denoising autoencoder: layers in closed form, one on another.
 
     Each layer is an :class:`MDA` fitted on the output of the one before (section 3.3). Fit it on all
@@ -197,6 +56,9 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         Needs the rows in one matrix.
     include_input : bool, default=True
         Whether `transform` puts the input in front of the hidden layers.
+    dtype : {"float32", "float64"}, optional
+        Precision to work in, whatever that of the rows; theirs by default. Float32 is half of the time
+        and memory.
     device : str, default="cpu"
         Where to compute: "cpu" is NumPy; "cuda", "cuda:1" and the like are torch on that GPU, and
         "torch:cpu" is torch without one. Layers and hidden rows are NumPy arrays in any case. Rows
@@ -254,6 +116,7 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         binarize=False,
         max_upper_rows=None,
         include_input=True,
+        dtype=None,
         device="cpu",
         precision="high",
         memory_budget=None,
@@ -268,6 +131,7 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         self.binarize = binarize
         self.max_upper_rows = max_upper_rows
         self.include_input = include_input
+        self.dtype = dtype
         self.device = device
         self.precision = precision
         self.memory_budget = memory_budget
@@ -292,11 +156,10 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         self._check_denoiser()
         n_layers = check_count(self.n_layers, "n_layers", hint="one layer is the least there is")
         check_memory(self.memory_budget)
-        # rows on a cluster are worked on there, and the layers solved for here
-        device = "cpu" if on_cluster(X) else self.device
-        place = check_place(device, self.precision, self.memory_budget, X)
         random_state = check_random_state(self.random_state)
-        rows = rows_of_fit(self, X, binarize=self.binarize)
+        rows = rows_of_fit(self, X, dtype=self.dtype, binarize=self.binarize)
+        device = "cpu" if on_cluster(rows) else self.device  # layers of rows on a cluster are solved for here
+        place = place_of([rows], device, self.precision, self.memory_budget)
         max_rows = check_limit(self.max_upper_rows, [rows])
         if self.n_pivots is not None:
             check_pivots(self.n_pivots, self.n_features_in_)
@@ -353,8 +216,8 @@ class MSDA(CallbackSupportMixin, _Denoiser):
             from .distributed import lazy_hidden
 
             return lazy_hidden(self, X)
-        X = checked_matrix(self, X, reset=False)
-        place = check_place(self.device, self.precision, X=X)
+        X = checked_rows(self, X, reset=False, dtype=self.dtype)
+        place = place_of([X], self.device, self.precision, self.memory_budget)
         return self._hidden(X, place, place.here(self.layers_))
 
     def _hidden(self, X: Rows, place: Place, layers: Sequence[Layer]) -> Iterator[Array]:
@@ -375,8 +238,8 @@ class MSDA(CallbackSupportMixin, _Denoiser):
         check_is_fitted(self)
         if on_cluster(X):
             return self._lazily("transform", X, len(self.get_feature_names_out()))
-        X = checked_matrix(self, X, reset=False)
-        place = check_place(self.device, self.precision, X=X)
+        X = checked_rows(self, X, reset=False, dtype=self.dtype)
+        place = place_of([X], self.device, self.precision, self.memory_budget)
         layers = place.here(self.layers_)
         widths = [layer.coef.shape[1] for layer in layers]
         if self.include_input:

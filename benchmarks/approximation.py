@@ -1,0 +1,109 @@
+"""Task error against approximations of the upper layers: fewer rows, or only the leading directions of W.
+
+    PYTHONPATH=src python benchmarks/approximation.py --data FOLDER --device cuda
+
+FOLDER holds amazon-bow and fdu-mtl. Everything else is as in `family.py`: tf-idf of length 5, five layers at
+noise 0.7 that count alike, centred domains, least squares, before and after self-training; differences
+to all rows are paired. Only errors are measured here: the rows are sampled after all of them have passed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import torch
+from family import Variant, line, measured, placed, table
+from family_layers import Rows, Scatters, Task, masking
+
+from undrift._core.denoise import Layer
+from undrift._core.scatter import scatter
+from undrift.bench.corpora import CorpusSpec, load_corpus
+from undrift.domains import Corpus
+from undrift.placement import Place, check_place
+from undrift.sampling import sample_sizes
+
+
+def chosen_rows(corpus: Corpus, n_sampled: int, seed: int) -> dict[str, np.ndarray]:
+    """Row numbers of each domain, as many as `max_upper_rows` would draw."""
+    n_rows = {name: len(own) for name, own in corpus.domains.items()}
+    sizes = sample_sizes([*n_rows.values()], min(n_sampled, sum(n_rows.values())))
+    rng = np.random.default_rng(seed)
+    return {
+        name: np.sort(rng.choice(n, size, replace=False))
+        for (name, n), size in zip(n_rows.items(), sizes, strict=True)
+    }
+
+
+def fewer_rows(depth: int, rows: Rows, stats: Scatters, sample: dict[str, np.ndarray]) -> dict[str, Layer]:
+    """Layers from the second on learnt from the rows in `sample` alone."""
+    if depth:
+        where = {name: torch.as_tensor(own, device=rows[name].device) for name, own in sample.items()}
+        stats = {name: scatter(rows[name][own]) for name, own in where.items()}
+    return masking(depth, rows, stats)
+
+
+def leading_directions(depth: int, rows: Rows, stats: Scatters, rank: int) -> dict[str, Layer]:
+    """W of layers from the second on cut to `rank` singular directions: the best that a search could find."""
+    found = masking(depth, rows, stats)
+    layer = next(iter(found.values()))
+    if depth:
+        U, s, V = torch.linalg.svd(layer.coef, full_matrices=False)
+        layer = replace(layer, coef=U[:, :rank] * s[:rank] @ V[:rank])
+    return dict.fromkeys(found, layer)
+
+
+def variants(corpus: Corpus, args: argparse.Namespace) -> list[Variant]:
+    sampled = [
+        Variant(f"{n} rows, seed {seed}", partial(fewer_rows, sample=chosen_rows(corpus, n, seed)))
+        for n in args.upper_rows
+        for seed in range(args.seeds)
+    ]
+    cut = [Variant(f"{rank} directions", partial(leading_directions, rank=rank)) for rank in args.low_rank]
+    return [Variant("all rows", masking), *sampled, *cut]
+
+
+def compared(corpus: Corpus, place: Place, own: Sequence[Variant]) -> list[dict]:
+    data, base, records = placed(corpus, place), None, []
+    tasks = [Task(*pair) for pair in permutations(corpus.domains, 2)]
+    for variant in own:
+        found, record = measured(data, variant, tasks, base)
+        base = found if base is None else base
+        records.append(record)
+        print(line(record), flush=True)
+    return records
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder of the corpora; UNDRIFT_DATA by default")
+    parser.add_argument("--corpora", default="amazon-bow,fdu-mtl")
+    parser.add_argument("--device", default="torch:cpu", help="torch:cpu, cuda, ...")
+    parser.add_argument("--precision", default="high", choices=["high", "highest"])
+    parser.add_argument("--upper-rows", type=int, nargs="*", default=[20000, 12000, 8000, 5000, 3000])
+    parser.add_argument("--low-rank", type=int, nargs="*", default=[1000, 500])
+    parser.add_argument("--seeds", type=int, default=2, help="samples of each size")
+    parser.add_argument("--rows", type=int, help="of each part of each domain; all by default. For trials")
+    parser.add_argument("--terms", type=int, default=5000)
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parsed()
+    place = check_place(args.device, args.precision)
+    found: dict[str, list[dict]] = {}
+    for name in args.corpora.split(","):
+        corpus = load_corpus(CorpusSpec(name, max_rows=args.rows), args.data, args.terms)
+        found[name] = compared(corpus, place, variants(corpus, args))
+        print(f"\n{table(name, found[name])}\n", flush=True)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
