@@ -3,42 +3,55 @@
 from __future__ import annotations
 
 import os
-import signal
+import pickle
+import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 NAME = "undrift-worker"  # what the names of the threads begin with
 GRACE_SECONDS = 0.2  # in which a thread that has nothing to do ends
-IDLE_SECONDS = 60  # after which a process that has nothing to do ends
+CHILD = "from undrift.workers import serve; serve()"
 
 
 class Workers(ThreadPoolExecutor):
-    """A pool of threads, and of as many processes where asked for.
+    """A pool of threads, each of which may have something done by a process of its own.
 
     As a context it waits for what is under way if all went well. After an error or an interrupt it does
     not: processes are killed, and threads, which cannot be, are left to themselves (see `leave`).
     """
 
     def __init__(self, n_workers: int) -> None:
-        super().__init__(n_workers, thread_name_prefix=NAME, initializer=_deaf)
-        self._n_workers = n_workers
-        self._processes: Any = None
+        super().__init__(n_workers, thread_name_prefix=NAME)
+        self._children: set[subprocess.Popen[bytes]] = set()
+        self._changing = threading.Lock()
+        self._given_up = False
 
-    def processes(self) -> Executor:
-        """Processes for what holds Python's lock, where threads would not help; to be called in a thread."""
-        from joblib.externals.loky import get_reusable_executor
-
-        self._processes = get_reusable_executor(self._n_workers, timeout=IDLE_SECONDS)
-        return self._processes
+    def apart(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function in a process, as what holds Python's lock should be; it must be importable."""
+        with self._changing:
+            if self._given_up:
+                raise ChildProcessError("the run has been stopped")
+            child = _started()
+            self._children.add(child)
+        with child:
+            try:
+                return _answer(child, pickle.dumps((function, arguments)))
+            finally:
+                child.kill()
+                with self._changing:
+                    self._children.discard(child)
 
     def give_up(self) -> None:
         """Begin nothing more, and wait for nothing."""
         self.shutdown(wait=False, cancel_futures=True)
-        if self._processes is not None:
-            self._processes.shutdown(wait=False, kill_workers=True)
+        with self._changing:
+            self._given_up = True
+            for child in self._children:
+                child.kill()
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is None:
@@ -64,10 +77,49 @@ def leave(status: int) -> NoReturn:
     raise SystemExit(status)
 
 
-def _deaf() -> None:
-    """Keep interrupts from this thread and, which is the point, from processes that it starts.
+def serve() -> None:
+    """Be the process of `Workers.apart`: one call, its answer, the end."""
+    with os.fdopen(os.dup(1), "wb") as answers:
+        os.dup2(2, 1)  # what the function prints is no answer
+        function, arguments = pickle.load(sys.stdin.buffer)
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+        try:
+            answer = pickle.dumps((function(*arguments), None))
+        except Exception as error:
+            answer = pickle.dumps((None, error))
+        answers.write(answer)
 
-    A terminal interrupts all of them at once. The main thread hears it, and decides for the others.
-    """
-    if hasattr(signal, "pthread_sigmask"):  # not on Windows
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+def _started() -> subprocess.Popen[bytes]:
+    """Start a process that imports from where this one does, in a session that no terminal interrupts."""
+    places = os.pathsep.join(place or os.getcwd() for place in sys.path)
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": places},
+        start_new_session=True,
+    )
+
+
+def _answer(child: subprocess.Popen[bytes], question: bytes) -> Any:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        child.stdin.write(question)
+        child.stdin.flush()  # and stays open: its end would be that of this process
+        found = child.stdout.read()
+    except BrokenPipeError:
+        found = b""
+    if not found:
+        raise ChildProcessError(f"a process ended with status {child.wait()} and no answer")
+    value, error = pickle.loads(found)
+    if error is not None:
+        raise error
+    return value
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of what the parent says, which is the parent's."""
+    os.read(0, 1)
+    os._exit(1)

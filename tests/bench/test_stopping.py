@@ -62,8 +62,7 @@ def start(tmp_path):
     yield started
     signal.signal(signal.SIGINT, before)
     for process in begun:
-        if group(process.pid):
-            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
         process.wait()
 
 
@@ -80,17 +79,21 @@ def n_records(tmp_path, kind):
     return sum(r["kind"] == kind for r in read(path)) if path.exists() else 0
 
 
-def group(leader):
-    """Processes of a group, but those that have ended and were not asked for."""
-    found = []
+def processes():
+    """Every process, but those that have ended and were not asked for, and its parent."""
+    found = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            state, _, number, *_ = path.read_text().rpartition(")")[2].split()
+            state, parent, *_ = path.read_text().rpartition(")")[2].split()
         except OSError:  # it has ended meanwhile
             continue
-        if int(number) == leader and state != "Z":
-            found.append(path.parent.name)
+        if state != "Z":
+            found[int(path.parent.name)] = int(parent)
     return found
+
+
+def children(process):
+    return {number for number, parent in processes().items() if parent == process.pid}
 
 
 def interrupted(process, kind=signal.SIGINT):
@@ -132,13 +135,15 @@ def test_while_processes_are_at_work(start, tmp_path):
     pytest.importorskip("typer")
     write_corpus(tmp_path / "data" / "amazon-bow", n_rows=400, n_terms=300)
     process = start(COMMAND, SLOW, tmp_path / "data")
-    wait_until(lambda: n_records(tmp_path, "in-domain") == 3 and len(group(process.pid)) >= 3, process)
+    wait_until(lambda: len(children(process)) == 2, process)
+    at_work = children(process)
     assert interrupted(process) == 130
     assert (tmp_path / "said").read_text() == STOPPED
     end = time.monotonic() + AT_ONCE
-    while group(process.pid):  # none is left behind
+    while at_work & set(processes()):  # none is left behind
         assert time.monotonic() < end
         time.sleep(0.05)
+    assert {record["kind"] for record in read(tmp_path / "r.jsonl")} == {"in-domain"}
 
 
 TWICE = """

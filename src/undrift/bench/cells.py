@@ -83,7 +83,7 @@ class Bench:
     jobs: int = 1  # threads of the pool
     grid: Sequence[GridPoint] = ()  # from an earlier run
     memory: Memory = field(default_factory=Memory)  # representations that variants share
-    processes: Callable[[], Executor] | None = None  # for what threads do not help; None: no others
+    apart: Callable[..., Any] = lambda function, *given: function(*given)  # in a process of its own, or not
     tell: Callable[[str], None] = lambda what: None  # how far something that takes long has come
 
     def problem(self, source: str) -> tuple[Problem, np.ndarray]:

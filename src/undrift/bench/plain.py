@@ -180,11 +180,8 @@ def _coda_outcomes(bench: Bench, cell: Cell) -> Iterator[Outcome]:
     )
     own = {**bench.own("coda"), "random_state": bench.seed}
     rows = (own, source.X[train], source.y[train], target.X, test)
-    if bench.processes is None:
-        found = _coda_fitted(*rows)
-    else:  # it holds Python's lock most of the time, so threads would not help
-        found = bench.processes().submit(_coda_fitted, *rows).result()
-    predictions, n_rounds, fit_seconds, predict_seconds = found
+    # it holds Python's lock most of the time, so threads would not help
+    predictions, n_rounds, fit_seconds, predict_seconds = bench.apart(_coda_fitted, *rows)
     yield Outcome(cell, predictions, {"n_rounds": n_rounds}, fit_seconds, predict_seconds)
 
 

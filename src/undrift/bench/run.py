@@ -168,8 +168,8 @@ class Runner:
             jobs,
             self._standing.grid(variant),
             self._memory,
-            self.pool.processes if jobs > 1 else None,
-            self._tell_more,
+            tell=self._tell_more,
+            **({"apart": self.pool.apart} if jobs > 1 else {}),
         )
 
     def _width(self, variant: Setting) -> int:
