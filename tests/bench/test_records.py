@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.bench import read
-from undrift.bench.records import Damaged, InUse, journal
+from undrift.bench.records import Damaged, InUse, Unwritable, journal
 
 numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 plain = st.recursive(
@@ -19,6 +19,7 @@ plain = st.recursive(
 )
 
 
+@settings(deadline=None)  # it waits for the disk
 @given(records=st.lists(st.dictionaries(st.text(), plain, max_size=4), max_size=4))
 def test_records_come_back_as_they_were(tmp_path_factory, records):
     path = tmp_path_factory.mktemp("round") / "results.jsonl"
@@ -81,3 +82,94 @@ def test_a_file_of_something_else_is_left_alone(tmp_path):
     with pytest.raises(Damaged, match="does not hold results"), journal(path):
         pass
     assert path.read_text() == "not results, and no line end"
+
+
+GOOD = {
+    "transfer": {"transfer_error": 0.2, "baseline_in_domain_error": 0},
+    "distance": {
+        **dict.fromkeys(("distance_before", "distance_before_low", "distance_before_high"), 1.0),
+        **dict.fromkeys(("distance_after", "distance_after_low", "distance_after_high"), 1.5),
+    },
+    "regret": {"corpus": "c", "noise": 0.5, "n_layers": 1, "n_train": 4, "candidates": []},
+    "grid": {"source": "a", "fitted_on": "all", "noise": 0.5, "depth": 1, "C": 1.0, "seconds": 0.1},
+    "in-domain": {"target": "a", "error": 0.1},
+}
+CELL = {"method": "svm", "source": "a", "target": "b"}
+
+
+def good(kind):
+    own = CELL if kind in ("transfer", "distance", "regret") else {}
+    return {"kind": kind, "plan": "p", "variant": "v", **own, **GOOD[kind], "seed": 0}
+
+
+def written(path, *records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_what_a_record_must_have_is_asked_for_with_file_and_line(tmp_path, kind):
+    path, whole = tmp_path / "r.jsonl", good(kind)
+    assert read(written(path, whole)) == [whole]
+    for name in set(whole) - {"kind", "seed"}:
+        lacking = {key: value for key, value in whole.items() if key != name}
+        with pytest.raises(Damaged, match=rf"r\.jsonl, line 2: a record of kind '{kind}' has no {name};"):
+            read(written(path, whole, lacking))
+        with pytest.raises(Damaged, match=rf"r\.jsonl, line 1: {name}=True must be "):
+            read(written(path, {**whole, name: True}))
+    with pytest.raises(Damaged, match=r"line 1: seed=\[0\] must be a whole number"):
+        read(written(path, {**whole, "seed": [0]}))
+
+
+def test_a_failure_has_no_numbers(tmp_path):
+    failed = {"kind": "transfer", "plan": "p", "variant": "v", **CELL, "failed": "out of luck"}
+    assert read(written(tmp_path / "r.jsonl", failed)) == [failed]
+    with pytest.raises(Damaged, match="has no source"):
+        read(written(tmp_path / "r.jsonl", {key: failed[key] for key in failed if key != "source"}))
+
+
+def test_records_without_a_kind_are_what_the_reader_takes_them_for(tmp_path):
+    bare = {**CELL, **GOOD["transfer"]}
+    path = written(tmp_path / "r.jsonl", bare)
+    assert read(path, "transfer") == read(path) == [bare]
+    written(path, bare, {"number": 1})
+    assert read(path) == [bare, {"number": 1}]
+    with pytest.raises(Damaged, match="line 2: a record of kind 'transfer' has no method"):
+        read(path, "transfer")
+
+
+class Failing:
+    """A file whose disk is full in the middle of a line, or whose writer is interrupted there."""
+
+    def __init__(self, file, error):
+        self._file, self._error = file, error
+
+    def write(self, line):
+        if self._error is None:
+            return self._file.write(line)
+        if len(line) > 4:
+            return self._file.write(line[:4])
+        raise self._error
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [(OSError(28, "No space left on device"), Unwritable), (KeyboardInterrupt(), KeyboardInterrupt)],
+)
+def test_half_a_record_is_taken_back(tmp_path, error, raised):
+    path = tmp_path / "r.jsonl"
+    with journal(path) as book:
+        book.append({"number": 1})
+        file, book._file = book._file, Failing(book._file, error)
+        with pytest.raises(raised) as told:
+            book.append({"number": 2})
+        assert path.read_text() == '{"number": 1}\n'
+        book._file = file
+        book.append({"number": 3})
+        assert book.records == [{"number": 1}, {"number": 3}]
+    assert read(path) == [{"number": 1}, {"number": 3}]
+    if raised is Unwritable:
+        assert str(told.value) == f"{path} cannot be written: No space left on device"

@@ -5,12 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 
+from ..workers import leave
 from .plan import load_plan
 from .run import Request, run
 
+STOPPED = "undrift: stopped; what is done is kept, and the same command goes on from there"
+
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a plan; one line of progress for each task on standard error."""
+    """Run a plan; one line of progress for each task on standard error.
+
+    Status 0: every task that was asked for has a result; 1: some are recorded as failed; 2: there was
+    something to mend first; 130: interrupted.
+    """
     parser = argparse.ArgumentParser(prog="python -m undrift.bench", description="Run a benchmark plan.")
     parser.add_argument("plan")
     parser.add_argument("--results", required=True, help="JSON lines; an earlier run is continued")
@@ -29,11 +36,14 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         plan = load_plan(given.plan).smaller(given.max_rows, given.max_features).seeded(given.seed)
         summary = run(plan, given.results, _request(given))
-    except (OSError, ValueError, LookupError, ImportError) as error:
+    except KeyboardInterrupt:
+        print(STOPPED, file=sys.stderr)
+        return 130
+    except (OSError, ValueError, ImportError) as error:
         print(f"undrift: {error}", file=sys.stderr)
         return 2
     print(f"{summary.n_before} done before, {summary.n_new} new, {summary.n_failed} failed", file=sys.stderr)
-    return 0
+    return 1 if summary.n_failed else 0
 
 
 def _seed(text: str) -> int:
@@ -54,4 +64,4 @@ def _request(given: argparse.Namespace) -> Request:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

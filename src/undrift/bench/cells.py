@@ -15,6 +15,7 @@ from ..placement import Place
 from ..selection import Problem
 from .classify import source_problem
 from .plan import Setting
+from .representation import Memory
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,11 @@ class Bench:
     seed: int
     parameters: Mapping[str, Mapping[str, Any]]
     pool: Executor
-    jobs: int = 1  # threads of the pool, and processes for what threads do not help
+    jobs: int = 1  # threads of the pool
     grid: Sequence[GridPoint] = ()  # from an earlier run
-    memory: dict[Any, Any] = field(default_factory=dict)  # representations that variants share
+    memory: Memory = field(default_factory=Memory)  # representations that variants share
+    apart: Callable[..., Any] = lambda function, *given: function(*given)  # in a process of its own, or not
+    tell: Callable[[str], None] = lambda what: None  # how far something that takes long has come
 
     def problem(self, source: str) -> tuple[Problem, np.ndarray]:
         """Return the labelled problem of a source and its classes."""

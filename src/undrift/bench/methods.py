@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # the contract's names; other depths of msda are known too
 METHODS = ("svm", "svm-tfidf", "pca", "scl", "coda", "sda", "msda-1", "msda-3", "msda-5", "undrift")
+LASTING = ("sda",)  # whose representations take too long to be learnt again when a run goes on
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def units(family: str, bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
         "pca": partial(plain.shared_units, represent=plain.principal),
         "scl": partial(plain.source_units, represent=plain.correspondences),
         "coda": plain.coda_units,
-        "sda": partial(plain.shared_units, represent=plain.autoencoded),
+        "sda": partial(plain.shared_units, represent=plain.autoencoded, lasting="sda" in LASTING),
         "msda": denoised.msda_units,
         "undrift": ours.ours_units,
     }

@@ -3,50 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib.externals.loky import get_reusable_executor
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from .._core.array import Rows
 from ..baselines import CODA, SCL, SDA
+from ..baselines.sda import Progress
 from ..domains import Corpus
 from .cells import Bench, Cell, Once, Outcome, Unit, by_source
 from .classify import best_C, predicted
 from .cost import measured
+from .representation import Candidate, Representation, file_name
 from .stacks import inner_products, part_rows, timed
 
 PCA_SIZES = (50, 100, 200, 500, 1000)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """One size of a representation: the columns that it has and the size before it has not."""
-
-    params: Mapping[str, Any]
-    rows: Mapping[str, Rows]  # by domain
-
-
-@dataclass(frozen=True)
-class Representation:
-    """Rows of every domain, in one or several sizes to choose from, and the time it took to learn them."""
-
-    candidates: Sequence[Candidate]
-    seconds: float
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-
 Represent = Callable[[Bench, str | None], Representation]
 
 
-def shared_units(bench: Bench, cells: Sequence[Cell], represent: Represent) -> list[Unit]:
+def shared_units(
+    bench: Bench, cells: Sequence[Cell], represent: Represent, *, lasting: bool = False
+) -> list[Unit]:
     """One representation for all tasks, one unit for each source."""
-    once = Once(partial(remembered, represent, bench, None))
+    once = Once(partial(remembered, represent, bench, None, cells[0].method if lasting else None))
     return [
         Unit(own, partial(_source_outcomes, bench, own, once), parallel=True)
         for own in by_source(cells).values()
@@ -61,13 +46,13 @@ def source_units(bench: Bench, cells: Sequence[Cell], represent: Represent) -> l
     ]
 
 
-def remembered(represent: Represent, bench: Bench, source: str | None) -> Representation:
-    """Learn a representation once for all variants that do not change it."""
+def remembered(
+    represent: Represent, bench: Bench, source: str | None, lasting: str | None = None
+) -> Representation:
+    """Learn a representation once for all variants that it serves; a `lasting` method's, for all runs."""
     width = next(iter(bench.corpus.domains.values())).X.shape[1]
-    key = (represent, source, width)
-    if key not in bench.memory:
-        bench.memory[key] = represent(bench, source)
-    return bench.memory[key]
+    learn = partial(represent, bench, source)
+    return bench.memory.recalled((represent, source, width), learn, lasting and file_name(lasting, width))
 
 
 def _source_outcomes(
@@ -167,12 +152,19 @@ def autoencoded(bench: Bench, source: str | None = None) -> Representation:
     X, _ = bench.corpus.rows()
     own = {"n_hidden": min(5000, X.shape[1]), **bench.own("sda")}
     own = {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
-    device = bench.device.removeprefix("torch:")
-    model, cost = measured(device, SDA(device=device, random_state=bench.seed, **own).fit, X)
+    device, tell = bench.device.removeprefix("torch:"), partial(_tell_epoch, bench)
+    model, cost = measured(device, SDA(device=device, random_state=bench.seed, callback=tell, **own).fit, X)
     rows = {name: model.transform(each.X) for name, each in bench.corpus.domains.items()}
     losses = [[round(float(loss), 4) for loss in layer] for layer in model.losses_]
     candidate = Candidate({"n_layers": len(model.layers_)}, rows)
     return Representation([candidate], cost.seconds, {"losses": losses, **cost.memory})
+
+
+def _tell_epoch(bench: Bench, so_far: Progress) -> None:
+    bench.tell(
+        f"sda, layer {so_far.layer + 1}, epoch {so_far.epoch + 1} of {so_far.n_epochs}, "
+        f"{so_far.done:.0%} of its rows, loss {so_far.loss:.4g}"
+    )
 
 
 def coda_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
@@ -188,12 +180,8 @@ def _coda_outcomes(bench: Bench, cell: Cell) -> Iterator[Outcome]:
     )
     own = {**bench.own("coda"), "random_state": bench.seed}
     rows = (own, source.X[train], source.y[train], target.X, test)
-    if bench.jobs == 1:
-        found = _coda_fitted(*rows)
-    else:  # it holds Python's lock most of the time, so threads would not help
-        executor = get_reusable_executor(max_workers=bench.jobs, timeout=60)
-        found = executor.submit(_coda_fitted, *rows).result()
-    predictions, n_rounds, fit_seconds, predict_seconds = found
+    # it holds Python's lock most of the time, so threads would not help
+    predictions, n_rounds, fit_seconds, predict_seconds = bench.apart(_coda_fitted, *rows)
     yield Outcome(cell, predictions, {"n_rounds": n_rounds}, fit_seconds, predict_seconds)
 
 

@@ -22,12 +22,40 @@ class Damaged(ValueError):
     """Results that cannot be read: which file and line."""
 
 
+class Unwritable(OSError):
+    """Results that cannot be added to."""
+
+
 class InUse(OSError):
     """Results that another run is writing to."""
 
 
-def read(path: str | Path) -> list[dict[str, Any]]:
-    """All records of a file, less a last line without its end: a run died while writing it."""
+# what a record of each kind must have: names, and values unless it is one of a failure
+CELL = ("method", "source", "target")
+NAMES = {
+    "transfer": ("plan", "variant", *CELL),
+    "distance": ("plan", "variant", *CELL),
+    "regret": ("plan", "variant", "corpus", *CELL),
+    "grid": ("plan", "variant", "source", "fitted_on"),
+    "in-domain": ("plan", "variant", "target"),
+}
+DISTANCES = [f"distance_{when}{end}" for when in ("before", "after") for end in ("", "_low", "_high")]
+VALUES: Mapping[str, Mapping[str, Any]] = {
+    "transfer": dict.fromkeys(("transfer_error", "baseline_in_domain_error"), int | float),
+    "distance": dict.fromkeys(DISTANCES, int | float),
+    "regret": dict.fromkeys(("noise", "n_layers", "n_train"), int | float) | {"candidates": list},
+    "grid": dict.fromkeys(("noise", "depth", "C", "seconds"), int | float),
+    "in-domain": {"error": int | float},
+}
+WORDS = {str: "text", list: "a list", int: "a whole number", int | float: "a number"}
+
+
+def read(path: str | Path, kind: str | None = None) -> list[dict[str, Any]]:
+    """All records of a file, less a last line without its end: a run died while writing it.
+
+    Records of a known kind are checked for what they must have. With `kind`, those that name none are taken
+    for such, except that they need no plan and no variant.
+    """
     records = []
     *lines, _ = Path(path).read_bytes().split(b"\n")
     for number, line in enumerate(lines, start=1):
@@ -39,24 +67,48 @@ def read(path: str | Path) -> list[dict[str, Any]]:
             raise Damaged(f"{path}, line {number} is not a record ({error}); remove that line") from None
         if not isinstance(record, dict):
             raise Damaged(f"{path}, line {number} is not a record but {line[:40]!r}; remove that line")
+        bare = kind is not None and "kind" not in record
+        wrong = _wrong({"kind": kind, "plan": "", "variant": ""} | record if bare else record)
+        if wrong is not None:
+            raise Damaged(f"{path}, line {number}: {wrong}; remove that line")
         records.append(record)
     return records
+
+
+def _wrong(record: Record) -> str | None:
+    """Say what is the matter with a record, if anything is."""
+    kind = record.get("kind")
+    if not isinstance(kind, str) or kind not in NAMES:
+        return None
+    must = dict.fromkeys(NAMES[kind], str) | ({} if "failed" in record else dict(VALUES[kind]))
+    for name, type_ in (must | {"seed": int} if "seed" in record else must).items():
+        if name not in record:
+            return f"a record of kind {kind!r} has no {name}"
+        if not isinstance(record[name], type_) or isinstance(record[name], bool):
+            return f"{name}={record[name]!r} must be {WORDS[type_]}"
+    return None
 
 
 class Journal:
     """The results file of a run that is under way."""
 
     def __init__(self, path: Path, file: FileIO) -> None:
-        self._path, self._file = path, file
+        self.path, self._file = path, file
         self.records: list[dict[str, Any]] = read(path)
 
     def append(self, record: Record) -> None:
-        """Add a record: one write of one line, on the disk when this returns."""
+        """Add a record: one write of one line, on the disk when this returns, or nothing at all."""
         line = json.dumps(record, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
-        rest = memoryview(line.encode())
-        while rest:  # a write may be cut short by a signal
-            rest = rest[self._file.write(rest) :]
-        os.fsync(self._file.fileno())
+        rest, end = memoryview(line.encode()), self._file.seek(0, os.SEEK_END)
+        try:
+            while rest:  # a write may be cut short by a signal
+                rest = rest[self._file.write(rest) :]
+            os.fsync(self._file.fileno())
+        except BaseException as error:
+            self._file.truncate(end)
+            if isinstance(error, OSError):
+                raise Unwritable(f"{self.path} cannot be written: {error.strerror}") from error
+            raise
         self.records.append(json.loads(line))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields, replace
-from datetime import UTC, datetime
+from concurrent.futures import Future, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -17,27 +18,34 @@ import numpy as np
 
 from .. import __version__
 from ..domains import Corpus
-from ..metrics import transfer_error, transfer_loss, transfer_ratio
 from ..placement import OnHost, Place, check_place
-from .candidates import Point, candidate_records, points
+from ..workers import Workers
+from .candidates import candidate_records, points
 from .cells import Bench, Cell, GridPoint, Outcome, Unit
-from .classify import labels
 from .corpora import first_columns, load_corpus
 from .distances import distances, domain_pairs
 from .indomain import in_domain_error
 from .machine import description
 from .measures import task
-from .methods import known_method, units
+from .methods import LASTING, known_method, units
 from .plan import Plan, Setting
-from .records import Journal, journal
+from .recording import grid_record, stamped, transfer_record
+from .records import Journal, Unwritable, journal
+from .representation import Memory, file_name
 from .stacks import SharedStack
+from .standing import Standing
 
 Progress = Callable[[int, int, str], None]
+SECONDS_BETWEEN = 1.0  # two words on work that is under way
+
+
+class Stopped(Exception):
+    """Raised in a thread whose run has been stopped."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run found done, what it did, and what failed."""
+    """Tasks that a run found done, tasks that it did, and how many of both are recorded as failed."""
 
     n_before: int
     n_new: int
@@ -61,18 +69,21 @@ def run(plan: Plan, results: str | Path, request: Request | None = None) -> Summ
     """Run what is left of a plan, appending a record for each task to `results`.
 
     Stop it at any time and call it again: it goes on where it was. A method that fails leaves records
-    that say so, which count as done unless ``retry_failed``.
+    that say so, which count as done unless ``retry_failed``. An interrupt is raised at once, without waiting
+    for threads that are at work; a program ends without them by `undrift.workers.leave`.
+
+    What SDA learns is kept in a file beside the results until all its tasks in the plan are done.
     """
     request = request or Request()
     place = check_place(request.device)
     methods = _chosen_methods(plan, request.methods)
-    with ExitStack() as stack:
-        book = stack.enter_context(journal(results))
-        jobs = request.jobs or os.cpu_count() or 1
-        pool = ThreadPoolExecutor(jobs)
-        stack.callback(pool.shutdown, cancel_futures=True)  # what has not begun is left when a run is stopped
-        _check_same_plan(plan, book)
-        return Runner(plan, replace(request, jobs=jobs), methods, place, pool, book).run()
+    jobs = request.jobs or os.cpu_count() or 1
+    with journal(results) as book, Workers(jobs) as pool:
+        runner = Runner(plan, replace(request, jobs=jobs), methods, place, pool, book)
+        try:
+            return runner.run()
+        finally:
+            runner.stop()
 
 
 class Runner:
@@ -84,13 +95,16 @@ class Runner:
         request: Request,
         methods: Sequence[str],
         place: Place,
-        pool: Executor,
+        pool: Workers,
         book: Journal,
     ) -> None:
         self.plan, self.request, self.methods = plan, request, methods
         self.place, self.pool, self.book = place, pool, book
-        self._memory: dict[Any, Any] = {}
-        self._n_total = self._n_before = self._n_new = self._n_failed = 0
+        self._standing = Standing(plan, book)
+        beside = book.path.with_name(f"{book.path.name}.{plan.name}-{plan.seed}")
+        self._memory = Memory(beside, _origin(plan, request.device))
+        self._stopped, self._told_at = False, -math.inf
+        self._n_total = self._n_before = self._n_new = 0
 
     def run(self) -> Summary:
         """Do what is left, variant by variant."""
@@ -101,7 +115,7 @@ class Runner:
             for cell in self._cells(corpus)
             if variant.methods is None or cell.method in variant.methods
         ]
-        done = self._done()
+        done = self._standing.done(self.request.retry_failed)
         left = [(variant, cell) for variant, cell in everything if (variant.name, cell) not in done]
         self._n_total, self._n_before = len(everything), len(everything) - len(left)
         self._tell("")
@@ -113,7 +127,15 @@ class Runner:
                 bench = self._bench(variant, corpus)
                 steps = {"transfer": self._transfer, "distance": self._distances, "regret": self._regrets}
                 steps[self.plan.kind](bench, cells)
-        return Summary(self._n_before, self._n_new, self._n_failed)
+        self._forget(corpus)
+        failed = self._standing.failed()
+        n_failed = sum((variant.name, cell) in failed for variant, cell in everything)
+        return Summary(self._n_before, self._n_new, n_failed)
+
+    def stop(self) -> None:
+        """Let what is still at work in a thread notice, where it tells of its progress, that it is over."""
+        self._stopped = True
+        self._memory.close()
 
     def _loaded(self) -> Corpus:
         widths = [variant.max_features or self.plan.corpus.max_features for variant in self.plan.variants]
@@ -133,69 +155,51 @@ class Runner:
             )
         return [Cell(method, *pair) for method in self.methods for pair in names]
 
-    def _own(self, kind: str, variant: str | None = None) -> list[dict[str, Any]]:
-        """Records of this plan at its seed."""
-        return [
-            record
-            for record in self.book.records
-            if record.get("kind") == kind
-            and record.get("plan") == self.plan.name
-            and record.get("seed") == self.plan.seed
-            and variant in (None, record.get("variant"))
-        ]
-
-    def _done(self) -> set[tuple[str, Cell]]:
-        return {
-            (record["variant"], Cell(record["method"], record["source"], record["target"]))
-            for record in self._own(self.plan.kind)
-            if not (self.request.retry_failed and "failed" in record)
-            and (self.plan.kind != "regret" or "failed" in record)
-        } | self._finished()
-
-    def _finished(self) -> set[tuple[str, Cell]]:
-        """Tasks of a plan of regret with all their candidates."""
-        return {
-            (variant.name, cell)
-            for variant in self.plan.variants
-            if (known := self._known(variant))
-            for cell in {Cell("undrift", *point[:2]) for point in known}
-            if known.issuperset(points([cell], variant.noise, variant.depths))
-        }
-
-    def _known(self, variant: Setting) -> set[Point]:
-        """Points of a plan of regret that are recorded."""
-        names = ("source", "target", "noise", "n_layers")
-        found = [record for record in self._own("regret", variant.name) if "failed" not in record]
-        return {tuple(record[name] for name in names) for record in found}
-
     def _bench(self, variant: Setting, corpus: Corpus) -> Bench:
-        names = [field.name for field in fields(GridPoint)]
-        points = [
-            GridPoint(**{name: record[name] for name in names}) for record in self._own("grid", variant.name)
-        ]
+        jobs = self.request.jobs or 1
         return Bench(
-            first_columns(corpus, variant.max_features or self.plan.corpus.max_features),
+            first_columns(corpus, self._width(variant)),
             variant,
             self.place,
             self.request.device,
             self.plan.seed,
             self.plan.parameters,
             self.pool,
-            self.request.jobs or 1,
-            points,
+            jobs,
+            self._standing.grid(variant),
             self._memory,
+            tell=self._tell_more,
+            **({"apart": self.pool.apart} if jobs > 1 else {}),
         )
 
+    def _width(self, variant: Setting) -> int:
+        return variant.max_features or self.plan.corpus.max_features
+
+    def _forget(self, corpus: Corpus) -> None:
+        """Remove the files of representations that no task of the plan will need."""
+        done, most = self._standing.done(), next(iter(corpus.domains.values())).X.shape[1]
+        tasks = [(task.source.name, task.target.name) for task in corpus.tasks()]
+        for method in set(LASTING).intersection(self.plan.methods):
+            wanted: dict[int, set[Any]] = {}
+            for variant in self.plan.variants:
+                if variant.methods is None or method in variant.methods:
+                    own = wanted.setdefault(min(self._width(variant), most), set())
+                    own.update((variant.name, Cell(method, *pair)) for pair in tasks)
+            for width, places in wanted.items():
+                if places <= done:
+                    self._memory.forget(file_name(method, width))
+
     def _transfer(self, bench: Bench, cells: Sequence[Cell]) -> None:
-        """Run the cells of one variant, family by family."""
-        errors = self._baseline_errors(bench, list(dict.fromkeys(cell.target for cell in cells)))
+        """Run the cells of one variant, family by family; records are appended as units finish."""
+        errors = self._baseline_errors(bench, cells)
+        cells = [cell for cell in cells if cell.target in errors]
         families = dict.fromkeys(known_method(cell.method).family for cell in cells)
         for family in families:
             own = [cell for cell in cells if known_method(cell.method).family == family]
             work = units(family, bench, own)
-            futures = [self.pool.submit(_collected, unit) for unit in work if unit.parallel]
-            for unit, future in zip([unit for unit in work if unit.parallel], futures, strict=True):
-                self._keep(bench, unit, _awaited(future), errors)
+            futures = {self.pool.submit(_collected, unit): unit for unit in work if unit.parallel}
+            for future in as_completed(futures):
+                self._keep(bench, futures[future], _awaited(future), errors)
             for unit in work:
                 if not unit.parallel:
                     self._keep(bench, unit, unit.run(), errors)
@@ -209,114 +213,104 @@ class Runner:
     ) -> None:
         """Append what a unit gives; if it fails, say so for the cells it leaves undone."""
         left = dict.fromkeys(unit.cells)
-        try:
+        with self._failures_kept(bench.setting, left):
             for outcome in outcomes:
                 if isinstance(outcome, GridPoint):
-                    point = {**asdict(outcome), "score": _finite(outcome.score)}
-                    self.book.append(self._stamped("grid", bench.setting, point))
+                    self._append("grid", bench.setting, grid_record(outcome))
                     continue
-                self.book.append(self._record(bench, outcome, errors[outcome.cell.target]))
+                record = transfer_record(bench, outcome, errors[outcome.cell.target])
+                self._append("transfer", bench.setting, record)
                 del left[outcome.cell]
                 self._count(outcome.cell)
-        except Exception as error:  # recorded, not lost: the other methods go on
-            self._fail(bench.setting, left, error)
 
-    def _fail(self, variant: Setting, left: Iterable[Cell], error: Exception) -> None:
-        """Record what stopped the cells that are left."""
-        message = f"{type(error).__name__}: {error}".splitlines()[0]
+    @contextmanager
+    def _failures_kept(self, variant: Setting, left: Mapping[Cell, Any]) -> Iterator[None]:
+        """Record an error as that of the cells that are left then: the other methods go on."""
+        try:
+            yield
+        except Unwritable:  # not the method's fault
+            raise
+        except Exception as error:
+            self._fail(variant, left, error)
+
+    def _fail(self, variant: Setting, left: Iterable[Cell], error: Exception, where: str = "") -> None:
+        """Record what stopped the cells that are left, unless that is what their last record says."""
+        message = f"{where}{type(error).__name__}: {error}".splitlines()[0]
+        before = self._standing.failed()
         for cell in left:
-            self.book.append(self._stamped(self.plan.kind, variant, {**asdict(cell), "failed": message}))
-            self._count(cell, failed=True)
+            if before.get((variant.name, cell)) != message:
+                self._append(self.plan.kind, variant, {**asdict(cell), "failed": message})
+            self._count(cell)
 
-    def _count(self, cell: Cell, failed: bool = False) -> None:
+    def _append(self, kind: str, variant: Setting, own: Mapping[str, Any]) -> None:
+        self.book.append(stamped(kind, self.plan, variant, own, self.request.device))
+
+    def _count(self, cell: Cell) -> None:
         self._n_new += 1
-        self._n_failed += failed
         self._tell(f"{cell.method} {cell.source}->{cell.target}")
 
     def _tell(self, what: str) -> None:
         self.request.progress(self._n_before + self._n_new, self._n_total, what)
 
-    def _record(self, bench: Bench, outcome: Outcome, baseline_error: float) -> dict[str, Any]:
-        cell = outcome.cell
-        truth = labels(bench.corpus, cell.target, "test")
-        error = transfer_error(truth, outcome.predicted)
-        own = {
-            **asdict(cell),
-            "params": dict(outcome.params),
-            "transfer_error": error,
-            "baseline_in_domain_error": baseline_error,
-            "transfer_loss": transfer_loss(error, baseline_error),
-            "transfer_ratio": _finite(transfer_ratio(error, baseline_error)),
-            "represent_seconds": round(outcome.represent_seconds, 6),
-            "classify_seconds": round(outcome.classify_seconds, 6),
-            "grid_seconds": round(outcome.grid_seconds, 6),
-            "n_train": len(labels(bench.corpus, cell.source, "train")),
-            "n_test": len(truth),
-            "n_features": next(iter(bench.corpus.domains.values())).X.shape[1],
-            **outcome.details,
-        }
-        return self._stamped("transfer", bench.setting, own)
+    def _tell_more(self, what: str) -> None:
+        """Tell of work under way in a thread, now and then."""
+        if self._stopped:
+            raise Stopped
+        now = time.monotonic()
+        if now - self._told_at >= SECONDS_BETWEEN:
+            self._told_at = now
+            self._tell(what)
 
-    def _stamped(self, kind: str, variant: Setting, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Add to a record where it comes from."""
-        return {
-            "kind": kind,
-            "plan": self.plan.name,
-            "variant": variant.name,
-            "corpus": self.plan.corpus.folder or self.plan.corpus.loader,
-            **own,
-            "seed": self.plan.seed,
-            "version": __version__,
-            "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-            "machine": description(self.request.device),
-            "digest": self.plan.digest(variant),
-        }
+    def _baseline_errors(self, bench: Bench, cells: Sequence[Cell]) -> dict[str, float]:
+        """In-domain errors of the baseline, e_b(T, T), of this variant or the one the plan names.
 
-    def _baseline_errors(self, bench: Bench, targets: Sequence[str]) -> dict[str, float]:
-        """In-domain errors of the baseline, e_b(T, T), of this variant or the one the plan names."""
-        name = self.plan.baseline_variant or bench.setting.name
-        known = {record["target"]: record["error"] for record in self._own("in-domain", name)}
-        missing = [target for target in targets if target not in known]
-        if missing and name != bench.setting.name:
+        A target whose baseline fails has none, and its cells fail.
+        """
+        setting, name = bench.setting, self.plan.baseline_variant or bench.setting.name
+        known = self._standing.at_home(name)
+        missing = [target for target in dict.fromkeys(cell.target for cell in cells) if target not in known]
+        if missing and name != setting.name:
             variant = next(each for each in self.plan.variants if each.name == name)
-            bench = replace(self._bench(variant, self._loaded()), pool=self.pool)
-        futures = [self.pool.submit(in_domain_error, bench, target) for target in missing]
-        for target, future in zip(missing, futures, strict=True):
-            own = {"target": target, "method": "svm", "error": future.result()}
-            self.book.append(self._stamped("in-domain", bench.setting, own))
-            known[target] = own["error"]
+            bench = self._bench(variant, self._loaded())
+        futures = {self.pool.submit(in_domain_error, bench, target): target for target in missing}
+        for future in as_completed(futures):
+            target = futures[future]
+            try:
+                known[target] = future.result()
+            except Exception as error:  # recorded, not lost: other targets go on
+                own = [cell for cell in cells if cell.target == target]
+                self._fail(setting, own, error, f"in-domain baseline of {target}: ")
+                continue
+            record = {"target": target, "method": "svm", "error": known[target]}
+            self._append("in-domain", bench.setting, record)
         return known
 
     def _distances(self, bench: Bench, cells: Sequence[Cell]) -> None:
         for method in dict.fromkeys(cell.method for cell in cells):
-            own = [cell for cell in cells if cell.method == method]
-            left = {(cell.source, cell.target): cell for cell in own}
-            try:
-                for found in distances(bench, method, list(left)):
-                    record = {**asdict(left[found["source"], found["target"]]), **found}
-                    self.book.append(self._stamped("distance", bench.setting, record))
-                    self._count(left.pop((found["source"], found["target"])))
-            except Exception as error:  # as for transfer
-                self._fail(bench.setting, left.values(), error)
+            left = {cell: (cell.source, cell.target) for cell in cells if cell.method == method}
+            with self._failures_kept(bench.setting, left):
+                for found in distances(bench, method, list(left.values())):
+                    cell = Cell(method, found["source"], found["target"])
+                    self._append("distance", bench.setting, {**asdict(cell), **found})
+                    del left[cell]
+                    self._count(cell)
 
     def _regrets(self, bench: Bench, cells: Sequence[Cell]) -> None:
         """Record candidates as they are scored; a task counts as done with its last."""
-        known = self._known(bench.setting)
+        known = self._standing.known_points(bench.setting)
         left = {
             cell: set(points([cell], bench.setting.noise, bench.setting.depths)) - known for cell in cells
         }
-        try:
+        with self._failures_kept(bench.setting, left):
             for found in candidate_records(bench, cells, known):
                 cell = Cell(found["method"], found["source"], found["target"])
-                self.book.append(self._stamped("regret", bench.setting, found))
+                self._append("regret", bench.setting, found)
                 left[cell].remove((cell.source, cell.target, found["noise"], found["n_layers"]))
                 if left[cell]:
                     self._tell(f"{task(found)}, noise {found['noise']:g}, depth {found['n_layers']}")
                 else:
                     del left[cell]
                     self._count(cell)
-        except Exception as error:  # as for transfer
-            self._fail(bench.setting, left, error)
 
 
 def warm_up(place: Place) -> None:
@@ -362,22 +356,8 @@ def _matches(name: str, patterns: Sequence[str] | None) -> bool:
     return patterns is None or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _check_same_plan(plan: Plan, book: Journal) -> None:
-    """Refuse results of a plan of the same name that said something else; another seed does not."""
-    own = [record for record in book.records if record.get("plan") == plan.name]
-    plans = {seed: plan.seeded(seed) for seed in {record.get("seed") for record in own}}
-    digests = {
-        (variant.name, seed): each.digest(variant)
-        for seed, each in plans.items()
-        for variant in each.variants
-    }
-    for record in own:
-        if record.get("digest") != digests.get((record.get("variant", ""), record.get("seed"))):
-            raise ValueError(
-                f"the results hold records of another version of plan {plan.name} "
-                f"(variant {record.get('variant')}): name another results file, or move this one away"
-            )
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+def _origin(plan: Plan, device: str) -> str:
+    """Say all that decides a lasting representation, and where it is learnt."""
+    parameters = {name: dict(plan.parameters.get(name, {})) for name in LASTING}
+    decisive = [asdict(plan.corpus), parameters, plan.seed, __version__, description(device)]
+    return json.dumps(decisive, sort_keys=True)

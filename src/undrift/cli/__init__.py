@@ -5,11 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Any
+from typing import Any, NoReturn
+
+from ..workers import leave
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
+    try:
+        _run(arguments)
+    except SystemExit as ended:
+        status = ended.code
+    leave(status if isinstance(status, int) else 0)
+
+
+def _run(arguments: list[str] | None) -> NoReturn:
     try:
         import typer
         from typer.main import get_command
@@ -32,6 +42,8 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(141) from None
     except MemoryError as error:
         _fail(f"out of memory ({_one_line(error)}); try a smaller --max-features", 2)
+    except (KeyError, IndexError) as error:  # nothing that the user could mend
+        _fail(f"this is a fault of undrift, please report it: {_located(error)}", 1)
     except (OSError, ValueError, LookupError, ImportError) as error:
         _fail(_one_line(error), 2)
     except KeyboardInterrupt:
@@ -53,6 +65,19 @@ def _usage_errors() -> tuple[type[Exception], ...]:
 def _fail(message: str, status: int) -> None:
     print(f"undrift: {message}", file=sys.stderr)
     raise SystemExit(status)
+
+
+def _located(error: BaseException) -> str:
+    """Say what was raised, and in which line."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = (
+        ""
+        if trace is None
+        else f" in {os.path.basename(trace.tb_frame.f_code.co_filename)}, line {trace.tb_lineno}"
+    )
+    return f"{type(error).__name__}: {error}{where}"
 
 
 def _one_line(error: BaseException) -> str:

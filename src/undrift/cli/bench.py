@@ -23,7 +23,12 @@ Example:
 
     undrift bench run paper/small.toml --results small.jsonl --data ~/data --device cuda
 
-Every task is a line of the results. A method that fails leaves lines that say why, and the others go on.
+Every task is a line of the results. A method that fails leaves lines that say why, and the others go on; \
+with --retry-failed they are tried again. While tasks of SDA are left, what it has learnt is kept in a file \
+beside the results.
+
+Exit status: 0 if every task that was asked for has a result, 1 if some are recorded as failed, 2 if there \
+is something to mend first, 130 if it was interrupted.
 """
 
 
@@ -56,6 +61,7 @@ def run_plan(
     as_json: bool = options.JSON,
 ) -> None:
     from ..bench import Request, load_plan, run
+    from ..bench.__main__ import STOPPED
     from . import screen
 
     chosen = load_plan(plan).smaller(max_rows, max_features).seeded(seed)
@@ -69,17 +75,16 @@ def run_plan(
         try:
             summary = run(chosen, results, request)
         except KeyboardInterrupt:
-            screen.messages.print(
-                "undrift: stopped; what is done is kept, and the same command goes on from there"
-            )
+            screen.messages.print(STOPPED, soft_wrap=True)
             raise typer.Exit(130) from None
     if as_json:
         screen.show_json({"results": str(results), **vars(summary)})
-        return
-    failed = f", {summary.n_failed} failed" if summary.n_failed else ""
-    screen.output.print(
-        f"{summary.n_new} tasks run{failed}, {summary.n_before} done before: {screen.escaped(str(results))}"
-    )
+    else:
+        failed = f"; {summary.n_failed} failed" if summary.n_failed else ""
+        done = f"{summary.n_new} tasks run, {summary.n_before} done before{failed}"
+        screen.output.print(f"{done}: {screen.escaped(str(results))}", soft_wrap=True)
+    if summary.n_failed:
+        raise typer.Exit(1)
 
 
 FIGURES = """Draw the paper's figures from results: SVG and PNG, their data as JSON, and a Markdown table.

@@ -58,7 +58,7 @@ def _records(results: Any) -> list[dict[str, Any]]:
         results = [results]
     found: list[dict[str, Any]] = []
     for own in results:
-        found += [dict(own)] if isinstance(own, Mapping) else journal.read(own)
+        found += [dict(own)] if isinstance(own, Mapping) else journal.read(own, "transfer")
     return [
         {"plan": record.get("corpus", "results"), "variant": "default", "kind": "transfer"} | record
         for record in found
