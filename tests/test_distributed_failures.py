@@ -220,6 +220,17 @@ def test_a_lost_scheduler_is_a_clear_error_and_no_output(tmp_path, lone_schedule
     }
 
 
+@pytest.mark.parametrize("ask", ["who_has", "nthreads"])
+def test_a_scheduler_that_no_longer_answers_questions(cluster, monkeypatch, ask):
+    def silent(*_):
+        raise OSError("Timed out trying to connect")
+
+    rows = [delayed(block)(i, 30, 5) for i in range(2)]
+    monkeypatch.setattr(cluster, ask, silent)
+    with pytest.raises(ClusterLost, match=r"scheduler cannot be reached: Timed out.*check its address"):
+        MSDA(2).fit(rows)
+
+
 def test_a_worker_short_of_memory_spills():
     n, d = 3000, 200  # hidden rows of 40 blocks are 192 MB; the worker's own code takes most of the rest
     options = {"threads_per_worker": 1, "memory_limit": "420MB", "dashboard_address": "127.0.0.1:0"}

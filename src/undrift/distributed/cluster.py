@@ -86,7 +86,7 @@ def homes_of(blocks: Sequence[Delayed]) -> list[Any]:
     from distributed import futures_of
 
     futures = [futures_of(block)[:1] for block in blocks]
-    with retold():
+    with asked():
         owners = client.who_has([own for found in futures for own in found])
     return [min(owners.get(found[0].key, ()), default=None) if found else None for found in futures]
 
@@ -96,7 +96,7 @@ def spread(sizes: Sequence[int], values: Sequence[Delayed]) -> list[Any]:
     client = client_of(values)
     if client is None:
         return [None] * len(sizes)
-    with retold():
+    with asked():
         workers = sorted(client.nthreads().items())
     if not workers:  # they may come later
         return [None] * len(sizes)
@@ -140,7 +140,7 @@ def retold() -> Iterator[None]:
     except OSError as error:
         if type(error).__module__.partition(".")[0] != "distributed":
             raise  # a file that a worker cannot read, say
-        raise ClusterLost(f"the Dask scheduler cannot be reached: {error}; check its address") from error
+        raise unreachable(error) from error
     except Exception as error:
         if type(error).__name__ != "KilledWorker":
             raise
@@ -148,6 +148,23 @@ def retold() -> Iterator[None]:
             f"a task ended every worker that tried it ({error}); the usual cause is memory: "
             "give smaller row blocks, or workers with more"
         ) from error
+
+
+@contextmanager
+def asked() -> Iterator[None]:
+    """As `retold`, for questions to the scheduler, where no file is read: whatever fails is the connection."""
+    try:
+        with retold():
+            yield
+    except ClusterLost:
+        raise
+    except OSError as error:
+        raise unreachable(error) from error
+
+
+def unreachable(error: OSError) -> ClusterLost:
+    """Return the complaint about a scheduler that does not answer."""
+    return ClusterLost(f"the Dask scheduler cannot be reached: {error}; check its address")
 
 
 @contextmanager
