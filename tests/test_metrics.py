@@ -229,6 +229,13 @@ class TestInterval:
         assert found.distance == proxy_a_distance(A, B, C=[0.01, 0.1], random_state=0)
         assert found.low < found.distance < found.high
 
+    def test_the_distance_is_not_drawn(self):
+        A, B = gaussians(1.0, n=60)
+        for seed in range(4):
+            found = proxy_a_distance_interval(A, B, C=0.1, n_bootstrap=1, random_state=seed)
+            assert found.distance == proxy_a_distance(A, B, C=0.1, random_state=seed)
+            assert found.low == found.high  # of one draw
+
     def test_width_is_that_of_the_binomial(self):
         # 2 x 200 held-out rows with error e: the distance has standard deviation 4 sqrt(e (1-e) / 400).
         found = proxy_a_distance_interval(
