@@ -172,16 +172,16 @@ class TestProxyADistance:
         assert chosen == proxy_a_distance(A, B, C=1e6, random_state=0)
         assert weak < chosen
 
-    @pytest.mark.parametrize(("n_folds", "seed"), [(3, 0), (5, 1), (4, 2)])
-    def test_folds_by_hand(self, n_folds, seed):
-        A, B = gaussians(1.0, n=61, d=20, n_b=75, seed=seed)
-        Cs = [0.1, 1e-3, 1e-5, 0.01, 3.0]  # in no order: of equals the smallest is taken
-        chosen, distances = distance_by_hand(A, B, Cs, n_folds, seed)
-        assert len(set(distances.values())) > 2
-        options = {"C": Cs, "n_folds": n_folds, "random_state": seed}
-        assert proxy_a_distance(A, B, **options) == pytest.approx(chosen, rel=1e-9)
-        best = proxy_a_distance(A, B, selection="test_min", **options)
-        assert best == pytest.approx(max(distances.values()), rel=1e-9)
+    @pytest.mark.parametrize("n_folds", [3, 5])
+    def test_folds_by_hand(self, n_folds):
+        Cs = [0.1, 1e-3, 1e-5, 0.01, 3.0]  # in no order: of equals, which few rows often have, the smallest
+        for seed in range(10):
+            A, B = gaussians(1.5, n=31, d=8, n_b=40, seed=seed)
+            chosen, distances = distance_by_hand(A, B, Cs, n_folds, seed)
+            options = {"C": Cs, "n_folds": n_folds, "random_state": seed}
+            assert proxy_a_distance(A, B, **options) == pytest.approx(chosen, rel=1e-9)
+            best = proxy_a_distance(A, B, selection="test_min", **options)
+            assert best == pytest.approx(max(distances.values()), rel=1e-9)
 
     def test_test_min_is_the_best_over_the_grid_and_never_below_nested(self):
         grid = [1e-5, 1e-3, 1e-1, 10]
@@ -228,6 +228,13 @@ class TestInterval:
         found = proxy_a_distance_interval(A, B, C=[0.01, 0.1], random_state=0)
         assert found.distance == proxy_a_distance(A, B, C=[0.01, 0.1], random_state=0)
         assert found.low < found.distance < found.high
+
+    def test_the_distance_is_not_drawn(self):
+        A, B = gaussians(1.0, n=60)
+        for seed in range(4):
+            found = proxy_a_distance_interval(A, B, C=0.1, n_bootstrap=1, random_state=seed)
+            assert found.distance == proxy_a_distance(A, B, C=0.1, random_state=seed)
+            assert found.low == found.high  # of one draw
 
     def test_width_is_that_of_the_binomial(self):
         # 2 x 200 held-out rows with error e: the distance has standard deviation 4 sqrt(e (1-e) / 400).

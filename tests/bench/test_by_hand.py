@@ -100,7 +100,7 @@ def test_pca_chooses_its_size_and_C_on_the_source(bench):
 
 
 def test_scl_knows_the_labels_of_the_source_and_the_rows_of_all(bench, corpus):
-    options = {"n_components": 4, "n_pivots": 8, "ranking": "mutual-information"}
+    options = {"n_components": 4, "n_pivots": 8, "min_df": 45}  # which not every term has in both
     X = np.vstack(list(by_hand.dense(corpus).values()))
     pivots = {}
     for task, own in run_all(replace(bench, parameters={"scl": options}), "scl").items():
@@ -112,7 +112,7 @@ def test_scl_knows_the_labels_of_the_source_and_the_rows_of_all(bench, corpus):
         model = SCL(**options).fit(X, np.concatenate(y), sample_domain=domain)
         pivots[task[0]] = set(model.pivots_)
         Z = by_hand.split_by_domain(corpus, model.transform(X))
-        assert own.params == {"n_pivots": 8, "C": 1.0}
+        assert own.params == {"n_pivots": len(model.pivots_), "C": 1.0}
         np.testing.assert_array_equal(own.predicted, transferred(corpus, Z, *task, 1.0))
     assert len({frozenset(each) for each in pivots.values()}) == 3  # labels of another source choose others
 
@@ -225,18 +225,29 @@ def test_a_single_noise_and_C_are_taken_untried(bench, corpus):
         np.testing.assert_array_equal(outcome.predicted, transferred(corpus, Z, *task, 1.0))
 
 
+def test_a_single_noise_leaves_C_to_choose(bench, corpus):
+    found = outcomes(given(with_setting(bench, noise=(0.6,), c_rule="searched"), "msda", "msda-2"))
+    Z = by_hand.msda(corpus, 0.6, 2)
+    for (_, *task), outcome in found.items():
+        C = searched(*of_part(corpus, Z, task[0], "train"), CS)
+        assert outcome.params == {"noise": 0.6, "n_layers": 2, "C": C}
+        np.testing.assert_array_equal(outcome.predicted, transferred(corpus, Z, *task, C))
+    assert {outcome.params["C"] for outcome in found.values()} != {1.0}
+
+
 @pytest.mark.parametrize(
     "options", [{"activation": "relu"}, {"activation": "sigmoid"}, {"n_pivots": 7}, {"n_pivots": 50}]
 )
 def test_the_settings_of_a_variant_reach_the_stack(bench, corpus, options):
-    own = with_setting(bench, noise=(0.6,), **options)
+    corpus = corpus.map(lambda X: X * 0.01)  # so that the layers, which see presence, decide
+    own = with_setting(replace(bench, corpus=corpus), noise=(0.6,), c_rule="searched", C=(100.0,), **options)
     X = np.vstack(list(by_hand.dense(corpus).values()))
     model = MSDA(2, 0.6, binarize=True, random_state=SEED, **options)
     if options.get("n_pivots", 0) > X.shape[1]:  # as many columns need none
         model.set_params(n_pivots=None)
     Z = by_hand.split_by_domain(corpus, model.fit(X).transform(X))
     for (_, *task), outcome in outcomes(given(own, "msda", "msda-2")).items():
-        np.testing.assert_array_equal(outcome.predicted, transferred(corpus, Z, *task, 1.0))
+        np.testing.assert_array_equal(outcome.predicted, transferred(corpus, Z, *task, 100.0))
 
 
 def test_a_stack_of_the_pair_sees_its_two_domains_alone(bench, corpus):
@@ -285,14 +296,14 @@ def test_the_error_at_home_is_that_of_the_targets_own_svm(bench, corpus, rule):
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("n_shared", [1, 40])
+@pytest.mark.parametrize("n_shared", [1, 44])
 def test_where_parts_overlap_the_error_at_home_is_cross_validated(bench, corpus, rule, n_shared):
-    own = corpus.domains["books"]
-    test = own.train if n_shared == 40 else np.append(own.test, own.train[0])
-    overlapping = Corpus("made", {"books": replace(own, test=test)})
-    Z, y = of_part(overlapping, by_hand.dense(overlapping), "books", "train")
+    own = corpus.domains["dvd"]
+    test = own.train if n_shared == 44 else np.append(own.test, own.train[0])
+    overlapping = Corpus("made", {"dvd": replace(own, test=test)})
+    Z, y = of_part(overlapping, by_hand.dense(overlapping), "dvd", "train")
     expected = 1 - cv_accuracy(Z, y, searched(Z, y, RULES[rule]))
-    found = in_domain_error(with_setting(replace(bench, corpus=overlapping), c_rule=rule), "books")
+    found = in_domain_error(with_setting(replace(bench, corpus=overlapping), c_rule=rule), "dvd")
     assert found == pytest.approx(expected, rel=1e-9)
 
 
