@@ -91,7 +91,8 @@ def test_outcomes_are_those_of_the_text_classifier(bench, corpus, changes):
         assert {name: outcome.params[name] for name in model.best_params_} == model.best_params_
         assert outcome.params["length"] == length
         assert outcome.params["self_training"] is model.self_training
-        assert outcome.params["classifier"] == model.classifier
+        for name in ("classifier", "center", "balance_layers"):
+            assert outcome.params[name] == getattr(model, name)
         np.testing.assert_array_equal(outcome.predicted, model.predict(test, sample_domain=[-1] * len(test)))
 
 
@@ -164,3 +165,8 @@ def test_only_inductive_falls_back_to_the_source(bench, corpus):
         model = fitted(bench.corpus, rows, *task, noise=0.7, fallback=False)
         test, _ = of_part(bench.corpus, rows, task[1], "test")
         np.testing.assert_array_equal(outcome.predicted, model.predict(test))
+
+
+def test_inductive_learns_on_the_device_of_the_run(bench):
+    with pytest.raises(ValueError, match="device='abacus' is not known"):
+        run_all(replace(bench, device="abacus"), inductive=True)
