@@ -196,3 +196,17 @@ def test_warnings_of_workers_reach_the_summary(cluster, reviews):
     job = AdaptJob([reviews / "books-*.csv"], [reviews / "kitchen-*.csv"], "text", "label", reviews / "o.csv")
     summary = run_adapt_on(cluster.scheduler.address, job, adapter()).summary
     assert any("books-0.csv" in warning for warning in summary["warnings"])
+
+
+def test_a_class_of_three_rows_is_no_obstacle_to_scoring(cluster, reviews):
+    for path in shard_paths(reviews / "books-*.csv"):
+        write(path, column(path, "text"), label=["0"] * 15)
+    path = reviews / "books-0.csv"
+    write(path, column(path, "text"), label=["1"] * 3 + ["0"] * 12)
+    job = AdaptJob(
+        [reviews / "books-*.csv"], [reviews / "kitchen-*.csv"], "text", "label", reviews / "o.csv",
+        target_label="truth",
+    )  # fmt: skip
+    (target,) = run_adapt_on(cluster.scheduler.address, job, adapter()).summary["targets"]
+    (plain,) = run_adapt(job, adapter()).summary["targets"]
+    assert target["source_only_error"] == plain["source_only_error"]

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.svm import LinearSVC
 
 from ._core.array import Rows as Matrix
 from ._warnings import UndriftWarning
 from .adapter import TextAdapter
-from .baselines.svm import linear_svm
+from .baselines.svm import fitted_svm
 from .metrics import proxy_a_distance, transfer_error
 from .persist import save_model
 from .reading import AdaptJob, SourceFile, TargetFile, Tell, checked_labels, read_source, read_target, silent
@@ -229,9 +228,7 @@ def _source_only(X: Matrix, labels: Sequence[Any]) -> Any:
     """Return what one would do without adaptation: a linear SVM trained on the source's rows."""
     has_label = np.array([label is not None for label in labels])
     y = np.array([label for label in labels if label is not None])
-    smallest = min(Counter(y.tolist()).values())
-    svm = linear_svm(n_folds=min(5, smallest), random_state=0) if smallest > 1 else LinearSVC(random_state=0)
-    return svm.fit(X[has_label], y)
+    return fitted_svm(X[has_label], y)
 
 
 def _scored(

@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from ._warnings import UndriftWarning
 from .adapter import TFIDF_LENGTH, TextAdapter, text_classifier
-from .baselines.svm import linear_svm
+from .baselines.svm import fitted_svm
 from .distributed import (
     OnDask,
     Output,
@@ -242,7 +242,7 @@ def _compared(job: AdaptJob, fitted: Fitted, i: int) -> dict[str, Any]:
         return found
     known = np.array([label is not None for label in fitted.labels])
     y = np.array([label for label in fitted.labels if label is not None])
-    svm = linear_svm(random_state=0).fit(fitted.source_rows[known].gathered(), y)
+    svm = fitted_svm(fitted.source_rows[known].gathered(), y)
     truth = np.array(target.labels, dtype=object)
     models = [(svm, {}), (fitted.adapter.classifier_, {"sample_domain": -1 - i})]
     n_scored, by_svm, by_adapted = mistakes(rows, truth, models).tolist()

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import LinearSVC
 
-from undrift.baselines.svm import linear_svm
+from undrift.baselines.svm import fitted_svm, linear_svm
 
 CS = [10 ** (-4 + 0.5 * k) for k in range(10)]
 
@@ -80,3 +80,17 @@ def test_wide_rows_of_large_counts_converge():
         warnings.simplefilter("error")
         found = linear_svm(random_state=0).fit(X, y)
     assert found.best_score_ > 0.5
+
+
+@pytest.mark.parametrize(("n_few", "n_folds"), [(3, 3), (5, 5), (9, 5)])
+def test_a_small_class_has_a_row_in_every_fold(n_few, n_folds):
+    X, y = rows(n=60)
+    X, y = X[: 30 + n_few], y[: 30 + n_few]
+    asked = linear_svm(n_folds=n_folds, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(fitted_svm(X, y).decision_function(X), asked.decision_function(X))
+
+
+def test_a_class_of_one_row_leaves_nothing_to_choose():
+    X, y = rows(n=60)
+    plain = LinearSVC(random_state=0).fit(X[:31], y[:31])
+    np.testing.assert_array_equal(fitted_svm(X[:31], y[:31]).coef_, plain.coef_)

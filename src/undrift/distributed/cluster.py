@@ -152,7 +152,7 @@ def retold() -> Iterator[None]:
 
 @contextmanager
 def asked() -> Iterator[None]:
-    """As `retold`, for questions to the scheduler, where no file is read: whatever fails is the connection."""
+    """As `retold`, for questions to the scheduler: no file is read, so what fails is the connection."""
     try:
         with retold():
             yield
