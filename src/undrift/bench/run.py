@@ -72,7 +72,7 @@ def run(plan: Plan, results: str | Path, request: Request | None = None) -> Summ
     that say so, which count as done unless ``retry_failed``. An interrupt is raised at once, without waiting
     for threads that are at work; a program ends without them by `undrift.workers.leave`.
 
-    What SDA learns is kept in a file beside the results until all its tasks in the plan are done.
+    What SDA learns is kept in a file beside the results until all its tasks in the plan have a result.
     """
     request = request or Request()
     place = check_place(request.device)
@@ -176,8 +176,8 @@ class Runner:
         return variant.max_features or self.plan.corpus.max_features
 
     def _forget(self, corpus: Corpus) -> None:
-        """Remove the files of representations that no task of the plan will need."""
-        done, most = self._standing.done(), next(iter(corpus.domains.values())).X.shape[1]
+        """Remove the files of representations that no task of the plan will need, tried again or not."""
+        done, most = self._standing.done(retry_failed=True), next(iter(corpus.domains.values())).X.shape[1]
         tasks = [(task.source.name, task.target.name) for task in corpus.tasks()]
         for method in set(LASTING).intersection(self.plan.methods):
             wanted: dict[int, set[Any]] = {}
