@@ -1,5 +1,6 @@
 """The runner: what it records, that it goes on where it was, and that failures are not lost."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -230,12 +231,23 @@ def test_results_of_another_version_of_the_plan_are_refused(finished, data, plan
         run(load_plan(plan_file), finished, Request(data=data))
 
 
+def test_a_record_of_a_seed_that_no_plan_can_have_is_told_with_its_file(data, plan_file, tmp_path):
+    results = tmp_path / "old.jsonl"
+    failed = {"kind": "transfer", "plan": "tiny", "variant": "main", "method": "svm", "source": "books"}
+    results.write_text(json.dumps({**failed, "target": "dvd", "failed": "E: e", "seed": 2**32}) + "\n")
+    with pytest.raises(
+        ValueError, match=r"old\.jsonl: a record of plan tiny cannot be: seed=4294967296 must"
+    ):
+        run(load_plan(plan_file), results, Request(data=data))
+
+
 @pytest.mark.parametrize(
     ("request_", "complaint"),
     [
         ({"methods": ["pca"]}, "method 'pca' is not in plan tiny, which has svm"),
         ({"tasks": ["kitchen->*"]}, "no task is like kitchen->*; the domains are books, dvd, toys"),
         ({"device": "abacus"}, "device='abacus' is not known"),
+        ({"jobs": 0}, "jobs=0 must be at least 1"),
     ],
 )
 def test_what_cannot_be_asked_for(data, plan_file, tmp_path, request_, complaint):

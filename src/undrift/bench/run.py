@@ -18,6 +18,7 @@ import numpy as np
 
 from .. import __version__
 from ..domains import Corpus
+from ..parameters import check_count
 from ..placement import OnHost, Place, check_place
 from ..workers import Workers
 from .candidates import candidate_records, points
@@ -63,6 +64,10 @@ class Request:
     device: str = "cpu"
     retry_failed: bool = False
     progress: Progress = lambda n_done, n_total, what: None
+
+    def __post_init__(self) -> None:
+        if self.jobs is not None:
+            check_count(self.jobs, "jobs", hint="leave it out for all cores")
 
 
 def run(plan: Plan, results: str | Path, request: Request | None = None) -> Summary:

@@ -79,7 +79,12 @@ class Standing:
 def _check_same_plan(plan: Plan, book: Journal) -> None:
     """Refuse results of a plan of the same name that said something else; another seed does not."""
     own = [record for record in book.records if record.get("plan") == plan.name]
-    plans = {seed: plan.seeded(seed) for seed in {record.get("seed") for record in own}}
+    try:
+        plans = {seed: plan.seeded(seed) for seed in {record.get("seed") for record in own}}
+    except ValueError as error:  # versions before this one took any seed, and recorded failures alone
+        raise ValueError(
+            f"{book.path}: a record of plan {plan.name} cannot be: {error}; name another results file"
+        ) from None
     digests = {
         (variant.name, seed): each.digest(variant)
         for seed, each in plans.items()
