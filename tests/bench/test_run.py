@@ -225,6 +225,24 @@ def test_one_source_that_fails_leaves_the_others(data, plan_file, tmp_path, monk
     assert (summary.n_new, summary.n_failed) == (6, 2)
 
 
+def test_the_corpus_is_read_once_though_the_baseline_is_of_another_variant(data, tmp_path, monkeypatch):
+    (tmp_path / "two.toml").write_text(
+        'methods = ["svm"]\nn_folds = 3\nbaseline_variant = "20"\n[corpus]\nloader = "amazon-bow"\n'
+        '[[variants]]\nname = "10"\nmax_features = 10\n[[variants]]\nname = "20"\nmax_features = 20\n'
+    )
+    widths, results = [], tmp_path / "r.jsonl"
+
+    def noted(spec, folder, max_features):
+        widths.append(max_features)
+        return load_corpus(spec, folder, max_features)
+
+    monkeypatch.setattr(sys.modules["undrift.bench.run"], "load_corpus", noted)
+    assert run(load_plan(tmp_path / "two.toml"), results, Request(data=data)).n_failed == 0
+    assert widths == [20]
+    assert {r["variant"] for r in of_kind(results, "in-domain")} == {"20"}
+    assert {(r["variant"], r["n_features"]) for r in of_kind(results, "transfer")} == {("10", 10), ("20", 20)}
+
+
 def test_results_of_another_version_of_the_plan_are_refused(finished, data, plan_file):
     plan_file.write_text(plan_file.read_text().replace("0.8", "0.9"))
     with pytest.raises(ValueError, match="another version of plan tiny"):

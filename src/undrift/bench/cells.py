@@ -69,6 +69,11 @@ class Unit:
     parallel: bool = False
 
 
+def here(function: Callable[..., Any], *given: Any) -> Any:
+    """Call a function in this process."""
+    return function(*given)
+
+
 @dataclass(frozen=True)
 class Bench:
     """What every method is given: rows, settings, a place to compute and a pool of threads."""
@@ -83,7 +88,7 @@ class Bench:
     jobs: int = 1  # threads of the pool
     grid: Sequence[GridPoint] = ()  # from an earlier run
     memory: Memory = field(default_factory=Memory)  # representations that variants share
-    apart: Callable[..., Any] = lambda function, *given: function(*given)  # in a process of its own, or not
+    apart: Callable[..., Any] = here  # how to call a function, in a process of its own or not
     tell: Callable[[str], None] = lambda what: None  # how far something that takes long has come
 
     def problem(self, source: str) -> tuple[Problem, np.ndarray]:

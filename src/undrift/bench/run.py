@@ -11,6 +11,7 @@ from concurrent.futures import Future, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from ..parameters import check_count
 from ..placement import OnHost, Place, check_place
 from ..workers import Workers
 from .candidates import candidate_records, points
-from .cells import Bench, Cell, GridPoint, Outcome, Unit
+from .cells import Bench, Cell, GridPoint, Outcome, Unit, here
 from .corpora import first_columns, load_corpus
 from .distances import distances, domain_pairs
 from .indomain import in_domain_error
@@ -34,7 +35,7 @@ from .recording import grid_record, stamped, transfer_record
 from .records import Journal, Unwritable, journal
 from .representation import Memory, file_name
 from .stacks import SharedStack
-from .standing import Standing
+from .standing import Entry, Standing
 
 Progress = Callable[[int, int, str], None]
 SECONDS_BETWEEN = 1.0  # two words on work that is under way
@@ -113,11 +114,10 @@ class Runner:
 
     def run(self) -> Summary:
         """Do what is left, variant by variant."""
-        corpus = self._loaded()
         everything = [
             (variant, cell)
             for variant in self.plan.variants
-            for cell in self._cells(corpus)
+            for cell in self._cells()
             if variant.methods is None or cell.method in variant.methods
         ]
         done = self._standing.done(self.request.retry_failed)
@@ -129,10 +129,10 @@ class Runner:
         for variant in self.plan.variants:
             cells = [cell for own, cell in left if own is variant]
             if cells:
-                bench = self._bench(variant, corpus)
+                bench = self._bench(variant)
                 steps = {"transfer": self._transfer, "distance": self._distances, "regret": self._regrets}
                 steps[self.plan.kind](bench, cells)
-        self._forget(corpus)
+        self._forget()
         failed = self._standing.failed()
         n_failed = sum((variant.name, cell) in failed for variant, cell in everything)
         return Summary(self._n_before, self._n_new, n_failed)
@@ -142,12 +142,14 @@ class Runner:
         self._stopped = True
         self._memory.close()
 
-    def _loaded(self) -> Corpus:
+    @cached_property
+    def _corpus(self) -> Corpus:
         widths = [variant.max_features or self.plan.corpus.max_features for variant in self.plan.variants]
         return load_corpus(self.plan.corpus, self.request.data, max(widths))
 
-    def _cells(self, corpus: Corpus) -> list[Cell]:
+    def _cells(self) -> list[Cell]:
         """Everything that was asked for, method by method."""
+        corpus = self._corpus
         if self.plan.kind == "distance":
             names = domain_pairs(list(corpus.domains))
         else:
@@ -160,38 +162,39 @@ class Runner:
             )
         return [Cell(method, *pair) for method in self.methods for pair in names]
 
-    def _bench(self, variant: Setting, corpus: Corpus) -> Bench:
+    def _bench(self, variant: Setting) -> Bench:
         jobs = self.request.jobs or 1
         return Bench(
-            first_columns(corpus, self._width(variant)),
-            variant,
-            self.place,
-            self.request.device,
-            self.plan.seed,
-            self.plan.parameters,
-            self.pool,
-            jobs,
-            self._standing.grid(variant),
-            self._memory,
+            corpus=first_columns(self._corpus, self._width(variant)),
+            setting=variant,
+            place=self.place,
+            device=self.request.device,
+            seed=self.plan.seed,
+            parameters=self.plan.parameters,
+            pool=self.pool,
+            jobs=jobs,
+            grid=self._standing.grid(variant),
+            memory=self._memory,
+            apart=self.pool.apart if jobs > 1 else here,
             tell=self._tell_more,
-            **({"apart": self.pool.apart} if jobs > 1 else {}),
         )
 
     def _width(self, variant: Setting) -> int:
         return variant.max_features or self.plan.corpus.max_features
 
-    def _forget(self, corpus: Corpus) -> None:
+    def _forget(self) -> None:
         """Remove the files of representations that no task of the plan will need, tried again or not."""
-        done, most = self._standing.done(retry_failed=True), next(iter(corpus.domains.values())).X.shape[1]
-        tasks = [(task.source.name, task.target.name) for task in corpus.tasks()]
+        done = self._standing.done(retry_failed=True)
+        most = next(iter(self._corpus.domains.values())).X.shape[1]
+        tasks = [(task.source.name, task.target.name) for task in self._corpus.tasks()]
         for method in set(LASTING).intersection(self.plan.methods):
-            wanted: dict[int, set[Any]] = {}
+            wanted: dict[int, set[Entry]] = {}
             for variant in self.plan.variants:
                 if variant.methods is None or method in variant.methods:
                     own = wanted.setdefault(min(self._width(variant), most), set())
                     own.update((variant.name, Cell(method, *pair)) for pair in tasks)
-            for width, places in wanted.items():
-                if places <= done:
+            for width, entries in wanted.items():
+                if entries <= done:
                     self._memory.forget(file_name(method, width))
 
     def _transfer(self, bench: Bench, cells: Sequence[Cell]) -> None:
@@ -276,7 +279,7 @@ class Runner:
         missing = [target for target in dict.fromkeys(cell.target for cell in cells) if target not in known]
         if missing and name != setting.name:
             variant = next(each for each in self.plan.variants if each.name == name)
-            bench = self._bench(variant, self._loaded())
+            bench = self._bench(variant)
         futures = {self.pool.submit(in_domain_error, bench, target): target for target in missing}
         for future in as_completed(futures):
             target = futures[future]
