@@ -57,7 +57,8 @@ def _followed(inductive: bool) -> set[str]:
 
 def settings(bench: Bench) -> tuple[MSDAClassifier, float]:
     """Say what the method is: the classifier whose parameters all here follows, and the length of tf-idf."""
-    changes = {**bench.own("undrift"), **bench.setting.changes}
+    shared = {"n_folds": bench.setting.n_folds, "n_pivots": bench.setting.n_pivots}
+    changes = {**shared, **bench.own("undrift"), **bench.setting.changes}
     length = changes.pop("length", TFIDF_LENGTH)
     return text_classifier(random_state=bench.seed, **changes), length
 
@@ -124,7 +125,7 @@ class Ours:
         """Return a task's labelled problem, its classes, and the rows that selection rules look at."""
         classes, codes = source_codes(self.corpus, cell.source)
         random_state = np.random.RandomState(self.bench.seed)  # drawn from in the order of `fit`
-        split = folds(codes, self.bench.setting.n_folds, random_state)
+        split = folds(codes, self.model.n_folds, random_state)
         solver = SOLVERS[self.model.classifier]
         problem = Problem(codes, len(classes), np.ones(len(codes)), split, solver)
         n = len(codes) + len(self.corpus.domains[cell.target])
@@ -177,7 +178,7 @@ def ours(bench: Bench) -> Ours:
         place=bench.place,
         activation=model.activation,
         ridge=model.ridge,
-        n_pivots=model.n_pivots or bench.setting.n_pivots,
+        n_pivots=model.n_pivots,
         seed=bench.seed,
     )
     return Ours(bench, model, length, corpus, stack)
