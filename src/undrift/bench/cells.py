@@ -58,14 +58,26 @@ class GridPoint:
 
 
 @dataclass(frozen=True)
-class Unit:
-    """Cells that stand or fall together, and how to get their outcomes one by one.
+class Failure:
+    """What stopped one cell while the others of its unit went on."""
 
+    cell: Cell
+    error: Exception
+
+
+Finding = Outcome | GridPoint | Failure
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Cells that are worked on together, and how to get their outcomes one by one.
+
+    What `run` raises has stopped all cells without an outcome, and without a failure of their own.
     Units that are `parallel` keep to one thread and may run beside each other.
     """
 
     cells: Sequence[Cell]
-    run: Callable[[], Iterator[Outcome | GridPoint]]
+    run: Callable[[], Iterator[Finding]]
     parallel: bool = False
 
 

@@ -23,7 +23,7 @@ from ..parameters import check_count
 from ..placement import OnHost, Place, check_place
 from ..workers import Workers
 from .candidates import candidate_records, points
-from .cells import Bench, Cell, GridPoint, Outcome, Unit, here
+from .cells import Bench, Cell, Failure, Finding, GridPoint, Unit, here
 from .corpora import first_columns, load_corpus
 from .distances import distances, domain_pairs
 from .indomain import in_domain_error
@@ -216,7 +216,7 @@ class Runner:
         self,
         bench: Bench,
         unit: Unit,
-        outcomes: Iterator[Outcome | GridPoint],
+        outcomes: Iterator[Finding],
         errors: Mapping[str, float],
     ) -> None:
         """Append what a unit gives; if it fails, say so for the cells it leaves undone."""
@@ -226,10 +226,13 @@ class Runner:
                 if isinstance(outcome, GridPoint):
                     self._append("grid", bench.setting, grid_record(outcome))
                     continue
-                record = transfer_record(bench, outcome, errors[outcome.cell.target])
-                self._append("transfer", bench.setting, record)
+                if isinstance(outcome, Failure):
+                    self._fail(bench.setting, [outcome.cell], outcome.error)
+                else:
+                    record = transfer_record(bench, outcome, errors[outcome.cell.target])
+                    self._append("transfer", bench.setting, record)
+                    self._count(outcome.cell)
                 del left[outcome.cell]
-                self._count(outcome.cell)
 
     @contextmanager
     def _failures_kept(self, variant: Setting, left: Mapping[Cell, Any]) -> Iterator[None]:
@@ -311,6 +314,10 @@ class Runner:
         }
         with self._failures_kept(bench.setting, left):
             for found in candidate_records(bench, cells, known):
+                if isinstance(found, Failure):
+                    self._fail(bench.setting, [found.cell], found.error)
+                    del left[found.cell]
+                    continue
                 cell = Cell(found["method"], found["source"], found["target"])
                 self._append("regret", bench.setting, found)
                 left[cell].remove((cell.source, cell.target, found["noise"], found["n_layers"]))
@@ -331,9 +338,9 @@ def warm_up(place: Place) -> None:
         pass
 
 
-def _collected(unit: Unit) -> tuple[list[Outcome | GridPoint], Exception | None]:
+def _collected(unit: Unit) -> tuple[list[Finding], Exception | None]:
     """Outcomes of a unit that runs in a thread, and what stopped it."""
-    found: list[Outcome | GridPoint] = []
+    found: list[Finding] = []
     try:
         for outcome in unit.run():
             found.append(outcome)
@@ -343,8 +350,8 @@ def _collected(unit: Unit) -> tuple[list[Outcome | GridPoint], Exception | None]
 
 
 def _awaited(
-    future: Future[tuple[list[Outcome | GridPoint], Exception | None]],
-) -> Iterator[Outcome | GridPoint]:
+    future: Future[tuple[list[Finding], Exception | None]],
+) -> Iterator[Finding]:
     found, error = future.result()
     yield from found
     if error is not None:
