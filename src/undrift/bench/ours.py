@@ -21,7 +21,7 @@ from ..search import judged, judged_rows
 from ..selection import NEED_TARGET, Candidate, Problem, chosen_one, folds, scoring
 from ..self_training import SelfTraining, self_trained
 from ..training import stack_rows
-from .cells import Bench, Cell, Outcome, Unit, by_source
+from .cells import Bench, Cell, Failure, Outcome, Unit, by_source
 from .classify import authors_C, labels, source_codes
 from .mishaps import Mishaps, sifted
 from .plain import tfidf_corpus
@@ -189,7 +189,7 @@ def gram(grams: RunningGrams, cell: Cell) -> Array:
     return joined(*(grams.where_it_is(pair) for pair in _pairs(cell)))
 
 
-def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome]:
+def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
     """Choose for each task where there is a choice; then learn the stacks that were chosen, and classify."""
     method, began = ours(bench), time.perf_counter()
     grid = checked_grid(method.model.noise, method.model.n_layers, method.model.C)
@@ -203,7 +203,7 @@ def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome]:
         own = {cell: candidate for cell, candidate in chosen.items() if candidate.noise == noise}
         for group in method.groups(list(own)):
             yield from _classified(method, noise, {cell: own[cell] for cell in group}, grid_seconds)
-    method.mishaps.tell()
+    yield from method.mishaps.failures()
 
 
 def best_candidates(method: Ours, cells: Sequence[Cell], grid: Grid) -> dict[Cell, Candidate]:
@@ -252,7 +252,7 @@ def _outcome(
     return Outcome(cell, classes[found], params, level.seconds, seconds, grid_seconds)
 
 
-def _inductive_outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome]:
+def _inductive_outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
     """Learn each task from all rows but those of the test parts, as `fit` and `predict` do for a user."""
     model, length = settings(bench)
     model.set_params(device=bench.device)
@@ -263,7 +263,7 @@ def _inductive_outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome
         with mishaps.of(cell):
             found.append(_inductive_outcome(model, length, corpus, cell))
         yield from found
-    mishaps.tell()
+    yield from mishaps.failures()
 
 
 def _inductive_outcome(model: MSDAClassifier, length: float, corpus: Corpus, cell: Cell) -> Outcome:
