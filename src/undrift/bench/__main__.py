@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import NoReturn
 
 from ..workers import leave
 from .plan import load_plan
@@ -12,13 +13,21 @@ from .run import Request, run
 STOPPED = "undrift: stopped; what is done is kept, and the same command goes on from there"
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with status 2."""
+        self.exit(2, f"undrift: {message}\n")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run a plan; one line of progress for each task on standard error.
 
     Status 0: every task that was asked for has a result; 1: some are recorded as failed; 2: there was
     something to mend first; 130: interrupted.
     """
-    parser = argparse.ArgumentParser(prog="python -m undrift.bench", description="Run a benchmark plan.")
+    parser = Parser(prog="python -m undrift.bench", description="Run a benchmark plan.")
     parser.add_argument("plan")
     parser.add_argument("--results", required=True, help="JSON lines; an earlier run is continued")
     parser.add_argument("--methods", help="names separated by commas; default: all of the plan")
