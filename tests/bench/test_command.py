@@ -158,13 +158,18 @@ def test_check_fails_where_a_bar_is_missed(undrift, records, tmp_path, bound, st
         (("figures", "bad.toml", "--out", "figures"), "bad.toml, line 1 is not a record"),
         (("figures", "empty.jsonl", "--out", "figures"), "nothing to draw"),
         (("figures", "empty.jsonl", "--out", "figures", "--formats", "gif"), "--formats: gif is not known"),
-        (("check", "none.jsonl", "--expected", "bad.toml"), "none.jsonl"),
+        (("check", "none.jsonl", "--expected", "good.toml"), "none.jsonl"),
+        (("check", "empty.jsonl", "--expected", "bad.toml"), "bad.toml: methods is not known; known are bar"),
+        (("check", "empty.jsonl", "--expected", "empty.jsonl"), "empty.jsonl has no bars"),
     ],
 )
 def test_what_the_user_can_mend_is_one_line(undrift, plan_file, tmp_path, monkeypatch, arguments, complaint):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("UNDRIFT_DATA", raising=False)
     (tmp_path / "bad.toml").write_text('methods = ["svm"]\n')
+    (tmp_path / "good.toml").write_text(
+        '[[bar]]\nsays = "low"\nplan = "tiny"\nmethod = "svm"\nn_tasks = 6\nat_most = 0.9\n'
+    )
     (tmp_path / "empty.jsonl").write_text("")
     status, _, said = undrift("bench", *arguments)
     assert status == 2

@@ -148,10 +148,19 @@ def test_claims_are_answered_yes_or_no(records):
     assert verdict.found == "100.00 %, at least 100.00 %; incomplete, 2 of 3 pairs"
 
 
+GOOD = '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nat_most = 1\n'
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("[[bar", "not a TOML file"),
+        ("", "expected.toml has no bars"),
+        ("bar = []\n", "has no bars"),
+        (GOOD.replace("bar", "bars"), r"expected.toml: bars is not known; did you mean bar\?"),
+        (GOOD + '[other]\nname = "x"\n', "expected.toml: other is not known"),
+        (GOOD.replace("[[bar]]", "[bar]"), "expected.toml: bar={.* must be a list"),
+        ("bar = [1]\n", "expected.toml, bar 1: it must be a table, got 1"),
         ('[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\n', "give one of at_most"),
         (
             '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nat_most = 1\nvalue = 2\n',

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from .keys import check_keys, check_list
 from .measures import Where, by_task, where
 from .records import Record
 
@@ -99,17 +100,24 @@ class Verdict:
 
 
 def load_bars(path: str | Path) -> list[Bar]:
-    """Read the bars of a TOML file, ``[[bar]]`` by ``[[bar]]``."""
+    """Read the bars of a TOML file, ``[[bar]]`` by ``[[bar]]``; there must be one."""
     try:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is not a TOML file: {error}") from None
+    try:
+        check_keys(table, {"bar"}, "")
+        given = check_list(table.get("bar", []), "bar")
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    if not given:
+        raise ValueError(f"{path} has no bars: give what is expected, each in a table [[bar]]")
     known, bars = {field.name for field in fields(Bar)}, []
-    for number, own in enumerate(table.get("bar", []), start=1):
-        unknown = set(own) - known
-        if unknown:
-            raise ValueError(f"{path}, bar {number}: {', '.join(sorted(unknown))} is not known")
+    for number, own in enumerate(given, start=1):
         try:
+            if not isinstance(own, Mapping):
+                raise ValueError(f"it must be a table, got {own!r}")
+            check_keys(own, known, "")
             bars.append(Bar(**own))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}, bar {number}: {error}") from None
