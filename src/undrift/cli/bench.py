@@ -211,10 +211,9 @@ def print_regret(
     into: Path | None = typer.Option(
         None, "--into", metavar="FILE", help="Fill this page between its 'bench table: regret' comments."
     ),
+    partial: bool = PARTIAL,
 ) -> None:
-    from ..bench.page import filled
     from ..bench.regret import MEASURES, regret_table
-    from . import screen
 
     records = [record for record in _records(results) if record.get("kind") == "regret"]
     if not records:
@@ -224,8 +223,7 @@ def print_regret(
         return
     if not self_training:
         raise ValueError("--into fills in errors with self-training; leave out --no-self-training or --into")
-    into.write_text(filled(into.read_text(encoding="utf-8"), records), encoding="utf-8")
-    screen.output.print(f"Filled {screen.escaped(str(into))}")
+    _fill(into, records, {}, partial)
 
 
 app.command("fetch", help=fetch.HELP)(fetch.fetch_dataset)
