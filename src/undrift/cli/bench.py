@@ -110,6 +110,7 @@ def draw_figures(
     from ..bench.draw import FORMATS, draw
     from ..bench.figures import ablation_figures, all_figures, named
     from ..bench.table import results_table
+    from ..replacing import write_whole
     from . import screen
 
     wanted = _names(formats) or []
@@ -118,18 +119,20 @@ def draw_figures(
         raise ValueError(
             f"--formats: {', '.join(sorted(unknown))} is not known; choose of svg, png, json, md"
         )
+    drawn = [own for own in wanted if own in FORMATS]
     records = _records(results)
-    figures = named([*all_figures(records), *ablation_figures(records)], _names(only))
-    if not figures:
+    figures = named([*all_figures(records), *ablation_figures(records)], _names(only)) if drawn else []
+    if not (figures if drawn else records):
         raise ValueError(
             "the results hold nothing to draw yet" + (f" that --only {only} names" if only else "")
         )
+    out.mkdir(parents=True, exist_ok=True)
     for figure in figures:
-        draw(figure, out, [own for own in wanted if own in FORMATS])
+        draw(figure, out, drawn)
     if "md" in wanted:
-        (out / "table.md").write_text(results_table(records), encoding="utf-8")
-    table = " and a table" if "md" in wanted else ""
-    screen.output.print(f"{len(figures)} figures{table}: {screen.escaped(str(out))}")
+        write_whole(out / "table.md", results_table(records))
+    made = [f"{len(figures)} figures"] * bool(drawn) + ["a table"] * ("md" in wanted)
+    screen.output.print(f"{' and '.join(made)}: {screen.escaped(str(out))}")
 
 
 CHECK = """Check results against the bars of paper/expected.toml, and answer its claims.
@@ -263,6 +266,7 @@ def _records(paths: list[Path]) -> list[dict]:
 def _fill(path: Path, records: list[dict], tables: dict[str, str], partial: bool) -> None:
     """Fill the slots of a page, unless it would then tell of fewer tasks than now."""
     from ..bench.page import filled, lost
+    from ..replacing import write_whole
     from . import screen
 
     page = path.read_text(encoding="utf-8")
@@ -274,5 +278,5 @@ def _fill(path: Path, records: list[dict], tables: dict[str, str], partial: bool
             f"{path} would tell of fewer tasks than now: {'; '.join(less[:3])}{more}. "
             "Give all results, or --partial"
         )
-    path.write_text(new, encoding="utf-8")
+    write_whole(path, new)
     screen.output.print(f"Filled {screen.escaped(str(path))}")
