@@ -155,6 +155,12 @@ def test_check_wants_every_task_of_a_bar(undrift, records, tmp_path):
         # nor does a page lose a verdict for want of tasks
         assert undrift(*arguments, "--into", page)[0] == (0 if n == 12 else 2)
         assert "| low | pass | 6 | 32.50 %, at most 90.00 % |" in page.read_text()
+    page.write_text("<!-- bench table: check -->\n<!-- end -->\n")
+    status, printed, said = undrift("bench", "check", files[12], "--expected", bars, "--into", page, "--json")
+    assert status == 0
+    assert [verdict["verdict"] for verdict in json.loads(printed)] == ["pass"]
+    assert said.startswith("Filled ")
+    assert "| low | pass | 6 |" in page.read_text()
 
 
 def test_stopped_by_hand_it_says_that_nothing_is_lost(undrift, data, plan_file, tmp_path, monkeypatch):

@@ -427,6 +427,8 @@ def test_the_table_and_the_rule_of_one_corpus_on_the_other(by_hand):
     alone = regret_table([r for r in by_hand if r["corpus"] == "one"])
     assert "chosen on" not in alone
     assert "| two |" not in alone
+    failed = {**made("one", "c", (0.0, 0.0), {}), "failed": "no luck"}
+    assert regret_table([*by_hand, failed]) == f"{table}\nFailed: undrift on c->toys (no luck).\n"
 
 
 def test_a_page_has_a_slot_for_it(by_hand):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from . import fetch, options
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 app = typer.Typer(
     no_args_is_help=True, help="Reproduce the paper's experiments: run a plan, then draw, tabulate and check."
@@ -159,8 +163,8 @@ def check_results(
 
     verdicts = check(load_bars(expected), _records(results))
     if into is not None:
-        _fill(into, [], {"check": verdict_table(verdicts)}, partial)
-    elif as_json:
+        _fill(into, [], {"check": verdict_table(verdicts)}, partial, screen.messages if as_json else None)
+    if as_json:
         screen.show_json(
             [
                 {
@@ -170,7 +174,7 @@ def check_results(
                 for v in verdicts
             ]
         )  # fmt: skip
-    else:
+    elif into is None:
         rows = [[v.bar.says, v.word, v.found] for v in verdicts]
         screen.show_table("Results against what is expected", ["expected", "verdict", "found"], rows)
     if not satisfied(verdicts, partial):
@@ -263,8 +267,10 @@ def _records(paths: list[Path]) -> list[dict]:
     return [record for path in paths for record in read(path)]
 
 
-def _fill(path: Path, records: list[dict], tables: dict[str, str], partial: bool) -> None:
-    """Fill the slots of a page, unless it would then tell of fewer tasks than now."""
+def _fill(
+    path: Path, records: list[dict], tables: dict[str, str], partial: bool, console: Console | None = None
+) -> None:
+    """Fill the slots of a page, unless it would then tell of fewer tasks than now; say so on `console`."""
     from ..bench.page import filled, lost
     from ..replacing import write_whole
     from . import screen
@@ -279,4 +285,4 @@ def _fill(path: Path, records: list[dict], tables: dict[str, str], partial: bool
             "Give all results, or --partial"
         )
     write_whole(path, new)
-    screen.output.print(f"Filled {screen.escaped(str(path))}")
+    (console or screen.output).print(f"Filled {screen.escaped(str(path))}")
