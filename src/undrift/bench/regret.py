@@ -167,7 +167,7 @@ def best_rule(found: Sequence[Verdict]) -> Verdict:
 
 
 def regret_table(records: Sequence[Record], measure: str = MEASURES[0]) -> str:
-    """Markdown: regret of every rule on every corpus, of the rule chosen on one on the others; what failed."""
+    """Markdown: regret of every rule on every corpus, of the rule chosen on one on others; what failed."""
     every = [own for own in trials(records, measure) if own.tasks]
     judged = {
         (own.corpus, name): (some, verdicts(some))
