@@ -1,6 +1,6 @@
 """Task error against approximations of the upper layers: fewer rows, or only the leading directions of W.
 
-    PYTHONPATH=src python benchmarks/approximation.py --data FOLDER --device cuda
+    python benchmarks/approximation.py --data FOLDER --device cuda
 
 FOLDER holds amazon-bow and fdu-mtl. Everything else is as in `family.py`: tf-idf of length 5, five layers at
 noise 0.7 that count alike, centred domains, least squares, before and after self-training; differences

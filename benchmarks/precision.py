@@ -1,6 +1,6 @@
 """Task error against precision: the twelve tasks of amazon-bow at each precision of a device.
 
-    PYTHONPATH=src python benchmarks/precision.py --data FOLDER [--device cuda] [--max-features 5000]
+    python benchmarks/precision.py --data FOLDER [--device cuda] [--max-features 5000]
 
 FOLDER holds amazon-bow's files. For method `undrift` at its first noise, and for the paper's mSDA-5 at noise
 0.5 with least squares, prints the mean transfer error at each precision and how far it is from float64's.

@@ -264,7 +264,9 @@ def test_blocks_of_rows(kinds, there, shifted):
     X = shifted[0]
     forms = {"t": there, "n": np.asarray}
     blocks = [forms[kind](part) for kind, part in zip(kinds, (X[:70], X[70:]), strict=True)]
-    assert type(place_of([rows_of_fit(MSDA(), blocks)])) is (OnTorch if kinds[0] == "t" else OnHost)
+    assert type(place_of([rows_of_fit(MSDA(), blocks)], "cpu", "high")) is (
+        OnTorch if kinds[0] == "t" else OnHost
+    )
     expected = MSDA(2).fit(X)
     for model in (MSDA(2).fit(blocks), MSDA(2).fit(there(X))):
         close(model.transform(X), expected.transform(X))
@@ -380,6 +382,7 @@ class Foreign:
 def test_page_locked_memory_is_the_host_s():
     assert accelerator(Foreign(torch.eye(2), (3, 0))) is None
     assert accelerator(Foreign(torch.eye(2), (2, 1))) == "cuda:1"
+    assert accelerator(Foreign(torch.eye(2), (13, 1))) == "cuda:1"  # memory that host and GPU share
 
 
 def test_other_libraries_hand_over_what_is_on_a_gpu(there, shifted, monkeypatch):

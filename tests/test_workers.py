@@ -78,6 +78,14 @@ def test_a_call_apart_is_as_one_here_but_for_the_process():
             pool.apart(sys.exit, 1)
 
 
+def test_a_call_apart_imports_nothing_from_the_working_folder(tmp_path, monkeypatch):
+    (tmp_path / "numbers.py").write_text("raise SystemExit(9)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    with Workers(1) as pool:
+        assert pool.apart(divmod, 17, 5) == (3, 2)
+
+
 def test_a_call_apart_ends_when_it_is_given_up():
     pool = Workers(1)
     call = pool.submit(pool.apart, time.sleep, 600)
@@ -91,21 +99,35 @@ def test_a_call_apart_ends_when_it_is_given_up():
 
 
 PARENT = """
-import os, signal, threading, time
+import os, pathlib, signal, sys, time
 from undrift.workers import Workers
-pool = Workers(1)
-pool.submit(pool.apart, time.sleep, 600)
-while not pool._children:
+sys.path.insert(0, sys.argv[1])
+import busy
+pool, begun = Workers(1), pathlib.Path(sys.argv[1], "begun")
+pool.submit(pool.apart, busy.touch_and_sleep, str(begun))
+end = time.monotonic() + 60
+while not begun.exists():
+    assert time.monotonic() < end
     time.sleep(0.01)
-time.sleep(2)
 (child,) = pool._children
 print(child.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_a_process_ends_with_the_one_that_asked():
-    said = subprocess.run([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True, check=False)
+BUSY_APART = """
+import pathlib, time
+
+def touch_and_sleep(path):
+    pathlib.Path(path).touch()
+    time.sleep(600)
+"""
+
+
+def test_a_process_ends_with_the_one_that_asked(tmp_path):
+    (tmp_path / "busy.py").write_text(BUSY_APART)
+    arguments = [sys.executable, "-c", PARENT, str(tmp_path)]
+    said = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, check=False)
     end = time.monotonic() + 60
     while alive(int(said.stdout)):
         assert time.monotonic() < end

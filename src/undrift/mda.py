@@ -13,6 +13,7 @@ from ._core.denoise import ACTIVATIONS, Layer, SingularSystem, denoise
 from ._core.scatter import scatter
 from .noise import check_any_noise, check_signs
 from .parameters import check_choice, check_positive
+from .placement import Place
 from .rows import checked_matrix, checked_rows, dtype_of, on_cluster, place_of, placed, rows_of_fit
 
 
@@ -50,7 +51,7 @@ class MDA(Denoiser):
 
     Learns the linear map that best reconstructs each row from a copy of it in which every feature
     is missing with probability `noise`, averaged over all such copies (sections 3.1-3.2), and
-    squashes its output.
+    squashes its output. Rows on a GPU are worked on there, in full float32 or float64.
 
     Parameters
     ----------
@@ -109,7 +110,8 @@ class MDA(Denoiser):
             Accepted so that the estimator can stand in a domain-aware pipeline.
         """
         self._check_denoiser()
-        blocks = placed(rows_of_fit(self, X, dtype=self.dtype))
+        rows = rows_of_fit(self, X, dtype=self.dtype)
+        blocks = placed(rows, self._place(rows))
         check_signs(self._check_denoiser(self.n_features_in_)["noise"], blocks)
         self.scatter_ = blocks.total(scatter).fetched()
         self._layer: Layer | None = None  # a layer of other rows must not outlive them
@@ -125,7 +127,7 @@ class MDA(Denoiser):
         self._check_denoiser()
         first = not hasattr(self, "scatter_")
         X = checked_matrix(self, X, reset=first)
-        blocks = placed(arithmetic(X).cast(X, np.float64))
+        blocks = placed(arithmetic(X).cast(X, np.float64), self._place(X))
         check_signs(self._check_denoiser(self.n_features_in_)["noise"], blocks)
         own = blocks.total(scatter).fetched()
         self.scatter_ = own if first else self.scatter_ + own
@@ -140,6 +142,10 @@ class MDA(Denoiser):
             self._layer = self._solved()
         return self._layer
 
+    def _place(self, rows: Any) -> Place:
+        """Where the rows are; on a GPU in full float32, as there is no parameter that says otherwise."""
+        return place_of([rows], "cpu", "highest")
+
     def _solved(self) -> Layer:
         try:
             return denoise(self.scatter_, **self._check_denoiser(self.n_features_in_))
@@ -152,7 +158,7 @@ class MDA(Denoiser):
         if on_cluster(X):
             return self._lazily("transform", X, self.layer_.coef.shape[1])
         X = checked_rows(self, X, reset=False, dtype=self.dtype)
-        place = place_of([X])
+        place = self._place(X)
         (H,) = place.hidden(place.here([self.layer_]), X)
         return H.astype(dtype_of(X), copy=False)
 

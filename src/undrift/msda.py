@@ -52,7 +52,7 @@ class MSDA(CallbackSupportMixin, Denoiser):
     max_upper_rows : int, optional
         An approximation, for speed: layers from the second on are learnt from at most this many rows,
         drawn at random; the first one sees all of them. 12,000 of 27,677 reviews (5,000 terms) are half
-        of the arithmetic and moved mean errors by 0.1 points (`benchmarks/NOTES.md`).
+        of the arithmetic and moved mean errors by 0.12 points at most (`benchmarks/NOTES.md`).
         Needs the rows in one matrix.
     include_input : bool, default=True
         Whether `transform` puts the input in front of the hidden layers.

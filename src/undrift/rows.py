@@ -205,19 +205,15 @@ def rows_of_fit(estimator: Any, X: Any, *, dtype: Any = None, binarize: bool = F
 
 
 def place_of(
-    rows: Sequence[Rows | CheckedStream],
-    device: Any = "cpu",
-    precision: Any = "highest",
-    memory_budget: Any = None,
+    rows: Sequence[Rows | CheckedStream], device: Any, precision: Any, memory_budget: Any = None
 ) -> Place:
     """Return where to work on validated rows: on `device`, or else where some of them are already."""
     names = (own.accelerator if isinstance(own, CheckedStream) else accelerator(own) for own in rows)
     return check_place(device, precision, memory_budget, next(filter(None, names), None))
 
 
-def placed(rows: Rows | CheckedStream, place: Place | None = None, width: int = 0) -> Blocks:
+def placed(rows: Rows | CheckedStream, place: Place, width: int = 0) -> Blocks:
     """Return validated rows as blocks, wherever they live. `width` is that of the hidden rows."""
-    place = place or place_of([rows])
     if isinstance(rows, CheckedStream):
         return place.streamed(rows)
     return rows if on_cluster(rows) else place.kept(rows, width)

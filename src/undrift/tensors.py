@@ -10,7 +10,7 @@ from ._core import on_cpu
 from ._core.array import Array, arithmetic
 
 HOST = (1, 3, 11)  # DLPack's kDLCPU, kDLCUDAHost and kDLROCMHost: memory that NumPy sees
-CUDA = 2  # DLPack's kDLCUDA
+CUDA = (2, 13)  # DLPack's kDLCUDA and kDLCUDAManaged
 
 
 def accelerator(X: Any) -> str | None:
@@ -21,7 +21,7 @@ def accelerator(X: Any) -> str | None:
     kind, index = device()
     if kind in HOST:
         return None
-    return f"cuda:{index}" if kind == CUDA else str(X.device)
+    return f"cuda:{index}" if kind in CUDA else str(X.device)
 
 
 def dense_tensor(X: Any) -> Array:

@@ -94,7 +94,7 @@ def _started() -> subprocess.Popen[bytes]:
     """Start a process that imports from where this one does, in a session that no terminal interrupts."""
     places = os.pathsep.join(place or os.getcwd() for place in sys.path)
     return subprocess.Popen(
-        [sys.executable, "-c", CHILD],
+        [sys.executable, "-P", "-c", CHILD],  # -P: the working folder is no place to import from by itself
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": places},

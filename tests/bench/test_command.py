@@ -12,6 +12,7 @@ pytest.importorskip("typer")
 from bench_corpus import DOMAINS
 
 from undrift.bench import read
+from undrift.bench.__main__ import main as main_alone
 from undrift.cli import main
 from undrift.datasets import load_multidomain_sentiment
 
@@ -238,6 +239,30 @@ def test_what_the_user_can_mend_is_one_line(undrift, plan_file, tmp_path, monkey
     assert status == 2
     assert complaint in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "complaint"),
+    [
+        ("--seed", "4294967296", "seed=4294967296 must be a whole number, at least 0 and below 2^32"),
+        ("--seed", "-1", "seed=-1 must be a whole number, at least 0 and below 2^32"),
+        ("--max-rows", "0", "max_rows=0 must be at least 1"),
+        ("--max-features", "0", "max_features=0 must be at least 1"),
+        ("--jobs", "0", "jobs=0 must be at least 1; leave it out for all cores"),
+        ("--jobs", "-1", "jobs=-1 must be at least 1; leave it out for all cores"),
+    ],
+)
+def test_a_number_out_of_bounds_is_refused_before_anything_is_run(
+    undrift, data, plan_file, tmp_path, capsys, option, value, complaint
+):
+    arguments = [str(plan_file), "--results", str(tmp_path / "r.jsonl"), "--data", str(data), option, value]
+    assert main_alone(arguments) == 2
+    assert capsys.readouterr().err == f"undrift: {complaint}\n"
+    status, _, said = undrift("bench", "run", *arguments)
+    assert status == 2
+    assert said.count("\n") == 1
+    assert option.strip("-") in said.replace("_", "-")
+    assert not (tmp_path / "r.jsonl").exists()
 
 
 def test_generated_domains_are_in_the_public_format(undrift, tmp_path):

@@ -2,7 +2,8 @@
 
 import sys
 import threading
-from itertools import permutations
+from itertools import count, permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -138,12 +139,46 @@ def test_a_full_disk_is_nobodys_failure(data, plan_file, tmp_path, monkeypatch):
     assert {r["kind"] for r in read(results)} == {"in-domain"}
 
 
-def test_sda_tells_how_far_it_is(data, tmp_path):
+SDA_PLAN = (
+    'methods = ["sda"]\n[corpus]\nloader = "amazon-bow"\n[parameters.sda]\nn_hidden = 12\nn_epochs = 3\n'
+)
+
+
+def test_what_sda_has_learnt_serves_tasks_that_failed(data, tmp_path, monkeypatch):
     pytest.importorskip("torch")
-    (tmp_path / "sda.toml").write_text(
-        'methods = ["sda"]\n[corpus]\nloader = "amazon-bow"\n[parameters.sda]\nn_hidden = 12\nn_epochs = 3\n'
-    )
-    seen = []
+    from undrift.baselines import SDA
+
+    (tmp_path / "sda.toml").write_text(SDA_PLAN)
+    fit, classified, n_fits = SDA.fit, plain.classified, []
+
+    def noted(self, X):
+        n_fits.append(1)
+        return fit(self, X)
+
+    def broken(bench, candidates, source, cells):
+        if source == "books":
+            raise ArithmeticError("no such luck")
+        return classified(bench, candidates, source, cells)
+
+    monkeypatch.setattr(SDA, "fit", noted)
+    plan, results = load_plan(tmp_path / "sda.toml"), tmp_path / "r.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr(plain, "classified", broken)
+        assert run(plan, results, Request(data=data)).n_failed == 2
+    kept = tmp_path / "r.jsonl.sda-0.sda-30.npz"
+    assert kept.exists()
+    again = run(plan, results, Request(data=data, retry_failed=True))
+    assert (again.n_before, again.n_new, again.n_failed) == (4, 2, 0)
+    assert len(n_fits) == 1
+    assert not kept.exists()
+
+
+def test_sda_tells_how_far_it_is(data, tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    (tmp_path / "sda.toml").write_text(SDA_PLAN)
+    words, seen = count(), []
+    half_seconds = SimpleNamespace(monotonic=lambda: 0.5 * next(words))  # between two words
+    monkeypatch.setattr(sys.modules["undrift.bench.run"], "time", half_seconds)
     request = Request(data=data, tasks=["books->dvd"], progress=lambda *step: seen.append(step))
     assert run(load_plan(tmp_path / "sda.toml"), tmp_path / "r.jsonl", request).n_failed == 0
     told = [step for step in seen if "layer" in step[2]]
@@ -152,4 +187,5 @@ def test_sda_tells_how_far_it_is(data, tmp_path):
     loss = float(told[0][2].rpartition(" ")[2])
     assert 0 < loss < 2 * 30 * np.log(2)  # of guessing, twice
     assert seen[-1] == (1, 1, "sda books->dvd")
-    assert len(told) < 30  # not all thirty words, unless they take their time
+    assert next(words) == 30  # of which there is one a second
+    assert len(told) == 15

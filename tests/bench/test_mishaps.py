@@ -102,14 +102,55 @@ def test_an_error_of_one_source_leaves_the_others_of_msda(ran, monkeypatch, name
     assert len(calls) == (5 if name == "best_C" else 3)
 
 
-def test_errors_of_several_sources_are_all_told(ran, monkeypatch):
+def test_a_record_has_the_error_of_its_own_source(ran, monkeypatch):
     from undrift.bench import denoised
 
     first_call_fails(monkeypatch, denoised, "best_C", 2)
-    errors, failed = ran(["msda-1"])
-    assert len(errors) == 2
-    (message,) = set(failed.values())
-    assert "books: ArithmeticError: no luck 1; dvd: ArithmeticError: no luck 2" in message
+    errors, failed = ran(["msda-1", "msda-3"])
+    no_luck = {"books": "ArithmeticError: no luck 1", "dvd": "ArithmeticError: no luck 2"}
+    assert failed == {
+        (method, own): no_luck[own.split("->")[0]]
+        for method in ("msda-1", "msda-3")
+        for own in ALL
+        if not own.startswith("toys")
+    }
+    assert len(errors) == 4
+
+
+def test_an_error_at_one_depth_leaves_the_other(ran, monkeypatch):
+    from undrift.bench import denoised
+
+    plan = PLAN.replace("[0.5, 0.8]", "[0.5]")  # one stack, the shallow classifiers first
+    first_call_fails(monkeypatch, denoised, "predicted", 2)
+    errors, failed = ran(["msda-1", "msda-3"], plan)
+    assert failed == {
+        ("msda-1", f"{source}->{target}"): f"ArithmeticError: no luck {number}"
+        for number, source in enumerate(DOMAINS[:2], 1)
+        for target in set(DOMAINS) - {source}
+    }
+    assert len(errors) == 8
+
+
+@pytest.mark.parametrize("plan", [PLAN, REGRET], ids=["transfer", "regret"])
+def test_a_record_has_the_error_of_its_own_task(ran, monkeypatch, plan):
+    from undrift.bench import ours
+
+    plan = plan if plan is REGRET else "changes = { noise = [0.5, 0.8] }\n" + plan
+    first_call_fails(monkeypatch, ours, "judged", 2)
+    done, failed = ran(["undrift"], plan)
+    assert failed == {
+        ("undrift", "books->dvd"): "ArithmeticError: no luck 1",
+        ("undrift", "books->toys"): "ArithmeticError: no luck 2",
+    }
+    assert set(done) == {("undrift", own) for own in ALL if not own.startswith("books")}
+
+
+def test_where_test_rows_are_unseen_too(ran, monkeypatch):
+    from undrift.bench import ours
+
+    first_call_fails(monkeypatch, ours, "_without_test_rows", 2)
+    _, failed = ran(["undrift"], "inductive = true\nchanges = { n_layers = 1, noise = 0.5 }\n" + PLAN)
+    assert list(failed.values()) == ["ArithmeticError: no luck 1", "ArithmeticError: no luck 2"]
 
 
 @pytest.mark.parametrize("name", ["judged", "target_codes"])

@@ -135,7 +135,7 @@ SEARCHED = {
 @pytest.mark.parametrize("changes", [{"n_layers": 2}, SEARCHED])
 def test_inductive_learns_from_all_rows_but_the_test_parts(bench, corpus, changes):
     rows = by_hand.tfidf(corpus, 5.0)
-    given = changes | {"dtype": "float64", "n_folds": N_FOLDS}
+    given = changes | {"dtype": "float64"}
     for task, outcome in run_all(bench, changes=given, inductive=True).items():
         unseen = fitted(corpus, rows, *task, without_test_rows, **changes)
         test, _ = of_part(corpus, rows, task[1], "test")

@@ -1,6 +1,7 @@
 """Plans: what is read from a file, and what is said of a file that cannot be used."""
 
 import tomllib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -88,6 +89,20 @@ def test_a_trial_has_fewer_rows_and_columns_and_another_digest(tmp_path):
     assert plan.smaller(None, None) == plan
 
 
+def test_what_is_changed_is_checked_as_what_is_read(tmp_path):
+    plan = plan_from(tmp_path, SVM + CORPUS)
+    assert (plan.seeded(2**32 - 1).seed, plan.seeded(None).seed) == (2**32 - 1, 0)
+    for seed in (2**32, -1, True, 1.0):
+        with pytest.raises(ValueError, match=rf"^seed={seed} must be a whole number, at least 0 and below"):
+            plan.seeded(seed)
+    with pytest.raises(ValueError, match=r"^max_rows=0 must be at least 1$"):
+        plan.smaller(0, None)
+    with pytest.raises(ValueError, match=r"^max_features=0 must be at least 1$"):
+        plan.smaller(None, 0)
+    with pytest.raises(ValueError, match=r"^max_features=-1 must be at least 1$"):
+        replace(plan.corpus, max_features=-1)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -108,7 +123,9 @@ def test_a_trial_has_fewer_rows_and_columns_and_another_digest(tmp_path):
         ('methods = ["svm"]\nkind = "race"\n' + CORPUS, "kind='race' is not known"),
         ('methods = ["svm"]\nbaseline_variant = "x"\n' + CORPUS, "baseline_variant='x' is none"),
         ('methods = ["svm"]\n[corpus]\nloader = "imdb"\n', "corpus.loader='imdb' is not known"),
-        ('methods = ["svm"]\n' + CORPUS + "max_rows = 0\n", "corpus.max_rows=0"),
+        ('methods = ["svm"]\n' + CORPUS + "max_rows = 0\n", "corpus.max_rows=0 must be at least 1"),
+        (SVM + CORPUS + "max_rows = 1.5\n", "corpus.max_rows must be an integer, got 1.5"),
+        (SVM + CORPUS + "max_features = -2\n", "corpus.max_features=-2 must be at least 1"),
         ('methods = ["svm"]\n' + CORPUS + "[[variants]]\n[[variants]]\n", "needs a name"),
         (
             'methods = ["svm"]\n' + CORPUS + '[[variants]]\nmethods = ["pca"]\n',

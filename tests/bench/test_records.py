@@ -84,14 +84,21 @@ def test_a_file_of_something_else_is_left_alone(tmp_path):
     assert path.read_text() == "not results, and no line end"
 
 
+CANDIDATE = {
+    "noise": 0.5, "n_layers": 1, "C": 1, "error": 0.2, "self_trained_error": 0.1,
+    "scores": {"dev": 0.5, "mmd": -1},
+}  # fmt: skip
 GOOD = {
     "transfer": {"transfer_error": 0.2, "baseline_in_domain_error": 0},
     "distance": {
         **dict.fromkeys(("distance_before", "distance_before_low", "distance_before_high"), 1.0),
         **dict.fromkeys(("distance_after", "distance_after_low", "distance_after_high"), 1.5),
     },
-    "regret": {"corpus": "c", "noise": 0.5, "n_layers": 1, "n_train": 4, "candidates": []},
-    "grid": {"source": "a", "fitted_on": "all", "noise": 0.5, "depth": 1, "C": 1.0, "seconds": 0.1},
+    "regret": {"corpus": "c", "noise": 0.5, "n_layers": 1, "n_train": 4, "candidates": [CANDIDATE]},
+    "grid": {
+        **{"source": "a", "fitted_on": "all", "noise": 0.5, "depth": 1, "C": 1.0, "seconds": 0.1},
+        "score": 0.75,
+    },
     "in-domain": {"target": "a", "error": 0.1},
 }
 CELL = {"method": "svm", "source": "a", "target": "b"}
@@ -119,6 +126,36 @@ def test_what_a_record_must_have_is_asked_for_with_file_and_line(tmp_path, kind)
             read(written(path, {**whole, name: True}))
     with pytest.raises(Damaged, match=r"line 1: seed=\[0\] must be a whole number"):
         read(written(path, {**whole, "seed": [0]}))
+
+
+def test_a_score_that_is_not_known_is_null_and_there(tmp_path):
+    unknown = {**good("grid"), "score": None}
+    assert read(written(tmp_path / "r.jsonl", unknown)) == [unknown]
+    with pytest.raises(Damaged, match=r"line 1: score='high' must be a number or null;"):
+        read(written(tmp_path / "r.jsonl", {**unknown, "score": "high"}))
+
+
+def without(name):
+    return {key: value for key, value in CANDIDATE.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("candidates", "complaint"),
+    [
+        ([], r"candidates=\[\] must hold at least one"),
+        ([3], r"candidates\[0\]=3 must be an object"),
+        *[([CANDIDATE, without(name)], rf"candidates\[1\] has no {name}") for name in CANDIDATE],
+        ([{**CANDIDATE, "C": "1"}], r"candidates\[0\]\.C='1' must be a number"),
+        ([{**CANDIDATE, "error": True}], r"candidates\[0\]\.error=True must be a number"),
+        ([{**CANDIDATE, "scores": [1]}], r"candidates\[0\]\.scores=\[1\] must be an object"),
+        ([CANDIDATE, {**CANDIDATE, "scores": {"dev": 1}}], r"candidates\[1\]\.scores has no mmd"),
+        ([{**CANDIDATE, "scores": {"dev": None}}], r"candidates\[0\]\.scores\.dev=None must be a number"),
+    ],
+)
+def test_candidates_of_regret_have_what_the_table_needs(tmp_path, candidates, complaint):
+    path = written(tmp_path / "r.jsonl", good("regret"), {**good("regret"), "candidates": candidates})
+    with pytest.raises(Damaged, match=rf"r\.jsonl, line 2: {complaint}; remove that line$"):
+        read(path)
 
 
 def test_a_failure_has_no_numbers(tmp_path):
@@ -173,3 +210,22 @@ def test_half_a_record_is_taken_back(tmp_path, error, raised):
     assert read(path) == [{"number": 1}, {"number": 3}]
     if raised is Unwritable:
         assert str(told.value) == f"{path} cannot be written: No space left on device"
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_where_it_cannot_even_be_taken_back_nobody_goes_on_and_the_next_run_does_it(tmp_path, error):
+    def truncate(end):
+        raise OSError(5, "Input/output error")
+
+    path = tmp_path / "r.jsonl"
+    with journal(path) as book:
+        book.append({"number": 1})
+        book._file = Failing(book._file, error)
+        book._file.truncate = truncate
+        with pytest.raises(Unwritable, match=r"r\.jsonl cannot be written: Input/output error$"):
+            book.append({"number": 2})
+    assert not path.read_bytes().endswith(b"\n")
+    with journal(path) as book:
+        assert book.records == [{"number": 1}]
+        book.append({"number": 3})
+    assert read(path) == [{"number": 1}, {"number": 3}]

@@ -1,5 +1,6 @@
 """The runner: what it records, that it goes on where it was, and that failures are not lost."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -224,10 +225,38 @@ def test_one_source_that_fails_leaves_the_others(data, plan_file, tmp_path, monk
     assert (summary.n_new, summary.n_failed) == (6, 2)
 
 
+def test_the_corpus_is_read_once_though_the_baseline_is_of_another_variant(data, tmp_path, monkeypatch):
+    (tmp_path / "two.toml").write_text(
+        'methods = ["svm"]\nn_folds = 3\nbaseline_variant = "20"\n[corpus]\nloader = "amazon-bow"\n'
+        '[[variants]]\nname = "10"\nmax_features = 10\n[[variants]]\nname = "20"\nmax_features = 20\n'
+    )
+    widths, results = [], tmp_path / "r.jsonl"
+
+    def noted(spec, folder, max_features):
+        widths.append(max_features)
+        return load_corpus(spec, folder, max_features)
+
+    monkeypatch.setattr(sys.modules["undrift.bench.run"], "load_corpus", noted)
+    assert run(load_plan(tmp_path / "two.toml"), results, Request(data=data)).n_failed == 0
+    assert widths == [20]
+    assert {r["variant"] for r in of_kind(results, "in-domain")} == {"20"}
+    assert {(r["variant"], r["n_features"]) for r in of_kind(results, "transfer")} == {("10", 10), ("20", 20)}
+
+
 def test_results_of_another_version_of_the_plan_are_refused(finished, data, plan_file):
     plan_file.write_text(plan_file.read_text().replace("0.8", "0.9"))
     with pytest.raises(ValueError, match="another version of plan tiny"):
         run(load_plan(plan_file), finished, Request(data=data))
+
+
+def test_a_record_of_a_seed_that_no_plan_can_have_is_told_with_its_file(data, plan_file, tmp_path):
+    results = tmp_path / "old.jsonl"
+    failed = {"kind": "transfer", "plan": "tiny", "variant": "main", "method": "svm", "source": "books"}
+    results.write_text(json.dumps({**failed, "target": "dvd", "failed": "E: e", "seed": 2**32}) + "\n")
+    with pytest.raises(
+        ValueError, match=r"old\.jsonl: a record of plan tiny cannot be: seed=4294967296 must"
+    ):
+        run(load_plan(plan_file), results, Request(data=data))
 
 
 @pytest.mark.parametrize(
@@ -236,6 +265,7 @@ def test_results_of_another_version_of_the_plan_are_refused(finished, data, plan
         ({"methods": ["pca"]}, "method 'pca' is not in plan tiny, which has svm"),
         ({"tasks": ["kitchen->*"]}, "no task is like kitchen->*; the domains are books, dvd, toys"),
         ({"device": "abacus"}, "device='abacus' is not known"),
+        ({"jobs": 0}, "jobs=0 must be at least 1"),
     ],
 )
 def test_what_cannot_be_asked_for(data, plan_file, tmp_path, request_, complaint):

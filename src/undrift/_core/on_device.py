@@ -78,7 +78,7 @@ class Carrier:
     """Carries blocks between host and device on a stream of its own, so that others need not wait."""
 
     def __init__(self, device: torch.device) -> None:
-        self.device = device
+        self.device = torch.empty(0, device=device).device  # with its number, where the name has none
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
     def ahead(self, blocks: Iterable[Held]) -> Iterator[Held]:
@@ -162,7 +162,7 @@ class OnDevice:
     def _placed(self, blocks: list[Held]) -> tuple[list[Held], float]:
         room, placed = self._room, []
         for block in blocks:
-            here = all(part.device.type == self._carrier.device.type for part in block.tensors)
+            here = all(part.device == self._carrier.device for part in block.tensors)
             if not here and block.n_bytes <= room:
                 room -= block.n_bytes
                 block = block.moved(lambda part: part.to(self._carrier.device, non_blocking=True))

@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--max-rows", type=int, help="rows of each part of each domain, for a trial")
     parser.add_argument("--max-features", type=int, help="columns, for a trial")
     parser.add_argument(
-        "--seed", type=_seed, help="instead of the plan's; results stand beside those of others"
+        "--seed", type=int, help="instead of the plan's; results stand beside those of others"
     )
     parser.add_argument("--retry-failed", action="store_true", help="try again what failed")
     given = parser.parse_args(arguments)
@@ -44,12 +44,6 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     print(f"{summary.n_before} done before, {summary.n_new} new, {summary.n_failed} failed", file=sys.stderr)
     return 1 if summary.n_failed else 0
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, at least 0")
-    return int(text)
 
 
 def _request(given: argparse.Namespace) -> Request:

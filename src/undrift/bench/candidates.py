@@ -15,7 +15,7 @@ from .._core.array import Array
 from ..grid import checked_grid
 from ..metrics import transfer_error
 from ..selection import Problem
-from .cells import Bench, Cell
+from .cells import Bench, Cell, Failure
 from .classify import labels, source_codes
 from .ours import Ours, check_task, ours, target_codes
 from .stacks import part_rows
@@ -35,7 +35,7 @@ def points(bench_cells: Sequence[Cell], noises: Sequence[float], depths: Sequenc
 
 def candidate_records(
     bench: Bench, cells: Sequence[Cell], known: AbstractSet[Point]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, Any] | Failure]:
     """Yield for each task, noise level and depth not `known` yet what all values of C are worth.
 
     Errors are those of the target's test rows, without self-training and with it. One stack for each noise
@@ -50,7 +50,7 @@ def candidate_records(
         own = [cell for cell in cells if any(p[:2] == (cell.source, cell.target) for p in left)]
         for group in method.groups(own):
             yield from _level_records(method, noise, group, left)
-    method.mishaps.tell()
+    yield from method.mishaps.failures()
 
 
 def _level_records(

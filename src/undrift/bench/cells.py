@@ -58,15 +58,32 @@ class GridPoint:
 
 
 @dataclass(frozen=True)
-class Unit:
-    """Cells that stand or fall together, and how to get their outcomes one by one.
+class Failure:
+    """What stopped one cell while the others of its unit went on."""
 
+    cell: Cell
+    error: Exception
+
+
+Finding = Outcome | GridPoint | Failure
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Cells that are worked on together, and how to get their outcomes one by one.
+
+    What `run` raises has stopped all cells without an outcome, and without a failure of their own.
     Units that are `parallel` keep to one thread and may run beside each other.
     """
 
     cells: Sequence[Cell]
-    run: Callable[[], Iterator[Outcome | GridPoint]]
+    run: Callable[[], Iterator[Finding]]
     parallel: bool = False
+
+
+def here(function: Callable[..., Any], *given: Any) -> Any:
+    """Call a function in this process."""
+    return function(*given)
 
 
 @dataclass(frozen=True)
@@ -83,7 +100,7 @@ class Bench:
     jobs: int = 1  # threads of the pool
     grid: Sequence[GridPoint] = ()  # from an earlier run
     memory: Memory = field(default_factory=Memory)  # representations that variants share
-    apart: Callable[..., Any] = lambda function, *given: function(*given)  # in a process of its own, or not
+    apart: Callable[..., Any] = here  # how to call a function, in a process of its own or not
     tell: Callable[[str], None] = lambda what: None  # how far something that takes long has come
 
     def problem(self, source: str) -> tuple[Problem, np.ndarray]:

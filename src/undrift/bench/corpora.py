@@ -14,6 +14,7 @@ from .. import datasets
 from ..datasets.addresses import SOURCES
 from ..datasets.files import data_folder
 from ..domains import Corpus, Domain
+from ..parameters import check_count
 from ..text import TermVectorizer
 from .keys import check_keys, check_like
 
@@ -54,6 +55,11 @@ class CorpusSpec:
     max_features: int = 5000
     max_rows: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_count(self.max_features, "max_features")
+        if self.max_rows is not None:
+            check_count(self.max_rows, "max_rows")
 
 
 def check_options(loader: str, options: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..domains import Corpus
 from ..rows import binarized
-from .cells import Bench, Cell, GridPoint, Outcome, Unit, by_source
+from .cells import Bench, Cell, Finding, GridPoint, Outcome, Unit, by_source
 from .classify import best_C, predicted
 from .mishaps import Mishaps, sifted
 from .room import Room, room_for
@@ -56,10 +56,11 @@ class Stacked:
 
     @property
     def wanted(self) -> list[Wanted]:
-        """Sources and depths that need a noise level."""
-        return list(dict.fromkeys((cell.source, depth_of(cell.method)) for cell in self.cells))
+        """Sources and depths that need a noise level, less those that have failed."""
+        left = [cell for cell in self.cells if cell not in self.mishaps]
+        return list(dict.fromkeys((cell.source, depth_of(cell.method)) for cell in left))
 
-    def outcomes(self) -> Iterator[Outcome | GridPoint]:
+    def outcomes(self) -> Iterator[Finding]:
         """Choose noise and C for each source and depth; then learn those stacks, and classify."""
         setting = self.bench.setting
         stack = SharedStack(
@@ -75,13 +76,12 @@ class Stacked:
             for point in self._explored(stack, points):
                 points.append(point)
                 yield point
-        left = [wanted for wanted in self.wanted if wanted[0] not in self.mishaps]
-        chosen = {wanted: self._chosen(points, wanted) for wanted in left}
+        chosen = {wanted: self._chosen(points, wanted) for wanted in self.wanted}
         for noise in sorted({point.noise for point in chosen.values()}):
             own = {wanted: point for wanted, point in chosen.items() if point.noise == noise}
             for group in self._groups(own):
                 yield from self._scored(stack, noise, group, _grid_seconds(points))
-        self.mishaps.tell()
+        yield from self.mishaps.failures()
 
     def _is_ours(self, point: GridPoint) -> bool:
         """Tell whether an earlier run scored this for one of our cells, and for a stack like ours."""
@@ -101,7 +101,6 @@ class Stacked:
         seen = {(point.noise, point.source, point.depth) for point in known}
         for noise in self.bench.setting.noise:
             missing = [wanted for wanted in self.wanted if (noise, *wanted) not in seen]
-            missing = [wanted for wanted in missing if wanted[0] not in self.mishaps]
             n_copies = 1 + len({depth for _, depth in missing})  # those that wait for the pool
             blocks = {source: [_within(source)] for source, _ in missing}
             for sources in self.room.groups(blocks, n_copies):
@@ -125,7 +124,7 @@ class Stacked:
                     )
         found = {}
         for wanted, future in scores.items():
-            with self.mishaps.of(wanted[0]):
+            with self.mishaps.of(*by_source(self.cells)[wanted[0]]):
                 found[wanted] = future.result()
         seconds = time.perf_counter() - began
         for (source, depth), (C, score) in found.items():
@@ -152,8 +151,9 @@ class Stacked:
             for source in dict.fromkeys(cell.source for cell in here):
                 own = [cell for cell in here if cell.source == source]
                 found: list[Outcome] = []
-                with self.mishaps.of(source):
-                    found += self._classified(grams, level, own, chosen[source, level.depth], grid_seconds)
+                with self.mishaps.of(*own):
+                    point = chosen[source, level.depth]
+                    found += list(self._classified(grams, level, own, point, grid_seconds))
                 yield from found
             deeper = _pairs([cell for cell in cells if depth_of(cell.method) > level.depth])
             for pair in set(_pairs(here)) - set(deeper):

@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from .cells import Cell, Outcome, Unit
+from .cells import Cell, Failure, Outcome, Unit
 
 
 class Mishaps:
-    """Errors of single sources or tasks that learn together with others, which go on."""
+    """Errors of single cells that learn together with others, which go on."""
 
     def __init__(self) -> None:
-        self._errors: dict[Hashable, Exception] = {}
+        self._errors: dict[Cell, Exception] = {}
 
-    def __contains__(self, name: Hashable) -> bool:
-        return name in self._errors
+    def __contains__(self, cell: Cell) -> bool:
+        return cell in self._errors
 
     @contextmanager
-    def of(self, name: Hashable) -> Iterator[None]:
-        """Keep an error for later; it is the source's or task's own."""
+    def of(self, *cells: Cell) -> Iterator[None]:
+        """Keep an error for later; it is that of these cells alone, unless they have one already."""
         try:
             yield
         except Exception as error:
-            self._errors.setdefault(name, error)
+            for cell in cells:
+                self._errors.setdefault(cell, error)
 
-    def tell(self) -> None:
-        """Raise what was kept, now that all others are done: it is about all that has no outcome."""
-        errors = list({_said(error): error for error in self._errors.values()}.values())
-        if len(errors) == 1:
-            raise errors[0]
-        if errors:
-            said = "; ".join(f"{_named(name)}: {_said(error)}" for name, error in self._errors.items())
-            raise ExceptionGroup(said, errors)
+    def failures(self) -> Iterator[Failure]:
+        """Yield what was kept, now that all others are done."""
+        for cell, error in self._errors.items():
+            yield Failure(cell, error)
 
 
 def sifted(cells: Sequence[Cell], check: Callable[[Cell], None]) -> tuple[list[Cell], list[Unit]]:
@@ -52,11 +49,3 @@ def sifted(cells: Sequence[Cell], check: Callable[[Cell], None]) -> tuple[list[C
 def _refusing(error: Exception) -> Iterator[Outcome]:
     yield from ()
     raise error
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]
-
-
-def _named(name: Hashable) -> str:
-    return f"{name.source}->{name.target}" if isinstance(name, Cell) else str(name)

@@ -21,7 +21,7 @@ from ..search import judged, judged_rows
 from ..selection import NEED_TARGET, Candidate, Problem, chosen_one, folds, scoring
 from ..self_training import SelfTraining, self_trained
 from ..training import stack_rows
-from .cells import Bench, Cell, Outcome, Unit, by_source
+from .cells import Bench, Cell, Failure, Outcome, Unit, by_source
 from .classify import authors_C, labels, source_codes
 from .mishaps import Mishaps, sifted
 from .plain import tfidf_corpus
@@ -57,7 +57,8 @@ def _followed(inductive: bool) -> set[str]:
 
 def settings(bench: Bench) -> tuple[MSDAClassifier, float]:
     """Say what the method is: the classifier whose parameters all here follows, and the length of tf-idf."""
-    changes = {**bench.own("undrift"), **bench.setting.changes}
+    shared = {"n_folds": bench.setting.n_folds, "n_pivots": bench.setting.n_pivots}
+    changes = {**shared, **bench.own("undrift"), **bench.setting.changes}
     length = changes.pop("length", TFIDF_LENGTH)
     return text_classifier(random_state=bench.seed, **changes), length
 
@@ -124,7 +125,7 @@ class Ours:
         """Return a task's labelled problem, its classes, and the rows that selection rules look at."""
         classes, codes = source_codes(self.corpus, cell.source)
         random_state = np.random.RandomState(self.bench.seed)  # drawn from in the order of `fit`
-        split = folds(codes, self.bench.setting.n_folds, random_state)
+        split = folds(codes, self.model.n_folds, random_state)
         solver = SOLVERS[self.model.classifier]
         problem = Problem(codes, len(classes), np.ones(len(codes)), split, solver)
         n = len(codes) + len(self.corpus.domains[cell.target])
@@ -177,7 +178,7 @@ def ours(bench: Bench) -> Ours:
         place=bench.place,
         activation=model.activation,
         ridge=model.ridge,
-        n_pivots=model.n_pivots or bench.setting.n_pivots,
+        n_pivots=model.n_pivots,
         seed=bench.seed,
     )
     return Ours(bench, model, length, corpus, stack)
@@ -188,7 +189,7 @@ def gram(grams: RunningGrams, cell: Cell) -> Array:
     return joined(*(grams.where_it_is(pair) for pair in _pairs(cell)))
 
 
-def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome]:
+def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
     """Choose for each task where there is a choice; then learn the stacks that were chosen, and classify."""
     method, began = ours(bench), time.perf_counter()
     grid = checked_grid(method.model.noise, method.model.n_layers, method.model.C)
@@ -202,7 +203,7 @@ def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome]:
         own = {cell: candidate for cell, candidate in chosen.items() if candidate.noise == noise}
         for group in method.groups(list(own)):
             yield from _classified(method, noise, {cell: own[cell] for cell in group}, grid_seconds)
-    method.mishaps.tell()
+    yield from method.mishaps.failures()
 
 
 def best_candidates(method: Ours, cells: Sequence[Cell], grid: Grid) -> dict[Cell, Candidate]:
@@ -251,7 +252,7 @@ def _outcome(
     return Outcome(cell, classes[found], params, level.seconds, seconds, grid_seconds)
 
 
-def _inductive_outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome]:
+def _inductive_outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
     """Learn each task from all rows but those of the test parts, as `fit` and `predict` do for a user."""
     model, length = settings(bench)
     model.set_params(device=bench.device)
@@ -262,7 +263,7 @@ def _inductive_outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome
         with mishaps.of(cell):
             found.append(_inductive_outcome(model, length, corpus, cell))
         yield from found
-    mishaps.tell()
+    yield from mishaps.failures()
 
 
 def _inductive_outcome(model: MSDAClassifier, length: float, corpus: Corpus, cell: Cell) -> Outcome:

@@ -162,6 +162,10 @@ class Plan:
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed={self.seed!r} must be a whole number, at least 0 and below 2^32")
+
     def digest(self, variant: Setting) -> str:
         """Fingerprint of all that decides the numbers of a variant, so that results do not get mixed.
 
@@ -224,11 +228,15 @@ def plan_of(name: str, table: Mapping[str, Any]) -> Plan:
     baseline = table.get("baseline_variant")
     if baseline is not None and baseline not in [v.name for v in variants]:
         raise ValueError(f"baseline_variant={baseline!r} is none of the variants")
-    seed = table.get("seed", 0)
-    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
-        raise ValueError(f"seed={seed!r} must be a whole number, at least 0 and below 2^32")
     return Plan(
-        name, _corpus(table["corpus"]), methods, variants, kind, baseline, MappingProxyType(parameters), seed
+        name,
+        _corpus(table["corpus"]),
+        methods,
+        variants,
+        kind,
+        baseline,
+        MappingProxyType(parameters),
+        table.get("seed", 0),
     )
 
 
@@ -255,12 +263,12 @@ def _corpus(table: Any) -> CorpusSpec:
         raise ValueError("corpus must be a table, such as [corpus] with loader = 'amazon-bow'")
     check_keys(table, {f.name for f in fields(CorpusSpec)}, "corpus.")
     check_choice(table.get("loader"), "corpus.loader", tuple(LOADERS))
-    for key in ("max_features", "max_rows"):
-        if key in table:
-            check_count(table[key], f"corpus.{key}")
     check_like(table.get("folder", ""), "", "corpus.folder")
     check_options(table["loader"], table.get("options", {}))
-    return CorpusSpec(**table)
+    try:
+        return CorpusSpec(**table)
+    except (TypeError, ValueError) as error:  # which begins with the key
+        raise ValueError(f"corpus.{error}") from None
 
 
 def _variants(tables: Any, common: Mapping[str, Any], methods: Sequence[str]) -> tuple[Setting, ...]:

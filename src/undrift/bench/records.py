@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
@@ -40,14 +40,22 @@ NAMES = {
     "in-domain": ("plan", "variant", "target"),
 }
 DISTANCES = [f"distance_{when}{end}" for when in ("before", "after") for end in ("", "_low", "_high")]
+NUMBER = int | float
 VALUES: Mapping[str, Mapping[str, Any]] = {
-    "transfer": dict.fromkeys(("transfer_error", "baseline_in_domain_error"), int | float),
-    "distance": dict.fromkeys(DISTANCES, int | float),
-    "regret": dict.fromkeys(("noise", "n_layers", "n_train"), int | float) | {"candidates": list},
-    "grid": dict.fromkeys(("noise", "depth", "C", "seconds"), int | float),
-    "in-domain": {"error": int | float},
+    "transfer": dict.fromkeys(("transfer_error", "baseline_in_domain_error"), NUMBER),
+    "distance": dict.fromkeys(DISTANCES, NUMBER),
+    "regret": dict.fromkeys(("noise", "n_layers", "n_train"), NUMBER) | {"candidates": list},
+    "grid": dict.fromkeys(("noise", "depth", "C", "seconds"), NUMBER) | {"score": NUMBER | None},
+    "in-domain": {"error": NUMBER},
 }
-WORDS = {str: "text", list: "a list", int: "a whole number", int | float: "a number"}
+CANDIDATE: Mapping[str, Any] = {  # of a record of regret
+    **dict.fromkeys(("noise", "n_layers", "C", "error", "self_trained_error"), NUMBER),
+    "scores": dict,  # by rule
+}
+WORDS = {
+    str: "text", list: "a list", dict: "an object", int: "a whole number", NUMBER: "a number",
+    NUMBER | None: "a number or null",
+}  # fmt: skip
 
 
 def read(path: str | Path, kind: str | None = None) -> list[dict[str, Any]]:
@@ -81,11 +89,36 @@ def _wrong(record: Record) -> str | None:
     if not isinstance(kind, str) or kind not in NAMES:
         return None
     must = dict.fromkeys(NAMES[kind], str) | ({} if "failed" in record else dict(VALUES[kind]))
-    for name, type_ in (must | {"seed": int} if "seed" in record else must).items():
-        if name not in record:
-            return f"a record of kind {kind!r} has no {name}"
-        if not isinstance(record[name], type_) or isinstance(record[name], bool):
-            return f"{name}={record[name]!r} must be {WORDS[type_]}"
+    wrong = _amiss(record, must | {"seed": int} if "seed" in record else must, f"a record of kind {kind!r}")
+    if wrong is None and "candidates" in must:
+        return _wrong_candidates(record["candidates"])
+    return wrong
+
+
+def _wrong_candidates(candidates: Sequence[Any]) -> str | None:
+    """Say what is the matter with candidates, which have numbers, and scores by the same rules."""
+    if not candidates:
+        return "candidates=[] must hold at least one"
+    for i, own in enumerate(candidates):
+        name = f"candidates[{i}]"
+        if not isinstance(own, dict):
+            return f"{name}={own!r} must be an object"
+        wrong = _amiss(own, CANDIDATE, name, f"{name}.")
+        if wrong is None:
+            rules = dict.fromkeys([*candidates[0]["scores"], *own["scores"]], NUMBER)
+            wrong = _amiss(own["scores"], rules, f"{name}.scores", f"{name}.scores.")
+        if wrong is not None:
+            return wrong
+    return None
+
+
+def _amiss(found: Record, must: Mapping[str, Any], what: str, prefix: str = "") -> str | None:
+    """Say which name is not there, or has a value of another type than it must have."""
+    for name, type_ in must.items():
+        if name not in found:
+            return f"{what} has no {name}"
+        if not isinstance(found[name], type_) or isinstance(found[name], bool):
+            return f"{prefix}{name}={found[name]!r} must be {WORDS[type_]}"
     return None
 
 
@@ -101,14 +134,15 @@ class Journal:
         line = json.dumps(record, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
         rest, end = memoryview(line.encode()), self._file.seek(0, os.SEEK_END)
         try:
-            while rest:  # a write may be cut short by a signal
-                rest = rest[self._file.write(rest) :]
-            os.fsync(self._file.fileno())
-        except BaseException as error:
-            self._file.truncate(end)
-            if isinstance(error, OSError):
-                raise Unwritable(f"{self.path} cannot be written: {error.strerror}") from error
-            raise
+            try:
+                while rest:  # a write may be cut short by a signal
+                    rest = rest[self._file.write(rest) :]
+                os.fsync(self._file.fileno())
+            except BaseException:
+                self._file.truncate(end)  # where that fails too, the next run does it
+                raise
+        except OSError as error:
+            raise Unwritable(f"{self.path} cannot be written: {error.strerror}") from error
         self.records.append(json.loads(line))
 
 

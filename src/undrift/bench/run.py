@@ -11,6 +11,7 @@ from concurrent.futures import Future, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ import numpy as np
 
 from .. import __version__
 from ..domains import Corpus
+from ..parameters import check_count
 from ..placement import OnHost, Place, check_place
 from ..workers import Workers
 from .candidates import candidate_records, points
-from .cells import Bench, Cell, GridPoint, Outcome, Unit
+from .cells import Bench, Cell, Failure, Finding, GridPoint, Unit, here
 from .corpora import first_columns, load_corpus
 from .distances import distances, domain_pairs
 from .indomain import in_domain_error
@@ -33,7 +35,7 @@ from .recording import grid_record, stamped, transfer_record
 from .records import Journal, Unwritable, journal
 from .representation import Memory, file_name
 from .stacks import SharedStack
-from .standing import Standing
+from .standing import Entry, Standing
 
 Progress = Callable[[int, int, str], None]
 SECONDS_BETWEEN = 1.0  # two words on work that is under way
@@ -64,6 +66,10 @@ class Request:
     retry_failed: bool = False
     progress: Progress = lambda n_done, n_total, what: None
 
+    def __post_init__(self) -> None:
+        if self.jobs is not None:
+            check_count(self.jobs, "jobs", hint="leave it out for all cores")
+
 
 def run(plan: Plan, results: str | Path, request: Request | None = None) -> Summary:
     """Run what is left of a plan, appending a record for each task to `results`.
@@ -72,7 +78,7 @@ def run(plan: Plan, results: str | Path, request: Request | None = None) -> Summ
     that say so, which count as done unless ``retry_failed``. An interrupt is raised at once, without waiting
     for threads that are at work; a program ends without them by `undrift.workers.leave`.
 
-    What SDA learns is kept in a file beside the results until all its tasks in the plan are done.
+    What SDA learns is kept in a file beside the results until all its tasks in the plan have a result.
     """
     request = request or Request()
     place = check_place(request.device)
@@ -108,11 +114,10 @@ class Runner:
 
     def run(self) -> Summary:
         """Do what is left, variant by variant."""
-        corpus = self._loaded()
         everything = [
             (variant, cell)
             for variant in self.plan.variants
-            for cell in self._cells(corpus)
+            for cell in self._cells()
             if variant.methods is None or cell.method in variant.methods
         ]
         done = self._standing.done(self.request.retry_failed)
@@ -124,10 +129,10 @@ class Runner:
         for variant in self.plan.variants:
             cells = [cell for own, cell in left if own is variant]
             if cells:
-                bench = self._bench(variant, corpus)
+                bench = self._bench(variant)
                 steps = {"transfer": self._transfer, "distance": self._distances, "regret": self._regrets}
                 steps[self.plan.kind](bench, cells)
-        self._forget(corpus)
+        self._forget()
         failed = self._standing.failed()
         n_failed = sum((variant.name, cell) in failed for variant, cell in everything)
         return Summary(self._n_before, self._n_new, n_failed)
@@ -137,12 +142,14 @@ class Runner:
         self._stopped = True
         self._memory.close()
 
-    def _loaded(self) -> Corpus:
+    @cached_property
+    def _corpus(self) -> Corpus:
         widths = [variant.max_features or self.plan.corpus.max_features for variant in self.plan.variants]
         return load_corpus(self.plan.corpus, self.request.data, max(widths))
 
-    def _cells(self, corpus: Corpus) -> list[Cell]:
+    def _cells(self) -> list[Cell]:
         """Everything that was asked for, method by method."""
+        corpus = self._corpus
         if self.plan.kind == "distance":
             names = domain_pairs(list(corpus.domains))
         else:
@@ -155,38 +162,39 @@ class Runner:
             )
         return [Cell(method, *pair) for method in self.methods for pair in names]
 
-    def _bench(self, variant: Setting, corpus: Corpus) -> Bench:
+    def _bench(self, variant: Setting) -> Bench:
         jobs = self.request.jobs or 1
         return Bench(
-            first_columns(corpus, self._width(variant)),
-            variant,
-            self.place,
-            self.request.device,
-            self.plan.seed,
-            self.plan.parameters,
-            self.pool,
-            jobs,
-            self._standing.grid(variant),
-            self._memory,
+            corpus=first_columns(self._corpus, self._width(variant)),
+            setting=variant,
+            place=self.place,
+            device=self.request.device,
+            seed=self.plan.seed,
+            parameters=self.plan.parameters,
+            pool=self.pool,
+            jobs=jobs,
+            grid=self._standing.grid(variant),
+            memory=self._memory,
+            apart=self.pool.apart if jobs > 1 else here,
             tell=self._tell_more,
-            **({"apart": self.pool.apart} if jobs > 1 else {}),
         )
 
     def _width(self, variant: Setting) -> int:
         return variant.max_features or self.plan.corpus.max_features
 
-    def _forget(self, corpus: Corpus) -> None:
-        """Remove the files of representations that no task of the plan will need."""
-        done, most = self._standing.done(), next(iter(corpus.domains.values())).X.shape[1]
-        tasks = [(task.source.name, task.target.name) for task in corpus.tasks()]
+    def _forget(self) -> None:
+        """Remove the files of representations that no task of the plan will need, tried again or not."""
+        done = self._standing.done(retry_failed=True)
+        most = next(iter(self._corpus.domains.values())).X.shape[1]
+        tasks = [(task.source.name, task.target.name) for task in self._corpus.tasks()]
         for method in set(LASTING).intersection(self.plan.methods):
-            wanted: dict[int, set[Any]] = {}
+            wanted: dict[int, set[Entry]] = {}
             for variant in self.plan.variants:
                 if variant.methods is None or method in variant.methods:
                     own = wanted.setdefault(min(self._width(variant), most), set())
                     own.update((variant.name, Cell(method, *pair)) for pair in tasks)
-            for width, places in wanted.items():
-                if places <= done:
+            for width, entries in wanted.items():
+                if entries <= done:
                     self._memory.forget(file_name(method, width))
 
     def _transfer(self, bench: Bench, cells: Sequence[Cell]) -> None:
@@ -208,7 +216,7 @@ class Runner:
         self,
         bench: Bench,
         unit: Unit,
-        outcomes: Iterator[Outcome | GridPoint],
+        outcomes: Iterator[Finding],
         errors: Mapping[str, float],
     ) -> None:
         """Append what a unit gives; if it fails, say so for the cells it leaves undone."""
@@ -218,10 +226,13 @@ class Runner:
                 if isinstance(outcome, GridPoint):
                     self._append("grid", bench.setting, grid_record(outcome))
                     continue
-                record = transfer_record(bench, outcome, errors[outcome.cell.target])
-                self._append("transfer", bench.setting, record)
+                if isinstance(outcome, Failure):
+                    self._fail(bench.setting, [outcome.cell], outcome.error)
+                else:
+                    record = transfer_record(bench, outcome, errors[outcome.cell.target])
+                    self._append("transfer", bench.setting, record)
+                    self._count(outcome.cell)
                 del left[outcome.cell]
-                self._count(outcome.cell)
 
     @contextmanager
     def _failures_kept(self, variant: Setting, left: Mapping[Cell, Any]) -> Iterator[None]:
@@ -271,7 +282,7 @@ class Runner:
         missing = [target for target in dict.fromkeys(cell.target for cell in cells) if target not in known]
         if missing and name != setting.name:
             variant = next(each for each in self.plan.variants if each.name == name)
-            bench = self._bench(variant, self._loaded())
+            bench = self._bench(variant)
         futures = {self.pool.submit(in_domain_error, bench, target): target for target in missing}
         for future in as_completed(futures):
             target = futures[future]
@@ -303,6 +314,10 @@ class Runner:
         }
         with self._failures_kept(bench.setting, left):
             for found in candidate_records(bench, cells, known):
+                if isinstance(found, Failure):
+                    self._fail(bench.setting, [found.cell], found.error)
+                    del left[found.cell]
+                    continue
                 cell = Cell(found["method"], found["source"], found["target"])
                 self._append("regret", bench.setting, found)
                 left[cell].remove((cell.source, cell.target, found["noise"], found["n_layers"]))
@@ -323,9 +338,9 @@ def warm_up(place: Place) -> None:
         pass
 
 
-def _collected(unit: Unit) -> tuple[list[Outcome | GridPoint], Exception | None]:
+def _collected(unit: Unit) -> tuple[list[Finding], Exception | None]:
     """Outcomes of a unit that runs in a thread, and what stopped it."""
-    found: list[Outcome | GridPoint] = []
+    found: list[Finding] = []
     try:
         for outcome in unit.run():
             found.append(outcome)
@@ -335,8 +350,8 @@ def _collected(unit: Unit) -> tuple[list[Outcome | GridPoint], Exception | None]
 
 
 def _awaited(
-    future: Future[tuple[list[Outcome | GridPoint], Exception | None]],
-) -> Iterator[Outcome | GridPoint]:
+    future: Future[tuple[list[Finding], Exception | None]],
+) -> Iterator[Finding]:
     found, error = future.result()
     yield from found
     if error is not None:

@@ -10,7 +10,7 @@ from .cells import Cell, GridPoint
 from .plan import Plan, Setting
 from .records import Journal
 
-Place = tuple[str, Cell]  # name of a variant, and a cell
+Entry = tuple[str, Cell]  # name of a variant, and a cell
 
 
 class Standing:
@@ -20,14 +20,14 @@ class Standing:
         _check_same_plan(plan, book)
         self._plan, self._book = plan, book
 
-    def done(self, retry_failed: bool = False) -> set[Place]:
+    def done(self, retry_failed: bool = False) -> set[Entry]:
         """Cells that need not be run; those that failed are among them, unless they are to be tried again."""
         found = self._finished() if self._plan.kind == "regret" else set(self._last())
         return found - set(self.failed()) if retry_failed else found | set(self.failed())
 
-    def failed(self) -> dict[Place, str]:
+    def failed(self) -> dict[Entry, str]:
         """Cells whose last record is a failure, and what it says."""
-        return {place: why for place, why in self._last().items() if why is not None}
+        return {entry: why for entry, why in self._last().items() if why is not None}
 
     def known_points(self, variant: Setting) -> set[Point]:
         """Points of a plan of regret that are recorded."""
@@ -56,7 +56,7 @@ class Standing:
             and variant in (None, record.get("variant"))
         ]
 
-    def _last(self) -> dict[Place, str | None]:
+    def _last(self) -> dict[Entry, str | None]:
         """Cells with a record, and how the last one says that they failed."""
         return {
             (record["variant"], Cell(record["method"], record["source"], record["target"])): record.get(
@@ -65,7 +65,7 @@ class Standing:
             for record in self._own(self._plan.kind)
         }
 
-    def _finished(self) -> set[Place]:
+    def _finished(self) -> set[Entry]:
         """Tasks of a plan of regret with all their candidates."""
         return {
             (variant.name, cell)
@@ -79,7 +79,12 @@ class Standing:
 def _check_same_plan(plan: Plan, book: Journal) -> None:
     """Refuse results of a plan of the same name that said something else; another seed does not."""
     own = [record for record in book.records if record.get("plan") == plan.name]
-    plans = {seed: plan.seeded(seed) for seed in {record.get("seed") for record in own}}
+    try:
+        plans = {seed: plan.seeded(seed) for seed in {record.get("seed") for record in own}}
+    except ValueError as error:  # versions before this one took any seed, and recorded failures alone
+        raise ValueError(
+            f"{book.path}: a record of plan {plan.name} cannot be: {error}; name another results file"
+        ) from None
     digests = {
         (variant.name, seed): each.digest(variant)
         for seed, each in plans.items()

@@ -7,11 +7,13 @@ download must match it. Compare that file with a colleague's to know that both h
 
 from __future__ import annotations
 
+import gzip
 import logging
 import os
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -154,8 +156,8 @@ def _unpack(path: Path, folder: Path) -> None:
     try:
         with tarfile.open(path) as archive:
             archive.extractall(folder, filter="data")  # refuses paths and links that lead outside
-    except (tarfile.TarError, EOFError, OSError) as error:
-        path.unlink()  # it was never trusted, so the next call downloads it again
+    except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        path.unlink()  # it is damaged, so the next call downloads it again
         raise OSError(f"{path.name} cannot be unpacked ({error}); fetch it again.") from error
 
 
