@@ -20,7 +20,7 @@ RANK = {
     **dict.fromkeys(["arrivals", "classifier", "linear", "prediction", "primal", "readout", "search"], 1),
     **dict.fromkeys(["caution", "extra_blocks", "selection", "self_training", "settings", "sources"], 1),
     **dict.fromkeys(["adapter", "distributed", "explain", "persist", "text", "tables", "training"], 1),
-    **dict.fromkeys(["domains", "grid", "metrics", "staging", "tensors", "workers"], 1),
+    **dict.fromkeys(["domains", "grid", "metrics", "replacing", "staging", "tensors", "workers"], 1),
     **dict.fromkeys(["baselines", "datasets"], 2),
     **dict.fromkeys(["reading", "jobs", "sharded", "bench"], 3),
     "report": 4,

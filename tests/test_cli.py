@@ -370,6 +370,18 @@ def test_a_disk_that_fills_up_while_saving(folder, undrift, monkeypatch):
     assert "No space left" in message
 
 
+@pytest.mark.parametrize(
+    ("code", "status", "says"),
+    [(None, 0, ""), (0, 0, ""), (3, 3, ""), ("no luck", 1, "undrift: no luck\n"), ("", 1, "undrift: \n")],
+)
+def test_a_text_to_exit_with_is_an_error_and_is_told(undrift, monkeypatch, code, status, says):
+    def ended(*args, **options):
+        raise SystemExit(code)
+
+    monkeypatch.setattr("undrift.bench.generated.write_domains", ended)
+    assert undrift("bench", "generate", "anywhere") == (status, "", says)
+
+
 def test_out_of_memory_is_one_line(folder, undrift, monkeypatch):
     from undrift import TextAdapter
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from ._core.denoise import ACTIVATIONS, Layer
 from ._core.noise import Gaussian, Poisson
 from ._core.scatter import Scatter
 from ._version import __version__
+from .replacing import replacing
 from .self_training import SelfTraining
 
 FORMAT = "undrift-model"
@@ -71,21 +70,11 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
         "model": tree,
     }
     metadata["digest"] = _digest(metadata, arrays)
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot save {path}: the folder {path.parent} does not exist")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    os.close(handle)
     try:
-        safetensors.numpy.save_file(arrays, name, metadata=metadata)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException as error:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
-        if isinstance(error, SafetensorError):
-            raise OSError(f"{path} cannot be written: {error}") from None
-        raise
+        with replacing(path) as new:
+            safetensors.numpy.save_file(arrays, new, metadata=metadata)
+    except SafetensorError as error:
+        raise OSError(f"{path} cannot be written: {error}") from None
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -139,12 +128,6 @@ def _digest(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
         digest.update(f"{key}{arrays[key].dtype}{arrays[key].shape}".encode())
         digest.update(np.ascontiguousarray(arrays[key]).data)
     return digest.hexdigest()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _encode(value: Any, key: str, arrays: dict[str, np.ndarray]) -> Any:

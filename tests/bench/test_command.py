@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -82,6 +83,61 @@ def test_a_page_does_not_lose_tasks_unless_told_to(undrift, records, tmp_path):
     assert "| tiny | main | svm | 1 |" in page.read_text()
 
 
+def half_written(path, text, *arguments, **options):
+    path.write_bytes(text[: len(text) // 2].encode())
+    raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_leaves_pages_and_tables_as_they_were(undrift, records, tmp_path, monkeypatch):
+    results, page, out = written(tmp_path / "r.jsonl", records), tmp_path / "page.md", tmp_path / "out"
+    page.write_text("<!-- bench table: tiny -->\nold\n<!-- end -->\n")
+    out.mkdir()
+    (out / "table.md").write_text("old")
+    before = {path: path.read_text() for path in (page, out / "table.md")}
+    monkeypatch.setattr(Path, "write_text", half_written)
+    assert undrift("bench", "table", results, "--into", page)[0] == 2
+    assert undrift("bench", "figures", results, "--out", out, "--formats", "md")[0] == 2
+    assert {path: path.read_text() for path in before} == before
+    assert {path.name for path in tmp_path.rglob("*")} == {"r.jsonl", "page.md", "out", "table.md"}
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "json"])
+def test_a_full_disk_leaves_figures_as_they_were(undrift, records, tmp_path, monkeypatch, ending):
+    matplotlib = pytest.importorskip("matplotlib.figure")
+    results, out = written(tmp_path / "r.jsonl", records), tmp_path / "out"
+    arguments = ("bench", "figures", results, "--out", out, "--only", "*-figure-1", "--formats", ending)
+    assert undrift(*arguments)[0] == 0
+    (figure,) = out.iterdir()
+    before = figure.read_bytes()
+    monkeypatch.setattr(Path, "write_text", half_written)
+    monkeypatch.setattr(
+        matplotlib.Figure, "savefig", lambda self, path, **o: half_written(path, "<svg></svg>")
+    )
+    assert undrift(*arguments)[0] == 2
+    assert list(out.iterdir()) == [figure]
+    assert figure.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("formats", "says", "files"),
+    [
+        ("md", "a table: ", {"table.md"}),
+        ("json,md", "1 figures and a table: ", {"table.md", "tiny-main-figure-1.json"}),
+    ],
+)
+def test_what_needs_no_drawing_needs_no_matplotlib(
+    undrift, records, tmp_path, monkeypatch, formats, says, files
+):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    results, out = written(tmp_path / "r.jsonl", records), tmp_path / "out" / "new"
+    arguments = ("bench", "figures", results, "--out", out, "--only", "*-figure-1", "--formats")
+    status, printed, _ = undrift(*arguments, formats)
+    assert status == 0
+    assert printed.startswith(says)
+    assert {path.name for path in out.iterdir()} == files
+    assert undrift(*arguments, "svg")[0] == 2
+
+
 def test_check_wants_every_task_of_a_bar(undrift, records, tmp_path):
     bars = tmp_path / "expected.toml"
     bars.write_text('[[bar]]\nsays = "low"\nplan = "tiny"\nmethod = "svm"\nn_tasks = 6\nat_most = 0.9\n')
@@ -100,6 +156,12 @@ def test_check_wants_every_task_of_a_bar(undrift, records, tmp_path):
         # nor does a page lose a verdict for want of tasks
         assert undrift(*arguments, "--into", page)[0] == (0 if n == 12 else 2)
         assert "| low | pass | 6 | 32.50 %, at most 90.00 % |" in page.read_text()
+    page.write_text("<!-- bench table: check -->\n<!-- end -->\n")
+    status, printed, said = undrift("bench", "check", files[12], "--expected", bars, "--into", page, "--json")
+    assert status == 0
+    assert [verdict["verdict"] for verdict in json.loads(printed)] == ["pass"]
+    assert said.startswith("Filled ")
+    assert "| low | pass | 6 |" in page.read_text()
 
 
 def test_stopped_by_hand_it_says_that_nothing_is_lost(undrift, data, plan_file, tmp_path, monkeypatch):
@@ -158,14 +220,20 @@ def test_check_fails_where_a_bar_is_missed(undrift, records, tmp_path, bound, st
         (("run", "tiny.toml", "--results", "r.jsonl", "--data", "nowhere"), "nowhere"),
         (("figures", "bad.toml", "--out", "figures"), "bad.toml, line 1 is not a record"),
         (("figures", "empty.jsonl", "--out", "figures"), "nothing to draw"),
+        (("figures", "empty.jsonl", "--out", "figures", "--formats", "md"), "nothing to draw"),
         (("figures", "empty.jsonl", "--out", "figures", "--formats", "gif"), "--formats: gif is not known"),
-        (("check", "none.jsonl", "--expected", "bad.toml"), "none.jsonl"),
+        (("check", "none.jsonl", "--expected", "good.toml"), "none.jsonl"),
+        (("check", "empty.jsonl", "--expected", "bad.toml"), "bad.toml: methods is not known; known are bar"),
+        (("check", "empty.jsonl", "--expected", "empty.jsonl"), "empty.jsonl has no bars"),
     ],
 )
 def test_what_the_user_can_mend_is_one_line(undrift, plan_file, tmp_path, monkeypatch, arguments, complaint):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("UNDRIFT_DATA", raising=False)
     (tmp_path / "bad.toml").write_text('methods = ["svm"]\n')
+    (tmp_path / "good.toml").write_text(
+        '[[bar]]\nsays = "low"\nplan = "tiny"\nmethod = "svm"\nn_tasks = 6\nat_most = 0.9\n'
+    )
     (tmp_path / "empty.jsonl").write_text("")
     status, _, said = undrift("bench", *arguments)
     assert status == 2

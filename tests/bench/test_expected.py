@@ -3,11 +3,12 @@
 import pytest
 from bench_corpus import DISTANCES, transfer
 
-from undrift.bench.expected import Bar, check, load_bars, satisfied
+from undrift.bench.expected import bar_of, check, load_bars, satisfied
 
 
 def judged(records, **bar):
-    (verdict,) = check([Bar("it", "tiny", **{"method": "msda-5", "n_tasks": 6, **bar})], records)
+    whole = {"says": "it", "plan": "tiny", "method": "msda-5", "n_tasks": 6, **bar}
+    (verdict,) = check([bar_of(whole)], records)
     return verdict
 
 
@@ -73,14 +74,14 @@ def test_with_a_task_missing_there_is_no_verdict(records, bar, claim):
 
 
 @pytest.mark.parametrize("measure", ["mean_error", "represent_seconds"])
-@pytest.mark.parametrize("near", [None, 1e-6])
-def test_means_are_compared_over_the_same_tasks(measure, near):
+@pytest.mark.parametrize("more", [{}, {"near": 1e-6}])
+def test_means_are_compared_over_the_same_tasks(measure, more):
     """Over all its tasks `msda-5` would be far below `svm`, over the one of both it is above."""
     records = [
         transfer(method, "a", target, value, represent_seconds=value)
         for method, target, value in [("svm", "b", 0.3), ("msda-5", "b", 0.4), ("msda-5", "c", 0.0)]
     ]
-    verdict = judged(records, measure=measure, than={"method": "svm"}, near=near, n_tasks=1)
+    verdict = judged(records, measure=measure, than={"method": "svm"}, n_tasks=1, **more)
     assert verdict.met is False
     assert verdict.numbers.startswith(
         "40.00 % against 30.00 %" if measure == "mean_error" else "0.4 s against 0.3 s"
@@ -140,7 +141,8 @@ def test_exactly_a_point_is_not_more_than_a_point():
 def test_claims_are_answered_yes_or_no(records):
     assert judged(records, at_most=0.1, claim=True).word == "no"
     assert judged(records, at_most=0.3, claim=True).word == "yes"
-    grows = Bar("grows", "far", "msda-5", 3, measure="distances_grown", at_least=1.0, claim=True)
+    about = {"plan": "far", "method": "msda-5", "measure": "distances_grown"}
+    grows = bar_of({"says": "grows", **about, "n_tasks": 3, "at_least": 1.0, "claim": True})
     (verdict,) = check([grows], DISTANCES)
     assert (verdict.word, verdict.found) == ("no", "66.67 %, at least 100.00 %")
     (verdict,) = check([grows], DISTANCES[::2])
@@ -148,10 +150,19 @@ def test_claims_are_answered_yes_or_no(records):
     assert verdict.found == "100.00 %, at least 100.00 %; incomplete, 2 of 3 pairs"
 
 
+GOOD = '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nat_most = 1\n'
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("[[bar", "not a TOML file"),
+        ("", "expected.toml has no bars"),
+        ("bar = []\n", "has no bars"),
+        (GOOD.replace("bar", "bars"), r"expected.toml: bars is not known; did you mean bar\?"),
+        (GOOD + '[other]\nname = "x"\n', "expected.toml: other is not known"),
+        (GOOD.replace("[[bar]]", "[bar]"), "expected.toml: bar={.* must be a list"),
+        ("bar = [1]\n", "expected.toml, bar 1: it must be a table, got 1"),
         ('[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\n', "give one of at_most"),
         (
             '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nat_most = 1\nvalue = 2\n',
@@ -161,7 +172,11 @@ def test_claims_are_answered_yes_or_no(records):
             '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\natmost = 1\n',
             "bar 1: atmost is not known",
         ),
-        ('[[bar]]\nsays = "x"\nat_most = 1\n', "bar 1: "),
+        ('[[bar]]\nsays = "x"\nat_most = 1\n', "bar 1: a bar needs plan, method"),
+        (GOOD.replace("at_most = 1", 'than = { variant = "v" }'), "bar 1: than needs method"),
+        (GOOD.replace("at_most = 1", 'than = { methods = "v" }'), "than.methods is not known"),
+        (GOOD.replace("at_most = 1", 'than = "svm"'), "than must be a table, got 'svm'"),
+        (GOOD.replace("at_most = 1", 'than = { method = "v" }\nnear = 1\ntimes = 2'), "not go with times"),
         ('[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nat_most = 1\n', "bar 1: .*n_tasks"),
         ('[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 0\nat_most = 1\n', "n_tasks=0 is not"),
         (
@@ -174,11 +189,11 @@ def test_claims_are_answered_yes_or_no(records):
         ),
         (
             '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nworse_than = "svm"\n',
-            "need each other",
+            "worse_than needs at_most_tasks",
         ),
         (
             '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nat_most = 1\nat_most_tasks = 1\n',
-            "need each other",
+            "at_most does not go with at_most_tasks",
         ),
     ],
 )

@@ -91,5 +91,9 @@ def test_failures_are_those_that_have_not_succeeded_since():
     far = {**failed("msda-1", "a", "b", seed=0), "kind": "distance"}
     done = transfer("svm", "a", "b", 0.5, seed=0)
     elsewhere = transfer("svm", "a", "b", 0.5, seed=1, variant="other")
-    assert failures([mended, left, far, done, elsewhere]) == [left, far]
+    choosing = {**failed("undrift", "a", "b", seed=0), "kind": "regret"}
+    assert failures([mended, left, far, choosing, done, elsewhere]) == [left, far, choosing]
+    assert failures([choosing, {**choosing, "failed": "other"}]) == [{**choosing, "failed": "other"}]
+    point = {key: value for key, value in choosing.items() if key != "failed"}
+    assert failures([choosing, {**point, "noise": 0.5, "n_layers": 1, "candidates": []}]) == []
     assert failures([done, mended]) == [mended]

@@ -1,5 +1,6 @@
 """Plans: what is read from a file, and what is said of a file that cannot be used."""
 
+import tomllib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -50,19 +51,23 @@ def test_the_small_plan_has_every_method_of_the_contract():
 def test_bars_are_about_methods_and_variants_of_the_plans():
     plans = {path.stem: load_plan(path) for path in PLANS}
     n_tasks = {"small": 4 * 3, "claims": 4 * 3, "multi": 10 * 9, "distance": 4 * 3 // 2}
-    for bar in load_bars(PAPER / "expected.toml"):
-        assert bar.n_tasks == sum(n_tasks[plan] for plan in (bar.plan, *bar.and_plans))
-        for method, variant in (
-            (bar.method, bar.variant),
-            (
-                bar.method if bar.than is None else bar.than["method"],
-                (bar.than or {}).get("variant", bar.variant),
-            ),
-            *((name, bar.variant) for name in bar.best_of or []),
-        ):
-            assert method in plans[bar.plan].methods
-            (setting,) = [v for v in plans[bar.plan].variants if v.name == variant]
-            assert setting.methods is None or method in setting.methods
+    bars = tomllib.loads((PAPER / "expected.toml").read_text(encoding="utf-8"))["bar"]
+    assert len(load_bars(PAPER / "expected.toml")) == len(bars)
+    for bar in bars:
+        own = {"plan": bar["plan"], "variant": bar.get("variant", "main"), "method": bar["method"]}
+        own_plans = (bar["plan"], *bar.get("and_plans", []))
+        assert bar["n_tasks"] == sum(n_tasks[plan] for plan in own_plans)
+        others = [own | bar.get("than", {}), *(own | {"method": name} for name in bar.get("best_of", []))]
+        others += [
+            own | {"plan": plan, "method": name}
+            for plan in own_plans
+            for name in (bar["method"], bar.get("worse_than", bar["method"]))
+        ]
+        for place in (own, *others):
+            plan = plans[place["plan"]]
+            assert place["method"] in plan.methods
+            (setting,) = [v for v in plan.variants if v.name == place["variant"]]
+            assert setting.methods is None or place["method"] in setting.methods
 
 
 def test_what_stands_at_the_top_serves_every_variant(tmp_path):

@@ -12,7 +12,7 @@ from undrift import MSDA, search
 from undrift.adapter import text_classifier
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.corpora import load_corpus
-from undrift.bench.page import filled
+from undrift.bench.page import filled, lost
 from undrift.bench.plain import tfidf_corpus
 from undrift.bench.regret import (
     best_rule,
@@ -427,6 +427,8 @@ def test_the_table_and_the_rule_of_one_corpus_on_the_other(by_hand):
     alone = regret_table([r for r in by_hand if r["corpus"] == "one"])
     assert "chosen on" not in alone
     assert "| two |" not in alone
+    failed = {**made("one", "c", (0.0, 0.0), {}), "failed": "no luck"}
+    assert regret_table([*by_hand, failed]) == f"{table}\nFailed: undrift on c->toys (no luck).\n"
 
 
 def test_a_page_has_a_slot_for_it(by_hand):
@@ -437,15 +439,50 @@ def test_a_page_has_a_slot_for_it(by_hand):
     assert filled(page, []) == page
 
 
-def test_the_command(by_hand, tmp_path, capsys):
+@pytest.fixture
+def command(capsys):
+    """Run `bench regret` in process: exit status, what it printed."""
     pytest.importorskip("typer")
     from undrift.cli import main
 
-    def command(*arguments):
+    def run_it(*arguments):
         with pytest.raises(SystemExit) as ended:
             main(["bench", "regret", *(str(argument) for argument in arguments)])
         return ended.value.code, capsys.readouterr()
 
+    return run_it
+
+
+def test_a_page_does_not_lose_tasks_of_regret_unless_told_to(by_hand, tmp_path, command):
+    whole, some, page = (tmp_path / name for name in ("whole.jsonl", "some.jsonl", "page.md"))
+    for path, records in ((whole, by_hand), (some, by_hand[:2])):  # one of two tasks, of one of two corpora
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    page.write_text("<!-- bench table: regret -->\n<!-- end -->\n")
+    assert command(some, "--into", page)[0] == 0  # nothing to lose yet
+    assert "best single candidate: noise 0.5" in page.read_text()
+    assert command(whole, "--into", page)[0] == 0  # more tasks, and another single best
+    before = page.read_text()
+    assert "best single candidate: noise 0.7" in before
+    status, printed = command(some, "--into", page)
+    assert (status, printed.err.count("\n")) == (2, 1)
+    assert (
+        "fewer tasks than now: one, all (4), best in hindsight (1 instead of 2); "
+        "one, all (4), best single candidate (1 instead of 2); one, all (4), fixed (1 instead of 2) and"
+    ) in printed.err
+    assert page.read_text() == before
+    assert command(some, "--into", page, "--partial")[0] == 0
+    assert "| one | all (4) | reverse | 1 |" in page.read_text()
+
+
+def test_what_is_lost_of_the_rules_across_corpora(by_hand):
+    page = "<!-- bench table: regret -->\n<!-- end -->\n"
+    whole, some = filled(page, by_hand), filled(page, by_hand[:4])
+    said = {row for row in lost(whole, some) if "(0 instead of 1)" in row}
+    assert {"all, one, two (0 instead of 1)", "all, two, one (0 instead of 1)"} < said
+    assert lost(some, whole) == []
+
+
+def test_the_command(by_hand, tmp_path, command):
     results, page, empty = (tmp_path / name for name in ("r.jsonl", "page.md", "empty.jsonl"))
     results.write_text("".join(json.dumps(record) + "\n" for record in by_hand))
     page.write_text("<!-- bench table: regret -->\n<!-- end -->\n")

@@ -7,6 +7,7 @@ from bench_corpus import DISTANCES, transfer
 
 from undrift.bench.figures import figure_3_right
 from undrift.bench.page import filled, lost
+from undrift.bench.regret import regret_table
 from undrift.bench.table import distance_table, results_table, side_by_side
 
 PAPER = Path(__file__).parents[2] / "paper"
@@ -31,6 +32,18 @@ def test_the_table_has_the_means_and_says_what_failed(records):
     assert "2026-11-15: a machine." in table
     assert "Failed: coda on books->dvd (ValueError: no)." in table
     assert "| svm |" not in results_table(records, "another")
+
+
+def test_every_table_says_what_failed_and_no_other(records):
+    failed = {**transfer("undrift", "books", "dvd", 0.0), "plan": "choice", "failed": "no luck"}
+    regret, far = {**failed, "kind": "regret", "corpus": "c"}, {**failed, "kind": "distance", "plan": "far"}
+    for own, table in ((regret, regret_table), (far, distance_table)):
+        assert table([*records, own]).splitlines()[-1] == "Failed: undrift on books->dvd (no luck)."
+    assert "Failed" not in regret_table([far]) + distance_table([regret])
+    assert results_table([*records, regret]).count("Failed: undrift on books->dvd (no luck).") == 1
+    assert "Failed: undrift" in results_table([*records, regret], "choice")
+    for plan in ("tiny", "another"):
+        assert "Failed" not in results_table([*records, regret, far], plan)
 
 
 def test_methods_stand_in_the_tables_in_the_contracts_order_too():

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..replacing import replacing, write_whole
 from .figures import Figure
 
 # Okabe and Ito's palette; the depths of mSDA are shades of one blue
@@ -43,6 +44,10 @@ OTHERS: tuple[tuple[str, Any], ...] = (
     ("#e7298a", "p"),
 )
 FORMATS = ("svg", "png", "json")
+SAVED: dict[str, dict[str, Any]] = {
+    ".svg": {"metadata": {"Date": None, "Creator": None}},
+    ".png": {"dpi": 200},
+}
 PUBLISHED = "+x1"  # marks of others' numbers
 BIGGER = {"*": 1.5, "X": 1.15, "P": 1.15}  # that have less area for their size
 EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.5}  # tells markers apart that overlap
@@ -65,14 +70,24 @@ def draw(figure: Figure, folder: str | Path, formats: Sequence[str] = FORMATS) -
 
     The same figure gives the same SVG, byte for byte, under the same version of matplotlib.
     """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {own: folder / f"{figure['name']}.{own}" for own in formats}
+    images = [path for own, path in paths.items() if own != "json"]
+    if images:
+        _draw(figure, images)
+    if "json" in paths:
+        write_whole(paths["json"], json.dumps(figure, indent=1, ensure_ascii=False) + "\n")
+    return list(paths.values())
+
+
+def _draw(figure: Figure, paths: Sequence[Path]) -> None:
+    """Write a figure to files whose endings say how."""
     try:
         import matplotlib
         from matplotlib.figure import Figure as Canvas
     except ImportError:
         raise ImportError("drawing figures needs the `plot` extra: pip install 'undrift[plot]'") from None
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = {own: folder / f"{figure['name']}.{own}" for own in formats}
     with matplotlib.rc_context(SETTINGS):
         canvas = Canvas(figsize=_size(figure), layout="constrained")
         axes = canvas.subplots()
@@ -83,14 +98,9 @@ def draw(figure: Figure, folder: str | Path, formats: Sequence[str] = FORMATS) -
         if figure.get("note"):
             wrapped = textwrap.fill(figure["note"], int(15 * _size(figure)[0]))
             canvas.supxlabel(wrapped, x=0.01, ha="left", fontsize=7, color="#555555")
-        if "svg" in paths:
-            canvas.savefig(paths["svg"], metadata={"Date": None, "Creator": None})
-        if "png" in paths:
-            canvas.savefig(paths["png"], dpi=200)
-    if "json" in paths:
-        text = json.dumps(figure, indent=1, ensure_ascii=False) + "\n"
-        paths["json"].write_text(text, encoding="utf-8")
-    return list(paths.values())
+        for path in paths:
+            with replacing(path) as new:
+                canvas.savefig(new, **SAVED[path.suffix])
 
 
 def _size(figure: Figure) -> tuple[float, float]:

@@ -99,6 +99,6 @@ def failures(records: Iterable[Record]) -> list[Record]:
     """Records of what failed and has not succeeded since."""
     last: dict[Any, Record] = {}
     for record in records:
-        if record.get("kind") in ("transfer", "distance"):
+        if record.get("kind") in ("transfer", "distance", "regret"):
             last[record["kind"], where(record), task(record), record.get("seed")] = record
     return [record for record in last.values() if "failed" in record]

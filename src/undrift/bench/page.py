@@ -12,7 +12,8 @@ from .table import distance_table, results_table, side_by_side, stated
 
 _SLOT = re.compile(r"(<!-- bench table: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 # columns that say what a row is about; the others are what was found
-_NAMES = ("", "plan", "variant", "method", "expected", "domains", "corpus", "candidates")
+_NAMES = {"", "plan", "variant", "method", "expected", "domains"}
+_NAMES |= {"corpus", "candidates", "chosen by", "chosen on", "reported on"}  # of regret
 
 
 def filled(page: str, records: Sequence[Record], tables: Mapping[str, str] | None = None) -> str:
@@ -65,6 +66,7 @@ def _n_tasks(tables: str) -> Counter[tuple[str, ...]]:
             header = cells
         elif set(line) - set("|-: "):
             row = dict(zip(header, cells, strict=False))
-            about = tuple(row[name] for name in header if name in _NAMES)
+            # what chose is known without the values, which other tasks may change: "fixed: noise 0.7, ..."
+            about = tuple(row[name].split(": noise ")[0] for name in header if name in _NAMES)
             counts[about] += int((row.get("tasks", "1") or "0").split()[0])  # "3", or "3 of 12"
     return counts

@@ -11,6 +11,7 @@ import numpy as np
 from ..selection import ONE_C, ONE_SE, clearly_better
 from .measures import task
 from .records import Record
+from .table import failure_notes
 
 MEASURES = ("self_trained_error", "error")
 HINDSIGHT, SINGLE, FIXED = "best in hindsight", "best single candidate", "fixed"
@@ -166,7 +167,7 @@ def best_rule(found: Sequence[Verdict]) -> Verdict:
 
 
 def regret_table(records: Sequence[Record], measure: str = MEASURES[0]) -> str:
-    """Markdown: regret of every rule on every corpus, and of the rule chosen on one on the others."""
+    """Markdown: regret of every rule on every corpus, of the rule chosen on one on others; what failed."""
     every = [own for own in trials(records, measure) if own.tasks]
     judged = {
         (own.corpus, name): (some, verdicts(some))
@@ -185,7 +186,9 @@ def regret_table(records: Sequence[Record], measure: str = MEASURES[0]) -> str:
                 f"| {corpus} | {what} | {_said(some, v)} | {len(some.tasks)} | {_points(v.mean_error)} "
                 f"| {_points(v.regret)} | {_interval(v)} | {_points(v.beyond_single, '+')} |"
             )
-    return "\n".join([*rows, "", *_across({key: found for key, (_, found) in judged.items()})]) + "\n"
+    across = list(_across({key: found for key, (_, found) in judged.items()}))
+    failed = failure_notes([record for record in records if record.get("kind") == "regret"])
+    return "\n\n".join("\n".join(part) for part in (rows, across, failed) if part) + "\n"
 
 
 def _across(judged: Mapping[tuple[str, str], Sequence[Verdict]]) -> Iterator[str]:

@@ -43,7 +43,7 @@ def results_table(records: Sequence[Record], plan: str | None = None) -> str:
             *([_number(peaks[place])] if with_memory else []),
         ]
         rows.append(_row([place.plan, place.variant, place.method, *numbers]))
-    lines = [*rows, "", *_notes(records, list(found))]
+    lines = [*rows, "", *_notes(records, list(found), plan)]
     for name in dict.fromkeys(place.plan for place in found):
         lines += _differences_section(records, name)
     return "\n".join(lines) + "\n"
@@ -81,7 +81,9 @@ def distance_table(records: Sequence[Record]) -> str:
         grows = "yes" if r["distance_after"] > r["distance_before"] else "no"
         rows.append(f"| {r['source']}, {r['target']} | {before} | {after} | {grows} |")
     settings = dict.fromkeys(tuple(sorted(r["params"].items())) for r in own if r.get("params"))
-    lines = [*rows, "", *(_distance_setting(**dict(setting)) for setting in settings), *_stamps(own)]
+    failed = failure_notes([r for r in records if r.get("kind") == "distance"])
+    said = [*(_distance_setting(**dict(setting)) for setting in settings), *_stamps(own), *failed]
+    lines = [*rows, "", *said]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -144,15 +146,15 @@ def _ours(records: Sequence[Record], said: published.Statement) -> tuple[str, st
     return (f"{mine / other:,.0f} ×", over) if other else ("", "")
 
 
-def _notes(records: Sequence[Record], found: Sequence[Where]) -> list[str]:
+def _notes(records: Sequence[Record], found: Sequence[Where], plan: str | None) -> list[str]:
     """When and where the numbers were measured, and what failed."""
     own = [record for place in found for record in place.of(records)]
-    notes = _stamps(own)
-    plans = {place.plan for place in found}
-    for record in failures(records):
-        if record["plan"] in plans or not found:
-            notes.append(f"Failed: {record['method']} on {task(record)} ({record['failed']}).")
-    return notes
+    return _stamps(own) + failure_notes([r for r in records if plan in (None, r.get("plan"))])
+
+
+def failure_notes(records: Sequence[Record]) -> list[str]:
+    """A line for each task that failed and has not succeeded since."""
+    return [f"Failed: {r['method']} on {task(r)} ({r['failed']})." for r in failures(records)]
 
 
 def _stamps(records: Sequence[Record]) -> list[str]:

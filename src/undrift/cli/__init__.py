@@ -15,8 +15,16 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     try:
         _run(arguments)
     except SystemExit as ended:
-        status = ended.code
-    leave(status if isinstance(status, int) else 0)
+        code = ended.code
+    leave(_status(code))
+
+
+def _status(code: str | int | None) -> int:
+    """Exit status as Python has it: 0 for None alone; a text is an error, and is told."""
+    if code is None or isinstance(code, int):
+        return code or 0
+    print(f"undrift: {code}", file=sys.stderr)
+    return 1
 
 
 def _run(arguments: list[str] | None) -> NoReturn:

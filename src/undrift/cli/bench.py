@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from . import fetch, options
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 app = typer.Typer(
     no_args_is_help=True, help="Reproduce the paper's experiments: run a plan, then draw, tabulate and check."
@@ -110,6 +114,7 @@ def draw_figures(
     from ..bench.draw import FORMATS, draw
     from ..bench.figures import ablation_figures, all_figures, named
     from ..bench.table import results_table
+    from ..replacing import write_whole
     from . import screen
 
     wanted = _names(formats) or []
@@ -118,18 +123,20 @@ def draw_figures(
         raise ValueError(
             f"--formats: {', '.join(sorted(unknown))} is not known; choose of svg, png, json, md"
         )
+    drawn = [own for own in wanted if own in FORMATS]
     records = _records(results)
-    figures = named([*all_figures(records), *ablation_figures(records)], _names(only))
-    if not figures:
+    figures = named([*all_figures(records), *ablation_figures(records)], _names(only)) if drawn else []
+    if not (figures if drawn else records):
         raise ValueError(
             "the results hold nothing to draw yet" + (f" that --only {only} names" if only else "")
         )
+    out.mkdir(parents=True, exist_ok=True)
     for figure in figures:
-        draw(figure, out, [own for own in wanted if own in FORMATS])
+        draw(figure, out, drawn)
     if "md" in wanted:
-        (out / "table.md").write_text(results_table(records), encoding="utf-8")
-    table = " and a table" if "md" in wanted else ""
-    screen.output.print(f"{len(figures)} figures{table}: {screen.escaped(str(out))}")
+        write_whole(out / "table.md", results_table(records))
+    made = [f"{len(figures)} figures"] * bool(drawn) + ["a table"] * ("md" in wanted)
+    screen.output.print(f"{' and '.join(made)}: {screen.escaped(str(out))}")
 
 
 CHECK = """Check results against the bars of paper/expected.toml, and answer its claims.
@@ -156,8 +163,8 @@ def check_results(
 
     verdicts = check(load_bars(expected), _records(results))
     if into is not None:
-        _fill(into, [], {"check": verdict_table(verdicts)}, partial)
-    elif as_json:
+        _fill(into, [], {"check": verdict_table(verdicts)}, partial, screen.messages if as_json else None)
+    if as_json:
         screen.show_json(
             [
                 {
@@ -167,7 +174,7 @@ def check_results(
                 for v in verdicts
             ]
         )  # fmt: skip
-    else:
+    elif into is None:
         rows = [[v.bar.says, v.word, v.found] for v in verdicts]
         screen.show_table("Results against what is expected", ["expected", "verdict", "found"], rows)
     if not satisfied(verdicts, partial):
@@ -211,10 +218,9 @@ def print_regret(
     into: Path | None = typer.Option(
         None, "--into", metavar="FILE", help="Fill this page between its 'bench table: regret' comments."
     ),
+    partial: bool = PARTIAL,
 ) -> None:
-    from ..bench.page import filled
     from ..bench.regret import MEASURES, regret_table
-    from . import screen
 
     records = [record for record in _records(results) if record.get("kind") == "regret"]
     if not records:
@@ -224,8 +230,7 @@ def print_regret(
         return
     if not self_training:
         raise ValueError("--into fills in errors with self-training; leave out --no-self-training or --into")
-    into.write_text(filled(into.read_text(encoding="utf-8"), records), encoding="utf-8")
-    screen.output.print(f"Filled {screen.escaped(str(into))}")
+    _fill(into, records, {}, partial)
 
 
 app.command("fetch", help=fetch.HELP)(fetch.fetch_dataset)
@@ -262,9 +267,12 @@ def _records(paths: list[Path]) -> list[dict]:
     return [record for path in paths for record in read(path)]
 
 
-def _fill(path: Path, records: list[dict], tables: dict[str, str], partial: bool) -> None:
-    """Fill the slots of a page, unless it would then tell of fewer tasks than now."""
+def _fill(
+    path: Path, records: list[dict], tables: dict[str, str], partial: bool, console: Console | None = None
+) -> None:
+    """Fill the slots of a page, unless it would then tell of fewer tasks than now; say so on `console`."""
     from ..bench.page import filled, lost
+    from ..replacing import write_whole
     from . import screen
 
     page = path.read_text(encoding="utf-8")
@@ -276,5 +284,5 @@ def _fill(path: Path, records: list[dict], tables: dict[str, str], partial: bool
             f"{path} would tell of fewer tasks than now: {'; '.join(less[:3])}{more}. "
             "Give all results, or --partial"
         )
-    path.write_text(new, encoding="utf-8")
-    screen.output.print(f"Filled {screen.escaped(str(path))}")
+    write_whole(path, new)
+    (console or screen.output).print(f"Filled {screen.escaped(str(path))}")

@@ -9,12 +9,12 @@ import os
 import re
 import tempfile
 import webbrowser
-from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from .._version import __version__
+from ..replacing import write_whole
 
 
 class Report:
@@ -44,20 +44,7 @@ class Report:
         """Write the page, complete or not at all; a name that ends in ``.json`` gets the data instead."""
         path = Path(path)
         content = json.dumps(self._data, ensure_ascii=False) if path.suffix == ".json" else self.to_html()
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} does not exist")
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-                file.write(content)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(name, 0o666 & ~mask)
-            os.replace(name, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(name)
-            raise
+        write_whole(path, content)
         return path
 
     def open(self) -> Path:

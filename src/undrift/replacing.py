@@ -1,0 +1,49 @@
+"""Files that are written whole or not at all: beside where they belong, then in place of what is there."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a new file to write, beside `path` and with its ending, which then takes its place.
+
+    Any error inside, an interrupt among them, leaves `path` as it was and nothing else behind. A link stays
+    a link, a file that was there gives the new one its permissions.
+    """
+    final = Path(os.path.realpath(path))
+    if not final.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: the folder {final.parent} does not exist")
+    if final.exists() and not final.is_file():
+        raise OSError(f"cannot write {path}: it is not a regular file; give another name")
+    handle, name = tempfile.mkstemp(prefix=f".{final.name}-", suffix=final.suffix, dir=final.parent)
+    try:
+        os.close(handle)
+        yield Path(name)
+        os.chmod(name, _permissions(final))
+        os.replace(name, final)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def write_whole(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text in UTF-8; what it cannot hold becomes a question mark."""
+    with replacing(path) as new:
+        new.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+
+
+def _permissions(path: Path) -> int:
+    """Permissions of a file, or those that a new one would get."""
+    with suppress(FileNotFoundError):
+        return stat.S_IMODE(path.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
