@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import torch
-from family import Variant, line, measured, placed, table
-from family_layers import Rows, Scatters, Task, masking
+from family import Variant, compared, parser_of, table
+from family_layers import Rows, Scatters, masking
 
 from undrift._core.denoise import Layer
 from undrift._core.scatter import scatter
 from undrift.bench.corpora import CorpusSpec, load_corpus
 from undrift.domains import Corpus
-from undrift.placement import Place, check_place
+from undrift.placement import check_place
 from undrift.sampling import sample_sizes
 
 
@@ -69,28 +66,11 @@ def variants(corpus: Corpus, args: argparse.Namespace) -> list[Variant]:
     return [Variant("all rows", masking), *sampled, *cut]
 
 
-def compared(corpus: Corpus, place: Place, own: Sequence[Variant]) -> list[dict]:
-    data, base, records = placed(corpus, place), None, []
-    tasks = [Task(*pair) for pair in permutations(corpus.domains, 2)]
-    for variant in own:
-        found, record = measured(data, variant, tasks, base)
-        base = found if base is None else base
-        records.append(record)
-        print(line(record), flush=True)
-    return records
-
-
 def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder of the corpora; UNDRIFT_DATA by default")
-    parser.add_argument("--corpora", default="amazon-bow,fdu-mtl")
-    parser.add_argument("--device", default="torch:cpu", help="torch:cpu, cuda, ...")
-    parser.add_argument("--precision", default="high", choices=["high", "highest"])
+    parser = parser_of(__doc__)
     parser.add_argument("--upper-rows", type=int, nargs="*", default=[20000, 12000, 8000, 5000, 3000])
     parser.add_argument("--low-rank", type=int, nargs="*", default=[1000, 500])
     parser.add_argument("--seeds", type=int, default=2, help="samples of each size")
-    parser.add_argument("--rows", type=int, help="of each part of each domain; all by default. For trials")
-    parser.add_argument("--terms", type=int, default=5000)
     return parser.parse_args()
 
 

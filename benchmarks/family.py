@@ -240,12 +240,11 @@ def line(record: Mapping) -> str:
     )
 
 
-def compared(corpus: Corpus, place: Place, names: Sequence[str] | None, per_task: bool) -> list[dict]:
+def compared(corpus: Corpus, place: Place, own: Sequence[Variant]) -> list[dict]:
+    """Measure variants, and compare them with the first."""
     data, base, records = placed(corpus, place), None, []
     tasks = [Task(*pair) for pair in permutations(corpus.domains, 2)]
-    for variant in variants(corpus, per_task):
-        if base is not None and names is not None and not any(part in variant.name for part in names):
-            continue
+    for variant in own:
         found, record = measured(data, variant, tasks, base)
         base = found if base is None else base
         records.append({**record, "errors": found[:, 1].round(5).tolist()})
@@ -253,31 +252,42 @@ def compared(corpus: Corpus, place: Place, names: Sequence[str] | None, per_task
     return records
 
 
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of the corpora; UNDRIFT_DATA by default")
     parser.add_argument("--corpora", default="amazon-bow,fdu-mtl")
     parser.add_argument("--device", default="torch:cpu", help="torch:cpu, cuda, ...")
     parser.add_argument("--precision", default="high", choices=["high", "highest"])
     parser.add_argument("--rows", type=int, help="of each part of each domain; all by default. For trials")
     parser.add_argument("--terms", type=int, default=5000)
+    return parser
+
+
+def parsed() -> argparse.Namespace:
+    parser = parser_of(__doc__)
     parser.add_argument(
         "--only", help="parts of names of variants, with commas between; the base always runs"
     )
     return parser.parse_args()
 
 
+def chosen(own: Sequence[Variant], only: str | None) -> list[Variant]:
+    """Take the base, and what `--only` names."""
+    base, *rest = own
+    return [base, *(v for v in rest if only is None or any(part in v.name for part in only.split(",")))]
+
+
 def main() -> None:
     args = parsed()
     place = check_place(args.device, args.precision)
-    names = args.only.split(",") if args.only else None
     found: dict[str, list[dict]] = {}
     for name in args.corpora.split(","):
         began = time.perf_counter()
         corpus = load_corpus(CorpusSpec(name, max_rows=args.rows), args.data, args.terms)
         print(f"{name}: loaded in {time.perf_counter() - began:.0f} s", flush=True)
         # a stack for each task is affordable where tasks are few
-        found[name] = compared(corpus, place, names, per_task=len(corpus.domains) <= 4)
+        own = variants(corpus, per_task=len(corpus.domains) <= 4)
+        found[name] = compared(corpus, place, chosen(own, args.only))
         print(f"\n{table(name, found[name])}\n", flush=True)
     print(json.dumps(found))
 

@@ -3,6 +3,8 @@
 Rows of a representation are dense arrays by domain; parts of a domain are taken in ascending order.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import permutations
 
 import numpy as np
@@ -11,7 +13,9 @@ from oracles import algorithm_2
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
+from undrift.bench.cells import Bench
 from undrift.domains import Corpus, Domain
+from undrift.placement import OnHost
 
 SEED, N_FOLDS = 4, 3
 SIZES = {"books": 124, "dvd": 112, "toys": 100}
@@ -39,6 +43,13 @@ def made_corpus(n_terms=24):
         X = sp.csr_array(rng.poisson(rate).astype(np.float64))
         domains[name] = Domain(name, X=X, y=y, train=train, test=test, unlabelled=rest)
     return Corpus("made", domains)
+
+
+@contextmanager
+def bench_of(corpus, setting):
+    """A bench on the host, of one thread."""
+    with ThreadPoolExecutor(1) as pool:
+        yield Bench(corpus, setting, OnHost(), "cpu", SEED, {}, pool)
 
 
 def dense(corpus):

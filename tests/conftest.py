@@ -38,6 +38,21 @@ def counts(rng) -> np.ndarray:
     return rng.poisson(topics + 0.1).astype(np.float64)
 
 
+@pytest.fixture
+def undrift(capsys):
+    """Run a command in this process: exit status, what it printed, what it complained of."""
+    from undrift.cli import main
+
+    def command(*arguments):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return ended.value.code, printed.out, printed.err
+
+    return command
+
+
 def pytest_addoption(parser) -> None:
     parser.addoption("--device", default="cpu", help="device of torch that the torch tests run on, e.g. cuda")
 

@@ -63,20 +63,6 @@ def model(tmp_path_factory, reviews):
     return folder / "model.safetensors"
 
 
-@pytest.fixture
-def undrift(capsys):
-    """Run a command in this process; returns its status, output and messages."""
-
-    def run(*arguments):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as done:
-            main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return done.value.code, out, err
-
-    return run
-
-
 ADAPT = ["adapt", "--source", "books.csv", "--target", "kitchen.csv", "--text", "review", "--label", "stars"]
 ADAPT += ["--out", "out.csv", *SMALL]
 

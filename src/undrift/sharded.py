@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,13 @@ class Fitted:
     source_rows: OnDask
     target_rows: list[OnDask]
     labels: list[Any]  # of the source rows
+
+    @cached_property
+    def source_only(self) -> Any:
+        """A linear SVM trained on the source's labelled rows, which every target is scored with."""
+        known = np.array([label is not None for label in self.labels])
+        y = np.array([label for label in self.labels if label is not None])
+        return fitted_svm(self.source_rows[known].gathered(), y)
 
 
 def run_adapt_on(address: str, job: AdaptJob, adapter: TextAdapter, watch: Watch | None = None) -> Adapted:
@@ -240,11 +247,8 @@ def _compared(job: AdaptJob, fitted: Fitted, i: int) -> dict[str, Any]:
     }
     if job.target_label is None:
         return found
-    known = np.array([label is not None for label in fitted.labels])
-    y = np.array([label for label in fitted.labels if label is not None])
-    svm = fitted_svm(fitted.source_rows[known].gathered(), y)
     truth = np.array(target.labels, dtype=object)
-    models = [(svm, {}), (fitted.adapter.classifier_, {"sample_domain": -1 - i})]
+    models = [(fitted.source_only, {}), (fitted.adapter.classifier_, {"sample_domain": -1 - i})]
     n_scored, by_svm, by_adapted = mistakes(rows, truth, models).tolist()
     errors = (
         {"source_only_error": by_svm / n_scored, "adapted_error": by_adapted / n_scored} if n_scored else {}

@@ -1,6 +1,5 @@
 """Every method of the benchmark against plain NumPy and scikit-learn: rows, labels, C, sizes and noise."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import bench_oracles as by_hand
@@ -11,6 +10,7 @@ from bench_oracles import (
     SEED,
     SIZES,
     TASKS,
+    bench_of,
     cv_accuracy,
     made_corpus,
     of_part,
@@ -24,7 +24,7 @@ from sklearn.svm import SVC
 from undrift import MSDA
 from undrift.baselines import CODA, SCL
 from undrift.bench import Request, load_plan, read, run
-from undrift.bench.cells import Bench, Cell, GridPoint, Outcome
+from undrift.bench.cells import Cell, GridPoint, Outcome
 from undrift.bench.classify import best_C, cross_validated, predicted, source_problem
 from undrift.bench.corpora import load_corpus
 from undrift.bench.indomain import in_domain_error
@@ -32,7 +32,6 @@ from undrift.bench.methods import units
 from undrift.bench.plain import Candidate, Representation, shared_units, source_units
 from undrift.bench.plan import Setting
 from undrift.domains import Corpus, Domain
-from undrift.placement import OnHost
 
 CS = (0.01, 0.1, 1.0, 10.0)
 RULES = {"authors": (1.0,), "searched": CS}
@@ -45,9 +44,8 @@ def corpus():
 
 @pytest.fixture
 def bench(corpus):
-    with ThreadPoolExecutor(1) as pool:
-        setting = Setting(n_folds=N_FOLDS, C=CS)
-        yield Bench(corpus, setting, OnHost(), "cpu", SEED, {}, pool)
+    with bench_of(corpus, Setting(n_folds=N_FOLDS, C=CS)) as own:
+        yield own
 
 
 def with_setting(bench, **changes):

@@ -13,21 +13,7 @@ from bench_corpus import DOMAINS
 
 from undrift.bench import read
 from undrift.bench.__main__ import main as main_alone
-from undrift.cli import main
 from undrift.datasets import load_multidomain_sentiment
-
-
-@pytest.fixture
-def undrift(capsys):
-    """Run a command in process: exit status, what it printed, what it complained of."""
-
-    def command(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return ended.value.code, printed.out, printed.err
-
-    return command
 
 
 def test_a_plan_from_end_to_end(undrift, data, plan_file, tmp_path):

@@ -10,25 +10,11 @@ pytest.importorskip("typer")
 from web_site import Site
 
 from undrift.bench.generated import write_domains
-from undrift.cli import main
 from undrift.datasets import addresses, load_multidomain_sentiment
 
 TAGS = ["unique_id", "asin", "product_name", "product_type", "helpful", "rating", "title", "date"]
 TAGS += ["reviewer", "reviewer_location", "review_text"]
 REVIEWS = b"1\tgood one\n0\tbad one\n" * 10
-
-
-@pytest.fixture
-def undrift(capsys):
-    """Run a command in process: exit status, what it printed, what it complained of."""
-
-    def command(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return ended.value.code, printed.out, printed.err
-
-    return command
 
 
 @pytest.fixture

@@ -1,23 +1,21 @@
 """Method `undrift` against the classifier that users have, and against NumPy and scikit-learn alone."""
 
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import bench_oracles as by_hand
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from bench_oracles import N_FOLDS, SEED, TASKS, made_corpus, of_part, transferred
+from bench_oracles import N_FOLDS, SEED, TASKS, bench_of, made_corpus, of_part, transferred
 
 from undrift import MSDA
 from undrift._warnings import UndriftWarning
 from undrift.adapter import text_classifier
-from undrift.bench.cells import Bench, Cell
+from undrift.bench.cells import Cell
 from undrift.bench.methods import units
 from undrift.bench.plan import Setting
 from undrift.domains import Corpus
-from undrift.placement import OnHost
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +25,8 @@ def corpus():
 
 @pytest.fixture
 def bench(corpus):
-    with ThreadPoolExecutor(1) as pool:
-        yield Bench(corpus, Setting(n_folds=N_FOLDS), OnHost(), "cpu", SEED, {}, pool)
+    with bench_of(corpus, Setting(n_folds=N_FOLDS)) as own:
+        yield own
 
 
 def run_all(bench, **setting):

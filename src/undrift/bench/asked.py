@@ -107,11 +107,9 @@ class Lower:
 
     def judged(self, about: About, records: Sequence[Record]) -> Found:
         """Judge records."""
-        ours, theirs = about.values(records, self.than)
-        if not ours:
-            return NOTHING
-        mine, other = fmean(ours.values()), fmean(theirs.values())
-        return Found(mine * self.times < other - self.margin, len(ours), _against(about, mine, other))
+        return _of_two_means(
+            about, records, self.than, lambda mine, other: mine * self.times < other - self.margin
+        )
 
 
 @dataclass(frozen=True)
@@ -123,12 +121,10 @@ class Near:
 
     def judged(self, about: About, records: Sequence[Record]) -> Found:
         """Judge records."""
-        ours, theirs = about.values(records, self.than)
-        if not ours:
-            return NOTHING
-        mine, other = fmean(ours.values()), fmean(theirs.values())
-        said = f"{_against(about, mine, other)}, within {about.shown(self.near)}"
-        return Found(abs(mine - other) <= self.near, len(ours), said)
+        wanted = f", within {about.shown(self.near)}"
+        return _of_two_means(
+            about, records, self.than, lambda mine, other: abs(mine - other) <= self.near, wanted
+        )
 
 
 @dataclass(frozen=True)
@@ -200,6 +196,20 @@ def _of_mean(about: About, records: Sequence[Record], holds: Callable[[float], b
         return NOTHING
     mean = fmean(ours.values())
     return Found(holds(mean), len(ours), f"{about.shown(mean)}, {wanted}")
+
+
+def _of_two_means(
+    about: About,
+    records: Sequence[Record],
+    than: Where,
+    holds: Callable[[float, float], bool],
+    wanted: str = "",
+) -> Found:
+    ours, theirs = about.values(records, than)
+    if not ours:
+        return NOTHING
+    mine, other = fmean(ours.values()), fmean(theirs.values())
+    return Found(holds(mine, other), len(ours), _against(about, mine, other) + wanted)
 
 
 def _against(about: About, mine: float, other: float) -> str:
