@@ -21,10 +21,10 @@ from family_layers import Rows, Scatters, masking
 
 from undrift._core.denoise import Layer
 from undrift._core.scatter import scatter
+from undrift._inputs.device import check_place
 from undrift.bench.corpora import CorpusSpec, load_corpus
-from undrift.domains import Corpus
-from undrift.placement import check_place
-from undrift.sampling import sample_sizes
+from undrift.corpora import Corpus
+from undrift.representation.subsample import sample_sizes
 
 
 def chosen_rows(corpus: Corpus, n_sampled: int, seed: int) -> dict[str, np.ndarray]:

@@ -10,9 +10,9 @@ import torch
 from speed_gpu import milliseconds, solve, synchronize
 
 from undrift._core import on_torch, torch_inverse
-from undrift._core.on_device import Held, OnDevice, device_blocks
 from undrift._core.scatter import scatter
 from undrift._core.stack import grow
+from undrift._core.torch.rows import Held, OnDevice, device_blocks
 
 
 def explore(report, X, rows, device):

@@ -56,9 +56,9 @@ def blocks_of(documents: list[str], n_dimensions: int) -> dict[str, np.ndarray]:
 
 
 def main() -> None:
-    from undrift.adapter import text_classifier
     from undrift.datasets import load_fdu_mtl
-    from undrift.text import TermVectorizer
+    from undrift.text.adapter import text_classifier
+    from undrift.text.vectorizer import TermVectorizer
 
     args = parsed()
     domains = load_fdu_mtl(data_folder() / "fdu-mtl").domains

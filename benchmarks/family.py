@@ -40,17 +40,17 @@ from family_layers import (
 )
 
 from undrift._core.scatter import moments, scatter
-from undrift.adapter import TFIDF_LENGTH, text_classifier
-from undrift.bench.classify import labels, source_problem
+from undrift._inputs.device import Place, check_place
 from undrift.bench.corpora import CorpusSpec, load_corpus
-from undrift.bench.cost import Cost
-from undrift.bench.ours import target_codes
-from undrift.bench.plain import tfidf_corpus
-from undrift.bench.stacks import Level, RunningGrams, joined, part_rows
-from undrift.domains import Corpus
-from undrift.linear import SOLVERS
-from undrift.placement import Place, check_place
-from undrift.search import layer_share
+from undrift.bench.methods.classify import labels, source_problem
+from undrift.bench.methods.cost import Cost
+from undrift.bench.methods.ours import target_codes
+from undrift.bench.methods.plain import tfidf_corpus
+from undrift.bench.methods.stacks import Level, RunningGrams, joined, part_rows
+from undrift.classifier.linear import SOLVERS
+from undrift.classifier.search import layer_share
+from undrift.corpora import Corpus
+from undrift.text.adapter import TFIDF_LENGTH, text_classifier
 
 FALLING, RISING = (0.8, 0.8, 0.7, 0.6, 0.5), (0.5, 0.6, 0.7, 0.8, 0.9)
 

@@ -14,8 +14,8 @@ import torch
 from undrift._core.array import Array
 from undrift._core.denoise import Layer, denoise
 from undrift._core.noise import Corruption, Gaussian, Masking
-from undrift._core.on_torch import centred, precision, spd_inverse
 from undrift._core.scatter import Scatter
+from undrift._core.torch.ops import centred, precision, spd_inverse
 
 NOISE, N_LAYERS, RIDGE = 0.7, 5, 1e-5
 KEEP = 1 - NOISE

@@ -1,4 +1,4 @@
-"""Signals of `undrift.caution` against the true gain: real pairs, and cases where little can be gained.
+"""Signals of the safeguard against the true gain: real pairs, and cases where little can be gained.
 
 Labels of the target are used for the columns `source-only`, `adapted` and `gain` alone. A threshold is good
 where every real pair is silent, and where a case that falls back had nothing to gain.
@@ -39,7 +39,7 @@ def texts_of(domain, n_rows: int, seed: int) -> tuple[list[str], np.ndarray]:
 
 
 def vectors(source: list[str], target: list[str], n_terms: int) -> list[sp.csr_array]:
-    from undrift.text import TermVectorizer
+    from undrift.text.vectorizer import TermVectorizer
 
     vectorizer = TermVectorizer(n_terms, length=5.0).fit([*source, *target])
     return [vectorizer.transform(source), vectorizer.transform(target)]
@@ -101,7 +101,7 @@ def real_cases(args: argparse.Namespace, corpus) -> Iterator[Case]:
 
 def line(case: Case, n_layers: int) -> str:
     """A row of the table: signals, both errors, what was said."""
-    from undrift.adapter import text_classifier
+    from undrift.text.adapter import text_classifier
 
     name, X, y, Z, truth = case
     settings = {"n_layers": n_layers, "random_state": 0}

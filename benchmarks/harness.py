@@ -62,7 +62,7 @@ def acl_presence(n_rows: int | None, n_terms: int, dtype: str) -> sp.csr_matrix:
 
 def checked_device(name: str) -> str:
     """`name`, or the end of the program in one line where there is no such device."""
-    from undrift.placement import NoDevice, check_place
+    from undrift._inputs.device import NoDevice, check_place
 
     try:
         check_place(name)

@@ -14,18 +14,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from undrift.adapter import TEXT_NOISE, TFIDF_LENGTH, text_classifier
-from undrift.bench.classify import labels
+from undrift._inputs.device import check_place
+from undrift._inputs.rows import binarized
 from undrift.bench.corpora import fewer_rows
-from undrift.bench.ours import target_codes
-from undrift.bench.plain import tfidf_corpus
-from undrift.bench.stacks import RunningGrams, SharedStack, joined, part_rows
-from undrift.classifier import MSDAClassifier
+from undrift.bench.methods.classify import labels
+from undrift.bench.methods.ours import target_codes
+from undrift.bench.methods.plain import tfidf_corpus
+from undrift.bench.methods.stacks import RunningGrams, SharedStack, joined, part_rows
+from undrift.classifier.estimator import MSDAClassifier
+from undrift.classifier.linear import least_squares
+from undrift.classifier.selection import Problem
 from undrift.datasets import load_amazon_bow
-from undrift.linear import least_squares
-from undrift.placement import check_place
-from undrift.rows import binarized
-from undrift.selection import Problem
+from undrift.text.adapter import TEXT_NOISE, TFIDF_LENGTH, text_classifier
 
 PRECISIONS = (("high", "float32"), ("highest", "float32"), ("highest", "float64"))
 

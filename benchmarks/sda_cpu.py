@@ -32,8 +32,8 @@ def run_msda(args: argparse.Namespace) -> None:
     """The very stack of `undrift bench`: its layers, and all rows through them."""
     import numpy as np
 
-    from undrift.bench.stacks import SharedStack
-    from undrift.domains import Corpus, Domain
+    from undrift.bench.methods.stacks import SharedStack
+    from undrift.corpora import Corpus, Domain
 
     X = amazon_presence(args.rows, args.columns, "float32")
     corpus = Corpus("amazon-bow", {"all": Domain("all", X=X, y=np.zeros(X.shape[0]))})

@@ -48,7 +48,7 @@ def parsed() -> argparse.Namespace:
 def rows_and_labels(args: argparse.Namespace):
     """Rows and labels of the source, rows of every target."""
     from undrift.datasets import load_fdu_mtl
-    from undrift.text import TermVectorizer
+    from undrift.text.vectorizer import TermVectorizer
 
     domains = load_fdu_mtl(args.data or data_folder() / "fdu-mtl").domains
     targets = [name for name in domains if name != args.source] if args.target == "all" else [args.target]

@@ -58,8 +58,8 @@ def drawn_task(X: dict, y: dict, target: str, sizes: tuple[int, ...], rng: np.ra
 
 def ways(rows, anchors) -> dict[str, np.ndarray]:
     """Weights of the labelled rows, in every way."""
-    from undrift.selection import target_odds
-    from undrift.sources import nearness
+    from undrift.classifier.selection import target_odds
+    from undrift.classifier.source_weights import nearness
 
     domain, n = rows.domain, len(rows.domain)
     K = np.asarray((anchors.X @ anchors.X.T).todense(), dtype=float)
@@ -88,8 +88,8 @@ def apart(A, B) -> float:
 def errors(args: argparse.Namespace, task: tuple) -> dict[str, float]:
     """Error on the target with self-training, for every way to weigh, on one and the same stack."""
     from undrift import MSDAClassifier
-    from undrift.linear import winners
-    from undrift.self_training import SelfTraining, self_trained
+    from undrift.classifier.linear import winners
+    from undrift.classifier.self_training import SelfTraining, self_trained
 
     class Stack(MSDAClassifier):
         """Learns the representation and the inner products, and leaves the classifier to us."""
@@ -111,7 +111,7 @@ def errors(args: argparse.Namespace, task: tuple) -> dict[str, float]:
 
 def main() -> None:
     from undrift.datasets import load_fdu_mtl
-    from undrift.text import TermVectorizer
+    from undrift.text.vectorizer import TermVectorizer
 
     args = parsed()
     corpus = load_fdu_mtl(data_folder() / "fdu-mtl")

@@ -33,13 +33,13 @@ sys.modules["speed_gpu"] = sys.modules[__name__]  # for explore_gpu, when this f
 
 from undrift._core import on_torch  # noqa: E402
 from undrift._core.denoise import denoise  # noqa: E402
-from undrift._core.on_device import OnDevice, device_blocks  # noqa: E402
-from undrift._core.on_torch import precision  # noqa: E402
 from undrift._core.scatter import scatter  # noqa: E402
 from undrift._core.stack import grow  # noqa: E402
-from undrift._core.torch_fetch import fetching  # noqa: E402
-from undrift._core.torch_half import half_product, halved  # noqa: E402
-from undrift.placement import NoDevice, checked_device  # noqa: E402
+from undrift._core.torch.fetch import fetching  # noqa: E402
+from undrift._core.torch.half import half_product, halved  # noqa: E402
+from undrift._core.torch.ops import precision  # noqa: E402
+from undrift._core.torch.rows import OnDevice, device_blocks  # noqa: E402
+from undrift._inputs.device import NoDevice, checked_device  # noqa: E402
 
 N_LAYERS, NOISE, D = 5, 0.5, 5000
 SMALL, LARGE = 27_677, 340_000

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 from undrift._core.denoise import denoise
 from undrift._core.scatter import scatter
-from undrift.placement import NoDevice
+from undrift._inputs.device import NoDevice
 
 SCRIPTS = Path(__file__).parents[1] / "benchmarks"
 NAMES = ("approximation", "family", "family_layers", "harness", "precision", "sda_cpu", "selection")

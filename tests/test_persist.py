@@ -13,11 +13,11 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from oracles import weights
 from safetensors import safe_open
 from sklearn.exceptions import NotFittedError
 
 import undrift
+from tests.helpers.oracles import weights
 from undrift import MDA, MSDA, load_model, save_model
 from undrift.persist import FORMAT_VERSION, ModelFileError, _decode, _digest, _encode
 

@@ -118,7 +118,7 @@ def resolved(dotted: str) -> object:
 EQUATIONS = read("docs/equations.md")
 
 
-@pytest.mark.parametrize("name", sorted(set(re.findall(r"`((?:undrift|oracles)\.[\w.]+)`", EQUATIONS))))
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`((?:undrift|tests)\.[\w.]+)`", EQUATIONS))))
 def test_every_name_beside_an_equation_exists(name):
     assert callable(resolved(name))
 
@@ -127,7 +127,7 @@ def test_every_name_beside_an_equation_exists(name):
 def test_every_equation_has_its_row(number):
     (row,) = [line for line in EQUATIONS.splitlines() if line.startswith(f"| {number} |")]
     assert "`undrift." in row
-    assert "`oracles." in row
+    assert "`tests.helpers.oracles." in row
 
 
 def test_the_design_page_names_files_that_exist():

@@ -13,12 +13,9 @@ import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.utils.validation import check_is_fitted
 
-from ._core.array import Rows
-from ._core.denoise import Layer
-from .classifier import MSDAClassifier
-from .extra_blocks import checked_blocks
-from .rows import as_array, checked_matrix
-from .training import stack_rows
+from ._core import Layer, Rows
+from ._inputs import as_array, checked_matrix
+from .classifier import MSDAClassifier, checked_blocks, stack_rows
 
 
 def reconstruction(

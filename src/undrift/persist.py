@@ -18,12 +18,11 @@ from safetensors import SafetensorError, safe_open
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ._core.denoise import ACTIVATIONS, Layer
-from ._core.noise import Gaussian, Poisson
-from ._core.scatter import Scatter
+from ._core import ACTIVATIONS, Gaussian, Layer, Poisson, Scatter
+from ._files import replacing
+from ._inputs import SAVABLE
 from ._version import __version__
-from .replacing import replacing
-from .self_training import SelfTraining
+from .classifier import SelfTraining
 
 FORMAT = "undrift-model"
 FORMAT_VERSION = 2  # 2: extra blocks, caution
@@ -34,17 +33,6 @@ _SCALARS = (bool, int, float, str, type(None))
 
 class ModelFileError(ValueError):
     """A file that is not a model of this library, or no longer a whole one."""
-
-
-def _savable() -> dict[str, type[BaseEstimator]]:
-    """Every class that a file may name."""
-    from .adapter import TextAdapter
-    from .classifier import MSDAClassifier
-    from .mda import MDA
-    from .msda import MSDA
-    from .text import TermVectorizer
-
-    return {cls.__name__: cls for cls in (MDA, MSDA, MSDAClassifier, TermVectorizer, TextAdapter)}
 
 
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -150,7 +138,7 @@ def _encode(value: Any, key: str, arrays: dict[str, np.ndarray]) -> Any:
     if type(value) in _NOUNS.values():
         fields = {name: _encode(v, f"{key}.{name}", arrays) for name, v in vars(value).items()}
         return {type(value).__name__: fields}
-    if type(value) in _savable().values():
+    if type(value) in SAVABLE.values():
         fields = {"params": value.get_params(deep=False), "fitted": _fitted(value)}
         fields = {part: _encode(own, f"{key}.{part}", arrays) for part, own in fields.items()}
         return {"estimator": type(value).__name__, **fields}
@@ -220,7 +208,7 @@ def _checked_layer(layer: Layer) -> Layer:
 
 
 def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> BaseEstimator:
-    estimator = _savable()[node["estimator"]]()
+    estimator = SAVABLE[node["estimator"]]()
     estimator.set_params(**_decode(node["params"], arrays))
     for name, value in _decode(node["fitted"], arrays).items():
         if not isinstance(name, str) or name.startswith("__") or hasattr(type(estimator), name):

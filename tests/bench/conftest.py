@@ -3,7 +3,8 @@
 from itertools import permutations
 
 import pytest
-from bench_corpus import DOMAINS, PLAN, transfer, write_corpus
+
+from tests.helpers.bench_corpus import DOMAINS, PLAN, transfer, write_corpus
 
 
 @pytest.fixture(scope="session")

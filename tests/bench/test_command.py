@@ -9,8 +9,7 @@ import pytest
 
 pytest.importorskip("typer")
 
-from bench_corpus import DOMAINS
-
+from tests.helpers.bench_corpus import DOMAINS
 from undrift.bench import read
 from undrift.bench.__main__ import main as main_alone
 from undrift.datasets import load_multidomain_sentiment

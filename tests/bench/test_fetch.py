@@ -7,8 +7,7 @@ import pytest
 
 pytest.importorskip("typer")
 
-from web_site import Site
-
+from tests.helpers.web_site import Site
 from undrift.bench.generated import write_domains
 from undrift.datasets import addresses, load_multidomain_sentiment
 

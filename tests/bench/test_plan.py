@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from undrift.bench import PlanError, load_plan
-from undrift.bench.expected import load_bars
-from undrift.bench.methods import METHODS, known_method
+from undrift.bench.methods.registry import METHODS, known_method
+from undrift.bench.results.expected import load_bars
 
 PAPER = Path(__file__).parents[2] / "paper"
 PLANS = sorted(path for path in PAPER.glob("*.toml") if path.stem != "expected")
@@ -223,9 +223,9 @@ def digests(tmp_path, methods, **changes):
     ("name", "value"), [("TEXT_NOISE", (0.5,)), ("TFIDF_LENGTH", 4.0), ("SelfTraining", "rounds")]
 )
 def test_other_defaults_of_undrift_are_another_version_of_its_plans(tmp_path, monkeypatch, name, value):
-    from undrift import adapter
     from undrift.bench import ours
-    from undrift.self_training import SelfTraining
+    from undrift.classifier.self_training import SelfTraining
+    from undrift.text import adapter
 
     before = [digests(tmp_path, methods) for methods in ('["svm", "undrift"]', '["svm"]')]
     if value == "rounds":
@@ -237,7 +237,7 @@ def test_other_defaults_of_undrift_are_another_version_of_its_plans(tmp_path, mo
 
 
 def test_a_default_that_a_plan_sets_itself_is_not_its_version(tmp_path, monkeypatch):
-    from undrift import adapter
+    from undrift.text import adapter
 
     before = digests(tmp_path, '["undrift"]', noise=0.6)
     monkeypatch.setattr(adapter, "TEXT_NOISE", (0.5,))

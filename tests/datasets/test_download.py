@@ -7,8 +7,8 @@ from functools import partial
 from unittest.mock import Mock
 
 import pytest
-from web_site import Site, tar
 
+from tests.helpers.web_site import Site, tar
 from undrift.datasets import (
     download,
     fetch_amazon_bow,

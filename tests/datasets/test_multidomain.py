@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from undrift._warnings import UndriftWarning
 from undrift.datasets import load_multidomain_sentiment
+from undrift.errors import UndriftWarning
 
 
 def record(text="Fine.", rating="5.0", extra=""):

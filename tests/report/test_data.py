@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from undrift.explain import document_terms, reconstruction, term_weight
-from undrift.report.changes import pieces
-from undrift.report.words import drawn_terms, snippet
-from undrift.text import words
+from undrift.report.changed_documents import pieces
+from undrift.report.terms import drawn_terms, snippet
+from undrift.text.vectorizer import words
 
 
 @pytest.fixture(scope="module")

@@ -16,3 +16,62 @@ paper                     here
 *Blocks are rows, parts are columns.* Nothing in this folder knows scikit-learn, reads
 files that it did not write itself, or draws random numbers it was not handed.
 """
+
+from . import numpy_ops
+from .array import Array, NotPositiveDefinite, Rows, arithmetic
+from .blocks import BLOCK_ENTRIES, Blocks, Kept, Streamed, allocate, row_slices, split_rows
+from .denoise import ACTIVATIONS, Layer, SingularSystem, denoise
+from .gram import add_domain_centred_gram, decision, domain_centred_gram, primal_weights, submatrix
+from .kfold import held_out_predictions
+from .noise import Gaussian, Masking, Noise, Poisson, among
+from .passing import numbered, span, take_rows
+from .pivots import Split, pivot_layer, random_split
+from .scatter import ROUNDING, CrossScatter, Moments, Scatter, mean_square, moments, scatter
+from .stack import Grown, grow, hidden, pooled_scatter
+
+__all__ = [
+    "ACTIVATIONS",
+    "BLOCK_ENTRIES",
+    "ROUNDING",
+    "Array",
+    "Blocks",
+    "CrossScatter",
+    "Gaussian",
+    "Grown",
+    "Kept",
+    "Layer",
+    "Masking",
+    "Moments",
+    "Noise",
+    "NotPositiveDefinite",
+    "Poisson",
+    "Rows",
+    "Scatter",
+    "SingularSystem",
+    "Split",
+    "Streamed",
+    "add_domain_centred_gram",
+    "allocate",
+    "among",
+    "arithmetic",
+    "decision",
+    "denoise",
+    "domain_centred_gram",
+    "grow",
+    "held_out_predictions",
+    "hidden",
+    "mean_square",
+    "moments",
+    "numbered",
+    "numpy_ops",
+    "pivot_layer",
+    "pooled_scatter",
+    "primal_weights",
+    "random_split",
+    "row_slices",
+    "scatter",
+    "span",
+    "split_rows",
+    "submatrix",
+    "take_rows",
+]

@@ -26,9 +26,9 @@ def arithmetic(array: Rows) -> Any:
     """Return the module whose verbs act on `array`."""
     torch = sys.modules.get("torch")  # a tensor of a library nobody imported cannot exist
     if torch is not None and isinstance(array, torch.Tensor):
-        from . import on_torch
+        from .torch import ops as on_torch
 
         return on_torch
-    from . import on_cpu
+    from . import numpy_ops as on_cpu
 
     return on_cpu

@@ -5,6 +5,7 @@ None of them needs more than the core dependencies to be imported: `SDA` asks fo
 
 from .coda import CODA
 from .scl import SCL
-from .sda import SDA
+from .sda import SDA, Progress
+from .svm import fitted_svm, linear_svm
 
-__all__ = ["CODA", "SCL", "SDA"]
+__all__ = ["CODA", "SCL", "SDA", "Progress", "fitted_svm", "linear_svm"]

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..placement import checked_device
+from .._inputs import checked_device
 from .rows import presence
 
 DECODERS = ("sigmoid", "softplus")

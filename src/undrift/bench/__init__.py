@@ -1,7 +1,8 @@
 """Benchmarks: plans, the runner, its records, and the paper's figures from them."""
 
+from .generated import write_domains
 from .plan import Plan, PlanError, Setting, load_plan
-from .records import read
-from .run import Request, Summary, run
+from .results import read
+from .runner import Request, Summary, run
 
-__all__ = ["Plan", "PlanError", "Request", "Setting", "Summary", "load_plan", "read", "run"]
+__all__ = ["Plan", "PlanError", "Request", "Setting", "Summary", "load_plan", "read", "run", "write_domains"]

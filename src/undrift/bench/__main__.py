@@ -6,11 +6,9 @@ import argparse
 import sys
 from typing import NoReturn
 
-from ..workers import leave
+from .._processes import leave
 from .plan import load_plan
-from .run import Request, run
-
-STOPPED = "undrift: stopped; what is done is kept, and the same command goes on from there"
+from .runner import STOPPED, Request, run
 
 
 class Parser(argparse.ArgumentParser):

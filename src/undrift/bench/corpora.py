@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from .. import datasets
-from ..datasets.addresses import SOURCES
-from ..datasets.files import data_folder
-from ..domains import Corpus, Domain
-from ..parameters import check_count
+from .._inputs import check_count
+from ..corpora import Corpus, Domain
+from ..datasets import SOURCES, data_folder
 from ..text import TermVectorizer
 from .keys import check_keys, check_like
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from .._core.denoise import ACTIVATIONS
-from ..parameters import check_choice, check_count, check_noise, check_positive
-from ..selection import RULES
+from .._core import ACTIVATIONS
+from .._inputs import check_choice, check_count, check_noise, check_positive
+from ..classifier import RULES
 from .corpora import LOADERS, CorpusSpec, check_options
 from .keys import check_keys, check_like, check_list, check_plain, check_strings
 
@@ -104,7 +104,7 @@ class Setting:
             raise ValueError("n_folds=1 must be at least 2")
         check_count(self.n_rows, "n_rows")
         if self.changes != {}:
-            from .ours import parameters
+            from .methods import parameters
 
             check_keys(self.changes, parameters(self.inductive), "changes.")
             for name, value in self.changes.items():
@@ -175,7 +175,7 @@ class Plan:
         setting = {key: value for key, value in asdict(variant).items() if key not in silent}
         decisive = [asdict(self.corpus), setting, self.kind, self.seed, _plain(self.parameters)]
         if "undrift" in (variant.methods or self.methods):
-            from .ours import resolved
+            from .methods import resolved
 
             changes = {**self.parameters.get("undrift", {}), **variant.changes}
             decisive.append(resolved(changes, variant.inductive))

@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from ..workers import leave
+from .._processes import leave
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -127,7 +127,7 @@ def adapt(
             adapted = run_adapt(job, adapter, tell)
             write_report(job, adapted, context, tell)
         else:
-            from ..sharded import run_adapt_on
+            from ..jobs import run_adapt_on
 
             adapted = run_adapt_on(dask, job, adapter, partial(screen.follow_cluster, progress))
     show_summary(adapted.summary, as_json)

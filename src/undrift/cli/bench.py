@@ -65,7 +65,7 @@ def run_plan(
     as_json: bool = options.JSON,
 ) -> None:
     from ..bench import Request, load_plan, run
-    from ..bench.__main__ import STOPPED
+    from ..bench.runner import STOPPED
     from . import screen
 
     chosen = load_plan(plan).smaller(max_rows, max_features).seeded(seed)
@@ -111,10 +111,9 @@ def draw_figures(
         "svg,png,json,md", "--formats", help="Which files, separated by commas; md is the table."
     ),
 ) -> None:
-    from ..bench.draw import FORMATS, draw
-    from ..bench.figures import ablation_figures, all_figures, named
-    from ..bench.table import results_table
-    from ..replacing import write_whole
+    from .._files import write_whole
+    from ..bench.figures import FORMATS, ablation_figures, all_figures, draw, named
+    from ..bench.results import results_table
     from . import screen
 
     wanted = _names(formats) or []
@@ -158,7 +157,7 @@ def check_results(
     partial: bool = PARTIAL,
     as_json: bool = options.JSON,
 ) -> None:
-    from ..bench.expected import check, load_bars, satisfied, verdict_table
+    from ..bench.results import check, load_bars, satisfied, verdict_table
     from . import screen
 
     verdicts = check(load_bars(expected), _records(results))
@@ -190,7 +189,7 @@ def print_table(
     ),
     partial: bool = PARTIAL,
 ) -> None:
-    from ..bench.table import results_table
+    from ..bench.results import results_table
 
     records = _records(results)
     if into is None:
@@ -220,7 +219,7 @@ def print_regret(
     ),
     partial: bool = PARTIAL,
 ) -> None:
-    from ..bench.regret import MEASURES, regret_table
+    from ..bench.results import MEASURES, regret_table
 
     records = [record for record in _records(results) if record.get("kind") == "regret"]
     if not records:
@@ -250,7 +249,7 @@ def generate(
     ),
     seed: int = typer.Option(0, "--seed", help="Seed of whatever is random."),
 ) -> None:
-    from ..bench.generated import write_domains
+    from ..bench import write_domains
     from . import screen
 
     root = write_domains(folder, domains, reviews, seed)
@@ -271,8 +270,8 @@ def _fill(
     path: Path, records: list[dict], tables: dict[str, str], partial: bool, console: Console | None = None
 ) -> None:
     """Fill the slots of a page, unless it would then tell of fewer tasks than now; say so on `console`."""
-    from ..bench.page import filled, lost
-    from ..replacing import write_whole
+    from .._files import write_whole
+    from ..bench.results import filled, lost
     from . import screen
 
     page = path.read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from ..domains import Domain
+from ..corpora import Domain
 
 HELP = """Do the whole job on the built-in corpus of synthetic reviews: adapt, score, explain, report.
 

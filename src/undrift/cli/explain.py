@@ -29,8 +29,8 @@ def explain(
     top: int = typer.Option(10, "--top", min=1, help="How many terms to list."),
     as_json: bool = options.JSON,
 ) -> None:
-    from ..adapter import load_adapter
     from ..explain import document_terms, reconstruction, term_weight, top_terms
+    from ..text import load_adapter
     from ..text import words as words_of
     from . import screen
 

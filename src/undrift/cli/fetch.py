@@ -26,8 +26,7 @@ def fetch_dataset(
     ),
     as_json: bool = options.JSON,
 ) -> None:
-    from ..datasets.addresses import SOURCES
-    from ..datasets.download import fetch
+    from ..datasets import SOURCES, fetch
     from . import screen
 
     if name == "amazon-mat":

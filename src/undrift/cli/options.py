@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from ..adapter import TFIDF_LENGTH, TextAdapter, text_classifier
-from ..linear import SOLVERS
-from ..selection import SELECTIONS
-from ..sources import SOURCE_WEIGHTS
-from ..text import WEIGHTINGS, TermVectorizer
+from ..classifier import SELECTIONS, SOLVERS, SOURCE_WEIGHTS
+from ..text import TFIDF_LENGTH, WEIGHTINGS, TermVectorizer, TextAdapter, text_classifier
 
 TEXT = typer.Option(..., "--text", metavar="COL", help="Column that holds the text.")
 SKIP_BAD = typer.Option(False, "--skip-bad", help="Leave out rows that cannot be read, and count them.")

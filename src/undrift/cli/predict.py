@@ -26,9 +26,9 @@ def predict(
     prefix: str = options.PREFIX,
     as_json: bool = options.JSON,
 ) -> None:
-    from ..adapter import load_adapter
     from ..jobs import run_predict
     from ..tables import open_table
+    from ..text import load_adapter
     from . import screen
 
     adapter = load_adapter(model)

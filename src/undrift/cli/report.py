@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from ..jobs import Adapted, AdaptJob
-    from ..reading import Tell
+    from ..jobs import Adapted, AdaptJob, Tell
 
 BENCH_HELP = """Show benchmark results as one HTML page: the paper's figures, the task matrix, every record.
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from .._warnings import UndriftWarning
+from ..errors import UndriftWarning
 
 output = Console(highlight=False)
 messages = Console(stderr=True, highlight=False)

@@ -1,14 +1,19 @@
 """Loaders: one file per format, each returning a `Corpus`."""
 
+from .addresses import SOURCES
 from .amazon_bow import load_amazon_bow
 from .amazon_mat import load_amazon_mat
-from .download import fetch_amazon_bow, fetch_fdu_mtl, fetch_multidomain_sentiment, fetch_processed_acl
+from .download import fetch, fetch_amazon_bow, fetch_fdu_mtl, fetch_multidomain_sentiment, fetch_processed_acl
 from .fdu_mtl import load_fdu_mtl
+from .files import data_folder
 from .multidomain import load_multidomain_sentiment
 from .processed_acl import load_processed_acl
 from .reviews import make_reviews
 
 __all__ = [
+    "SOURCES",
+    "data_folder",
+    "fetch",
     "fetch_amazon_bow",
     "fetch_fdu_mtl",
     "fetch_multidomain_sentiment",

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from ..domains import Corpus, Domain
+from ..corpora import Corpus, Domain
 from .files import corpus_of, dataset_folder, find_file, malformed, numbered_lines, stems
 
 _NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"

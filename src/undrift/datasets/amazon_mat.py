@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
-from ..domains import Corpus, Domain
+from ..corpora import Corpus, Domain
 from .files import corpus_of, dataset_folder
 
 _DOMAINS = ("books", "dvd", "electronics", "kitchen")

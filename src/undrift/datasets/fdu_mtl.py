@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..domains import Corpus, Domain
+from ..corpora import Corpus, Domain
 from .files import corpus_of, dataset_folder, find_file, malformed, numbered_lines, optional_file, stems
 
 _Document = tuple[float, str]  # label (NaN where unknown), text

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..domains import Corpus, Domain
+from ..corpora import Corpus, Domain
 
 # Functions of undrift.datasets that download what a loader did not find.
 _FETCH = {

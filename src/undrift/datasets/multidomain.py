@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from .._warnings import UndriftWarning
-from ..domains import Corpus, Domain
+from ..corpora import Corpus, Domain
+from ..errors import UndriftWarning
 from .files import corpus_of, dataset_folder, numbered_lines, optional_file
 
 # Labelled and unlabelled files of a domain, in the order in which they are looked for.

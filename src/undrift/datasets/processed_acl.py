@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from ..domains import Corpus, Domain
+from ..corpora import Corpus, Domain
 from .files import corpus_of, dataset_folder, find_file, malformed, numbered_lines, optional_file
 
 _LABELS = {"negative": 0, "positive": 1}

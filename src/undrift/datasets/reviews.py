@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..domains import Corpus, Domain
+from ..corpora import Corpus, Domain
 from ._products import BAD, COMMON_FACTS, DISLIKING, GOOD, LIKING, MONTHS, OPINIONS, PEOPLE, PRODUCTS, Product
 
 __all__ = ["make_reviews"]

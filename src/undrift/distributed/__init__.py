@@ -1,6 +1,6 @@
 """Rows on a Dask cluster: the same two verbs, the same answer. Needs the `dask` extra."""
 
-from .cluster import ClusterLost, connected
+from .cluster import ClusterLost, computed, connected
 from .lazy import blockwise, lazy_hidden
 from .rows import OnDask, cluster_rows
 from .shards import (
@@ -23,6 +23,7 @@ __all__ = [
     "Surveyed",
     "blockwise",
     "cluster_rows",
+    "computed",
     "connected",
     "exact_frequencies",
     "lazy_hidden",

@@ -20,13 +20,19 @@ from dask.sizeof import sizeof
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from .._core.array import Rows, arithmetic
-from .._core.blocks import BLOCK_ENTRIES, row_slices, split_rows
-from .._core.denoise import Layer
-from .._core.scatter import CrossScatter, Moments, Scatter
-from ..placement import check_place
-from ..rows import binarized, checked_matrix
-from ..training import stack_rows
+from .._core import (
+    BLOCK_ENTRIES,
+    CrossScatter,
+    Layer,
+    Moments,
+    Rows,
+    Scatter,
+    arithmetic,
+    row_slices,
+    split_rows,
+)
+from .._inputs import binarized, check_place, checked_matrix
+from ..classifier import stack_rows
 from .cluster import Stage, client_of, computed, homes_of, kept, literal, spread, tree_sum
 
 SUM_ROWS = 4096  # a scatter costs d^2 to add, however few the rows of its block: not fewer than these

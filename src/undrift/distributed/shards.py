@@ -15,7 +15,7 @@ from dask.delayed import Delayed
 from dask.sizeof import sizeof
 from scipy import sparse
 
-from .._warnings import UndriftWarning
+from ..errors import UndriftWarning
 from ..tables import Table, open_table, write_table
 from ..text import DocumentFrequencies, TermVectorizer
 from .cluster import Stage, computed, kept, literal, spread, tree_sum

@@ -9,11 +9,20 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ..bench import records as journal
 from ..bench.figures import all_figures
-from ..bench.measures import Where, errors_by_task, failures, mean_error, mean_of, mean_ratio, places, task
-from ..bench.table import side_by_side
-from .figures import Chart, percent2
+from ..bench.results import (
+    Where,
+    errors_by_task,
+    failures,
+    mean_error,
+    mean_of,
+    mean_ratio,
+    places,
+    side_by_side,
+    task,
+)
+from ..bench.results import records as journal
+from .captions import Chart, percent2
 from .plots import MOST_TASKS, drawn
 
 MOST_RECORDS = 2_500  # rows of the table of all records

@@ -13,8 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from .._files import write_whole
 from .._version import __version__
-from ..replacing import write_whole
 
 
 class Report:
@@ -67,7 +67,7 @@ class Report:
 
 
 def _page(data: dict[str, Any]) -> str:
-    from . import figures
+    from . import captions as figures
 
     style, script = (_asset(name) for name in ("style.css", "script.js"))
     policy = (

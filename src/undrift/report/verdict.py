@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from .evidence import Evidence
+from .inputs import Evidence
 
 CONFIDENCE = 1.959964  # standard deviations that a 95 % interval reaches to either side
 FAR_APART = 0.5

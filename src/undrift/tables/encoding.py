@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import BinaryIO
 
-from .._warnings import UndriftWarning
+from ..errors import UndriftWarning
 from .errors import TableError
 from .layout import refuse_misnamed
 

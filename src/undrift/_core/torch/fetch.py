@@ -1,0 +1,80 @@
+"""Layers on their way from a GPU to NumPy, while the next one is being fitted.
+
+A copy into pageable memory runs at a fraction of the bus's rate, and page-locked memory is slow to get and
+not to be left to the user. So an array comes over in chunks, through two page-locked buffers that
+are kept: one is being filled while the other is emptied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+from ..array import arithmetic
+from ..denoise import Layer
+
+CHUNK = 2**25  # bytes of each buffer
+
+# one thread, so that the buffers have one user
+_COURIER = ThreadPoolExecutor(1, thread_name_prefix="undrift-fetch")
+_BUFFERS: list[torch.Tensor] = []
+
+
+def to_host(layer: Layer) -> Layer:
+    """Return `layer` with NumPy arrays."""
+    return fetching(layer)()
+
+
+def fetching(layer: Layer) -> Callable[[], Layer]:
+    """Start bringing `layer` to the host; what is returned waits for its NumPy arrays."""
+    coef = layer.coef
+    if not (isinstance(coef, torch.Tensor) and coef.is_cuda):
+        take = arithmetic(coef).to_numpy
+        return partial(replace, layer, coef=take(coef), intercept=take(layer.intercept))
+    ready = torch.cuda.current_stream(coef.device).record_event()
+    return _COURIER.submit(_fetched, layer, ready).result
+
+
+def _fetched(layer: Layer, ready: torch.cuda.Event) -> Layer:
+    stream = torch.cuda.Stream(layer.coef.device)
+    with torch.cuda.device(layer.coef.device), torch.cuda.stream(stream):
+        stream.wait_event(ready)
+        return replace(layer, coef=in_chunks(layer.coef), intercept=in_chunks(layer.intercept))
+
+
+def in_chunks(A: torch.Tensor) -> np.ndarray:
+    """Return `A` as a NumPy array in C order, copied through the buffers on the current stream."""
+    flat = A.detach().contiguous().view(-1)
+    host = torch.empty(flat.shape, dtype=flat.dtype)
+    edges = [*range(0, len(flat), CHUNK // flat.itemsize), len(flat)]
+    waiting: list[tuple[torch.Tensor, torch.Tensor, torch.cuda.Event | None]] = []
+    for i, (start, stop) in enumerate(pairwise(edges)):
+        stage = _buffer(i % 2, A.is_cuda).view(flat.dtype)[: stop - start]
+        stage.copy_(flat[start:stop], non_blocking=True)
+        filled = torch.cuda.current_stream(A.device).record_event() if A.is_cuda else None
+        waiting.append((host[start:stop], stage, filled))
+        if len(waiting) == 2:
+            _emptied(*waiting.pop(0))
+    for last in waiting:
+        _emptied(*last)
+    array: np.ndarray = host.view(A.shape).numpy()
+    return array
+
+
+def _emptied(place: torch.Tensor, stage: torch.Tensor, filled: torch.cuda.Event | None) -> None:
+    if filled is not None:
+        filled.synchronize()
+    place.copy_(stage)
+
+
+def _buffer(i: int, pinned: bool) -> torch.Tensor:
+    """Return one of the two buffers, which live as long as the process."""
+    while len(_BUFFERS) <= i:
+        _BUFFERS.append(torch.empty(CHUNK, dtype=torch.uint8, pin_memory=pinned))
+    return _BUFFERS[i]

@@ -1,0 +1,86 @@
+"""Products of float32 matrices with 16-bit operands and float32 sums, in place of TF32's.
+
+FP16 has the 11 significant bits of TF32 and twice its rate on a GPU, but a narrow exponent. So columns are
+first multiplied by powers of two, which is exact, such that the largest entry of each lies in
+[2^14, 2^15), where rounding cannot overflow. An entry is then rounded exactly as for TF32 unless it is
+more than 2^28 times smaller than the largest of its column. Those lie below FP16's normal range, and
+their error is at most 2^-25 before the scale is undone: 2^-39 of the largest entry of the column. In an
+inner product of columns each error is thus either TF32's or below 2^-39 of the columns' largest entries,
+when float32 sums have a rounding of 2^-24 themselves. Undoing the scale is exact again.
+
+Scales are found and undone on the device; nothing here waits for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from .inverse import rounds_products, side_by_side, stripes
+
+DEVICES = {"cuda"}  # where this pays: the others have no faster 16-bit product with float32 sums
+# torch before 2.8 cannot ask for float32 sums, nor (reliably) ROCm's
+KNOWN = "dtype" in torch.ops.aten.mm.overloads() and torch.version.hip is None
+
+
+@dataclass(frozen=True)
+class Halved:
+    """A matrix in FP16, its columns scaled by powers of two, and what undoes that."""
+
+    values: torch.Tensor  # (n, d) float16
+    undo: torch.Tensor  # (d,) float32: column j is values[:, j] * undo[j]
+
+
+def pays(*operands: torch.Tensor) -> bool:
+    """Tell whether products of these matrices are to be done in 16 bits."""
+    fit = all(part.dtype == torch.float32 and part.device.type in DEVICES for part in operands)
+    return fit and KNOWN and rounds_products()
+
+
+def halved(X: torch.Tensor) -> Halved:
+    """Round `X` to FP16 after scaling its columns: one pass for the largest entries, one for the rest."""
+    largest = torch.linalg.vector_norm(X, float("inf"), dim=0)
+    # a float32 is 2^(biased - 127) times [1, 2): the scale is 2^(14 + 127 - biased), made of its bits; within
+    # these bounds its inverse is a normal number too
+    biased = (14 + 2 * 127 - (largest.view(torch.int32) >> 23)).clamp_(1, 253)
+    values = torch.empty_like(X, dtype=torch.float16)
+    torch.mul(X, (biased << 23).view(torch.float32), out=values)
+    return Halved(values, ((254 - biased) << 23).view(torch.float32))
+
+
+def half_product(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+    """``A B`` of FP16 matrices with float32 sums, as float32."""
+    if A.device.type == "cuda":
+        product: torch.Tensor = torch.mm(A, B, out_dtype=torch.float32)
+        return product
+    return A.float() @ B.float()
+
+
+def half_gram(X: torch.Tensor) -> torch.Tensor:
+    """Lower triangle of ``X'X``, a stripe of rows at a time, up to the diagonal tile only."""
+    K, G = halved(X), X.new_empty((X.shape[1], X.shape[1]))
+
+    def fill(stripe: slice) -> None:
+        left = slice(None, stripe.stop)
+        product = half_product(K.values[:, stripe].T, K.values[:, left])
+        # one factor after the other: their product may overflow where the result does not
+        torch.mul(product, K.undo[stripe, None], out=G[stripe, left]).mul_(K.undo[left])
+
+    side_by_side(fill, reversed(stripes(len(G))), X.device)  # the longest first
+    return G
+
+
+def half_affine(
+    X: torch.Tensor, coef: torch.Tensor, intercept: torch.Tensor, out: torch.Tensor | None = None
+) -> torch.Tensor:
+    """``X coef + intercept``, into `out` if given.
+
+    What undoes the scale of a column of `X` goes into the same row of `coef`, whose columns are then scaled
+    in turn; theirs is undone where the intercept is added.
+    """
+    K = halved(X)
+    C = halved(coef * K.undo[:, None])
+    H = half_product(K.values, C.values)
+    result: torch.Tensor = torch.addcmul(intercept, H, C.undo, out=H if out is None else out)
+    return result

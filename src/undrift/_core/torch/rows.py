@@ -1,0 +1,268 @@
+"""Rows on a torch device: the execution seam for a GPU.
+
+Rows come over in blocks, CSR rows as they are and made dense where they are used. What does not fit
+the device stays on the host and passes through, the next block on its way while one is being used:
+hidden rows wait in page-locked memory, rows of the user where they are, since a page-locked copy of what
+is larger than a device would take that much of the host's memory again. The driver copies those
+more slowly, unless they are page-locked tensors themselves.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from ..array import Array, Rows
+from ..blocks import Store, split_rows, sum_of, through
+from ..denoise import Layer
+
+T = TypeVar("T")
+
+# Entries of a block: a product of that many fills a GPU, and the space for one more is always there.
+BLOCK_ENTRIES = 2**28
+SHARE = 0.7  # of the free memory of a device, that rows may take; the rest is for blocks and scatters
+
+
+def tensor(array: Array) -> torch.Tensor:
+    """View an array as a tensor, without a copy where torch can do that."""
+    if isinstance(array, np.ndarray) and min(array.strides, default=0) < 0:
+        array = np.ascontiguousarray(array)
+    with warnings.catch_warnings():  # of read-only arrays, which nobody here writes to
+        warnings.filterwarnings("ignore", message=".*not writable", category=UserWarning)
+        return torch.as_tensor(array)
+
+
+@dataclass(frozen=True)
+class Held:
+    """One block of rows as tensors: dense, or the three arrays of CSR."""
+
+    tensors: tuple[torch.Tensor, ...]
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, X: Rows) -> Held:
+        """Hold `X` without a copy."""
+        if sp.issparse(X):
+            return cls(tuple(map(tensor, (X.data, X.indices, X.indptr))), X.shape)
+        return cls((tensor(X),), tuple(X.shape))
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the tensors."""
+        return sum(part.nbytes for part in self.tensors)
+
+    def moved(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Held:
+        """Return the block with every tensor put through `move`."""
+        return replace(self, tensors=tuple(move(part) for part in self.tensors))
+
+    def dense(self) -> torch.Tensor:
+        """Return the rows as one matrix."""
+        if len(self.tensors) == 1:
+            return self.tensors[0]
+        values, indices, indptr = self.tensors
+        X = values.new_zeros(self.shape)
+        starts = torch.arange(self.shape[0], device=values.device) * self.shape[1]
+        rows = torch.repeat_interleave(starts, indptr.diff(), output_size=len(indices))
+        X.view(-1)[rows + indices] = values  # canonical CSR: no entry twice
+        return X
+
+
+class Carrier:
+    """Carries blocks between host and device on a stream of its own, so that others need not wait."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = torch.empty(0, device=device).device  # with its number, where the name has none
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+
+    def ahead(self, blocks: Iterable[Held]) -> Iterator[Held]:
+        """Yield the blocks on the device, the next one already on its way."""
+        stream = self._stream
+        if stream is None:
+            yield from (block.moved(lambda part: part.to(self.device)) for block in blocks)
+            return
+        waiting: list[tuple[Held, torch.cuda.Event]] = []
+        for block in chain(blocks, [None]):
+            if block is not None:
+                waiting.append(self._fetch(block, stream))
+            if waiting and (len(waiting) == 2 or block is None):
+                moved, arrived = waiting.pop(0)
+                here = torch.cuda.current_stream(self.device)
+                here.wait_event(arrived)
+                for part in moved.tensors:
+                    part.record_stream(here)
+                yield moved
+
+    def _fetch(self, block: Held, stream: torch.cuda.Stream) -> tuple[Held, torch.cuda.Event]:
+        with torch.cuda.stream(stream):
+            moved = block.moved(lambda part: part.to(self.device, non_blocking=True))
+            return moved, stream.record_event()
+
+    def to_host(self, block: Held) -> Held:
+        """Return the block in page-locked memory of the host; valid for `ahead` at once."""
+        stream = self._stream
+        if stream is None:
+            return block.moved(lambda part: part.cpu())
+        stream.wait_stream(torch.cuda.current_stream(self.device))
+
+        def leave(part: torch.Tensor) -> torch.Tensor:
+            host = torch.empty(part.shape, dtype=part.dtype, pin_memory=True)
+            part.record_stream(stream)
+            return host.copy_(part, non_blocking=True)
+
+        with torch.cuda.stream(stream):
+            return block.moved(leave)
+
+
+@dataclass
+class HeldStore(Store):
+    """Hidden rows block by block, each on the device or on the host."""
+
+    blocks: list[Held] = field(default_factory=list)
+
+
+def device_room(device: torch.device) -> float:
+    """Bytes that rows may take on `device`."""
+    if device.type != "cuda":
+        return float("inf")
+    free, _ = torch.cuda.mem_get_info(device)
+    cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return SHARE * (free + cached)
+
+
+class OnDevice:
+    """Rows on a torch device, and hidden rows too where they fit; the others stay on the host.
+
+    The same contract as :class:`~undrift._core.blocks.Kept`: `map` is lazy, and a layer's output
+    takes the place of the rows before it.
+
+    Parameters
+    ----------
+    blocks : sequence of rows
+        NumPy arrays, canonical CSR, or tensors of any device; never written to.
+    device : str or torch.device
+    memory_budget : float, optional
+        Bytes of the device that rows may take; most of what is free by default.
+    """
+
+    def __init__(self, blocks: Sequence[Rows], device: Any, *, memory_budget: float | None = None) -> None:
+        self._carrier = Carrier(torch.device(device))
+        self._room = device_room(self._carrier.device) if memory_budget is None else memory_budget
+        self._layers: tuple[Layer, ...] = ()
+        self._store = HeldStore()
+        # the rows take their room first: those that do not fit pass once for each scatter and layer
+        self._blocks, self._room = self._placed([Held.of(block) for block in blocks])
+
+    def _placed(self, blocks: list[Held]) -> tuple[list[Held], float]:
+        room, placed = self._room, []
+        for block in blocks:
+            here = all(part.device == self._carrier.device for part in block.tensors)
+            if not here and block.n_bytes <= room:
+                room -= block.n_bytes
+                block = block.moved(lambda part: part.to(self._carrier.device, non_blocking=True))
+            placed.append(block)
+        return placed, room
+
+    def map(self, layer: Layer) -> OnDevice:
+        """Return the same rows after `layer`, computed when they are needed."""
+        mapped = object.__new__(OnDevice)
+        vars(mapped).update(vars(self), _layers=(*self._layers, layer))
+        if not self._layers:  # the first layers of several stacks share the blocks, not the store
+            mapped._store = HeldStore()
+        return mapped
+
+    def total(self, fn: Callable[[Rows], T]) -> T:
+        """Sum of `fn` over blocks; computes and keeps what `map` left to do."""
+        return sum_of(fn(block) for block in self)
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        """Yield the rows on the device, block by block; not to be written to."""
+        if self._layers and self._store.precedes(self._layers):
+            yield from self._stored()
+        else:
+            for block in self._carrier.ahead(self._blocks):
+                yield through(block.dense(), self._layers)
+
+    def _stored(self) -> Iterator[torch.Tensor]:
+        """Yield the stored rows, bringing them to this depth where they are not there yet."""
+        store, pending = self._store, self._layers[len(self._store.layers) :]
+        before = store.blocks if store.layers else self._blocks
+        if not pending:
+            yield from (block.dense() for block in self._carrier.ahead(before))
+            return
+        store.layers = ()  # not valid while half of it is overwritten
+        after: list[Held] = []
+        room = self._room
+        for block in self._carrier.ahead(_emptied(before) if before is store.blocks else before):
+            rows = through(block.dense(), pending)
+            del block
+            held = Held.of(rows)
+            fits = held.n_bytes <= room
+            room -= held.n_bytes if fits else 0
+            after.append(held if fits else self._carrier.to_host(held))
+            yield rows
+        store.blocks, store.layers = after, self._layers
+
+
+def _emptied(blocks: list[Held]) -> Iterator[Held]:
+    """Yield the blocks and let go of each, so that the next depth finds their memory free."""
+    blocks.reverse()
+    while blocks:
+        yield blocks.pop()
+
+
+class Carried:
+    """Blocks that are read again for every pass, each on the device while it is used."""
+
+    def __init__(self, source: Iterable[Rows], device: Any) -> None:
+        self._source, self._carrier = source, Carrier(torch.device(device))
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        """Yield the blocks as dense tensors on the device."""
+        return (block.dense() for block in self._carrier.ahead(map(Held.of, self._source)))
+
+
+def device_blocks(X: Rows, width: int = 0) -> list[Rows]:
+    """Cut the rows of `X` for a device, where they are dense, and for hidden rows of the given width."""
+    return split_rows(X, max(width, X.shape[1]), BLOCK_ENTRIES)
+
+
+def to_device(layer: Layer, device: Any) -> Layer:
+    """Return `layer` with its arrays on a torch device."""
+    coef, intercept = (tensor(part).to(device) for part in (layer.coef, layer.intercept))
+    return replace(layer, coef=coef, intercept=intercept)
+
+
+def hidden_rows(
+    layers: Sequence[Layer], X: Rows, device: Any, *, memory_budget: float | None = None
+) -> Iterator[np.ndarray]:
+    """Yield h^1, ..., h^l of the rows of `X`, computed on the device by `layers` that are there.
+
+    Block by block, each depth gathered on the host; the parameters are those of :class:`OnDevice`.
+    """
+    width = max((layer.coef.shape[1] for layer in layers), default=0)
+    rows = OnDevice(device_blocks(X, width), device, memory_budget=memory_budget)
+    for layer in layers[:-1]:
+        rows = rows.map(layer)
+        yield gathered(rows, X.shape[0])
+    for layer in layers[-1:]:  # nobody goes on from its rows, so they are not kept
+        yield gathered(map(layer, rows), X.shape[0])
+
+
+def gathered(blocks: Iterable[torch.Tensor], n: int) -> np.ndarray:
+    """Return blocks of rows, `n` in all, as one NumPy array, copied from the device as they come."""
+    blocks = iter(blocks)
+    first = next(blocks)
+    rows = torch.empty((n, first.shape[1]), dtype=first.dtype)
+    start = 0
+    for block in chain([first], blocks):
+        rows[start : start + len(block)] = block
+        start += len(block)
+    array: np.ndarray = rows.numpy()
+    return array

@@ -1,0 +1,66 @@
+"""Arrays of other libraries: on which device they are, as dense tensors, and as NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core import Array, arithmetic
+from .._core import numpy_ops as on_cpu
+
+HOST = (1, 3, 11)  # DLPack's kDLCPU, kDLCUDAHost and kDLROCMHost: memory that NumPy sees
+CUDA = (2, 13)  # DLPack's kDLCUDA and kDLCUDAManaged
+
+
+def accelerator(X: Any) -> str | None:
+    """Name, in torch, of the device of an array that NumPy cannot see, on a GPU say; None for all others."""
+    device = getattr(X, "__dlpack_device__", None)
+    if device is None or isinstance(X, np.ndarray):
+        return None
+    kind, index = device()
+    if kind in HOST:
+        return None
+    return f"cuda:{index}" if kind in CUDA else str(X.device)
+
+
+def dense_tensor(X: Any) -> Array:
+    """View an array as a tensor without a gradient; floats of 16 bits become float32, which holds them."""
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(
+            f"a {type(X).__name__} on a GPU needs the `torch` extra: pip install 'undrift[torch]'; "
+            "or pass it as a NumPy array"
+        ) from None
+    X = (X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)).detach()
+    if X.layout is not torch.strided:
+        raise TypeError(
+            f"a sparse tensor ({X.layout}) is not accepted: pass a SciPy sparse matrix, or X.to_dense()"
+        )
+    return X.float() if X.is_floating_point() and X.itemsize < 4 else X
+
+
+def sound_tensor(X: Any) -> Array | None:
+    """Rows on an accelerator as a tensor of float32 or float64 that stays there.
+
+    None for rows of the host, and for those that are no finite real matrix: NumPy can tell what is wrong.
+    """
+    if accelerator(X) is None:
+        return None
+    X = dense_tensor(X)
+    if X.ndim != 2 or 0 in X.shape or X.is_complex():
+        return None
+    X = X if X.is_floating_point() else X.double()
+    # the sum of finite values may overflow, but hardly ever does, and is quickly found
+    return X if bool(X.sum().isfinite()) or bool(X.isfinite().all()) else None
+
+
+def fetched(A: Any) -> Any:
+    """Bring an array of any library to the host as a NumPy array; what is no array stays as it is."""
+    if isinstance(A, np.ndarray) or not hasattr(A, "__dlpack_device__"):
+        return A
+    if accelerator(A) is None and arithmetic(A) is on_cpu:
+        return np.asarray(A)
+    A = dense_tensor(A)
+    return arithmetic(A).to_numpy(A)

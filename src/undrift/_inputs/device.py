@@ -1,0 +1,173 @@
+"""Where the arithmetic is done: NumPy on this machine's processors, or torch on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._core import Array, Blocks, Kept, Layer, Rows, Streamed, hidden, split_rows
+from .parameters import check_choice, check_memory
+
+
+class NoDevice(ValueError):
+    """A device that this machine, or its PyTorch, does not have."""
+
+
+@dataclass(frozen=True)
+class OnHost:
+    """NumPy and SciPy, in memory and in temporary files."""
+
+    memory_budget: float | str | None = None
+
+    def kept(self, X: Rows, width: int = 0) -> Blocks:
+        """Hold the rows of one matrix, and hidden rows of the given width."""
+        return Kept(split_rows(X, width), memory_budget=check_memory(self.memory_budget))
+
+    def streamed(self, source: Iterable[Rows]) -> Blocks:
+        """Read the rows again for every pass."""
+        return Streamed(source)
+
+    def rows(self, X: Rows) -> Rows:
+        """Bring some rows to where the arithmetic is done."""
+        return X
+
+    def precisely(self) -> AbstractContextManager[None]:
+        """Arithmetic inside is done as asked."""
+        return nullcontext()
+
+    def here(self, layers: Sequence[Layer]) -> Sequence[Layer]:
+        """Bring layers to where the rows are."""
+        return layers
+
+    def fetched(self, layer: Layer) -> Layer:
+        """Bring a layer back as NumPy arrays."""
+        return layer
+
+    def fetching(self, layer: Layer) -> Callable[[], Layer]:
+        """Start bringing a layer back; what is returned waits for its NumPy arrays."""
+        return lambda: layer
+
+    def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[Array]:
+        """Yield h^1, ..., h^l of the rows of `X`."""
+        return hidden(layers, X)
+
+
+@dataclass(frozen=True)
+class OnTorch:
+    """Torch tensors on one device; what comes back is NumPy."""
+
+    device: str
+    precision: str = "high"
+    memory_budget: float | str | None = None
+
+    def kept(self, X: Rows, width: int = 0) -> Blocks:
+        """Hold the rows of one matrix, and hidden rows of the given width."""
+        from .._core.torch import OnDevice, device_blocks
+
+        return OnDevice(device_blocks(X, width), self.device, memory_budget=self._budget)
+
+    @property
+    def _budget(self) -> float | None:
+        """Bytes of the device that rows may take; None for most of what is free."""
+        return None if self.memory_budget is None else check_memory(self.memory_budget)
+
+    def streamed(self, source: Iterable[Rows]) -> Blocks:
+        """Read the rows again for every pass."""
+        from .._core.torch import Carried
+
+        return Streamed(Carried(source, self.device))
+
+    def rows(self, X: Rows) -> Rows:
+        """Bring some rows to where the arithmetic is done."""
+        from .._core.torch import Held
+
+        return Held.of(X).moved(lambda part: part.to(self.device)).dense()
+
+    def precisely(self) -> AbstractContextManager[None]:
+        """Arithmetic inside is done as asked."""
+        from .._core.torch import precision
+
+        return precision(self.precision)
+
+    def here(self, layers: Sequence[Layer]) -> Sequence[Layer]:
+        """Bring layers to where the rows are."""
+        from .._core.torch import to_device
+
+        return [to_device(layer, self.device) for layer in layers]
+
+    def fetched(self, layer: Layer) -> Layer:
+        """Bring a layer back as NumPy arrays."""
+        return self.fetching(layer)()
+
+    def fetching(self, layer: Layer) -> Callable[[], Layer]:
+        """Start bringing a layer back; what is returned waits for its NumPy arrays."""
+        from .._core.torch import fetching
+
+        return fetching(layer)
+
+    def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[np.ndarray]:
+        """Yield h^1, ..., h^l of the rows of `X`; those that do not fit the device pass in blocks."""
+        from .._core.torch import hidden_rows
+
+        rows = hidden_rows(layers, X, self.device, memory_budget=self._budget)
+        for _ in layers:
+            with self.precisely():  # not held while the caller has his turn
+                piece = next(rows)
+            yield piece
+
+
+Place = OnHost | OnTorch
+
+
+def check_place(
+    device: Any, precision: Any = "high", memory_budget: Any = None, there: str | None = None
+) -> Place:
+    """Return the place that `device` names: "cpu", or a device of torch.
+
+    Rows that are on an accelerator, `there`, are worked on where they are, unless another device is
+    asked for.
+    """
+    if not isinstance(device, str):
+        raise TypeError(f"device must be a string such as 'cpu' or 'cuda', got {device!r}")
+    check_choice(precision, "precision", ("high", "highest"))
+    if device == "cpu":
+        device = there or device
+    if device == "cpu":
+        return OnHost(memory_budget)
+    return OnTorch(checked_device(device), precision, memory_budget)
+
+
+def checked_device(name: str) -> str:
+    """Return the name of a device that torch can use; ``torch:`` in front is left out."""
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(
+            f"device={name!r} needs the `torch` extra: pip install 'undrift[torch]'; or pass device='cpu'"
+        ) from None
+    try:
+        device = torch.device(name.removeprefix("torch:"))
+        if device.type not in ("cpu", "cuda"):
+            torch.zeros(1, device=device).cpu()  # torch knows more devices than it was built for
+    except (RuntimeError, AssertionError):
+        raise NoDevice(
+            f"device={name!r} is not known to the PyTorch that is installed; pass 'cpu', 'cuda' or 'cuda:1' "
+            "for a GPU, 'torch:cpu' for torch without one"
+        ) from None
+    if device.type == "cuda":
+        _check_cuda(name, device.index or 0, torch.cuda.device_count() if torch.cuda.is_available() else 0)
+    return str(device)
+
+
+def _check_cuda(name: str, index: int, n_devices: int) -> None:
+    if n_devices == 0:
+        raise NoDevice(
+            f"device={name!r}, but PyTorch sees no CUDA GPU here: install a CUDA build of PyTorch "
+            "(https://pytorch.org/get-started) and the GPU's driver, or pass device='cpu'"
+        )
+    if index >= n_devices:
+        raise NoDevice(f"device={name!r}, but there are {n_devices} GPUs, counted from 0")

@@ -1,0 +1,217 @@
+"""What a user may pass as rows, and how it becomes trusted blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+from .._core import Blocks, Rows, arithmetic, split_rows
+from .arrays import accelerator, fetched, sound_tensor
+from .cluster import load_cluster
+from .device import Place, check_place
+
+
+def is_stream(X: Any) -> bool:
+    """Tell whether `X` is an iterable of row blocks rather than one matrix.
+
+    A list or tuple counts as blocks only if its items are two-dimensional; anything with a
+    shape, or that converts to an array, is a matrix.
+    """
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and all(np.ndim(block) == 2 and hasattr(block, "shape") for block in X)
+    is_matrix = isinstance(X, str | bytes | dict) or any(
+        hasattr(X, name) for name in ("shape", "__array__", "__dataframe__", "__arrow_c_stream__")
+    )
+    return not is_matrix and isinstance(X, Iterable)
+
+
+def on_cluster(X: Any) -> bool:
+    """Tell whether `X` is rows of Dask: an array, or a list of arrays, delayed values or futures."""
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and all(on_cluster(block) for block in X)
+    root, _, rest = type(X).__module__.partition(".")  # of a library nobody imported there can be no rows
+    return root in ("dask", "distributed") or (root == "undrift" and rest.startswith("distributed"))
+
+
+# what scikit-learn says of rows that it refuses, and what to do about it
+_REMEDIES = {
+    "contains NaN": "drop or replace such values (a term that a row lacks is a 0)",
+    "contains infinity": "drop or replace such values",
+    "could not convert string": "X must hold numbers: count the terms first, say with CountVectorizer",
+    "Complex data not supported": "pass real numbers, say X.real",
+    "0 sample(s)": "X needs at least one row",
+    "0 feature(s)": "X needs at least one column",
+    "Expected 2D": "Reshape your data into rows and columns: one row is X.reshape(1, -1)",
+    "not 'complex'": "pass real numbers, say X.real",
+    "features as input": "pass the columns of fit, in their order",
+}
+
+
+def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
+    """Validate one matrix: float32 or float64, finite, dense or canonical CSR; copies only if it must.
+
+    Rows on a GPU stay there, as tensors.
+    """
+    if on_cluster(X):
+        raise TypeError(f"X is a {type(X).__name__} of Dask, which is not accepted here: pass X.compute()")
+    if is_stream(X):
+        raise TypeError(
+            f"X is a {type(X).__name__} of row blocks, which only fit of MDA and MSDA reads: "
+            "pass one block at a time"
+        )
+    if isinstance(X, list | tuple) and not X:
+        raise ValueError(f"X is an empty {type(X).__name__}; X needs at least one row")
+    tensor = sound_tensor(X)
+    X = fetched(X) if tensor is None else tensor
+    options = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
+    try:
+        X = validate_data(estimator, X, reset=reset, skip_check_array=tensor is not None, **options)
+    except (ValueError, TypeError) as error:
+        raise retold(error, X) from None
+    return canonical(X)
+
+
+def retold(error: ValueError | TypeError, X: Any) -> ValueError | TypeError:
+    """Return the complaint in one line, with what was seen where and what to do."""
+    symptom = next((symptom for symptom in _REMEDIES if symptom in str(error)), None)
+    if symptom is None:
+        return error
+    fact = str(error).splitlines()[0].rstrip(".:")[:120]  # the text of a whole document is no help
+    return ValueError(f"{fact}{_seen(X, symptom)}; {_REMEDIES[symptom]}")
+
+
+def _seen(X: Any, symptom: str) -> str:
+    """Return what more can be said of the values that caused `symptom`."""
+    if symptom.startswith("Complex"):
+        return f": X is {X.dtype}" if hasattr(X, "dtype") else ""
+    if not symptom.startswith("contains"):
+        return ""
+    if sp.issparse(X):
+        X = X.tocoo()
+        bad = np.flatnonzero(~np.isfinite(X.data))[0]
+        row, column = X.row[bad], X.col[bad]
+    else:
+        row, column = np.argwhere(~np.isfinite(np.asarray(X, dtype=float)))[0]
+    return f" (row {row}, column {column})"
+
+
+def dtype_of(X: Rows) -> np.dtype:
+    """Return NumPy's name for the dtype of `X`."""
+    return np.dtype(str(X.dtype).removeprefix("torch."))
+
+
+def as_array(X: Rows) -> np.ndarray:
+    """Return `X` as a dense NumPy array."""
+    return X.toarray() if sp.issparse(X) else fetched(X)
+
+
+def canonical(X: Rows) -> Rows:
+    """Return sparse rows as CSR without duplicate entries, and dense rows as they are."""
+    if not sp.issparse(X):
+        return X
+    X = X.tocsr()
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def binarized(X: Rows) -> Rows:
+    """Presence: 1 where x > 0, else 0, in the dtype of `X`."""
+    if on_cluster(X):
+        return X.binarized()
+    if not sp.issparse(X):
+        return arithmetic(X).cast(X > 0, X.dtype)
+    # the pattern is shared with X, which nobody writes to
+    return type(X)(((X.data > 0).astype(X.dtype), X.indices, X.indptr), shape=X.shape)
+
+
+def checked_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, binarize: bool = False) -> Rows:
+    """Validate rows that are one matrix, or that are on a cluster and stay there."""
+    if on_cluster(X):
+        return load_cluster().cluster_rows(estimator, X, reset=reset, dtype=dtype, binarize=binarize)
+    X = checked_matrix(estimator, X, reset=reset)
+    X = X if dtype is None else arithmetic(X).cast(X, dtype)
+    return binarized(X) if binarize else X
+
+
+def gathered(X: Rows) -> Rows:
+    """Return rows that are here, bringing them from a cluster if they are there."""
+    return X.gathered() if on_cluster(X) else X
+
+
+def column_sums(X: Rows) -> np.ndarray:
+    """Column sums in float64, here, of rows that are one matrix, or on a cluster."""
+    if on_cluster(X):
+        return X.total(column_sums)
+    return fetched(arithmetic(X).column_sums(X))
+
+
+class CheckedStream:
+    """The user's re-iterable blocks, each validated as it passes."""
+
+    def __init__(
+        self, estimator: Any, source: Iterable[Any], *, reset: bool, dtype: Any = None, binarize: bool = False
+    ) -> None:
+        first = iter(source)
+        if first is source or iter(source) is first:
+            raise TypeError(
+                f"X is a one-shot {type(source).__name__}, but each layer needs its own pass over the rows: "
+                "pass a list of blocks, or an object whose __iter__ starts from the beginning each time"
+            )
+        self._estimator, self._source, self._binarize = estimator, source, binarize
+        self.dtype, self.accelerator = None, None
+        first_block = next(self._matrices(reset))
+        self.dtype = dtype_of(first_block) if dtype is None else np.dtype(dtype)
+        self.accelerator = accelerator(first_block)
+
+    def _matrices(self, reset: bool = False) -> Iterator[Rows]:
+        """Yield the blocks that hold rows, validated; the first one sets what the others must be like."""
+        n_rows = 0
+        for i, block in enumerate(self._source, start=1):
+            if getattr(block, "shape", (1,))[0] == 0:
+                continue
+            try:
+                X = checked_matrix(self._estimator, block, reset=reset and n_rows == 0)
+            except ValueError as error:
+                raise ValueError(f"block {i} of X: {error}") from None
+            n_rows += X.shape[0]
+            yield X if self.dtype is None else self._alike(X)
+        if n_rows == 0:
+            raise ValueError("X has no blocks with rows; at least one row is needed")
+
+    def _alike(self, X: Rows) -> Rows:
+        """Return a block in the dtype of the first, and on the host if that was."""
+        X = fetched(X) if self.accelerator is None else X
+        return arithmetic(X).cast(X, self.dtype)
+
+    def __iter__(self) -> Iterator[Rows]:
+        """Yield the blocks, cut to a size that keeps hidden rows small."""
+        for X in self._matrices():
+            for rows in split_rows(X):
+                yield binarized(rows) if self._binarize else rows
+
+
+def rows_of_fit(estimator: Any, X: Any, *, dtype: Any = None, binarize: bool = False) -> Rows | CheckedStream:
+    """Validate the rows of a fit: one matrix, rows on a cluster, or a stream of blocks."""
+    validate = checked_rows if on_cluster(X) or not is_stream(X) else CheckedStream
+    return validate(estimator, X, reset=True, dtype=dtype, binarize=binarize)
+
+
+def place_of(
+    rows: Sequence[Rows | CheckedStream], device: Any, precision: Any, memory_budget: Any = None
+) -> Place:
+    """Return where to work on validated rows: on `device`, or else where some of them are already."""
+    names = (own.accelerator if isinstance(own, CheckedStream) else accelerator(own) for own in rows)
+    return check_place(device, precision, memory_budget, next(filter(None, names), None))
+
+
+def placed(rows: Rows | CheckedStream, place: Place, width: int = 0) -> Blocks:
+    """Return validated rows as blocks, wherever they live. `width` is that of the hidden rows."""
+    if isinstance(rows, CheckedStream):
+        return place.streamed(rows)
+    return rows if on_cluster(rows) else place.kept(rows, width)

@@ -1,0 +1,349 @@
+"""The paper's figures as data: what to draw and no word of how; see `draw`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ..results import (
+    REFERENCE,
+    Difference,
+    Record,
+    Where,
+    by_task,
+    differences,
+    errors_by_task,
+    mean_of,
+    mean_ratio,
+    ordered,
+    peak_gigabytes,
+    places,
+    published,
+    task,
+    where,
+)
+
+Figure = dict[str, Any]
+
+ON_CPU = ("svm", "svm-tfidf", "pca", "scl", "coda")  # whatever the device of a run
+THE_PAPERS = "the paper's times are of twelve cores at 2.66 GHz"
+OTHER_SETTING = {"processed_acl": "not the paper's exact setting: processed_acl has no unlabelled part"}
+
+
+def all_figures(records: Sequence[Record]) -> list[Figure]:
+    """Every figure that the records have something for."""
+    figures: list[Figure] = []
+    for plan in dict.fromkeys(place.plan for place in places(records)):
+        own = [record for record in records if record.get("plan") == plan]
+        if len({record.get("n_features") for record in own if "transfer_error" in record}) > 1:
+            figures += [figure_3_left(own), dimension_times(own)]
+            figures += [figure for figure in [dimension_memory(own)] if figure["series"]]
+            continue
+        compared = {found.where.variant for found in differences(own, plan)}  # those have one figure together
+        for variant in dict.fromkeys(place.variant for place in places(own)):
+            ours = _of(own, plan, variant)
+            if not compared:
+                figures += [figure_1(ours), figure_2(ours), *task_matrices(ours)]
+            elif variant not in compared:
+                figures += [figure_1(ours), *task_matrices(ours)]
+    for plan, variant in dict.fromkeys(
+        (r["plan"], r["variant"]) for r in records if r.get("kind") == "distance"
+    ):
+        figures.append(figure_3_right(_of(records, plan, variant)))
+    return figures + training_losses(records)
+
+
+def named(figures: Sequence[Figure], patterns: Sequence[str] | None) -> list[Figure]:
+    """Figures whose name fits one of the patterns; without any, all."""
+    return [own for own in figures if patterns is None or any(fnmatchcase(own["name"], p) for p in patterns)]
+
+
+def training_losses(records: Sequence[Record]) -> list[Figure]:
+    """Loss of each epoch where a representation was trained by gradient descent, a line for each variant."""
+    curves: dict[tuple[str, str, int], dict[str, Sequence[float]]] = {}
+    for record in records:
+        for depth, losses in enumerate(record.get("losses", []), start=1):
+            own = curves.setdefault((record["plan"], record["method"], depth), {})
+            own.setdefault(record["variant"], losses)  # one representation serves all tasks
+    return [_training_loss(*key, own) for key, own in curves.items()]
+
+
+def _training_loss(plan: str, method: str, depth: int, curves: dict[str, Sequence[float]]) -> Figure:
+    distinct = {tuple(own): variant for variant, own in reversed(curves.items())}  # variants may share a run
+    series = [
+        {"label": f"{method}, {variant}", "x": list(range(1, len(own) + 1)), "y": list(own)}
+        for own, variant in reversed(distinct.items())
+    ]
+    return {
+        "name": f"{plan}-training-loss-{method}-{depth}",
+        "kind": "lines",
+        "title": f"Loss of {method}, layer {depth} \N{EN DASH} {plan}",
+        "x_label": "epoch",
+        "y_label": "mean loss of a row",
+        "series": series,
+    }
+
+
+def ablation_figures(records: Sequence[Record]) -> list[Figure]:
+    """Variants of each ablation plan against its variant "all": mean difference and interval."""
+    plans = dict.fromkeys(place.plan for place in places(records))
+    found = {plan: differences(records, plan) for plan in plans}
+    return [_ablation(plan, own) for plan, own in found.items() if own]
+
+
+def _ablation(plan: str, found: Sequence[Difference]) -> Figure:
+    several = len({own.where.method for own in found}) > 1
+    points = [
+        {
+            "label": f"{own.where.variant}, {own.where.method}" if several else own.where.variant,
+            "x": own.mean,
+            "x_interval": [own.low, own.high],
+        }
+        for own in sorted(found, key=lambda own: own.mean)
+    ]
+    return {
+        "name": f"{plan}-ablation",
+        "kind": "intervals",
+        "title": f"What each part buys: {plan}",
+        "x_label": f"error above that of variant {REFERENCE!r} on the same tasks (points; 95 % intervals)",
+        "y_label": "variant",
+        "points": points,
+        "percent": True,
+    }
+
+
+def figure_1(records: Sequence[Record]) -> Figure:
+    """Transfer loss per task, one series per method (section 5, figure 1).
+
+    Published errors are turned into losses with our own in-domain errors, and only where the test rows
+    are the same.
+    """
+    tasks = sorted({task(record) for record in records if "transfer_error" in record})
+    baseline = {
+        record["target"]: record["baseline_in_domain_error"]
+        for record in records
+        if "transfer_error" in record
+    }
+    series = []
+    for place in ordered(places(records)):
+        loss = by_task(place.of(records), "transfer_loss")
+        series.append({"label": place.method, "y": [loss.get(name) for name in tasks]})
+    overlay = []
+    if published.same_test_rows(records):
+        for found in (own for own in published.AMAZON if own.protocol == published.SAME_ROWS):
+            losses = [_less(found.errors.get(name), baseline[name.split("->")[1]]) for name in tasks]
+            overlay.append({"label": f"{found.label} ({found.reference})", "y": losses})
+    return {
+        "name": _name(records, "figure-1"),
+        "kind": "points",
+        "title": _titled(records, "Transfer loss: error above that of the in-domain baseline"),
+        "x_label": "task",
+        "y_label": "transfer loss (points of error)",
+        "x": tasks,
+        "series": series,
+        "published": overlay,
+        "percent": True,
+    }
+
+
+def figure_2(records: Sequence[Record]) -> Figure:
+    """Mean transfer ratio against the time to learn a representation (section 5, figure 2)."""
+    series = []
+    for place in ordered(places(records)):
+        own = place.of(records)
+        series.append(
+            {"label": place.method, "x": [mean_of(own, "represent_seconds")], "y": [mean_ratio(own)]}
+        )
+    plan = records[0]["plan"]
+    marks = [
+        {"label": f"paper: {said.method} {said.value}", "x": said.seconds}
+        for said in published.PAPER
+        if said.plan == plan and said.seconds is not None
+    ]
+    return {
+        "name": _name(records, "figure-2"),
+        "kind": "scatter",
+        "title": _titled(records, "Transfer ratio against training time"),
+        "x_label": "seconds to learn one representation (CODA: one task), log scale",
+        "y_label": "mean transfer ratio",
+        "x_log": True,
+        "series": series,
+        "marks": marks,
+        "note": "; ".join([*_learnt_on(records), *([THE_PAPERS] if marks else [])]),
+    }
+
+
+def _learnt_on(records: Sequence[Record]) -> list[str]:
+    """Which methods were learnt on which machine: their times share an axis, but not a device."""
+    found: dict[str, list[str]] = {}
+    for place in ordered(places(records)):
+        own = place.of(records)
+        hardware = _hardware(own[0].get("machine") or "")
+        if hardware and mean_of(own, "represent_seconds"):
+            found.setdefault(hardware[0 if place.method in ON_CPU else -1], []).append(place.method)
+    learnt = [f"{', '.join(dict.fromkeys(methods))} on {name}" for name, methods in found.items()]
+    return ["learnt: " + "; ".join(learnt)] if learnt else []
+
+
+def _hardware(machine: str) -> list[str]:
+    """Processor and, where a run had one, device: a description less the versions of packages."""
+    packages = ("torch ", "numpy ", "scikit-learn ")
+    return [part for part in machine.split("; ") if part and not part.startswith(packages)]
+
+
+def figure_3_left(records: Sequence[Record]) -> Figure:
+    """Mean transfer ratio against the number of input features (figure 3 left)."""
+    n_features = _baseline_features(records)
+    relative = f", relative to the baseline at {n_features:,}" if n_features else ""
+    return _by_dimension(
+        records,
+        "figure-3-left",
+        "Transfer ratio against dimensionality",
+        "mean transfer ratio" + relative,
+        mean_ratio,
+    )
+
+
+def _baseline_features(records: Sequence[Record]) -> int | None:
+    """Number of features of the in-domain errors, where one variant has them for all."""
+    variants = {record["variant"] for record in records if record.get("kind") == "in-domain"}
+    found = {r["n_features"] for r in records if "transfer_error" in r and r["variant"] in variants}
+    return found.pop() if len(found) == 1 else None
+
+
+def dimension_times(records: Sequence[Record]) -> Figure:
+    """Time to learn a representation against the number of input features."""
+    figure = _by_dimension(
+        records,
+        "dimension-times",
+        "Training time against dimensionality",
+        "seconds to learn one representation, log scale",
+        lambda own: mean_of(own, "represent_seconds"),
+    )
+    kept = [own for own in figure["series"] if all(y for y in own["y"])]
+    said = [
+        {
+            "label": f"{own.method}, the paper: {own.value}",
+            "of": own.method,
+            "x": [published.HIGH_DIMENSION],
+            "y": [own.seconds],
+        }
+        for line in kept
+        for own in published.PAPER
+        if (own.plan, own.method) == (records[0]["plan"], line["label"]) and own.seconds is not None
+    ]
+    note = "; ".join(filter(None, [figure["note"], *_learnt_on(records), *([THE_PAPERS] if said else [])]))
+    return {**figure, "y_log": True, "series": kept, "published": said, "note": note}
+
+
+def dimension_memory(records: Sequence[Record]) -> Figure:
+    """Peak of memory while a representation is learnt against the number of input features."""
+    figure = _by_dimension(
+        records,
+        "dimension-memory",
+        "Memory against dimensionality",
+        "peak while learning one representation (GB)",
+        peak_gigabytes,
+    )
+    kept = [own for own in figure["series"] if all(y is not None for y in own["y"])]
+    return {**figure, "y_from": 0, "series": kept}
+
+
+def _by_dimension(
+    records: Sequence[Record],
+    name: str,
+    title: str,
+    y_label: str,
+    measure: Callable[[Sequence[Record]], float | None],
+) -> Figure:
+    series: dict[str, list[tuple[int, float | None]]] = {}
+    for place in ordered(places(records)):
+        own = place.of(records)
+        series.setdefault(place.method, []).append((own[0]["n_features"], measure(own)))
+    lines = []
+    for label, points in series.items():
+        xs, ys = zip(*sorted(points), strict=True)
+        lines.append({"label": label, "x": list(xs), "y": list(ys)})
+    return {
+        "name": f"{records[0]['plan']}-{name}",
+        "kind": "lines",
+        "title": title,
+        "x_label": "input features",
+        "y_label": y_label,
+        "series": lines,
+        "note": "; ".join(note for name, note in OTHER_SETTING.items() if name == records[0].get("corpus")),
+    }
+
+
+def figure_3_right(records: Sequence[Record]) -> Figure:
+    """Proxy A-distance before and after mSDA, a point for each pair of domains (figure 3 right)."""
+    own = [record for record in records if record.get("kind") == "distance" and "failed" not in record]
+    points = [
+        {
+            "label": f"{record['source']}, {record['target']}",
+            "x": record["distance_before"],
+            "y": record["distance_after"],
+            "x_interval": [record["distance_before_low"], record["distance_before_high"]],
+            "y_interval": [record["distance_after_low"], record["distance_after_high"]],
+        }
+        for record in own
+    ]
+    n_grown = sum(point["y"] > point["x"] for point in points)
+    return {
+        "name": _name(records, "figure-3-right"),
+        "kind": "pairs",
+        "title": f"Proxy A-distance grows for {n_grown} of {len(points)} pairs of domains",
+        "x_label": "proxy A-distance on binary counts",
+        "y_label": "proxy A-distance after mSDA",
+        "points": points,
+        "note": "; ".join(dict.fromkeys(_measured(record.get("params") or {}) for record in own)),
+    }
+
+
+def _measured(params: Mapping[str, Any]) -> str:
+    if not params:
+        return ""
+    return (
+        f"{params['n_rows']:,} rows of each domain; {params['n_layers']} layers at noise "
+        f"{params['noise']:g}, not chosen; lines are 95 % intervals"
+    )
+
+
+def task_matrices(records: Sequence[Record]) -> list[Figure]:
+    """Transfer error of every source and target, one heat map per method."""
+    return [_task_matrix(records, place) for place in ordered(places(records))]
+
+
+def _task_matrix(records: Sequence[Record], place: Where) -> Figure:
+    errors = errors_by_task(place.of(records))
+    names = sorted({name for pair in errors for name in pair.split("->")})
+    values = [[errors.get(f"{source}->{target}") for target in names] for source in names]
+    return {
+        "name": _name(records, f"matrix-{place.method}"),
+        "kind": "heatmap",
+        "title": _titled(records, f"Transfer error of {place.method} (%)"),
+        "x_label": "target",
+        "y_label": "source",
+        "x": names,
+        "y": names,
+        "values": values,
+        "percent": True,
+    }
+
+
+def _of(records: Iterable[Record], plan: str, variant: str) -> list[Record]:
+    return [r for r in records if r.get("plan") == plan and r.get("variant") == variant]
+
+
+def _titled(records: Sequence[Record], title: str) -> str:
+    return f"{title} – {records[0]['plan']}, {records[0]['variant']}"
+
+
+def _name(records: Sequence[Record], figure: str) -> str:
+    found = where({"method": "", **records[0]})
+    return f"{found.plan}-{found.variant}-{figure}".replace(" ", "-")
+
+
+def _less(error: float | None, baseline: float) -> float | None:
+    return None if error is None else error - baseline

@@ -1,0 +1,315 @@
+"""Ours beyond the paper: the settings of `text_classifier` on tf-idf rows, one set for all corpora."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ..._core import Array
+from ...classifier import (
+    NEED_TARGET,
+    SOLVERS,
+    Candidate,
+    Grid,
+    MSDAClassifier,
+    Problem,
+    SelfTraining,
+    check_comparable,
+    checked_grid,
+    chosen_one,
+    folds,
+    judged,
+    judged_rows,
+    scoring,
+    self_trained,
+    stack_rows,
+    winners,
+)
+from ...corpora import Corpus
+from ...text import TFIDF_LENGTH, text_classifier
+from .cells import Bench, Cell, Failure, Outcome, Unit, by_source
+from .classify import authors_C, labels, source_codes
+from .failures import Mishaps, sifted
+from .memory import room_for
+from .plain import tfidf_corpus
+from .stacks import Level, Part, RunningGrams, SharedStack, joined, part_rows
+
+# what the shared stacks follow of the classifier's parameters; without them, `fit` follows all
+FOLLOWED = (
+    "activation", "balance_layers", "C", "center", "classifier", "n_layers", "n_pivots", "noise", "ridge",
+    "selection", "self_training",
+)  # fmt: skip
+_RUNNERS = ("device", "memory_budget", "random_state", "verbose")  # not the plan's to decide
+
+
+def parameters(inductive: bool) -> set[str]:
+    """Names that a plan may set of the method."""
+    return {*_followed(inductive), "length"}
+
+
+def resolved(changes: Mapping[str, Any], inductive: bool) -> dict[str, Any]:
+    """All that makes the method what it is: `changes`, and the defaults of everything else."""
+    own = {"length": TFIDF_LENGTH, **changes}
+    length = own.pop("length")
+    found = text_classifier(**own).get_params(deep=False)
+    if found["self_training"] is True:
+        found["self_training"] = asdict(SelfTraining())
+    return {"length": length, **{name: found[name] for name in sorted(_followed(inductive))}}
+
+
+def _followed(inductive: bool) -> set[str]:
+    return set(text_classifier().get_params(deep=False)) - set(_RUNNERS) if inductive else set(FOLLOWED)
+
+
+def settings(bench: Bench) -> tuple[MSDAClassifier, float]:
+    """Say what the method is: the classifier whose parameters all here follows, and the length of tf-idf."""
+    shared = {"n_folds": bench.setting.n_folds, "n_pivots": bench.setting.n_pivots}
+    changes = {**shared, **bench.own("undrift"), **bench.setting.changes}
+    length = changes.pop("length", TFIDF_LENGTH)
+    return text_classifier(random_state=bench.seed, **changes), length
+
+
+def ours_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
+    """One stack of all domains for each noise level serves all tasks, unless test rows must stay unseen."""
+    outcomes = _inductive_outcomes if bench.setting.inductive else _outcomes
+    cells, refused = sifted(cells, partial(check_task, bench))
+    return [*refused, Unit(cells, partial(outcomes, bench, cells))] if cells else refused
+
+
+def check_task(bench: Bench, cell: Cell) -> None:
+    """Refuse a task whose source has one class alone, or that has too many rows."""
+    source_codes(bench.corpus, cell.source)
+    if not bench.setting.inductive:  # else the classifier takes care of itself
+        room = room_for(bench.corpus, bench.place)
+        room.check(f"task {cell.source}->{cell.target}", _pairs(cell))
+
+
+def target_codes(
+    model: MSDAClassifier, K: Array, problem: Problem, test: np.ndarray, C: float | None = None
+) -> np.ndarray:
+    """Predict the target's rows numbered `test`, at the model's C or another.
+
+    `K` holds the inner products of the labelled source rows, which come first, and of all target rows
+    with them and among themselves: what a classifier that learns from its own predictions needs.
+    """
+    n = len(problem.codes)
+    C = (model.C if C is None else C) * authors_C(K[:n, :n])
+    if model.self_training:
+        options = SelfTraining() if model.self_training is True else model.self_training
+        dual, _ = self_trained(K, problem, C, options)
+        return winners(dual.scores(K[n:][test]))
+    dual = problem.fitted(K[:n, :n], np.arange(n), C)
+    return winners(dual.scores(K[n:, :n][test]))
+
+
+@dataclass(frozen=True)
+class Ours:
+    """The method on one corpus: its parameters, the tf-idf rows, and the stacks that serve all tasks."""
+
+    bench: Bench
+    model: MSDAClassifier
+    length: float
+    corpus: Corpus
+    stack: SharedStack
+    mishaps: Mishaps = field(default_factory=Mishaps)  # tasks that failed while others go on
+
+    def groups(self, cells: Sequence[Cell]) -> list[list[Cell]]:
+        """Cut tasks into groups whose inner products fit into memory, each with stacks of its own."""
+        left = {cell: _pairs(cell) for cell in cells if cell not in self.mishaps}
+        return room_for(self.corpus, self.bench.place).groups(left)
+
+    def levels(
+        self, noise: float, n_layers: int, cells: Sequence[Cell]
+    ) -> Iterator[tuple[Level, RunningGrams]]:
+        """Yield each level of a stack with the inner products that `cells` need, up to that level."""
+        grams = RunningGrams(self.corpus, dict.fromkeys(pair for cell in cells for pair in _pairs(cell)))
+        for level in self.stack.levels(noise, n_layers):
+            grams.add(level, balance=self.model.balance_layers)
+            yield level, grams
+
+    def problem(self, cell: Cell) -> tuple[Problem, np.ndarray, np.ndarray | None]:
+        """Return a task's labelled problem, its classes, and the rows that selection rules look at."""
+        classes, codes = source_codes(self.corpus, cell.source)
+        random_state = np.random.RandomState(self.bench.seed)  # drawn from in the order of `fit`
+        split = folds(codes, self.model.n_folds, random_state)
+        solver = SOLVERS[self.model.classifier]
+        problem = Problem(codes, len(classes), np.ones(len(codes)), split, solver)
+        n = len(codes) + len(self.corpus.domains[cell.target])
+        return problem, classes, judged_rows(len(codes), n, random_state)
+
+    def scored(
+        self, grams: RunningGrams, cells: Sequence[Cell], rules: Sequence[str], Cs: Sequence[float]
+    ) -> Iterator[tuple[Cell, Array, Problem, dict[str, np.ndarray]]]:
+        """Yield each task with its Gram matrix, and what the rules make of every C; no target label is seen.
+
+        Rules that do not look at the target are asked once for each source.
+        """
+        at_home: dict[tuple[str, str], np.ndarray] = {}
+        for cell in [own for own in cells if own not in self.mishaps]:
+            found = []
+            with self.mishaps.of(cell):
+                found.append(self._judged(grams, cell, rules, Cs, at_home))
+            yield from found
+
+    def _judged(
+        self,
+        grams: RunningGrams,
+        cell: Cell,
+        rules: Sequence[str],
+        Cs: Sequence[float],
+        at_home: dict[tuple[str, str], np.ndarray],
+    ) -> tuple[Cell, Array, Problem, dict[str, np.ndarray]]:
+        """Score one task; `at_home` has, and gets, what rules say of its source alone."""
+        problem, _, rows = self.problem(cell)
+        K, n = gram(grams, cell), len(problem.codes)
+        seen, scaled = judged(K, rows), [C * authors_C(K[:n, :n]) for C in Cs]
+        found = {}
+        for rule in rules:
+            if rule in NEED_TARGET:
+                found[rule] = scoring(rule)(seen, problem, scaled)
+                continue
+            if (rule, cell.source) not in at_home:
+                at_home[rule, cell.source] = scoring(rule)(K[:n, :n], problem, scaled)
+            found[rule] = at_home[rule, cell.source]
+        return cell, K, problem, found
+
+
+def ours(bench: Bench) -> Ours:
+    """Set the method up for a corpus."""
+    model, length = settings(bench)
+    corpus = tfidf_corpus(bench.corpus, length)
+    stack = SharedStack(
+        corpus,
+        center=model.center,
+        place=bench.place,
+        activation=model.activation,
+        ridge=model.ridge,
+        n_pivots=model.n_pivots,
+        seed=bench.seed,
+    )
+    return Ours(bench, model, length, corpus, stack)
+
+
+def gram(grams: RunningGrams, cell: Cell) -> Array:
+    """A task's Gram matrix, where its blocks are: labelled source rows first, then all target rows."""
+    return joined(*(grams.where_it_is(pair) for pair in _pairs(cell)))
+
+
+def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
+    """Choose for each task where there is a choice; then learn the stacks that were chosen, and classify."""
+    method, began = ours(bench), time.perf_counter()
+    grid = checked_grid(method.model.noise, method.model.n_layers, method.model.C)
+    if grid.n_candidates == 1:
+        only = Candidate(grid.noises[0], grid.depths[0], grid.Cs[0])
+        chosen, grid_seconds = dict.fromkeys(cells, only), 0.0
+    else:
+        chosen = best_candidates(method, cells, grid)
+        grid_seconds = time.perf_counter() - began
+    for noise in sorted({candidate.noise for candidate in chosen.values()}):
+        own = {cell: candidate for cell, candidate in chosen.items() if candidate.noise == noise}
+        for group in method.groups(list(own)):
+            yield from _classified(method, noise, {cell: own[cell] for cell in group}, grid_seconds)
+    yield from method.mishaps.failures()
+
+
+def best_candidates(method: Ours, cells: Sequence[Cell], grid: Grid) -> dict[Cell, Candidate]:
+    """For each task the candidate that the model's rule chooses, the first of equals."""
+    rule = method.model.selection
+    candidates: dict[Cell, list[Candidate]] = {cell: [] for cell in cells}
+    n_labelled = {cell: len(labels(method.corpus, cell.source, "train")) for cell in cells}
+    check_comparable(rule, grid)
+    for noise, group in product(grid.noises, method.groups(cells)):
+        for level, grams in method.levels(noise, max(grid.depths), group):
+            if level.depth not in grid.depths:
+                continue
+            for cell, _, _, scores in method.scored(grams, group, [rule], grid.Cs):
+                for C, score in zip(grid.Cs, scores[rule], strict=True):
+                    candidates[cell].append(Candidate(noise, level.depth, C, float(score)))
+    return {
+        cell: chosen_one(own, rule, grid.preferred, n_labelled[cell])
+        for cell, own in candidates.items()
+        if cell not in method.mishaps
+    }
+
+
+def _classified(
+    method: Ours, noise: float, chosen: Mapping[Cell, Candidate], grid_seconds: float
+) -> Iterator[Outcome]:
+    """Learn the stack of one noise level and yield, depth by depth, the outcomes of tasks that chose it."""
+    deepest = max(candidate.n_layers for candidate in chosen.values())
+    for level, grams in method.levels(noise, deepest, list(chosen)):
+        here = [cell for cell, candidate in chosen.items() if candidate.n_layers == level.depth]
+        for cell in [cell for own in by_source(here).values() for cell in own]:
+            found = []
+            with method.mishaps.of(cell):
+                found.append(_outcome(method, grams, level, cell, chosen[cell], grid_seconds))
+            yield from found
+
+
+def _outcome(
+    method: Ours, grams: RunningGrams, level: Level, cell: Cell, chosen: Candidate, grid_seconds: float
+) -> Outcome:
+    began = time.perf_counter()
+    problem, classes, _ = method.problem(cell)
+    test = part_rows(method.corpus, (cell.target, "test"))
+    found = target_codes(method.model, gram(grams, cell), problem, test, chosen.C)
+    seconds = time.perf_counter() - began
+    params = _described(method.model, method.length, vars(chosen))
+    return Outcome(cell, classes[found], params, level.seconds, seconds, grid_seconds)
+
+
+def _inductive_outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
+    """Learn each task from all rows but those of the test parts, as `fit` and `predict` do for a user."""
+    model, length = settings(bench)
+    model.set_params(device=bench.device)
+    corpus = tfidf_corpus(bench.corpus, length)
+    mishaps = Mishaps()
+    for cell in cells:
+        found = []
+        with mishaps.of(cell):
+            found.append(_inductive_outcome(model, length, corpus, cell))
+        yield from found
+    yield from mishaps.failures()
+
+
+def _inductive_outcome(model: MSDAClassifier, length: float, corpus: Corpus, cell: Cell) -> Outcome:
+    rows, y, domain = _without_test_rows(corpus, cell)
+    began = time.perf_counter()
+    model.fit(rows, y, sample_domain=domain)
+    seconds = time.perf_counter() - began
+    test = part_rows(corpus, (cell.target, "test"))
+    predicted = model.predict(corpus.domains[cell.target].X[test])
+    return Outcome(cell, predicted, _described(model, length, model.best_params_), seconds, 0.0)
+
+
+def _without_test_rows(corpus: Corpus, cell: Cell) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Rows of all domains but their test parts, labels of the source's train rows, domain numbers."""
+    blocks, known, numbers = [], [], []
+    for k, (name, domain) in enumerate(corpus.domains.items()):
+        seen = np.setdiff1d(np.arange(len(domain)), domain.test)
+        trained = np.isin(seen, domain.train) & (name == cell.source)
+        blocks.append(domain.X[seen])
+        known.append(np.where(trained, np.asarray(domain.y, dtype=float)[seen], np.nan))
+        numbers.append(np.full(len(seen), -1 if name == cell.target else k))
+    return stack_rows(blocks), np.concatenate(known), np.concatenate(numbers)
+
+
+def _described(model: MSDAClassifier, length: float, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    own = {name: chosen[name] for name in ("noise", "n_layers", "C")}
+    return own | {
+        **{name: getattr(model, name) for name in ("center", "balance_layers", "classifier")},
+        "self_training": bool(model.self_training),
+        "length": length,
+    }
+
+
+def _pairs(cell: Cell) -> tuple[tuple[Part, Part], ...]:
+    """Blocks of a task's Gram matrix: source train rows, target rows with them, and among themselves."""
+    source, target = (cell.source, "train"), (cell.target, "all")
+    return (source, source), (target, source), (target, target)

@@ -1,0 +1,258 @@
+"""One stack for all tasks of a corpus, and the running inner products that its classifiers need.
+
+The layers of a noise level are learnt once from the rows of all domains. Classifiers know rows by inner
+products alone, so a level gives those between *parts* (the train rows of one domain, the test rows of
+another), and the sums over levels are the Gram matrices of every depth; ``[h^0, ..., h^l]`` is never built.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._core import (
+    Array,
+    Layer,
+    Moments,
+    Rows,
+    arithmetic,
+    denoise,
+    grow,
+    moments,
+    numbered,
+    pivot_layer,
+    pooled_scatter,
+    random_split,
+    span,
+)
+from ..._inputs import OnHost, Place
+from ...classifier import layer_share
+from ...corpora import Corpus
+from .cost import Cost, device_of, measured
+
+Part = tuple[str, str]  # domain, and "train", "test" or "all"
+
+
+def part_rows(corpus: Corpus, part: Part) -> np.ndarray:
+    """Row numbers of a part within its domain, ascending."""
+    domain = corpus.domains[part[0]]
+    return np.arange(len(domain)) if part[1] == "all" else np.sort(getattr(domain, part[1]))
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows of a part, and the mean still to be subtracted from them (sparse rows stay sparse)."""
+
+    rows: Rows
+    mean: Array | None = None
+
+
+@dataclass(frozen=True)
+class Level:
+    """One depth of a stack: 0 is the input. `cost` is that of getting here from the rows."""
+
+    depth: int
+    cost: Cost
+    rows: Callable[[str, np.ndarray], Rows]  # domain, row numbers -> their values at this depth
+    means: Mapping[str, Array] | None  # of each domain, to be subtracted
+    share: float  # what makes the mean square norm of all rows 1
+
+    @property
+    def seconds(self) -> float:
+        """Time it took to get here."""
+        return self.cost.seconds
+
+    def held(self, corpus: Corpus, part: Part) -> Held:
+        """Values of the rows of a part."""
+        rows = self.rows(part[0], part_rows(corpus, part))
+        if self.means is None:
+            return Held(rows)
+        mean = self.means[part[0]]
+        return Held(rows, mean) if sp.issparse(rows) else Held(rows - arithmetic(rows).like(mean, rows))
+
+
+def inner_products(A: Rows, B: Rows) -> Array:
+    """``A B'``, dense."""
+    return np.asarray((A @ B.T).toarray()) if sp.issparse(A) else A @ B.T
+
+
+def products(left: Held, right: Held) -> Array:
+    """Inner products of the rows of two parts, centred where a mean is left to subtract."""
+    K, A, B = inner_products(left.rows, right.rows), left.rows, right.rows
+    if left.mean is None or right.mean is None:
+        return K
+    # (a - m)(b - n)' = ab' - an' - mb' + mn', in float64: the terms nearly cancel
+    K = K - (A @ right.mean)[:, None] - (B @ left.mean)[None, :] + left.mean @ right.mean
+    return K.astype(A.dtype)
+
+
+class RunningGrams:
+    """Inner products between pairs of parts, summed over the levels added so far."""
+
+    def __init__(self, corpus: Corpus, pairs: Iterable[tuple[Part, Part]]) -> None:
+        self._corpus = corpus
+        self._sums: dict[tuple[Part, Part], Array | None] = dict.fromkeys(pairs)
+
+    def add(self, level: Level, *, balance: bool = False) -> None:
+        """Add the inner products of one level; with `balance`, all levels count alike."""
+        parts = dict.fromkeys(part for pair in self._sums for part in pair)
+        held = {part: level.held(self._corpus, part) for part in parts}
+        for pair, before in self._sums.items():
+            own = products(*(held[part] for part in pair))
+            if balance:
+                own *= level.share
+            if before is None:
+                self._sums[pair] = own
+            else:
+                before += own
+                self._sums[pair] = before
+
+    def forget(self, pair: tuple[Part, Part]) -> None:
+        """Let go of a pair that nobody needs any more."""
+        self._sums.pop(pair, None)
+
+    def where_it_is(self, pair: tuple[Part, Part]) -> Array:
+        """The sum as it is kept, on a device or not; not to be written to."""
+        return self._sums[pair]
+
+    def __getitem__(self, pair: tuple[Part, Part]) -> np.ndarray:
+        """The sum as a NumPy array that will not change."""
+        K = self._sums[pair]
+        return np.array(arithmetic(K).to_numpy(K))
+
+
+class SharedStack:
+    """Stacks of any noise level over the same domains; the first scatter serves all levels.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        Its rows are the input block, h^0.
+    first : callable
+        What the first layer sees of rows, such as their presence.
+    center : bool
+        Whether the mean of a row's domain is subtracted at every depth.
+    place : Place
+        Where rows live and arithmetic is done.
+    activation : str
+    ridge : float
+    n_pivots : int, optional
+        Outputs of the first layer where there are more columns (section 4).
+    seed : int
+        Of the random parts with `n_pivots`.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        *,
+        first: Callable[[Rows], Rows] = lambda X: X,
+        center: bool = False,
+        place: Place | None = None,
+        activation: str = "tanh",
+        ridge: float = 1e-5,
+        n_pivots: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._corpus, self._center = corpus, center
+        self._place = place or OnHost()
+        self._options: dict[str, Any] = {"ridge": ridge, "activation": activation}
+        width = next(iter(corpus.domains.values())).X.shape[1]
+        self._n_pivots = n_pivots if n_pivots is not None and n_pivots < width else None
+        self._seed, self._width = seed, width
+        self._domains = [
+            self._place.kept(first(own.X), self._n_pivots or width) for own in corpus.domains.values()
+        ]
+
+    def levels(self, noise: float, n_layers: int) -> Iterator[Level]:
+        """Yield the input and each layer's output; a level is valid until the next one is asked for."""
+        yield Level(0, Cost(), self._input_rows, *self._described(self._input_moments))
+        first, first_cost = self._measured(self._first_layer, noise)
+        cost = self._shared[1] + first_cost
+        solve = partial(denoise, noise=noise, **self._options)
+        stack = grow(self._domains, n_layers, solve, first)
+        for depth in range(1, n_layers + 1):
+            level, own_cost = self._measured(self._grown, stack)
+            cost += own_cost
+            yield Level(depth, cost, *level)
+
+    @cached_property
+    def _shared(self) -> tuple[Any, Cost]:
+        """The scatter of the input, or with pivots the random split, and what it cost."""
+
+        def scattered() -> Any:
+            if self._n_pivots is None:
+                return _settled(pooled_scatter(self._domains))
+            rng = np.random.RandomState(self._seed)
+            return random_split(self._domains, self._width, self._n_pivots, rng)
+
+        return self._measured(scattered)
+
+    def _measured(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Cost]:
+        with self._place.precisely():
+            return measured(device_of(self._place), function, *arguments)
+
+    def _first_layer(self, noise: float) -> Layer:
+        shared = self._shared[0]
+        if self._n_pivots is None:
+            return denoise(shared, noise=noise, **self._options)
+        return pivot_layer(self._domains, shared.pivots, shared.parts, noise, **self._options)
+
+    def _grown(self, stack: Iterator[Any]) -> tuple[Any, ...]:
+        """Learn the next layer and bring all rows through it; their moments say that they have arrived."""
+        domains = dict(zip(self._corpus.domains, next(stack).domains, strict=True))
+        found = {name: blocks.total(moments) for name, blocks in domains.items()}
+        return partial(_gathered, domains), *self._described(found)
+
+    def _described(self, found: Mapping[str, Moments]) -> tuple[dict[str, Array] | None, float]:
+        """Means to subtract, and the share of a level in balanced sums."""
+        means = {name: own.total / own.n for name, own in found.items()} if self._center else None
+        return means, layer_share(list(found.values()), self._center)
+
+    def _input_rows(self, domain: str, rows: np.ndarray) -> Rows:
+        return self._place.rows(self._corpus.domains[domain].X[rows])
+
+    @cached_property
+    def _input_moments(self) -> dict[str, Moments]:
+        return {name: moments(own.X) for name, own in self._corpus.domains.items()}
+
+
+def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+    """Return what `function` does, and the seconds it took."""
+    began = time.perf_counter()
+    done = function(*arguments)
+    return done, time.perf_counter() - began
+
+
+def _settled(stats: Any) -> Any:
+    """Return `stats`, once the device has finished with them."""
+    arithmetic(stats.total).to_numpy(stats.total[:1])
+    return stats
+
+
+def _gathered(domains: Mapping[str, Any], domain: str, rows: np.ndarray) -> Array:
+    """Rows of a domain by ascending number, copied from the blocks as they pass."""
+    pieces = []
+    for block, start in numbered(domains[domain]):
+        first, last = np.searchsorted(rows, (start, start + block.shape[0]))
+        pieces.append(block[span(rows[first:last] - start)])
+    if isinstance(pieces[0], np.ndarray):
+        return np.concatenate(pieces)
+    import torch
+
+    return torch.cat(pieces)
+
+
+def joined(within: Array, across: Array, other: Array) -> Array:
+    """``[[within, across'], [across, other]]``, where its blocks are."""
+    if isinstance(within, np.ndarray):
+        return np.block([[within, across.T], [across, other]])
+    import torch
+
+    return torch.cat([torch.cat([within, across.T], dim=1), torch.cat([across, other], dim=1)])

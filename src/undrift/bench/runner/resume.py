@@ -1,0 +1,97 @@
+"""Where a plan stands: what its results hold, and so what is left."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from ..methods import Cell, GridPoint, Point, points
+from ..plan import Plan, Setting
+from ..results import Journal
+
+Entry = tuple[str, Cell]  # name of a variant, and a cell
+
+
+class Standing:
+    """What the journal of a run holds of a plan at its seed; it grows with the journal."""
+
+    def __init__(self, plan: Plan, book: Journal) -> None:
+        _check_same_plan(plan, book)
+        self._plan, self._book = plan, book
+
+    def done(self, retry_failed: bool = False) -> set[Entry]:
+        """Cells that need not be run; those that failed are among them, unless they are to be tried again."""
+        found = self._finished() if self._plan.kind == "regret" else set(self._last())
+        return found - set(self.failed()) if retry_failed else found | set(self.failed())
+
+    def failed(self) -> dict[Entry, str]:
+        """Cells whose last record is a failure, and what it says."""
+        return {entry: why for entry, why in self._last().items() if why is not None}
+
+    def known_points(self, variant: Setting) -> set[Point]:
+        """Points of a plan of regret that are recorded."""
+        names = ("source", "target", "noise", "n_layers")
+        found = [record for record in self._own("regret", variant.name) if "failed" not in record]
+        return {tuple(record[name] for name in names) for record in found}
+
+    def grid(self, variant: Setting) -> list[GridPoint]:
+        """What cross-validation said of noise levels."""
+        names = [field.name for field in fields(GridPoint)]
+        return [
+            GridPoint(**{name: record[name] for name in names}) for record in self._own("grid", variant.name)
+        ]
+
+    def at_home(self, variant: str) -> dict[str, float]:
+        """In-domain errors of the baseline, by target."""
+        return {record["target"]: record["error"] for record in self._own("in-domain", variant)}
+
+    def _own(self, kind: str, variant: str | None = None) -> list[dict[str, Any]]:
+        return [
+            record
+            for record in self._book.records
+            if record.get("kind") == kind
+            and record.get("plan") == self._plan.name
+            and record.get("seed") == self._plan.seed
+            and variant in (None, record.get("variant"))
+        ]
+
+    def _last(self) -> dict[Entry, str | None]:
+        """Cells with a record, and how the last one says that they failed."""
+        return {
+            (record["variant"], Cell(record["method"], record["source"], record["target"])): record.get(
+                "failed"
+            )
+            for record in self._own(self._plan.kind)
+        }
+
+    def _finished(self) -> set[Entry]:
+        """Tasks of a plan of regret with all their candidates."""
+        return {
+            (variant.name, cell)
+            for variant in self._plan.variants
+            if (known := self.known_points(variant))
+            for cell in {Cell("undrift", *point[:2]) for point in known}
+            if known.issuperset(points([cell], variant.noise, variant.depths))
+        }
+
+
+def _check_same_plan(plan: Plan, book: Journal) -> None:
+    """Refuse results of a plan of the same name that said something else; another seed does not."""
+    own = [record for record in book.records if record.get("plan") == plan.name]
+    try:
+        plans = {seed: plan.seeded(seed) for seed in {record.get("seed") for record in own}}
+    except ValueError as error:  # versions before this one took any seed, and recorded failures alone
+        raise ValueError(
+            f"{book.path}: a record of plan {plan.name} cannot be: {error}; name another results file"
+        ) from None
+    digests = {
+        (variant.name, seed): each.digest(variant)
+        for seed, each in plans.items()
+        for variant in each.variants
+    }
+    for record in own:
+        if record.get("digest") != digests.get((record.get("variant", ""), record.get("seed"))):
+            raise ValueError(
+                f"the results hold records of another version of plan {plan.name} "
+                f"(variant {record.get('variant')}): name another results file, or move this one away"
+            )

@@ -1,0 +1,367 @@
+"""MSDAClassifier: representation and linear classifier in one, on running Gram matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._core import Rows, SingularSystem
+from .._inputs import (
+    CallbackSupportMixin,
+    binarized,
+    check_memory,
+    checked_rows,
+    column_sums,
+    fetched,
+    on_cluster,
+    place_of,
+    savable,
+    tracked,
+    with_callbacks,
+)
+from .data import TrainingRows, training_rows
+from .extra_features import checked_blocks
+from .grid import offered
+from .linear import probabilities, winners
+from .prediction import Pass, domain_intercepts, lazily, row_scores
+from .safeguard import fell_back, warn_of
+from .search import Search
+from .selection import notes_on_choice, warn_of_edges
+from .self_training import checked_self_training
+from .settings import checked_settings
+from .source_weights import SOURCE_WEIGHTS
+from .two_stage import Setup, Staged, planned
+from .weights import calibrated_temperature, chosen_stack, read_out
+
+
+@savable
+class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Classifier for a domain without labels, learnt from one with.
+
+    Learns mSDA's representation from all rows, labelled or not, and a linear classifier on
+    ``[x, h^1, ..., h^l]`` of the labelled ones (section 3.4). The concatenation is never built:
+    inner products of the layers add up, so one pass gives the Gram matrix of every depth.
+
+    Parameters
+    ----------
+    n_layers : int or list of int, default=5
+        Number of layers; a list is chosen from by `selection`.
+    noise : float or list of float, default=0.7
+        Probability that a feature is missing; a list is chosen from by `selection`.
+    C : float or list of float, default=0.3
+        Weight of the losses, on inner products scaled to a mean square norm of 1 (so C=1 is the
+        authors' rule ``1 / mean |x|^2``); a list is chosen from by `selection`.
+    classifier : {"least-squares", "hinge"}, default="least-squares"
+        Least-squares SVM in closed form, or the paper's linear SVM. Above 20,000 labelled rows both are
+        solved in the primal, without self-training, and the hinge is squared there.
+    selection : str, default="source-cv"
+        How to choose where there is a choice; no rule sees a target label. "source-cv" is the
+        paper's: cross-validation on the labelled source. "one-se" is the same, but keeps the first value of
+        every list unless another candidate is better by more than one standard error. "reverse" labels the
+        target, trains back and scores on held-out source rows. "margin" is the mean confidence on target
+        rows, at one C. "importance-cv" weighs source rows by how much they look like the target.
+        "agreement" is that of two parts of the source on target rows, "separation" how evenly confident
+        those are. At most 2,000 target rows are looked at; with large Gram matrices, 4,000 labelled ones.
+    center : bool, default=True
+        Whether to subtract from every layer's output the mean over the row's domain. Assumes that
+        the classes are about equally frequent in the domains.
+    ridge, activation, n_pivots, binarize, device, precision, memory_budget, verbose
+        As for :class:`MSDA`.
+    max_upper_rows : int, optional
+        An approximation, for speed: layers from the second on are learnt from at most this many rows,
+        drawn at random from the domains in proportion to their sizes (1,000 of each at least, where there
+        is room); the first one sees all of them. Hidden rows are centred on the mean over the sample.
+    class_weight : dict, "balanced" or None, default=None
+        As in scikit-learn.
+    source_weight : {"size", "near"}, default="size"
+        What the labelled rows of several sources count: all alike, or those of a source by how much it
+        looks like the target (the odds of a domain classifier; no target label is seen).
+    probability : bool, default=False
+        Whether to calibrate scores for `predict_proba`, on out-of-fold scores of the source.
+    balance_layers : bool, default=False
+        Whether the input and every layer, each scaled to a mean square norm of 1, count alike.
+    block_share : float, default=1.0
+        What each extra block given to `fit` counts in the classifier, as a multiple of what X itself
+        counts: blocks are scaled to the mean square norm of X over all rows, so their units do not matter.
+    denoise_blocks : bool, default=False
+        Whether every extra block gets a stack of its own, of the same noise and depth, whose layers
+        count as much as the same layers of X, times `block_share`.
+    self_training : bool or SelfTraining, default=False
+        Whether the most confident target rows, labelled as predicted, join the training set in a few
+        rounds. Assumes that the classes come apart on the target; stops, or does not start, when a
+        classifier trained on the target's predictions alone has lost half of what is known of the
+        source. No target label is seen.
+    fallback : bool, default=False
+        Whether to use the input and the source alone, and warn, where grave reasons speak against more.
+        Not above 20,000 labelled rows, and not with extra blocks.
+    n_folds : int, default=5
+        Folds of cross-validation.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the representation.
+    random_state : int, RandomState or None, default=None
+        Seed of folds, random parts and random rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels.
+    representation_ : MSDA
+        The fitted representation.
+    coef_ : list of ndarray
+        Weights of the input and of every layer, each of shape (d_t, n_outputs).
+    block_coef_, block_layers_ : list
+        For every extra block: weights of the block and of each of its own layers; and those layers, none
+        without `denoise_blocks`.
+    n_block_features_in_ : list of int
+        Columns of every extra block.
+    intercept_ : ndarray of shape (n_domains, n_outputs)
+        One row per domain in `domains_`; they differ only with `center`.
+    centred_intercept_ : ndarray of shape (n_outputs,)
+        Intercept of rows that have been centred.
+    domains_, domain_sizes_ : list of int
+        Domain numbers, sources from 0 upwards, targets negative; and how many rows each had.
+    source_weights_ : dict
+        What a labelled row of each source counts, by domain number; 1 on the mean over rows.
+    best_params_ : dict
+        Chosen `noise`, `n_layers` and `C`.
+    selection_results_ : list of dict
+        One per candidate: `noise`, `n_layers`, `C`, `score` (NaN if there was no choice), `chosen`.
+    selection_notes_ : list of str
+        Ties, and choices at the edge of the grid.
+    self_training_rounds_ : list of dict
+        For the start and each round: `n_labelled` target rows, `round_trip` accuracy, share of
+        predictions `changed`, and whether the round was `kept`.
+    caution_ : dict or None
+        With a target: `signals`, `reasons` against adapting, the `grave` ones, and whether it `fell_back`.
+    temperature_ : float
+        With `probability`: what scores are divided by to become log odds.
+    input_mean_ : ndarray of shape (d,)
+        Mean of what the first layer sees of target rows (source rows if there is no target);
+        explanations are taken there.
+    labelled_counts_ : ndarray of shape (d,)
+        In how many labelled rows each feature is not zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MSDAClassifier
+    >>> X = np.array([[1, 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+    >>> target = np.array([[1, 0, 1], [0, 1, 1]])
+    >>> MSDAClassifier(n_layers=1).fit(X, ["good", "good", "bad", "bad"], target).predict(target)
+    array(['good', 'bad'], dtype='<U4')
+    """
+
+    __metadata_request__fit = {"sample_domain": True, "blocks": True}
+    __metadata_request__predict = {"sample_domain": True, "blocks": True}
+    __metadata_request__score = {"sample_domain": True, "blocks": True}
+
+    def __init__(
+        self,
+        n_layers=5,
+        noise=0.7,
+        C=0.3,
+        *,
+        classifier="least-squares",
+        selection="source-cv",
+        center=True,
+        ridge=1e-5,
+        activation="tanh",
+        n_pivots=None,
+        binarize=False,
+        max_upper_rows=None,
+        class_weight=None,
+        source_weight="size",
+        probability=False,
+        balance_layers=False,
+        block_share=1.0,
+        denoise_blocks=False,
+        self_training=False,
+        fallback=False,
+        n_folds=5,
+        dtype="float32",
+        device="cpu",
+        precision="high",
+        memory_budget=None,
+        verbose=False,
+        random_state=None,
+    ):
+        self.n_layers = n_layers
+        self.noise = noise
+        self.C = C
+        self.classifier = classifier
+        self.selection = selection
+        self.center = center
+        self.ridge = ridge
+        self.activation = activation
+        self.n_pivots = n_pivots
+        self.binarize = binarize
+        self.max_upper_rows = max_upper_rows
+        self.class_weight = class_weight
+        self.source_weight = source_weight
+        self.probability = probability
+        self.balance_layers = balance_layers
+        self.block_share = block_share
+        self.denoise_blocks = denoise_blocks
+        self.self_training = self_training
+        self.fallback = fallback
+        self.n_folds = n_folds
+        self.dtype = dtype
+        self.device = device
+        self.precision = precision
+        self.memory_budget = memory_budget
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X, y, X_target=None, *, sample_domain=None, blocks=None, blocks_target=None):
+        """Learn from labelled source rows and unlabelled rows of any domain.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d)
+            Source rows; or, with `sample_domain`, the rows of all domains. Also rows of Dask, as for
+            :meth:`MSDA.fit`: the labelled ones come here, the others stay on the workers. Also a torch
+            tensor or any array of the array API; what is on a GPU stays there and is worked on there,
+            unless `device` names another. Where only some of `X` and `X_target` is, all of it comes here.
+        y : array-like of shape (n,)
+            Labels; None or NaN for rows that have none. Labels, domains, weights and extra blocks may be
+            tensors too; attributes and predictions are NumPy arrays in any case.
+        X_target : matrix, or list of matrices, optional
+            Unlabelled rows of the target domain, or of several.
+        sample_domain : int array of shape (n,), optional
+            Domain of each row: sources >= 0, targets < 0. Labels of target rows are ignored.
+        blocks : matrix, or list of matrices, optional
+            Further columns of the rows of `X`, such as embeddings of the same documents, dense or sparse.
+        blocks_target : optional
+            The same for the rows of `X_target`; if that is a list, a list with an entry for each.
+        """
+        grid, options = checked_settings(self)
+        rows = training_rows(
+            self, X, y, X_target, sample_domain, self.dtype, blocks=blocks, blocks_target=blocks_target
+        )
+        self.classes_, codes = np.unique(rows.y, return_inverse=True)
+        away = any(on_cluster(own) for own in rows.domains.values())  # then workers have the device
+        device = "cpu" if away else self.device
+        place = place_of(rows.matrices, device, self.precision, self.memory_budget)
+        by_source = SOURCE_WEIGHTS[self.source_weight](rows, check_random_state(self.random_state))
+        weight = by_source * compute_sample_weight(self.class_weight, rows.y)
+        self.source_weights_ = dict(zip(rows.domain.tolist(), by_source.tolist(), strict=True))
+        grid = offered(grid, self.selection, codes, bool(rows.targets))
+        search = planned(Setup(self, rows, codes, weight, options, place), grid)
+        try:
+            with place.precisely():
+                for _ in tracked(self, search.steps(), search.n_steps, "layer", dict):
+                    pass
+                self._keep_choice(search)
+                self._keep_classifier(rows, codes, weight, search.final)
+        except SingularSystem as error:
+            names = getattr(self, "feature_names_in_", None)
+            raise (error if names is None else error.renamed(names)) from None
+        return self
+
+    def _keep_choice(self, search: Search | Staged) -> None:
+        chosen = search.chosen
+        self.best_params_ = {"noise": chosen.noise, "n_layers": chosen.n_layers, "C": chosen.C}
+        self.selection_results_ = [
+            {**vars(candidate), "chosen": candidate is chosen} for candidate in search.candidates
+        ]
+        self.selection_notes_ = notes_on_choice(chosen, search.candidates, search.default)
+        warn_of_edges(self.selection_notes_)
+        self.representation_ = chosen_stack(self, search.final)
+
+    def _keep_classifier(
+        self, rows: TrainingRows, codes: np.ndarray, weight: np.ndarray, search: Search
+    ) -> None:
+        """Solve for the linear classifier and keep it as weights of every layer."""
+        options, budget = checked_self_training(self.self_training), check_memory(self.memory_budget)
+        readout = read_out(search, codes, weight, self.classifier, options, budget, self.fallback)
+        self.coef_ = [own.astype(self.dtype) for own in readout.weights]
+        self.block_coef_ = [[own.astype(self.dtype) for own in block] for block in readout.block_weights]
+        self.block_layers_ = [
+            [search.place.fetched(layer) for layer in branch.layers] for branch in search.found.branches
+        ]
+        self.n_block_features_in_ = [own.labelled.shape[1] for own in rows.blocks]
+        self.centred_intercept_ = readout.intercept
+        self.intercept_ = readout.intercept - readout.offsets
+        self.self_training_rounds_ = [vars(own) for own in readout.rounds]
+        self.domains_ = list(rows.domains)
+        self.domain_sizes_ = [X.shape[0] for X in rows.domains.values()]
+        reference = [self._first_rows(rows.domains[number]) for number in rows.targets or self.domains_]
+        self.input_mean_ = np.mean([column_sums(X) / X.shape[0] for X in reference], axis=0)
+        self.labelled_counts_, self.caution_ = readout.labelled_counts, readout.caution
+        if self.probability:
+            self.temperature_ = calibrated_temperature(search, fell_back(readout.caution))
+        if self.fallback:
+            warn_of(readout.caution)
+
+    def _first_rows(self, X: Rows) -> Rows:
+        return binarized(X) if self.binarize else X
+
+    def _scores(self, X: Any, sample_domain: Any, recenter: bool, blocks: Any) -> np.ndarray:
+        """Scores of shape (n, n_outputs), in row blocks."""
+        check_is_fitted(self)
+        X = checked_rows(self, X, reset=False, dtype=self.dtype)
+        extra = checked_blocks(blocks, X.shape[0], dtype=self.dtype, widths=self.n_block_features_in_)
+        passes = [
+            Pass(X, self.representation_.layers_, self.coef_, self._first_rows),
+            *map(Pass, extra, self.block_layers_, self.block_coef_),
+        ]
+        scores = row_scores(passes, place_of([X, *extra], self.device, self.precision))
+        if recenter:
+            if not self.center:
+                raise ValueError("recenter=True needs a classifier fitted with center=True")
+            return scores - scores.mean(axis=0) + self.centred_intercept_
+        known = self.domains_, self.domain_sizes_, self.intercept_
+        return scores + domain_intercepts(*known, sample_domain, X.shape[0])
+
+    def decision_function(self, X, *, sample_domain=None, recenter=False, blocks=None):
+        """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
+
+        Parameters
+        ----------
+        X : {array, tensor, sparse matrix} of shape (n, d)
+            Rows, of the target unless `sample_domain` says otherwise.
+        sample_domain : int array of shape (n,), optional
+            Domain of each row, as in `fit`; its stored mean is used for centring.
+        recenter : bool, default=False
+            Centre on the rows given instead. A row's score then depends on its neighbours.
+        blocks : matrix, or list of matrices, optional
+            Extra blocks of these rows, if `fit` had them: as many, with the same columns.
+        """
+        check_is_fitted(self)
+        if on_cluster(X):
+            return lazily(self, "decision_function", X, sample_domain, recenter, blocks)
+        scores = self._scores(X, sample_domain, recenter, blocks)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X, *, sample_domain=None, recenter=False, blocks=None):
+        """Predict labels; the parameters are those of `decision_function`."""
+        check_is_fitted(self)
+        if on_cluster(X):
+            return lazily(self, "predict", X, sample_domain, recenter, blocks)
+        return self.classes_[winners(self._scores(X, sample_domain, recenter, blocks))]
+
+    def score(self, X, y, sample_weight=None, *, sample_domain=None, blocks=None):
+        """Accuracy of `predict` on rows of the target, or of the domains in `sample_domain`."""
+        predicted = self.predict(X, sample_domain=sample_domain, blocks=blocks)
+        return accuracy_score(fetched(y), predicted, sample_weight=fetched(sample_weight))
+
+    @available_if(lambda self: self.probability)
+    def predict_proba(self, X, *, sample_domain=None, recenter=False, blocks=None):
+        """Calibrated probabilities of the classes; needs ``probability=True``."""
+        check_is_fitted(self)
+        if on_cluster(X):
+            return lazily(self, "predict_proba", X, sample_domain, recenter, blocks)
+        return probabilities(self._scores(X, sample_domain, recenter, blocks), self.temperature_)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,96 @@
+"""Prediction with what a classifier has learnt: a forward pass over row blocks, intercepts of domains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._core import Layer, Rows, decision, row_slices
+from .._inputs import Place, load_cluster
+from .data import checked_domain
+from .extra_features import as_given
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Rows, the layers that they go through, and the weights of the rows and of every layer."""
+
+    X: Rows
+    layers: Sequence[Layer]
+    weights: Sequence[Any]  # of h^0, ..., h^l: (d_t, n_outputs)
+    first: Callable[[Rows], Rows] = as_given
+
+    @property
+    def width(self) -> int:
+        """Columns of the widest rows that are computed."""
+        return max((layer.coef.shape[1] for layer in self.layers), default=self.X.shape[1])
+
+    def placed(self, place: Place) -> Pass:
+        """Return the same pass with what it has learnt at `place`."""
+        return replace(self, layers=place.here(self.layers), weights=[place.rows(w) for w in self.weights])
+
+    def scores(self, rows: slice, place: Place) -> np.ndarray:
+        """``sum_t h^t w_t`` of some of the rows."""
+        X = self.X[rows]
+        return decision(place.rows(X), place.rows(self.first(X)), self.layers, self.weights)
+
+
+def row_scores(passes: Sequence[Pass], place: Place) -> np.ndarray:
+    """Scores of shape (n, n_outputs), without an intercept, that add up over passes of the same rows."""
+    passes = [own.placed(place) for own in passes]
+    n = passes[0].X.shape[0]
+    scores = np.zeros((n, passes[0].weights[0].shape[1]))
+    with place.precisely():
+        for rows in row_slices(n, max(own.width for own in passes)):
+            for own in passes:
+                scores[rows] += own.scores(rows, place)
+    return scores
+
+
+def domain_intercepts(
+    domains: Sequence[int], sizes: Sequence[int], intercept: np.ndarray, sample_domain: Any, n: int
+) -> np.ndarray:
+    """Intercept of each of n rows by its domain; the target's where the user does not say.
+
+    Parameters
+    ----------
+    domains, sizes : sequences of int
+        Numbers of the domains that `fit` saw, and how many rows each had.
+    intercept : array of shape (n_domains, n_outputs)
+    """
+    if sample_domain is None:
+        targets = [i for i, number in enumerate(domains) if number < 0]
+        pooled = targets or list(range(len(domains)))
+        shares = np.array(sizes)[pooled]
+        return shares @ intercept[pooled] / shares.sum()
+    domain = checked_domain(sample_domain, n)
+    unknown = sorted(set(domain.tolist()) - set(domains))
+    if unknown:
+        raise ValueError(
+            f"sample_domain holds {unknown[:5]}, but fit saw only the domains {list(domains)}; "
+            "leave it out to use the target's mean, or pass recenter=True"
+        )
+    position = {number: i for i, number in enumerate(domains)}
+    return intercept[[position[number] for number in domain.tolist()]]
+
+
+def lazily(
+    classifier: Any, method: str, X: Any, sample_domain: Any, recenter: bool, blocks: Any = None
+) -> Any:
+    """Rows of Dask through a method of a fitted classifier, block by block, when they are asked for."""
+    if recenter or np.ndim(sample_domain) > 0:
+        raise ValueError(
+            "rows of Dask are predicted block by block: leave recenter out, and give one sample_domain"
+        )
+    if blocks is not None or classifier.n_block_features_in_:
+        raise ValueError("rows of Dask cannot have extra blocks: predict rows that are here, X.compute() say")
+    n_classes = len(classifier.classes_)
+    width = {"predict": 0, "predict_proba": n_classes}.get(method, n_classes if n_classes > 2 else 0)
+    dtype = classifier.classes_.dtype if method == "predict" else np.dtype(np.float64)
+    shape = (width,) if width else ()
+    return load_cluster().blockwise(
+        classifier, method, X, shape=shape, dtype=dtype, sample_domain=sample_domain
+    )

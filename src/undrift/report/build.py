@@ -1,0 +1,146 @@
+"""Where reports come from: a finished job, a fitted estimator, benchmark records."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..jobs import Adapted, AdaptJob
+from ..text import TextAdapter
+from .content import adaptation_data
+from .inputs import DomainRows, Evidence
+from .page import Report
+
+
+def job_report(job: AdaptJob, adapted: Adapted, command: str | None = None) -> Report:
+    """Report a finished `undrift adapt`; the job must have been given its `report` path.
+
+    Parameters
+    ----------
+    job : AdaptJob
+    adapted : Adapted
+        What `run_adapt` returned.
+    command : str, optional
+        The command line, to be shown under "how to reproduce".
+    """
+    kept, summary = adapted.kept, adapted.summary
+    if kept is None:
+        raise ValueError("the job kept no rows to report on: give it a `report` path before running it")
+    names = _file_names([*job.sources, *job.targets])
+    n_sources = len(kept.sources)
+    domains = [
+        DomainRows(name, number, X, own.documents, own.labels)
+        for number, (name, X, own) in enumerate(zip(names, kept.X, kept.sources, strict=False))
+    ]
+    domains += [
+        DomainRows(name, -1 - i, X, own.documents, own.truth, predicted["prediction"], predicted["score"])
+        for i, (name, X, own, predicted) in enumerate(
+            zip(names[n_sources:], kept.X[n_sources:], kept.targets, kept.predicted, strict=True)
+        )
+    ]
+    about = {
+        "seconds": summary.get("seconds"),
+        "warnings": summary.get("warnings", []),
+        "notes": summary.get("notes", []),
+        "command": command,
+        "files": [file_record(path) for path in (*job.sources, *job.targets)],
+        "summary": summary,
+    }
+    adapter = adapted.adapter
+    return Report(
+        adaptation_data(
+            Evidence(adapter.classifier_, adapter.vectorizer_.terms_, domains, kept.source_only, about)
+        )
+    )
+
+
+def adaptation_report(
+    model: Any,
+    source: Any,
+    y: Sequence[Any],
+    target: Any,
+    *,
+    truth: Sequence[Any] | None = None,
+    terms: Sequence[str] | None = None,
+    names: tuple[str, str] = ("source", "target"),
+    max_rows: int = 3_000,
+) -> Report:
+    """Report a fitted estimator on the data it was fitted on.
+
+    Parameters
+    ----------
+    model : TextAdapter or MSDAClassifier
+        Fitted on `source`, `y` and `target`.
+    source, target : sequence of str, or matrix of shape (n, d)
+        Documents for a TextAdapter, rows for an MSDAClassifier.
+    y : sequence
+        Labels of the source; None where there is none.
+    truth : sequence, optional
+        Labels of the target, to score with.
+    terms : sequence of str, optional
+        Names of the columns, for an MSDAClassifier.
+    names : (str, str), default=("source", "target")
+        What to call the two domains.
+    max_rows : int, default=3000
+        Target rows to predict and show; of more a random sample is taken, and the page says so.
+
+    Returns
+    -------
+    Report
+        Shows itself in a notebook; see `Report.save` and `Report.open`.
+    """
+    labels = _plain(y)
+    known = None if truth is None else _plain(truth)
+    if isinstance(model, TextAdapter):
+        source, target = list(source), list(target)
+        rows = [model.vectorizer_.transform(own) for own in (source, target)]
+        texts, classifier, terms = [source, target], model.classifier_, model.vectorizer_.terms_
+    else:
+        rows, texts, classifier = [source, target], [None, None], model
+        terms = list(terms) if terms is not None else [f"column {j}" for j in range(rows[0].shape[1])]
+    number = min(0, *classifier.domains_) or -1
+    domains = [
+        DomainRows(names[0], 0, rows[0], texts[0], labels),
+        _sampled(DomainRows(names[1], number, rows[1], texts[1], known), max_rows),
+    ]
+    return Report(adaptation_data(Evidence(classifier, terms, domains)))
+
+
+def _sampled(own: DomainRows, max_rows: int) -> DomainRows:
+    """Take some rows of a domain at random, where it has more."""
+    n = len(own)
+    if n <= max_rows:
+        return own
+    keep = np.sort(np.random.default_rng(0).choice(n, max_rows, replace=False)).tolist()
+    texts, labels = (
+        None if column is None else [column[i] for i in keep] for column in (own.documents, own.labels)
+    )
+    return DomainRows(own.name, own.number, own.X[keep], texts, labels, n_rows=n)
+
+
+def benchmark_report(results: Any) -> Report:
+    """Report benchmark results: a file of records (JSON lines), or the records themselves."""
+    from .benchmark import benchmark_data
+
+    return Report(benchmark_data(results))
+
+
+def _plain(values: Any) -> list[Any]:
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def _file_names(paths: list[Path]) -> list[str]:
+    """Names of files without their endings, where that tells them apart."""
+    short = [path.name.split(".")[0] or path.name for path in paths]
+    return short if len(set(short)) == len(short) else [str(path) for path in paths]
+
+
+def file_record(path: Path) -> dict[str, Any]:
+    """Name, size and SHA-256 of a file."""
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"file": str(path), "bytes": path.stat().st_size, "sha256": digest}

@@ -1,0 +1,274 @@
+"""An adaptation as plain data, ready for JSON: everything that the page shows."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections import Counter
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import cholesky
+
+from .._core import hidden
+from .._version import __version__
+from ..classifier import ACCURACIES
+from ..metrics import proxy_a_distance_interval
+from ..text import words
+from .changed_documents import changed_documents
+from .inputs import DomainRows, Evidence, stacked
+from .terms import difference_terms, shift_points, strongest_terms, term_browser, term_statistics
+from .verdict import advice, verdict
+
+DISTANCE_ROWS = 250  # of each domain, for distances before and after
+DISTANCE_C = (1e-3, 1e-2, 1e-1, 1.0)
+N_BINS = 32
+UNSEEN_DOCUMENTS = 5_000  # documents of a target whose words are looked up, at most
+
+
+def adaptation_data(evidence: Evidence) -> dict[str, Any]:
+    """Gather everything that a report of an adaptation shows."""
+    classifier, table = evidence.classifier, term_statistics(evidence)
+    browser = term_browser(evidence, table)
+    data: dict[str, Any] = {
+        "kind": "adaptation",
+        "title": f"{_names(evidence.sources)} → {_names(evidence.targets)}",
+        "source_name": _names(evidence.sources),
+        "target_name": _names(evidence.targets),
+        "verdict": verdict(evidence),
+        "chosen": {
+            **classifier.best_params_,
+            "rule": classifier.selection if len(classifier.selection_results_) > 1 else "fixed",
+            "n_candidates": len(classifier.selection_results_),
+            "classifier": classifier.classifier,
+            "center": bool(classifier.center),
+        },
+        "seconds": evidence.about.get("seconds"),
+        "warnings": list(evidence.about.get("warnings", [])),
+        "notes": [
+            *classifier.selection_notes_,
+            *(classifier.caution_ or {}).get("reasons", []),
+            *evidence.about.get("notes", []),
+        ],
+        "domains": domain_cards(evidence),
+        "difference": difference_terms(evidence, table),
+        "shift": {"n_terms": len(evidence.terms), "points": shift_points(evidence, table)},
+        "selection": selection_grids(evidence),
+        "changes": changed_documents(evidence),
+        "terms": browser,
+        "strongest": strongest_terms(evidence, table, browser),
+        "scores": [score_distribution(evidence, own) for own in evidence.targets],
+        "reproduce": reproduction(evidence),
+    }
+    data["notes"] = list(dict.fromkeys(data["notes"]))
+    data["next"] = advice(data)
+    return data
+
+
+def _names(domains: list[DomainRows]) -> str:
+    return " + ".join(own.name for own in domains)
+
+
+def domain_cards(evidence: Evidence) -> list[dict[str, Any]]:
+    """Describe each domain: rows, labels, vocabulary, unseen words, and its distance from the source."""
+    labelled = evidence.labelled()[1].tolist()
+    home = _label_shares(Counter(labelled))
+    seen = np.asarray(evidence.classifier.labelled_counts_) > 0
+    known_words = _labelled_words(evidence)
+    distances = _distances(evidence)
+    cards = []
+    for own in evidence.domains:
+        truth = Counter(own.known_labels().tolist())
+        predicted = Counter(
+            evidence.classes[code]
+            for code in evidence.adapted_codes.get(own.number, np.empty(0, int)).tolist()
+        )
+        cards.append(
+            {
+                "name": own.name,
+                "role": "source" if own.number >= 0 else "target",
+                "n_rows": own.n_rows or len(own),
+                "n_sampled": len(own) if own.n_rows else None,
+                "n_labelled": int(own.known.sum()),
+                "labels": dict(sorted(truth.items())),
+                "predicted": dict(sorted(predicted.items())),
+                "n_terms": _n_terms_used(own.X),
+                "unseen_share": _unseen_share(own, known_words, seen) if own.number < 0 else None,
+                "class_drift": _drift(home, _label_shares(truth)) if truth and own.number < 0 else None,
+                **distances.get(own.number, {"before": None, "after": None}),
+            }
+        )
+    return cards
+
+
+def _label_shares(counts: Counter[str]) -> dict[str, float]:
+    total = sum(counts.values()) or 1
+    return {label: n / total for label, n in counts.items()}
+
+
+def _drift(a: dict[str, float], b: dict[str, float]) -> float:
+    """Share of rows whose label would have to change for the proportions to be equal."""
+    return sum(abs(a.get(label, 0) - b.get(label, 0)) for label in {*a, *b}) / 2
+
+
+def _n_terms_used(X: Any) -> int:
+    return int(len(np.unique(X.indices)) if sparse.issparse(X) else np.any(X, axis=0).sum())
+
+
+def _labelled_words(evidence: Evidence) -> set[str] | None:
+    """Return the words of the labelled source documents; None where there are only rows."""
+    if any(own.documents is None for own in evidence.domains):
+        return None
+    return {
+        word
+        for own in evidence.sources
+        for document, is_known in zip(own.documents or [], own.known, strict=True)
+        if is_known
+        for word in words(document)
+    }
+
+
+def _unseen_share(own: DomainRows, known_words: set[str] | None, seen: np.ndarray) -> float | None:
+    """Share of a domain's words that no labelled row has; of its terms, where there are only rows."""
+    if known_words is None or own.documents is None:
+        values = np.asarray(abs(own.X).sum(axis=0)).ravel()
+        return float(values[~seen].sum() / values.sum()) if values.sum() else None
+    n_words = n_unseen = 0
+    step = math.ceil(len(own.documents) / UNSEEN_DOCUMENTS)
+    for document in own.documents[::step]:
+        found = words(document)
+        n_words += len(found)
+        n_unseen += sum(word not in known_words for word in found)
+    return n_unseen / n_words if n_words else None
+
+
+def _distances(evidence: Evidence) -> dict[int, dict[str, Any]]:
+    """Distance of each target from the source in its terms, and in what the classifier sees of them."""
+    found: dict[int, dict[str, Any]] = {}
+    X = _sampled(stacked([own.X for own in evidence.sources]), DISTANCE_ROWS)
+    for own in evidence.targets:
+        rows = _sampled(own.X, DISTANCE_ROWS)
+        n = min(X.shape[0], rows.shape[0])
+        if n < 20:
+            continue
+        both = stacked([X[:n], rows[:n]])
+        before, after = _representations(evidence, both)
+        found[own.number] = {"before": _distance(before, n), "after": _distance(after, n), "distance_rows": n}
+    return found
+
+
+def _sampled(X: Any, n: int) -> Any:
+    if X.shape[0] <= n:
+        return X
+    return X[np.sort(np.random.default_rng(0).choice(X.shape[0], n, replace=False))]
+
+
+def _representations(evidence: Evidence, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rows by their own terms, and by their terms and all layers, in as few coordinates as there are rows.
+
+    A linear classifier sees inner products alone, and those of the layers add up.
+    """
+    X = X.astype(np.float32)
+    first = (X != 0).astype(np.float32) if evidence.classifier.binarize else X
+    before = _gram(X)
+    after = before + sum(_gram(H) for H in hidden(evidence.classifier.representation_.layers_, first))
+    return _coordinates(before), _coordinates(after)
+
+
+def _gram(H: Any) -> np.ndarray:
+    H = (H.toarray() if sparse.issparse(H) else np.asarray(H)).astype(np.float64)
+    return H @ H.T
+
+
+def _coordinates(K: np.ndarray) -> np.ndarray:
+    """Points with the given inner products, scaled to a mean square norm of 1."""
+    scaled = K / (np.trace(K) / len(K) or 1.0)
+    return cholesky(scaled + 1e-6 * np.eye(len(K)), lower=True)
+
+
+def _distance(rows: np.ndarray, n: int) -> dict[str, float]:
+    found = proxy_a_distance_interval(rows[:n], rows[n:], C=DISTANCE_C, clip=True, random_state=0)
+    return {name: round(value, 3) for name, value in vars(found).items()}
+
+
+def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:
+    """Return what the rule gave to each noise and depth, at its best C; nothing if there was no choice.
+
+    Rules that count mistakes give errors; "margin" gives the mean confidence on target rows.
+    """
+    results = [own for own in evidence.classifier.selection_results_ if own["score"] == own["score"]]
+    if len(results) < 2:
+        return []
+    rule = evidence.classifier.selection
+    best: dict[tuple[float, int], dict[str, Any]] = {}
+    for own in results:
+        key = (own["noise"], own["n_layers"])
+        if key not in best or (own["score"], own["chosen"]) > (best[key]["score"], best[key]["chosen"]):
+            best[key] = own
+    is_error = rule in ACCURACIES
+    cells = [
+        {name: own[name] for name in ("noise", "n_layers", "C", "chosen")}
+        | {"value": 1 - float(own["score"]) if is_error else float(own["score"])}
+        for own in best.values()
+    ]
+    noise, depth = (sorted({cell[name] for cell in cells}) for name in ("noise", "n_layers"))
+    return [{"rule": rule, "is_error": is_error, "noise": noise, "n_layers": depth, "cells": cells}]
+
+
+def score_distribution(evidence: Evidence, own: DomainRows) -> dict[str, Any]:
+    """Count a target's rows by score; right and wrong apart where the truth is known."""
+    classes, scores = evidence.classes, evidence.scores[own.number]
+    two = len(classes) == 2
+    low, high = float(scores.min()), float(scores.max())
+    edges = np.linspace(low, high if high > low else low + 1, N_BINS + 1)
+    codes = evidence.adapted_codes[own.number]
+    if own.known.any():
+        right = np.zeros(len(own), dtype=bool)
+        right[own.known] = own.known_labels() == np.asarray(classes)[codes[own.known]]
+        series = [
+            ("right", "b", own.known & right),
+            ("wrong", "a", own.known & ~right),
+            ("no label", "s5", ~own.known),
+        ]
+    else:
+        series = [(f"predicted {label}", f"s{i % 6}", codes == i) for i, label in enumerate(classes)]
+    axis = f"score (below 0: {classes[0]}, above: {classes[1]})" if two else "score of the predicted label"
+    return {
+        "name": own.name,
+        "axis": axis,
+        "edges": [round(float(edge), 4) for edge in edges],
+        "series": [
+            {"name": name, "mark": mark, "counts": np.histogram(scores[chosen], edges)[0].tolist()}
+            for name, mark, chosen in series
+            if chosen.any()
+        ],
+        "unsure_share": float(np.mean(np.abs(scores) < 0.1 * np.std(scores))) if two else None,
+    }
+
+
+def reproduction(evidence: Evidence) -> dict[str, Any]:
+    """Say what it takes to do the same again."""
+    classifier = evidence.classifier
+    seed = classifier.random_state
+    plain = {
+        name: value if isinstance(value, int | float | str | bool | list | type(None)) else str(value)
+        for name, value in classifier.get_params(deep=False).items()
+    }
+    return {
+        "command": evidence.about.get("command"),
+        "seed": seed if isinstance(seed, int | type(None)) else str(seed),
+        "parameters": {k: v for k, v in plain.items() if not (isinstance(v, float) and math.isnan(v))},
+        "versions": {"undrift": __version__, "Python": platform.python_version()}
+        | {name: _version(name) for name in ("numpy", "scipy", "scikit-learn")},
+        "files": list(evidence.about.get("files", [])),
+        "summary": evidence.about.get("summary"),
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

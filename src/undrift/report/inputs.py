@@ -1,0 +1,160 @@
+"""What a report of an adaptation is made from: rows of every domain, and two classifiers' word on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..baselines import linear_svm
+from ..classifier import MSDAClassifier
+from ..explain import effective_weights
+from ..jobs import spelt
+
+MOST_BASELINE_ROWS = 5_000  # labelled rows that the source-only classifier is fitted on, at most
+
+
+@dataclass(frozen=True, eq=False)
+class DomainRows:
+    """Rows of one domain, with their documents and labels where there are any.
+
+    Labels of a target (`number` < 0) are for scoring alone. `prediction` and `score` are the adapted
+    classifier's, where they are known already; `n_rows` is what the rows are a sample of.
+    """
+
+    name: str
+    number: int
+    X: Any
+    documents: Sequence[str] | None = None
+    labels: Sequence[Any] | None = None
+    prediction: Sequence[Any] | None = None
+    score: Sequence[float] | None = None
+    n_rows: int | None = None
+
+    def __len__(self) -> int:
+        return self.X.shape[0]
+
+    @cached_property
+    def known(self) -> np.ndarray:
+        """Which rows have a label."""
+        if self.labels is None:
+            return np.zeros(len(self), dtype=bool)
+        return np.array([label is not None and label == label for label in self.labels], dtype=bool)
+
+    def known_labels(self) -> np.ndarray:
+        """Labels of the rows that have one, spelt out: files may write 1, 1.0 and "1" for the same."""
+        if self.labels is None:
+            return np.empty(0, dtype=str)
+        return np.array([spelt(self.labels[i]) for i in np.flatnonzero(self.known).tolist()], dtype=str)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """A fitted classifier and the rows it was fitted on.
+
+    `about` holds what the rows do not tell: seconds, warnings, notes, command, files.
+    """
+
+    classifier: MSDAClassifier
+    terms: Sequence[str]
+    domains: Sequence[DomainRows]
+    source_only: Any = None
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> list[DomainRows]:
+        """Domains with labels to learn from."""
+        return [own for own in self.domains if own.number >= 0]
+
+    @property
+    def targets(self) -> list[DomainRows]:
+        """Domains to predict."""
+        return [own for own in self.domains if own.number < 0]
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """The labels, spelt out, in the order of the scores."""
+        return [spelt(label) for label in self.classifier.classes_.tolist()]
+
+    @cached_property
+    def baseline(self) -> Any:
+        """The source-only classifier: a linear SVM on the labelled rows, as it is applied to the target."""
+        if self.source_only is not None:
+            return self.source_only
+        X, y = self.labelled()
+        if len(y) > MOST_BASELINE_ROWS:
+            keep = np.sort(np.random.default_rng(0).choice(len(y), MOST_BASELINE_ROWS, replace=False))
+            X, y = X[keep], y[keep]
+        n_folds = int(min(5, np.unique(y, return_counts=True)[1].min()))
+        return linear_svm(n_folds=n_folds, random_state=0).fit(X, y) if n_folds > 1 else _plain_svm(X, y)
+
+    def labelled(self) -> tuple[Any, np.ndarray]:
+        """Labelled source rows, and their labels."""
+        X = stacked([own.X[np.flatnonzero(own.known)] for own in self.sources])
+        return X, np.concatenate([own.known_labels() for own in self.sources])
+
+    @cached_property
+    def scores(self) -> dict[int, np.ndarray]:
+        """Adapted scores by target: with two classes positive for the second, else the winner's."""
+        return {number: scores for number, (_, scores) in self._predicted.items()}
+
+    @cached_property
+    def adapted_codes(self) -> dict[int, np.ndarray]:
+        """Adapted predictions by target, as positions among the classes."""
+        return {number: codes for number, (codes, _) in self._predicted.items()}
+
+    @cached_property
+    def _predicted(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        return {own.number: self._prediction(own) for own in self.targets}
+
+    def _prediction(self, own: DomainRows) -> tuple[np.ndarray, np.ndarray]:
+        if own.prediction is not None and own.score is not None:
+            position = {label: i for i, label in enumerate(self.classes)}
+            codes = [position[spelt(label)] for label in own.prediction]
+            return np.array(codes, dtype=int), np.asarray(own.score, dtype=float)
+        domain = np.full(len(own), own.number) if own.number in self.classifier.domains_ else None
+        scores = self.classifier.decision_function(own.X, sample_domain=domain)
+        if scores.ndim == 1:
+            return (scores > 0).astype(int), scores
+        return scores.argmax(axis=1), scores.max(axis=1)
+
+    @cached_property
+    def source_only_codes(self) -> dict[int, np.ndarray]:
+        """The same of the source-only classifier."""
+        position = {label: i for i, label in enumerate(self.classes)}
+        return {
+            own.number: np.array(
+                [position[spelt(label)] for label in self.baseline.predict(own.X).tolist()], dtype=int
+            )
+            for own in self.targets
+        }
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """Weight of every term for every class, through all layers; shape (d, n_classes)."""
+        weights = effective_weights(self.classifier)
+        return np.hstack([-weights, weights]) if weights.shape[1] == 1 else weights
+
+    @cached_property
+    def source_only_weights(self) -> np.ndarray:
+        """The same of the source-only classifier."""
+        weights = getattr(self.baseline, "best_estimator_", self.baseline).coef_.T
+        return np.hstack([-weights, weights]) if weights.shape[1] == 1 else weights
+
+
+def _plain_svm(X: Any, y: np.ndarray) -> Any:
+    """Linear SVM for so few rows that nothing can be chosen."""
+    from sklearn.svm import LinearSVC
+
+    return LinearSVC(dual="auto", random_state=0).fit(X, y)
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Stack rows of several domains."""
+    if len(parts) == 1:
+        return parts[0]
+    return sparse.vstack(parts, format="csr") if any(map(sparse.issparse, parts)) else np.concatenate(parts)

@@ -1,0 +1,262 @@
+"""Terms of a report: how the vocabulary shifts, which terms made the difference, and all about each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from .inputs import Evidence, stacked
+
+MOST_DRAWN = 1_200  # points of the scatter: more are slow to scroll and hide one another
+MOST_LISTED = 5_000  # terms of the browser, which travel with the page
+N_PARTNERS = 6
+RARE = 0.25  # a term is rare if its share of labelled rows is below this part of its share of the target
+SNIPPET = 36  # characters to either side of a term in an example
+
+
+def shares(X: Any) -> np.ndarray:
+    """Share of rows in which each column is not zero."""
+    counts = (
+        np.bincount(X.indices, minlength=X.shape[1]) if sparse.issparse(X) else np.count_nonzero(X, axis=0)
+    )
+    return counts / max(X.shape[0], 1)
+
+
+def term_statistics(evidence: Evidence) -> dict[str, np.ndarray]:
+    """Everything about every term that is a number, as columns."""
+    source = shares(stacked([own.X for own in evidence.sources]))
+    target = (
+        shares(stacked([own.X for own in evidence.targets])) if evidence.targets else np.zeros_like(source)
+    )
+    weights = evidence.weights
+    speaks_for = weights.argmax(axis=1)
+    return {
+        "source": source,
+        "target": target,
+        "class": speaks_for,
+        "weight": weights[np.arange(len(weights)), speaks_for],
+        "n_labelled": np.asarray(evidence.classifier.labelled_counts_),
+        # what a term can do to the target's predictions: a strong rare word does little
+        "reach": weights.max(axis=1) * np.sqrt(target),
+    }
+
+
+def drawn_terms(table: dict[str, np.ndarray], limit: int = MOST_DRAWN) -> np.ndarray:
+    """Choose the terms to draw: in turn the most far-reaching, the most frequent and the most shifted."""
+    n = len(table["source"])
+    floor = 1e-4
+    shift = np.abs(np.log((table["target"] + floor) / (table["source"] + floor)))
+    orders = [
+        np.argsort(-column, kind="stable")
+        for column in (
+            table["reach"],
+            table["source"] + table["target"],
+            shift * np.sqrt(table["reach"].clip(0)),
+        )
+    ]
+    turns = np.stack(orders, axis=1).ravel()
+    _, first = np.unique(turns, return_index=True)
+    return np.sort(turns[np.sort(first)][: min(limit, n)])
+
+
+def shift_points(evidence: Evidence, table: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """List the terms of the scatter, with an example from each side where there are documents."""
+    chosen = drawn_terms(table)
+    examples = {
+        "in source": _examples(evidence, evidence.sources, chosen),
+        "in target": _examples(evidence, evidence.targets, chosen),
+    }
+    return [
+        {
+            "term": evidence.terms[j],
+            "source": round(float(table["source"][j]), 6),
+            "target": round(float(table["target"][j]), 6),
+            "class": evidence.classes[table["class"][j]],
+            "weight": round(float(table["weight"][j]), 4),
+            "n_labelled": int(table["n_labelled"][j]),
+            **{side: found[j] for side, found in examples.items() if j in found},
+        }
+        for j in chosen
+    ]
+
+
+def _examples(evidence: Evidence, domains: Sequence[Any], chosen: np.ndarray) -> dict[int, str]:
+    """Find a piece of a document around each term, in the first row that has it."""
+    found: dict[int, str] = {}
+    for own in domains:
+        if own.documents is None or not sparse.issparse(own.X):
+            continue
+        columns = own.X.tocsc()
+        for j in chosen:
+            rows = columns.indices[columns.indptr[j] : columns.indptr[j + 1]]
+            if j not in found and len(rows):
+                found[j] = snippet(own.documents[min(rows)], evidence.terms[j])
+    return found
+
+
+def pattern_of(term: str) -> re.Pattern[str]:
+    """Where a term stands in a document as it was written: in any case, whole or cut, signs between."""
+    parts = [re.escape(word) for word in term.split(" ")]
+    # "didn't" may be written "did n't" or "didn’t"
+    parts = [re.sub(r"(n?)'", r"\\s?\1['’]", part) for part in parts]
+    return re.compile(r"(?<!\w)" + r"[\W_]+".join(parts) + r"(?!\w)", re.IGNORECASE)
+
+
+def snippet(document: str, term: str) -> str:
+    """Cut a piece out of a document around a term."""
+    match = pattern_of(term).search(document)
+    middle = match.span() if match else (0, 0)
+    start, end = max(0, middle[0] - SNIPPET), min(len(document), middle[1] + SNIPPET)
+    piece = " ".join(document[start:end].split())
+    return ("…" if start else "") + piece + ("…" if end < len(document) else "")
+
+
+def difference_terms(evidence: Evidence, table: dict[str, np.ndarray], k: int = 16) -> dict[str, Any]:
+    """Say which terms pushed the changed rows to their new labels, and what part of it came from new ones.
+
+    For a row that went from class a to class b, a term in it pushes by its value, less its mean over the
+    domain, times the difference of its weights for b and for a. A term counts for what it pushes beyond
+    what source-only gave it, and for no more than it pushes now; scores are compared in their standard
+    deviations. A push is given as a share of all of them.
+    """
+    shape = (len(evidence.terms), len(evidence.classes))
+    adapted, before = np.zeros(shape), np.zeros(shape)  # pushes toward each class
+    for own in evidence.targets:
+        old, new = evidence.source_only_codes[own.number], evidence.adapted_codes[own.number]
+        weights = [_in_deviations(w, own.X) for w in (evidence.weights, evidence.source_only_weights)]
+        mean = np.asarray(own.X.mean(axis=0)).ravel()
+        for a, b in sorted(
+            {pair for pair in zip(old.tolist(), new.tolist(), strict=True) if pair[0] != pair[1]}
+        ):
+            rows = own.X[np.flatnonzero((old == a) & (new == b))]
+            excess = np.asarray(rows.sum(axis=0)).ravel() - shares(rows) * rows.shape[0] * mean
+            adapted[:, b] += excess * (weights[0][:, b] - weights[0][:, a])
+            before[:, b] += excess * (weights[1][:, b] - weights[1][:, a])
+    toward = np.minimum(adapted, adapted - before).clip(0)
+    total = toward.sum(axis=1)
+    forward = float(total.sum()) or 1.0
+    kind = rarity(evidence, table)
+    return {
+        "new_share": float(total[kind > 0].sum()) / forward,
+        "terms": [
+            {
+                "term": evidence.terms[j],
+                "push": round(float(total[j]) / forward, 5),
+                "class": evidence.classes[int(toward[j].argmax())],
+                "n_labelled": int(table["n_labelled"][j]),
+                "rarity": int(kind[j]),
+                "target": round(float(table["target"][j]), 6),
+            }
+            for j in _distinct(np.argsort(-total, kind="stable"), evidence.terms, table, k)
+            if total[j] > 0
+        ],
+    }
+
+
+def _in_deviations(weights: np.ndarray, X: Any) -> np.ndarray:
+    """Scale weights so that the scores they give to `X` have standard deviation 1."""
+    deviation = float(np.mean(np.std(X @ weights, axis=0)))
+    return weights / (deviation if deviation > 0 else 1.0)
+
+
+def rarity(evidence: Evidence, table: dict[str, np.ndarray]) -> np.ndarray:
+    """Say 2 for a term in no labelled row, 1 for one far rarer in them than in the target, else 0."""
+    n_labelled = sum(int(own.known.sum()) for own in evidence.sources)
+    labelled = table["n_labelled"] / max(n_labelled, 1)
+    return np.where(table["n_labelled"] == 0, 2, np.where(labelled < RARE * table["target"], 1, 0))
+
+
+def _distinct(order: np.ndarray, terms: Sequence[str], table: dict[str, np.ndarray], k: int) -> list[int]:
+    """Take k terms from the front, one of those that stand in the same rows: "piping" for "stays piping"."""
+    groups: dict[tuple[float, ...], list[int]] = {}
+    for j in map(int, order):
+        key = tuple(round(float(table[name][j]), 5) for name in ("source", "target", "weight", "n_labelled"))
+        groups.setdefault(key, []).append(j)
+    return [min(own, key=lambda j: _dullness(terms[j])) for own in list(groups.values())[:k]]
+
+
+def _dullness(term: str) -> tuple[int, int]:
+    """Number of stop words and of words: the fewer, the more a term tells alone."""
+    parts = term.split(" ")
+    return sum(part in ENGLISH_STOP_WORDS for part in parts), len(parts)
+
+
+def term_browser(evidence: Evidence, table: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Pack the terms of the browser: names once, partners by their number among the names."""
+    order = np.argsort(-table["reach"], kind="stable")[:MOST_LISTED]
+    layer = evidence.classifier.representation_.layers_[0]
+    square = layer.coef.shape[0] == layer.coef.shape[1] == len(evidence.terms)
+    names: dict[int, int] = {int(j): i for i, j in enumerate(order)}
+    sources = _strongest(layer.coef, order, axis=0) if square else {}
+    reached = _strongest(layer.coef, order, axis=1) if square else {}
+
+    def packed(partners: list[tuple[int, float]]) -> list[float]:
+        return [own for j, weight in partners for own in (names.setdefault(j, len(names)), round(weight, 3))]
+
+    rows = [
+        [
+            int(table["class"][j]),
+            round(float(table["weight"][j]), 4),
+            int(table["n_labelled"][j]),
+            float(f"{table['source'][j]:.3g}"),
+            float(f"{table['target'][j]:.3g}"),
+            packed(sources.get(j, [])),
+            packed(reached.get(j, [])),
+        ]
+        for j in map(int, order)
+    ]
+    return {
+        "n_terms": len(evidence.terms),
+        "n_listed": len(rows),
+        "reconstructs": square,
+        "classes": evidence.classes,
+        "names": [evidence.terms[j] for j in names],
+        "rows": rows,
+    }
+
+
+def _strongest(coef: np.ndarray, chosen: np.ndarray, axis: int) -> dict[int, list[tuple[int, float]]]:
+    """For each chosen term its largest weights in a column (axis 0) or row (axis 1), itself left out."""
+    found = {}
+    for j in map(int, chosen):
+        weights = coef[:, j] if axis == 0 else coef[j]
+        k = min(N_PARTNERS + 1, len(weights))
+        best = np.argpartition(-weights, k - 1)[:k]
+        best = best[np.argsort(-weights[best], kind="stable")]
+        found[j] = [(int(i), float(weights[i])) for i in best if i != j and weights[i] > 0][:N_PARTNERS]
+    return found
+
+
+def strongest_terms(
+    evidence: Evidence, table: dict[str, np.ndarray], browser: dict[str, Any], k: int = 24
+) -> list[dict[str, Any]]:
+    """List far-reaching terms of each class, half of them never labelled: the browser without a script."""
+    found, order = [], np.argsort(-table["reach"], kind="stable")[:MOST_LISTED]
+    place = {int(j): i for i, j in enumerate(order)}
+    for code in range(len(evidence.classes)):
+        own = order[table["class"][order] == code]
+        is_new = table["n_labelled"][own] == 0
+        chosen = [
+            *_distinct(own[~is_new], evidence.terms, table, k // 2),
+            *_distinct(own[is_new], evidence.terms, table, k // 2),
+        ]
+        found += [_term_row(browser, place[j]) for j in chosen]
+    return found
+
+
+def _term_row(browser: dict[str, Any], i: int) -> dict[str, Any]:
+    code, weight, n_labelled, source, target, partners, _ = browser["rows"][i]
+    return {
+        "term": browser["names"][i],
+        "class": browser["classes"][code],
+        "weight": weight,
+        "n_labelled": n_labelled,
+        "source": source,
+        "target": target,
+        "from": [browser["names"][j] for j in partners[::2]][:4],
+    }

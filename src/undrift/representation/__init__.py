@@ -1,0 +1,7 @@
+"""`MDA` and `MSDA`: one denoising layer, and a stack of them, as scikit-learn estimators."""
+
+from .mda import MDA
+from .msda import MSDA
+from .subsample import check_limit, sampled
+
+__all__ = ["MDA", "MSDA", "check_limit", "sampled"]

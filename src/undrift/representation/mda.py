@@ -1,0 +1,177 @@
+"""MDA: one denoising layer under scikit-learn's contract, and what a stack has in common with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from .._core import ACTIVATIONS, Layer, SingularSystem, arithmetic, denoise, scatter
+from .._inputs import (
+    Place,
+    check_choice,
+    check_positive,
+    checked_matrix,
+    checked_rows,
+    dtype_of,
+    load_cluster,
+    on_cluster,
+    place_of,
+    placed,
+    rows_of_fit,
+    savable,
+)
+from .noise import check_any_noise, check_signs
+
+
+class Denoiser(TransformerMixin, BaseEstimator):
+    """What one layer and a stack have in common at the boundary."""
+
+    def _check_denoiser(self, d: int | None = None) -> dict[str, Any]:
+        check_choice(self.dtype, "dtype", (None, "float32", "float64"))
+        return {
+            "noise": check_any_noise(self.noise, d),
+            "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
+            "activation": check_choice(self.activation, "activation", ACTIVATIONS),
+        }
+
+    def _lazily(self, method: str, X: Any, width: int) -> Any:
+        """Rows of Dask through a method of this estimator, block by block, when they are asked for."""
+        given = "float32" if getattr(X, "dtype", None) == np.float32 else "float64"
+        return load_cluster().blockwise(self, method, X, shape=(width,), dtype=self.dtype or given)
+
+    def _retold(self, error: SingularSystem) -> SingularSystem:
+        """Name the features as the user does."""
+        return error.renamed(self.feature_names_in_) if hasattr(self, "feature_names_in_") else error
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = [self.dtype] if self.dtype else ["float64", "float32"]
+        return tags
+
+
+@savable
+class MDA(Denoiser):
+    """Marginalised denoising autoencoder: one layer, in closed form.
+
+    Learns the linear map that best reconstructs each row from a copy of it in which every feature
+    is missing with probability `noise`, averaged over all such copies (sections 3.1-3.2), and
+    squashes its output. Rows on a GPU are worked on there, in full float32 or float64.
+
+    Parameters
+    ----------
+    noise : float, array of shape (n_features,), Gaussian or Poisson, default=0.5
+        Probability that a feature is missing, in [0, 1), or one for each feature; or one of
+        :mod:`undrift.noise`.
+    ridge : float, default=1e-5
+        Added to the diagonal of the system, absolutely; the intercept is never penalised.
+    activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
+        Squashing function.
+    dtype : {"float32", "float64"}, optional
+        Precision to work in, whatever that of the rows; theirs by default. Sums of :meth:`partial_fit`
+        are float64 in any case.
+
+    Attributes
+    ----------
+    layer_ : Layer
+        With `coef` of shape (d, d) and `intercept` of shape (d,); callable on rows.
+    scatter_ : Scatter
+        Second moments of all rows seen, to which :meth:`partial_fit` adds.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where `X` had them.
+
+    See Also
+    --------
+    MSDA : A stack of such layers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MDA
+    >>> X = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
+    >>> MDA(noise=0.5).fit_transform(X).shape
+    (3, 3)
+    """
+
+    __metadata_request__fit = {"sample_domain": True}
+
+    def __init__(self, noise=0.5, *, ridge=1e-5, activation="tanh", dtype=None):
+        self.noise = noise
+        self.ridge = ridge
+        self.activation = activation
+        self.dtype = dtype
+
+    def fit(self, X, y=None, *, sample_domain=None):
+        """Learn the layer from the rows of `X`; labels are not used.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d), or re-iterable of such blocks
+            The rows.
+        y : ignored
+        sample_domain : ignored
+            Accepted so that the estimator can stand in a domain-aware pipeline.
+        """
+        self._check_denoiser()
+        rows = rows_of_fit(self, X, dtype=self.dtype)
+        blocks = placed(rows, self._place(rows))
+        check_signs(self._check_denoiser(self.n_features_in_)["noise"], blocks)
+        self.scatter_ = blocks.total(scatter).fetched()
+        self._layer: Layer | None = None  # a layer of other rows must not outlive them
+        self._layer = self._solved()
+        return self
+
+    def partial_fit(self, X, y=None, *, sample_domain=None):
+        """Add the rows of `X` to those seen so far: exactly as if all had been given to `fit`.
+
+        Sums are kept in float64, whatever the rows. The layer is solved for when it is next used,
+        so that many small batches cost no more than one large one.
+        """
+        self._check_denoiser()
+        first = not hasattr(self, "scatter_")
+        X = checked_matrix(self, X, reset=first)
+        blocks = placed(arithmetic(X).cast(X, np.float64), self._place(X))
+        check_signs(self._check_denoiser(self.n_features_in_)["noise"], blocks)
+        own = blocks.total(scatter).fetched()
+        self.scatter_ = own if first else self.scatter_ + own
+        self._layer = None
+        return self
+
+    @property
+    def layer_(self) -> Layer:
+        """The fitted layer."""
+        check_is_fitted(self, "scatter_")
+        if self._layer is None:
+            self._layer = self._solved()
+        return self._layer
+
+    def _place(self, rows: Any) -> Place:
+        """Where the rows are; on a GPU in full float32, as there is no parameter that says otherwise."""
+        return place_of([rows], "cpu", "highest")
+
+    def _solved(self) -> Layer:
+        try:
+            return denoise(self.scatter_, **self._check_denoiser(self.n_features_in_))
+        except SingularSystem as error:
+            raise self._retold(error) from None
+
+    def transform(self, X):
+        """Hidden rows of `X`, dense, of shape (n, d); lazy for rows of Dask."""
+        check_is_fitted(self)
+        if on_cluster(X):
+            return self._lazily("transform", X, self.layer_.coef.shape[1])
+        X = checked_rows(self, X, reset=False, dtype=self.dtype)
+        place = self._place(X)
+        (H,) = place.hidden(place.here([self.layer_]), X)
+        return H.astype(dtype_of(X), copy=False)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the output columns: ``h1:`` and the feature that the column reconstructs."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        return np.array([f"h1:{name}" for name in names], dtype=object)

@@ -1,0 +1,178 @@
+"""TextAdapter: raw text in, predictions out, vocabulary included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from os import PathLike
+from typing import Any
+
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._inputs import savable
+from ..classifier import MSDAClassifier
+from ..persist import ModelFileError, load_model
+from .vectorizer import TermVectorizer
+
+TEXT_NOISE = (0.7, 0.6, 0.8)  # the first unless another is clearly better
+TFIDF_LENGTH = 5.0  # how long tf-idf rows should be for the squashing to bend them as it should
+
+
+def text_classifier(**changes: Any) -> MSDAClassifier:
+    """MSDAClassifier with the settings that adapt text best, one set for all corpora.
+
+    Five layers that all count alike, each domain centred, least squares, self-training, source-only where
+    adapting cannot help; noise 0.7, unless 0.6 or 0.8 is clearly better in cross-validation on the source.
+    `docs/beyond.md` has what each of these buys. `changes` are parameters to set otherwise.
+    """
+    settings: dict[str, Any] = {"n_layers": 5, "noise": list(TEXT_NOISE), "C": 1.0, "selection": "one-se"}
+    settings |= {"balance_layers": True, "self_training": True, "fallback": True}
+    return MSDAClassifier(**(settings | changes))
+
+
+@savable
+class TextAdapter(ClassifierMixin, BaseEstimator):
+    """Classifier of raw documents in a domain without labels.
+
+    Counts terms over one vocabulary shared by all domains and hands the rows to
+    :class:`MSDAClassifier`.
+
+    Parameters
+    ----------
+    vectorizer : TermVectorizer, optional
+        How documents become rows; by default the 5,000 most frequent uni- and bigrams, tf-idf of
+        length 5.
+    classifier : MSDAClassifier, optional
+        What is fitted on the rows; by default :func:`text_classifier`.
+
+    Attributes
+    ----------
+    vectorizer_ : TermVectorizer
+        Fitted on the documents of all domains.
+    classifier_ : MSDAClassifier
+        Fitted on their rows.
+    classes_ : ndarray
+        The labels.
+
+    Examples
+    --------
+    >>> from undrift import TextAdapter
+    >>> books = ["a gripping page turner", "gripping and moving", "dull and boring", "boring prose"]
+    >>> kitchen = ["gripping handle, sturdy", "sturdy pan", "boring and flimsy", "flimsy lid"]
+    >>> adapter = TextAdapter().fit(books, ["good", "good", "bad", "bad"], kitchen)
+    >>> adapter.predict(["a sturdy pot"])
+    array(['good'], dtype='<U4')
+    """
+
+    __metadata_request__fit = {"sample_domain": True, "blocks": True}
+    __metadata_request__predict = {"sample_domain": True, "blocks": True}
+
+    def __init__(self, vectorizer=None, classifier=None):
+        self.vectorizer = vectorizer
+        self.classifier = classifier
+
+    def fit(self, documents, y, target=None, *, sample_domain=None, blocks=None, blocks_target=None):
+        """Learn from labelled source documents and unlabelled documents of any domain.
+
+        Parameters
+        ----------
+        documents : sequence of str
+            Source documents; or, with `sample_domain`, the documents of all domains.
+        y : array-like
+            Labels; None or NaN for documents that have none.
+        target : sequence of str, or list of such sequences, optional
+            Unlabelled documents of the target domain, or of several.
+        sample_domain : int array, optional
+            Domain of each document: sources >= 0, targets < 0.
+        blocks, blocks_target : optional
+            Further columns, such as embeddings of the documents, as for :class:`MSDAClassifier`.
+        """
+        documents, (targets, several) = _held(documents), _target_documents(target)
+        self.fit_vocabulary(chain(documents, *targets))
+        transform = self.vectorizer_.transform
+        X_target = [transform(own) for own in targets] or None
+        if not several and blocks_target is not None:
+            blocks_target = [blocks_target]
+        extra = {"blocks": blocks, "blocks_target": blocks_target}
+        return self.fit_rows(transform(documents), y, X_target, sample_domain=sample_domain, **extra)
+
+    def fit_vocabulary(self, documents):
+        """First half of `fit`: choose the terms, from the documents of all domains."""
+        vectorizer = (
+            TermVectorizer(length=TFIDF_LENGTH) if self.vectorizer is None else clone(self.vectorizer)
+        )
+        self.vectorizer_ = vectorizer.fit(documents)
+        return self
+
+    def fit_rows(self, X, y, X_target=None, *, sample_domain=None, blocks=None, blocks_target=None):
+        """Second half of `fit`, for those who keep the rows that `vectorizer_` made of the documents."""
+        classifier = text_classifier() if self.classifier is None else clone(self.classifier)
+        for callback in getattr(self.classifier, "_skl_callbacks", []):
+            classifier.set_callbacks(callback)
+        extra = {"blocks": blocks, "blocks_target": blocks_target}
+        self.classifier_ = classifier.fit(X, y, X_target, sample_domain=sample_domain, **extra)
+        self.classes_ = self.classifier_.classes_
+        return self
+
+    def _rows(self, documents: Any) -> Any:
+        check_is_fitted(self)
+        return self.vectorizer_.transform(documents)
+
+    def decision_function(self, documents, *, sample_domain=None, recenter=False, blocks=None):
+        """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
+
+        Parameters
+        ----------
+        documents : iterable of str
+            Documents, of the target unless `sample_domain` says otherwise.
+        sample_domain, recenter, blocks
+            As for :class:`MSDAClassifier`.
+        """
+        X, options = self._rows(documents), {"recenter": recenter, "blocks": blocks}
+        return self.classifier_.decision_function(X, sample_domain=sample_domain, **options)
+
+    def predict(self, documents, *, sample_domain=None, recenter=False, blocks=None):
+        """Predict labels; the parameters are those of `decision_function`."""
+        X, options = self._rows(documents), {"recenter": recenter, "blocks": blocks}
+        return self.classifier_.predict(X, sample_domain=sample_domain, **options)
+
+    @available_if(lambda self: getattr(self.classifier, "probability", False))
+    def predict_proba(self, documents, *, sample_domain=None, recenter=False, blocks=None):
+        """Calibrated probabilities; needs a classifier with ``probability=True``."""
+        X, options = self._rows(documents), {"recenter": recenter, "blocks": blocks}
+        return self.classifier_.predict_proba(X, sample_domain=sample_domain, **options)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _held(documents: Any) -> Any:
+    """Return documents that can be read twice."""
+    return list(documents) if isinstance(documents, Iterator) else documents
+
+
+def _target_documents(target: Any) -> tuple[list[Any], bool]:
+    """Return a list of domains, each a sequence of documents; and whether the user gave such a list."""
+    if target is None:
+        return [], False
+    if isinstance(target, str):
+        raise ValueError("target must be a sequence of documents, or a list of such; got one str")
+    target = list(target)
+    if not target or any(isinstance(document, str) for document in target):
+        return [target], False
+    return [_held(own) for own in target], True
+
+
+def load_adapter(path: str | PathLike[str]) -> TextAdapter:
+    """Load a saved TextAdapter, and nothing else."""
+    model = load_model(path)
+    if not isinstance(model, TextAdapter):
+        raise ModelFileError(
+            f"{path} holds a {type(model).__name__}, not a text model saved by `undrift adapt`"
+        )
+    return model

@@ -1,0 +1,376 @@
+r"""Documents to rows: uni- and bigrams over one shared vocabulary.
+
+Tokenised text ("did n't", "``well''"), plain text ("didn't") and typographic text ("didn’t") give the
+same terms. Words are runs of letters and digits of any script that ``\w`` knows, lower-cased, in the
+compatibility form NFKC; a hyphen separates words, so that "page-turner" and "page turner" are one bigram.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.preprocessing import normalize
+from sklearn.utils.validation import check_is_fitted
+
+from .._inputs import check_count, check_positive, savable
+from ..errors import UndriftWarning
+
+__all__ = ["TermVectorizer", "normalise", "unseen_share", "unseen_shares", "words"]
+
+WEIGHTINGS = ("tfidf", "counts", "binary")
+
+# A decimal number, or letters and digits with apostrophes inside. Single characters are words too.
+_WORDS = re.compile(r"\d+(?:[.,]\d+)+|[^\W_]+(?:'[^\W_]+)*")
+
+# What people type for an apostrophe (U+0091 and U+0092 are Windows quotes read as latin-1), and what
+# may stand inside a word without being seen (soft hyphen, zero-width marks).
+_CHARACTERS = str.maketrans(dict.fromkeys("’‘ʼ＇´′\x91\x92", "'") | dict.fromkeys("\u00ad\u200b\u200d\ufeff"))
+_QUOTES = re.compile("''+")
+# Treebank tokenisers cut clitics off; the gap is closed unless an apostrophe follows, as in "the 's' key".
+_CLITIC_GAP = re.compile(r"(?<=\w)\s+(?=(?:n't|'(?:s|m|d|re|ve|ll))(?![\w']))")
+# ... and a few words in two.
+_WORD_GAP = re.compile(r"\b(?:can\s+(?=not\b)|(?:gon|wan)\s+(?=na\b)|got\s+(?=ta\b))")
+
+
+def normalise(document: str) -> str:
+    """Put a document in lower case and NFKC, with whole contractions and no doubled quotes.
+
+    Examples
+    --------
+    >>> normalise("It ca n't be") == normalise("It can’t be") == "it can't be"
+    True
+    """
+    text = document
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.translate(_CHARACTERS))
+    text = text.lower().replace("i̇", "i").replace("`", "'")  # İ lower-cases to i and a combining dot
+    if "'" in text:
+        text = _CLITIC_GAP.sub("", _QUOTES.sub(" ", text))
+    return _WORD_GAP.sub(lambda gap: gap.group().rstrip(), text)
+
+
+def words(document: str) -> list[str]:
+    """List the words of a document, in order.
+
+    Examples
+    --------
+    >>> words("A 5.1 system; it was n't cheap")
+    ['a', '5.1', 'system', 'it', "wasn't", 'cheap']
+    """
+    return _WORDS.findall(normalise(document))
+
+
+def unseen_share(target: Iterable[str], source: Iterable[str]) -> float:
+    """Share of the target's words, each occurrence counted, that never occur in the source.
+
+    Parameters
+    ----------
+    target, source : iterable of str
+        Documents; each is read once.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN if the target has no words at all.
+    """
+    return unseen_shares([target], source)[0]
+
+
+def unseen_shares(targets: Iterable[Iterable[str]], source: Iterable[str]) -> list[float]:
+    """:func:`unseen_share` of several targets, reading the source once."""
+    known: set[str] = set()
+    for document in _checked(source):
+        known.update(words(document))
+    return [_unseen_share(target, known) for target in targets]
+
+
+def _unseen_share(target: Iterable[str], known: set[str]) -> float:
+    n_words = n_unseen = 0
+    for document in _checked(target):
+        found = words(document)
+        n_words += len(found)
+        n_unseen += sum(word not in known for word in found)
+    return n_unseen / n_words if n_words else float("nan")
+
+
+@savable
+class TermVectorizer(TransformerMixin, BaseEstimator):
+    """Documents to weighted counts of the terms that occur in most documents.
+
+    The vocabulary is the `max_features` terms of highest document frequency over everything given to
+    `fit`, ties in alphabetical order; fit it on the documents of all domains to share it among them.
+    Documents may be any iterable of strings, also a generator: they are read one at a time, and one
+    block of rows at a time is counted (by scikit-learn's ``CountVectorizer``).
+
+    Parameters
+    ----------
+    max_features : int, default=5000
+        Size of the vocabulary, at most.
+    weighting : {"tfidf", "counts", "binary"}, default="tfidf"
+        "tfidf" is ``(1 + log count) * idf``, each row scaled to `length`, with
+        ``idf = 1 + log((1 + n_documents) / (1 + document frequency))``.
+    length : float, default=1.0
+        Euclidean length of tf-idf rows. It sets how far the squashing functions of a stack bend:
+        :class:`TextAdapter` uses 5.
+    ngram_range : (int, int), default=(1, 2)
+        Shortest and longest term, in words.
+    max_counted : int, default=2_000_000
+        Most distinct terms kept while counting (some 100 bytes each), at least twice `max_features`. When
+        there are more, the rarer half is forgotten: see `n_missed_`.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the rows.
+
+    Attributes
+    ----------
+    terms_ : list of str
+        The vocabulary, by decreasing document frequency; the words of a longer term are joined by a space.
+    document_frequency_ : ndarray of int64, shape (n_terms,)
+        Number of documents that contain each term.
+    idf_ : ndarray of float64, shape (n_terms,)
+        Inverse document frequency of each term, whatever the weighting.
+    n_documents_ : int
+        Number of documents in `fit`.
+    n_missed_ : int
+        Every document frequency is short by at most this. 0 unless there were more than `max_counted`
+        distinct terms: each time the rarer half is forgotten, its highest count is added here.
+
+    Examples
+    --------
+    >>> vectorizer = TermVectorizer(weighting="counts").fit(["It did n't break", "It didn't"])
+    >>> vectorizer.terms_
+    ["didn't", 'it', "it didn't", 'break', "didn't break"]
+    >>> vectorizer.transform(["didn’t! didn’t!"]).toarray()
+    array([[2., 0., 0., 0., 0.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        max_features: int = 5000,
+        *,
+        weighting: str = "tfidf",
+        length: float = 1.0,
+        ngram_range: tuple[int, int] = (1, 2),
+        max_counted: int = 2_000_000,
+        dtype: Any = "float32",
+    ):
+        self.max_features = max_features
+        self.weighting = weighting
+        self.length = length
+        self.ngram_range = ngram_range
+        self.max_counted = max_counted
+        self.dtype = dtype
+
+    def fit(self, documents: Iterable[str], y: Any = None) -> TermVectorizer:
+        """Choose the vocabulary, in one pass over the documents."""
+        return self.fit_frequencies(self.frequencies(documents))
+
+    def frequencies(
+        self, documents: Iterable[str], only: Collection[str] | None = None
+    ) -> DocumentFrequencies:
+        """Document frequencies of the terms (of those in `only`, if given), which add over documents."""
+        self._check_parameters()
+        analyse = _analyser(self.ngram_range)
+        return _document_frequencies(_checked(documents), analyse, self.max_counted, only)
+
+    def fit_frequencies(self, frequencies: DocumentFrequencies) -> TermVectorizer:
+        """Choose the vocabulary, given what :meth:`frequencies` found in all documents."""
+        self._check_parameters()
+        n_documents, n_missed = frequencies.n_documents, frequencies.n_missed
+        ranked = frequencies.ranked(self.max_features)
+        if not ranked:
+            raise ValueError(f"no words in the {n_documents} documents: a vocabulary needs at least one")
+        if n_missed >= ranked[-1][1]:
+            warnings.warn(
+                f"the vocabulary may lack terms of up to {n_missed} documents: more than "
+                f"max_counted={self.max_counted} distinct terms; raise it or lower max_features",
+                UndriftWarning,
+                stacklevel=2,
+            )
+        self.terms_ = [term for term, _ in ranked]
+        self.document_frequency_ = np.array([count for _, count in ranked], dtype=np.int64)
+        self.idf_ = 1 + np.log((1 + n_documents) / (1 + self.document_frequency_))
+        self.n_documents_ = n_documents
+        self.n_missed_ = n_missed
+        return self
+
+    def fit_transform(self, documents: Iterable[str], y: Any = None) -> sparse.csr_array:
+        """Choose the vocabulary and give the rows; a generator is held in memory, to be read twice."""
+        if isinstance(documents, Iterator):
+            documents = list(documents)
+        return self.fit(documents).transform(documents)
+
+    def transform(self, documents: Iterable[str]) -> sparse.csr_array:
+        """Rows of the documents, shape (n_documents, n_terms); all zero where no term occurs."""
+        check_is_fitted(self, "terms_")
+        empty = sparse.csr_array((0, len(self.terms_)), dtype=np.dtype(self.dtype))
+        return sparse.vstack([empty, *self.blocks(documents)], format="csr")
+
+    def blocks(self, documents: Iterable[str], block_size: int = 2048) -> Iterator[sparse.csr_array]:
+        """Yield the rows of `transform` in blocks, holding one at a time."""
+        check_is_fitted(self, "terms_")
+        self._check_parameters()
+        counter = CountVectorizer(
+            analyzer=_analyser(self.ngram_range), vocabulary=self.terms_, dtype=np.dtype(self.dtype)
+        )
+        rest = _checked(documents)
+        while block := list(islice(rest, block_size)):
+            yield self._weighted(sparse.csr_array(counter.transform(block)))
+
+    def _weighted(self, counts: sparse.csr_array) -> sparse.csr_array:
+        """Weight the counts of one block, in place."""
+        if self.weighting == "binary":
+            counts.data.fill(1)
+        elif self.weighting == "tfidf":
+            counts.data = ((1 + np.log(counts.data)) * self.idf_[counts.indices]).astype(counts.dtype)
+            normalize(counts, copy=False)
+            counts.data *= self.length
+        return counts
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Give the terms as scikit-learn wants them; `input_features` is ignored."""
+        check_is_fitted(self, "terms_")
+        return np.asarray(self.terms_, dtype=object)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _check_parameters(self) -> None:
+        if self.weighting not in WEIGHTINGS:
+            raise ValueError(f"weighting must be one of {', '.join(WEIGHTINGS)}; got {self.weighting!r}")
+        check_positive(self.length, "length")
+        max_features = check_count(self.max_features, "max_features")
+        if check_count(self.max_counted, "max_counted") < 2 * max_features:
+            raise ValueError(
+                f"max_counted must be at least twice max_features={self.max_features}; got {self.max_counted}"
+            )
+        if not _is_float(self.dtype):
+            raise ValueError(f"dtype must be float32 or float64; got {self.dtype!r}")
+        if not _is_range(self.ngram_range):
+            raise ValueError(f"ngram_range must be (shortest, longest), from 1 up; got {self.ngram_range}")
+
+
+def _is_float(dtype: Any) -> bool:
+    """Tell whether `dtype` means float32 or float64."""
+    try:
+        return np.dtype(dtype) in (np.dtype("float32"), np.dtype("float64"))
+    except TypeError:
+        return False
+
+
+def _is_range(value: Any) -> bool:
+    """Tell whether `value` is a pair of counts, the smaller first."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        return False
+    return all(isinstance(own, Integral) for own in value) and 1 <= value[0] <= value[1]
+
+
+def _analyser(ngram_range: tuple[int, int]) -> Callable[[str], list[str]]:
+    """Document to list of terms."""
+    shortest, longest = ngram_range
+    return CountVectorizer(
+        tokenizer=words, lowercase=False, token_pattern=None, ngram_range=(shortest, longest)
+    ).build_analyzer()
+
+
+def _checked(documents: Iterable[str]) -> Iterator[str]:
+    """Iterate over the documents, making sure that each is a string."""
+    if isinstance(documents, (str, bytes)) or not isinstance(documents, Iterable):
+        raise ValueError(f"documents must be an iterable of strings; got one {type(documents).__name__}")
+    if getattr(documents, "ndim", 1) != 1:
+        raise ValueError("documents must be one column of strings; got a table: choose its text column")
+    return _only_strings(documents)
+
+
+def _only_strings(documents: Iterable[str]) -> Iterator[str]:
+    for position, document in enumerate(documents):
+        if not isinstance(document, str):
+            raise ValueError(f"document {position} (counting from 0) is {_described(document)}")
+        yield document
+
+
+def _described(document: object) -> str:
+    """Say what a document is that is not a string, and what to do."""
+    if isinstance(document, (bytes, bytearray)):
+        return "bytes, not a string: decode it first"
+    if document is None or (isinstance(document, float) and document != document):
+        return f"missing ({document!r}): give an empty string or leave it out"
+    return f"{document!r} of type {type(document).__name__}, not a string"
+
+
+@dataclass(frozen=True)
+class DocumentFrequencies:
+    """In how many of some documents each term occurs; those of disjoint documents add.
+
+    Holds at most `limit` terms (lossy counting, Manku and Motwani 2002): a term forgotten n times,
+    each time at or below that time's threshold, has lost no more than their sum.
+    """
+
+    counts: Counter[str]
+    n_documents: int
+    n_missed: int  # the most that any count may be short by, also that of a term not held
+    limit: int
+
+    def __add__(self, other: DocumentFrequencies) -> DocumentFrequencies:
+        n_documents, n_missed = self.n_documents + other.n_documents, self.n_missed + other.n_missed
+        counts, forgotten = _pruned(self.counts + other.counts, self.limit)
+        return DocumentFrequencies(counts, n_documents, n_missed + forgotten, self.limit)
+
+    def ranked(self, k: int) -> list[tuple[str, int]]:
+        """Return the `k` terms of highest count, ties in alphabetical order."""
+        return sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))[:k]
+
+    def candidates(self, k: int) -> set[str]:
+        """Return the terms that may be among the `k` of highest true frequency, as far as is known here.
+
+        None is missing from them if `n_missed` is below the k-th highest count.
+        """
+        ranked = self.ranked(k)
+        least = ranked[-1][1] - self.n_missed if ranked else 0
+        return {term for term, count in self.counts.items() if count >= least}
+
+
+def _document_frequencies(
+    documents: Iterable[str],
+    analyse: Callable[[str], list[str]],
+    limit: int,
+    only: Collection[str] | None = None,
+) -> DocumentFrequencies:
+    """Document frequency of every term, of at most `limit` terms at a time."""
+    counts: Counter[str] = Counter()
+    n_documents = n_missed = 0
+    for document in documents:
+        found = set(analyse(document))
+        counts.update(found if only is None else found.intersection(only))
+        n_documents += 1
+        counts, forgotten = _pruned(counts, limit)
+        n_missed += forgotten
+    return DocumentFrequencies(counts, n_documents, n_missed, limit)
+
+
+def _pruned(counts: Counter[str], limit: int) -> tuple[Counter[str], int]:
+    """Forget the rarer half of more than `limit` terms; with the highest count forgotten."""
+    if len(counts) <= limit:
+        return counts, 0
+    threshold = _nth_highest(counts, limit // 2)
+    return Counter({term: count for term, count in counts.items() if count > threshold}), threshold
+
+
+def _nth_highest(counts: Counter[str], n: int) -> int:
+    """Find the lowest count that at most `n` terms exceed."""
+    values = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
+    return int(np.partition(values, len(values) - n - 1)[len(values) - n - 1])

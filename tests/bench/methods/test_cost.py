@@ -1,0 +1,170 @@
+"""Time and memory of learning: peaks that are those of the thing measured, on the host and on a GPU."""
+
+import time
+
+import numpy as np
+import pytest
+
+from tests.helpers.bench_corpus import transfer
+from undrift._inputs.device import OnHost, OnTorch
+from undrift.bench import Request, cost, load_plan, read, run
+from undrift.bench.figures.data import all_figures, dimension_memory
+from undrift.bench.methods.cost import Cost, device_of, measured
+from undrift.bench.results.table import results_table
+
+needs_linux = pytest.mark.skipif(not cost.PROCESS.exists(), reason="only Linux can reset a process's peak")
+
+
+def held(n_bytes):
+    """Hold memory for a moment and let it go."""
+    block = np.ones(n_bytes // 8)
+    return int(block[-1])
+
+
+def test_costs_add_times_and_keep_the_higher_peak():
+    assert Cost(1.0, 3.0) + Cost(0.5, 2.0) == Cost(1.5, 3.0)
+    assert Cost(1.0, 2.0) + Cost(0.5, 3.0) == Cost(1.5, 3.0)
+    assert Cost(1.0) + Cost(2.0, 0.25) == Cost(3.0, 0.25)
+    assert Cost(1.0) + Cost(2.0) == Cost(3.0, None)
+    assert Cost(1.0, 0.123456).memory == {"peak_gigabytes": 0.1235}
+    assert Cost(1.0).memory == {}
+
+
+@needs_linux
+def test_the_peak_on_the_host_is_what_was_held_and_is_forgotten_again():
+    _, nothing = measured("cpu", held, 8)
+    value, much = measured("cpu", held, 300_000_000)
+    _, after = measured("cpu", held, 8)
+    assert value == 1
+    assert 0.29 < much.peak_gigabytes - nothing.peak_gigabytes < 0.33
+    assert after.peak_gigabytes < nothing.peak_gigabytes + 0.03
+
+
+@needs_linux
+def test_the_peak_includes_what_the_process_holds_already():
+    _, before = measured("cpu", held, 8)
+    rows = np.ones(25_000_000)  # 0.2 GB
+    _, beside = measured("cpu", held, 8)
+    assert 0.19 < beside.peak_gigabytes - before.peak_gigabytes < 0.23
+    assert rows[0] == 1
+
+
+def test_time_is_that_of_the_function():
+    _, taken = measured("cpu", time.sleep, 0.05)
+    assert 0.05 <= taken.seconds < 1
+
+
+def test_where_the_system_cannot_forget_a_peak_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(cost, "PROCESS", tmp_path / "nowhere")
+    assert measured("cpu", held, 8)[1].peak_gigabytes is None
+    monkeypatch.setattr(cost, "PROCESS", tmp_path)  # a kernel that tells no peak
+    (tmp_path / "status").write_text("Name:\tpython\nVmRSS:\t 100 kB\n")
+    assert measured("cpu", held, 8)[1].peak_gigabytes is None
+    (tmp_path / "status").write_text("Name:\tpython\nVmHWM:\t 2000000 kB\nVmRSS:\t 100 kB\n")
+    assert measured("cpu", held, 8)[1].peak_gigabytes == 2.048
+    assert (tmp_path / "clear_refs").read_text() == "5"
+
+
+def test_on_a_gpu_the_peak_is_that_of_its_allocations(monkeypatch):
+    torch = pytest.importorskip("torch")
+    calls = []
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: calls.append(("reset", device)))
+
+    def allocated(device):
+        calls.append(("read", device))
+        return 3_500_000_000
+
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", allocated)
+    _, taken = measured("cuda:1", calls.append, "work")
+    assert calls == [("reset", "cuda:1"), "work", ("read", "cuda:1")]
+    assert taken.peak_gigabytes == 3.5
+
+
+def test_memory_is_looked_for_where_the_arithmetic_is_done():
+    assert device_of(OnHost()) == "cpu"
+    assert device_of(OnTorch("cuda:1")) == "cuda:1"
+
+
+def test_the_cost_of_a_level_is_that_of_the_whole_way_there(monkeypatch):
+    from undrift.bench import stacks
+    from undrift.corpora import Corpus, Domain
+
+    def told(device, function, *arguments):
+        return function(*arguments), taken[function.__name__].pop()
+
+    taken = {
+        "scattered": [Cost(4.0, 7.0)],
+        "_first_layer": [Cost(1.0, 3.0)],
+        "_grown": [Cost(8.0, 9.0), Cost(2.0, 5.0)],  # the second layer's, the first's
+    }
+    monkeypatch.setattr(stacks, "measured", told)
+    rows = np.random.default_rng(0).random((20, 4))
+    corpus = Corpus("c", {"a": Domain("a", X=rows, y=np.zeros(20))})
+    levels = stacks.SharedStack(corpus).levels(0.5, 2)
+    assert [level.cost for level in levels] == [Cost(), Cost(7.0, 7.0), Cost(15.0, 9.0)]
+
+
+LEARNERS = """
+methods = ["svm", "pca", "scl", "sda", "msda-1", "msda-2"]
+noise = [0.5]
+n_folds = 3
+[corpus]
+loader = "amazon-bow"
+[parameters.sda]
+n_hidden = 4
+n_epochs = 1
+[parameters.scl]
+n_components = 3
+n_pivots = 8
+"""
+
+
+@needs_linux
+def test_records_of_learnt_representations_have_their_peak(data, tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "learners.toml").write_text(LEARNERS)
+    results = tmp_path / "r.jsonl"
+    run(load_plan(tmp_path / "learners.toml"), results, Request(data=data, tasks=["books->dvd"]))
+    peaks = {r["method"]: r.get("peak_gigabytes") for r in read(results) if r["kind"] == "transfer"}
+    assert peaks.pop("svm") is None
+    assert set(peaks) == {"pca", "scl", "sda", "msda-1", "msda-2"}
+    assert all(0.05 < peak < 50 for peak in peaks.values())  # Python alone has as much
+    assert peaks["msda-1"] <= peaks["msda-2"]  # the way to the second layer leads through the first
+
+
+def widths(with_memory):
+    made = []
+    for n, peak in ((20, 4.0), (10, 1.5)):
+        more = {"peak_gigabytes": peak} if with_memory else {}
+        made.append(transfer("svm", "a", "b", 0.3, variant=str(n), n_features=n))
+        made.append(transfer("msda-5", "a", "b", 0.3, variant=str(n), n_features=n, **more))
+        lower = {"peak_gigabytes": peak - 1} if with_memory else {}
+        made.append(transfer("msda-5", "b", "a", 0.3, variant=str(n), n_features=n, **lower))
+    return made
+
+
+def test_the_table_has_a_column_for_memory_where_a_record_has_it():
+    table = results_table(widths(with_memory=True))
+    assert "| classify, s | peak, GB |\n" in table
+    assert "| tiny | 20 | msda-5 | 2 | 30.00 | 1.500 | 2 | 0 | 0.5 | 4 |" in table
+    assert "| tiny | 20 | svm | 1 | 30.00 | 1.500 | 2 | 0 | 0.5 |  |" in table
+    assert "GB" not in results_table(widths(with_memory=False))
+    assert "| 2 | 0 | 0.5 |\n" in results_table(widths(with_memory=False))
+
+
+def test_memory_against_dimensionality(tmp_path):
+    (series,) = dimension_memory(widths(with_memory=True))["series"]
+    assert series == {"label": "msda-5", "x": [10, 20], "y": [1.5, 4.0]}
+    assert [figure["name"] for figure in all_figures(widths(with_memory=True))] == [
+        "tiny-figure-3-left", "tiny-dimension-times", "tiny-dimension-memory",
+    ]  # fmt: skip
+    assert len(all_figures(widths(with_memory=False))) == 2
+
+
+def test_memory_is_drawn_from_nothing_up(tmp_path):
+    figures = pytest.importorskip("matplotlib.figure")
+    from undrift.bench.figures.draw import _lines
+
+    axes = figures.Figure().subplots()
+    _lines(dimension_memory(widths(with_memory=True)), axes)
+    assert axes.get_ylim()[0] == 0

@@ -1,0 +1,170 @@
+"""Method `undrift` against the classifier that users have, and against NumPy and scikit-learn alone."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.helpers import bench_oracles as by_hand
+from tests.helpers.bench_oracles import N_FOLDS, SEED, TASKS, bench_of, made_corpus, of_part, transferred
+from undrift import MSDA
+from undrift.bench.methods.cells import Cell
+from undrift.bench.methods.registry import units
+from undrift.bench.plan import Setting
+from undrift.corpora import Corpus
+from undrift.errors import UndriftWarning
+from undrift.text.adapter import text_classifier
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return made_corpus()
+
+
+@pytest.fixture
+def bench(corpus):
+    with bench_of(corpus, Setting(n_folds=N_FOLDS)) as own:
+        yield own
+
+
+def run_all(bench, **setting):
+    """Outcome of each task."""
+    own = replace(bench, setting=replace(bench.setting, **setting))
+    cells = [Cell("undrift", *task) for task in TASKS]
+    found = [outcome for unit in units("undrift", own, cells) for outcome in unit.run()]
+    assert len(found) == len(TASKS)
+    return {(outcome.cell.source, outcome.cell.target): outcome for outcome in found}
+
+
+def fitted(corpus, rows, source, target, seen=lambda domain: np.arange(len(domain)), **changes):
+    """The classifier as a user fits it: labels of the source's train rows, and the rows `seen` of all."""
+    numbers = {name: k for k, name in enumerate(corpus.domains)} | {target: -1}
+    X, y, domain = [], [], []
+    for name, own in corpus.domains.items():
+        kept = seen(own)
+        X.append(rows[name][kept])
+        y.append([own.y[i] if name == source and i in own.train else np.nan for i in kept])
+        domain += [numbers[name]] * len(kept)
+    model = text_classifier(**{"dtype": "float64", "n_folds": N_FOLDS, "random_state": SEED} | changes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndriftWarning)  # of choices at the edge of these small grids
+        return model.fit(np.vstack(X), np.concatenate(y), sample_domain=domain)
+
+
+def without_test_rows(domain):
+    return np.array([i for i in range(len(domain)) if i not in domain.test])
+
+
+CHANGES = [
+    {},
+    {"self_training": False},
+    {"center": False},
+    {"balance_layers": False},
+    {"length": 1.0},
+    {"classifier": "hinge", "self_training": False},
+    {"noise": 0.5, "n_layers": 2, "C": 3.0},
+    {"activation": "relu", "ridge": 10.0, "n_layers": 2},
+    {"noise": [0.3, 0.9], "n_layers": [1, 3], "C": [0.1, 2.0], "selection": "source-cv"},
+    {
+        "noise": [0.3, 0.9],
+        "n_layers": [1, 3],
+        "C": [0.1, 2.0],
+        "selection": "reverse",
+        "self_training": False,
+    },
+    {"noise": [0.9, 0.3], "n_layers": [3, 1], "C": [2.0, 0.01], "selection": "one-se"},
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=str)
+def test_outcomes_are_those_of_the_text_classifier(bench, corpus, changes):
+    length = changes.get("length", 5.0)
+    rows = by_hand.tfidf(corpus, length)
+    own = {name: value for name, value in changes.items() if name != "length"} | {"fallback": False}
+    for task, outcome in run_all(bench, changes=changes).items():
+        model = fitted(corpus, rows, *task, **own)
+        test, _ = of_part(corpus, rows, task[1], "test")
+        assert {name: outcome.params[name] for name in model.best_params_} == model.best_params_
+        assert outcome.params["length"] == length
+        assert outcome.params["self_training"] is model.self_training
+        for name in ("classifier", "center", "balance_layers"):
+            assert outcome.params[name] == getattr(model, name)
+        np.testing.assert_array_equal(outcome.predicted, model.predict(test, sample_domain=[-1] * len(test)))
+
+
+def test_outcomes_are_those_of_an_svm_on_centred_layers_of_one_length(bench, corpus):
+    changes = {"classifier": "hinge", "self_training": False, "noise": 0.6, "n_layers": 2, "C": 0.5}
+    Z = by_hand.centred_alike(by_hand.msda_layers(corpus, by_hand.tfidf(corpus, 5.0), 0.6, 2))
+    for task, outcome in run_all(bench, changes=changes).items():
+        np.testing.assert_array_equal(outcome.predicted, transferred(corpus, Z, *task, 0.5))
+
+
+@pytest.mark.parametrize("where", ["setting", "changes"])
+def test_pivots_are_drawn_once_for_all_tasks(bench, corpus, where):
+    X = np.vstack(list(by_hand.tfidf(corpus, 5.0).values()))
+    hidden = MSDA(2, 0.6, n_pivots=9, random_state=SEED).fit(X).hidden(X)
+    layers = [by_hand.split_by_domain(corpus, h) for h in (X, *hidden)]
+    changes = {"classifier": "hinge", "self_training": False, "noise": 0.6, "n_layers": 2}
+    own = {"n_pivots": 9} if where == "setting" else {}
+    found = run_all(bench, changes=changes | ({} if own else {"n_pivots": 9}), **own)
+    for task, outcome in found.items():
+        expected = transferred(corpus, by_hand.centred_alike(layers), *task, 1.0)
+        np.testing.assert_array_equal(outcome.predicted, expected)
+
+
+def test_parameters_of_the_plan_hold_unless_a_variant_changes_them(bench):
+    own = replace(bench, parameters={"undrift": {"noise": 0.5, "C": 2.0, "length": 3.0}})
+    for outcome in run_all(own, changes={"noise": 0.8}).values():
+        params = {name: outcome.params[name] for name in ("noise", "C", "length", "n_layers")}
+        assert params == {"noise": 0.8, "C": 2.0, "length": 3.0, "n_layers": 5}
+
+
+SEARCHED = {
+    "noise": [0.3, 0.5, 0.7, 0.9],
+    "n_layers": [1, 2],
+    "C": [0.1, 1.0, 10.0],
+    "selection": "source-cv",
+}
+
+
+@pytest.mark.filterwarnings("ignore:the chosen .* is at the edge")
+@pytest.mark.parametrize("changes", [{"n_layers": 2}, SEARCHED])
+def test_inductive_learns_from_all_rows_but_the_test_parts(bench, corpus, changes):
+    rows = by_hand.tfidf(corpus, 5.0)
+    given = changes | {"dtype": "float64"}
+    for task, outcome in run_all(bench, changes=given, inductive=True).items():
+        unseen = fitted(corpus, rows, *task, without_test_rows, **changes)
+        test, _ = of_part(corpus, rows, task[1], "test")
+        np.testing.assert_array_equal(outcome.predicted, unseen.predict(test))
+        assert {name: outcome.params[name] for name in unseen.best_params_} == unseen.best_params_
+
+
+def test_only_inductive_falls_back_to_the_source(bench, corpus):
+    """Terms that no labelled row has are a grave reason not to adapt."""
+    n_columns = corpus.domains["books"].X.shape[1]
+    apart = {
+        name: replace(
+            own, X=sp.csr_array(np.roll(np.pad(own.X.toarray(), ((0, 0), (0, 2 * n_columns))), k, axis=1))
+        )
+        for (name, own), k in zip(corpus.domains.items(), (0, n_columns, 2 * n_columns), strict=True)
+    }
+    bench = replace(bench, corpus=Corpus("apart", apart))
+    rows = by_hand.tfidf(bench.corpus, 5.0)
+    with pytest.warns(UndriftWarning, match="used the source-only classifier"):
+        found = run_all(bench, inductive=True, changes={"noise": 0.7, "dtype": "float64"})
+    for task, outcome in found.items():
+        unseen = fitted(bench.corpus, rows, *task, without_test_rows, noise=0.7)
+        assert unseen.caution_["fell_back"]
+        test, _ = of_part(bench.corpus, rows, task[1], "test")
+        np.testing.assert_array_equal(outcome.predicted, unseen.predict(test))
+    for task, outcome in run_all(bench, changes={"noise": 0.7}).items():
+        model = fitted(bench.corpus, rows, *task, noise=0.7, fallback=False)
+        test, _ = of_part(bench.corpus, rows, task[1], "test")
+        np.testing.assert_array_equal(outcome.predicted, model.predict(test))
+
+
+def test_inductive_learns_on_the_device_of_the_run(bench):
+    for failure in run_all(replace(bench, device="abacus"), inductive=True).values():
+        assert str(failure.error).startswith("device='abacus' is not known")

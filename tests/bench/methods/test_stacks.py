@@ -1,0 +1,147 @@
+"""Shared stacks against the concatenation they never build, and against plain scikit-learn."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.svm import SVC
+
+from undrift import MSDA
+from undrift._inputs.device import check_place
+from undrift._inputs.rows import binarized
+from undrift.bench.corpora import CorpusSpec, first_columns, load_corpus
+from undrift.bench.methods.stacks import RunningGrams, SharedStack, part_rows
+from undrift.corpora import Corpus, Domain
+
+PAIRS = [
+    (("books", "train"), ("books", "train")),
+    (("dvd", "test"), ("books", "train")),
+    (("dvd", "all"), ("dvd", "all")),
+]
+
+
+@pytest.fixture(scope="module")
+def corpus(data):
+    loaded = load_corpus(CorpusSpec("amazon-bow"), data, 30)
+    return loaded.map(lambda X: X.astype(np.float64))
+
+
+def stacked(corpus):
+    rows, domain = corpus.rows()
+    return rows.toarray(), domain
+
+
+@pytest.mark.parametrize("n_pivots", [None, 12])
+@pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
+def test_running_grams_are_those_of_the_concatenation(corpus, n_pivots, device):
+    if device != "cpu":
+        pytest.importorskip("torch")
+    X, domain = stacked(corpus)
+    msda = MSDA(3, 0.6, binarize=True, n_pivots=n_pivots, random_state=5).fit(X)
+    Z = msda.transform(X)
+    names = list(corpus.domains)
+    shared = SharedStack(
+        corpus, first=binarized, place=check_place(device, "highest"), n_pivots=n_pivots, seed=5
+    )
+    grams = RunningGrams(corpus, PAIRS)
+    widths = [30, *(layer.coef.shape[1] for layer in msda.layers_)]
+    seen = 0
+    for level, width in zip(shared.levels(0.6, 3), widths, strict=True):
+        grams.add(level)
+        seen += width
+        for left, right in PAIRS:
+            A, B = (Z[domain == names.index(p[0])][part_rows(corpus, p)][:, :seen] for p in (left, right))
+            assert_allclose(grams[left, right], A @ B.T, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("balance", [False, True])
+@pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
+def test_centring_subtracts_each_domains_own_mean(corpus, device, balance):
+    if device != "cpu":
+        pytest.importorskip("torch")
+    X, domain = stacked(corpus)
+    Z = MSDA(2, 0.7).fit(X).transform(X)
+    for i in range(3):
+        Z[domain == i] -= Z[domain == i].mean(axis=0)
+    for layer in (slice(0, 30), slice(30, 60), slice(60, 90)) if balance else ():
+        Z[:, layer] /= np.sqrt(np.mean(np.sum(Z[:, layer] ** 2, axis=1)))
+    grams = RunningGrams(corpus, PAIRS)
+    for level in SharedStack(corpus, center=True, place=check_place(device, "highest")).levels(0.7, 2):
+        grams.add(level, balance=balance)
+    names = list(corpus.domains)
+    for left, right in PAIRS:
+        A, B = (Z[domain == names.index(p[0])][part_rows(corpus, p)] for p in (left, right))
+        assert_allclose(grams[left, right], A @ B.T, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_of_a_device_are_there_from_the_input_on(corpus):
+    torch = pytest.importorskip("torch")
+    grams = RunningGrams(corpus, PAIRS)
+    for level in SharedStack(corpus, center=True, place=check_place("torch:cpu")).levels(0.7, 1):
+        grams.add(level)
+        assert all(isinstance(grams.where_it_is(pair), torch.Tensor) for pair in PAIRS)
+
+
+def test_rows_of_a_part_need_not_be_in_order_or_together():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.poisson(0.7, (20, 5)).astype(np.float64))
+    corpus = Corpus("c", {"a": Domain("a", X=X, y=np.arange(20) % 2, train=[9, 2, 4], test=[0, 19])})
+    grams = RunningGrams(corpus, [(("a", "test"), ("a", "train"))])
+    for level in SharedStack(corpus).levels(0.5, 1):
+        grams.add(level)
+    Z = MSDA(1, 0.5).fit(X.toarray()).transform(X.toarray())
+    assert_allclose(grams[("a", "test"), ("a", "train")], Z[[0, 19]] @ Z[[2, 4, 9]].T, rtol=1e-9, atol=1e-9)
+
+
+def test_time_grows_with_depth_and_starts_at_nothing(corpus):
+    seconds = [level.seconds for level in SharedStack(corpus).levels(0.5, 3)]
+    assert seconds[0] == 0
+    assert seconds == sorted(seconds)
+    assert seconds[1] > 0
+
+
+def test_every_noise_level_shares_the_first_scatter(corpus):
+    shared = SharedStack(corpus, first=binarized)
+    for noise in (0.5, 0.8):
+        grams = RunningGrams(corpus, PAIRS[:1])
+        for level in shared.levels(noise, 2):
+            grams.add(level)
+        X, domain = stacked(corpus)
+        Z = (
+            MSDA(2, noise, binarize=True)
+            .fit(X)
+            .transform(X)[domain == 0][part_rows(corpus, ("books", "train"))]
+        )
+        assert_allclose(grams[PAIRS[0]], Z @ Z.T, rtol=1e-9, atol=1e-9)
+
+
+def test_the_authors_C_is_one_over_the_mean_square_norm(corpus):
+    from undrift.bench.methods.classify import predicted, source_problem
+
+    books, dvd = corpus.domains["books"], corpus.domains["dvd"]
+    X, T = books.X[books.train].toarray(), dvd.X[dvd.test].toarray()
+    y = books.y[books.train]
+    problem, classes = source_problem(corpus, "books", 3, 0)
+    found = predicted(X @ X.T, problem, 0.1, {"dvd": T @ X.T}, classes)["dvd"]
+    svm = SVC(kernel="linear", C=0.1 / np.mean(np.sum(X**2, axis=1))).fit(X, y)
+    assert 0 < np.mean(found == dvd.y[dvd.test]) < 1
+    assert (found == svm.predict(T)).all()
+
+
+def test_fewer_columns_are_the_first(corpus):
+    narrow = first_columns(corpus, 4)
+    assert_allclose(narrow.domains["dvd"].X.toarray(), corpus.domains["dvd"].X.toarray()[:, :4])
+    assert first_columns(corpus, None) is corpus
+
+
+def test_fewer_rows_keep_parts_and_labels(data):
+    whole = load_corpus(CorpusSpec("amazon-bow"), data, 30).domains["toys"]
+    thin = load_corpus(CorpusSpec("amazon-bow", max_rows=7), data, 30).domains["toys"]
+    assert (len(thin), len(thin.train), len(thin.test)) == (14, 7, 7)
+    matches = [
+        (thin.X[[i]] != whole.X[[j]]).nnz == 0
+        for i in range(14)
+        for j in range(80)
+        if thin.y[i] == whole.y[j]
+    ]
+    assert sum(matches) >= 14

@@ -1,0 +1,231 @@
+"""Records survive whatever happens between two of them."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from undrift.bench import read
+from undrift.bench.results.records import Damaged, InUse, Unwritable, journal
+
+numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+plain = st.recursive(
+    st.none() | st.booleans() | numbers | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None)  # it waits for the disk
+@given(records=st.lists(st.dictionaries(st.text(), plain, max_size=4), max_size=4))
+def test_records_come_back_as_they_were(tmp_path_factory, records):
+    path = tmp_path_factory.mktemp("round") / "results.jsonl"
+    with journal(path) as book:
+        for record in records:
+            book.append(record)
+        assert book.records == records
+    assert read(path) == records
+
+
+def test_a_run_adds_to_what_is_there(tmp_path):
+    path = tmp_path / "new" / "results.jsonl"
+    for number in (1, 2):
+        with journal(path) as book:
+            book.append({"number": number, "array": np.array([1.5]), "count": np.int64(2)})
+    assert [record["number"] for record in read(path)] == [1, 2]
+    assert read(path)[0] == {"number": 1, "array": [1.5], "count": 2}
+
+
+@pytest.mark.parametrize("torn", ['{"numb', '{"number": 3}', " "])
+def test_a_torn_last_line_is_left_out_and_cut_off(tmp_path, torn):
+    path = tmp_path / "results.jsonl"
+    path.write_text('{"number": 1}\n{"number": 2}\n' + torn)
+    assert [record["number"] for record in read(path)] == [1, 2]
+    with journal(path) as book:
+        book.append({"number": 4})
+    assert path.read_text() == '{"number": 1}\n{"number": 2}\n{"number": 4}\n'
+
+
+@pytest.mark.parametrize("line", ['{"numb', "[1]", "3"])
+def test_a_damaged_line_in_the_middle_is_named(tmp_path, line):
+    path = tmp_path / "results.jsonl"
+    path.write_text(f'{{"number": 1}}\n{line}\n{{"number": 2}}\n')
+    with pytest.raises(Damaged, match=r"results\.jsonl, line 2 is not a record"):
+        read(path)
+
+
+def test_two_runs_cannot_write_to_one_file(tmp_path):
+    path = tmp_path / "results.jsonl"
+    with journal(path), pytest.raises(InUse, match="another run"), journal(path):
+        pass
+    with journal(path) as book:  # and the lock goes with its holder
+        book.append({"number": 1})
+    assert len(read(path)) == 1
+
+
+def test_what_json_cannot_hold_is_refused_before_anything_is_written(tmp_path):
+    path = tmp_path / "results.jsonl"
+    with journal(path) as book:
+        for value in (math.nan, object()):
+            with pytest.raises((TypeError, ValueError)):
+                book.append({"value": value})
+        book.append({"value": 1})
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [{"value": 1}]
+
+
+def test_a_file_of_something_else_is_left_alone(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("not results, and no line end")
+    with pytest.raises(Damaged, match="does not hold results"), journal(path):
+        pass
+    assert path.read_text() == "not results, and no line end"
+
+
+CANDIDATE = {
+    "noise": 0.5, "n_layers": 1, "C": 1, "error": 0.2, "self_trained_error": 0.1,
+    "scores": {"dev": 0.5, "mmd": -1},
+}  # fmt: skip
+GOOD = {
+    "transfer": {"transfer_error": 0.2, "baseline_in_domain_error": 0},
+    "distance": {
+        **dict.fromkeys(("distance_before", "distance_before_low", "distance_before_high"), 1.0),
+        **dict.fromkeys(("distance_after", "distance_after_low", "distance_after_high"), 1.5),
+    },
+    "regret": {"corpus": "c", "noise": 0.5, "n_layers": 1, "n_train": 4, "candidates": [CANDIDATE]},
+    "grid": {
+        **{"source": "a", "fitted_on": "all", "noise": 0.5, "depth": 1, "C": 1.0, "seconds": 0.1},
+        "score": 0.75,
+    },
+    "in-domain": {"target": "a", "error": 0.1},
+}
+CELL = {"method": "svm", "source": "a", "target": "b"}
+
+
+def good(kind):
+    own = CELL if kind in ("transfer", "distance", "regret") else {}
+    return {"kind": kind, "plan": "p", "variant": "v", **own, **GOOD[kind], "seed": 0}
+
+
+def written(path, *records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_what_a_record_must_have_is_asked_for_with_file_and_line(tmp_path, kind):
+    path, whole = tmp_path / "r.jsonl", good(kind)
+    assert read(written(path, whole)) == [whole]
+    for name in set(whole) - {"kind", "seed"}:
+        lacking = {key: value for key, value in whole.items() if key != name}
+        with pytest.raises(Damaged, match=rf"r\.jsonl, line 2: a record of kind '{kind}' has no {name};"):
+            read(written(path, whole, lacking))
+        with pytest.raises(Damaged, match=rf"r\.jsonl, line 1: {name}=True must be "):
+            read(written(path, {**whole, name: True}))
+    with pytest.raises(Damaged, match=r"line 1: seed=\[0\] must be a whole number"):
+        read(written(path, {**whole, "seed": [0]}))
+
+
+def test_a_score_that_is_not_known_is_null_and_there(tmp_path):
+    unknown = {**good("grid"), "score": None}
+    assert read(written(tmp_path / "r.jsonl", unknown)) == [unknown]
+    with pytest.raises(Damaged, match=r"line 1: score='high' must be a number or null;"):
+        read(written(tmp_path / "r.jsonl", {**unknown, "score": "high"}))
+
+
+def without(name):
+    return {key: value for key, value in CANDIDATE.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("candidates", "complaint"),
+    [
+        ([], r"candidates=\[\] must hold at least one"),
+        ([3], r"candidates\[0\]=3 must be an object"),
+        *[([CANDIDATE, without(name)], rf"candidates\[1\] has no {name}") for name in CANDIDATE],
+        ([{**CANDIDATE, "C": "1"}], r"candidates\[0\]\.C='1' must be a number"),
+        ([{**CANDIDATE, "error": True}], r"candidates\[0\]\.error=True must be a number"),
+        ([{**CANDIDATE, "scores": [1]}], r"candidates\[0\]\.scores=\[1\] must be an object"),
+        ([CANDIDATE, {**CANDIDATE, "scores": {"dev": 1}}], r"candidates\[1\]\.scores has no mmd"),
+        ([{**CANDIDATE, "scores": {"dev": None}}], r"candidates\[0\]\.scores\.dev=None must be a number"),
+    ],
+)
+def test_candidates_of_regret_have_what_the_table_needs(tmp_path, candidates, complaint):
+    path = written(tmp_path / "r.jsonl", good("regret"), {**good("regret"), "candidates": candidates})
+    with pytest.raises(Damaged, match=rf"r\.jsonl, line 2: {complaint}; remove that line$"):
+        read(path)
+
+
+def test_a_failure_has_no_numbers(tmp_path):
+    failed = {"kind": "transfer", "plan": "p", "variant": "v", **CELL, "failed": "out of luck"}
+    assert read(written(tmp_path / "r.jsonl", failed)) == [failed]
+    with pytest.raises(Damaged, match="has no source"):
+        read(written(tmp_path / "r.jsonl", {key: failed[key] for key in failed if key != "source"}))
+
+
+def test_records_without_a_kind_are_what_the_reader_takes_them_for(tmp_path):
+    bare = {**CELL, **GOOD["transfer"]}
+    path = written(tmp_path / "r.jsonl", bare)
+    assert read(path, "transfer") == read(path) == [bare]
+    written(path, bare, {"number": 1})
+    assert read(path) == [bare, {"number": 1}]
+    with pytest.raises(Damaged, match="line 2: a record of kind 'transfer' has no method"):
+        read(path, "transfer")
+
+
+class Failing:
+    """A file whose disk is full in the middle of a line, or whose writer is interrupted there."""
+
+    def __init__(self, file, error):
+        self._file, self._error = file, error
+
+    def write(self, line):
+        if self._error is None:
+            return self._file.write(line)
+        if len(line) > 4:
+            return self._file.write(line[:4])
+        raise self._error
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [(OSError(28, "No space left on device"), Unwritable), (KeyboardInterrupt(), KeyboardInterrupt)],
+)
+def test_half_a_record_is_taken_back(tmp_path, error, raised):
+    path = tmp_path / "r.jsonl"
+    with journal(path) as book:
+        book.append({"number": 1})
+        file, book._file = book._file, Failing(book._file, error)
+        with pytest.raises(raised) as told:
+            book.append({"number": 2})
+        assert path.read_text() == '{"number": 1}\n'
+        book._file = file
+        book.append({"number": 3})
+        assert book.records == [{"number": 1}, {"number": 3}]
+    assert read(path) == [{"number": 1}, {"number": 3}]
+    if raised is Unwritable:
+        assert str(told.value) == f"{path} cannot be written: No space left on device"
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_where_it_cannot_even_be_taken_back_nobody_goes_on_and_the_next_run_does_it(tmp_path, error):
+    def truncate(end):
+        raise OSError(5, "Input/output error")
+
+    path = tmp_path / "r.jsonl"
+    with journal(path) as book:
+        book.append({"number": 1})
+        book._file = Failing(book._file, error)
+        book._file.truncate = truncate
+        with pytest.raises(Unwritable, match=r"r\.jsonl cannot be written: Input/output error$"):
+            book.append({"number": 2})
+    assert not path.read_bytes().endswith(b"\n")
+    with journal(path) as book:
+        assert book.records == [{"number": 1}]
+        book.append({"number": 3})
+    assert read(path) == [{"number": 1}, {"number": 3}]

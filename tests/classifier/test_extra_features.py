@@ -1,0 +1,468 @@
+"""Extra blocks against the concatenation that the library never builds, written out with NumPy alone."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.model_selection import cross_validate
+from sklearn.svm import SVC
+
+from tests.helpers.oracles import algorithm_2
+from undrift import MSDAClassifier, TextAdapter, load_model, save_model
+from undrift._core import blocks as blocks_module
+from undrift.classifier import selection
+from undrift.explain import document_terms
+
+DOMAIN = np.repeat([0, -1], [80, 50])
+
+
+@pytest.fixture
+def words(rng):
+    """Term counts of 80 source and 50 target rows."""
+    topics = rng.gamma(0.5, size=(130, 3)) @ rng.gamma(0.4, size=(3, 9))
+    return rng.poisson(topics + 0.1).astype(float)
+
+
+@pytest.fixture
+def dense(words, rng):
+    """Embeddings of the same rows: shifted in the target, far from zero, of another size."""
+    shift = np.where(DOMAIN[:, None] < 0, 0.4, 0.0)
+    return 0.03 * (np.tanh(words @ rng.normal(size=(9, 4))) + rng.normal(size=(130, 4)) + shift) + 0.1
+
+
+@pytest.fixture
+def sparse(rng):
+    """A second block, mostly of zeros."""
+    return rng.gamma(2, size=(130, 6)) * (rng.uniform(size=(130, 6)) < 0.3)
+
+
+@pytest.fixture
+def y(words, dense, rng):
+    return np.where(words[:, 0] + 60 * dense[:, 1] + rng.normal(size=130) > 8, 1, -1)
+
+
+def centred(H, domain):
+    return np.vstack([H[i] - H[domain == domain[i]].mean(axis=0) for i in range(len(H))])
+
+
+def mean_square(H):
+    return np.mean((H**2).sum(axis=1))
+
+
+def hidden(X, noise, depth):
+    return [X, *(h for _, h in algorithm_2(X, noise, depth))] if depth else [X]
+
+
+def standard(E, length=5.0):
+    """Rows around zero whose root mean square length is `length`."""
+    around = E - E.mean(axis=0)
+    return around * length / np.sqrt(mean_square(around))
+
+
+def concatenation(stacks, domain, *, center=True, balance=False, share=1.0):
+    """All columns side by side. Each stack is [h^0, h^1, ...]; the first is that of X."""
+    ready = [[centred(H, domain) if center else H for H in stack] for stack in stacks]
+    sizes = [mean_square(H) for H in ready[0]]
+    columns = [H / np.sqrt(size) if balance else H for H, size in zip(ready[0], sizes, strict=True)]
+    for stack in ready[1:]:
+        for H, size in zip(stack, sizes, strict=False):
+            columns.append(H * np.sqrt(share * (1 if balance else size) / mean_square(H)))
+    return np.hstack(columns)
+
+
+def ridge_scores(H, y, T, C):
+    """Least squares with a free intercept; C is relative to the mean square norm of the rows."""
+    middle, balance = H.mean(axis=0), y.mean()
+    penalty = mean_square(H) / C * np.eye(H.shape[1])
+    w = np.linalg.solve((H - middle).T @ (H - middle) + penalty, (H - middle).T @ (y - balance))
+    return (T - middle) @ w + balance
+
+
+def fitted(model, words, y, *blocks, **options):
+    extra = {"blocks": [E[:80] for E in blocks], "blocks_target": [E[80:] for E in blocks]}
+    return model.fit(words[:80], y[:80], words[80:], **extra, **options)
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("balance", [True, False])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix])
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_scores_are_those_of_the_concatenation(words, dense, sparse, y, center, balance, form, share):
+    options = {"center": center, "balance_layers": balance, "block_share": share, "dtype": "float64"}
+    model = fitted(MSDAClassifier(2, 0.6, 0.7, **options), words, y, dense, form(sparse))
+    stacks = [hidden(words, 0.6, 2), [dense], [sparse]]
+    H = concatenation(stacks, DOMAIN, center=center, balance=balance, share=share)
+    expected = ridge_scores(H[:80], y[:80], H[80:], 0.7)
+    scores = model.decision_function(words[80:], blocks=[dense[80:], form(sparse[80:])])
+    assert_allclose(scores, expected, rtol=1e-8, atol=1e-9)
+    assert_array_equal(model.predict(words[80:], blocks=(dense[80:], sparse[80:])), np.sign(expected))
+    assert [[w.shape for w in own] for own in model.block_coef_] == [[(4, 1)], [(6, 1)]]
+    assert model.block_layers_ == [[], []]
+    assert model.n_block_features_in_ == [4, 6]
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("balance", [True, False])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_denoised_blocks_have_stacks_of_their_own(words, dense, sparse, y, center, balance, form):
+    options = {"center": center, "balance_layers": balance, "block_share": 0.5, "denoise_blocks": True}
+    model = MSDAClassifier(2, 0.6, 0.7, **options, dtype="float64")
+    fitted(model, words, y, dense, form(sparse))
+    stacks = [hidden(X, 0.6, 2) for X in (words, standard(dense), standard(sparse))]
+    if not center:  # the block itself counts as it is
+        stacks[1][0], stacks[2][0] = dense, sparse
+    H = concatenation(stacks, DOMAIN, center=center, balance=balance, share=0.5)
+    scores = model.decision_function(words[80:], blocks=[dense[80:], form(sparse[80:])])
+    assert_allclose(scores, ridge_scores(H[:80], y[:80], H[80:], 0.7), rtol=1e-8, atol=1e-9)
+    assert [[w.shape for w in own] for own in model.block_coef_] == [[(4, 1)] * 3, [(6, 1)] * 3]
+    (first, _), _ = model.block_layers_
+    assert_allclose(first(dense), stacks[1][1], rtol=1e-8)
+
+
+def test_hinge_on_the_concatenation(words, dense, y):
+    model = fitted(MSDAClassifier(1, 0.5, 1.0, classifier="hinge", dtype="float64"), words, y, dense)
+    H = concatenation([hidden(words, 0.5, 1), [dense]], DOMAIN)
+    svm = SVC(kernel="linear", C=1 / mean_square(H[:80])).fit(H[:80], y[:80])
+    scores = model.decision_function(words[80:], blocks=[dense[80:]])
+    assert_allclose(scores, svm.decision_function(H[80:]), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
+@pytest.mark.parametrize("denoised", [True, False])
+def test_every_rule_sees_the_blocks(words, dense, y, monkeypatch, denoised):
+    """Source and target rows, at every noise and depth."""
+    seen = []
+
+    def rule(K, problem, Cs):
+        seen.append(K.copy())
+        return np.zeros(len(Cs))
+
+    monkeypatch.setitem(selection.RULES, "reverse", rule)
+    model = MSDAClassifier([1, 2], [0.3, 0.6], selection="reverse", denoise_blocks=denoised, dtype="float64")
+    fitted(model, words, y, dense)
+    for K, (noise, depth) in zip(seen, [(0.3, 1), (0.3, 2), (0.6, 1), (0.6, 2)], strict=True):
+        stacks = [hidden(words, noise, depth), hidden(standard(dense), noise, depth if denoised else 0)]
+        H = concatenation(stacks, DOMAIN)
+        assert_allclose(K, H @ H.T, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("denoised", [True, False])
+def test_units_and_origin_of_a_block_do_not_matter(words, dense, y, denoised):
+    options = {"denoise_blocks": denoised, "dtype": "float64"}
+    plain = fitted(MSDAClassifier(2, 0.5, **options), words, y, dense)
+    other = fitted(MSDAClassifier(2, 0.5, **options), words, y, 1000 * dense - 30)
+    expected = plain.decision_function(words, blocks=dense)
+    assert_allclose(other.decision_function(words, blocks=1000 * dense - 30), expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("denoised", [True, False])
+@pytest.mark.parametrize("there", [[0.3, 7.1], [0.1, 2.7]])
+def test_a_block_that_never_varies_changes_nothing(words, y, dtype, denoised, there):
+    constant = np.where(DOMAIN[:, None] < 0, there, [0.1, 2.7])
+    options = {"balance_layers": True, "denoise_blocks": denoised, "dtype": dtype}
+    model = fitted(MSDAClassifier(1, 0.5, **options), words, y, constant)
+    without = MSDAClassifier(1, 0.5, **options).fit(words[:80], y[:80], words[80:])
+    scores = model.decision_function(words[80:], blocks=constant[80:])
+    assert_allclose(scores, without.decision_function(words[80:]), rtol=1e-5, atol=1e-6)
+
+
+def test_a_constant_column_of_a_denoised_block(words, dense, y):
+    """In float32 too, where centring leaves some rounding of it."""
+    with_one = np.hstack([dense, np.full((130, 1), 2.7)])
+    models = [
+        fitted(MSDAClassifier(2, 0.5, denoise_blocks=True), words, y, block) for block in (dense, with_one)
+    ]
+    expected = models[0].decision_function(words, blocks=dense)
+    assert_allclose(models[1].decision_function(words, blocks=with_one), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_stacked_and_plain_form_agree(words, dense, sparse, y):
+    plain = MSDAClassifier(2, dtype="float64")
+    plain.fit(
+        words[:80],
+        y[:80],
+        [words[80:100], words[100:]],
+        blocks=[dense[:80], sparse[:80]],
+        blocks_target=[[dense[80:100], sparse[80:100]], (dense[100:], sparse[100:])],
+    )
+    order = np.random.default_rng(0).permutation(130)
+    domain = np.repeat([0, -1, -2], [80, 20, 30])[order]
+    stacked = MSDAClassifier(2, dtype="float64")
+    stacked.fit(words[order], y[order], sample_domain=domain, blocks=[dense[order], sparse[order]])
+    for number in (-1, -2, 0):
+        own = {"sample_domain": number, "blocks": [dense, sparse]}
+        expected = plain.decision_function(words, **own)
+        assert_allclose(stacked.decision_function(words, **own), expected, rtol=1e-8, atol=1e-10)
+    halves = hidden(words, 0.7, 2)
+    H = concatenation([halves, [dense], [sparse]], np.repeat([0, -1, -2], [80, 20, 30]))
+    expected = ridge_scores(H[:80], y[:80], H[100:], 0.3)
+    own = {"sample_domain": -2, "blocks": [dense[100:], sparse[100:]]}
+    assert_allclose(plain.decision_function(words[100:], **own), expected, rtol=1e-8, atol=1e-9)
+
+
+def test_one_block_of_several_targets_needs_no_inner_list(words, dense, y):
+    given = {"blocks": dense[:80], "blocks_target": [dense[80:100], dense[100:]]}
+    bare = MSDAClassifier(1).fit(words[:80], y[:80], [words[80:100], words[100:]], **given)
+    given = {"blocks": [dense[:80]], "blocks_target": [[dense[80:100]], [dense[100:]]]}
+    listed = MSDAClassifier(1).fit(words[:80], y[:80], [words[80:100], words[100:]], **given)
+    assert_array_equal(
+        bare.decision_function(words, blocks=dense), listed.decision_function(words, blocks=[dense])
+    )
+
+
+def test_unlabelled_rows_keep_their_blocks(words, dense, y):
+    labels = y.astype(object)
+    labels[DOMAIN < 0] = None
+    model = MSDAClassifier(1, 0.5, dtype="float64").fit(words, labels, blocks=dense)
+    other = fitted(MSDAClassifier(1, 0.5, dtype="float64"), words, y, dense)
+    expected = other.decision_function(words, blocks=dense)
+    assert_allclose(model.decision_function(words, blocks=dense), expected, rtol=1e-9)
+
+
+def test_self_training_learns_from_target_rows_of_a_block(rng):
+    """The class shows in the block alone; its direction turns a little from source to target."""
+    y = rng.permutation(np.resize([0, 1], 300))
+    E = rng.normal(size=(300, 2)) * 0.3 + np.column_stack([2 * y - 1, np.zeros(300)])
+    E[200:, 1] += 4 * y[200:]  # what no labelled row tells
+    X = rng.poisson(1.0, size=(300, 5)).astype(float)
+    options = {"dtype": "float64", "random_state": 0, "block_share": 4.0}
+    model = MSDAClassifier(1, 0.5, self_training=True, **options)
+    given = {"blocks": E[:200], "blocks_target": E[200:]}
+    model.fit(X[:200], y[:200], X[200:], **given)
+    assert model.self_training_rounds_[-1]["kept"]
+    assert model.score(X[200:], y[200:], blocks=E[200:]) > 0.95
+    alone = MSDAClassifier(1, 0.5, **options).fit(X[:200], y[:200], X[200:], **given)
+    (told,), (learnt,) = alone.block_coef_[0][0][1], model.block_coef_[0][0][1]
+    assert learnt > 2 * abs(told)
+
+
+@pytest.mark.parametrize("denoised", [True, False])
+def test_many_labelled_rows_are_solved_in_the_primal(words, dense, sparse, y, monkeypatch, denoised):
+    options = {"denoise_blocks": denoised, "dtype": "float64", "random_state": 0}
+    dual = fitted(MSDAClassifier(2, 0.5, **options), words, y, dense, sparse)
+    K = concatenation([hidden(words, 0.5, 2), [dense], [sparse]], DOMAIN)
+    monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 40)
+    monkeypatch.setattr(blocks_module, "BLOCK_ENTRIES", 9 * 30)
+    primal = fitted(MSDAClassifier(2, 0.5, **options), words, y, dense, sp.csr_array(sparse))
+    scores, expected = (
+        model.decision_function(words[80:], blocks=[dense[80:], sparse[80:]]) for model in (primal, dual)
+    )
+    assert K.shape == (130, 37)
+    # C is relative to the mean square norm of the labelled rows, of which the primal sees a sample
+    assert np.corrcoef(scores, expected)[0, 1] > 0.999
+    assert [[w.shape for w in own] for own in primal.block_coef_] == [
+        [w.shape for w in own] for own in dual.block_coef_
+    ]
+
+
+def test_the_primal_is_the_least_value_over_the_concatenation(words, dense, y, monkeypatch):
+    monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 79)
+    model = fitted(MSDAClassifier(1, 0.5, 1.0, dtype="float64", random_state=0), words, y, dense)
+    H = concatenation([hidden(words, 0.5, 1), [dense]], DOMAIN)
+    candidates = [np.delete(np.arange(80), left_out) for left_out in range(80)]  # one row is in no anchor
+    scores = model.decision_function(words[80:], blocks=dense[80:])
+    distances = []
+    for anchors in candidates:
+        C = mean_square(H[:80]) / mean_square(H[anchors])
+        distances.append(np.abs(ridge_scores(H[:80], y[:80], H[80:], C) - scores).max())
+    assert min(distances) < 1e-4
+
+
+def test_saved_and_loaded(words, dense, y, tmp_path):
+    model = MSDAClassifier(2, 0.5, denoise_blocks=True, probability=True, random_state=0)
+    fitted(model, words, y, dense)
+    save_model(model, tmp_path / "model.safetensors")
+    loaded = load_model(tmp_path / "model.safetensors")
+    expected = model.predict_proba(words, blocks=dense)
+    assert_array_equal(loaded.predict_proba(words, blocks=dense), expected)
+    assert expected[:, 1].std() > 0.01
+    with pytest.raises(ValueError, match="fit saw 1 extra"):
+        loaded.predict(words)
+
+
+@pytest.mark.parametrize("denoised", [True, False])
+def test_float32_by_default(words, dense, y, denoised):
+    models = [
+        fitted(MSDAClassifier(2, dtype=dtype, denoise_blocks=denoised), words, y, dense)
+        for dtype in ("float32", "float64")
+    ]
+    single, double = (model.decision_function(words, blocks=dense) for model in models)
+    assert {w.dtype for w in models[0].block_coef_[0]} == {np.dtype("float32")}
+    assert {own.coef.dtype for own in models[0].block_layers_[0]} <= {np.dtype("float32")}
+    assert_allclose(single, double, atol=1e-3 * np.abs(double).max())
+
+
+@pytest.mark.parametrize("denoised", [True, False])
+def test_on_torch(words, dense, sparse, y, denoised):
+    pytest.importorskip("torch")
+    options = {"denoise_blocks": denoised, "balance_layers": True, "dtype": "float64"}
+    here, there = (
+        fitted(MSDAClassifier(2, 0.5, device=device, **options), words, y, dense, sp.csr_array(sparse))
+        for device in ("cpu", "torch:cpu")
+    )
+    blocks = [dense, sp.csr_array(sparse)]
+    expected = here.decision_function(words, blocks=blocks)
+    assert_allclose(there.decision_function(words, blocks=blocks), expected, rtol=1e-7, atol=1e-9)
+    assert isinstance(there.block_coef_[0][0], np.ndarray)
+
+
+def test_a_sample_of_the_rows_for_upper_layers(words, dense, y):
+    options = {"denoise_blocks": True, "max_upper_rows": 40, "dtype": "float64", "random_state": 1}
+    model = fitted(MSDAClassifier(2, 0.5, **options), words, y, dense)
+    first, second = model.block_layers_[0]
+    stack = hidden(standard(dense), 0.5, 2)
+    assert_allclose(first(dense), stack[1], rtol=1e-8)  # learnt from all rows
+    assert np.abs(second(first(dense)) - stack[2]).max() > 1e-4
+    assert np.isfinite(model.decision_function(words, blocks=dense)).all()
+
+
+def test_prediction_in_row_blocks(words, dense, y, monkeypatch):
+    model = fitted(MSDAClassifier(1, denoise_blocks=True, dtype="float64"), words, y, dense)
+    whole, sizes = model.decision_function(words, blocks=dense), []
+    original = type(model.block_layers_[0][0]).__call__
+
+    def spy(self, rows, out=None):
+        sizes.append(rows.shape[0])
+        return original(self, rows, out)
+
+    monkeypatch.setattr(blocks_module, "BLOCK_ENTRIES", 9 * 8)
+    monkeypatch.setattr(type(model.block_layers_[0][0]), "__call__", spy)
+    assert_allclose(model.decision_function(words, blocks=dense), whole, rtol=1e-9)
+    assert max(sizes) <= 8
+    assert sum(sizes) == 2 * 130
+
+
+def test_arguments_are_left_alone(words, dense, y):
+    before = dense.copy()
+    dense.flags.writeable = False
+    fitted(MSDAClassifier(1, denoise_blocks=True, dtype="float64"), words, y, dense)
+    assert_array_equal(dense, before)
+
+
+def test_routed_to_the_folds_of_others(words, dense, y):
+    with config_context(enable_metadata_routing=True):
+        found = cross_validate(
+            MSDAClassifier(1, random_state=0), words[:80], y[:80], params={"blocks": dense[:80]}, cv=4
+        )
+    without = cross_validate(MSDAClassifier(1, random_state=0), words[:80], y[:80], cv=4)
+    assert np.isfinite(found["test_score"]).all()
+    assert found["test_score"].tolist() != without["test_score"].tolist()
+
+
+def test_a_document_is_explained_with_its_blocks(words, dense, y):
+    model = fitted(MSDAClassifier(1, 0.5, dtype="float64"), words, y, dense)
+    row, block = words[[90]], dense[[90]]
+    j = int(np.flatnonzero(row[0])[0])
+    terms = [f"term {i}" for i in range(9)]
+    told = {own["term"]: own["effect"] for own in document_terms(model, terms, row, blocks=block)}
+    less = row.copy()
+    less[0, j] = 0
+    whole, part = (model.decision_function(x, blocks=block)[0] for x in (row, less))
+    assert_allclose(told[terms[j]], np.sign(whole) * (whole - part), rtol=1e-9)
+    with pytest.raises(ValueError, match="fit saw 1 extra"):
+        document_terms(model, terms, row)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_text_with_embeddings(several, rng):
+    """Words that say nothing, embeddings that say it all."""
+    y = np.resize(["good", "bad"], 40)
+    E = np.where(y == "good", 1.0, -1.0)[:, None] + rng.normal(size=(40, 2)) * 0.2
+    documents = [" ".join(rng.choice(["a", "the", "of", "and", "to"], 4)) for _ in range(40)]
+    target, there = documents[24:], E[24:]
+    if several:
+        target, there = [documents[24:32], documents[32:]], [E[24:32], E[32:]]
+    adapter = TextAdapter().fit(documents[:24], y[:24], target, blocks=E[:24], blocks_target=there)
+    assert adapter.predict(documents[24:], blocks=E[24:]).tolist() == y[24:].tolist()
+    assert ((adapter.decision_function(documents, blocks=[E]) > 0) == (y == "good")).all()
+
+
+class TestRefusals:
+    """One line that names the block, what was seen and what to do."""
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda E: E[1:], "^block 2 of X has 79 rows, but there are 80 to go with"),
+            (lambda E: E[:, 0], "^block 2 of X: Expected 2D array, got 1D"),
+            (lambda E: np.where(E.max() - 1e-9 < E, np.nan, E), r"^block 2 of X: Input contains NaN \(row "),
+            (lambda E: E.astype(str).astype(object) + "?", "^block 2 of X: could not convert string"),
+            (lambda E: E[:, :0], "^block 2 of X: .*0 feature"),
+        ],
+    )
+    def test_of_a_block_of_fit(self, words, dense, y, change, message):
+        with pytest.raises(ValueError, match=message) as refusal:
+            MSDAClassifier(1).fit(words[:80], y[:80], blocks=[dense[:80], change(dense[:80])])
+        assert "\n" not in str(refusal.value)
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({}, "fit saw 1 extra block.* X_target comes with 0: pass as many in blocks_target"),
+            ({"blocks_target": np.ones((50, 3))}, "block 1 of X_target has 3 columns, but 4 in fit's X"),
+            ({"blocks_target": np.ones((49, 4))}, "block 1 of X_target has 49 rows, but there are 50"),
+        ],
+    )
+    def test_of_blocks_of_the_target(self, words, dense, y, given, message):
+        with pytest.raises(ValueError, match=message):
+            MSDAClassifier(1).fit(words[:80], y[:80], words[80:], blocks=dense[:80], **given)
+
+    def test_of_blocks_that_match_no_target(self, words, dense, y):
+        with pytest.raises(ValueError, match=r"list of 2 domains, so blocks_target .* got 1 entries"):
+            MSDAClassifier(1).fit(
+                words[:80], y[:80], [words[80:90], words[90:]], blocks=dense[:80], blocks_target=[dense[80:]]
+            )
+        with pytest.raises(ValueError, match=r"list of 2 domains, so blocks_target .* got a ndarray"):
+            MSDAClassifier(1).fit(
+                words[:80], y[:80], [words[80:90], words[90:]], blocks=dense[:80], blocks_target=dense[80:]
+            )
+        with pytest.raises(ValueError, match="blocks_target goes with X_target"):
+            MSDAClassifier(1).fit(words[:80], y[:80], blocks=dense[:80], blocks_target=dense[80:])
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({}, "fit saw 1 extra .* X comes with 0: pass as many in blocks"),
+            ({"blocks": np.ones((130, 5))}, "block 1 of X has 5 columns, but 4 in fit's X"),
+            ({"blocks": np.ones((3, 4))}, "block 1 of X has 3 rows, but there are 130"),
+            ({"blocks": [np.ones((130, 4))] * 2}, "fit saw 1 extra .* X comes with 2"),
+        ],
+    )
+    @pytest.mark.parametrize("method", ["predict", "decision_function", "predict_proba"])
+    def test_of_a_prediction(self, words, dense, y, given, message, method):
+        model = fitted(MSDAClassifier(1, probability=True, random_state=0), words, y, dense)
+        with pytest.raises(ValueError, match=message):
+            getattr(model, method)(words, **given)
+
+    def test_of_blocks_that_fit_had_not(self, words, dense, y):
+        with pytest.raises(ValueError, match=r"fit saw 0 extra .* X comes with 1: leave blocks out"):
+            MSDAClassifier(1).fit(words, y).predict(words, blocks=dense)
+
+    def test_of_what_is_no_list(self, words, dense, y):
+        with pytest.raises(TypeError, match="blocks must be a matrix or a list of matrices, got a generator"):
+            MSDAClassifier(1).fit(words, y, blocks=(E for E in [dense]))
+
+    @pytest.mark.parametrize("share", [0, -1.0, "much"])
+    def test_of_a_share(self, words, dense, y, share):
+        with pytest.raises((ValueError, TypeError), match="block_share"):
+            MSDAClassifier(1, block_share=share).fit(words, y, blocks=dense)
+
+    def test_of_a_block_that_cannot_be_denoised(self, words, sparse, y):
+        sparse[:, 2] = 0
+        model = MSDAClassifier(1, 0.5, ridge=0, denoise_blocks=True, dtype="float64")
+        words = words + 1  # every column of X is there
+        with pytest.raises(ValueError, match=r"^block 1: Cannot solve .*features 2\)"):
+            model.fit(words, y, blocks=sparse)
+
+    def test_of_rows_of_dask(self, words, dense, y):
+        array = pytest.importorskip("dask.array")
+        rows = array.from_array(words, chunks=(65, 9))
+        with pytest.raises(ValueError, match="rows of Dask cannot have extra blocks"):
+            MSDAClassifier(1).fit(rows, y, blocks=dense)
+        with pytest.raises(TypeError, match="block 1 of X is a Array of Dask"):
+            MSDAClassifier(1).fit(words, y, blocks=array.from_array(dense))
+        model = fitted(MSDAClassifier(1), words, y, dense)
+        with pytest.raises(ValueError, match="rows of Dask cannot have extra blocks"):
+            model.predict(rows)

@@ -1,0 +1,261 @@
+"""No harm: what the signals are, what is said of them, and what the fallback predicts."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from undrift import MSDAClassifier, UndriftWarning
+from undrift.classifier.linear import SOLVERS
+from undrift.classifier.safeguard import Signals, SourceOnly, caution, compared, reasons, retained, seen_of
+from undrift.classifier.selection import Problem
+from undrift.datasets import make_reviews
+from undrift.persist import load_model, save_model
+from undrift.text.adapter import text_classifier
+from undrift.text.vectorizer import TermVectorizer
+
+WELL = Signals(1000, 0.0, 0.05, 0.2, 0.08, 0.14, 0.65, 0.58)  # the worst seen on real pairs
+
+
+def with_changes(**changes):
+    return Signals(**(vars(WELL) | changes))
+
+
+@pytest.mark.parametrize("as_rows", [np.array, sp.csr_array])
+def test_rows_alone_say_how_much_is_unseen_and_empty(as_rows):
+    first = as_rows(np.array([[1.0, 0, 0, 2], [0, 0, 0, 0], [0, -3, 3, 0]]))
+    second = as_rows(np.array([[0.0, 0, 0, 0], [5, 0, 1, 0]]))
+    found = seen_of([first, second], np.array([4, 1, 0, 0]))
+    # entries: (0,0) (0,3) (2,1) (2,2) (1,0) (1,2); unseen are columns 2 and 3: three of six
+    assert found == Signals(n_target=2, empty=2 / 5, unseen=0.5)
+    assert seen_of([], np.array([1])) is None
+
+
+def test_disagreement_is_counted_by_hand():
+    before = np.array([[3.0], [-2.0], [0.5], [-0.1]])
+    after = np.array([[-1.0], [-1.0], [0.5], [1.0]])
+    without = SourceOnly(np.zeros((1, 1)), np.zeros(1), np.zeros(1), before, 0.25)
+    found = compared(Signals(4, 0.0, 0.0), after, 0.75, without)
+    # rows 0 and 3 differ; the surer half is rows 0 and 1; both times half are positive
+    assert (found.disagreement, found.sure_disagreement, found.class_shift) == (0.5, 0.5, 0.0)
+    assert (found.retained, found.source_only_retained) == (0.75, 0.25)
+    moved = compared(Signals(4, 0.0, 0.0), np.ones((4, 1)), 0.75, without)
+    assert moved.class_shift == 0.5
+
+
+def test_class_shift_of_three_classes_is_the_share_that_moved():
+    before, after = np.eye(3)[[0, 0, 1, 2]], np.eye(3)[[0, 1, 1, 1]]
+    without = SourceOnly(np.zeros((1, 3)), np.zeros(3), np.zeros(3), before, 0.0)
+    assert compared(Signals(4, 0.0, 0.0), after, 0.0, without).class_shift == 0.5
+
+
+def test_what_is_retained_counts_beyond_guessing():
+    problem = Problem(np.array([0, 0, 0, 1]), 2, np.ones(4), [], SOLVERS["least-squares"])
+    assert retained(0.85, 0.95, problem) == pytest.approx(0.5)
+    assert retained(0.75, 0.95, problem) == 0
+    assert retained(1.0, 0.75, problem) == 0  # nothing is known to begin with
+
+
+@pytest.mark.parametrize(
+    ("changes", "word", "grave"),
+    [
+        ({"unseen": 0.96}, "nothing to hold on to", True),
+        ({"retained": 0.49}, "keeps 49%", True),
+        ({"class_shift": 0.18, "source_only_retained": 0.32}, "class to class", False),
+        ({"n_target": 99}, "99 rows", False),
+        ({"empty": 0.31}, "31% of the target's rows are empty", False),
+        ({"unseen": 0.51}, "expect many mistakes", False),
+        ({"sure_disagreement": 0.16}, "disagree on 16%", False),
+    ],
+)
+def test_each_reason_is_given_alone(changes, word, grave):
+    (found,) = reasons(with_changes(**changes))
+    assert word in found.text
+    assert found.grave is grave
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"unseen": 0.5},
+        {"retained": 0.5},
+        {"class_shift": 0.4, "source_only_retained": 0.33},  # a bias of the source that centring mends
+        {"class_shift": 0.17, "source_only_retained": 0.1},
+        {"source_only_retained": 0.1},
+        {"n_target": 100},
+        {"empty": 0.3},
+        {"sure_disagreement": 0.15},
+    ],
+)
+def test_nothing_is_said_up_to_the_thresholds(changes):
+    assert reasons(with_changes(**changes)) == []
+
+
+def test_far_away_nothing_is_held_against_adaptation():
+    far = with_changes(unseen=0.8, retained=0.3, class_shift=0.5, source_only_retained=0.0)
+    assert [own.grave for own in reasons(far)] == [False]
+
+
+def test_a_round_trip_through_few_rows_is_no_grave_reason():
+    (few,) = reasons(with_changes(n_target=99, retained=0.1))
+    assert ("99 rows" in few.text, few.grave) == (True, False)
+    (lost,) = reasons(with_changes(n_target=100, retained=0.1))
+    assert ("keeps 10%" in lost.text, lost.grave) == (True, True)
+
+
+def test_lopsided_classes_are_a_doubt_that_changes_nothing():
+    found = caution(with_changes(class_shift=0.5, source_only_retained=0.0), True)
+    assert (len(found["reasons"]), found["grave"], found["fell_back"]) == (1, [], False)
+    assert "moves 50%" in found["reasons"][0]
+
+
+def test_unmeasured_signals_say_nothing():
+    assert reasons(Signals(1000, 0.0, 0.1)) == []
+
+
+@pytest.mark.parametrize(("can", "fell_back"), [(True, True), (False, False)])
+def test_caution_remembers_what_was_done(can, fell_back):
+    found = caution(with_changes(retained=0.1, empty=0.5), can)
+    assert found["fell_back"] is fell_back
+    assert (len(found["reasons"]), len(found["grave"])) == (2, 1)
+    assert caution(WELL, can)["fell_back"] is False
+
+
+# --- fits ---
+
+
+@pytest.fixture(scope="module")
+def reviews():
+    """Rows and labels of books, rows of kitchen ware."""
+    corpus = make_reviews(400, domains=["books", "kitchen"], unlabelled_share=0.0)
+    books, kitchen = corpus.domains.values()
+    vectorizer = TermVectorizer(300, length=5.0).fit([*books.texts, *kitchen.texts])
+    X, Z = (vectorizer.transform(own.texts).astype(np.float64) for own in (books, kitchen))
+    return X, books.y.astype(int), Z
+
+
+def disjoint(X, Z):
+    """The same rows over columns of their own."""
+    return sp.hstack([X, 0 * X], format="csr"), sp.hstack([0 * Z, Z], format="csr")
+
+
+def settings(**changes):
+    return text_classifier(**({"n_layers": 1, "random_state": 0, "dtype": "float64"} | changes))
+
+
+def test_the_demo_corpus_is_silent(reviews):
+    X, y, Z = reviews
+    model = settings().fit(X, y, Z)  # a warning would be an error
+    assert model.caution_["reasons"] == []
+    assert model.caution_["fell_back"] is False
+    signals = model.caution_["signals"]
+    assert signals["n_target"] == 400
+    assert 0 < signals["disagreement"] < 1
+    assert model.coef_[1].any()
+    seen = np.asarray((X != 0).sum(axis=0)).ravel() > 0
+    assert_allclose(signals["unseen"], 1 - Z[:, np.flatnonzero(seen)].nnz / Z.nnz)
+
+
+def test_disagreement_is_that_of_predictions(reviews):
+    X, y, Z = reviews
+    model = settings().fit(X, y, Z)
+    apart = model.predict(Z) != (source_only_scores(X, y, Z) > 0).astype(int)
+    assert_allclose(model.caution_["signals"]["disagreement"], apart.mean())
+
+
+def source_only_scores(X, y, Z, center=True):
+    """Least-squares SVM with an intercept on the source's rows as they are: its optimality conditions."""
+    X, Z, n = X.toarray(), Z.toarray(), X.shape[0]
+    C = 1 / np.mean(np.sum((X - center * X.mean(axis=0)) ** 2, axis=1))
+    system = np.block([[X @ X.T + np.eye(n) / C, np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    solved = np.linalg.solve(system, np.append(np.where(y == 1, 1.0, -1.0), 0.0))
+    return Z @ X.T @ solved[:n] + solved[n]
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("self_training", [True, False])
+def test_the_fallback_is_a_classifier_of_the_source_alone(reviews, center, self_training):
+    X, Z = disjoint(reviews[0], reviews[2])
+    known = sp.hstack([reviews[2][:8], 0 * reviews[2][:8]])  # rows for which the scores are not all alike
+    Z, y = sp.vstack([known, Z[8:]], format="csr"), reviews[1]
+    with pytest.warns(UndriftWarning, match="used the source-only classifier instead"):
+        model = settings(center=center, self_training=self_training).fit(X, y, Z)
+    assert model.caution_["fell_back"] is True
+    assert not model.coef_[1].any()
+    assert len(np.unique(model.decision_function(Z[:8]))) == 8
+    assert_allclose(model.decision_function(Z), source_only_scores(X, y, Z, center), rtol=1e-8, atol=1e-9)
+    assert_allclose(
+        model.decision_function(X, sample_domain=np.zeros(X.shape[0], int)),
+        source_only_scores(X, y, X, center),
+        rtol=1e-8,
+        atol=1e-9,
+    )
+
+
+def test_without_the_fallback_it_adapts_and_remembers(reviews):
+    X, Z = disjoint(reviews[0], reviews[2])
+    model = settings(fallback=False).fit(X, reviews[1], Z)
+    assert model.caution_["grave"]
+    assert model.caution_["fell_back"] is False
+    assert model.coef_[1].any()
+
+
+def test_labels_at_random_are_noticed(reviews):
+    X, y, Z = reviews
+    with pytest.warns(UndriftWarning, match="the labels do not reach the target"):
+        settings().fit(X, np.random.default_rng(0).permutation(y), Z)
+
+
+def test_few_rows_and_empty_rows_are_noticed(reviews):
+    X, y, Z = reviews
+    Z = sp.vstack([Z[:30], 0 * Z[:20]], format="csr")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndriftWarning)
+        found = settings().fit(X, y, Z).caution_
+    assert any("50 rows" in text for text in found["reasons"])
+    assert any("40% of the target's rows are empty" in text for text in found["reasons"])
+
+
+def test_a_bare_classifier_keeps_what_the_rows_say(reviews):
+    X, y, Z = reviews
+    model = MSDAClassifier(n_layers=1).fit(X, y, Z)
+    assert model.caution_["signals"]["retained"] is None
+    assert model.caution_["signals"]["n_target"] == 400
+    assert MSDAClassifier(n_layers=1).fit(X, y).caution_ is None
+
+
+def test_many_labelled_rows_are_warned_of_but_not_changed(reviews, monkeypatch):
+    monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 100)
+    X, Z = disjoint(reviews[0], reviews[2])
+    with pytest.warns(UndriftWarning, match="adapted all the same"):
+        model = settings(self_training=False).fit(X, reviews[1], Z)
+    assert model.caution_["fell_back"] is False
+
+
+def test_a_fallback_is_saved_and_calibrated(reviews, tmp_path):
+    X, Z = disjoint(reviews[0], reviews[2])
+    y, path = reviews[1], tmp_path / "model.safetensors"
+    with pytest.warns(UndriftWarning):
+        model = settings(probability=True).fit(X, y, Z)
+    with pytest.warns(UndriftWarning):
+        twin = settings(probability=True, noise=0.2, n_layers=2).fit(X, y, Z)
+    assert model.temperature_ == pytest.approx(twin.temperature_)  # no layer has a say in it
+    save_model(model, path)
+    again = load_model(path)
+    assert again.caution_ == model.caution_
+    assert_array_equal(again.predict_proba(Z), model.predict_proba(Z))
+
+
+def test_with_extra_blocks_nothing_is_grave(reviews):
+    X, Z = disjoint(reviews[0], reviews[2])
+    shared = [
+        np.asarray(own.sum(axis=1)).reshape(-1, 1) * np.ones(3) for own in reviews[::2]
+    ]  # what both have in common
+    model = settings(noise=0.7).fit(X, reviews[1], Z, blocks=shared[:1], blocks_target=shared[1:])
+    assert model.caution_["grave"] == []
+    assert model.caution_["fell_back"] is False
+    assert "nothing to hold on to" in model.caution_["reasons"][0]
+    assert model.block_coef_[0][0].any()

@@ -1,0 +1,271 @@
+"""Self-training, balanced layers and the rules that look at the target, against explicit transcriptions."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import Ridge
+from sklearn.metrics import cohen_kappa_score
+
+from tests.helpers.oracles import algorithm_2
+from undrift import MSDAClassifier, load_model, save_model
+from undrift.classifier.linear import SOLVERS, confidence
+from undrift.classifier.selection import Problem, agreement, importance_cv, margin, separation
+from undrift.classifier.self_training import SelfTraining, round_trip, self_trained
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
+
+
+@pytest.fixture
+def two_domains(rng):
+    """Counts in which a target row's class shows in other features than a source row's, but for one."""
+    y, z = rng.integers(2, size=80), rng.integers(2, size=60)
+    shared = np.concatenate([y, z])[:, None] * rng.poisson(2, size=(140, 1))
+    own = rng.poisson(0.3, size=(140, 6)).astype(float)
+    own[:80, :2] += 2 * y[:, None]
+    own[80:, 2:4] += 2 * z[:, None]
+    X = np.hstack([shared, own])
+    return X[:80], y, X[80:], z
+
+
+def ridge_scores(H, y, weight, C, T):
+    """Ridge regression on explicit rows with an intercept that is not penalised."""
+    return Ridge(alpha=1 / C, solver="cholesky").fit(H, y, sample_weight=weight).predict(T)
+
+
+def transcription(H, y, T, C, n_rounds, share, weight):
+    """Label the most confident target rows as predicted, train again; scores of each round."""
+    f = ridge_scores(H, y, np.ones(len(y)), C, T)
+    found = [f]
+    for r in range(1, n_rounds + 1):
+        chosen = np.argsort(-np.abs(f), kind="stable")[: round(share * r / n_rounds * len(T))]
+        rows = np.vstack([H, T[chosen]])
+        labels = np.concatenate([y, np.where(f[chosen] > 0, 1, -1)])
+        f = ridge_scores(rows, labels, np.r_[np.ones(len(y)), np.full(len(chosen), weight)], C, T)
+        found.append(f)
+    return found
+
+
+def problem_of(y, solver="least-squares", folds=()):
+    return Problem(y, 2, np.ones(len(y)), list(folds), SOLVERS[solver])
+
+
+def test_rounds_are_those_of_the_transcription(two_domains):
+    H, y, T, _ = two_domains
+    H, T = H - H.mean(axis=0), T - T.mean(axis=0)
+    K = np.vstack([H, T]) @ np.vstack([H, T]).T
+    options = SelfTraining(n_rounds=3, share=0.7, weight=0.4)
+    dual, rounds = self_trained(K, problem_of(y), 0.2, options)
+    expected = transcription(H, 2 * y - 1, T, 0.2, 3, 0.7, 0.4)
+    assert all(own.kept for own in rounds)
+    assert [own.n_labelled for own in rounds] == [0, 14, 28, 42]
+    assert_allclose(dual.scores(K[len(H) :])[:, 0], expected[-1], rtol=1e-8, atol=1e-10)
+    changed = [np.mean((f > 0) != (expected[0] > 0)) for f in expected]
+    assert_allclose([own.changed for own in rounds], changed)
+    assert (dual.coef[len(H) :] == 0).sum() == len(T) - 42
+
+
+def test_round_trip_trains_on_the_target_alone(two_domains):
+    H, y, T, z = two_domains
+    K = np.vstack([H, T]) @ np.vstack([H, T]).T
+    back = ridge_scores(T, 2 * z - 1, np.ones(len(z)), 0.5, H) > 0
+    assert round_trip(K, problem_of(y), 0.5, z) == np.mean(back == y)
+    assert round_trip(K, problem_of(y), 0.5, np.ones(len(T), int)) == np.mean(y == 1)
+
+
+def test_nothing_is_labelled_where_the_round_trip_fails(rng, two_domains):
+    """Target rows that share no feature with the source say nothing about it: training back is guessing."""
+    H, y, _, _ = two_domains
+    apart = np.hstack([H, np.zeros((80, 5))]), np.hstack([np.zeros((60, 7)), rng.poisson(1, size=(60, 5))])
+    rows = np.vstack(apart)
+    dual, rounds = self_trained(rows @ rows.T, problem_of(y), 0.2, SelfTraining())
+    assert len(rounds) == 1
+    assert not rounds[0].kept
+    assert_array_equal(dual.coef[80:], 0)
+    assert np.any(dual.coef[:80] != 0)
+
+
+def test_a_round_that_loses_the_way_back_is_undone(two_domains):
+    """A weight that drowns the source: the first round changes everything and is taken back."""
+    H, y, T, _ = two_domains
+    rng = np.random.default_rng(0)
+    T = np.hstack([T[:, :1], 30 * rng.normal(size=(60, 6))])  # loud features that carry nothing
+    rows = np.vstack([H, T])
+    dual, rounds = self_trained(rows @ rows.T, problem_of(y), 0.2, SelfTraining(n_rounds=2, weight=1e4))
+    kept = [own.kept for own in rounds]
+    assert not kept[-1]
+    n_kept = sum(kept)
+    used = rounds[n_kept - 1].n_labelled if n_kept else 0
+    assert np.sum(dual.coef[80:] != 0) == used
+
+
+def test_self_training_helps_where_the_classes_come_apart(two_domains):
+    X, y, Z, z = two_domains
+    options = {"n_layers": 1, "noise": 0.5, "C": 0.05}
+    plain = np.mean(MSDAClassifier(**options).fit(X, y, Z).predict(Z) != z)
+    trained = MSDAClassifier(**options, self_training=True).fit(X, y, Z)
+    assert trained.self_training_rounds_[-1]["kept"]
+    assert np.mean(trained.predict(Z) != z) < plain
+    assert plain < 0.5
+
+
+def test_confidence_is_the_lead_of_the_winner():
+    assert_array_equal(confidence(np.array([[-2.0], [0.5]])), [2, 0.5])
+    assert_array_equal(confidence(np.array([[1.0, 4.0, 3.0], [0.0, 0.0, -1.0]])), [1, 0])
+
+
+def test_margin_is_the_mean_confidence_on_the_target(two_domains):
+    H, y, T, _ = two_domains
+    K = np.vstack([H, T]) @ np.vstack([H, T]).T
+    expected = [np.abs(ridge_scores(H, 2 * y - 1, np.ones(80), C, T)).mean() for C in (0.1, 1.0)]
+    assert_allclose(margin(K, problem_of(y), [0.1, 1.0]), expected, rtol=1e-8)
+
+
+def test_separation_is_the_same_whatever_the_scale_of_the_scores(two_domains):
+    H, y, T, _ = two_domains
+    K = np.vstack([H, T]) @ np.vstack([H, T]).T
+    for C in (0.1, 1.0):
+        f = ridge_scores(H, 2 * y - 1, np.ones(80), C, T)
+        expected = np.abs(f).mean() / np.sqrt(np.mean(f**2))
+        assert_allclose(separation(K, problem_of(y), [C]), [expected], rtol=1e-8)
+    assert expected < 0.99
+    flat = np.zeros((90, 90))  # nothing is known of any row: half of the labelled are of each class
+    assert_array_equal(separation(flat, problem_of(np.arange(80) % 2), [1.0]), [0])
+
+
+def test_agreement_is_kappa_of_two_parts_of_the_source_on_the_target(two_domains):
+    H, y, T, _ = two_domains
+    K = np.vstack([H, T]) @ np.vstack([H, T]).T
+    tests = [np.arange(80)[i::5] for i in range(5)]
+    folds = [(np.setdiff1d(np.arange(80), own), own) for own in tests]
+    expected = []
+    for C in (0.01, 1.0):
+        found = []
+        for own in (np.concatenate(tests[::2]), np.concatenate(tests[1::2])):
+            found.append(ridge_scores(H[own], 2 * y[own] - 1, np.ones(len(own)), C, T) > 0)
+        expected.append(cohen_kappa_score(*found))
+    assert 0 < expected[0] < 1
+    assert expected[0] != expected[1]
+    assert_allclose(agreement(K, problem_of(y, folds=folds), [0.01, 1.0]), expected, rtol=1e-8)
+
+
+def test_calling_everything_one_class_is_no_agreement():
+    y = np.r_[np.zeros(10, dtype=int), 1, 1]
+    folds = [(np.array([]), np.r_[0:5, 10]), (np.array([]), np.r_[5:10, 11])]
+    assert_array_equal(agreement(np.zeros((20, 20)), problem_of(y, folds=folds), [1.0]), [0])
+
+
+def test_importance_cv_weighs_rows_by_the_odds_of_the_target(two_domains):
+    H, y, T, _ = two_domains
+    y = np.where(np.arange(80) % 9 == 0, 1 - y, y)  # some labels are wrong, so that some folds are
+    rows = np.vstack([H, T])
+    splits = [(np.r_[0:40], np.r_[40:80]), (np.r_[40:80], np.r_[0:40])]
+    right = np.empty(80)
+    for train, test in splits:
+        right[test] = (ridge_scores(H[train], 2 * y[train] - 1, np.ones(40), 0.3, H[test]) > 0) == y[test]
+    is_target, judged = np.repeat([-1, 1], [80, 60]), np.empty(140)
+    even, odd = np.arange(0, 140, 2), np.arange(1, 140, 2)
+    for half, other in ((even, odd), (odd, even)):
+        judged[other] = ridge_scores(rows[half], is_target[half], np.ones(70), 0.3, rows[other])
+    odds = np.exp(2 * judged[:80])
+    odds = np.minimum(odds, 20 * odds.mean())
+    expected = np.sum(odds * right) / odds.sum()
+    assert 0 < expected < 1
+    assert_allclose(importance_cv(rows @ rows.T, problem_of(y, folds=splits), [0.3]), [expected], rtol=1e-8)
+
+
+def test_balanced_layers_have_equal_norms(two_domains):
+    """Equal to a ridge regression on layers that were each scaled to a mean square norm of 1."""
+    X, y, Z, _ = two_domains
+    found = MSDAClassifier(2, 0.6, 0.7, balance_layers=True, dtype="float64").fit(X, y, Z)
+    layers = [np.vstack([X, Z]), *(h for _, h in algorithm_2(np.vstack([X, Z]), 0.6, 2))]
+    pieces = []
+    for H in layers:
+        centred = np.vstack([H[:80] - H[:80].mean(axis=0), H[80:] - H[80:].mean(axis=0)])
+        pieces.append(centred / np.sqrt((centred**2).sum(axis=1).mean()))
+    built = np.hstack(pieces)
+    C = 0.7 / (built[:80] ** 2).sum(axis=1).mean()
+    expected = ridge_scores(built[:80], 2 * y - 1, np.ones(80), C, built[80:])
+    assert_allclose(found.decision_function(Z), expected, rtol=1e-6, atol=1e-8)
+    plain = MSDAClassifier(2, 0.6, 0.7, dtype="float64").fit(X, y, Z)
+    assert np.abs(plain.decision_function(Z) - expected).max() > 1e-3
+
+
+def test_balanced_layers_in_the_primal(two_domains, monkeypatch):
+    X, y, Z, _ = two_domains
+    options = {"balance_layers": True, "dtype": "float64", "random_state": 0}
+    dual = MSDAClassifier(2, 0.6, 0.7, **options).fit(X, y, Z)
+    monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 79)
+    primal = MSDAClassifier(2, 0.6, 0.7, **options).fit(X, y, Z)
+    # scaled on 79 of the 80 rows, hence nearly equal
+    spread = np.std(dual.decision_function(Z))
+    assert np.abs(dual.decision_function(Z) - primal.decision_function(Z)).max() < 0.05 * spread
+
+
+def test_labels_of_the_target_are_never_seen(two_domains, rng):
+    X, y, Z, z = two_domains
+    rows, domain = np.vstack([X, Z]), np.repeat([0, -1], [80, 60])
+    options = {"noise": [0.4, 0.7], "self_training": True, "balance_layers": True, "selection": "margin"}
+    scores = [
+        MSDAClassifier(2, C=1.0, **options)
+        .fit(rows, np.concatenate([y, own]), sample_domain=domain)
+        .decision_function(Z)
+        for own in (z, 1 - z, np.full(60, 7))
+    ]
+    assert_array_equal(scores[0], scores[1])
+    assert_array_equal(scores[0], scores[2])
+
+
+def test_several_classes(rng):
+    y = rng.integers(3, size=90)
+    X = rng.poisson(0.2 + 2.0 * (y[:, None] == np.arange(3)).repeat(2, axis=1)).astype(float)
+    found = MSDAClassifier(1, 0.5, self_training=SelfTraining(n_rounds=2)).fit(X[:60], y[:60], X[60:])
+    assert np.mean(found.predict(X[60:]) == y[60:]) > 0.6
+    assert len(found.self_training_rounds_) == 3
+
+
+def test_margin_refuses_several_values_of_c(two_domains):
+    X, y, Z, _ = two_domains
+    with pytest.raises(ValueError, match="give a single C"):
+        MSDAClassifier(1, [0.5, 0.7], [0.1, 1.0], selection="margin").fit(X, y, Z)
+
+
+@pytest.mark.parametrize("rule", ["reverse", "margin", "importance-cv", "agreement", "separation"])
+def test_rules_of_the_target_need_one(two_domains, rule):
+    X, y, _, _ = two_domains
+    with pytest.raises(ValueError, match="needs target rows"):
+        MSDAClassifier(1, [0.5, 0.7], selection=rule).fit(X, y)
+
+
+def test_self_training_without_a_target_is_an_ordinary_classifier(two_domains):
+    X, y, _, _ = two_domains
+    one = MSDAClassifier(1, self_training=True).fit(X, y)
+    assert one.self_training_rounds_ == []
+    assert_array_equal(one.decision_function(X), MSDAClassifier(1).fit(X, y).decision_function(X))
+
+
+def test_settings_survive_saving(two_domains, tmp_path):
+    X, y, Z, _ = two_domains
+    model = MSDAClassifier(1, self_training=SelfTraining(n_rounds=2), balance_layers=True).fit(X, y, Z)
+    save_model(model, tmp_path / "model.safetensors")
+    again = load_model(tmp_path / "model.safetensors")
+    assert again.self_training == SelfTraining(n_rounds=2)
+    assert_array_equal(again.decision_function(Z), model.decision_function(Z))
+
+
+@pytest.mark.parametrize("solver", ["least-squares", "hinge"])
+def test_on_a_device_of_torch(two_domains, device, solver):
+    """The same classifier where all of it runs on torch: stacks, Gram matrices, solves, prediction."""
+    X, y, Z, _ = two_domains
+    options = {
+        "noise": [0.5, 0.7],
+        "C": [0.1, 1.0],
+        "classifier": solver,
+        "self_training": True,
+        "dtype": "float64",
+        "random_state": 0,
+    }
+    here = MSDAClassifier(2, **options).fit(X, y, Z)
+    there = MSDAClassifier(2, **options, device=device, precision="highest").fit(X, y, Z)
+    assert here.best_params_ == there.best_params_
+    assert_allclose(there.decision_function(Z), here.decision_function(Z), rtol=1e-6, atol=1e-8)
+    assert all(isinstance(layer.coef, np.ndarray) for layer in there.representation_.layers_)

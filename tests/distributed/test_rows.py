@@ -1,0 +1,270 @@
+"""Rows on Dask: the answer of one machine, from a real cluster of two worker processes."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+pytest.importorskip("distributed")
+import dask
+import dask.array as da
+from dask import delayed
+from distributed import wait
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from undrift import MDA, MSDA, MSDAClassifier
+from undrift._inputs.rows import on_cluster
+from undrift.distributed import ClusterLost, connected
+from undrift.distributed.cluster import homes_of, retold, spread, tree_sum
+from undrift.distributed.rows import cluster_rows
+
+RTOL = {"float64": 1e-9, "float32": 1e-4}
+FORMS = {"dense": np.asarray, "csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
+
+
+@pytest.fixture
+def X(rng) -> np.ndarray:
+    """Presence of 40 terms in 600 documents of three topics."""
+    topics = rng.dirichlet([0.3] * 3, size=600) @ rng.beta(0.4, 1.2, size=(3, 40))
+    return (rng.random((600, 40)) < topics + 0.03).astype(np.float64)
+
+
+def cut(X, n_rows=130):
+    return [X[start : start + n_rows] for start in range(0, X.shape[0], n_rows)]
+
+
+def lazy(X, n_rows=130):
+    return [delayed(block) for block in cut(X, n_rows)]
+
+
+def relative_error(actual, expected) -> float:
+    return np.linalg.norm(actual - expected) / np.linalg.norm(expected)
+
+
+def assert_same_layers(actual, expected, rtol):
+    assert len(actual) == len(expected)
+    for ours, theirs in zip(actual, expected, strict=True):
+        assert ours.coef.dtype == theirs.coef.dtype
+        assert np.linalg.norm(theirs.coef) > 0.1
+        assert relative_error(ours.coef, theirs.coef) < rtol
+        assert relative_error(ours.intercept, theirs.intercept) < rtol
+
+
+@pytest.mark.parametrize("n_pivots", [None, 12])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", RTOL)
+def test_a_cluster_gives_the_weights_of_one_machine(cluster, X, dtype, form, n_pivots):
+    rows = FORMS[form](X.astype(dtype))
+    options = {"n_layers": 4, "noise": 0.6, "n_pivots": n_pivots, "random_state": 0}
+    alone, together = MSDA(**options).fit(rows), MSDA(**options).fit(lazy(rows))
+    assert_same_layers(together.layers_, alone.layers_, RTOL[dtype])
+    if n_pivots:
+        assert_array_equal(together.pivots_, alone.pivots_)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_upper_layers_are_learnt_from_the_rows_one_machine_draws(X, form):
+    options = {"max_upper_rows": 90, "random_state": 3}
+    rows, y = FORMS[form](X), np.where(X[:300, 0] > X[:300, 1], 1, -1)
+    with dask.config.set(scheduler="synchronous"):
+        together = MSDA(3, **options).fit(lazy(rows))
+        there = MSDAClassifier(2, dtype="float64", **options).fit(lazy(rows[:300]), y, lazy(rows[300:]))
+    assert_same_layers(together.layers_, MSDA(3, **options).fit(rows).layers_, 1e-9)
+    here = MSDAClassifier(2, dtype="float64", **options).fit(rows[:300], y, rows[300:])
+    assert_allclose(there.decision_function(rows), here.decision_function(rows), rtol=1e-8, atol=1e-8)
+
+
+def test_every_form_of_rows_is_accepted(cluster, X):
+    expected = MSDA(2).fit(X).layers_
+    array = da.from_array(X, chunks=(170, -1))
+    unknown = da.concatenate([da.from_delayed(block, (np.nan, 40), dtype=float) for block in lazy(X)])
+    sparse = array.map_blocks(sp.csr_matrix)
+    futures = cluster.scatter(cut(X))
+    for rows in (array, unknown, sparse, futures, [array[:300], array[300:]], lazy(X)):
+        assert_same_layers(MSDA(2).fit(rows).layers_, expected, 1e-9)
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_schedulers_of_this_process_serve_too(X, scheduler):
+    with dask.config.set(scheduler=scheduler):
+        fitted = MSDA(3, n_pivots=12, random_state=0).fit(da.from_array(X, chunks=(100, -1)))
+    assert_same_layers(fitted.layers_, MSDA(3, n_pivots=12, random_state=0).fit(X).layers_, 1e-9)
+
+
+def test_one_layer_and_presence(cluster, X):
+    counts = 3 * X
+    assert relative_error(MDA().fit(lazy(counts)).layer_.coef, MDA().fit(counts).layer_.coef) < 1e-9
+    presence = MSDA(2, binarize=True).fit(lazy(counts)).layers_
+    assert_same_layers(presence, MSDA(2, binarize=True).fit(counts).layers_, 1e-9)
+
+
+def test_torch_on_the_workers(cluster, X):
+    pytest.importorskip("torch")
+    alone = MSDA(3, device="torch:cpu").fit(X).layers_
+    assert_same_layers(MSDA(3, device="torch:cpu").fit(lazy(sp.csr_matrix(X))).layers_, alone, 1e-9)
+
+
+def test_only_sums_and_layers_travel(cluster, X):
+    """Bytes that leave the workers: a sum to another worker, one here, and a layer, for each layer."""
+
+    def sent() -> int:
+        return sum(cluster.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+
+    wide = np.tile(X, (10, 1))
+    blocks = [cluster.submit(np.copy, block) for block in cut(wide, 500)]
+    wait(blocks)
+    scatter, layer, rows = 40 * 40 * 8 + 40 * 8, 40 * 40 * 8 + 40 * 8, wide.nbytes
+    before = sent()
+    MSDA(4).fit(blocks)
+    n_bytes = sent() - before
+    assert n_bytes > 4 * scatter
+    assert n_bytes < 4 * 2 * scatter + 3 * layer + 20_000  # and some hundred bytes a block of facts
+    assert n_bytes < rows / 10
+
+
+def test_hidden_rows_are_dropped_when_the_next_are_there(cluster, X):
+    rows = cluster_rows(MSDA(), lazy(sp.csr_matrix(X)), reset=True)
+    layers = MSDA(4).fit(X).layers_
+    before = rows
+    for layer in layers:
+        rows = before.map(layer)
+        rows.total(np.sum)
+        kept_before, before = before._hidden, rows
+        assert kept_before is None
+    assert len(rows._hidden) == 5  # the sparse blocks are made dense only from the second layer on
+
+
+def test_output_is_lazy_and_the_same(cluster, X):
+    fitted, array = MSDA(2).fit(X), da.from_array(X, chunks=(170, -1))
+    output = fitted.transform(array)
+    assert on_cluster(output)
+    assert output.chunks == ((170, 170, 170, 90), (120,))
+    assert_allclose(output.compute(), fitted.transform(X), rtol=1e-12)
+    for ours, theirs in zip(fitted.hidden(array), fitted.hidden(X), strict=True):
+        assert_allclose(ours.compute(), theirs, rtol=1e-12)
+    (first, *_) = fitted.transform(lazy(sp.csr_matrix(X)))
+    assert_allclose(first.compute(), fitted.transform(X[:130]), rtol=1e-12)
+    one = MDA().fit(X)
+    assert_allclose(one.transform(array).compute(), one.transform(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("model", [MDA(dtype="float32"), MSDA(2, dtype="float32")], ids=repr)
+def test_precision_can_be_asked_for(cluster, model, X):
+    array = da.from_array(X, chunks=(170, -1))
+    assert array.dtype == np.float64
+    output = model.fit(array).transform(array)
+    assert output.dtype == output.compute().dtype == np.float32
+    assert_allclose(output.compute(), clone(model).fit(X).transform(X), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("form", ["dense", "csr_matrix"])
+def test_a_classifier_with_its_target_on_the_cluster(cluster, X, form):
+    rows, y = FORMS[form](X), np.where(X[:, 0] > 0, "good", "bad")
+    options = {"n_layers": [1, 3], "C": [0.3, 1.0], "selection": "reverse", "random_state": 0}
+    options |= {"dtype": "float64", "probability": True}
+    with pytest.warns(match="edge"):
+        alone = MSDAClassifier(**options).fit(rows[:200], y[:200], rows[200:])
+    with pytest.warns(match="edge"):
+        together = MSDAClassifier(**options).fit(rows[:200], y[:200], lazy(rows[200:]))
+    assert together.best_params_ == alone.best_params_
+    assert_allclose(together.input_mean_, alone.input_mean_, rtol=1e-9)
+    scores = alone.decision_function(X)
+    assert np.ptp(scores) > 0.5
+    array = da.from_array(X, chunks=(170, -1))
+    assert_allclose(together.decision_function(array).compute(), scores, rtol=1e-7, atol=1e-9)
+    assert_array_equal(together.predict(array).compute(), alone.predict(X))
+    assert_allclose(together.predict_proba(array).compute(), alone.predict_proba(X), rtol=1e-6)
+    own = together.decision_function(array, sample_domain=0).compute()
+    assert_allclose(own, alone.decision_function(X, sample_domain=np.zeros(600, int)), rtol=1e-7, atol=1e-9)
+
+
+def test_a_classifier_with_all_rows_on_the_cluster(cluster, X):
+    y = np.where(np.arange(600) % 3 == 0, None, np.where(X[:, 0] > 0, "good", "bad"))
+    domain = np.repeat([0, 1, -1], [250, 130, 220])
+    options = {"n_layers": 2, "binarize": True, "random_state": 0, "dtype": "float64"}
+    alone = MSDAClassifier(**options).fit(2 * X, y, sample_domain=domain)
+    together = MSDAClassifier(**options).fit(lazy(sp.csr_matrix(2 * X)), y, sample_domain=domain)
+    assert together.domains_ == alone.domains_ == [0, 1, -1]
+    assert together.domain_sizes_ == alone.domain_sizes_
+    assert_allclose(together.decision_function(X), alone.decision_function(X), rtol=1e-7, atol=1e-9)
+
+
+def test_rows_are_chosen_by_mask_and_by_number(cluster, X):
+    rows = cluster_rows(MSDA(), lazy(X), reset=True)
+    mask = np.arange(600) % 7 == 0
+    mask[130:260] = False
+    assert_array_equal(rows[mask].gathered(), X[mask])
+    assert_array_equal(rows[np.array([3, 131, 599])].gathered(), X[[3, 131, 599]])
+    assert rows[np.zeros(600, bool)].shape == (0, 40)
+    assert_array_equal(rows[np.zeros(600, bool)].gathered(), X[:0])
+    assert rows[mask].shape == (mask.sum(), 40)
+
+
+def test_blocks_without_rows_do_not_matter(cluster, X):
+    blocks = [delayed(X[:0]), *lazy(X), delayed(X[:0])]
+    assert_same_layers(MSDA(2).fit(blocks).layers_, MSDA(2).fit(X).layers_, 1e-9)
+
+
+def test_blocks_of_two_precisions_become_the_higher(cluster, X):
+    coarse, fine = (X[:300] / 3).astype("float32"), X[300:] / 3
+    expected = MSDA(2).fit(np.vstack([coarse.astype("float64"), fine])).layers_
+    assert_same_layers(MSDA(2).fit([delayed(coarse), delayed(fine)]).layers_, expected, 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X: lazy(np.where(np.arange(600)[:, None] == 400, np.nan, X)), "block 4 of X: .*NaN"),
+        (lambda X: [delayed(X), delayed(X[:, :9])], "blocks of X have 9 to 40 columns"),
+        (lambda X: [delayed(X[:0])], "no blocks with rows"),
+        (lambda X: da.from_array(X, chunks=(100, 20)), r"column blocks; .*rechunk\(\{1: -1\}\)"),
+        (lambda X: da.from_array(X[:, 0], chunks=100), "1 dimensions"),
+    ],
+)
+def test_bad_rows_are_told_in_one_line(X, change, message):
+    with dask.config.set(scheduler="synchronous"), pytest.raises(ValueError, match=message) as caught:
+        MSDA(2).fit(change(X))
+    assert "\n" not in str(caught.value)
+
+
+def test_other_bad_input(X):
+    with dask.config.set(scheduler="synchronous"):
+        with pytest.raises(TypeError, match="block 1 of X is a str"):
+            MSDA(2).fit([delayed("rows")])
+        fitted = MSDAClassifier(1).fit(X, X[:, 0] > 0)
+        with pytest.raises(ValueError, match="one sample_domain"):
+            fitted.predict(da.from_array(X, chunks=(100, -1)), recenter=True)
+        with pytest.raises(ValueError, match="3 features, but MSDA is expecting 40"):
+            MSDA(1).fit(X).transform(da.zeros((6, 3), chunks=(2, 3))).compute()
+
+
+@pytest.mark.parametrize("address", ["local:0", "here", "local:two", "http://host"])
+def test_addresses_of_no_cluster(address):
+    with pytest.raises(ValueError, match="is no cluster: write local"), connected(address):
+        pass
+
+
+def test_failures_of_a_cluster_are_retold():
+    from concurrent.futures import CancelledError
+
+    from distributed.comm.core import CommClosedError
+
+    for error, message in ((CancelledError(), "scheduler was lost"), (CommClosedError("x"), "be reached")):
+        with pytest.raises(ClusterLost, match=message), retold():
+            raise error
+    with pytest.raises(FileNotFoundError), retold():
+        raise FileNotFoundError("of the user")
+
+
+def test_a_tree_adds_everything_once(cluster):
+    values = [delayed(2**i) for i in range(23)]
+    assert tree_sum(values, "powers").compute() == 2**23 - 1
+    assert tree_sum(values, "powers", ["a", "b"] * 11 + ["c"]).compute() == 2**23 - 1
+
+
+def test_work_is_shared_out_by_size(cluster):
+    homes = spread([4, 1, 1, 1, 1], [delayed(1)])
+    assert len(set(homes[1:])) == 1
+    assert homes[0] not in homes[1:]
+    with dask.config.set(scheduler="threads"):
+        assert spread([1, 2], [delayed(1)]) == homes_of([delayed(1)] * 2) == [None, None]

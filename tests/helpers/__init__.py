@@ -1,0 +1,1 @@
+"""What tests share: slow and obvious references, tiny corpora, a local web site."""

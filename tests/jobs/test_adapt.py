@@ -1,0 +1,372 @@
+import csv
+import json
+import os
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import LinearSVC
+
+from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model
+from undrift.datasets import make_reviews
+from undrift.jobs import adapt as jobs_module
+from undrift.jobs.adapt import AdaptJob, run_adapt, run_predict
+from undrift.jobs.inputs import one_kind
+from undrift.tables import TableError, open_table
+
+
+@pytest.fixture(scope="module")
+def reviews():
+    corpus = make_reviews(120, unlabelled_share=0.25, random_state=1)
+    names = np.array(["negative", "positive"])
+    return {
+        name: (list(own.texts), ["" if y != y else str(names[int(y)]) for y in own.y])
+        for name, own in corpus.domains.items()
+    }
+
+
+def written(path, columns):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow(columns)
+        out.writerows(zip(*columns.values(), strict=True))
+    return path
+
+
+@pytest.fixture
+def files(tmp_path, reviews):
+    """A source with a few labels missing, and targets with the truth in a column of its own."""
+    paths = {}
+    for name, (texts, labels) in reviews.items():
+        ids = [f"{name}-{i}" for i in range(len(texts))]
+        label = "label" if name == "books" else "truth"
+        paths[name] = written(tmp_path / f"{name}.csv", {"id": ids, "text": texts, label: labels})
+    return paths
+
+
+def small(**options):
+    return TextAdapter(TermVectorizer(150), MSDAClassifier(2, 0.7, **options))
+
+
+def job_of(files, tmp_path, *targets, **options):
+    targets = targets or ("kitchen",)
+    return AdaptJob(
+        [files["books"]], [files[name] for name in targets], "text", "label", tmp_path / "out.csv", **options
+    )
+
+
+def rows_of(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_predictions_are_those_of_the_estimator(files, tmp_path, reviews):
+    adapted = run_adapt(job_of(files, tmp_path), small())
+    (books, labels), (kitchen, _) = reviews["books"], reviews["kitchen"]
+    expected = small().fit(books, [label or None for label in labels], kitchen)
+    rows = rows_of(tmp_path / "out.csv")
+    assert list(rows[0]) == ["id", "text", "truth", "prediction", "score"]
+    assert [row["text"] for row in rows] == kitchen
+    assert [row["id"] for row in rows] == [f"kitchen-{i}" for i in range(len(kitchen))]
+    assert [row["prediction"] for row in rows] == expected.predict(kitchen).tolist()
+    assert_allclose([float(row["score"]) for row in rows], expected.decision_function(kitchen), atol=1e-6)
+    assert adapted.summary["out"] == str(tmp_path / "out.csv")
+    assert sorted(os.listdir(tmp_path)) == sorted(["out.csv", *(path.name for path in files.values())])
+
+
+def test_summary_counts_and_is_json(files, tmp_path, reviews):
+    job = job_of(
+        files, tmp_path, "kitchen", "camping", target_label="truth", model=tmp_path / "m.safetensors"
+    )
+    summary = run_adapt(job, small()).summary
+    assert json.loads(json.dumps(summary)) == summary
+    n_unlabelled = reviews["books"][1].count("")
+    (source,) = summary["sources"]
+    assert source["rows"] == 120
+    assert source["unlabelled"] == n_unlabelled > 0
+    assert source["labelled"] == 120 - n_unlabelled
+    assert sum(summary["labels"].values()) == 120 - n_unlabelled
+    assert summary["classes"] == ["negative", "positive"]
+    assert summary["vocabulary"] == 150
+    assert summary["rule"] == "fixed"
+    assert summary["chosen"] == {"noise": 0.7, "n_layers": 2, "C": 0.3}
+    assert summary["self_training"] == []
+    for own, name in zip(summary["targets"], ("kitchen", "camping"), strict=True):
+        assert 0 < own["unseen_share"] < 1
+        assert 0 <= own["distance_before"] <= 2
+        assert own["scored"] == 120 - reviews[name][1].count("")
+
+
+def test_errors_are_of_the_labelled_rows(files, tmp_path, reviews):
+    job = job_of(files, tmp_path, "kitchen", "camping", target_label="truth")
+    adapted = run_adapt(job, small())
+    rows = rows_of(tmp_path / "out.csv")
+    for own, name in zip(adapted.summary["targets"], ("kitchen.csv", "camping.csv"), strict=True):
+        scored = [row for row in rows if row["domain"] == name and row["truth"]]
+        assert_allclose(own["adapted_error"], np.mean([r["truth"] != r["prediction"] for r in scored]))
+    (books, labels), (kitchen, truth) = reviews["books"], reviews["kitchen"]
+    vectorizer = TermVectorizer(150).fit(books + kitchen + reviews["camping"][0])
+    labelled = [i for i, label in enumerate(labels) if label]
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    svm = GridSearchCV(
+        LinearSVC(dual="auto", random_state=0, max_iter=5000), {"C": np.logspace(-4, 0.5, 10)}, cv=folds
+    )
+    svm.fit(vectorizer.transform(books)[labelled], np.array(labels)[labelled])
+    scored = np.array([bool(label) for label in truth])
+    guesses = svm.predict(vectorizer.transform(kitchen)[scored])
+    expected = np.mean(guesses != np.array(truth)[scored])
+    assert_allclose(adapted.summary["targets"][0]["source_only_error"], expected)
+
+
+def test_several_sources_and_targets_with_other_columns(files, tmp_path, reviews):
+    texts, labels = reviews["electronics"]
+    extra = written(tmp_path / "extra.csv", {"label": labels, "text": texts, "seller": ["x"] * 120})
+    out = tmp_path / "out.csv"
+    job = AdaptJob([files["books"], extra], [files["kitchen"], extra], "text", "label", out)
+    summary = run_adapt(job, small()).summary
+    rows = rows_of(out)
+    assert list(rows[0]) == ["id", "text", "truth", "label", "seller", "prediction", "score", "domain"]
+    assert [row["domain"] for row in rows] == ["kitchen.csv"] * 120 + ["extra.csv"] * 120
+    assert [row["text"] for row in rows] == reviews["kitchen"][0] + texts
+    assert [row["seller"] for row in rows] == [""] * 120 + ["x"] * 120
+    assert summary["notes"] == ["extra.csv has a column 'label': ignored (score with --target-label)"]
+
+
+def test_labels_in_the_target_change_nothing(files, tmp_path, reviews):
+    run_adapt(job_of(files, tmp_path), small())
+    before = [row["score"] for row in rows_of(tmp_path / "out.csv")]
+    texts, _ = reviews["kitchen"]
+    for labels in (["positive"] * 120, ["?"] * 120):
+        files["kitchen"] = written(tmp_path / "kitchen.csv", {"text": texts, "label": labels})
+        summary = run_adapt(job_of(files, tmp_path), small()).summary
+        assert [row["score"] for row in rows_of(tmp_path / "out.csv")] == before
+        assert any("ignored" in note for note in summary["notes"])
+
+
+def test_every_document_is_analysed_three_times_at_most(files, tmp_path, monkeypatch):
+    """For the words unseen, for the vocabulary, and for the rows."""
+    from undrift.text import vectorizer as text
+
+    seen, original = [], text.words
+    monkeypatch.setattr(text, "words", lambda document: seen.append(document) or original(document))
+    run_adapt(job_of(files, tmp_path, target_label="truth"), small())
+    assert len(seen) <= 3 * 240
+
+
+def test_a_saved_model_predicts_the_same(files, tmp_path):
+    job = job_of(files, tmp_path, model=tmp_path / "model.safetensors")
+    run_adapt(job, small())
+    adapter = load_model(job.model)
+    steps = list(run_predict(adapter, open_table(files["kitchen"]), "text", tmp_path / "again.csv"))
+    assert steps[-1] == (120, 1.0)
+    assert rows_of(tmp_path / "again.csv") == rows_of(tmp_path / "out.csv")
+
+
+def test_neither_predictions_nor_model_if_one_fails(files, tmp_path, monkeypatch):
+    def full(estimator, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(jobs_module, "save_model", full)
+    job = job_of(files, tmp_path, model=tmp_path / "model.safetensors")
+    with pytest.raises(OSError, match="No space left"):
+        run_adapt(job, small())
+    assert sorted(os.listdir(tmp_path)) == sorted(path.name for path in files.values())
+
+
+def test_a_failed_job_leaves_an_older_output_alone(files, tmp_path, monkeypatch):
+    (tmp_path / "out.csv").write_text("precious")
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jobs_module, "predictions", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_adapt(job_of(files, tmp_path), small())
+    assert (tmp_path / "out.csv").read_text() == "precious"
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: {"sources": [t / "none.csv"]}, "none.csv does not exist"),
+        (lambda t: {"targets": [t / "none.csv"]}, "none.csv does not exist"),
+        (lambda t: {"text": "txt"}, r"books.csv has no column 'txt'; did you mean 'text'\?"),
+        (lambda t: {"label": "lable"}, r"books.csv has no column 'lable'; did you mean 'label'\?"),
+        (lambda t: {"target_label": "trouth"}, r"kitchen.csv has no column 'trouth'; did you mean 'truth'"),
+        (lambda t: {"label": "id"}, "120 different labels in 120 rows; is it the column of labels"),
+        (lambda t: {"out": t / "books.csv"}, "books.csv would replace another file of this job"),
+        (lambda t: {"out": t / "kitchen.csv"}, "kitchen.csv would replace another file of this job"),
+        (lambda t: {"out": t / "no" / "out.csv"}, "there is no folder"),
+        (lambda t: {"out": t / "out.doc"}, "cannot tell the format from the name"),
+        (lambda t: {"out": t}, "cannot tell the format|is a folder"),
+        (lambda t: {"model": t / "out.csv"}, "would replace another file"),
+        (lambda t: {"model": t / "no" / "model"}, "model cannot be written: No such file"),
+        (lambda t: {"model": t}, "is a folder"),
+    ],
+)
+def test_what_is_wrong_with_a_job_is_said_before_the_work(files, tmp_path, change, message, monkeypatch):
+    fields = {**vars(job_of(files, tmp_path)), **change(tmp_path)}
+    monkeypatch.setattr(TextAdapter, "fit_rows", None)  # would fail otherwise
+    before = sorted(os.listdir(tmp_path))
+    with pytest.raises(TableError, match=message) as caught:
+        run_adapt(AdaptJob(**fields), small())
+    assert "\n" not in str(caught.value)
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([""] * 4, r"books.csv: no row has a label in column 'label'"),
+        (["a", "a", "", "a"], r"books.csv: every label in column 'label' is 'a'"),
+    ],
+)
+def test_labels_that_teach_nothing(files, tmp_path, labels, message):
+    written(files["books"], {"text": ["one", "two", "three", "four"], "label": labels})
+    with pytest.raises(TableError, match=message):
+        run_adapt(job_of(files, tmp_path), small())
+
+
+def test_files_without_rows(files, tmp_path):
+    written(files["kitchen"], {"text": []})
+    with pytest.raises(TableError, match=r"kitchen.csv has a header but no rows"):
+        run_adapt(job_of(files, tmp_path), small())
+    written(files["books"], {"text": [], "label": []})
+    with pytest.raises(TableError, match=r"books.csv has a header but no rows"):
+        run_adapt(job_of(files, tmp_path), small())
+
+
+def test_documents_without_words(files, tmp_path):
+    written(files["books"], {"text": ["...", "!", "", "?"], "label": ["a", "b", "a", "b"]})
+    written(files["kitchen"], {"text": ["", "--"]})
+    with pytest.raises(ValueError, match="no words in the 6 documents"):
+        run_adapt(job_of(files, tmp_path), small())
+
+
+def test_a_clash_of_columns_is_seen_early_and_a_prefix_solves_it(files, tmp_path, reviews, monkeypatch):
+    texts, _ = reviews["kitchen"]
+    written(files["kitchen"], {"text": texts, "score": [1] * 120})
+    with monkeypatch.context() as patch:
+        patch.setattr(TextAdapter, "fit_rows", None)
+        with pytest.raises(TableError, match=r"kitchen.csv already has a column 'score'.*prefix"):
+            run_adapt(job_of(files, tmp_path), small())
+    run_adapt(job_of(files, tmp_path, prefix="my_"), small())
+    assert list(rows_of(tmp_path / "out.csv")[0]) == ["text", "score", "my_prediction", "my_score"]
+
+
+def test_disjoint_vocabularies_are_a_warning(files, tmp_path):
+    words = ["gut", "schlecht", "toll", "mies"]
+    written(files["kitchen"], {"text": [f"{word} wirklich {word}" for word in words * 5]})
+    summary = run_adapt(job_of(files, tmp_path), small()).summary
+    (warning,) = summary["warnings"]
+    assert "100% of the words of kitchen.csv never occur in the source (overlap 0%)" in warning
+    assert (tmp_path / "out.csv").exists()
+
+
+def test_few_rows_have_no_distance_but_predictions(files, tmp_path):
+    written(files["books"], {"text": ["good book", "bad book", "good"], "label": ["p", "n", "p"]})
+    written(files["kitchen"], {"text": ["good pan", "bad pan"], "truth": ["p", "n"]})
+    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), small()).summary
+    assert summary["targets"][0]["distance_before"] is None
+    wrong = [row["prediction"] != row["truth"] for row in rows_of(tmp_path / "out.csv")]
+    assert summary["targets"][0]["adapted_error"] == sum(wrong) / 2
+
+
+def test_a_target_without_any_truth(files, tmp_path, reviews):
+    written(files["kitchen"], {"text": reviews["kitchen"][0], "truth": [""] * 120})
+    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), small()).summary
+    assert summary["targets"][0]["scored"] == 0
+    assert summary["targets"][0]["adapted_error"] is None
+    assert "kitchen.csv has no label to score with" in summary["notes"]
+
+
+def test_truth_of_other_names_is_a_warning(files, tmp_path, reviews):
+    written(files["kitchen"], {"text": reviews["kitchen"][0], "truth": ["1", "0"] * 60})
+    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), small()).summary
+    assert summary["targets"][0]["adapted_error"] == 1
+    (warning,) = summary["warnings"]
+    assert "none of the target's labels (0, 1) is one of the source's (negative, positive)" in warning
+
+
+def test_numbers_and_texts_of_one_label_are_equal(tmp_path, reviews):
+    """The source is JSON with numbers, the target CSV."""
+    texts, labels = reviews["books"]
+    source = tmp_path / "books.jsonl"
+    lines = [
+        {"text": text, "label": None if not label else float(label == "positive")}
+        for text, label in zip(texts, labels, strict=True)
+    ]
+    source.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    texts, labels = reviews["kitchen"]
+    target = written(
+        tmp_path / "kitchen.csv",
+        {"text": texts, "truth": ["" if not label else int(label == "positive") for label in labels]},
+    )
+    job = AdaptJob([source], [target], "text", "label", tmp_path / "out.jsonl", target_label="truth")
+    summary = run_adapt(job, small()).summary
+    assert summary["classes"] == [0, 1]
+    assert summary["warnings"] == []
+    assert summary["targets"][0]["adapted_error"] < 0.5
+    first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
+    assert first["prediction"] in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["a", None, "b"], ["a", None, "b"]),
+        ([1, None, 2], [1, None, 2]),
+        ([1.0, 2, None], [1, 2, None]),
+        ([0.5, 1.0], ["0.5", "1.0"]),
+        ([1, "b"], ["1", "b"]),
+        ([True, False], [True, False]),
+        ([True, 2], ["True", "2"]),
+    ],
+)
+def test_labels_become_one_kind(labels, expected):
+    assert one_kind(labels) == expected
+    assert [type(label) for label in one_kind(labels)] == [type(label) for label in expected]
+
+
+def test_bad_rows_are_counted(files, tmp_path):
+    with files["kitchen"].open("a") as file:
+        file.write("only one field\n")
+    with pytest.raises(TableError, match=r"kitchen.csv:122: the row has 1 field, the header 3"):
+        run_adapt(job_of(files, tmp_path), small())
+    summary = run_adapt(job_of(files, tmp_path, skip_bad=True), small()).summary
+    assert summary["targets"][0]["bad_rows"] == 1
+    assert summary["targets"][0]["rows"] == len(rows_of(tmp_path / "out.csv")) == 120
+
+
+def test_another_encoding_is_a_warning(files, tmp_path):
+    text = files["kitchen"].read_text().replace("The ", "Thé ")
+    files["kitchen"].write_bytes(text.encode("latin-1"))
+    summary = run_adapt(job_of(files, tmp_path), small()).summary
+    assert any("Windows-1252" in warning for warning in summary["warnings"])
+    summary = run_adapt(job_of(files, tmp_path, encoding="latin-1"), small()).summary
+    assert summary["warnings"] == []
+
+
+def test_the_rule_is_named_where_there_was_a_choice(files, tmp_path):
+    summary = run_adapt(job_of(files, tmp_path), small(C=[0.01, 0.3, 30.0], random_state=0)).summary
+    assert (summary["rule"], summary["n_candidates"]) == ("source-cv", 3)
+
+
+def test_stages_are_told(files, tmp_path):
+    told = []
+    job = job_of(files, tmp_path, model=tmp_path / "m.safetensors")
+    run_adapt(job, small(), lambda stage, share: told.append((stage, share)))
+    stages = list(dict.fromkeys(stage for stage, _ in told))
+    assert stages[:2] == ["reading books.csv", "reading kitchen.csv"]
+    assert stages[-2:] == ["writing predictions", "saving the model"]
+    assert ("reading books.csv", 1.0) in told
+
+
+def test_other_warnings_stay_where_they_are(files, tmp_path):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run_adapt(job_of(files, tmp_path), small())
+    assert caught == []

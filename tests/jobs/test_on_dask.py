@@ -1,0 +1,212 @@
+"""Text in many files: patterns, the vocabulary of all shards, and the job on a cluster."""
+
+import csv
+import gzip
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed")
+pytest.importorskip("typer")
+import dask
+
+from undrift import MSDAClassifier, TermVectorizer, TextAdapter
+from undrift.distributed.shards import Shard, exact_frequencies, survey, text_rows
+from undrift.jobs.adapt import AdaptJob, run_adapt
+from undrift.jobs.on_dask import run_adapt_on
+from undrift.tables import Rows, TableError, open_table, shard_paths, write_table
+from undrift.text.vectorizer import words
+
+
+def write(path, texts, **columns) -> None:
+    with write_table(path, ("text", *columns)) as out:
+        out.write(Rows(("text", *columns), (list(texts), *map(list, columns.values()))))
+
+
+@pytest.fixture
+def reviews(data_folder, tmp_path):
+    """Some of fdu-mtl's books (with labels) and kitchen (the truth apart), whole and in 20 shards each."""
+    for domain, name, column in (("books", "books", "label"), ("kitchen_housewares", "kitchen", "truth")):
+        with gzip.open(data_folder / "fdu-mtl" / f"{domain}.task.train.gz", "rt", errors="replace") as file:
+            pairs = [line.rstrip("\n").split("\t", 1) for line in file][:300]
+        labels, texts = zip(*pairs, strict=True)
+        labels = ["" if i % 3 == 2 else label for i, label in enumerate(labels)]
+        write(tmp_path / f"{name}.csv", texts, **{column: labels})
+        for i in range(20):
+            own = slice(15 * i, 15 * i + 15)
+            suffix = (".csv", ".jsonl", ".csv.gz")[i % 3] if name == "kitchen" else ".csv"
+            write(tmp_path / f"{name}-{i}{suffix}", texts[own], **{column: labels[own]})
+    return tmp_path
+
+
+def column(path, name) -> list:
+    return [value for rows in open_table(path) for value in rows.column(name)]
+
+
+def adapt(*arguments) -> dict:
+    from typer.testing import CliRunner
+
+    from undrift.cli.app import app
+
+    done = CliRunner().invoke(app, ["adapt", *map(str, arguments), "--json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_the_command_gives_the_same_answer_on_a_cluster(reviews):
+    common = ["--text", "text", "--label", "label", "--target-label", "truth"]
+    common += ["--max-features", "300", "--layers", "1,2"]
+    whole = ["--source", reviews / "books.csv", "--target", reviews / "kitchen.csv"]
+    parts = ["--source", reviews / "books-*.csv", "--target", reviews / "kitchen-*"]
+    plain = adapt(*whole, *common, "--out", reviews / "plain.csv")
+    sharded = adapt(*parts, *common, "--out", reviews / "sharded.csv", "--dask", "local:2")
+    assert column(reviews / "sharded.csv", "text") == column(reviews / "plain.csv", "text")
+    predictions = column(reviews / "plain.csv", "prediction")
+    assert set(predictions) == {"0", "1"}
+    assert column(reviews / "sharded.csv", "prediction") == predictions
+    scores = [np.array(column(reviews / f"{run}.csv", "score"), float) for run in ("plain", "sharded")]
+    np.testing.assert_allclose(scores[1], scores[0], atol=1e-4)
+    for name in ("chosen", "vocabulary", "classes"):
+        assert sharded[name] == plain[name]
+    for name in ("rows", "scored", "source_only_error", "adapted_error", "unseen_share"):
+        assert sharded["targets"][0][name] == plain["targets"][0][name]
+    assert sharded["sources"][0]["labelled"] == plain["sources"][0]["labelled"] == 200
+
+
+def test_the_plain_command_reads_patterns_too(reviews):
+    common = ["--text", "text", "--label", "label", "--max-features", "100", "--layers", "1"]
+    for mark, run in ((".csv", "plain"), ("-*", "pattern")):
+        files = ["--source", reviews / f"books{mark}", "--target", reviews / f"kitchen{mark}"]
+        adapt(*files, *common, "--out", reviews / f"{run}.csv")
+    for name in ("text", "truth", "prediction"):
+        assert column(reviews / "pattern.csv", name) == column(reviews / "plain.csv", name)
+
+
+def adapter() -> TextAdapter:
+    return TextAdapter(TermVectorizer(100), MSDAClassifier(1, random_state=0))
+
+
+def test_several_domains_and_a_file_for_each_shard(cluster, reviews):
+    sources = [reviews / "books-?.csv", reviews / "books-1?.csv"]
+    targets = [reviews / "kitchen-*.csv", reviews / "kitchen-*.jsonl"]
+    model = reviews / "model.safetensors"
+    run_adapt(AdaptJob(sources, targets, "text", "label", reviews / "plain.csv"), adapter())
+    job = AdaptJob(sources, targets, "text", "label", reviews / "out", model)
+    found = run_adapt_on(cluster.scheduler.address, job, adapter())
+    shards = [path.name for pattern in targets for path in shard_paths(pattern)]
+    assert sorted(path.name for path in (reviews / "out").iterdir()) == sorted(shards)
+    answers = [value for name in shards for value in column(reviews / "out" / name, "prediction")]
+    assert answers == column(reviews / "plain.csv", "prediction")
+    domains = [value for name in shards for value in column(reviews / "out" / name, "domain")]
+    assert domains == column(reviews / "plain.csv", "domain")
+    assert found.adapter.classifier_.domains_ == [0, 1, -1, -2]
+    assert model.exists()
+
+
+def shards_of(folder) -> list[Shard]:
+    return [Shard(path, "text") for path in shard_paths(folder / "books-*.csv")]
+
+
+def true_frequencies(folder) -> Counter:
+    texts = column(folder / "books.csv", "text")
+    return Counter(word for text in texts for word in set(words(text)))
+
+
+@pytest.mark.parametrize("max_counted", [2000, 2_000_000])
+def test_the_vocabulary_is_exact_in_bounded_memory(reviews, max_counted):
+    vectorizer = TermVectorizer(20, ngram_range=(1, 1), max_counted=max_counted)
+    with dask.config.set(scheduler="synchronous"):
+        _, found = survey(shards_of(reviews), vectorizer, 0)
+        assert len(found.counts) <= max_counted
+        assert (found.n_missed > 0) == (max_counted == 2000)
+        vectorizer.fit_frequencies(exact_frequencies(shards_of(reviews), vectorizer, found))
+    truth = true_frequencies(reviews)
+    expected = sorted(truth.items(), key=lambda item: (-item[1], item[0]))[:20]
+    assert vectorizer.terms_ == [term for term, _ in expected]
+    assert vectorizer.document_frequency_.tolist() == [count for _, count in expected]
+    assert vectorizer.n_missed_ == 0
+    assert vectorizer.n_documents_ == 300
+
+
+def test_rows_of_shards_are_those_of_the_documents(cluster, reviews):
+    vectorizer = TermVectorizer(50)
+    facts, found = survey(shards_of(reviews), vectorizer, 2)
+    assert [own.n_rows for own in facts] == [15] * 20
+    assert facts[3].head == column(reviews / "books.csv", "text")[45:47]
+    rows = text_rows(facts, vectorizer.fit_frequencies(found))
+    expected = vectorizer.transform(column(reviews / "books.csv", "text"))
+    assert abs(rows.gathered() - expected).max() == 0
+
+
+def test_patterns_find_files_in_the_order_of_their_numbers(tmp_path):
+    for i in (10, 2, 1):
+        write(tmp_path / f"part-{i}.csv", [f"text {i}"])
+    assert [path.name for path in shard_paths(tmp_path / "part-*.csv")] == [
+        "part-1.csv",
+        "part-2.csv",
+        "part-10.csv",
+    ]
+    assert column(tmp_path / "part-*.csv", "text") == ["text 1", "text 2", "text 10"]
+    assert shard_paths("plain.csv")[0].name == "plain.csv"
+    with pytest.raises(TableError, match=r"no file matches .*other-"):
+        shard_paths(tmp_path / "other-*.csv")
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tmp_path):
+    write(tmp_path / "part[1].csv", ["this one"])
+    write(tmp_path / "part1.csv", ["not this one"])
+    assert column(tmp_path / "part[1].csv", "text") == ["this one"]
+
+
+def test_a_table_in_many_files_has_the_columns_of_all(tmp_path):
+    write(tmp_path / "part-1.csv", ["one"], label=["a"])
+    write(tmp_path / "part-2.csv", ["two", "three"], stars=["5", "4"])
+    (tmp_path / "part-3.csv").write_text("text,stars\nfour,3\nbad,1,1,1\n")
+    table = open_table(tmp_path / "part-*.csv", text="text", skip_bad=True)
+    assert table.columns == ("text", "label", "stars")
+    assert column(tmp_path / "part-[12].csv", "label") == ["a", None, None]
+    assert [rows.share_read for rows in table][-1] == 1.0
+    assert table.n_bad == 1
+    assert "part-3.csv:3" in table.first_bad
+    with pytest.raises(TableError, match=r"part-1.csv has no column 'stars'"):
+        open_table(tmp_path / "part-*.csv", text="stars")
+
+
+def test_bad_shards_are_told_as_they_are_alone(cluster, reviews):
+    patterns = [reviews / "books-*.csv"], [reviews / "kitchen-*.csv"]
+    address = cluster.scheduler.address
+    with pytest.raises(TableError, match="has no column 'txt'; did you mean 'text'"):
+        run_adapt_on(address, AdaptJob(*patterns, "txt", "label", reviews / "out.csv"), adapter())
+    for path in shard_paths(patterns[0][0]):
+        write(path, column(path, "text"), label=[""] * 15)
+    with pytest.raises(TableError, match="no row has a label"):
+        run_adapt_on(address, AdaptJob(*patterns, "text", "label", reviews / "out.csv"), adapter())
+    assert not (reviews / "out.csv").exists()
+    assert not list(reviews.glob(".undrift*"))
+
+
+def test_warnings_of_workers_reach_the_summary(cluster, reviews):
+    path = reviews / "books-0.csv"
+    with open(path, "w", newline="", encoding="cp1252") as file:
+        csv.writer(file).writerows(
+            [("text", "label"), ("a café book, dull", "0"), ("a café book, good", "1")]
+        )
+    job = AdaptJob([reviews / "books-*.csv"], [reviews / "kitchen-*.csv"], "text", "label", reviews / "o.csv")
+    summary = run_adapt_on(cluster.scheduler.address, job, adapter()).summary
+    assert any("books-0.csv" in warning for warning in summary["warnings"])
+
+
+def test_a_class_of_three_rows_is_no_obstacle_to_scoring(cluster, reviews):
+    for path in shard_paths(reviews / "books-*.csv"):
+        write(path, column(path, "text"), label=["0"] * 15)
+    path = reviews / "books-0.csv"
+    write(path, column(path, "text"), label=["1"] * 3 + ["0"] * 12)
+    job = AdaptJob(
+        [reviews / "books-*.csv"], [reviews / "kitchen-*.csv"], "text", "label", reviews / "o.csv",
+        target_label="truth",
+    )  # fmt: skip
+    (target,) = run_adapt_on(cluster.scheduler.address, job, adapter()).summary["targets"]
+    (plain,) = run_adapt(job, adapter()).summary["targets"]
+    assert target["source_only_error"] == plain["source_only_error"]

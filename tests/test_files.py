@@ -1,0 +1,66 @@
+"""Files are written whole or not at all, whatever happens meanwhile."""
+
+import os
+import stat
+
+import pytest
+
+from undrift._files import replacing, write_whole
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), KeyboardInterrupt(), SystemExit(143)]
+)
+@pytest.mark.parametrize("before", ["old", None])
+def test_whatever_is_raised_leaves_what_was_there_and_nothing_else(tmp_path, error, before):
+    path = tmp_path / "page.md"
+    if before is not None:
+        path.write_text(before)
+
+    def interrupted():
+        with replacing(path) as new:
+            new.write_text("half")
+            raise error
+
+    with pytest.raises(type(error)):
+        interrupted()
+    assert [own.read_text() for own in tmp_path.iterdir()] == ([] if before is None else [before])
+
+
+def test_until_the_end_the_old_file_is_there(tmp_path):
+    path = tmp_path / "figure.svg"
+    path.write_text("old")
+    with replacing(path) as new:
+        assert new.parent == tmp_path
+        assert new.suffix == ".svg"
+        new.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["figure.svg"]
+
+
+def test_a_text_has_the_same_bytes_everywhere(tmp_path):
+    path = tmp_path / "page.md"
+    write_whole(path, "é → \ud800\n")
+    assert path.read_bytes() == "é → ?\n".encode()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions and links are those of POSIX")
+def test_permissions_and_links_stay(tmp_path):
+    kept, link, other = tmp_path / "kept.md", tmp_path / "link.md", tmp_path / "other"
+    other.touch()
+    write_whole(kept, "new")
+    assert stat.S_IMODE(kept.stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
+    kept.chmod(0o640)
+    link.symlink_to(kept)
+    write_whole(link, "newer")
+    assert link.is_symlink()
+    assert kept.read_text() == "newer"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o640
+
+
+def test_what_cannot_be_replaced_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"cannot write .*page.md: the folder .*none does not exist"):
+        write_whole(tmp_path / "none" / "page.md", "")
+    with pytest.raises(OSError, match=r"cannot write .*: it is not a regular file"):
+        write_whole(tmp_path, "")
