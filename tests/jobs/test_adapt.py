@@ -322,6 +322,7 @@ def test_numbers_and_texts_of_one_label_are_equal(tmp_path, reviews):
         ([1.0, 2, None], [1, 2, None]),
         ([0.5, 1.0], ["0.5", "1.0"]),
         ([1, "b"], ["1", "b"]),
+        ([1.0, "1", 2, "2.0"], ["1", "1", "2", "2"]),
         ([True, False], [True, False]),
         ([True, 2], ["True", "2"]),
     ],

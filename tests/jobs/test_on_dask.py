@@ -198,6 +198,25 @@ def test_warnings_of_workers_reach_the_summary(cluster, reviews):
     assert any("books-0.csv" in warning for warning in summary["warnings"])
 
 
+def test_labels_1_and_1_0_are_one_label_on_a_cluster_too(cluster, reviews):
+    """The source has integers, the target floats, as pandas writes a column with empty cells."""
+    integers = [None if value == "" else int(value) for value in column(reviews / "books.csv", "label")]
+    write(reviews / "books.jsonl", column(reviews / "books.csv", "text"), label=integers)
+    floats = [None if value == "" else float(value) for value in column(reviews / "kitchen.csv", "truth")]
+    truth = {"jsonl": floats, "csv": ["" if value is None else str(value) for value in floats]}
+    for ending, values in truth.items():
+        target = reviews / f"floats.{ending}"
+        write(target, column(reviews / "kitchen.csv", "text"), truth=values)
+        job = AdaptJob(
+            [reviews / "books.jsonl"], [target], "text", "label", reviews / "o.csv", target_label="truth"
+        )
+        (sharded,) = run_adapt_on(cluster.scheduler.address, job, adapter()).summary["targets"]
+        (plain,) = run_adapt(job, adapter()).summary["targets"]
+        assert sharded["scored"] == plain["scored"] == 200
+        for error in ("source_only_error", "adapted_error"):
+            assert sharded[error] == plain[error] < 0.5
+
+
 def test_a_class_of_three_rows_is_no_obstacle_to_scoring(cluster, reviews):
     for path in shard_paths(reviews / "books-*.csv"):
         write(path, column(path, "text"), label=["0"] * 15)

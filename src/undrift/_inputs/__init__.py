@@ -3,7 +3,7 @@
 from .arrays import accelerator, fetched, sound_tensor
 from .cluster import load_cluster, register_cluster
 from .device import OnHost, OnTorch, Place, check_place, checked_device
-from .labels import is_missing, missing
+from .labels import is_missing, missing, spell_label
 from .parameters import check_choice, check_count, check_memory, check_noise, check_pivots, check_positive
 from .progress import CallbackSupportMixin, tracked, with_callbacks
 from .rows import (
@@ -60,6 +60,7 @@ __all__ = [
     "rows_of_fit",
     "savable",
     "sound_tensor",
+    "spell_label",
     "tracked",
     "with_callbacks",
 ]

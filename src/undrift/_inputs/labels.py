@@ -1,10 +1,13 @@
-"""Labels that are not there: None, NaN, or a missing value of pandas."""
+"""Labels: which are missing (None, NaN, a missing value of pandas), and one spelling for 1, 1.0 and "1"."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
+
+_WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
 
 
 def missing(y: np.ndarray) -> np.ndarray:
@@ -22,3 +25,18 @@ def is_missing(label: Any) -> bool:
         return label is None or bool(label != label)
     except TypeError:
         return True
+
+
+def spell_label(label: Any) -> str:
+    """Write a label as text, the same for 1, 1.0, "1" and "1.0" of different files.
+
+    Examples
+    --------
+    >>> [spell_label(label) for label in (1, 1.0, "1", "1.0", 1.5, "good")]
+    ['1', '1', '1', '1', '1.5', 'good']
+    """
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    text = str(label)
+    number = _WHOLE_NUMBER.fullmatch(text)
+    return number[1] if number else text

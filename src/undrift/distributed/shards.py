@@ -15,6 +15,7 @@ from dask.delayed import Delayed
 from dask.sizeof import sizeof
 from scipy import sparse
 
+from .._inputs import spell_label
 from ..errors import UndriftWarning
 from ..tables import Table, open_table, write_table
 from ..text import DocumentFrequencies, TermVectorizer
@@ -202,9 +203,12 @@ def _mistakes(X: Any, truth: np.ndarray, *models: Any, options: list[dict[str, A
     known = np.array([label is not None for label in truth], dtype=bool)
     if not known.any():
         return np.zeros(1 + len(models), dtype=np.int64)
-    y = truth[known].astype(str)
+    y = [spell_label(label) for label in truth[known].tolist()]
     wrong = [
-        np.sum(model.predict(X[known], **own).astype(str) != y)
-        for model, own in zip(models, options, strict=True)
+        sum(
+            spell_label(label) != true
+            for label, true in zip(model.predict(X[known], **option).tolist(), y, strict=True)
+        )
+        for model, option in zip(models, options, strict=True)
     ]
     return np.array([known.sum(), *wrong], dtype=np.int64)

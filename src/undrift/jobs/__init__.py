@@ -1,6 +1,6 @@
 """The jobs of the command line: files in, predictions, a model and a summary out."""
 
-from .adapt import Adapted, run_adapt, run_predict, spelt
+from .adapt import Adapted, run_adapt, run_predict
 from .inputs import AdaptJob, Tell
 
 
@@ -11,4 +11,4 @@ def run_adapt_on(*args, **kwargs) -> Adapted:
     return run_adapt_on(*args, **kwargs)
 
 
-__all__ = ["AdaptJob", "Adapted", "Tell", "run_adapt", "run_adapt_on", "run_predict", "spelt"]
+__all__ = ["AdaptJob", "Adapted", "Tell", "run_adapt", "run_adapt_on", "run_predict"]

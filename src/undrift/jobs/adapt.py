@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._core import Rows as Matrix
+from .._inputs import spell_label
 from ..baselines import fitted_svm
 from ..classifier import stack_rows
 from ..errors import UndriftWarning
@@ -237,8 +238,8 @@ def _scored(
     known = np.array([label is not None for label in truth])
     if not known.any():
         return {"scored": 0, "source_only_error": None, "adapted_error": None}
-    y = np.array([spelt(label) for label in truth if label is not None])
-    classes = [spelt(label) for label in classifier.classes_.tolist()]
+    y = np.array([spell_label(label) for label in truth if label is not None])
+    classes = [spell_label(label) for label in classifier.classes_.tolist()]
     if not set(y) & set(classes):
         warnings.warn(
             f"none of the target's labels ({_some(sorted(set(y)))}) is one of the source's "
@@ -247,17 +248,12 @@ def _scored(
             stacklevel=2,
         )
     guesses = svm.predict(X[known]), classifier.predict(X[known], sample_domain=number)
-    errors = [transfer_error(y, np.array([spelt(label) for label in own.tolist()])) for own in guesses]
+    errors = [transfer_error(y, np.array([spell_label(label) for label in own.tolist()])) for own in guesses]
     return {"scored": int(known.sum()), "source_only_error": errors[0], "adapted_error": errors[1]}
 
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-
-
-def spelt(label: Any) -> str:
-    """Spell a label so that 1, 1.0 and "1" of different files are the same."""
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def predictions(

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from .._inputs import spell_label
 from ..tables import Table, TableError, open_table
 
 Tell = Callable[[str, float | None], None]  # what is being done, and which share of it is
@@ -96,13 +97,17 @@ def label_of(value: Any) -> Any:
 
 
 def one_kind(labels: Sequence[Any]) -> list[Any]:
-    """Return labels as they are if all are whole numbers or all text, else as text; None stays."""
+    """Return labels as they are if all are whole numbers or all text, else as text; None stays.
+
+    Where numbers and text are mixed, 1.0 and "1" become one label.
+    """
     kinds = {type(label) for label in labels if label is not None}
     if kinds <= {int, float} and all(float(label).is_integer() for label in labels if label is not None):
         return [None if label is None else int(label) for label in labels]
     if len(kinds) == 1 and kinds != {float}:
         return list(labels)
-    return [None if label is None else str(label) for label in labels]
+    spell = str if kinds == {float} else spell_label
+    return [None if label is None else spell(label) for label in labels]
 
 
 def checked_labels(job: AdaptJob, of_files: Sequence[Sequence[Any]]) -> list[Any]:

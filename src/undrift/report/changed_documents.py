@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._inputs import spell_label
 from ..explain import document_terms
-from ..jobs import spelt
 from .inputs import DomainRows, Evidence
 from .terms import pattern_of
 
@@ -76,12 +76,12 @@ def _outcome(evidence: Evidence, own: DomainRows, i: int) -> str | None:
 
 
 def _truth(own: DomainRows, i: int) -> str | None:
-    return spelt(own.labels[i]) if own.labels is not None and own.known[i] else None
+    return spell_label(own.labels[i]) if own.labels is not None and own.known[i] else None
 
 
 def _explained(evidence: Evidence, own: DomainRows, i: int, old: int, new: int) -> dict[str, Any] | None:
     x = own.X[[i]]
-    if len(evidence.targets) > 1 and spelt(evidence.classifier.predict(x)[0]) != evidence.classes[new]:
+    if len(evidence.targets) > 1 and spell_label(evidence.classifier.predict(x)[0]) != evidence.classes[new]:
         return None  # explanations are of the targets pooled, where this row is on the other side
     movers = document_terms(evidence.classifier, evidence.terms, x, 2 * N_MOVERS)
     movers = [mover | {"effect": round(mover["effect"], 4)} for mover in movers]

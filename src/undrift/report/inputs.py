@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._inputs import spell_label
 from ..baselines import linear_svm
 from ..classifier import MSDAClassifier
 from ..explain import effective_weights
-from ..jobs import spelt
 
 MOST_BASELINE_ROWS = 5_000  # labelled rows that the source-only classifier is fitted on, at most
 
@@ -49,7 +49,7 @@ class DomainRows:
         """Labels of the rows that have one, spelt out: files may write 1, 1.0 and "1" for the same."""
         if self.labels is None:
             return np.empty(0, dtype=str)
-        return np.array([spelt(self.labels[i]) for i in np.flatnonzero(self.known).tolist()], dtype=str)
+        return np.array([spell_label(self.labels[i]) for i in np.flatnonzero(self.known).tolist()], dtype=str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class Evidence:
     @cached_property
     def classes(self) -> list[str]:
         """The labels, spelt out, in the order of the scores."""
-        return [spelt(label) for label in self.classifier.classes_.tolist()]
+        return [spell_label(label) for label in self.classifier.classes_.tolist()]
 
     @cached_property
     def baseline(self) -> Any:
@@ -114,7 +114,7 @@ class Evidence:
     def _prediction(self, own: DomainRows) -> tuple[np.ndarray, np.ndarray]:
         if own.prediction is not None and own.score is not None:
             position = {label: i for i, label in enumerate(self.classes)}
-            codes = [position[spelt(label)] for label in own.prediction]
+            codes = [position[spell_label(label)] for label in own.prediction]
             return np.array(codes, dtype=int), np.asarray(own.score, dtype=float)
         domain = np.full(len(own), own.number) if own.number in self.classifier.domains_ else None
         scores = self.classifier.decision_function(own.X, sample_domain=domain)
@@ -128,7 +128,7 @@ class Evidence:
         position = {label: i for i, label in enumerate(self.classes)}
         return {
             own.number: np.array(
-                [position[spelt(label)] for label in self.baseline.predict(own.X).tolist()], dtype=int
+                [position[spell_label(label)] for label in self.baseline.predict(own.X).tolist()], dtype=int
             )
             for own in self.targets
         }
