@@ -9,9 +9,10 @@ from contextlib import contextmanager
 import torch
 from speed_gpu import milliseconds, solve, synchronize
 
-from undrift._core import on_torch, torch_inverse
 from undrift._core.scatter import scatter
 from undrift._core.stack import grow
+from undrift._core.torch import inverse as torch_inverse
+from undrift._core.torch import ops as on_torch
 from undrift._core.torch.rows import Held, OnDevice, device_blocks
 
 

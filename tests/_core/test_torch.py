@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import undrift
 from undrift import MSDA
-from undrift._core import on_cpu
+from undrift._core import numpy_ops as on_cpu
 from undrift._core.array import NotPositiveDefinite, arithmetic
 from undrift._core.blocks import Kept
 from undrift._core.denoise import Layer, SingularSystem, denoise
@@ -22,7 +22,10 @@ from undrift._inputs.device import NoDevice, OnHost, OnTorch, check_place
 
 torch = pytest.importorskip("torch")
 
-from undrift._core import on_torch, torch_fetch, torch_half, torch_inverse
+from undrift._core.torch import fetch as torch_fetch
+from undrift._core.torch import half as torch_half
+from undrift._core.torch import inverse as torch_inverse
+from undrift._core.torch import ops as on_torch
 from undrift._core.torch.fetch import to_host
 from undrift._core.torch.rows import Carried, Carrier, Held, OnDevice, device_blocks, hidden_rows, to_device
 

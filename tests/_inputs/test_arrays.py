@@ -20,7 +20,7 @@ from undrift.representation.noise import Poisson
 
 torch = pytest.importorskip("torch")
 
-from undrift._core import on_torch
+from undrift._core.torch import ops as on_torch
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
 D = 9

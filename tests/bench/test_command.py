@@ -150,7 +150,7 @@ def test_check_wants_every_task_of_a_bar(undrift, records, tmp_path):
 
 
 def test_stopped_by_hand_it_says_that_nothing_is_lost(undrift, data, plan_file, tmp_path, monkeypatch):
-    from undrift.bench import ours
+    from undrift.bench.methods import ours
 
     def stopped(*arguments):
         raise KeyboardInterrupt

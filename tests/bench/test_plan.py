@@ -223,7 +223,7 @@ def digests(tmp_path, methods, **changes):
     ("name", "value"), [("TEXT_NOISE", (0.5,)), ("TFIDF_LENGTH", 4.0), ("SelfTraining", "rounds")]
 )
 def test_other_defaults_of_undrift_are_another_version_of_its_plans(tmp_path, monkeypatch, name, value):
-    from undrift.bench import ours
+    from undrift.bench.methods import ours
     from undrift.classifier.self_training import SelfTraining
     from undrift.text import adapter
 

@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
 from sklearn.svm import SVC
 
-from undrift._core import on_cpu
+from undrift._core import numpy_ops as on_cpu
 from undrift.classifier.linear import (
     fitted_temperature,
     held_out_least_squares,

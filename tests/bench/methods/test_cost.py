@@ -7,8 +7,9 @@ import pytest
 
 from tests.helpers.bench_corpus import transfer
 from undrift._inputs.device import OnHost, OnTorch
-from undrift.bench import Request, cost, load_plan, read, run
+from undrift.bench import Request, load_plan, read, run
 from undrift.bench.figures.data import all_figures, dimension_memory
+from undrift.bench.methods import cost
 from undrift.bench.methods.cost import Cost, device_of, measured
 from undrift.bench.results.table import results_table
 
@@ -86,7 +87,7 @@ def test_memory_is_looked_for_where_the_arithmetic_is_done():
 
 
 def test_the_cost_of_a_level_is_that_of_the_whole_way_there(monkeypatch):
-    from undrift.bench import stacks
+    from undrift.bench.methods import stacks
     from undrift.corpora import Corpus, Domain
 
     def told(device, function, *arguments):

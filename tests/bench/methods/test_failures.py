@@ -90,7 +90,7 @@ def test_no_train_rows_are_no_source():
 @pytest.mark.parametrize("name", ["best_C", "predicted"])
 def test_an_error_of_one_source_leaves_the_others_of_msda(ran, monkeypatch, name):
     """In the search for noise, and in the classifier at the end."""
-    from undrift.bench import denoised
+    from undrift.bench.methods import denoised
 
     calls = first_call_fails(monkeypatch, denoised, name)
     errors, failed = ran(["msda-1"])
@@ -103,7 +103,7 @@ def test_an_error_of_one_source_leaves_the_others_of_msda(ran, monkeypatch, name
 
 
 def test_a_record_has_the_error_of_its_own_source(ran, monkeypatch):
-    from undrift.bench import denoised
+    from undrift.bench.methods import denoised
 
     first_call_fails(monkeypatch, denoised, "best_C", 2)
     errors, failed = ran(["msda-1", "msda-3"])
@@ -118,7 +118,7 @@ def test_a_record_has_the_error_of_its_own_source(ran, monkeypatch):
 
 
 def test_an_error_at_one_depth_leaves_the_other(ran, monkeypatch):
-    from undrift.bench import denoised
+    from undrift.bench.methods import denoised
 
     plan = PLAN.replace("[0.5, 0.8]", "[0.5]")  # one stack, the shallow classifiers first
     first_call_fails(monkeypatch, denoised, "predicted", 2)
@@ -133,7 +133,7 @@ def test_an_error_at_one_depth_leaves_the_other(ran, monkeypatch):
 
 @pytest.mark.parametrize("plan", [PLAN, REGRET], ids=["transfer", "regret"])
 def test_a_record_has_the_error_of_its_own_task(ran, monkeypatch, plan):
-    from undrift.bench import ours
+    from undrift.bench.methods import ours
 
     plan = plan if plan is REGRET else "changes = { noise = [0.5, 0.8] }\n" + plan
     first_call_fails(monkeypatch, ours, "judged", 2)
@@ -146,7 +146,7 @@ def test_a_record_has_the_error_of_its_own_task(ran, monkeypatch, plan):
 
 
 def test_where_test_rows_are_unseen_too(ran, monkeypatch):
-    from undrift.bench import ours
+    from undrift.bench.methods import ours
 
     first_call_fails(monkeypatch, ours, "_without_test_rows", 2)
     _, failed = ran(["undrift"], "inductive = true\nchanges = { n_layers = 1, noise = 0.5 }\n" + PLAN)
@@ -156,7 +156,7 @@ def test_where_test_rows_are_unseen_too(ran, monkeypatch):
 @pytest.mark.parametrize("name", ["judged", "target_codes"])
 def test_an_error_of_one_task_leaves_the_others_of_undrift(ran, monkeypatch, name):
     """In the choice of noise, and in the classifier at the end."""
-    from undrift.bench import ours
+    from undrift.bench.methods import ours
 
     first_call_fails(monkeypatch, ours, name)
     errors, failed = ran(["undrift"])
@@ -165,7 +165,7 @@ def test_an_error_of_one_task_leaves_the_others_of_undrift(ran, monkeypatch, nam
 
 
 def test_an_error_of_one_task_leaves_the_others_where_test_rows_are_unseen(ran, monkeypatch):
-    from undrift.bench import ours
+    from undrift.bench.methods import ours
 
     first_call_fails(monkeypatch, ours, "_without_test_rows")
     plan = "inductive = true\nchanges = { n_layers = 1, noise = 0.5 }\n" + PLAN
@@ -178,7 +178,7 @@ def test_an_error_of_one_task_leaves_the_others_where_test_rows_are_unseen(ran, 
 def test_an_error_of_one_task_leaves_the_others_of_regret(ran, monkeypatch, module, name):
     import importlib
 
-    first_call_fails(monkeypatch, importlib.import_module(f"undrift.bench.{module}"), name)
+    first_call_fails(monkeypatch, importlib.import_module(f"undrift.bench.methods.{module}"), name)
     done, failed = ran(["undrift"], REGRET)
     assert failed == {("undrift", "books->dvd"): "ArithmeticError: no luck 1"}
     assert len(done) == 5

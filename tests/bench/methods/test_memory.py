@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from undrift._inputs.device import OnHost, check_place
-from undrift.bench import classify, denoised, ours
+from undrift.bench.methods import classify, denoised, ours
 from undrift.bench.methods.cells import Bench, Cell, GridPoint, Outcome
 from undrift.bench.methods.memory import Room, TooLarge, room_for
 from undrift.bench.methods.stacks import RunningGrams
@@ -147,7 +147,7 @@ def test_groups_fill_the_room_in_order_and_count_shared_blocks_once():
 
 
 def test_the_room_is_a_quarter_of_memory_wherever_rows_are(monkeypatch):
-    from undrift.bench import room
+    from undrift.bench.methods import memory as room
 
     monkeypatch.setattr(room, "check_memory", lambda value: {None: 8e9}[value])
     assert room_for(corpus_of(1), OnHost()).n_bytes == 4e9

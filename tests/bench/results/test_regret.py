@@ -147,7 +147,7 @@ def test_it_goes_on_where_it_was_and_repeats_nothing(finished, data, plan, tmp_p
 
 
 def test_a_failure_is_recorded_and_can_be_tried_again(data, plan, tmp_path, monkeypatch):
-    from undrift.bench import candidates as module
+    from undrift.bench.methods import candidates as module
 
     real = module.target_codes
 

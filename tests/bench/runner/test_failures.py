@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tests.helpers.bench_corpus import DOMAINS, write_corpus
-from undrift.bench import Request, load_plan, plain, read, run
+from undrift.bench import Request, load_plan, read, run
+from undrift.bench.methods import plain
 from undrift.bench.results.records import Journal, Unwritable
 
 

@@ -146,7 +146,7 @@ def test_a_second_run_has_nothing_to_do(finished, data, plan_file):
 
 KILLED = """
 import os, signal, sys
-from undrift.bench import records
+from undrift.bench.results import records
 from undrift.bench.__main__ import main
 
 append, n_left, torn = records.Journal.append, [int(sys.argv[1])], sys.argv[2] == "torn"
@@ -189,7 +189,7 @@ def test_killed_at_any_moment_it_goes_on_and_repeats_nothing(finished, data, pla
 
 
 def test_a_failing_method_is_a_record_and_the_others_go_on(data, plan_file, tmp_path, monkeypatch):
-    from undrift.bench import ours
+    from undrift.bench.methods import ours
 
     def broken(*arguments):
         raise ArithmeticError("no such luck\nand more")
@@ -211,7 +211,7 @@ def test_a_failing_method_is_a_record_and_the_others_go_on(data, plan_file, tmp_
 
 
 def test_one_source_that_fails_leaves_the_others(data, plan_file, tmp_path, monkeypatch):
-    from undrift.bench import plain
+    from undrift.bench.methods import plain
 
     classified = plain.classified
 

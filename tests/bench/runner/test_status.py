@@ -6,8 +6,10 @@ import pytest
 
 pytest.importorskip("typer")
 
-from undrift.bench import measures, plain, read
+from undrift.bench import read
 from undrift.bench.__main__ import main as alone
+from undrift.bench.methods import plain
+from undrift.bench.results import measures
 from undrift.cli import main
 
 

@@ -35,7 +35,7 @@ max_rounds = 1000
 # a unit that notices nothing until it is done, as in a long call of a library
 DEAF = """
 import sys, time
-from undrift.bench import plain
+from undrift.bench.methods import plain
 plain.classified = lambda *arguments: time.sleep(600)
 sys.argv[0] = "undrift"
 """
@@ -165,7 +165,7 @@ C = [0.1, 1.0]
 KILLED = """
 import os, signal, sys
 from undrift.baselines import SDA
-from undrift.bench import records
+from undrift.bench.results import records
 from undrift.bench.__main__ import main
 
 n_left, fit, append = [int(sys.argv[1])], SDA.fit, records.Journal.append
