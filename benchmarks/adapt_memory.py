@@ -8,10 +8,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from harness import contender, peak_gigabytes, report
+from harness import peak_gigabytes, report, run_contender
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=27677, help="reviews in both files together")
     parser.add_argument("--terms", type=int, default=5000)
@@ -24,7 +24,7 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def written(args: argparse.Namespace, folder: Path) -> None:
+def write_reviews(args: argparse.Namespace, folder: Path) -> None:
     from undrift.datasets import make_reviews
     from undrift.tables import Rows, write_table
 
@@ -38,7 +38,7 @@ def written(args: argparse.Namespace, folder: Path) -> None:
             out.write(Rows(("text", "label"), (list(domain.texts), labels)))
 
 
-def run(args: argparse.Namespace) -> None:
+def run_adapt(args: argparse.Namespace) -> None:
     from undrift.cli import main as undrift
 
     folder = args.folder
@@ -63,12 +63,12 @@ def run(args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    args = parsed()
+    args = parse_arguments()
     if args.contender:
-        return run(args)
+        return run_adapt(args)
     with tempfile.TemporaryDirectory() as folder:
-        written(args, Path(folder))
-        record = contender("adapt", [*sys.argv[1:], "--folder", folder])
+        write_reviews(args, Path(folder))
+        record = run_contender("adapt", [*sys.argv[1:], "--folder", folder])
     return report(
         f"adapt: {args.rows} reviews, {args.layers} layers", {"adapt": record}, allowed_gigabytes=4.0
     )

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from family import Variant, compared, parser_of, table
+from family import Variant, compare_variants, format_table, make_parser
 from family_layers import Rows, Scatters, masking
 
 from undrift._core.denoise import Layer
@@ -27,9 +27,9 @@ from undrift.corpora import Corpus
 from undrift.representation.subsample import sample_sizes
 
 
-def chosen_rows(corpus: Corpus, n_sampled: int, seed: int) -> dict[str, np.ndarray]:
+def draw_rows(corpus: Corpus, n_sampled: int, seed: int) -> dict[str, np.ndarray]:
     """Row numbers of each domain, as many as `max_upper_rows` would draw."""
-    n_rows = {name: len(own) for name, own in corpus.domains.items()}
+    n_rows = {name: len(domain) for name, domain in corpus.domains.items()}
     sizes = sample_sizes([*n_rows.values()], min(n_sampled, sum(n_rows.values())))
     rng = np.random.default_rng(seed)
     return {
@@ -38,36 +38,41 @@ def chosen_rows(corpus: Corpus, n_sampled: int, seed: int) -> dict[str, np.ndarr
     }
 
 
-def fewer_rows(depth: int, rows: Rows, stats: Scatters, sample: dict[str, np.ndarray]) -> dict[str, Layer]:
+def solve_on_fewer_rows(
+    depth: int, rows: Rows, stats: Scatters, sample: dict[str, np.ndarray]
+) -> dict[str, Layer]:
     """Layers from the second on learnt from the rows in `sample` alone."""
     if depth:
-        where = {name: torch.as_tensor(own, device=rows[name].device) for name, own in sample.items()}
-        stats = {name: scatter(rows[name][own]) for name, own in where.items()}
+        where = {name: torch.as_tensor(index, device=rows[name].device) for name, index in sample.items()}
+        stats = {name: scatter(rows[name][index]) for name, index in where.items()}
     return masking(depth, rows, stats)
 
 
-def leading_directions(depth: int, rows: Rows, stats: Scatters, rank: int) -> dict[str, Layer]:
+def solve_in_leading_directions(depth: int, rows: Rows, stats: Scatters, rank: int) -> dict[str, Layer]:
     """W of layers from the second on cut to `rank` singular directions: the best that a search could find."""
-    found = masking(depth, rows, stats)
-    layer = next(iter(found.values()))
+    layers = masking(depth, rows, stats)
+    layer = next(iter(layers.values()))
     if depth:
         U, s, V = torch.linalg.svd(layer.coef, full_matrices=False)
         layer = replace(layer, coef=U[:, :rank] * s[:rank] @ V[:rank])
-    return dict.fromkeys(found, layer)
+    return dict.fromkeys(layers, layer)
 
 
-def variants(corpus: Corpus, args: argparse.Namespace) -> list[Variant]:
+def list_variants(corpus: Corpus, args: argparse.Namespace) -> list[Variant]:
     sampled = [
-        Variant(f"{n} rows, seed {seed}", partial(fewer_rows, sample=chosen_rows(corpus, n, seed)))
+        Variant(f"{n} rows, seed {seed}", partial(solve_on_fewer_rows, sample=draw_rows(corpus, n, seed)))
         for n in args.upper_rows
         for seed in range(args.seeds)
     ]
-    cut = [Variant(f"{rank} directions", partial(leading_directions, rank=rank)) for rank in args.low_rank]
+    cut = [
+        Variant(f"{rank} directions", partial(solve_in_leading_directions, rank=rank))
+        for rank in args.low_rank
+    ]
     return [Variant("all rows", masking), *sampled, *cut]
 
 
-def parsed() -> argparse.Namespace:
-    parser = parser_of(__doc__)
+def parse_arguments() -> argparse.Namespace:
+    parser = make_parser(__doc__)
     parser.add_argument("--upper-rows", type=int, nargs="*", default=[20000, 12000, 8000, 5000, 3000])
     parser.add_argument("--low-rank", type=int, nargs="*", default=[1000, 500])
     parser.add_argument("--seeds", type=int, default=2, help="samples of each size")
@@ -75,14 +80,14 @@ def parsed() -> argparse.Namespace:
 
 
 def main() -> None:
-    args = parsed()
+    args = parse_arguments()
     place = check_place(args.device, args.precision)
-    found: dict[str, list[dict]] = {}
+    results: dict[str, list[dict]] = {}
     for name in args.corpora.split(","):
         corpus = load_corpus(CorpusSpec(name, max_rows=args.rows), args.data, args.terms)
-        found[name] = compared(corpus, place, variants(corpus, args))
-        print(f"\n{table(name, found[name])}\n", flush=True)
-    print(json.dumps(found))
+        results[name] = compare_variants(corpus, place, list_variants(corpus, args))
+        print(f"\n{format_table(name, results[name])}\n", flush=True)
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

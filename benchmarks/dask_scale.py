@@ -22,13 +22,13 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from harness import contender, data_folder, relative_errors, report, told, weights_of
+from harness import data_folder, print_record, relative_errors, report, run_contender, weights_of
 
 ROWS_A_BLOCK = 10_000
 TERMS_A_ROW = 68.0
 
 
-def frequencies(d: int) -> np.ndarray:
+def term_frequencies(d: int) -> np.ndarray:
     """Shares of rows in which terms occur: a power law, cut at .8, with `TERMS_A_ROW` in the mean."""
     low, high = 0.0, 1e3
     for _ in range(60):  # bisection for the scale of the law
@@ -38,44 +38,44 @@ def frequencies(d: int) -> np.ndarray:
     return shares
 
 
-def block(number: int, n: int, d: int, dtype: str) -> sp.csr_matrix:
+def make_block(number: int, n: int, d: int, dtype: str) -> sp.csr_matrix:
     """Presence of terms; two hidden topics make half of them correlate."""
-    rng, shares = np.random.default_rng(number), frequencies(d)
+    rng, shares = np.random.default_rng(number), term_frequencies(d)
     topic = rng.random(n) < 0.5
     indices, indptr = [], [0]
     for start in range(0, n, 1000):  # dense for a moment, a thousand rows at a time
-        own = topic[start : start + 1000, None]
-        tilt = np.where(np.arange(d) % 2 == own, 1.5, 0.5)
-        present = rng.random((len(own), d), dtype=np.float32) < shares * tilt
+        topics = topic[start : start + 1000, None]
+        tilt = np.where(np.arange(d) % 2 == topics, 1.5, 0.5)
+        present = rng.random((len(topics), d), dtype=np.float32) < shares * tilt
         rows, columns = present.nonzero()
         indices.append(columns.astype(np.int32))
-        indptr += (indptr[-1] + np.cumsum(np.bincount(rows, minlength=len(own)))).tolist()
+        indptr += (indptr[-1] + np.cumsum(np.bincount(rows, minlength=len(topics)))).tolist()
     columns = np.concatenate(indices)
     return sp.csr_matrix((np.ones(len(columns), dtype), columns, np.array(indptr, np.int32)), shape=(n, d))
 
 
-def sizes(n_rows: int) -> list[int]:
+def block_sizes(n_rows: int) -> list[int]:
     return [min(ROWS_A_BLOCK, n_rows - start) for start in range(0, n_rows, ROWS_A_BLOCK)]
 
 
-def stack(args: argparse.Namespace):
+def make_stack(args: argparse.Namespace):
     from undrift import MSDA
 
     return MSDA(args.layers, noise=0.7, memory_budget="8 GB", n_pivots=args.pivots, random_state=0)
 
 
 def run_single(args: argparse.Namespace) -> dict:
-    made = [block(i, n, args.terms, args.dtype) for i, n in enumerate(sizes(args.rows))]
+    made = [make_block(i, n, args.terms, args.dtype) for i, n in enumerate(block_sizes(args.rows))]
     X = sp.vstack(made, format="csr")
     del made
     start, worked = time.perf_counter(), time.process_time()
-    fitted = stack(args).fit(X)
+    fitted = make_stack(args).fit(X)
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - worked
     np.savez(Path(args.folder) / "single.npz", **weights_of(fitted.layers_))
     return {"seconds": seconds, "cpu_seconds": cpu_seconds, "terms_a_row": X.nnz / X.shape[0]}
 
 
-def memory_of_workers(client) -> float:
+def peak_of_workers(client) -> float:
     """Largest resident memory of a worker so far, in gigabytes."""
 
     def peak() -> float:
@@ -97,7 +97,7 @@ def processor_seconds(client) -> float:
     return time.process_time() + sum(client.run(time.process_time).values())
 
 
-def loopback() -> float:
+def loopback_gigabytes() -> float:
     """Bytes through this machine's loopback interface so far, in gigabytes: every message of the cluster."""
     (line,) = [x for x in Path("/proc/net/dev").read_text().splitlines() if x.strip().startswith("lo:")]
     return int(line.split()[1]) / 1e9
@@ -110,30 +110,30 @@ def run_dask(args: argparse.Namespace) -> dict:
     with LocalCluster(n_workers=args.workers, **options) as cluster, Client(cluster) as client:
         workers = sorted(client.nthreads())
         blocks = [
-            client.submit(block, i, n, args.terms, args.dtype, workers=workers[i % len(workers)])
-            for i, n in enumerate(sizes(args.rows))
+            client.submit(make_block, i, n, args.terms, args.dtype, workers=workers[i % len(workers)])
+            for i, n in enumerate(block_sizes(args.rows))
         ]
         wait(blocks)
-        sent, passed = sent_by_workers(client), loopback()
+        sent, passed = sent_by_workers(client), loopback_gigabytes()
         start, worked = time.perf_counter(), processor_seconds(client)
-        fitted = stack(args).fit(blocks)
+        fitted = make_stack(args).fit(blocks)
         seconds, cpu_seconds = time.perf_counter() - start, processor_seconds(client) - worked
         np.savez(Path(args.folder) / "dask.npz", **weights_of(fitted.layers_))
         return {
             "seconds": seconds,
             "cpu_seconds": cpu_seconds,
             "sent_by_workers_gigabytes": sent_by_workers(client) - sent,
-            "loopback_gigabytes": loopback() - passed,
-            "worker_peak_gigabytes": memory_of_workers(client),
+            "loopback_gigabytes": loopback_gigabytes() - passed,
+            "worker_peak_gigabytes": peak_of_workers(client),
             "n_workers_left": len(client.scheduler_info(n_workers=-1)["workers"]),
         }
 
 
-def scale(args: argparse.Namespace) -> None:
+def compare_rows(args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         passed = [*sys.argv[1:], "--folder", folder]
         os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(args.workers)
-        records = {name: contender(name, passed) for name in ("single", "dask")}
+        records = {name: run_contender(name, passed) for name in ("single", "dask")}
         errors = relative_errors(Path(folder) / "dask.npz", Path(folder) / "single.npz")
     report(
         f"{args.rows:,} rows x {args.terms:,} terms, {args.layers} layers, {args.dtype}, "
@@ -145,7 +145,7 @@ def scale(args: argparse.Namespace) -> None:
     )
 
 
-def text_pair(folder: Path, n_shards: int) -> None:
+def write_text_pair(folder: Path, n_shards: int) -> None:
     """Write fdu-mtl's books (labelled) and kitchen as whole files and as shards."""
     from undrift.datasets.fdu_mtl import load_fdu_mtl
 
@@ -157,15 +157,15 @@ def text_pair(folder: Path, n_shards: int) -> None:
         parts = {f"{name}.csv": rows}
         edges = np.linspace(0, len(rows), n_shards + 1).astype(int)
         parts |= {f"{name}-{i}.csv": rows[edges[i] : edges[i + 1]] for i in range(n_shards)}
-        for file, own in parts.items():
+        for file, part in parts.items():
             with open(folder / file, "w", newline="", encoding="utf-8") as out:
-                csv.writer(out).writerows([("text", "label"), *own])
+                csv.writer(out).writerows([("text", "label"), *part])
 
 
-def text(args: argparse.Namespace) -> None:
+def compare_text(args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder, answers, records = Path(name), {}, {}
-        text_pair(folder, 20)
+        write_text_pair(folder, 20)
         for run, mark, options in (("plain", "", []), ("dask", "-*", ["--dask", f"local:{args.workers}"])):
             files = [f"{folder}/{domain}{mark}.csv" for domain in ("books", "kitchen_housewares")]
             command = [sys.executable, "-m", "undrift", "adapt", "--source", files[0], "--target", files[1]]
@@ -194,11 +194,11 @@ def main() -> None:
     parser.add_argument("--contender", choices=("single", "dask"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.contender:
-        told({"single": run_single, "dask": run_dask}[args.contender](args))
+        print_record({"single": run_single, "dask": run_dask}[args.contender](args))
     elif args.text:
-        text(args)
+        compare_text(args)
     else:
-        scale(args)
+        compare_rows(args)
 
 
 if __name__ == "__main__":

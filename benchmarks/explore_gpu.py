@@ -11,8 +11,7 @@ from speed_gpu import milliseconds, solve, synchronize
 
 from undrift._core.scatter import scatter
 from undrift._core.stack import grow
-from undrift._core.torch import inverse as torch_inverse
-from undrift._core.torch import ops as on_torch
+from undrift._core.torch import inverse, ops
 from undrift._core.torch.rows import Held, OnDevice, device_blocks
 
 
@@ -32,35 +31,35 @@ def explore(report, X, rows, device):
         "inverse, others": lambda: other_inverses(H, device),
         "inverse, errors": lambda: inverse_errors(H),
         "moves": lambda: moves(rows, d, device),
-        "rows beyond the device": lambda: beyond(H, device),
+        "rows beyond the device": lambda: time_rows_beyond_the_device(H, device),
     }
-    with on_torch.precision("high"):
+    with ops.precision("high"):
         for name, part in parts.items():
             report.section(f"explore {name}", part)
 
 
-def timed(variants, device):
+def time_variants(variants, device):
     """Time each variant; one that fails says why."""
-    found = {}
+    times = {}
     for name, fn in variants.items():
         try:
-            found[name] = milliseconds(fn, device, repeats=5)
+            times[name] = milliseconds(fn, device, repeats=5)
         except Exception as error:
-            found[name] = f"{type(error).__name__}: {str(error).splitlines()[0][:80]}"
-    return found
+            times[name] = f"{type(error).__name__}: {str(error).splitlines()[0][:80]}"
+    return times
 
 
 @contextmanager
 def settings(**values):
     """Change constants of the inverse for a while."""
-    before = {name: getattr(torch_inverse, name) for name in values}
+    before = {name: getattr(inverse, name) for name in values}
     for name, value in values.items():
-        setattr(torch_inverse, name, value)
+        setattr(inverse, name, value)
     try:
         yield
     finally:
         for name, value in before.items():
-            setattr(torch_inverse, name, value)
+            setattr(inverse, name, value)
 
 
 def with_settings(fn, **values):
@@ -74,14 +73,14 @@ def with_settings(fn, **values):
 def grams(H, device):
     """Is the product slow because both operands have their long side outside? Then transpose first."""
     Ht = H.T.contiguous()
-    return timed(
+    return time_variants(
         {
             "full": lambda: H.T @ H,
             "full, transposed rows": lambda: Ht @ Ht.T,
             "the copy": lambda: H.T.contiguous(),
-            "lower": lambda: torch_inverse.lower_product(H),
-            "lower, transposed rows": lambda: torch_inverse.lower_product(Ht.T),
-            "copy + lower": lambda: torch_inverse.lower_product(H.T.contiguous().T),
+            "lower": lambda: inverse.lower_product(H),
+            "lower, transposed rows": lambda: inverse.lower_product(Ht.T),
+            "copy + lower": lambda: inverse.lower_product(H.T.contiguous().T),
         },
         device,
     )
@@ -90,10 +89,10 @@ def grams(H, device):
 def stripes(H, device):
     Ht = H.T.contiguous().T
     sizes = [H.shape[1] * size // 5000 // 8 * 8 for size in (512, 640, 1024, 1280, 1672, 2504)]
-    return timed(
+    return time_variants(
         {
             f"{size}/{n_streams}{name}": with_settings(
-                lambda rows=rows: torch_inverse.lower_product(rows), STRIPE=size, N_STREAMS=n_streams
+                lambda rows=rows: inverse.lower_product(rows), STRIPE=size, N_STREAMS=n_streams
             )
             for (name, rows), size, n_streams in itertools.product([("", H), ("t", Ht)], sizes, (1, 2, 3, 4))
         },
@@ -103,11 +102,11 @@ def stripes(H, device):
 
 def half_grams(H, device):
     """FP16 has TF32's 11 bits at twice its rate, for rows within [-1, 1]."""
-    found, d = {}, H.shape[1]
+    times, d = {}, H.shape[1]
     exact = H.double().T @ H.double()
     for name, dtype in {"fp16": torch.float16}.items():
         K = H.to(dtype)
-        found |= timed(
+        times |= time_variants(
             {
                 f"{name} cast": lambda dtype=dtype: H.to(dtype),
                 f"{name} full": lambda K=K: torch.mm(K.T, K, out_dtype=torch.float32),
@@ -123,10 +122,10 @@ def half_grams(H, device):
             device,
         )
         product = half_lower(K, d).tril().double()
-        found[f"{name} error"] = (torch.linalg.norm(product - exact.tril()) / torch.linalg.norm(exact)).item()
+        times[f"{name} error"] = (torch.linalg.norm(product - exact.tril()) / torch.linalg.norm(exact)).item()
     product = (H.T @ H).double()
-    found["tf32 error"] = (torch.linalg.norm(product - exact) / torch.linalg.norm(exact)).item()
-    return found
+    times["tf32 error"] = (torch.linalg.norm(product - exact) / torch.linalg.norm(exact)).item()
+    return times
 
 
 def half_lower(K, d):
@@ -135,7 +134,7 @@ def half_lower(K, d):
     def fill(stripe):
         G[stripe, : stripe.stop] = torch.mm(K[:, stripe].T, K[:, : stripe.stop], out_dtype=torch.float32)
 
-    torch_inverse.side_by_side(fill, reversed(torch_inverse.stripes(d)), K.device)
+    inverse.side_by_side(fill, reversed(inverse.stripes(d)), K.device)
     return G
 
 
@@ -145,12 +144,12 @@ def forwards(H, device):
     Wt = W.T.contiguous().T
     out = torch.empty_like(H)
     W16, H16 = Wt.half(), H.half()
-    return timed(
+    return time_variants(
         {
             "mm, rows of W inside": lambda: torch.mm(H, Wt, out=out),
             "mm, columns of W inside": lambda: torch.mm(H, W, out=out),
-            "affine, rows inside": lambda: on_torch.affine(H, Wt, b),
-            "affine, columns inside": lambda: on_torch.affine(H, W, b),
+            "affine, rows inside": lambda: ops.affine(H, Wt, b),
+            "affine, columns inside": lambda: ops.affine(H, W, b),
             "tanh in place": lambda: out.tanh_(),
             "fp16": lambda: torch.mm(H16, W16, out_dtype=torch.float32),
             "transposed output": lambda: torch.mm(Wt.T, H.T),
@@ -161,17 +160,17 @@ def forwards(H, device):
 
 def small_parts(H, device):
     n, d = H.shape
-    G, mean, damping = on_torch.gram(H), on_torch.column_sums(H) / n, torch.rand(d, device=device).double()
+    G, mean, damping = ops.gram(H), ops.column_sums(H) / n, torch.rand(d, device=device).double()
     ones = torch.ones(1, n, device=device)
-    return timed(
+    return time_variants(
         {
-            "column sums": lambda: on_torch.column_sums(H),
+            "column sums": lambda: ops.column_sums(H),
             "column sums, float32": lambda: H.sum(dim=0),
             "column sums, product": lambda: ones @ H,
             "system, by float64 steps": lambda: (0.5 * (G - n * torch.outer(mean, mean))).float(),
-            "system": lambda: on_torch.denoising_system(G, n, mean, 0.5, damping, torch.float32),
-            "coef": lambda: on_torch.denoising_coef(G, 0.5, damping * 0),
-            "mirror": lambda: torch_inverse.mirror(G),
+            "system": lambda: ops.denoising_system(G, n, mean, 0.5, damping, torch.float32),
+            "coef": lambda: ops.denoising_coef(G, 0.5, damping * 0),
+            "mirror": lambda: inverse.mirror(G),
         },
         device,
     )
@@ -181,7 +180,7 @@ def system(H, d=0):
     """Lower triangle of the system of hidden rows, as the second layer has it."""
     stats = scatter(H[:, : d or H.shape[1]])
     damping = 0.5 * stats.energy
-    return on_torch.denoising_system(stats.gram, stats.n, stats.mean, 0.5, damping, stats.gram.dtype)
+    return ops.denoising_system(stats.gram, stats.n, stats.mean, 0.5, damping, stats.gram.dtype)
 
 
 def factors(H, device):
@@ -196,22 +195,22 @@ def factors(H, device):
             variants[f"substitute {d}"] = lambda L=L, eye=eye: torch.linalg.solve_triangular(
                 L, eye, upper=False
             )
-            variants[f"inverse {d}"] = lambda L=L: torch_inverse.lower_inverse(L)
-    return timed(variants, device)
+            variants[f"inverse {d}"] = lambda L=L: inverse.lower_inverse(L)
+    return time_variants(variants, device)
 
 
 def inverse_parts(H, device):
     A = system(H)
     L = torch.linalg.cholesky_ex(A)[0]
-    root = torch_inverse.lower_inverse(L)
-    found = timed(
+    root = inverse.lower_inverse(L)
+    times = time_variants(
         {
             "factor": lambda: torch.linalg.cholesky_ex(A),
-            "inverse of the factor": lambda: torch_inverse.lower_inverse(L),
-            "product": lambda: torch_inverse.lower_product(root, triangular=True),
-            "mirror": lambda: torch_inverse.mirror(A.clone()),
+            "inverse of the factor": lambda: inverse.lower_inverse(L),
+            "product": lambda: inverse.lower_product(root, triangular=True),
+            "mirror": lambda: inverse.mirror(A.clone()),
             "clone": lambda: A.clone(),
-            "all": lambda: on_torch.spd_inverse(A),
+            "all": lambda: ops.spd_inverse(A),
             "solve": lambda: solve(scatter_of(H)),
         },
         device,
@@ -219,11 +218,11 @@ def inverse_parts(H, device):
     for library in ("cusolver", "magma"):
         try:
             torch.backends.cuda.preferred_linalg_library(library)
-            found |= timed({f"factor, {library}": lambda: torch.linalg.cholesky_ex(A)}, device)
+            times |= time_variants({f"factor, {library}": lambda: torch.linalg.cholesky_ex(A)}, device)
         except Exception as error:
-            found[f"factor, {library}"] = repr(error)[:80]
+            times[f"factor, {library}"] = repr(error)[:80]
     torch.backends.cuda.preferred_linalg_library("default")
-    return found
+    return times
 
 
 _STATS = {}
@@ -240,16 +239,14 @@ def inverses(H, device):
     A, d = system(H), H.shape[1]
     widths = [d * width // 5000 + 8 for width in (256, 512, 640, 1250, 2500, 5000)]
     variants = {
-        f"factor {width}, block {block}": with_settings(
-            lambda: on_torch.spd_inverse(A), FACTOR=width, BLOCK=block
-        )
+        f"factor {width}, block {block}": with_settings(lambda: ops.spd_inverse(A), FACTOR=width, BLOCK=block)
         for width, block in itertools.product(widths, (32, 64, 128))
     }
     for size, n_streams in itertools.product((640, 1024, 1672, 2504), (1, 2, 3)):
         variants[f"stripe {size}/{n_streams}"] = with_settings(
-            lambda: on_torch.spd_inverse(A), STRIPE=size, N_STREAMS=n_streams
+            lambda: ops.spd_inverse(A), STRIPE=size, N_STREAMS=n_streams
         )
-    return timed(variants, device)
+    return time_variants(variants, device)
 
 
 def full(A):
@@ -261,7 +258,7 @@ def schur_inverse(A, least):
     n = len(A)
     if n <= least:
         L = torch.linalg.cholesky_ex(A)[0]
-        root = torch_inverse.lower_inverse(L)
+        root = inverse.lower_inverse(L)
         return root.T @ root
     h = min(n - 1, -(-n // 16) * 8)
     B11 = schur_inverse(A[:h, :h], least)
@@ -286,30 +283,30 @@ def other_inverses(H, device):
         torch.eye(d, device=device), torch.linalg.cholesky_ex(A)[0]
     )
     variants["library's inv"] = lambda: torch.linalg.inv_ex(A)
-    return timed(variants, device)
+    return time_variants(variants, device)
 
 
 def inverse_errors(H):
     A = full(system(H))
     exact = torch.linalg.inv(A.double())
-    found = {}
+    times = {}
     for name, how in itertools.product(("ours", "schur", "library"), ("high", "highest")):
         invert = {
-            "ours": lambda: on_torch.spd_inverse(A),
+            "ours": lambda: ops.spd_inverse(A),
             "schur": lambda: schur_inverse(A, 512),
             "library": lambda: torch.cholesky_inverse(torch.linalg.cholesky_ex(A)[0]),
         }[name]
-        with on_torch.precision(how):
+        with ops.precision(how):
             error = torch.linalg.norm(invert().double() - exact) / torch.linalg.norm(exact)
-        found[f"{name}, {how}"] = error.item()
-    return found
+        times[f"{name}, {how}"] = error.item()
+    return times
 
 
 def moves(rows, d, device):
     """Host to device and back, by the wall clock where the host works too."""
     here = Held.of(rows).moved(lambda part: part.to(device))
     coef = torch.randn(d, d, device=device)
-    found = timed({"make dense": here.dense}, device)
+    times = time_variants({"make dense": here.dense}, device)
 
     def wall(fn):
         times = []
@@ -322,19 +319,19 @@ def moves(rows, d, device):
             del kept
         return {"first": times[0], "median": sorted(times)[2]}
 
-    found["csr to device"] = wall(lambda: Held.of(rows).moved(lambda part: part.to(device)))
-    found["coef to host"] = wall(lambda: coef.cpu())
-    found["coef to host, C order of a transposed"] = wall(lambda: on_torch.to_numpy(coef.T))
+    times["csr to device"] = wall(lambda: Held.of(rows).moved(lambda part: part.to(device)))
+    times["coef to host"] = wall(lambda: coef.cpu())
+    times["coef to host, C order of a transposed"] = wall(lambda: ops.to_numpy(coef.T))
     if device.type == "cuda":
-        found["coef to pinned"] = wall(lambda: torch.empty(coef.shape, pin_memory=True).copy_(coef))
+        times["coef to pinned"] = wall(lambda: torch.empty(coef.shape, pin_memory=True).copy_(coef))
         pinned = torch.empty(coef.shape, pin_memory=True)
-        found["coef to pinned and on"] = wall(lambda: pinned.copy_(coef).clone())
-    return found
+        times["coef to pinned and on"] = wall(lambda: pinned.copy_(coef).clone())
+    return times
 
 
-def beyond(H, device):
+def time_rows_beyond_the_device(H, device):
     """Three layers with room for a quarter of the hidden rows, against room for all."""
-    found = {}
+    records = {}
     H_host = H.cpu()
     for name, budget in {"all fits": float("inf"), "a quarter fits": H.nbytes / 4, "none fits": 0}.items():
         times = []
@@ -346,5 +343,5 @@ def beyond(H, device):
                 coef = grown.layer.coef
             synchronize(device)
             times.append(1e3 * (time.perf_counter() - start))
-        found[name] = {"first": times[0], "last": times[-1], "coef_norm": torch.linalg.norm(coef).item()}
-    return found
+        records[name] = {"first": times[0], "last": times[-1], "coef_norm": torch.linalg.norm(coef).item()}
+    return records

@@ -33,7 +33,7 @@ WAYS = {
 }
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=1200)
     parser.add_argument("--layers", type=int, default=3)
@@ -60,7 +60,7 @@ def main() -> None:
     from undrift.text.adapter import text_classifier
     from undrift.text.vectorizer import TermVectorizer
 
-    args = parsed()
+    args = parse_arguments()
     domains = load_fdu_mtl(data_folder() / "fdu-mtl").domains
     names = sorted({name for pair in PAIRS for name in pair})
     labelled = {name: np.flatnonzero(~np.isnan(domains[name].y))[: args.rows] for name in names}

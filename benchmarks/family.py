@@ -60,12 +60,12 @@ FALLING, RISING = (0.8, 0.8, 0.7, 0.6, 0.5), (0.5, 0.6, 0.7, 0.8, 0.9)
 
 def document_rates(corpus: Corpus) -> dict[str, np.ndarray]:
     """Share of the rows of each domain that have a term."""
-    return {name: np.asarray((own.X > 0).mean(axis=0)).ravel() for name, own in corpus.domains.items()}
+    return {name: np.asarray((domain.X > 0).mean(axis=0)).ravel() for name, domain in corpus.domains.items()}
 
 
 def frequency_rank(corpus: Corpus) -> np.ndarray:
     """Rank of each term by the number of its rows, from 0 for the rarest to 1."""
-    counts = sum(np.asarray((own.X > 0).sum(axis=0)).ravel() for own in corpus.domains.values())
+    counts = sum(np.asarray((domain.X > 0).sum(axis=0)).ravel() for domain in corpus.domains.values())
     return np.argsort(np.argsort(counts, kind="stable"), kind="stable") / max(1, len(counts) - 1)
 
 
@@ -85,24 +85,24 @@ class Variant:
     name: str
     solve: Solve
     n_layers: int = N_LAYERS
-    per_task: bool = False  # `solve` takes a task, and each task has a stack of its own
+    per_task: bool = False  # `solve` takes a task, and each task has its stack
 
 
-def variants(corpus: Corpus, per_task: bool) -> list[Variant]:
+def list_variants(corpus: Corpus, per_task: bool) -> list[Variant]:
     rates = document_rates(corpus)
     rank, specific = frequency_rank(corpus), specificity(rates)
 
     def by_feature(probability: np.ndarray, **options: bool) -> Solve:
         return partial(per_feature, probability=np.clip(probability, 0.05, 0.95), **options)
 
-    found = [
+    variants = [
         Variant("masking 0.7", masking),
         Variant("per layer, falling", partial(masking, noise=FALLING)),
         Variant("per layer, rising", partial(masking, noise=RISING)),
         Variant("less on frequent terms", by_feature(NOISE - 0.4 * (rank - 0.5))),
         Variant("more on frequent terms", by_feature(NOISE + 0.4 * (rank - 0.5))),
         Variant("less on specific terms", by_feature(0.75 - 0.35 * specific)),
-        Variant("less, in all layers", by_feature(0.75 - 0.35 * specific, everywhere_too=True)),
+        Variant("less, in all layers", by_feature(0.75 - 0.35 * specific, in_all_layers=True)),
         Variant("more on specific terms", by_feature(0.6 + 0.35 * specific)),
         Variant("Gaussian", partial(gaussian, share=1.0)),
         Variant("Poisson", poisson),
@@ -112,16 +112,18 @@ def variants(corpus: Corpus, per_task: bool) -> list[Variant]:
         Variant("intercept per domain", within),
     ]
     if per_task:
-        found += [
+        variants += [
             Variant(f"target {eta:g}", partial(target_regularised, eta=eta), per_task=True)
             for eta in (0.1, 1.0)
         ]
         as_published = partial(target_regularised, eta=1.0, free=False)
-        found += [
+        variants += [
             Variant("target 1, no intercept", as_published, per_task=True),
-            Variant("more on source's own", partial(source_alone, rates=rates, slope=0.25), per_task=True),
+            Variant(
+                "more on source-only terms", partial(source_alone, rates=rates, slope=0.25), per_task=True
+            ),
         ]
-    return found
+    return variants
 
 
 # -- measuring ---------------------------------------------------------------------------------------
@@ -137,35 +139,35 @@ class Input:
     place: Place
 
 
-def placed(corpus: Corpus, place: Place) -> Input:
+def place_rows(corpus: Corpus, place: Place) -> Input:
     weighted = tfidf_corpus(corpus, TFIDF_LENGTH)
-    rows = {name: place.rows(own.X) for name, own in weighted.domains.items()}
+    rows = {name: place.rows(domain.X) for name, domain in weighted.domains.items()}
     with place.precisely():
-        stats = {name: scatter(own) for name, own in rows.items()}
+        stats = {name: scatter(X) for name, X in rows.items()}
     return Input(weighted, rows, stats, place)
 
 
-def level(depth: int, rows: Rows) -> Level:
-    found = {name: moments(own) for name, own in rows.items()}
-    means = {name: own.total / own.n for name, own in found.items()}
+def make_level(depth: int, rows: Rows) -> Level:
+    sums = {name: moments(X) for name, X in rows.items()}
+    means = {name: domain.total / domain.n for name, domain in sums.items()}
     return Level(
         depth,
         Cost(),
         lambda name, index: rows[name][torch.as_tensor(index, device=rows[name].device)],
         means,
-        layer_share([*found.values()], True),
+        layer_share([*sums.values()], True),
     )
 
 
-def levels(data: Input, solve: Solve, n_layers: int) -> Iterator[Level]:
+def grow_levels(data: Input, solve: Solve, n_layers: int) -> Iterator[Level]:
     rows, stats = data.rows, data.stats
-    yield level(0, rows)
+    yield make_level(0, rows)
     for depth in range(n_layers):
         layers = solve(depth, rows, stats)
-        rows = {name: layers[name](own) for name, own in rows.items()}
-        yield level(depth + 1, rows)
+        rows = {name: layers[name](X) for name, X in rows.items()}
+        yield make_level(depth + 1, rows)
         if depth + 1 < n_layers:
-            stats = {name: scatter(own) for name, own in rows.items()}
+            stats = {name: scatter(X) for name, X in rows.items()}
 
 
 def pairs(task: Task) -> tuple:
@@ -173,29 +175,33 @@ def pairs(task: Task) -> tuple:
     return (source, source), (target, source), (target, target)
 
 
-def errors(data: Input, variant: Variant, tasks: Sequence[Task]) -> np.ndarray:
+def measure_errors(data: Input, variant: Variant, tasks: Sequence[Task]) -> np.ndarray:
     """Errors of all tasks, before and after self-training, of shape (n_tasks, 2)."""
     if variant.per_task:
-        one = [replace(variant, per_task=False, solve=partial(variant.solve, task=task)) for task in tasks]
-        return np.concatenate([errors(data, own, [task]) for own, task in zip(one, tasks, strict=True)])
+        variants = [
+            replace(variant, per_task=False, solve=partial(variant.solve, task=task)) for task in tasks
+        ]
+        return np.concatenate(
+            [measure_errors(data, v, [task]) for v, task in zip(variants, tasks, strict=True)]
+        )
     grams = RunningGrams(data.corpus, dict.fromkeys(pair for task in tasks for pair in pairs(task)))
     with data.place.precisely():
-        for each in levels(data, variant.solve, variant.n_layers):
-            grams.add(each, balance=True)
-        return np.array([task_errors(data.corpus, grams, task) for task in tasks])
+        for level in grow_levels(data, variant.solve, variant.n_layers):
+            grams.add(level, balance=True)
+        return np.array([measure_task(data.corpus, grams, task) for task in tasks])
 
 
-def task_errors(corpus: Corpus, grams: RunningGrams, task: Task) -> list[float]:
+def measure_task(corpus: Corpus, grams: RunningGrams, task: Task) -> list[float]:
     model = text_classifier()
     problem, classes = source_problem(corpus, task.source, 2, 0)
     problem = replace(problem, solver=SOLVERS[model.classifier])
     K = joined(*(grams.where_it_is(pair) for pair in pairs(task)))
     test, y = part_rows(corpus, (task.target, "test")), labels(corpus, task.target, "test")
-    found = []
+    errors = []
     for self_training in (False, True):
         model.set_params(self_training=self_training)
-        found.append(float(np.mean(classes[target_codes(model, K, problem, test)] != y)))
-    return found
+        errors.append(float(np.mean(classes[target_codes(model, K, problem, test)] != y)))
+    return errors
 
 
 def interval(difference: np.ndarray, n_draws: int = 10_000) -> list[float]:
@@ -204,34 +210,34 @@ def interval(difference: np.ndarray, n_draws: int = 10_000) -> list[float]:
     return np.quantile(difference[drawn].mean(axis=1), [0.025, 0.975]).tolist()
 
 
-def measured(data: Input, variant: Variant, tasks: Sequence[Task], base: np.ndarray | None) -> tuple:
+def measure_variant(data: Input, variant: Variant, tasks: Sequence[Task], base: np.ndarray | None) -> tuple:
     began = time.perf_counter()
-    found = errors(data, variant, tasks)
+    errors = measure_errors(data, variant, tasks)
     seconds = time.perf_counter() - began
-    difference = (found - (found if base is None else base))[:, 1]
+    difference = (errors - (errors if base is None else base))[:, 1]
     record = {
         "variant": variant.name,
         "n_tasks": len(tasks),
-        "before": float(found[:, 0].mean()),
-        "after": float(found[:, 1].mean()),
+        "before": float(errors[:, 0].mean()),
+        "after": float(errors[:, 1].mean()),
         "difference": float(difference.mean()),
         "interval": interval(difference),
         "n_better": int((difference < 0).sum()),
         "n_worse": int((difference > 0).sum()),
         "seconds": seconds,
     }
-    return found, record
+    return errors, record
 
 
-def table(name: str, records: Sequence[Mapping]) -> str:
+def format_table(name: str, records: Sequence[Mapping]) -> str:
     head = (
         f"| {name} | before, % | after, % | difference, points | 95 % interval | better, worse | s |\n"
         "| --- | ---: | ---: | ---: | --- | ---: | ---: |"
     )
-    return "\n".join([head, *(line(record) for record in records)])
+    return "\n".join([head, *(format_line(record) for record in records)])
 
 
-def line(record: Mapping) -> str:
+def format_line(record: Mapping) -> str:
     low, high = (f"{100 * value:+.2f}" for value in record["interval"])
     return (
         f"| {record['variant']} | {100 * record['before']:.2f} | {100 * record['after']:.2f} "
@@ -240,19 +246,19 @@ def line(record: Mapping) -> str:
     )
 
 
-def compared(corpus: Corpus, place: Place, own: Sequence[Variant]) -> list[dict]:
+def compare_variants(corpus: Corpus, place: Place, variants: Sequence[Variant]) -> list[dict]:
     """Measure variants, and compare them with the first."""
-    data, base, records = placed(corpus, place), None, []
+    data, base, records = place_rows(corpus, place), None, []
     tasks = [Task(*pair) for pair in permutations(corpus.domains, 2)]
-    for variant in own:
-        found, record = measured(data, variant, tasks, base)
-        base = found if base is None else base
-        records.append({**record, "errors": found[:, 1].round(5).tolist()})
-        print(line(record), flush=True)
+    for variant in variants:
+        errors, record = measure_variant(data, variant, tasks, base)
+        base = errors if base is None else base
+        records.append({**record, "errors": errors[:, 1].round(5).tolist()})
+        print(format_line(record), flush=True)
     return records
 
 
-def parser_of(description: str | None) -> argparse.ArgumentParser:
+def make_parser(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of the corpora; UNDRIFT_DATA by default")
     parser.add_argument("--corpora", default="amazon-bow,fdu-mtl")
@@ -263,33 +269,33 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def parsed() -> argparse.Namespace:
-    parser = parser_of(__doc__)
+def parse_arguments() -> argparse.Namespace:
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--only", help="parts of names of variants, with commas between; the base always runs"
     )
     return parser.parse_args()
 
 
-def chosen(own: Sequence[Variant], only: str | None) -> list[Variant]:
+def choose_variants(variants: Sequence[Variant], only: str | None) -> list[Variant]:
     """Take the base, and what `--only` names."""
-    base, *rest = own
+    base, *rest = variants
     return [base, *(v for v in rest if only is None or any(part in v.name for part in only.split(",")))]
 
 
 def main() -> None:
-    args = parsed()
+    args = parse_arguments()
     place = check_place(args.device, args.precision)
-    found: dict[str, list[dict]] = {}
+    results: dict[str, list[dict]] = {}
     for name in args.corpora.split(","):
         began = time.perf_counter()
         corpus = load_corpus(CorpusSpec(name, max_rows=args.rows), args.data, args.terms)
         print(f"{name}: loaded in {time.perf_counter() - began:.0f} s", flush=True)
         # a stack for each task is affordable where tasks are few
-        own = variants(corpus, per_task=len(corpus.domains) <= 4)
-        found[name] = compared(corpus, place, chosen(own, args.only))
-        print(f"\n{table(name, found[name])}\n", flush=True)
-    print(json.dumps(found))
+        variants = list_variants(corpus, per_task=len(corpus.domains) <= 4)
+        results[name] = compare_variants(corpus, place, choose_variants(variants, args.only))
+        print(f"\n{format_table(name, results[name])}\n", flush=True)
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

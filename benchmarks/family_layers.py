@@ -35,45 +35,47 @@ Scatters = Mapping[str, Scatter]
 Solve = Callable[[int, Rows, Scatters], Mapping[str, Layer]]
 
 
-def pooled(stats: Scatters) -> Scatter:
+def pool_scatters(stats: Scatters) -> Scatter:
     return reduce(add, stats.values())  # not in place: the variants share the scatters of the input
 
 
-def everywhere(layer: Layer, rows: Rows) -> dict[str, Layer]:
+def same_layer_everywhere(layer: Layer, rows: Rows) -> dict[str, Layer]:
     return dict.fromkeys(rows, layer)
 
 
 def masking(depth: int, rows: Rows, stats: Scatters, noise=(NOISE,) * N_LAYERS) -> dict[str, Layer]:
     """One probability for each layer."""
-    return everywhere(denoise(pooled(stats), noise[depth], RIDGE), rows)
+    return same_layer_everywhere(denoise(pool_scatters(stats), noise[depth], RIDGE), rows)
 
 
 def per_feature(
-    depth: int, rows: Rows, stats: Scatters, probability: np.ndarray, everywhere_too: bool = False
+    depth: int, rows: Rows, stats: Scatters, probability: np.ndarray, in_all_layers: bool = False
 ) -> dict[str, Layer]:
     """One probability for each term, in the first layer alone or in all of them."""
-    noise = Masking(probability) if depth == 0 or everywhere_too else NOISE
-    return everywhere(denoise(pooled(stats), noise, RIDGE), rows)
+    noise = Masking(probability) if depth == 0 or in_all_layers else NOISE
+    return same_layer_everywhere(denoise(pool_scatters(stats), noise, RIDGE), rows)
 
 
 def gaussian(depth: int, rows: Rows, stats: Scatters, share: float) -> dict[str, Layer]:
     """Normal noise whose variance is `share` of the mean square of a feature."""
-    whole = pooled(stats)
+    whole = pool_scatters(stats)
     scale = math.sqrt(share * float(whole.energy.mean()) / whole.n)
-    return everywhere(denoise(whole, Gaussian(scale), RIDGE), rows)
+    return same_layer_everywhere(denoise(whole, Gaussian(scale), RIDGE), rows)
 
 
 def poisson(depth: int, rows: Rows, stats: Scatters) -> dict[str, Layer]:
     """Poisson noise of |x| with the sign of x, since hidden rows have one: variance |x|."""
-    sizes = sum(own.abs().sum(dim=0, dtype=torch.float64) for own in rows.values())
-    return everywhere(denoise(pooled(stats), lambda whole: Corruption(1.0, sizes), RIDGE), rows)
+    sizes = sum(X.abs().sum(dim=0, dtype=torch.float64) for X in rows.values())
+    return same_layer_everywhere(
+        denoise(pool_scatters(stats), lambda whole: Corruption(1.0, sizes), RIDGE), rows
+    )
 
 
 def structured(depth: int, rows: Rows, stats: Scatters) -> dict[str, Layer]:
     """Structured dropout, the limit of noise 1: ``W = C D^-1`` and ``b = mean``, with no solve."""
-    whole = pooled(stats)
+    whole = pool_scatters(stats)
     coef = centred_scatter(whole) / (whole.energy + RIDGE).to(whole.gram.dtype)[:, None]
-    return everywhere(Layer(coef, whole.mean.to(coef.dtype)), rows)
+    return same_layer_everywhere(Layer(coef, whole.mean.to(coef.dtype)), rows)
 
 
 def mmd(depth: int, rows: Rows, stats: Scatters, weight: float) -> dict[str, Layer]:
@@ -82,26 +84,26 @@ def mmd(depth: int, rows: Rows, stats: Scatters, weight: float) -> dict[str, Lay
     The expectation of ``B = sum_k n_k (m_k - m)(m_k - m)'`` over corruptions of m_k, the mean of domain k, is
     ``q^2 B`` plus, on the diagonal, ``p q (sum_k D_k / n_k - D / n)``.
     """
-    whole = pooled(stats)
-    apart = [math.sqrt(own.n) * (own.mean - whole.mean) for own in stats.values()]
+    whole = pool_scatters(stats)
+    apart = [math.sqrt(domain.n) * (domain.mean - whole.mean) for domain in stats.values()]
     between = torch.stack(apart).T @ torch.stack(apart)
-    own_energy = sum(own.energy / own.n for own in stats.values()) - whole.energy / whole.n
+    domain_energy = sum(domain.energy / domain.n for domain in stats.values()) - whole.energy / whole.n
     C = centred_scatter(whole)
     system = KEEP**2 * (C + (weight * between).to(C.dtype))
-    variance = NOISE * KEEP * (whole.energy + weight * own_energy) + RIDGE
+    variance = NOISE * KEEP * (whole.energy + weight * domain_energy) + RIDGE
     system.diagonal().add_(variance.to(C.dtype))
-    coef = solved(system, KEEP * C)
-    return everywhere(Layer(coef, intercept(coef, whole.mean)), rows)
+    coef = solve_system(system, KEEP * C)
+    return same_layer_everywhere(Layer(coef, intercept(coef, whole.mean)), rows)
 
 
 def within(depth: int, rows: Rows, stats: Scatters) -> dict[str, Layer]:
     """An intercept for each domain, which leaves the scatter within the domains."""
-    whole = pooled(stats)
-    gram = sum(centred(own.gram, own.n, own.mean, own.mean) for own in stats.values())
+    whole = pool_scatters(stats)
+    gram = sum(centred(domain.gram, domain.n, domain.mean, domain.mean) for domain in stats.values())
     inside = Scatter(whole.n, 0 * whole.total, gram)
     noise = Corruption(KEEP, NOISE * KEEP * whole.energy)
     coef = denoise(inside, lambda _: noise, RIDGE).coef
-    return {name: Layer(coef, intercept(coef, own.mean)) for name, own in stats.items()}
+    return {name: Layer(coef, intercept(coef, domain.mean)) for name, domain in stats.items()}
 
 
 def target_regularised(
@@ -112,7 +114,7 @@ def target_regularised(
     With a free intercept the push is a projection: ``W (I + eta z z')^-1``. Without one, as published,
     ``Q^-1 (P + eta (1-p) X'1 z')(I + eta z z')^-1``, which is one right side more.
     """
-    z, whole = domain_direction(stats[task.source], stats[task.target], alpha), pooled(stats)
+    z, whole = domain_direction(stats[task.source], stats[task.target], alpha), pool_scatters(stats)
     if free:
         layer = denoise(whole, NOISE, RIDGE)
         coef, shift = layer.coef, layer.intercept + eta * z
@@ -121,12 +123,12 @@ def target_regularised(
         system = KEEP**2 * S
         system.diagonal().add_((NOISE * KEEP * whole.energy + RIDGE).to(S.dtype))
         push = torch.outer(whole.total.to(S.dtype), eta * z)
-        coef, shift = solved(system, KEEP * (S + push)), torch.zeros_like(z)
+        coef, shift = solve_system(system, KEEP * (S + push)), torch.zeros_like(z)
     shrink = eta / (1 + eta * float(z @ z))  # Sherman and Morrison: (I + eta z z')^-1 = I - shrink z z'
     coef = coef - shrink * torch.outer(coef @ z, z)
     if free:
         shift = shift - shrink * float(shift @ z) * z
-    return everywhere(Layer(coef, shift), rows)
+    return same_layer_everywhere(Layer(coef, shift), rows)
 
 
 def source_alone(
@@ -143,7 +145,7 @@ def intercept(coef: Array, mean: Array) -> Array:
     return mean - KEEP * (mean @ coef)
 
 
-def solved(system: Array, right: Array) -> Array:
+def solve_system(system: Array, right: Array) -> Array:
     """``system^-1 right``; rounded operands are for products that do not follow an inverse."""
     with precision("highest"):
         return spd_inverse(system) @ right
@@ -163,4 +165,4 @@ def domain_direction(source: Scatter, target: Scatter, alpha: float) -> Array:
     both = source + target
     system = symmetric(both.gram)
     system.diagonal().add_(alpha * float(both.energy.mean()))
-    return solved(system, (target.total - source.total).to(system.dtype))
+    return solve_system(system, (target.total - source.total).to(system.dtype))

@@ -21,7 +21,7 @@ SIGNALS = (
 Case = tuple[str, sp.csr_array, np.ndarray, sp.csr_array, np.ndarray]
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=20, help="real pairs of fdu-mtl, drawn at random")
     parser.add_argument("--cases", nargs="*", default=["books:kitchen_housewares", "electronics:music"])
@@ -38,25 +38,25 @@ def texts_of(domain, n_rows: int, seed: int) -> tuple[list[str], np.ndarray]:
     return [domain.texts[i] for i in known], domain.y[known].astype(int)
 
 
-def vectors(source: list[str], target: list[str], n_terms: int) -> list[sp.csr_array]:
+def count_terms(source: list[str], target: list[str], n_terms: int) -> list[sp.csr_array]:
     from undrift.text.vectorizer import TermVectorizer
 
     vectorizer = TermVectorizer(n_terms, length=5.0).fit([*source, *target])
     return [vectorizer.transform(source), vectorizer.transform(target)]
 
 
-def invented(texts: list[str], share: float, rng: np.random.Generator) -> list[str]:
+def invent_words(texts: list[str], share: float, rng: np.random.Generator) -> list[str]:
     """Texts in which a share of the words is replaced by words that occur nowhere else."""
     words = sorted({word for text in texts for word in text.split()})
     new = dict(zip(words, rng.random(len(words)) < share, strict=True))
     return [" ".join(f"zq{word}" if new[word] else word for word in text.split()) for text in texts]
 
 
-def shuffled(texts: list[str], rng: np.random.Generator) -> list[str]:
+def shuffle_words(texts: list[str], rng: np.random.Generator) -> list[str]:
     """Texts of the same lengths and words, dealt at random: nothing occurs together any more."""
     words = rng.permutation([word for text in texts for word in text.split()])
     edges = np.cumsum([len(text.split()) for text in texts])[:-1]
-    return [" ".join(own) for own in np.split(words, edges)]
+    return [" ".join(part) for part in np.split(words, edges)]
 
 
 def made_cases(args: argparse.Namespace, corpus, pair: str) -> Iterator[Case]:
@@ -65,14 +65,14 @@ def made_cases(args: argparse.Namespace, corpus, pair: str) -> Iterator[Case]:
     source, target = pair.split(":")
     texts, y = texts_of(corpus.domains[source], args.rows, args.seed)
     others, truth = texts_of(corpus.domains[target], args.rows, args.seed)
-    X, Z = vectors(texts, others, args.terms)
+    X, Z = count_terms(texts, others, args.terms)
     for n in (5, 20, 50, 100, 200):
         yield f"{n} target rows", X, y, Z[:n], truth[:n]
     for share in (0.8, 1.0):
-        A, B = vectors(texts, invented(others, share, rng), args.terms)
+        A, B = count_terms(texts, invent_words(others, share, rng), args.terms)
         yield f"{share:.0%} of the target's words invented", A, y, B, truth
     yield "target's columns permuted", X, y, sp.csr_array(Z[:, rng.permutation(Z.shape[1])]), truth
-    A, B = vectors(texts, shuffled(others, rng), args.terms)
+    A, B = count_terms(texts, shuffle_words(others, rng), args.terms)
     yield "words dealt anew in the target", A, y, B, truth
     yield "random source labels", X, rng.permutation(y), Z, truth
     yield "20% wrong source labels", X, np.where(rng.random(len(y)) < 0.2, 1 - y, y), Z, truth
@@ -95,24 +95,24 @@ def real_cases(args: argparse.Namespace, corpus) -> Iterator[Case]:
         source, target = pairs[i]
         texts, y = texts_of(corpus.domains[source], args.rows, args.seed)
         others, truth = texts_of(corpus.domains[target], args.rows, args.seed)
-        X, Z = vectors(texts, others, args.terms)
+        X, Z = count_terms(texts, others, args.terms)
         yield f"{source}->{target}", X, y, Z, truth
 
 
-def line(case: Case, n_layers: int) -> str:
+def format_case(case: Case, n_layers: int) -> str:
     """A row of the table: signals, both errors, what was said."""
     from undrift.text.adapter import text_classifier
 
     name, X, y, Z, truth = case
     settings = {"n_layers": n_layers, "random_state": 0}
     adapted = text_classifier(**settings, fallback=False).fit(X, y, Z)
-    found, error = adapted.caution_, float(np.mean(adapted.predict(Z) != truth))
-    without = source_only_error(X, y, Z, truth)
-    said = "falls back" if found["grave"] else "doubts" if found["reasons"] else ""
-    signals = [found["signals"][name] for name in SIGNALS]
+    caution, error = adapted.caution_, float(np.mean(adapted.predict(Z) != truth))
+    source_only = source_only_error(X, y, Z, truth)
+    outcome = "falls back" if caution["grave"] else "doubts" if caution["reasons"] else ""
+    signals = [caution["signals"][name] for name in SIGNALS]
     cells = [f"{value:.2f}" if isinstance(value, float) else str(value) for value in signals]
-    errors = [f"{100 * value:.1f}" for value in (without, error)]
-    return f"| {' | '.join([name, *cells, *errors, f'{100 * (without - error):+.1f}', said])} |"
+    errors = [f"{100 * value:.1f}" for value in (source_only, error)]
+    return f"| {' | '.join([name, *cells, *errors, f'{100 * (source_only - error):+.1f}', outcome])} |"
 
 
 def source_only_error(X, y, Z, truth) -> float:
@@ -122,8 +122,8 @@ def source_only_error(X, y, Z, truth) -> float:
     scale = float((K.diagonal() - 2 * (X @ mean) + mean @ mean).mean())
     n = len(y)
     system = np.block([[K + scale * np.eye(n), np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
-    solved = np.linalg.solve(system, np.append(np.where(y == 1, 1.0, -1.0), 0.0))
-    scores = (Z @ (X.T @ solved[:n])) + solved[n]
+    solution = np.linalg.solve(system, np.append(np.where(y == 1, 1.0, -1.0), 0.0))
+    scores = (Z @ (X.T @ solution[:n])) + solution[n]
     return float(np.mean((scores > 0) != (truth == 1)))
 
 
@@ -131,16 +131,16 @@ def main() -> None:
     from undrift import UndriftWarning
     from undrift.datasets import load_fdu_mtl
 
-    args = parsed()
+    args = parse_arguments()
     warnings.simplefilter("ignore", UndriftWarning)
     corpus = load_fdu_mtl(data_folder() / "fdu-mtl")
-    columns = ["case", *SIGNALS, "source-only, %", "adapted, %", "gain", "said"]
+    columns = ["case", *SIGNALS, "source-only, %", "adapted, %", "gain", "outcome"]
     print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}", flush=True)
     for case in real_cases(args, corpus):
-        print(line(case, args.layers), flush=True)
+        print(format_case(case, args.layers), flush=True)
     for pair in args.cases:
         for name, *rest in made_cases(args, corpus, pair):
-            print(line((f"{pair}: {name}", *rest), args.layers), flush=True)
+            print(format_case((f"{pair}: {name}", *rest), args.layers), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the benchmarks share: real data, contenders in processes of their own, a table."""
+"""What the benchmarks share: real data, contenders in separate processes, a table."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def acl_presence(n_rows: int | None, n_terms: int, dtype: str) -> sp.csr_matrix:
     return sp.csr_matrix((np.ones(len(places), dtype), (rows, columns)), shape=shape)
 
 
-def checked_device(name: str) -> str:
+def check_device(name: str) -> str:
     """`name`, or the end of the program in one line where there is no such device."""
     from undrift._inputs.device import NoDevice, check_place
 
@@ -71,7 +71,7 @@ def checked_device(name: str) -> str:
     return name
 
 
-def timed(action: Callable[[], object]) -> tuple[object, float]:
+def time_call(action: Callable[[], object]) -> tuple[object, float]:
     start = time.perf_counter()
     value = action()
     return value, time.perf_counter() - start
@@ -87,13 +87,13 @@ def peak_gigabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
-def told(record: dict) -> None:
+def print_record(record: dict) -> None:
     """Hand a contender's record to the process that started it."""
     print(json.dumps({**record, "peak_gigabytes": peak_gigabytes()}))
 
 
-def contender(name: str, arguments: Sequence[str], repeats: int = 1, key: str = "seconds") -> dict:
-    """Run this script as `name` in processes of its own; the record with the least `key` of `repeats`."""
+def run_contender(name: str, arguments: Sequence[str], repeats: int = 1, key: str = "seconds") -> dict:
+    """Run this script as `name` in a new process each time; the record with the least `key` of `repeats`."""
     records = []
     for _ in range(repeats):
         command = [sys.executable, sys.argv[0], *arguments, "--contender", name]
@@ -113,17 +113,17 @@ def relative_errors(actual: Path, expected: Path) -> list[float]:
 
 def weights_of(layers: Sequence) -> dict[str, np.ndarray]:
     """Weights of every layer under the names that `relative_errors` compares."""
-    return {f"layer{t}": np.vstack([each.coef, each.intercept]) for t, each in enumerate(layers, start=1)}
+    return {f"layer{t}": np.vstack([layer.coef, layer.intercept]) for t, layer in enumerate(layers, start=1)}
 
 
 def report(title: str, records: dict[str, dict], **summary: object) -> None:
     """Print a table for people and the same as one line of JSON."""
     print(title)
     for name, record in records.items():
-        cells = (f"{key} {_shown(value)}" for key, value in record.items())
+        cells = (f"{key} {_format(value)}" for key, value in record.items())
         print(f"  {name:<24} " + "   ".join(cells))
     for key, value in summary.items():
-        print(f"  {key:<24} {_shown(value)}")
+        print(f"  {key:<24} {_format(value)}")
     machine = {
         "cpu_count": os.cpu_count(),
         "machine": platform.machine(),
@@ -132,7 +132,7 @@ def report(title: str, records: dict[str, dict], **summary: object) -> None:
     print(json.dumps({"title": title, "records": records, **summary, **machine}))
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     if isinstance(value, list):
-        return " ".join(_shown(each) for each in value)
+        return " ".join(_format(item) for item in value)
     return f"{value:.3g}" if isinstance(value, float) else str(value)

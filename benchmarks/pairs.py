@@ -22,7 +22,7 @@ PAIRS = [
 ]
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", nargs="+", default=PAIRS, metavar="SOURCE:TARGET")
     parser.add_argument("--rows", type=int, help="rows of each file; all (about 4,000) by default")
@@ -51,7 +51,7 @@ def svm_error(source, target) -> float:
     return float(np.mean(search.predict([target.texts[i] for i in test]) != target.y[test]))
 
 
-def written(path: Path, domain, label: str, n_rows: int | None) -> None:
+def write_rows(path: Path, domain, label: str, n_rows: int | None) -> None:
     import csv
 
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -61,7 +61,7 @@ def written(path: Path, domain, label: str, n_rows: int | None) -> None:
             out.writerow([text, "" if y != y else int(y)])
 
 
-def adapted(folder: Path, options: list[str]) -> dict:
+def run_adapt(folder: Path, options: list[str]) -> dict:
     command = [sys.executable, "-m", "undrift", "adapt", "--source", "source.csv", "--target", "target.csv"]
     command += ["--text", "text", "--label", "label", "--target-label", "truth", "--out", "out.csv", "--json"]
     start = time.perf_counter()
@@ -74,17 +74,17 @@ def adapted(folder: Path, options: list[str]) -> dict:
     }
 
 
-def compared(args: argparse.Namespace, folder: Path) -> None:
+def compare_pairs(args: argparse.Namespace, folder: Path) -> None:
     from undrift.datasets import load_fdu_mtl
 
     corpus, records = load_fdu_mtl(data_folder() / "fdu-mtl"), {}
     for pair in args.pairs:
         source, target = (corpus.domains[name] for name in pair.split(":"))
-        own = folder / pair.replace(":", "-")
-        own.mkdir(parents=True, exist_ok=True)
-        written(own / "source.csv", source, "label", args.rows)
-        written(own / "target.csv", target, "truth", args.rows)
-        records[pair] = {"svm_error": svm_error(source, target), **adapted(own, args.options)}
+        pair_folder = folder / pair.replace(":", "-")
+        pair_folder.mkdir(parents=True, exist_ok=True)
+        write_rows(pair_folder / "source.csv", source, "label", args.rows)
+        write_rows(pair_folder / "target.csv", target, "truth", args.rows)
+        records[pair] = {"svm_error": svm_error(source, target), **run_adapt(pair_folder, args.options)}
         print(pair, records[pair], file=sys.stderr)
     means = {
         f"mean_{key}": sum(record[key] for record in records.values()) / len(records)
@@ -94,11 +94,11 @@ def compared(args: argparse.Namespace, folder: Path) -> None:
 
 
 def main() -> None:
-    args = parsed()
+    args = parse_arguments()
     if args.keep:
-        return compared(args, args.keep)
+        return compare_pairs(args, args.keep)
     with tempfile.TemporaryDirectory() as folder:
-        return compared(args, Path(folder))
+        return compare_pairs(args, Path(folder))
 
 
 if __name__ == "__main__":

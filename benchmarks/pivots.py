@@ -6,10 +6,10 @@ import argparse
 import sys
 
 import numpy as np
-from harness import acl_presence, contender, peak_gigabytes, report, timed, told
+from harness import acl_presence, peak_gigabytes, print_record, report, run_contender, time_call
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, help="reviews to take; all 8,000 by default")
     parser.add_argument("--terms", type=int, default=30000)
@@ -30,11 +30,11 @@ def run_undrift(args: argparse.Namespace) -> None:
     new = np.arange(X.shape[0]) % 10 == 9
     before = peak_gigabytes()
     model = MSDA(args.layers, args.noise, n_pivots=args.pivots, random_state=0)
-    model, fit_seconds = timed(lambda: model.fit(X[~new]))
-    hidden, transform_seconds = timed(lambda: list(model.hidden(X[new])))
+    model, fit_seconds = time_call(lambda: model.fit(X[~new]))
+    hidden, transform_seconds = time_call(lambda: list(model.hidden(X[new])))
     if not all(np.isfinite(h).all() for h in hidden):
         raise SystemExit("hidden rows are not finite")
-    told(
+    print_record(
         {
             "seconds": fit_seconds,
             "transform_seconds": transform_seconds,
@@ -49,10 +49,10 @@ def run_undrift(args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    args = parsed()
+    args = parse_arguments()
     if args.contender:
         return run_undrift(args)
-    record = contender("undrift", sys.argv[1:], args.repeats)
+    record = run_contender("undrift", sys.argv[1:], args.repeats)
     return report(f"section 4: {args.terms} terms, {args.pivots} pivots", {"undrift": record})
 
 

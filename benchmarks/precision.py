@@ -30,9 +30,11 @@ from undrift.text.adapter import TEXT_NOISE, TFIDF_LENGTH, text_classifier
 PRECISIONS = (("high", "float32"), ("highest", "float32"), ("highest", "float64"))
 
 
-def first_columns(corpus, d, dtype):
+def take_columns(corpus, d, dtype):
     """The corpus with its first `d` columns, in `dtype`."""
-    domains = {name: replace(own, X=own.X[:, :d].astype(dtype)) for name, own in corpus.domains.items()}
+    domains = {
+        name: replace(domain, X=domain.X[:, :d].astype(dtype)) for name, domain in corpus.domains.items()
+    }
     return replace(corpus, domains=domains, terms=None)
 
 
@@ -53,8 +55,8 @@ def mean_error(corpus, model, place, first=lambda X: X):
         problem = Problem(codes, len(classes), np.ones(len(codes)), [], least_squares)
         K = joined(*(grams.where_it_is(pair) for pair in ((s, s), (t, s), (t, t))))
         test = part_rows(corpus, (cell[1], "test"))
-        found = classes[target_codes(model, K, problem, test)]
-        errors.append(np.mean(found != labels(corpus, cell[1], "test")))
+        predicted = classes[target_codes(model, K, problem, test)]
+        errors.append(np.mean(predicted != labels(corpus, cell[1], "test")))
     return float(np.mean(errors))
 
 
@@ -70,23 +72,23 @@ def main():
     counts = fewer_rows(load_amazon_bow(given.data), given.rows)
     ours = text_classifier(noise=TEXT_NOISE[0])
     paper = MSDAClassifier(5, 0.5, 1.0, center=False, binarize=True)
-    tfidf = tfidf_corpus(first_columns(counts, given.max_features, "float64"), TFIDF_LENGTH)
-    found = {}
+    tfidf = tfidf_corpus(take_columns(counts, given.max_features, "float64"), TFIDF_LENGTH)
+    results = {}
     for precision, dtype in PRECISIONS:
         place = check_place(given.device, precision)
-        rows = first_columns(counts, given.max_features, dtype)
-        weighted = first_columns(tfidf, given.max_features, dtype)
+        rows = take_columns(counts, given.max_features, dtype)
+        weighted = take_columns(tfidf, given.max_features, dtype)
         errors = {
             "undrift": mean_error(weighted, ours, place),
             "msda-5": mean_error(rows, paper, place, binarized),
         }
-        found[f"{precision}, {dtype}"] = errors
+        results[f"{precision}, {dtype}"] = errors
         print(f"{precision:8s} {dtype:8s}", {k: round(100 * v, 3) for k, v in errors.items()}, flush=True)
-    exact = found["highest, float64"]
-    for name, errors in found.items():
+    exact = results["highest, float64"]
+    for name, errors in results.items():
         away = {method: round(100 * abs(errors[method] - exact[method]), 3) for method in exact}
         print(f"{name}: {away} points from float64")
-    print(json.dumps(found))
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -9,12 +9,12 @@ import tempfile
 from itertools import cycle, islice
 from pathlib import Path
 
-from harness import contender, peak_gigabytes, report, timed
+from harness import peak_gigabytes, report, run_contender, time_call
 
 COUNTS = ("few", "many")
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--few", type=int, default=50_000, help="rows of the run it is compared with")
@@ -26,7 +26,7 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def prepared(args: argparse.Namespace, folder: Path) -> None:
+def write_inputs(args: argparse.Namespace, folder: Path) -> None:
     """Write a model and two inputs."""
     from undrift import MSDAClassifier, TermVectorizer, TextAdapter, save_model
     from undrift.datasets import make_reviews
@@ -43,7 +43,7 @@ def prepared(args: argparse.Namespace, folder: Path) -> None:
                 file.write(f'{i},"{text}"\n')
 
 
-def run(args: argparse.Namespace) -> None:
+def run_predict(args: argparse.Namespace) -> None:
     from undrift.cli import main as undrift
 
     folder = args.folder
@@ -56,8 +56,8 @@ def run(args: argparse.Namespace) -> None:
     ]
     command += ["--text", "text", "--out", folder / "out.csv"]
 
-    def predicted() -> None:
-        stdout, sys.stdout = sys.stdout, (folder / "said.txt").open("w")
+    def predict() -> None:
+        stdout, sys.stdout = sys.stdout, (folder / "stdout.txt").open("w")
         try:
             undrift([str(part) for part in command])
         except SystemExit as done:
@@ -67,19 +67,19 @@ def run(args: argparse.Namespace) -> None:
             sys.stdout.close()
             sys.stdout = stdout
 
-    _, seconds = timed(predicted)
+    _, seconds = time_call(predict)
     with (folder / "out.csv").open(encoding="utf-8") as file:
         n_rows = sum(1 for _ in file) - 1
     print(json.dumps({"seconds": seconds, "n_rows": n_rows, "peak_gigabytes": peak_gigabytes()}))
 
 
 def main() -> None:
-    args = parsed()
+    args = parse_arguments()
     if args.contender:
-        return run(args)
+        return run_predict(args)
     with tempfile.TemporaryDirectory() as folder:
-        prepared(args, Path(folder))
-        records = {name: contender(name, [*sys.argv[1:], "--folder", folder]) for name in COUNTS}
+        write_inputs(args, Path(folder))
+        records = {name: run_contender(name, [*sys.argv[1:], "--folder", folder]) for name in COUNTS}
     few, many = (records[name] for name in COUNTS)
     return report(
         f"predict: {args.rows} rows of {args.words} words",

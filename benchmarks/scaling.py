@@ -1,6 +1,6 @@
 """How the cost of a stack grows: synthetic rows with the sparsity of amazon-bow, n and d swept.
 
-Rows have 77 terms on average, of Zipf frequencies, in float32. Every size is fitted in a process of its own;
+Rows have 77 terms on average, of Zipf frequencies, in float32. Every size is fitted in a separate process;
 making the rows is not timed. Hidden rows above `--budget` go to a temporary file (`TMPDIR` says where).
 Results go to FOLDER as `scaling.json`, which a later run with other sizes adds to, and as a plot of them all.
 Slopes over rows are taken from n = 10 d on, where the solves (d^3) no longer count for much.
@@ -22,14 +22,14 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from harness import contender, report, timed, told
+from harness import print_record, report, run_contender, time_call
 
 N_TERMS = 77  # of a row, on average, as in amazon-bow
 MARKERS = "osD^vPX*"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -80,15 +80,15 @@ def synthetic_rows(
     return sp.csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=(n, d))
 
 
-def run(args: argparse.Namespace) -> None:
-    """Fit one size, n:d:layers, and tell what it took."""
+def run_size(args: argparse.Namespace) -> None:
+    """Fit one size, n:d:layers, and print what it took."""
     from undrift import MSDA
 
     n, d, n_layers = map(int, args.contender.split(":"))
     X = synthetic_rows(n, d)
     model = MSDA(n_layers, memory_budget=args.budget, max_upper_rows=args.max_upper_rows, random_state=0)
-    _, seconds = timed(lambda: model.fit(X))
-    told(
+    _, seconds = time_call(lambda: model.fit(X))
+    print_record(
         {
             "n_rows": n,
             "n_columns": d,
@@ -101,8 +101,8 @@ def run(args: argparse.Namespace) -> None:
     )
 
 
-def measured(args: argparse.Namespace) -> dict[str, dict]:
-    """Records of all sizes asked for, each from a process of its own."""
+def measure_sizes(args: argparse.Namespace) -> dict[str, dict]:
+    """Records of all sizes asked for, each from a separate process."""
     records = {}
     for n_layers, d, n in product(args.layers, args.columns, args.rows):
         name = f"{n:,} x {d:,}, {n_layers} layers" + (
@@ -112,11 +112,11 @@ def measured(args: argparse.Namespace) -> dict[str, dict]:
             print(f"{name}: left out, more than {args.entries:g} entries", file=sys.stderr)
             continue
         print(name, file=sys.stderr)
-        records[name] = contender(f"{n}:{d}:{n_layers}", sys.argv[1:], args.repeats)
+        records[name] = run_contender(f"{n}:{d}:{n_layers}", sys.argv[1:], args.repeats)
     return records
 
 
-def curves(records: dict[str, dict], along: str) -> dict[str, list[dict]]:
+def group_curves(records: dict[str, dict], along: str) -> dict[str, list[dict]]:
     """Records by what is the same on a curve, sorted along `along`; single points are left out."""
     others = {"n_rows": "rows", "n_columns": "terms", "n_layers": "layers", "max_upper_rows": "rows above"}
     del others[along]
@@ -124,7 +124,7 @@ def curves(records: dict[str, dict], along: str) -> dict[str, list[dict]]:
     for record in sorted(records.values(), key=lambda r: [r[key] or 0 for key in others]):
         fixed = (f"{record[key]:,} {word}" for key, word in others.items() if record[key] is not None)
         groups.setdefault(", ".join(fixed), []).append(record)
-    return {k: sorted(own, key=lambda r: r[along]) for k, own in groups.items() if len(own) > 1}
+    return {k: sorted(group, key=lambda r: r[along]) for k, group in groups.items() if len(group) > 1}
 
 
 def slope(points: list[dict], along: str) -> float | None:
@@ -143,14 +143,14 @@ def plot(records: dict[str, dict], folder: Path) -> dict[str, float]:
     from matplotlib.ticker import LogLocator
 
     panels = [("n_rows", "seconds"), ("n_columns", "seconds"), ("n_rows", "peak_gigabytes")]
-    panels = [(along, key) for along, key in panels if curves(records, along)]
+    panels = [(along, key) for along, key in panels if group_curves(records, along)]
     if not panels:
         return {}
     figure = Figure(figsize=(5.2 * len(panels), 4.4), layout="constrained")
     slopes: dict[str, float] = {}
     words = {"n_rows": "rows", "n_columns": "terms", "seconds": "fit, seconds"}
     for axes, (along, key) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        for i, (name, points) in enumerate(curves(records, along).items()):
+        for i, (name, points) in enumerate(group_curves(records, along).items()):
             label = name
             if key == "seconds" and (growth := slope(points, along)) is not None:
                 slopes[f"{words[along]}, {name}"] = growth
@@ -159,7 +159,7 @@ def plot(records: dict[str, dict], folder: Path) -> dict[str, float]:
             style = {"marker": MARKERS[i % len(MARKERS)], "color": COLOURS[i % len(COLOURS)]}
             axes.loglog(x, y, label=label, **style)
         axes.set(xlabel=words[along], ylabel=words.get(key, "peak memory, GB"))
-        ticks = sorted({p[along] for own in curves(records, along).values() for p in own})
+        ticks = sorted({p[along] for points in group_curves(records, along).values() for p in points})
         axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=30)
         axes.minorticks_off()
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -173,13 +173,13 @@ def plot(records: dict[str, dict], folder: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    args = parsed()
+    args = parse_arguments()
     if args.contender:
-        return run(args)
+        return run_size(args)
     args.folder.mkdir(parents=True, exist_ok=True)
     file = args.folder / "scaling.json"
     records = json.loads(file.read_text()) if file.exists() else {}
-    records |= measured(args)
+    records |= measure_sizes(args)
     file.write_text(json.dumps(records, indent=1) + "\n")
     slopes = {f"slope over {name}": value for name, value in plot(records, args.folder).items()}
     return report("growth of cost", records, **slopes)

@@ -12,10 +12,10 @@ import argparse
 import sys
 from itertools import pairwise
 
-from harness import amazon_presence, contender, report, told
+from harness import amazon_presence, print_record, report, run_contender
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, help="rows to take, evenly spread; all by default")
     parser.add_argument("--columns", type=int, help="columns to take, the most frequent; all by default")
@@ -39,7 +39,7 @@ def run_msda(args: argparse.Namespace) -> None:
     corpus = Corpus("amazon-bow", {"all": Domain("all", X=X, y=np.zeros(X.shape[0]))})
     for level in SharedStack(corpus).levels(args.noise, args.layers):
         seconds = level.seconds
-    told({"n_rows": X.shape[0], "n_columns": X.shape[1], "seconds": seconds})
+    print_record({"n_rows": X.shape[0], "n_columns": X.shape[1], "seconds": seconds})
 
 
 def run_sda(args: argparse.Namespace) -> None:
@@ -54,9 +54,9 @@ def run_sda(args: argparse.Namespace) -> None:
     SDA(n_hidden=n_hidden, n_epochs=1, random_state=0).fit(X[: args.warm_up_rows])
     reports: list[Progress] = []
     SDA(n_hidden=n_hidden, n_epochs=args.epochs_timed, callback=reports.append, random_state=0).fit(X)
-    ends = [0.0, *(own.seconds for own in reports if own.done == 1)]
+    ends = [0.0, *(report.seconds for report in reports if report.done == 1)]
     all_epochs = SDA().n_epochs[0]
-    told(
+    print_record(
         {
             "n_hidden": n_hidden, "batch_size": SDA().batch_size, "threads": torch.get_num_threads(),
             "timed_epochs": args.epochs_timed, "timed_rows": X.shape[0],
@@ -67,19 +67,19 @@ def run_sda(args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    args = parsed()
+    args = parse_arguments()
     if args.contender:
         return globals()[f"run_{args.contender}"](args)
-    msda = contender("msda", sys.argv[1:], args.repeats)
-    sda = contender("sda", sys.argv[1:])
-    said = (
+    msda = run_contender("msda", sys.argv[1:], args.repeats)
+    sda = run_contender("sda", sys.argv[1:])
+    note = (
         f"SDA's seconds are extrapolated from {sda['timed_epochs']} of its {sda['n_epochs']} epochs, timed "
         f"on all {sda['timed_rows']} rows"
     )
     size = f"{msda['n_rows']} x {msda['n_columns']}"
     title = f"mSDA ({args.layers} layers) against SDA (1 layer), {size}, on the CPU"
     ratio = sda["seconds"] / msda["seconds"]
-    return report(title, {"msda": msda, "sda (extrapolated)": sda}, ratio=ratio, extrapolated=said)
+    return report(title, {"msda": msda, "sda (extrapolated)": sda}, ratio=ratio, extrapolated=note)
 
 
 if __name__ == "__main__":

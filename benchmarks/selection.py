@@ -3,9 +3,9 @@
     python benchmarks/selection.py [--data FOLDER] [--device cuda] [--target all]
 
 FOLDER holds fdu-mtl's files. The pair is books -> kitchen as `undrift adapt` sees it: tf-idf of uni- and
-bigrams, all rows of both domains, the source's train and test parts labelled. Each way runs in a process of
-its own; on a device several times, and the first time, which sets the device up, is told apart. Runs
-from a bare copy of the source, with what the core needs and, for a device, torch.
+bigrams, all rows of both domains, the source's train and test parts labelled. Each way runs in a separate
+process: on a device several times, and the first time, which includes setting the device up, is reported
+separately.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import sys
 import warnings
 from pathlib import Path
 
-from harness import checked_device, contender, data_folder, report, timed, told
+from harness import check_device, data_folder, print_record, report, run_contender, time_call
 
 WAYS = ("stacks", "search")
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -53,15 +53,15 @@ def rows_and_labels(args: argparse.Namespace):
     domains = load_fdu_mtl(args.data or data_folder() / "fdu-mtl").domains
     targets = [name for name in domains if name != args.source] if args.target == "all" else [args.target]
     texts = {name: domains[name].texts[: args.rows] for name in (args.source, *targets)}
-    documents = [text for own in texts.values() for text in own]
+    documents = [text for domain_texts in texts.values() for text in domain_texts]
     vectorizer = TermVectorizer(args.terms, length=5.0).fit(documents)
     X, *others = map(vectorizer.transform, texts.values())
     return X, domains[args.source].y[: args.rows], others
 
 
-def times_of(args: argparse.Namespace, action) -> dict[str, float]:
+def time_runs(args: argparse.Namespace, action) -> dict[str, float]:
     """Seconds of the best run in this process, and of the first."""
-    seconds = [timed(action)[1] for _ in range(args.runs)]
+    seconds = [time_call(action)[1] for _ in range(args.runs)]
     return {"seconds": min(seconds), "first_seconds": seconds[0]}
 
 
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
             for noise in args.noises:
                 MSDA(args.layers, noise, **where).fit(rows)
 
-        return told({**times_of(args, stacks), "shape": str(rows.shape)})
+        return print_record({**time_runs(args, stacks), "shape": str(rows.shape)})
     model = MSDAClassifier(
         list(range(1, args.layers + 1)),
         args.noises,
@@ -91,9 +91,9 @@ def run(args: argparse.Namespace) -> None:
         random_state=0,
         **where,
     )
-    return told(
+    return print_record(
         {
-            **times_of(args, lambda: model.fit(X, y, others)),
+            **time_runs(args, lambda: model.fit(X, y, others)),
             "n_labelled": int((y == y).sum()),
             "n_candidates": len(model.selection_results_),
             "chosen": str(model.best_params_),
@@ -102,11 +102,11 @@ def run(args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    args = parsed()
+    args = parse_arguments()
     if args.contender:
         return run(args)
-    checked_device(args.device)
-    records = {way: contender(way, sys.argv[1:], args.repeats) for way in WAYS}
+    check_device(args.device)
+    records = {way: run_contender(way, sys.argv[1:], args.repeats) for way in WAYS}
     ratio = records["search"]["seconds"] / records["stacks"]["seconds"]
     title = f"{args.selection}, {args.classifier}: {len(args.noises)} x {args.layers} x {len(args.C)}"
     allowed = {"allowed_ratio": 1.3} if args.device == "cpu" else {"allowed_seconds": 5}

@@ -27,7 +27,7 @@ SETTINGS = {
 UNLABELLED, TARGET_ROWS = 300, 1500  # unlabelled rows of every source; rows of the target
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--terms", type=int, default=1500)
     parser.add_argument("--layers", type=int, default=3)
@@ -37,7 +37,7 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def drawn_task(X: dict, y: dict, target: str, sizes: tuple[int, ...], rng: np.random.Generator) -> tuple:
+def draw_task(X: dict, y: dict, target: str, sizes: tuple[int, ...], rng: np.random.Generator) -> tuple:
     """Rows of all domains, labels (NaN where there are none), domain numbers, and the target's labels."""
     import scipy.sparse as sp
 
@@ -56,7 +56,7 @@ def drawn_task(X: dict, y: dict, target: str, sizes: tuple[int, ...], rng: np.ra
     return sp.vstack(rows, format="csr"), np.concatenate(labels), np.array(domain), y[target][known]
 
 
-def ways(rows, anchors) -> dict[str, np.ndarray]:
+def weigh_rows(rows, anchors) -> dict[str, np.ndarray]:
     """Weights of the labelled rows, in every way."""
     from undrift.classifier.selection import target_odds
     from undrift.classifier.source_weights import nearness
@@ -64,18 +64,20 @@ def ways(rows, anchors) -> dict[str, np.ndarray]:
     domain, n = rows.domain, len(rows.domain)
     K = np.asarray((anchors.X @ anchors.X.T).todense(), dtype=float)
     odds = target_odds(K, n, 1 / np.diag(K).mean())
-    distance = {own: apart(rows.domains[own], rows.domains[-1]) for own in np.unique(domain).tolist()}
-    found = {
+    distance = {
+        source: mean_distance(rows.domains[source], rows.domains[-1]) for source in np.unique(domain).tolist()
+    }
+    weights = {
         "size": np.ones(n),
         "near": nearness(rows, np.random.RandomState(0)),
         "equal": 1 / np.bincount(domain)[domain],
-        "means": np.array([1 / distance[own] for own in domain.tolist()]),
+        "means": np.array([1 / distance[source] for source in domain.tolist()]),
         "rows": odds,
     }
-    return {name: weight / weight.mean() for name, weight in found.items()}
+    return {name: weight / weight.mean() for name, weight in weights.items()}
 
 
-def apart(A, B) -> float:
+def mean_distance(A, B) -> float:
     """Squared distance between the means of two samples, less what their sizes alone bring about."""
     means = [np.asarray(X.mean(axis=0)).ravel() for X in (A, B)]
     noise = [
@@ -85,7 +87,7 @@ def apart(A, B) -> float:
     return max(float(((means[0] - means[1]) ** 2).sum()) - sum(noise), 1e-6)
 
 
-def errors(args: argparse.Namespace, task: tuple) -> dict[str, float]:
+def measure_errors(args: argparse.Namespace, task: tuple) -> dict[str, float]:
     """Error on the target with self-training, for every way to weigh, on one and the same stack."""
     from undrift import MSDAClassifier
     from undrift.classifier.linear import winners
@@ -100,12 +102,12 @@ def errors(args: argparse.Namespace, task: tuple) -> dict[str, float]:
     X, y, domain, truth = task
     model = Stack(args.layers, 0.7, 1.0, balance_layers=True, self_training=True, max_upper_rows=3000)
     model.set_params(random_state=0).fit(X, y, sample_domain=domain)
-    found, problem = model.search.found, model.search.problem
+    best, problem = model.search.found, model.search.problem
     n = len(problem.codes)
     scored = {}
-    for name, weight in ways(model.rows, model.search.anchors).items():
-        dual, _ = self_trained(found.K, replace(problem, weight=weight), 1 / found.scale, SelfTraining())
-        scored[name] = float(np.mean(winners(dual.scores(found.K[n:])) != truth))
+    for name, weight in weigh_rows(model.rows, model.search.anchors).items():
+        dual, _ = self_trained(best.K, replace(problem, weight=weight), 1 / best.scale, SelfTraining())
+        scored[name] = float(np.mean(winners(dual.scores(best.K[n:])) != truth))
     return scored
 
 
@@ -113,29 +115,29 @@ def main() -> None:
     from undrift.datasets import load_fdu_mtl
     from undrift.text.vectorizer import TermVectorizer
 
-    args = parsed()
+    args = parse_arguments()
     corpus = load_fdu_mtl(data_folder() / "fdu-mtl")
     terms = TermVectorizer(args.terms, length=5.0)
-    terms.fit([text for own in corpus.domains.values() for text in own.texts[::3]])
-    X = {name: terms.transform(own.texts) for name, own in corpus.domains.items()}
-    y = {name: own.y for name, own in corpus.domains.items()}
+    terms.fit([text for domain in corpus.domains.values() for text in domain.texts[::3]])
+    X = {name: terms.transform(domain.texts) for name, domain in corpus.domains.items()}
+    y = {name: domain.y for name, domain in corpus.domains.items()}
     for setting in args.settings:
-        sizes, found = SETTINGS[setting], defaultdict(list)
+        sizes, errors = SETTINGS[setting], defaultdict(list)
         for seed in range(args.seeds):
             rng = np.random.default_rng(seed)
             for target in rng.permutation(list(X))[: args.targets].tolist():
-                for name, error in errors(args, drawn_task(X, y, target, sizes, rng)).items():
-                    found[name].append(100 * error)
-        gains = {name: np.array(own) - found["size"] for name, own in found.items()}
+                for name, error in measure_errors(args, draw_task(X, y, target, sizes, rng)).items():
+                    errors[name].append(100 * error)
+        gains = {name: np.array(values) - errors["size"] for name, values in errors.items()}
         records = {
             name: {
-                "mean_error_percent": float(np.mean(own)),
+                "mean_error_percent": float(np.mean(values)),
                 "against_size": float(gains[name].mean()),
-                "standard_error": float(gains[name].std(ddof=1) / np.sqrt(len(own))),
+                "standard_error": float(gains[name].std(ddof=1) / np.sqrt(len(values))),
             }
-            for name, own in found.items()
+            for name, values in errors.items()
         }
-        report(f"{setting} sources, {len(found['size'])} tasks", records)
+        report(f"{setting} sources, {len(errors['size'])} tasks", records)
 
 
 if __name__ == "__main__":

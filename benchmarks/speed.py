@@ -1,6 +1,6 @@
 """Five layers on amazon-bow: this library against a plain transcription of the paper's listing.
 
-Each contender runs in a process of its own, the best of `--repeats` counts, and reading the data is not
+Each contender runs in a separate process, the best of `--repeats` counts, and reading the data is not
 timed. `learn_seconds` ends with the weights of the last layer, for both. At full size the plain one needs
 many gigabytes and minutes; `--rows` and `--columns` make a small problem of it, and `--compare` checks that
 both give the same weights. `--accuracy` measures float32 against float64 instead.
@@ -15,12 +15,20 @@ import time
 from pathlib import Path
 
 import numpy as np
-from harness import amazon_presence, contender, relative_errors, report, timed, told, weights_of
+from harness import (
+    amazon_presence,
+    print_record,
+    relative_errors,
+    report,
+    run_contender,
+    time_call,
+    weights_of,
+)
 
 RIDGE = 1e-5
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, help="rows to take, evenly spread; all by default")
     parser.add_argument("--columns", type=int, help="columns to take, the most frequent; all by default")
@@ -64,25 +72,25 @@ def run_listing(args: argparse.Namespace) -> None:
         learn_seconds = time.perf_counter() - start
         h[t + 1] = np.tanh(W[t] @ extended)
     if args.save:
-        np.savez(args.save, **{f"layer{t}": own.T for t, own in enumerate(W, start=1)})
-    told({"learn_seconds": learn_seconds, "with_last_hidden_seconds": time.perf_counter() - start})
+        np.savez(args.save, **{f"layer{t}": weights.T for t, weights in enumerate(W, start=1)})
+    print_record({"learn_seconds": learn_seconds, "with_last_hidden_seconds": time.perf_counter() - start})
 
 
 def run_undrift(args: argparse.Namespace) -> None:
     from undrift import MSDA
 
     X = amazon_presence(args.rows, args.columns, "float32")
-    model, seconds = timed(lambda: MSDA(args.layers, args.noise, ridge=RIDGE).fit(X))
+    model, seconds = time_call(lambda: MSDA(args.layers, args.noise, ridge=RIDGE).fit(X))
     if args.save:
         np.savez(args.save, **weights_of(model.layers_))
-    told({"learn_seconds": seconds})
+    print_record({"learn_seconds": seconds})
 
 
 def run_sgemm(args: argparse.Namespace, n: int = 4096) -> None:
-    """The machine's own rate of float32 products."""
+    """Measure the machine's rate of float32 products."""
     A = np.random.default_rng(0).random((n, n), dtype=np.float32)
     A @ A  # wake the threads
-    told({"flops_per_second": 2 * n**3 / min(timed(lambda: A @ A)[1] for _ in range(5))})
+    print_record({"flops_per_second": 2 * n**3 / min(time_call(lambda: A @ A)[1] for _ in range(5))})
 
 
 def run_accuracy(args: argparse.Namespace, n_chunks: int = 8) -> None:
@@ -99,7 +107,7 @@ def run_accuracy(args: argparse.Namespace, n_chunks: int = 8) -> None:
         for t, (a, b) in enumerate(pairs):
             squares[t] += np.linalg.norm(a - b) ** 2, np.linalg.norm(b) ** 2
     hidden = np.sqrt(squares[:, 0] / squares[:, 1]).tolist()
-    told({"weight_errors": weights, "hidden_errors": hidden})
+    print_record({"weight_errors": weights, "hidden_errors": hidden})
 
 
 def useful_flops(n: int, d: int, n_layers: int) -> float:
@@ -108,17 +116,17 @@ def useful_flops(n: int, d: int, n_layers: int) -> float:
 
 
 def main() -> None:
-    args = parsed()
+    args = parse_arguments()
     if args.contender:
         return globals()[f"run_{args.contender}"](args)
     if args.accuracy:
-        record = contender("accuracy", sys.argv[1:], key="peak_gigabytes")
+        record = run_contender("accuracy", sys.argv[1:], key="peak_gigabytes")
         return report("float32 against float64", {"accuracy": record})
     n, d = args.rows or 27677, args.columns or 5000
     with tempfile.TemporaryDirectory() as folder:
         files = {name: Path(folder) / f"{name}.npz" for name in args.only}
         records = {
-            name: contender(
+            name: run_contender(
                 name,
                 [*sys.argv[1:], *(["--save", str(file)] if args.compare else [])],
                 args.repeats,
@@ -128,7 +136,7 @@ def main() -> None:
         }
         compared = relative_errors(*files.values()) if args.compare and len(files) == 2 else None
     summary: dict = {
-        "sgemm_flops_per_second": contender("sgemm", [], key="flops_per_second")["flops_per_second"]
+        "sgemm_flops_per_second": run_contender("sgemm", [], key="flops_per_second")["flops_per_second"]
     }
     if "undrift" in records:
         rate = useful_flops(n, d, args.layers) / records["undrift"]["learn_seconds"]

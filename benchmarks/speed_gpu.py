@@ -1,7 +1,5 @@
 """Five layers on one GPU: times, shares of the measured matrix-multiply rate, and errors.
 
-Runs from a bare copy of the source with numpy, scipy and torch:
-
     python benchmarks/speed_gpu.py [--data FOLDER] [--explore] [--out FILE]
 
 FOLDER holds amazon-bow's svmlight files; without it the rows are synthetic, of the same sparsity. Times
@@ -17,7 +15,6 @@ import statistics
 import sys
 import time
 import traceback
-import types
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -25,21 +22,18 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 import torch
+from harness import check_device
 
-# the core alone, whose package is not run: its public names would need scikit-learn
-sys.modules["undrift"] = types.ModuleType("undrift")
-sys.modules["undrift"].__path__ = [str(Path(__file__).parents[1] / "src" / "undrift")]
+from undrift._core.denoise import denoise
+from undrift._core.scatter import scatter
+from undrift._core.stack import grow
+from undrift._core.torch import ops
+from undrift._core.torch.fetch import fetching
+from undrift._core.torch.half import half_product, halved
+from undrift._core.torch.ops import precision
+from undrift._core.torch.rows import OnDevice, device_blocks
+
 sys.modules["speed_gpu"] = sys.modules[__name__]  # for explore_gpu, when this file is the program
-
-from undrift._core import on_torch  # noqa: E402
-from undrift._core.denoise import denoise  # noqa: E402
-from undrift._core.scatter import scatter  # noqa: E402
-from undrift._core.stack import grow  # noqa: E402
-from undrift._core.torch.fetch import fetching  # noqa: E402
-from undrift._core.torch.half import half_product, halved  # noqa: E402
-from undrift._core.torch.ops import precision  # noqa: E402
-from undrift._core.torch.rows import OnDevice, device_blocks  # noqa: E402
-from undrift._inputs.device import NoDevice, checked_device  # noqa: E402
 
 N_LAYERS, NOISE, D = 5, 0.5, 5000
 SMALL, LARGE = 27_677, 340_000
@@ -129,7 +123,7 @@ def to_csr(X):
 
 def rates(device, size):
     """Measure the ceilings: matrix products of float32 rows, and a copy."""
-    found = {}
+    results = {}
     for name, dtype, how in [
         ("tf32", torch.float32, "high"),
         ("fp32", torch.float32, "highest"),
@@ -138,15 +132,15 @@ def rates(device, size):
         A, B = (torch.randn(size, size, dtype=dtype, device=device) for _ in range(2))
         with precision(how):
             best = min(milliseconds(partial(torch.mm, A, M), device, repeats=5) for M in (B, B.T))
-        found[f"{name}_tflops"] = 2 * size**3 / best / 1e9
+        results[f"{name}_tflops"] = 2 * size**3 / best / 1e9
     if device.type == "cuda":
         A, B = (torch.randn(size, size, device=device).half() for _ in range(2))
         best = min(milliseconds(lambda M=M: half_product(A, M), device, repeats=5) for M in (B, B.T))
-        found["fp16_tflops"] = 2 * size**3 / best / 1e9
+        results["fp16_tflops"] = 2 * size**3 / best / 1e9
     A = torch.randn(size, 4 * size, device=device)
     B = torch.empty_like(A)
-    found["copy_tb_s"] = 2 * A.nbytes / milliseconds(lambda: B.copy_(A), device) / 1e9
-    return found
+    results["copy_tb_s"] = 2 * A.nbytes / milliseconds(lambda: B.copy_(A), device) / 1e9
+    return results
 
 
 def five_layers(X, device, memory_budget=None):
@@ -181,13 +175,13 @@ def resident(X, device, how, rate, repeats=5):
     with precision(how):
         total = milliseconds(lambda: five_layers(X, device), device, repeats=repeats)
         stages = [by_stage(X, device) for _ in range(3)]
-    found = {"n": len(X), "d": X.shape[1], "precision": how, "dtype": str(X.dtype), "total_ms": total}
-    found |= {f"{name}_ms": statistics.median(run[name] for run in stages) for name in stages[0]}
-    found["tflops"] = flops(*X.shape) / total / 1e9
-    found["share_of_rate"] = found["tflops"] / rate if rate else None
+    results = {"n": len(X), "d": X.shape[1], "precision": how, "dtype": str(X.dtype), "total_ms": total}
+    results |= {f"{name}_ms": statistics.median(run[name] for run in stages) for name in stages[0]}
+    results["tflops"] = flops(*X.shape) / total / 1e9
+    results["share_of_rate"] = results["tflops"] / rate if rate else None
     if device.type == "cuda":
-        found["peak_gb"] = torch.cuda.max_memory_allocated(device) / 1e9
-    return found
+        results["peak_gb"] = torch.cuda.max_memory_allocated(device) / 1e9
+    return results
 
 
 def parts(X, device):
@@ -195,22 +189,20 @@ def parts(X, device):
     H = torch.tanh(torch.randn(*X.shape, device=device))
     with precision("high"):
         stats = scatter(H)
-        system = on_torch.denoising_system(
-            stats.gram, stats.n, stats.mean, 0.5, 0.5 * stats.energy, torch.float32
-        )
+        system = ops.denoising_system(stats.gram, stats.n, stats.mean, 0.5, 0.5 * stats.energy, torch.float32)
         layer, K = solve(stats), halved(H)
         steps = {
             "halved": lambda: halved(H),
             "largest": lambda: torch.linalg.vector_norm(H, float("inf"), dim=0),
             "cast": lambda: torch.mul(H, K.undo, out=K.values),
-            "gram": lambda: on_torch.gram(H),
-            "column_sums": lambda: on_torch.column_sums(H),
-            "system": lambda: on_torch.denoising_system(
+            "gram": lambda: ops.gram(H),
+            "column_sums": lambda: ops.column_sums(H),
+            "system": lambda: ops.denoising_system(
                 stats.gram, stats.n, stats.mean, 0.5, stats.energy, torch.float32
             ),
-            "inverse": lambda: on_torch.spd_inverse(system),
+            "inverse": lambda: ops.spd_inverse(system),
             "solve": lambda: solve(stats),
-            "affine": lambda: on_torch.affine(H, layer.coef, layer.intercept),
+            "affine": lambda: ops.affine(H, layer.coef, layer.intercept),
             "layer": lambda: layer(H),
         }
         return {name: milliseconds(step, device) for name, step in steps.items()}
@@ -237,8 +229,8 @@ def from_host(X, device, repeats=5):
         runs.append([stop - start, moved - start, fitted - moved, stop - fitted])
     names = ("total_ms", "move_ms", "fit_ms", "wait_ms")
     medians = (1e3 * statistics.median(column) for column in zip(*runs[2:], strict=True))
-    found = {"n": X.shape[0], "nnz": X.nnz, "first_ms": 1e3 * runs[0][0]}
-    return found | dict(zip(names, medians, strict=True))
+    results = {"n": X.shape[0], "nnz": X.nnz, "first_ms": 1e3 * runs[0][0]}
+    return results | dict(zip(names, medians, strict=True))
 
 
 def beyond_memory(X, device, repeats=2):
@@ -249,12 +241,12 @@ def beyond_memory(X, device, repeats=2):
     """
     dense = X.cpu()
     forms = {"csr": to_csr(X), "dense": dense, "locked": dense.pin_memory() if X.is_cuda else dense}
-    found = {"n": len(X), "gigabytes": dense.nbytes / 1e9}
+    results = {"n": len(X), "gigabytes": dense.nbytes / 1e9}
     with precision("high"):
         for name, rows in forms.items():
             fit = partial(five_layers, rows, device, memory_budget=0)
-            found[f"{name}_ms"] = milliseconds(fit, device, repeats, warm_up=1)
-    return found
+            results[f"{name}_ms"] = milliseconds(fit, device, repeats, warm_up=1)
+    return results
 
 
 def errors(X, device):
@@ -268,12 +260,12 @@ def errors(X, device):
     def relative(ours, exact):
         return (torch.linalg.norm(ours.double() - exact) / torch.linalg.norm(exact)).item()
 
-    found, exact = {}, list(stack(X.double(), "highest"))  # one stack at a time: precision is global
+    results, exact = {}, list(stack(X.double(), "highest"))  # one stack at a time: precision is global
     for how in ("high", "highest"):
         pairs = zip(stack(X, how), exact, strict=True)
         steps = [(relative(w, w64), relative(h, h64)) for (w, h), (w64, h64) in pairs]
-        found[how] = {"weights": [w for w, _ in steps], "hidden": [h for _, h in steps]}
-    return found
+        results[how] = {"weights": [w for w, _ in steps], "hidden": [h for _, h in steps]}
+    return results
 
 
 def small_problem(device):
@@ -290,29 +282,29 @@ class Report:
     """Sections by name, printed as they come and kept as JSON."""
 
     def __init__(self, path):
-        self.path, self.found = path, {}
+        self.path, self.sections = path, {}
 
     def section(self, name, fn, *args, **options):
         try:
-            self.found[name] = fn(*args, **options)
+            self.sections[name] = fn(*args, **options)
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
-            said = str(error).splitlines()[0][:200] if str(error) else ""
-            self.found[name] = {
-                "failed": f"{type(error).__name__}: {said} ({where.name}, line {where.lineno})"
+            message = str(error).splitlines()[0][:200] if str(error) else ""
+            self.sections[name] = {
+                "failed": f"{type(error).__name__}: {message} ({where.name}, line {where.lineno})"
             }
-        print(f"{name:28s}", short(self.found[name]), flush=True)
+        print(f"{name:28s}", short(self.sections[name]), flush=True)
         if self.path:
-            Path(self.path).write_text(json.dumps(self.found, indent=1))
-        return self.found[name]
+            Path(self.path).write_text(json.dumps(self.sections, indent=1))
+        return self.sections[name]
 
 
 def short(value):
     """Print numbers with four digits."""
     if isinstance(value, dict):
-        return "  ".join(f"{key} {short(own)}" for key, own in value.items())
+        return "  ".join(f"{key} {short(item)}" for key, item in value.items())
     if isinstance(value, list):
-        return "[" + " ".join(short(own) for own in value) + "]"
+        return "[" + " ".join(short(item) for item in value) + "]"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -321,10 +313,10 @@ def about(device):
     return {"device": name, "torch": torch.__version__, "cuda": str(torch.version.cuda)}
 
 
-def arguments():
+def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", help="folder with amazon-bow's svmlight files")
-    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--device", default="cuda", help="cuda, cuda:1, ...; cpu to try the script out")
     parser.add_argument("--explore", action="store_true", help="also compare alternatives, part by part")
     parser.add_argument("--only-explore", action="store_true")
     parser.add_argument("--out", help="JSON file for the results")
@@ -333,11 +325,8 @@ def arguments():
 
 
 def main():
-    args = arguments()
-    try:
-        device, report, shrink = torch.device(checked_device(args.device)), Report(args.out), args.shrink
-    except NoDevice as error:
-        raise SystemExit(f"{error}; on the command line, --device cpu --shrink 20") from None
+    args = parse_arguments()
+    device, report, shrink = torch.device(check_device(args.device)), Report(args.out), args.shrink
     torch.manual_seed(0)
     report.section("about", about, device)
     ceilings = report.section("rates", rates, device, 8192 // shrink)
@@ -355,7 +344,7 @@ def main():
 
         explore_gpu.explore(report, X, rows, device)
     if not args.out:
-        print(json.dumps(report.found))
+        print(json.dumps(report.sections))
 
 
 def measure(report, X, rows, device, ceilings, n_large):

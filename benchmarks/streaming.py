@@ -9,7 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from harness import amazon_presence, contender, relative_errors, report, timed, told, weights_of
+from harness import (
+    amazon_presence,
+    print_record,
+    relative_errors,
+    report,
+    run_contender,
+    time_call,
+    weights_of,
+)
 
 HOMES = ("memory", "spilled", "streamed")
 
@@ -24,7 +32,7 @@ class SavedBlocks:
         return (sp.load_npz(file) for file in self.files)
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--columns", type=int)
@@ -38,23 +46,23 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def run(args: argparse.Namespace) -> None:
+def run_home(args: argparse.Namespace) -> None:
     from undrift import MSDA
 
     rows = SavedBlocks(args.folder)
     if args.contender != "streamed":
         rows = sp.vstack(list(rows)).tocsr()
     budget = args.budget if args.contender == "spilled" else "1 TB"
-    model, seconds = timed(lambda: MSDA(args.layers, args.noise, memory_budget=budget).fit(rows))
+    model, seconds = time_call(lambda: MSDA(args.layers, args.noise, memory_budget=budget).fit(rows))
     np.savez(args.folder / f"weights-{args.contender}.npz", **weights_of(model.layers_))
-    told({"seconds": seconds})
+    print_record({"seconds": seconds})
 
 
-def compared(args: argparse.Namespace, folder: Path) -> None:
+def compare_homes(args: argparse.Namespace, folder: Path) -> None:
     X = amazon_presence(args.rows, args.columns, args.dtype)
     for i, rows in enumerate(np.array_split(np.arange(X.shape[0]), args.blocks)):
         sp.save_npz(folder / f"block-{i:03d}.npz", X[rows])
-    records = {home: contender(home, [*sys.argv[1:], "--folder", str(folder)]) for home in HOMES}
+    records = {home: run_contender(home, [*sys.argv[1:], "--folder", str(folder)]) for home in HOMES}
     errors = {
         f"errors_{home}": relative_errors(folder / f"weights-{home}.npz", folder / "weights-memory.npz")
         for home in HOMES[1:]
@@ -64,15 +72,15 @@ def compared(args: argparse.Namespace, folder: Path) -> None:
 
 
 def main() -> None:
-    args = parsed()
+    args = parse_arguments()
     if args.contender:
-        run(args)
+        run_home(args)
     elif args.folder:
         args.folder.mkdir(parents=True, exist_ok=True)
-        compared(args, args.folder)
+        compare_homes(args, args.folder)
     else:
         with tempfile.TemporaryDirectory() as folder:
-            compared(args, Path(folder))
+            compare_homes(args, Path(folder))
 
 
 if __name__ == "__main__":

@@ -33,36 +33,36 @@ def scripts(monkeypatch):
 
 
 @pytest.fixture
-def called(monkeypatch, capsys):
-    """Calls a function of a script with a command line; the JSON of its last line."""
+def call_script(monkeypatch, capsys):
+    """Call a function of a script with a command line, and parse the JSON of its last line."""
 
     def call(script, function, *arguments):
         module = importlib.import_module(script)
         monkeypatch.setattr(sys, "argv", [f"{script}.py", *map(str, arguments)])
-        parsed = getattr(module, "parsed", None)
-        getattr(module, function)(*([parsed()] if function != "main" and parsed else []))
+        arguments = [] if function == "main" else [module.parse_arguments()]
+        getattr(module, function)(*arguments)
         return json.loads(capsys.readouterr().out.splitlines()[-1])
 
     return call
 
 
-def outcome(*command, **options):
+def run_python(*command, **options):
     return subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False, **options)
 
 
-def test_what_is_measured_is_the_library_beside_the_scripts(tmp_path):
+def test_scripts_measure_the_library_beside_them(tmp_path):
     (tmp_path / "benchmarks").mkdir()
     shutil.copy(SCRIPTS / "harness.py", tmp_path / "benchmarks")
     (tmp_path / "src" / "undrift").mkdir(parents=True)
     (tmp_path / "src" / "undrift" / "__init__.py").write_text("name = 'the one beside'\n")
     program = "import harness, undrift; print(undrift.name)"
-    assert outcome("-c", program, cwd=tmp_path / "benchmarks").stdout == "the one beside\n"
+    assert run_python("-c", program, cwd=tmp_path / "benchmarks").stdout == "the one beside\n"
 
 
 @pytest.mark.parametrize("script", ["speed_gpu.py", "selection.py"])
 def test_without_a_gpu_a_script_ends_in_one_line(script):
     hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
-    done = outcome(SCRIPTS / script, "--device", "cuda", env=hidden)
+    done = run_python(SCRIPTS / script, "--device", "cuda", env=hidden)
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.startswith("device='cuda', but PyTorch sees no CUDA GPU here: install")
@@ -73,39 +73,41 @@ TINY = ("--rows", 40, "--terms", 20, "--noises", 0.5, 0.7, "--layers", 2, "--C",
 
 
 @pytest.mark.parametrize("way", ["stacks", "search"])
-def test_selection_takes_a_device_and_tells_the_first_run_apart(way, called, data_folder):
+def test_selection_takes_a_device_and_reports_the_first_run_separately(way, call_script, data_folder):
     arguments = (*TINY, "--data", data_folder / "fdu-mtl", "--contender", way)
-    found = called("selection", "run", *arguments, "--device", "torch:cpu")
-    assert 0 < found["seconds"] <= found["first_seconds"]
+    record = call_script("selection", "run", *arguments, "--device", "torch:cpu")
+    assert 0 < record["seconds"] <= record["first_seconds"]
     if way == "search":
-        assert (found["n_labelled"], found["n_candidates"]) == (40, 4)
+        assert (record["n_labelled"], record["n_candidates"]) == (40, 4)
     with pytest.raises(NoDevice, match="device='gpu'"):
-        called("selection", "run", *arguments, "--device", "gpu")
+        call_script("selection", "run", *arguments, "--device", "gpu")
 
 
-def test_selection_learns_from_all_domains_if_asked(called, data_folder):
+def test_selection_learns_from_all_domains_if_asked(call_script, data_folder):
     arguments = (*TINY, "--data", data_folder / "fdu-mtl", "--contender", "stacks")
     n_domains = len(list((data_folder / "fdu-mtl").glob("*.task.train*")))
-    assert called("selection", "run", *arguments)["shape"] == "(80, 20)"
-    assert called("selection", "run", *arguments, "--target", "all")["shape"] == f"({40 * n_domains}, 20)"
+    assert call_script("selection", "run", *arguments)["shape"] == "(80, 20)"
+    assert (
+        call_script("selection", "run", *arguments, "--target", "all")["shape"] == f"({40 * n_domains}, 20)"
+    )
 
 
-def test_sda_is_timed_on_whole_epochs_of_all_rows(called, monkeypatch):
+def test_sda_is_timed_on_whole_epochs_of_all_rows(call_script, monkeypatch):
     rows = sp.random(60, 12, 0.3, format="csr", dtype="float32", random_state=0)
     monkeypatch.setattr(importlib.import_module("sda_cpu"), "amazon_presence", lambda *_: rows)
-    found = called("sda_cpu", "run_sda", "--epochs-timed", 3, "--warm-up-rows", 10)
-    assert (found["timed_epochs"], found["timed_rows"], found["n_epochs"]) == (3, 60, 30)
-    assert len(found["timed_epoch_seconds"]) == 3
-    assert min(found["timed_epoch_seconds"]) > 0
-    assert_allclose(found["seconds"], 30 * np.mean(found["timed_epoch_seconds"]), rtol=1e-9)
+    record = call_script("sda_cpu", "run_sda", "--epochs-timed", 3, "--warm-up-rows", 10)
+    assert (record["timed_epochs"], record["timed_rows"], record["n_epochs"]) == (3, 60, 30)
+    assert len(record["timed_epoch_seconds"]) == 3
+    assert min(record["timed_epoch_seconds"]) > 0
+    assert_allclose(record["seconds"], 30 * np.mean(record["timed_epoch_seconds"]), rtol=1e-9)
 
 
-def test_errors_are_told_at_every_precision(called, data_folder):
+def test_errors_are_printed_for_every_precision(call_script, data_folder):
     arguments = ("--data", data_folder / "amazon-bow", "--device", "cpu", "--max-features", 30, "--rows", 20)
-    found = called("precision", "main", *arguments)
-    assert set(found) == {"high, float32", "highest, float32", "highest, float64"}
-    assert all(0 < error < 1 for errors in found.values() for error in errors.values())
-    assert found["high, float32"] == found["highest, float32"]  # on NumPy they are the same
+    results = call_script("precision", "main", *arguments)
+    assert set(results) == {"high, float32", "highest, float32", "highest, float64"}
+    assert all(0 < error < 1 for errors in results.values() for error in errors.values())
+    assert results["high, float32"] == results["highest, float32"]  # on NumPy they are the same
 
 
 @pytest.fixture
@@ -114,38 +116,38 @@ def rows(rng):
 
 
 def weights(layers):
-    (layer,) = {id(own): own for own in layers.values()}.values()  # one for all domains
+    (layer,) = {id(layer): layer for layer in layers.values()}.values()  # one for all domains
     return layer.coef.numpy()
 
 
 def test_fewer_rows_are_those_of_the_upper_layers_alone(rows):
     approximation = importlib.import_module("approximation")
-    stats = {name: scatter(own) for name, own in rows.items()}
+    stats = {name: scatter(X) for name, X in rows.items()}
     sample = {"a": np.array([0, 3, 9, 11, 12, 25]), "b": np.array([1, 2, 19])}
     for depth in (0, 1):
-        taken = [own if depth == 0 else own[sample[name]] for name, own in rows.items()]
+        taken = [X if depth == 0 else X[sample[name]] for name, X in rows.items()]
         expected = denoise(scatter(torch.cat(taken).numpy()), noise=0.7)
-        ours = weights(approximation.fewer_rows(depth, rows, stats, sample))
+        ours = weights(approximation.solve_on_fewer_rows(depth, rows, stats, sample))
         assert_allclose(ours, expected.coef, rtol=1e-9)
 
 
 def test_leading_directions_are_those_of_the_upper_layers_alone(rows):
     approximation = importlib.import_module("approximation")
-    stats = {name: scatter(own) for name, own in rows.items()}
-    W, exact = weights(approximation.masking(1, rows, stats)), approximation.leading_directions
-    assert_array_equal(weights(exact(0, rows, stats, 2)), W)
-    assert_allclose(weights(exact(1, rows, stats, 6)), W, rtol=1e-9)
+    stats = {name: scatter(X) for name, X in rows.items()}
+    W, cut = weights(approximation.masking(1, rows, stats)), approximation.solve_in_leading_directions
+    assert_array_equal(weights(cut(0, rows, stats, 2)), W)
+    assert_allclose(weights(cut(1, rows, stats, 6)), W, rtol=1e-9)
     values = np.linalg.svd(W, compute_uv=False)
-    left = np.linalg.norm(W - weights(exact(1, rows, stats, 2)))
+    left = np.linalg.norm(W - weights(cut(1, rows, stats, 2)))
     assert_allclose(left, np.sqrt((values[2:] ** 2).sum()), rtol=1e-9)  # Eckart and Young
 
 
 def test_samples_are_as_large_as_asked_and_repeat():
     approximation = importlib.import_module("approximation")
     corpus = SimpleNamespace(domains={"a": range(4000), "b": range(6000)})
-    first, again, other = (approximation.chosen_rows(corpus, 5000, seed) for seed in (0, 0, 1))
-    assert {name: len(set(own)) for name, own in first.items()} == {"a": 2000, "b": 3000}
-    for name, own in first.items():
-        assert own.max() < len(corpus.domains[name])
-        assert_array_equal(own, again[name])
-        assert not np.array_equal(own, other[name])
+    first, again, other = (approximation.draw_rows(corpus, 5000, seed) for seed in (0, 0, 1))
+    assert {name: len(set(drawn)) for name, drawn in first.items()} == {"a": 2000, "b": 3000}
+    for name, drawn in first.items():
+        assert drawn.max() < len(corpus.domains[name])
+        assert_array_equal(drawn, again[name])
+        assert not np.array_equal(drawn, other[name])

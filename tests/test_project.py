@@ -1,5 +1,6 @@
-"""Promises of the project's own files: what they say is what is run, and what they name exists."""
+"""The documents and scripts: what they say is what is run, and what they name exists."""
 
+import ast
 import importlib
 import re
 import tomllib
@@ -101,18 +102,29 @@ def test_the_core_depends_on_four_packages():
     assert names == {"numpy", "scipy", "scikit-learn", "safetensors"}
 
 
-def resolved(dotted: str) -> object:
-    """The object of a dotted name, whose first parts are a module."""
+def resolve(dotted: str) -> object:
+    """Import the longest prefix of a dotted name that is a module, and get the rest as attributes."""
     parts = dotted.split(".")
     for n in range(len(parts), 0, -1):
         try:
-            found = importlib.import_module(".".join(parts[:n]))
+            value = importlib.import_module(".".join(parts[:n]))
         except ModuleNotFoundError:
             continue
         for part in parts[n:]:
-            found = getattr(found, part)
-        return found
+            value = getattr(value, part)
+        return value
     raise ModuleNotFoundError(dotted)
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.name)
+def test_scripts_import_names_that_exist(script):
+    """Inside functions too, where nothing would notice until the script is run."""
+    nodes = ast.walk(ast.parse(script.read_text(encoding="utf-8")))
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    for node in imports:
+        if node.module.split(".")[0] == "undrift":
+            for alias in node.names:
+                resolve(f"{node.module}.{alias.name}")
 
 
 EQUATIONS = read("docs/equations.md")
@@ -120,7 +132,7 @@ EQUATIONS = read("docs/equations.md")
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`((?:undrift|tests)\.[\w.]+)`", EQUATIONS))))
 def test_every_name_beside_an_equation_exists(name):
-    assert callable(resolved(name))
+    assert callable(resolve(name))
 
 
 @pytest.mark.parametrize("number", ["(2)", "(5)", "(7)", "(8)", "(9)", "Algorithm 1", "Algorithm 2"])
