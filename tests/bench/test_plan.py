@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from undrift.bench import PlanError, load_plan
-from undrift.bench.methods.registry import METHODS, known_method
+from undrift.bench.catalogue import METHODS, find_family
 from undrift.bench.results.expected import load_bars
 
 PAPER = Path(__file__).parents[2] / "paper"
@@ -41,7 +41,7 @@ def test_the_paper_has_its_six_plans_and_ours_beyond_it_four():
 def test_plans_of_the_paper_are_valid_and_name_known_methods(path):
     plan = load_plan(path)
     assert plan.name == path.stem
-    assert all(known_method(name).name == name for name in plan.methods)
+    assert all(find_family(name) in (name, "msda") for name in plan.methods)
 
 
 def test_the_small_plan_has_every_method_of_the_contract():
@@ -223,14 +223,14 @@ def digests(tmp_path, methods, **changes):
     ("name", "value"), [("TEXT_NOISE", (0.5,)), ("TFIDF_LENGTH", 4.0), ("SelfTraining", "rounds")]
 )
 def test_other_defaults_of_undrift_are_another_version_of_its_plans(tmp_path, monkeypatch, name, value):
-    from undrift.bench.methods import ours
+    from undrift.bench import catalogue
     from undrift.classifier.self_training import SelfTraining
     from undrift.text import adapter
 
     before = [digests(tmp_path, methods) for methods in ('["svm", "undrift"]', '["svm"]')]
     if value == "rounds":
         value = partial(SelfTraining, n_rounds=2)
-    monkeypatch.setattr(adapter if name == "TEXT_NOISE" else ours, name, value)
+    monkeypatch.setattr(adapter if name == "TEXT_NOISE" else catalogue, name, value)
     after = [digests(tmp_path, methods) for methods in ('["svm", "undrift"]', '["svm"]')]
     assert before[0] != after[0]
     assert before[1] == after[1]

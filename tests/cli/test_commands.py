@@ -364,7 +364,7 @@ def test_a_text_to_exit_with_is_an_error_and_is_told(undrift, monkeypatch, code,
     def ended(*args, **options):
         raise SystemExit(code)
 
-    monkeypatch.setattr("undrift.bench.generated.write_domains", ended)
+    monkeypatch.setattr("undrift.bench.write_domains", ended)
     assert undrift("bench", "generate", "anywhere") == (status, "", says)
 
 

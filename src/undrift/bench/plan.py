@@ -16,6 +16,7 @@ from typing import Any
 from .._core import ACTIVATIONS
 from .._inputs import check_choice, check_count, check_noise, check_positive
 from ..classifier import RULES
+from .catalogue import find_family, list_parameters, resolve_undrift
 from .corpora import LOADERS, CorpusSpec, check_options
 from .keys import check_keys, check_like, check_list, check_plain, check_strings
 
@@ -104,9 +105,7 @@ class Setting:
             raise ValueError("n_folds=1 must be at least 2")
         check_count(self.n_rows, "n_rows")
         if self.changes != {}:
-            from .methods import parameters
-
-            check_keys(self.changes, parameters(self.inductive), "changes.")
+            check_keys(self.changes, list_parameters("undrift", inductive=self.inductive), "changes.")
             for name, value in self.changes.items():
                 check_plain(value, f"changes.{name}")
 
@@ -175,10 +174,8 @@ class Plan:
         setting = {key: value for key, value in asdict(variant).items() if key not in silent}
         decisive = [asdict(self.corpus), setting, self.kind, self.seed, _plain(self.parameters)]
         if "undrift" in (variant.methods or self.methods):
-            from .methods import resolved
-
             changes = {**self.parameters.get("undrift", {}), **variant.changes}
-            decisive.append(resolved(changes, variant.inductive))
+            decisive.append(resolve_undrift(changes, variant.inductive))
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
 
     def seeded(self, seed: int | None) -> Plan:
@@ -211,8 +208,6 @@ def load_plan(path: str | Path) -> Plan:
 
 def plan_of(name: str, table: Mapping[str, Any]) -> Plan:
     """Check the contents of a plan; `name` is its file's, without the ending."""
-    from .methods import known_method
-
     check_keys(table, {*(f.name for f in fields(Plan)), *_setting_names()} - {"name"}, "")
     for key in ("corpus", "methods"):
         if key not in table:
@@ -220,7 +215,7 @@ def plan_of(name: str, table: Mapping[str, Any]) -> Plan:
     kind = check_choice(table.get("kind", "transfer"), "kind", KINDS)
     methods = check_strings(table["methods"], "methods")
     for method in methods:
-        known_method(method)
+        find_family(method)
     parameters = _parameters(table.get("parameters", {}), methods)
     common = {key: table[key] for key in _setting_names() - {"methods"} if key in table}
     variants = _variants(table.get("variants", [{}]), common, methods)
@@ -300,14 +295,12 @@ def _setting(values: Mapping[str, Any], methods: Sequence[str]) -> Setting:
 
 def _parameters(value: Any, methods: Sequence[str]) -> dict[str, Any]:
     """Tables of parameters, for methods of the plan that have such parameters."""
-    from .methods import known_method, method_parameters
-
     found = _tables(value, "parameters")
     for method, own in found.items():
-        known_method(method)
+        find_family(method)
         if method not in methods:
             raise ValueError(f"parameters.{method}: {method} is not among the plan's methods")
-        check_keys(own, method_parameters(method), f"parameters.{method}.")
+        check_keys(own, list_parameters(method), f"parameters.{method}.")
         for name, parameter in own.items():
             check_plain(parameter, f"parameters.{method}.{name}")
     return found

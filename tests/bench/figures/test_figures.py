@@ -186,8 +186,8 @@ def test_only_the_files_asked_for_are_written(records, tmp_path):
 
 
 def test_every_method_of_the_contract_has_its_own_look():
+    from undrift.bench.catalogue import METHODS
     from undrift.bench.figures.draw import STYLES, _styles
-    from undrift.bench.methods.registry import METHODS
 
     assert set(STYLES) == set(METHODS)
     more = _styles([*METHODS, "msda-2", "msda-4", "msda-9", "msda-10"])

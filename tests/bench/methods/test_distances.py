@@ -14,7 +14,7 @@ from undrift._inputs.device import OnHost
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.corpora import load_corpus
 from undrift.bench.methods.cells import Bench
-from undrift.bench.methods.distances import distances, domain_pairs
+from undrift.bench.methods.distances import domain_pairs, measure_distances
 from undrift.bench.plan import Setting
 from undrift.metrics import DistanceInterval, proxy_a_distance
 
@@ -65,7 +65,7 @@ def test_rows_told_apart_are_those_of_one_stack_for_all_domains(monkeypatch, n_p
     with ThreadPoolExecutor(1) as pool:
         bench = Bench(corpus, setting, OnHost(), "cpu", SEED, {}, pool)
         pairs = domain_pairs(list(corpus.domains))
-        records = list(distances(bench, "msda-2", pairs))
+        records = list(measure_distances(bench, "msda-2", pairs))
     present = {name: (X > 0).astype(float) for name, X in by_hand.dense(corpus).items()}
     if n_pivots is None:
         Z = by_hand.joined(by_hand.msda_layers(corpus, present, 0.8, 2))

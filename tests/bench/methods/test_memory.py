@@ -147,9 +147,9 @@ def test_groups_fill_the_room_in_order_and_count_shared_blocks_once():
 
 
 def test_the_room_is_a_quarter_of_memory_wherever_rows_are(monkeypatch):
-    from undrift.bench.methods import memory as room
+    from undrift.bench.methods import memory
 
-    monkeypatch.setattr(room, "check_memory", lambda value: {None: 8e9}[value])
+    monkeypatch.setattr(memory, "check_memory", lambda value: {None: 8e9}[value])
     assert room_for(corpus_of(1), OnHost()).n_bytes == 4e9
     pytest.importorskip("torch")
     assert room_for(corpus_of(1), check_place("torch:cpu")).n_bytes == 4e9

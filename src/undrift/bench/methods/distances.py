@@ -25,7 +25,7 @@ def domain_pairs(corpus_domains: Sequence[str]) -> list[Pair]:
     return list(combinations(corpus_domains, 2))
 
 
-def distances(bench: Bench, method: str, pairs: Sequence[Pair]) -> Iterator[Mapping[str, Any]]:
+def measure_distances(bench: Bench, method: str, pairs: Sequence[Pair]) -> Iterator[Mapping[str, Any]]:
     """Yield the distance of each pair on binary rows, and on ``[x, h^1, ..., h^l]`` of the same rows.
 
     The stack is fitted on all rows; `n_rows` of each domain, evenly spaced, are told apart.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from typing import Any
@@ -39,32 +39,6 @@ from .failures import Mishaps, sifted
 from .memory import room_for
 from .plain import tfidf_corpus
 from .stacks import Level, Part, RunningGrams, SharedStack, joined, part_rows
-
-# what the shared stacks follow of the classifier's parameters; without them, `fit` follows all
-FOLLOWED = (
-    "activation", "balance_layers", "C", "center", "classifier", "n_layers", "n_pivots", "noise", "ridge",
-    "selection", "self_training",
-)  # fmt: skip
-_RUNNERS = ("device", "memory_budget", "random_state", "verbose")  # not the plan's to decide
-
-
-def parameters(inductive: bool) -> set[str]:
-    """Names that a plan may set of the method."""
-    return {*_followed(inductive), "length"}
-
-
-def resolved(changes: Mapping[str, Any], inductive: bool) -> dict[str, Any]:
-    """All that makes the method what it is: `changes`, and the defaults of everything else."""
-    own = {"length": TFIDF_LENGTH, **changes}
-    length = own.pop("length")
-    found = text_classifier(**own).get_params(deep=False)
-    if found["self_training"] is True:
-        found["self_training"] = asdict(SelfTraining())
-    return {"length": length, **{name: found[name] for name in sorted(_followed(inductive))}}
-
-
-def _followed(inductive: bool) -> set[str]:
-    return set(text_classifier().get_params(deep=False)) - set(_RUNNERS) if inductive else set(FOLLOWED)
 
 
 def settings(bench: Bench) -> tuple[MSDAClassifier, float]:

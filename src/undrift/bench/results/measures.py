@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from ..methods import METHODS
+from ..catalogue import METHODS
 from .records import Record
 
 

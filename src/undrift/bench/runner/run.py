@@ -21,9 +21,9 @@ from ... import __version__
 from ..._inputs import OnHost, Place, check_count, check_place
 from ..._processes import Workers
 from ...corpora import Corpus
+from ..catalogue import LASTING, find_family
 from ..corpora import first_columns, load_corpus
 from ..methods import (
-    LASTING,
     Bench,
     Cell,
     Failure,
@@ -33,12 +33,11 @@ from ..methods import (
     SharedStack,
     Unit,
     candidate_records,
-    distances,
     domain_pairs,
     file_name,
     here,
     in_domain_error,
-    known_method,
+    measure_distances,
     points,
     units,
 )
@@ -215,9 +214,9 @@ class Runner:
         """Run the cells of one variant, family by family; records are appended as units finish."""
         errors = self._baseline_errors(bench, cells)
         cells = [cell for cell in cells if cell.target in errors]
-        families = dict.fromkeys(known_method(cell.method).family for cell in cells)
+        families = dict.fromkeys(find_family(cell.method) for cell in cells)
         for family in families:
-            own = [cell for cell in cells if known_method(cell.method).family == family]
+            own = [cell for cell in cells if find_family(cell.method) == family]
             work = units(family, bench, own)
             futures = {self.pool.submit(_collected, unit): unit for unit in work if unit.parallel}
             for future in as_completed(futures):
@@ -314,7 +313,7 @@ class Runner:
         for method in dict.fromkeys(cell.method for cell in cells):
             left = {cell: (cell.source, cell.target) for cell in cells if cell.method == method}
             with self._failures_kept(bench.setting, left):
-                for found in distances(bench, method, list(left.values())):
+                for found in measure_distances(bench, method, list(left.values())):
                     cell = Cell(method, found["source"], found["target"])
                     self._append("distance", bench.setting, {**asdict(cell), **found})
                     del left[cell]
