@@ -90,7 +90,7 @@ def test_changed_documents_changed_and_are_explained(data, adapter, reviews):
     for own in shown:
         text = kitchen[own["row"] - 1]
         assert own["from"] != own["to"] == adapter.predict([text])[0]
-        assert own["outcome"] == ("mended" if truth[own["row"] - 1] == own["to"] else "broken")
+        assert own["outcome"] == ("corrected" if truth[own["row"] - 1] == own["to"] else "became wrong")
         assert "".join(piece["text"] for piece in own["pieces"]) == text
         told = document_terms(
             adapter.classifier_, adapter.vectorizer_.terms_, adapter.vectorizer_.transform([text]), 8

@@ -104,7 +104,7 @@ def test_covering_holds_every_value_and_zero():
     assert covering([]) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize(("share", "shown"), [(0.5, "50 %"), (0.001, "0.1 %"), (0.0123, "1.2 %"), (0, "0 %")])
+@pytest.mark.parametrize(("share", "shown"), [(0.5, "50%"), (0.001, "0.1%"), (0.0123, "1.2%"), (0, "0%")])
 def test_shares_are_written_in_per_cent(share, shown):
     assert percent(share) == shown
 
@@ -137,8 +137,8 @@ def test_adapt_writes_the_report_it_is_asked_for(two_files):
     summary = json.loads(done.stdout)
     html = (two_files / "report.html").read_text(encoding="utf-8")
     assert summary["report"] == str(two_files / "report.html")
-    assert f"{100 * summary['targets'][0]['adapted_error']:.1f} % with it" in html
-    assert f"{100 * summary['targets'][0]['source_only_error']:.1f} % of target rows" in html
+    assert f"{100 * summary['targets'][0]['adapted_error']:.1f}% with it" in html
+    assert f"{100 * summary['targets'][0]['source_only_error']:.1f}% of target rows" in html
     assert "--max-features 150" in html
     assert "--seed" not in re.search(r'aria-label="Command">.*?</pre>', html, re.DOTALL)[0]
     import hashlib

@@ -7,19 +7,19 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from undrift.report.verdict import advice, comparison, paired, pooled, wilson
+from undrift.report.verdict import advice, compare_mistakes, error_interval, paired_gain, pool_comparisons
 
 
 @pytest.mark.parametrize(("n_wrong", "n"), [(0, 12), (3, 40), (200, 1000), (7, 7)])
 def test_the_interval_of_an_error_is_wilsons(n_wrong, n):
-    ours = wilson(n_wrong, n)
+    ours = error_interval(n_wrong, n)
     theirs = stats.binomtest(n_wrong, n).proportion_ci(method="wilson")
     assert_allclose([ours["error"], ours["low"], ours["high"]], [n_wrong / n, *theirs], rtol=1e-6, atol=1e-9)
 
 
 def test_the_interval_of_a_gain_is_that_of_the_mean_of_paired_differences():
     differences = np.repeat([1, 0, -1], [30, 160, 10])
-    ours = paired(30, 10, 200)
+    ours = paired_gain(30, 10, 200)
     half = stats.norm.ppf(0.975) * differences.std() / math.sqrt(200)
     assert_allclose([ours["gain"], ours["low"], ours["high"]], [0.1, 0.1 - half, 0.1 + half], rtol=1e-6)
     more_extreme = 2 * sum(math.comb(40, k) for k in range(11)) / 2**40  # both tails of a fair coin
@@ -27,22 +27,22 @@ def test_the_interval_of_a_gain_is_that_of_the_mean_of_paired_differences():
 
 
 def test_classifiers_that_never_differ_gain_nothing():
-    assert paired(0, 0, 50) == {"gain": 0.0, "low": 0.0, "high": 0.0, "p": 1.0}
+    assert paired_gain(0, 0, 50) == {"gain": 0.0, "low": 0.0, "high": 0.0, "p": 1.0}
 
 
 def test_a_comparison_counts_rows_mended_and_broken():
     before, after = np.array([1, 1, 1, 0, 0], bool), np.array([0, 0, 1, 1, 0], bool)
-    found = comparison("kitchen", before, after)
+    found = compare_mistakes("kitchen", before, after)
     assert (found["n_mended"], found["n_broken"], found["n_rows"]) == (2, 1, 5)
     assert (found["source_only"]["error"], found["adapted"]["error"]) == (0.6, 0.4)
 
 
 def test_targets_are_pooled_by_rows():
     rows = [
-        comparison("a", np.array([True] * 9 + [False]), np.array([True] * 4 + [False] * 6)),
-        comparison("b", np.zeros(30, bool), np.array([True] + [False] * 29)),
+        compare_mistakes("a", np.array([True] * 9 + [False]), np.array([True] * 4 + [False] * 6)),
+        compare_mistakes("b", np.zeros(30, bool), np.array([True] + [False] * 29)),
     ]
-    found = pooled(rows)
+    found = pool_comparisons(rows)
     assert (found["n_rows"], found["n_mended"], found["n_broken"]) == (40, 5, 1)
     assert_allclose([found["source_only"]["error"], found["adapted"]["error"]], [9 / 40, 5 / 40], rtol=1e-12)
 
@@ -56,7 +56,7 @@ def test_the_verdict_is_scored_where_there_are_labels(report, adapter, reviews):
     assert own["whole"]["n_rows"] == len(known)
     assert own["basis"] == "scored"
     assert own["answer"] == "yes"
-    assert f"{100 * wrong.mean():.1f} % with it" in own["headline"]
+    assert f"{100 * wrong.mean():.1f}% with it" in own["headline"]
 
 
 def test_without_labels_the_verdict_says_so_and_claims_no_gain(unscored, report):
@@ -87,9 +87,9 @@ def situation(answer="yes", basis="scored", rule="fixed", **card):
         (situation(rule="source-cv"), "Widen the grid"),
         (situation("no", rule="source-cv"), "--selection reverse"),
         (situation("no", rule="one-se"), "--selection reverse"),
-        (situation("no"), "Use the source-only predictions"),
+        (situation("no"), "Use the baseline"),
         (situation("unclear"), "Label more target rows"),
-        (situation("unknown", "estimated"), "Label about 50 of the 200 changed rows"),
+        (situation("unknown", "estimated"), "Label about 50 of the 200 rows on which"),
         (situation(unseen_share=0.6), "over half of its words"),
         (situation(n_rows=80), "80 are few"),
         (situation(class_drift=0.3), "--no-center"),
@@ -101,5 +101,5 @@ def test_advice_fits_the_situation(own, said):
 
 def test_there_is_no_advice_without_its_cause():
     steps = " ".join(advice(situation(rule="reverse") | {"notes": []}))
-    for cause in ("Widen", "--noise", "--no-center", "few", "half of its words", "Use the source-only"):
+    for cause in ("Widen", "--noise", "--no-center", "few", "half of its words", "Use the baseline"):
         assert cause not in steps

@@ -22,7 +22,7 @@ from ..bench.results import (
     task,
 )
 from ..bench.results import records as journal
-from .captions import Chart, percent2
+from .captions import Chart
 from .plots import MOST_TASKS, drawn
 
 MOST_RECORDS = 2_500  # rows of the table of all records
@@ -166,7 +166,7 @@ def benchmark_charts(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shown_percent(value: float | None) -> str:
-    return "" if value is None else percent2(value)
+    return "" if value is None else f"{value:.2%}"
 
 
 def _number(value: float | None, form: str = "{:.3g}") -> str:
@@ -216,7 +216,7 @@ def _note(figure: dict[str, Any]) -> str:
         "points": "To the left is better; below 0 a method beats the baseline trained in the target.",
         "scatter": "Down and to the left is better: less error in less time.",
         "lines": "Lower is better.",
-        "pairs": "Above the diagonal, domains lie farther apart afterwards. Lines are 95 % intervals.",
+        "pairs": "Above the diagonal, domains lie farther apart afterwards. Lines are 95% intervals.",
         "heatmap": "The fainter the better, on one scale for all matrices.",
     }[figure["kind"]]
 

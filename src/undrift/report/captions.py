@@ -48,7 +48,7 @@ def _tables(data: dict[str, Any]) -> dict[str, list[tuple[Any, ...]]]:
         "strongest": [
             (
                 ("" if own["n_labelled"] else "★ ") + own["term"], own["class"], f"{own['weight']:.3g}",
-                own["n_labelled"], percent2(own["source"]), percent2(own["target"]), ", ".join(own["from"]),
+                own["n_labelled"], f"{own['source']:.2%}", f"{own['target']:.2%}", ", ".join(own["from"]),
             )
             for own in data["strongest"]
         ],
@@ -58,18 +58,21 @@ def _tables(data: dict[str, Any]) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def _errors(data: dict[str, Any]) -> Chart:
-    own, rows, table = data["verdict"], [], []
-    for scored in own["scored"]:
-        suffix = f", {scored['name']}" if len(own["scored"]) > 1 else ""
-        for kind, name in (("source_only", "source-only"), ("adapted", "adapted")):
-            rows.append({"label": name + suffix, "kind": name, **scored[kind]})
-            error = scored[kind]
-            table.append((scored["name"], name, scored["n_rows"], *map(percent2, error.values())))
+    verdict, rows, table = data["verdict"], [], []
+    adapted = verdict["predictor"]
+    for scored in verdict["scored"]:
+        suffix = f", {scored['name']}" if len(verdict["scored"]) > 1 else ""
+        for kind, name in (("source_only", "baseline"), ("adapted", adapted)):
+            rows.append({"label": name + suffix, "kind": kind, **scored[kind]})
+            table.append(
+                (scored["name"], name, scored["n_rows"], *map("{:.2%}".format, scored[kind].values()))
+            )
     return Chart(
         "errors",
-        _errors_title(own["answer"]),
-        "Dots and squares are errors on the labelled target rows, lines their 95 % intervals (Wilson).",
-        interval_chart("Error of the source-only and the adapted classifier", rows),
+        _errors_title(verdict["answer"]),
+        "Dots and squares are errors on the labelled target rows, lines their 95% intervals (Wilson). "
+        "The baseline is a linear SVM trained on the labelled source rows.",
+        interval_chart(f"Error of the baseline and of the {adapted} classifier", rows),
         ("target", "classifier", "rows scored", "error", "low", "high"),
         table,
     )
@@ -77,22 +80,16 @@ def _errors(data: dict[str, Any]) -> Chart:
 
 def _errors_title(answer: str) -> str:
     return {
-        "yes": "Adapted errs less than source-only",
-        "no": "Adapted errs more than source-only",
-        "unclear": "Adapted and source-only err about equally",
+        "yes": "The adapted classifier errs less than the baseline",
+        "no": "The adapted classifier errs more than the baseline",
+        "unclear": "The adapted classifier and the baseline err about equally",
+        "fallback": "The source-only classifier beside the baseline: nothing was adapted",
     }[answer]
-
-
-def percent2(value: float) -> str:
-    """Write a fraction as per cent, to two digits."""
-    return f"{100 * value:.2f} %"
 
 
 def _difference(data: dict[str, Any]) -> Chart:
     rows, share = data["difference"]["terms"], data["difference"]["new_share"]
-    title = (
-        f"{100 * share:.0f} % of the new push came from words that the labelled source never or rarely has"
-    )
+    title = f"{share:.0%} of the new push came from words that the labelled source never or rarely has"
     return Chart(
         "difference",
         title if share >= 0.05 else "The changes came from words that the labelled source has too",
@@ -101,7 +98,7 @@ def _difference(data: dict[str, Any]) -> Chart:
         "stand together one is shown.",
         push_chart("Terms by their part in the changed predictions", rows, "share of all new push (%)"),
         ("term", "pushes toward", "share of push", "labelled rows with it", "share of target rows"),
-        [(r["term"], r["class"], percent2(r["push"]), r["n_labelled"], percent2(r["target"])) for r in rows],
+        [(r["term"], r["class"], f"{r['push']:.2%}", r["n_labelled"], f"{r['target']:.2%}") for r in rows],
     )
 
 
@@ -127,7 +124,7 @@ def _shift(data: dict[str, Any]) -> Chart:
             "term", f"share of {data['source_name']}", f"share of {data['target_name']}", "speaks for",
             "labelled rows",
         ),
-        [(p["term"], percent2(p["source"]), percent2(p["target"]), p["class"], p["n_labelled"]) for p in far],
+        [(p["term"], f"{p['source']:.2%}", f"{p['target']:.2%}", p["class"], p["n_labelled"]) for p in far],
     )  # fmt: skip
 
 

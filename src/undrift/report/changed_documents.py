@@ -59,8 +59,8 @@ def _ranked(evidence: Evidence, own: DomainRows, changed: np.ndarray) -> list[in
 
 def _interleaved(evidence: Evidence, own: DomainRows, order: list[int]) -> list[int]:
     """Take broken rows among the mended ones as often as they occur, so that the sample is not flattering."""
-    mended = [i for i in order if _outcome(evidence, own, i) != "broken"]
-    broken = [i for i in order if _outcome(evidence, own, i) == "broken"]
+    mended = [i for i in order if _outcome(evidence, own, i) != "became wrong"]
+    broken = [i for i in order if _outcome(evidence, own, i) == "became wrong"]
     places = [((n + 0.5) / len(part), i) for part in (mended, broken) for n, i in enumerate(part)]
     return [i for _, i in sorted(places)]
 
@@ -71,8 +71,12 @@ def _outcome(evidence: Evidence, own: DomainRows, i: int) -> str | None:
     if truth is None:
         return None
     if truth == evidence.classes[evidence.adapted_codes[own.number][i]]:
-        return "mended"
-    return "broken" if truth == evidence.classes[evidence.source_only_codes[own.number][i]] else "still wrong"
+        return "corrected"
+    return (
+        "became wrong"
+        if truth == evidence.classes[evidence.source_only_codes[own.number][i]]
+        else "still wrong"
+    )
 
 
 def _truth(own: DomainRows, i: int) -> str | None:

@@ -41,17 +41,15 @@ def interval_chart(title: str, rows: Sequence[dict[str, Any]]) -> Markup:
     parts = [horizontal_axis(scale, 8, bottom, "error: share of target rows predicted wrongly", percent)]
     for i, row in enumerate(rows):
         y = 12 + ROW * (i + 0.5)
-        says = (
-            f"{row['label']}: {100 * row['error']:.1f} % ({100 * row['low']:.1f} to {100 * row['high']:.1f})"
-        )
+        says = f"{row['label']}: {row['error']:.1%} ({row['low']:.1%} to {row['high']:.1%})"
         dot = (
             tag("circle", hint(says), cx=scale(row["error"]), cy=y, r=7, cls="mark a")
-            if row["kind"] == "source-only"
+            if row["kind"] == "source_only"
             else tag(
                 "rect", hint(says), x=scale(row["error"]) - 6.5, y=y - 6.5, width=13, height=13, cls="mark b"
             )
         )
-        side = "a" if row["kind"] == "source-only" else "b"
+        side = "a" if row["kind"] == "source_only" else "b"
         parts += [
             text(left - 12, y + 5, row["label"], "end"),
             line(scale(row["low"]), y, scale(row["high"]), y, f"whisker {side}-line"),
@@ -182,7 +180,7 @@ def heat_map(title: str, grid: dict[str, Any]) -> Markup:
 
 def heat_value(grid: dict[str, Any], cell: dict[str, Any]) -> str:
     """Write what a rule gave to a cell."""
-    return f"{100 * cell['value']:.1f} %" if grid["is_error"] else f"{cell['value']:.3g}"
+    return f"{cell['value']:.1%}" if grid["is_error"] else f"{cell['value']:.3g}"
 
 
 def histogram(title: str, data: dict[str, Any]) -> Markup:

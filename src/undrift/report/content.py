@@ -10,20 +10,16 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cholesky
 
-from .._core import hidden
 from .._version import __version__
 from ..classifier import ACCURACIES
-from ..metrics import proxy_a_distance_interval
 from ..text import words
 from .changed_documents import changed_documents
-from .inputs import DomainRows, Evidence, stacked
+from .distances import domain_distances
+from .inputs import DomainRows, Evidence
 from .terms import difference_terms, shift_points, strongest_terms, term_browser, term_statistics
 from .verdict import advice, verdict
 
-DISTANCE_ROWS = 250  # of each domain, for distances before and after
-DISTANCE_C = (1e-3, 1e-2, 1e-1, 1.0)
 N_BINS = 32
 UNSEEN_DOCUMENTS = 5_000  # documents of a target whose words are looked up, at most
 
@@ -44,6 +40,7 @@ def adaptation_data(evidence: Evidence) -> dict[str, Any]:
             "n_candidates": len(classifier.selection_results_),
             "classifier": classifier.classifier,
             "center": bool(classifier.center),
+            "balance_layers": bool(classifier.balance_layers),
         },
         "seconds": evidence.about.get("seconds"),
         "warnings": list(evidence.about.get("warnings", [])),
@@ -77,7 +74,7 @@ def domain_cards(evidence: Evidence) -> list[dict[str, Any]]:
     home = _label_shares(Counter(labelled))
     seen = np.asarray(evidence.classifier.labelled_counts_) > 0
     known_words = _labelled_words(evidence)
-    distances = _distances(evidence)
+    distances = domain_distances(evidence)
     cards = []
     for own in evidence.domains:
         truth = Counter(own.known_labels().tolist())
@@ -142,55 +139,6 @@ def _unseen_share(own: DomainRows, known_words: set[str] | None, seen: np.ndarra
         n_words += len(found)
         n_unseen += sum(word not in known_words for word in found)
     return n_unseen / n_words if n_words else None
-
-
-def _distances(evidence: Evidence) -> dict[int, dict[str, Any]]:
-    """Distance of each target from the source in its terms, and in what the classifier sees of them."""
-    found: dict[int, dict[str, Any]] = {}
-    X = _sampled(stacked([own.X for own in evidence.sources]), DISTANCE_ROWS)
-    for own in evidence.targets:
-        rows = _sampled(own.X, DISTANCE_ROWS)
-        n = min(X.shape[0], rows.shape[0])
-        if n < 20:
-            continue
-        both = stacked([X[:n], rows[:n]])
-        before, after = _representations(evidence, both)
-        found[own.number] = {"before": _distance(before, n), "after": _distance(after, n), "distance_rows": n}
-    return found
-
-
-def _sampled(X: Any, n: int) -> Any:
-    if X.shape[0] <= n:
-        return X
-    return X[np.sort(np.random.default_rng(0).choice(X.shape[0], n, replace=False))]
-
-
-def _representations(evidence: Evidence, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Rows by their own terms, and by their terms and all layers, in as few coordinates as there are rows.
-
-    A linear classifier sees inner products alone, and those of the layers add up.
-    """
-    X = X.astype(np.float32)
-    first = (X != 0).astype(np.float32) if evidence.classifier.binarize else X
-    before = _gram(X)
-    after = before + sum(_gram(H) for H in hidden(evidence.classifier.representation_.layers_, first))
-    return _coordinates(before), _coordinates(after)
-
-
-def _gram(H: Any) -> np.ndarray:
-    H = (H.toarray() if sparse.issparse(H) else np.asarray(H)).astype(np.float64)
-    return H @ H.T
-
-
-def _coordinates(K: np.ndarray) -> np.ndarray:
-    """Points with the given inner products, scaled to a mean square norm of 1."""
-    scaled = K / (np.trace(K) / len(K) or 1.0)
-    return cholesky(scaled + 1e-6 * np.eye(len(K)), lower=True)
-
-
-def _distance(rows: np.ndarray, n: int) -> dict[str, float]:
-    found = proxy_a_distance_interval(rows[:n], rows[n:], C=DISTANCE_C, clip=True, random_state=0)
-    return {name: round(value, 3) for name, value in vars(found).items()}
 
 
 def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:

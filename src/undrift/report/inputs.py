@@ -80,9 +80,14 @@ class Evidence:
         """The labels, spelt out, in the order of the scores."""
         return [spell_label(label) for label in self.classifier.classes_.tolist()]
 
+    @property
+    def fell_back(self) -> bool:
+        """Whether the classifier did not adapt, so that its predictions are those of the source alone."""
+        return bool((self.classifier.caution_ or {}).get("fell_back"))
+
     @cached_property
     def baseline(self) -> Any:
-        """The source-only classifier: a linear SVM on the labelled rows, as it is applied to the target."""
+        """The baseline: a linear SVM trained on the labelled source rows."""
         if self.source_only is not None:
             return self.source_only
         X, y = self.labelled()
@@ -94,7 +99,7 @@ class Evidence:
 
     def labelled(self) -> tuple[Any, np.ndarray]:
         """Labelled source rows, and their labels."""
-        X = stacked([own.X[np.flatnonzero(own.known)] for own in self.sources])
+        X = stack([own.X[np.flatnonzero(own.known)] for own in self.sources])
         return X, np.concatenate([own.known_labels() for own in self.sources])
 
     @cached_property
@@ -153,7 +158,7 @@ def _plain_svm(X: Any, y: np.ndarray) -> Any:
     return LinearSVC(dual="auto", random_state=0).fit(X, y)
 
 
-def stacked(parts: Sequence[Any]) -> Any:
+def stack(parts: Sequence[Any]) -> Any:
     """Stack rows of several domains."""
     if len(parts) == 1:
         return parts[0]

@@ -114,12 +114,12 @@ def _environment() -> Any:
 
 
 def _percent(value: float | None, digits: int = 1) -> str:
-    return "–" if value is None else f"{100 * value:.{digits}f} %"
+    return "–" if value is None else f"{value:.{digits}%}"
 
 
 def _is_quantity(cell: Any) -> bool:
     """Whether a table's cell is a number, with its unit or without."""
-    return not isinstance(cell, str) or re.fullmatch(r"[+-]?[\d.,]+(e[+-]?\d+)?( %| s)?", cell) is not None
+    return not isinstance(cell, str) or re.fullmatch(r"[+-]?[\d.,]+(e[+-]?\d+)?(%| s)?", cell) is not None
 
 
 def _asset(name: str) -> str:

@@ -90,7 +90,7 @@ def _points(figure: dict[str, Any]) -> Markup:
 
 
 def _value(figure: dict[str, Any], value: float) -> str:
-    return f"{100 * value:.1f} %" if figure.get("percent") else plain(value)
+    return f"{value:.1%}" if figure.get("percent") else plain(value)
 
 
 def _curves(figure: dict[str, Any]) -> Markup:

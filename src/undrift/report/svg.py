@@ -105,7 +105,7 @@ def covering(values: Iterable[float], *, zero: bool = True, room: float = 0.05) 
 def percent(value: float) -> str:
     """Write a fraction as per cent, with as many digits as it needs."""
     shown = 100 * value
-    return f"{shown:.0f} %" if abs(shown) >= 10 or shown == round(shown) else f"{shown:.2g} %"
+    return f"{shown:.0f}%" if abs(shown) >= 10 or shown == round(shown) else f"{shown:.2g}%"
 
 
 def plain(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Did it help, how sure are we, and what to try next."""
+"""Whether adaptation helped, how certain that is, and what to try next."""
 
 from __future__ import annotations
 
@@ -10,195 +10,232 @@ from scipy import stats
 
 from .inputs import Evidence
 
-CONFIDENCE = 1.959964  # standard deviations that a 95 % interval reaches to either side
-FAR_APART = 0.5
+FAR_APART = 0.5  # share of a target's words without a label above which advice is given
+FEW_ROWS = 1_000  # target rows below which advice is given
+CLASS_DRIFT = 0.15  # difference of the class shares above which centring is questioned
 
 
-def wilson(n_wrong: int, n: int) -> dict[str, float]:
-    """Error with its 95 % interval (Wilson 1927), which holds for few rows and for errors near 0 too."""
-    share, z2 = n_wrong / n, CONFIDENCE**2
-    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = CONFIDENCE / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return {"error": share, "low": max(0.0, middle - half), "high": min(1.0, middle + half)}
+def error_interval(n_wrong: int, n: int) -> dict[str, float]:
+    """Error with its 95% interval by Wilson's method, which holds for few rows and errors near 0 too."""
+    interval = stats.binomtest(n_wrong, n).proportion_ci(method="wilson")
+    return {"error": n_wrong / n, "low": float(interval.low), "high": float(interval.high)}
 
 
-def paired(n_mended: int, n_broken: int, n: int) -> dict[str, float]:
-    """Gain of one classifier over another on the same rows, its 95 % interval and McNemar's exact p.
+def paired_gain(n_corrected: int, n_spoilt: int, n: int) -> dict[str, float]:
+    """Gain of one classifier over another on the same rows, with its 95% interval and McNemar's exact p.
 
-    Only rows on which exactly one of the two is right count: mended ones for, broken ones against.
+    Only rows on which exactly one of the two is right count.
     """
-    gain = (n_mended - n_broken) / n
-    half = CONFIDENCE * math.sqrt(max(n_mended + n_broken - n * gain**2, 0.0)) / n
-    both = n_mended + n_broken
-    p = float(stats.binomtest(n_mended, both).pvalue) if both else 1.0
-    return {"gain": gain, "low": gain - half, "high": gain + half, "p": p}
+    differing = n_corrected + n_spoilt
+    gain = (n_corrected - n_spoilt) / n
+    half = stats.norm.ppf(0.975) * math.sqrt(max(differing - n * gain**2, 0.0)) / n
+    p = float(stats.binomtest(n_corrected, differing).pvalue) if differing else 1.0
+    return {"gain": gain, "low": float(gain - half), "high": float(gain + half), "p": p}
 
 
-def scored(evidence: Evidence) -> list[dict[str, Any]]:
-    """Errors of both classifiers on each target that has labels."""
-    found = []
-    for own in evidence.targets:
-        if not own.known.any():
-            continue
-        labels = np.asarray(evidence.classes)
-        y = own.known_labels()
-        before = labels[evidence.source_only_codes[own.number][own.known]] != y
-        after = labels[evidence.adapted_codes[own.number][own.known]] != y
-        found.append(comparison(own.name, before, after))
-    return found
-
-
-def comparison(name: str, before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
+def compare_mistakes(name: str, before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
     """Compare two classifiers' mistakes on the same rows."""
-    n, mended, broken = len(before), int((before & ~after).sum()), int((after & ~before).sum())
+    n_corrected, n_spoilt = int((before & ~after).sum()), int((after & ~before).sum())
+    return _comparison(name, len(before), int(before.sum()), int(after.sum()), n_corrected, n_spoilt)
+
+
+def _comparison(
+    name: str, n: int, n_before: int, n_after: int, n_corrected: int, n_spoilt: int
+) -> dict[str, Any]:
     return {
         "name": name,
         "n_rows": n,
-        "n_mended": mended,
-        "n_broken": broken,
-        "source_only": wilson(int(before.sum()), n),
-        "adapted": wilson(int(after.sum()), n),
-        "difference": paired(mended, broken, n),
+        "n_mended": n_corrected,
+        "n_broken": n_spoilt,
+        "source_only": error_interval(n_before, n),
+        "adapted": error_interval(n_after, n),
+        "difference": paired_gain(n_corrected, n_spoilt, n),
     }
 
 
-def pooled(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Put several targets' comparisons together."""
-    n, mended, broken = (sum(row[key] for row in rows) for key in ("n_rows", "n_mended", "n_broken"))
-    errors = {
-        side: wilson(sum(round(row[side]["error"] * row["n_rows"]) for row in rows), n)
-        for side in ("source_only", "adapted")
-    }
-    difference = paired(mended, broken, n)
-    return {"name": "all targets", "n_rows": n, "n_mended": mended, "n_broken": broken, **errors} | {
-        "difference": difference
-    }
-
-
-def agreement(evidence: Evidence) -> dict[str, Any]:
-    """Say how often the two classifiers agree on the target, whoever is right."""
-    pairs = [
-        (evidence.source_only_codes[t.number], evidence.adapted_codes[t.number]) for t in evidence.targets
+def pool_comparisons(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Add up the comparisons of several targets."""
+    if len(rows) == 1:
+        return rows[0]
+    n_wrong = [
+        sum(round(row[side]["error"] * row["n_rows"]) for row in rows) for side in ("source_only", "adapted")
     ]
-    n_rows = sum(len(own) for own in evidence.targets)
-    n_changed = int(sum((before != after).sum() for before, after in pairs))
+    n, *counts = (sum(row[key] for row in rows) for key in ("n_rows", "n_mended", "n_broken"))
+    return _comparison("all targets", n, *n_wrong, *counts)
+
+
+def score_targets(evidence: Evidence) -> list[dict[str, Any]]:
+    """Compare both classifiers' mistakes on each target that has labels."""
+    rows, classes = [], np.asarray(evidence.classes)
+    for target in evidence.targets:
+        if target.known.any():
+            before, after = (
+                classes[codes[target.number][target.known]] != target.known_labels()
+                for codes in (evidence.source_only_codes, evidence.adapted_codes)
+            )
+            rows.append(compare_mistakes(target.name, before, after))
+    return rows
+
+
+def count_changes(evidence: Evidence) -> dict[str, Any]:
+    """Count the target rows on which the two classifiers differ, whichever is right."""
+    n_rows = sum(len(target) for target in evidence.targets)
+    n_changed = sum(
+        int((evidence.source_only_codes[target.number] != evidence.adapted_codes[target.number]).sum())
+        for target in evidence.targets
+    )
     return {"n_rows": n_rows, "n_changed": n_changed, "changed": n_changed / n_rows if n_rows else 0.0}
 
 
-def held_out(evidence: Evidence) -> dict[str, float | None]:
+def held_out_errors(evidence: Evidence) -> dict[str, float | None]:
     """Errors in cross-validation on the labelled source, where they were measured."""
-    best = getattr(evidence.baseline, "best_score_", None)
-    chosen = [own["score"] for own in evidence.classifier.selection_results_ if own["chosen"]]
-    is_source_cv = (
-        evidence.classifier.selection in ("source-cv", "one-se") and chosen and chosen[0] == chosen[0]
-    )
+    baseline = getattr(evidence.baseline, "best_score_", None)
+    results = evidence.classifier.selection_results_
+    (chosen,) = [result["score"] for result in results if result["chosen"]] or [math.nan]
+    by_source = evidence.classifier.selection in ("source-cv", "one-se") and not evidence.fell_back
     return {
-        "source_only": None if best is None else 1 - float(best),
-        "adapted": 1 - float(chosen[0]) if is_source_cv else None,
+        "source_only": None if baseline is None else 1 - float(baseline),
+        "adapted": 1 - float(chosen) if by_source and not math.isnan(chosen) else None,
     }
 
 
 def verdict(evidence: Evidence) -> dict[str, Any]:
-    """Say whether adaptation helped and how sure that is: scored with labels, else estimated."""
-    rows, changed, source = scored(evidence), agreement(evidence), held_out(evidence)
-    base = {"agreement": changed, "held_out_source": source, "scored": rows}
-    if rows:
-        whole = rows[0] if len(rows) == 1 else pooled(rows)
-        return base | {"basis": "scored", "whole": whole} | _scored_words(whole)
-    return base | {"basis": "estimated", "whole": None} | _estimated_words(changed, source)
+    """Say whether adaptation helped and how certain that is: scored with labels, else estimated."""
+    rows, changes, held_out = score_targets(evidence), count_changes(evidence), held_out_errors(evidence)
+    whole = pool_comparisons(rows) if rows else None
+    data = {
+        "agreement": changes,
+        "held_out_source": held_out,
+        "scored": rows,
+        "basis": "scored" if rows else "estimated",
+        "whole": whole,
+        "fell_back": evidence.fell_back,
+        "predictor": "source-only" if evidence.fell_back else "adapted",
+    }
+    if evidence.fell_back:
+        return data | _words_of_fallback(whole, changes)
+    return data | (_words_of_scores(whole) if whole else _words_of_estimate(changes, held_out))
 
 
-def points(share: float) -> str:
-    """Write a difference of fractions in percentage points."""
+def _points(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def _scored_words(whole: dict[str, Any]) -> dict[str, str]:
-    difference = whole["difference"]
-    before, after = (points(whole[side]["error"]) for side in ("source_only", "adapted"))
-    moved = f"{before} % of target rows were wrong without it, {after} % with it"
-    interval = f"{points(difference['low'])} to {points(difference['high'])} points"
-    p = "below 0.001" if difference["p"] < 0.001 else f"{difference['p']:.2g}"
+def _certainty(whole: dict[str, Any]) -> str:
+    gain = whole["difference"]
+    p = "below 0.001" if gain["p"] < 0.001 else f"{gain['p']:.2g}"
+    return (
+        f"The gain is {_points(gain['gain'])} points of error, 95% interval {_points(gain['low'])} to "
+        f"{_points(gain['high'])} points: {whole['n_mended']:,} predictions were corrected, "
+        f"{whole['n_broken']:,} became wrong (McNemar's p {p})."
+    )
+
+
+def _words_of_scores(whole: dict[str, Any]) -> dict[str, str]:
+    gain = whole["difference"]
+    errors = (
+        f"{whole['source_only']['error']:.1%} of target rows were wrong without it, "
+        f"{whole['adapted']['error']:.1%} with it"
+    )
     sure = (
         f"Scored on {whole['n_rows']:,} target rows whose labels were used for nothing else. "
-        f"The gain is {points(difference['gain'])} points of error, 95 % interval {interval}: "
-        f"{whole['n_mended']:,} rows were mended and {whole['n_broken']:,} broken (McNemar's p {p})."
+        + _certainty(whole)
     )
-    if difference["low"] > 0:
-        return {"answer": "yes", "headline": f"Adaptation helped: {moved}.", "sure": sure}
-    if difference["high"] < 0:
-        return {"answer": "no", "headline": f"Adaptation hurt: {moved}.", "sure": sure}
-    more = " The interval holds 0: with these rows the two cannot be told apart."
-    return {"answer": "unclear", "headline": f"No clear difference: {moved}.", "sure": sure + more}
+    if gain["low"] > 0:
+        return {"answer": "yes", "headline": f"Adaptation helped: {errors}.", "sure": sure}
+    if gain["high"] < 0:
+        return {"answer": "no", "headline": f"Adaptation hurt: {errors}.", "sure": sure}
+    more = " The interval contains 0: these rows cannot tell which of the two is better."
+    return {"answer": "unclear", "headline": f"No clear difference: {errors}.", "sure": sure + more}
 
 
-def _estimated_words(changed: dict[str, Any], source: dict[str, float | None]) -> dict[str, str]:
-    share = 100 * changed["changed"]
-    known = [
-        f"{name} {points(own)} %"
-        for name, own in (("source-only", source["source_only"]), ("adapted", source["adapted"]))
-        if own is not None
-    ]
-    at_home = f" On held-out rows of the source itself the errors are: {', '.join(known)}." if known else ""
+def _words_of_estimate(changes: dict[str, Any], held_out: dict[str, float | None]) -> dict[str, str]:
+    share = changes["changed"]
+    named = (("baseline", held_out["source_only"]), ("adapted", held_out["adapted"]))
+    known = [f"{name} {error:.1%}" for name, error in named if error is not None]
+    on_source = f" On held-out rows of the source the errors are: {', '.join(known)}." if known else ""
     return {
         "answer": "unknown",
         "headline": (
-            f"Adaptation changed {share:.1f} % of the predictions; without target labels its gain is unknown."
+            f"Adaptation changed {share:.1%} of the predictions; without target labels its gain is unknown."
         ),
         "sure": (
-            f"Estimated, not scored. The two classifiers agree on {100 - share:.1f} % of "
-            f"{changed['n_rows']:,} target rows, so their errors differ by at most {share:.1f} points, for "
-            "better or for worse." + at_home
+            f"Estimated, not scored. The two classifiers agree on {1 - share:.1%} of "
+            f"{changes['n_rows']:,} target rows, so their errors differ by at most {_points(share)} points, "
+            "for better or for worse." + on_source
         ),
     }
 
 
+def _words_of_fallback(whole: dict[str, Any] | None, changes: dict[str, Any]) -> dict[str, str]:
+    headline = "Not adapted: the predictions are those of the source-only classifier"
+    if whole is None:
+        sure = (
+            f"Estimated, not scored. The source-only classifier and the baseline, a linear SVM, agree on "
+            f"{1 - changes['changed']:.1%} of {changes['n_rows']:,} target rows."
+        )
+        return {"answer": "fallback", "headline": headline + ".", "sure": sure}
+    sure = (
+        f"Scored on {whole['n_rows']:,} target rows whose labels were used for nothing else; the baseline, "
+        f"a linear SVM trained on the source, errs on {whole['source_only']['error']:.1%}. "
+        + _certainty(whole)
+    )
+    errs = f", {whole['adapted']['error']:.1%} of which are wrong."
+    return {"answer": "fallback", "headline": headline + errs, "sure": sure}
+
+
 def advice(data: dict[str, Any]) -> list[str]:
     """List what to try next, the most useful first."""
-    found, chosen, own = [], data["chosen"], data["verdict"]
-    if own["basis"] == "estimated":
-        n = own["agreement"]["n_changed"]
-        found.append(
-            f"Label about {min(50, n) or 50} of the {n:,} changed rows, taken at random: elsewhere the two "
-            "classifiers agree, so these alone decide whether adaptation helped. Then run again with "
-            "--target-label."
+    chosen, verdict = data["chosen"], data["verdict"]
+    steps = []
+    if verdict["answer"] == "fallback":
+        steps.append(
+            "Read the warning: it says why adaptation was not expected to help, and what to do about it. "
+            "--no-fallback adapts all the same."
         )
-    elif own["answer"] == "unclear":
-        found.append("Label more target rows: four times as many halve the interval.")
-    elif own["answer"] == "no":
-        found.append("Use the source-only predictions for now, or a source that is closer to the target.")
+    if verdict["basis"] == "estimated":
+        n = verdict["agreement"]["n_changed"]
+        steps.append(
+            f"Label about {min(50, n) or 50} of the {n:,} rows on which the two classifiers differ, taken at "
+            "random: they alone decide which is better. Then run again with --target-label."
+        )
+    elif verdict["answer"] == "unclear":
+        steps.append("Label more target rows: four times as many halve the interval.")
+    elif verdict["answer"] == "no":
+        steps.append("Use the baseline's predictions for now, or a source that is closer to the target.")
     if chosen["rule"] == "fixed":
-        found.append(
+        steps.append(
             "Let it choose: --noise 0.5,0.7,0.9 --layers 1,3,5 --C 0.1,0.3,1. No target label is used."
         )
-    elif chosen["rule"] in ("source-cv", "one-se") and own["answer"] != "yes":
-        found.append("Choose by what returns from the target: --selection reverse.")
-    found += [f"Widen the grid: {note}." for note in data["notes"] if "edge" in note]
-    found += _advice_on_domains(data)
-    if own["answer"] == "yes":
-        found.append(
-            "For the next points of error, label the target rows whose score is nearest to 0 and add them to "
+    elif chosen["rule"] in ("source-cv", "one-se") and verdict["answer"] not in ("yes", "fallback"):
+        steps.append("Choose by a round trip through the target: --selection reverse.")
+    steps += [f"Widen the grid: {note}." for note in data["notes"] if "edge" in note]
+    steps += [step for card in data["domains"] for step in _advice_on_domain(card, chosen["center"])]
+    if verdict["answer"] == "yes":
+        steps.append(
+            "To lower the error further, label the target rows whose score is nearest to 0 and add them to "
             "a source file."
         )
-    return found
+    return steps
 
 
-def _advice_on_domains(data: dict[str, Any]) -> list[str]:
-    found = []
-    for card in data["domains"]:
-        if card["role"] == "target" and (card["unseen_share"] or 0) > FAR_APART:
-            found.append(
-                f"{card['name']}: over half of its words are not in the labelled source. Add a source, or "
-                "unlabelled documents, from between the two."
-            )
-        if card["role"] == "target" and card["n_rows"] < 1000:
-            found.append(
-                f"{card['name']}: add unlabelled rows if there are more; {card['n_rows']:,} are few to learn "
-                "how words go together."
-            )
-        if card["role"] == "target" and data["chosen"]["center"] and (card["class_drift"] or 0) > 0.15:
-            found.append(
-                f"{card['name']}: its labels come in other proportions than the source's. Try --no-center, "
-                "since centring assumes equal ones."
-            )
-    return found
+def _advice_on_domain(card: dict[str, Any], is_centred: bool) -> list[str]:
+    if card["role"] != "target":
+        return []
+    steps = []
+    if (card["unseen_share"] or 0) > FAR_APART:
+        steps.append(
+            f"{card['name']}: over half of its words are not in the labelled source. Add a source, or "
+            "unlabelled documents, of an intermediate domain."
+        )
+    if card["n_rows"] < FEW_ROWS:
+        steps.append(
+            f"{card['name']}: add unlabelled rows if there are more; {card['n_rows']:,} are few to learn "
+            "which words occur together."
+        )
+    if is_centred and (card["class_drift"] or 0) > CLASS_DRIFT:
+        steps.append(
+            f"{card['name']}: its class shares differ from the source's. Try --no-center: centring assumes "
+            "equal shares."
+        )
+    return steps

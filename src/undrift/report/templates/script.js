@@ -158,7 +158,7 @@
     const list = byId("pick-list"), panel = byId("pick-panel"), only = byId("only-new"), status = byId("pick-status");
     const lower = names.map((name) => name.toLowerCase());
     const starred = (i) => (i < rows.length && !rows[i][2] ? "★ " : "") + names[i];
-    const percent = (share) => share ? `${(100 * share).toPrecision(2)} %` : "never";
+    const percent = (share) => share ? `${(100 * share).toPrecision(2)}%` : "never";
     const bars = (title, partners, svgName) => {
       const items = [], largest = Math.max(...partners.filter((_, i) => i % 2), 1e-9);
       for (let i = 0; i < partners.length; i += 2) {
