@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._core import ACTIVATIONS, Gaussian, Layer, Poisson, Scatter
 from ._files import replacing
-from ._inputs import SAVABLE
+from ._inputs import SAVABLE, checked_device
 from ._version import __version__
 from .classifier import SelfTraining
 
@@ -67,6 +67,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
 def load_model(path: str | os.PathLike[str]) -> Any:
     """Load an estimator saved by :func:`save_model`; no code from the file is run.
+
+    A model that was fitted on a GPU has ``device="cpu"`` after loading where there is none.
 
     Raises
     ------
@@ -210,8 +212,18 @@ def _checked_layer(layer: Layer) -> Layer:
 def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> BaseEstimator:
     estimator = SAVABLE[node["estimator"]]()
     estimator.set_params(**_decode(node["params"], arrays))
+    if not _is_available(getattr(estimator, "device", "cpu")):
+        estimator.set_params(device="cpu")
     for name, value in _decode(node["fitted"], arrays).items():
         if not isinstance(name, str) or name.startswith("__") or hasattr(type(estimator), name):
             raise ValueError(f"unexpected attribute {name!r}")
         setattr(estimator, name, value)
     return estimator
+
+
+def _is_available(device: str) -> bool:
+    """Tell whether this machine has the device that a model was saved with; "cpu" does not import torch."""
+    try:
+        return device == "cpu" or bool(checked_device(device))
+    except (ImportError, ValueError):
+        return False

@@ -1,4 +1,3 @@
-import csv
 import json
 import os
 import warnings
@@ -9,8 +8,8 @@ from numpy.testing import assert_allclose
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import LinearSVC
 
+from tests.helpers.review_files import make_review_texts, read_csv, write_csv
 from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model
-from undrift.datasets import make_reviews
 from undrift.jobs import adapt as jobs_module
 from undrift.jobs.adapt import AdaptJob, run_adapt, run_predict
 from undrift.jobs.inputs import one_kind
@@ -19,20 +18,7 @@ from undrift.tables import TableError, open_table
 
 @pytest.fixture(scope="module")
 def reviews():
-    corpus = make_reviews(120, unlabelled_share=0.25, random_state=1)
-    names = np.array(["negative", "positive"])
-    return {
-        name: (list(own.texts), ["" if y != y else str(names[int(y)]) for y in own.y])
-        for name, own in corpus.domains.items()
-    }
-
-
-def written(path, columns):
-    with path.open("w", newline="", encoding="utf-8") as file:
-        out = csv.writer(file)
-        out.writerow(columns)
-        out.writerows(zip(*columns.values(), strict=True))
-    return path
+    return make_review_texts(120, unlabelled_share=0.25, seed=1)
 
 
 @pytest.fixture
@@ -42,7 +28,7 @@ def files(tmp_path, reviews):
     for name, (texts, labels) in reviews.items():
         ids = [f"{name}-{i}" for i in range(len(texts))]
         label = "label" if name == "books" else "truth"
-        paths[name] = written(tmp_path / f"{name}.csv", {"id": ids, "text": texts, label: labels})
+        paths[name] = write_csv(tmp_path / f"{name}.csv", {"id": ids, "text": texts, label: labels})
     return paths
 
 
@@ -57,16 +43,11 @@ def job_of(files, tmp_path, *targets, **options):
     )
 
 
-def rows_of(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def test_predictions_are_those_of_the_estimator(files, tmp_path, reviews):
     adapted = run_adapt(job_of(files, tmp_path), small())
     (books, labels), (kitchen, _) = reviews["books"], reviews["kitchen"]
     expected = small().fit(books, [label or None for label in labels], kitchen)
-    rows = rows_of(tmp_path / "out.csv")
+    rows = read_csv(tmp_path / "out.csv")
     assert list(rows[0]) == ["id", "text", "truth", "prediction", "score"]
     assert [row["text"] for row in rows] == kitchen
     assert [row["id"] for row in rows] == [f"kitchen-{i}" for i in range(len(kitchen))]
@@ -102,7 +83,7 @@ def test_summary_counts_and_is_json(files, tmp_path, reviews):
 def test_errors_are_of_the_labelled_rows(files, tmp_path, reviews):
     job = job_of(files, tmp_path, "kitchen", "camping", target_label="truth")
     adapted = run_adapt(job, small())
-    rows = rows_of(tmp_path / "out.csv")
+    rows = read_csv(tmp_path / "out.csv")
     for own, name in zip(adapted.summary["targets"], ("kitchen.csv", "camping.csv"), strict=True):
         scored = [row for row in rows if row["domain"] == name and row["truth"]]
         assert_allclose(own["adapted_error"], np.mean([r["truth"] != r["prediction"] for r in scored]))
@@ -122,11 +103,11 @@ def test_errors_are_of_the_labelled_rows(files, tmp_path, reviews):
 
 def test_several_sources_and_targets_with_other_columns(files, tmp_path, reviews):
     texts, labels = reviews["electronics"]
-    extra = written(tmp_path / "extra.csv", {"label": labels, "text": texts, "seller": ["x"] * 120})
+    extra = write_csv(tmp_path / "extra.csv", {"label": labels, "text": texts, "seller": ["x"] * 120})
     out = tmp_path / "out.csv"
     job = AdaptJob([files["books"], extra], [files["kitchen"], extra], "text", "label", out)
     summary = run_adapt(job, small()).summary
-    rows = rows_of(out)
+    rows = read_csv(out)
     assert list(rows[0]) == ["id", "text", "truth", "label", "seller", "prediction", "score", "domain"]
     assert [row["domain"] for row in rows] == ["kitchen.csv"] * 120 + ["extra.csv"] * 120
     assert [row["text"] for row in rows] == reviews["kitchen"][0] + texts
@@ -136,12 +117,12 @@ def test_several_sources_and_targets_with_other_columns(files, tmp_path, reviews
 
 def test_labels_in_the_target_change_nothing(files, tmp_path, reviews):
     run_adapt(job_of(files, tmp_path), small())
-    before = [row["score"] for row in rows_of(tmp_path / "out.csv")]
+    before = [row["score"] for row in read_csv(tmp_path / "out.csv")]
     texts, _ = reviews["kitchen"]
     for labels in (["positive"] * 120, ["?"] * 120):
-        files["kitchen"] = written(tmp_path / "kitchen.csv", {"text": texts, "label": labels})
+        files["kitchen"] = write_csv(tmp_path / "kitchen.csv", {"text": texts, "label": labels})
         summary = run_adapt(job_of(files, tmp_path), small()).summary
-        assert [row["score"] for row in rows_of(tmp_path / "out.csv")] == before
+        assert [row["score"] for row in read_csv(tmp_path / "out.csv")] == before
         assert any("ignored" in note for note in summary["notes"])
 
 
@@ -161,7 +142,7 @@ def test_a_saved_model_predicts_the_same(files, tmp_path):
     adapter = load_model(job.model)
     steps = list(run_predict(adapter, open_table(files["kitchen"]), "text", tmp_path / "again.csv"))
     assert steps[-1] == (120, 1.0)
-    assert rows_of(tmp_path / "again.csv") == rows_of(tmp_path / "out.csv")
+    assert read_csv(tmp_path / "again.csv") == read_csv(tmp_path / "out.csv")
 
 
 def test_neither_predictions_nor_model_if_one_fails(files, tmp_path, monkeypatch):
@@ -225,41 +206,41 @@ def test_what_is_wrong_with_a_job_is_said_before_the_work(files, tmp_path, chang
     ],
 )
 def test_labels_that_teach_nothing(files, tmp_path, labels, message):
-    written(files["books"], {"text": ["one", "two", "three", "four"], "label": labels})
+    write_csv(files["books"], {"text": ["one", "two", "three", "four"], "label": labels})
     with pytest.raises(TableError, match=message):
         run_adapt(job_of(files, tmp_path), small())
 
 
 def test_files_without_rows(files, tmp_path):
-    written(files["kitchen"], {"text": []})
+    write_csv(files["kitchen"], {"text": []})
     with pytest.raises(TableError, match=r"kitchen.csv has a header but no rows"):
         run_adapt(job_of(files, tmp_path), small())
-    written(files["books"], {"text": [], "label": []})
+    write_csv(files["books"], {"text": [], "label": []})
     with pytest.raises(TableError, match=r"books.csv has a header but no rows"):
         run_adapt(job_of(files, tmp_path), small())
 
 
 def test_documents_without_words(files, tmp_path):
-    written(files["books"], {"text": ["...", "!", "", "?"], "label": ["a", "b", "a", "b"]})
-    written(files["kitchen"], {"text": ["", "--"]})
+    write_csv(files["books"], {"text": ["...", "!", "", "?"], "label": ["a", "b", "a", "b"]})
+    write_csv(files["kitchen"], {"text": ["", "--"]})
     with pytest.raises(ValueError, match="no words in the 6 documents"):
         run_adapt(job_of(files, tmp_path), small())
 
 
 def test_a_clash_of_columns_is_seen_early_and_a_prefix_solves_it(files, tmp_path, reviews, monkeypatch):
     texts, _ = reviews["kitchen"]
-    written(files["kitchen"], {"text": texts, "score": [1] * 120})
+    write_csv(files["kitchen"], {"text": texts, "score": [1] * 120})
     with monkeypatch.context() as patch:
         patch.setattr(TextAdapter, "fit_rows", None)
         with pytest.raises(TableError, match=r"kitchen.csv already has a column 'score'.*prefix"):
             run_adapt(job_of(files, tmp_path), small())
     run_adapt(job_of(files, tmp_path, prefix="my_"), small())
-    assert list(rows_of(tmp_path / "out.csv")[0]) == ["text", "score", "my_prediction", "my_score"]
+    assert list(read_csv(tmp_path / "out.csv")[0]) == ["text", "score", "my_prediction", "my_score"]
 
 
 def test_disjoint_vocabularies_are_a_warning(files, tmp_path):
     words = ["gut", "schlecht", "toll", "mies"]
-    written(files["kitchen"], {"text": [f"{word} wirklich {word}" for word in words * 5]})
+    write_csv(files["kitchen"], {"text": [f"{word} wirklich {word}" for word in words * 5]})
     summary = run_adapt(job_of(files, tmp_path), small()).summary
     (warning,) = summary["warnings"]
     assert "100% of the words of kitchen.csv never occur in the source (overlap 0%)" in warning
@@ -267,16 +248,16 @@ def test_disjoint_vocabularies_are_a_warning(files, tmp_path):
 
 
 def test_few_rows_have_no_distance_but_predictions(files, tmp_path):
-    written(files["books"], {"text": ["good book", "bad book", "good"], "label": ["p", "n", "p"]})
-    written(files["kitchen"], {"text": ["good pan", "bad pan"], "truth": ["p", "n"]})
+    write_csv(files["books"], {"text": ["good book", "bad book", "good"], "label": ["p", "n", "p"]})
+    write_csv(files["kitchen"], {"text": ["good pan", "bad pan"], "truth": ["p", "n"]})
     summary = run_adapt(job_of(files, tmp_path, target_label="truth"), small()).summary
     assert summary["targets"][0]["distance_before"] is None
-    wrong = [row["prediction"] != row["truth"] for row in rows_of(tmp_path / "out.csv")]
+    wrong = [row["prediction"] != row["truth"] for row in read_csv(tmp_path / "out.csv")]
     assert summary["targets"][0]["adapted_error"] == sum(wrong) / 2
 
 
 def test_a_target_without_any_truth(files, tmp_path, reviews):
-    written(files["kitchen"], {"text": reviews["kitchen"][0], "truth": [""] * 120})
+    write_csv(files["kitchen"], {"text": reviews["kitchen"][0], "truth": [""] * 120})
     summary = run_adapt(job_of(files, tmp_path, target_label="truth"), small()).summary
     assert summary["targets"][0]["scored"] == 0
     assert summary["targets"][0]["adapted_error"] is None
@@ -284,7 +265,7 @@ def test_a_target_without_any_truth(files, tmp_path, reviews):
 
 
 def test_truth_of_other_names_is_a_warning(files, tmp_path, reviews):
-    written(files["kitchen"], {"text": reviews["kitchen"][0], "truth": ["1", "0"] * 60})
+    write_csv(files["kitchen"], {"text": reviews["kitchen"][0], "truth": ["1", "0"] * 60})
     summary = run_adapt(job_of(files, tmp_path, target_label="truth"), small()).summary
     assert summary["targets"][0]["adapted_error"] == 1
     (warning,) = summary["warnings"]
@@ -301,7 +282,7 @@ def test_numbers_and_texts_of_one_label_are_equal(tmp_path, reviews):
     ]
     source.write_text("".join(json.dumps(line) + "\n" for line in lines))
     texts, labels = reviews["kitchen"]
-    target = written(
+    target = write_csv(
         tmp_path / "kitchen.csv",
         {"text": texts, "truth": ["" if not label else int(label == "positive") for label in labels]},
     )
@@ -339,7 +320,7 @@ def test_bad_rows_are_counted(files, tmp_path):
         run_adapt(job_of(files, tmp_path), small())
     summary = run_adapt(job_of(files, tmp_path, skip_bad=True), small()).summary
     assert summary["targets"][0]["bad_rows"] == 1
-    assert summary["targets"][0]["rows"] == len(rows_of(tmp_path / "out.csv")) == 120
+    assert summary["targets"][0]["rows"] == len(read_csv(tmp_path / "out.csv")) == 120
 
 
 def test_another_encoding_is_a_warning(files, tmp_path):

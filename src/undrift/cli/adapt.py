@@ -28,8 +28,8 @@ Several targets follow one another in one file, with a column `domain`.
 --selection chooses without seeing a target label: --noise 0.5,0.6,0.7,0.8,0.9 --layers 1,3,5 --C 0.1,0.3,1
 By default noise is 0.7 unless 0.6 or 0.8 is clearly better in cross-validation on the source (one-se).
 
-[bold]Scoring[/]: if the target has labels after all, --target-label COL shows the error of source-only
-against adapted; they are used for nothing else.
+[bold]Scoring[/]: if the target has labels after all, --target-label COL shows the error of the baseline (a
+linear SVM trained on the source) beside that of the predictions; they are used for nothing else.
 
 [bold]No harm[/]: where signs that need no label speak against adapting (nothing shared with the source, no
 way back from the target's predictions) a warning says so, and the predictions are those of
@@ -150,7 +150,7 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
     screen.output.print(f"Vocabulary: {summary['vocabulary']:,} terms. Chosen: {chosen} ({rule}).")
     caution = summary["caution"]
     if caution["fell_back"]:
-        screen.output.print("Fell back: the predictions are the source-only classifier's.")
+        screen.output.print("Fell back: the predictions are those of the source-only classifier.")
     _show_errors([own for own in summary["targets"] if own.get("scored")])
     doubts = [text for text in caution["reasons"] if not caution["fell_back"] or text not in caution["grave"]]
     for note in [*summary["selection_notes"], *summary["notes"], *doubts]:
@@ -187,8 +187,9 @@ def _show_errors(scored: list[dict[str, Any]]) -> None:
     if not scored:
         return
     rows = [
-        [t["file"], t["scored"], screen.percent(t["source_only_error"]), screen.percent(t["adapted_error"])]
+        [t["file"], t["scored"], screen.percent(t["baseline_error"]), screen.percent(t["adapted_error"])]
         for t in scored
     ]
-    title = "Error on the target's labelled rows, which nothing was learnt from"
-    screen.show_table(title, ["file", "rows", "source only", "adapted"], rows)
+    title = "Error on the target's labelled rows (baseline: a linear SVM trained on the source)"
+    name = "source only (fallback)" if any(t["fell_back"] for t in scored) else "adapted"
+    screen.show_table(title, ["file", "rows", "baseline", name], rows)

@@ -13,6 +13,9 @@ HELP = """Apply a saved model to new rows, in bounded memory.
 Example:
 
     undrift predict --model kitchen.safetensors --input new.csv --text review --out predicted.csv
+
+A model of several targets predicts rows of one of them as `adapt` did with --domain NAME, where NAME is the
+target's file name as in the column `domain`.
 """
 
 
@@ -21,6 +24,14 @@ def predict(
     input: Path = typer.Option(..., "--input", metavar="FILE", help="Rows to predict."),
     text: str = options.TEXT,
     out: Path = typer.Option(..., "--out", metavar="FILE", help="Where predictions go; the ending says how."),
+    domain: str | None = typer.Option(
+        None, "--domain", metavar="NAME", help="Target domain of the rows, if the model has several."
+    ),
+    device: str | None = typer.Option(
+        None,
+        "--device",
+        help="Where to compute: cpu, or cuda. Default: where the model was fitted, else cpu.",
+    ),
     encoding: str | None = options.ENCODING,
     skip_bad: bool = options.SKIP_BAD,
     prefix: str = options.PREFIX,
@@ -32,12 +43,14 @@ def predict(
     from . import screen
 
     adapter = load_adapter(model)
+    if device is not None:
+        adapter.classifier_.set_params(device=device)
     n_rows = 0
     with screen.warnings_shown(), screen.progress_bar() as progress:
         table = open_table(input, text=text, encoding=encoding, skip_bad=skip_bad)
         table.require_rows()
         stage = screen.stages(progress)
-        for done, share in run_predict(adapter, table, text, out, prefix):
+        for done, share in run_predict(adapter, table, text, out, prefix, domain):
             n_rows = done
             stage(f"predicting {input.name}", share)
     summary = {"input": str(input), "out": str(out), "rows": n_rows, "bad_rows": table.n_bad}

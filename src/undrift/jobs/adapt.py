@@ -24,7 +24,17 @@ from ..metrics import proxy_a_distance, transfer_error
 from ..persist import save_model
 from ..tables import Table, TableError, check_writable, shard_paths, union_of, with_added, write_table
 from ..text import TextAdapter, unseen_shares
-from .inputs import AdaptJob, SourceFile, TargetFile, Tell, checked_labels, read_source, read_target, silent
+from .inputs import (
+    AdaptJob,
+    SourceFile,
+    TargetFile,
+    Tell,
+    checked_labels,
+    name_domains,
+    read_source,
+    read_target,
+    silent,
+)
 
 FAR_APART = 0.5  # share of unseen words above which adaptation has little to hold on to
 DISTANCE_ROWS = 4000  # rows of each side that the proxy A-distance is taken from, at most
@@ -62,6 +72,7 @@ def run_adapt(job: AdaptJob, adapter: TextAdapter, tell: Tell = silent) -> Adapt
         labels = checked_labels(job, [source.labels for source in sources])
         summary = _told_apart(job, sources, targets, labels, tell)
         X = _fitted(adapter, labels, sources, targets, tell)
+        adapter.domain_names_ = name_domains(job.targets)
         summary |= chosen(adapter)
         svm = _compare(summary, adapter, X, labels, targets, tell)
         predicted = _write_predictions(job, adapter, targets, X[len(sources) :], columns, tell)
@@ -208,6 +219,7 @@ def _compare(
         tell(f"measuring {target.table.path.name}", None)
         found = summary["targets"][i]
         found["distance_before"] = distance_of(X_source, own)
+        found["fell_back"] = adapter.classifier_.caution_["fell_back"]
         if target.truth is not None:
             svm = svm or _source_only(X_source, labels)
             found |= _scored(adapter.classifier_, svm, own, target.truth, -1 - i)
@@ -237,7 +249,7 @@ def _scored(
     """Errors of source-only and adapted classifiers on the rows that have a label."""
     known = np.array([label is not None for label in truth])
     if not known.any():
-        return {"scored": 0, "source_only_error": None, "adapted_error": None}
+        return {"scored": 0, **error_entries(None, None)}
     y = np.array([spell_label(label) for label in truth if label is not None])
     classes = [spell_label(label) for label in classifier.classes_.tolist()]
     if not set(y) & set(classes):
@@ -249,7 +261,12 @@ def _scored(
         )
     guesses = svm.predict(X[known]), classifier.predict(X[known], sample_domain=number)
     errors = [transfer_error(y, np.array([spell_label(label) for label in own.tolist()])) for own in guesses]
-    return {"scored": int(known.sum()), "source_only_error": errors[0], "adapted_error": errors[1]}
+    return {"scored": int(known.sum()), **error_entries(*errors)}
+
+
+def error_entries(baseline: float | None, adapted: float | None) -> dict[str, float | None]:
+    """Return both errors as a summary has them; `source_only_error` is the older name of the baseline's."""
+    return {"baseline_error": baseline, "source_only_error": baseline, "adapted_error": adapted}
 
 
 def _some(names: Sequence[str]) -> str:
@@ -290,7 +307,7 @@ def _write_predictions(
                     for name, column in kept[i].items():
                         column += more[f"{job.prefix}{name}"]
                 if len(targets) > 1:
-                    more[f"{job.prefix}domain"] = [target.table.path.name] * len(rows)
+                    more[f"{job.prefix}domain"] = [adapter.domain_names_[i]] * len(rows)
                 out.write(rows.with_columns(more))
                 start += len(rows)
                 tell("writing predictions", rows.share_read)
@@ -300,14 +317,38 @@ def _write_predictions(
     return kept
 
 
+def find_domain(adapter: TextAdapter, name: str) -> int:
+    """Return the number of the target domain that a model calls `name`."""
+    names = getattr(adapter, "domain_names_", [])
+    if name in names:
+        return -1 - names.index(name)
+    known = f"its target domains are {', '.join(names)}" if names else "it does not name its domains"
+    raise ValueError(f"the model has no target domain {name!r}: {known}")
+
+
 def run_predict(
-    adapter: TextAdapter, table: Table, text: str, out: Path, prefix: str = ""
+    adapter: TextAdapter, table: Table, text: str, out: Path, prefix: str = "", domain: str | None = None
 ) -> Iterator[tuple[int, float]]:
-    """Predict a table block by block; yields the rows written so far and the share of the table read."""
+    """Predict a table block by block; yields the rows written so far and the share of the table read.
+
+    Rows are predicted as those of the target `domain`. Without it, a model of several targets uses their
+    average intercept, and a warning says so.
+    """
+    number = None if domain is None else find_domain(adapter, domain)
+    n_targets = sum(number < 0 for number in adapter.classifier_.domains_)
+    if number is None and n_targets > 1:
+        names = getattr(adapter, "domain_names_", [])
+        warnings.warn(
+            f"the model was adapted to {n_targets} target domains, and the rows are predicted with the "
+            "average of their intercepts; "
+            + (f"choose one with --domain: {', '.join(names)}" if names else "it does not name them"),
+            UndriftWarning,
+            stacklevel=2,
+        )
     refuse_overwriting(out, [table.path])
     columns = with_added(table.path, table.columns, added_columns(prefix))
     with write_table(out, columns, kinds=table.kinds) as writer:
         for rows in table:
             X = adapter.vectorizer_.transform(rows.texts(text))
-            writer.write(rows.with_columns(predictions(adapter, X, prefix=prefix)))
+            writer.write(rows.with_columns(predictions(adapter, X, number, prefix)))
             yield writer.n_rows, rows.share_read

@@ -51,6 +51,12 @@ class TargetFile:
     has_label_column: bool
 
 
+def name_domains(paths: Sequence[Path]) -> list[str]:
+    """Name every file as the column `domain` does: its name, or its path where two have one name."""
+    names = [path.name for path in paths]
+    return names if len(set(names)) == len(names) else [str(path) for path in paths]
+
+
 def silent(stage: str, share: float | None = None) -> None:
     """Tell nobody."""
 

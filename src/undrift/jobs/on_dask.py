@@ -43,10 +43,11 @@ from .adapt import (
     added_columns,
     chosen,
     distance_of,
+    error_entries,
     predictions,
     refuse_overwriting,
 )
-from .inputs import AdaptJob, checked_labels, label_of
+from .inputs import AdaptJob, checked_labels, label_of, name_domains
 
 HEAD_DOCUMENTS = 20_000  # of each domain, from which the share of unseen words is taken
 
@@ -194,6 +195,7 @@ def _fit(job: AdaptJob, adapter: TextAdapter) -> Fitted:
         rows, X_target = OnDask.stacked([source_rows, *target_rows]), None
     adapter.classifier_ = classifier.fit(rows, y, X_target, sample_domain=domain)
     adapter.classes_ = adapter.classifier_.classes_
+    adapter.domain_names_ = name_domains(job.targets)
     return Fitted(adapter, sources, targets, source_rows, target_rows, labels)
 
 
@@ -243,15 +245,14 @@ def _compared(job: AdaptJob, fitted: Fitted, i: int) -> dict[str, Any]:
         "bad_rows": target.n_bad,
         "unseen_share": None if share != share else share,
         "distance_before": distance_of(_some(fitted.source_rows), _some(rows)),
+        "fell_back": fitted.adapter.classifier_.caution_["fell_back"],
     }
     if job.target_label is None:
         return found
     truth = np.array(target.labels, dtype=object)
     models = [(fitted.source_only, {}), (fitted.adapter.classifier_, {"sample_domain": -1 - i})]
     n_scored, by_svm, by_adapted = mistakes(rows, truth, models).tolist()
-    errors = (
-        {"source_only_error": by_svm / n_scored, "adapted_error": by_adapted / n_scored} if n_scored else {}
-    )
+    errors = error_entries(by_svm / n_scored, by_adapted / n_scored) if n_scored else {}
     return found | {"scored": n_scored} | errors
 
 
@@ -277,8 +278,8 @@ def _write(job: AdaptJob, fitted: Fitted) -> None:
     added = added_columns(job.prefix, len(fitted.targets))
     columns = with_added(fitted.targets[0].path, list(kinds), added)
     hows = [
-        partial(_answers, number=-1 - i, name=target.path.name if several else None, prefix=job.prefix)
-        for i, target in enumerate(fitted.targets)
+        partial(_answers, number=-1 - i, name=name if several else None, prefix=job.prefix)
+        for i, name in enumerate(fitted.adapter.domain_names_)
     ]
     tasks = [
         (own.shard, how) for how, target in zip(hows, fitted.targets, strict=True) for own in target.shards

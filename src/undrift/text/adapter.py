@@ -55,6 +55,8 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         Fitted on their rows.
     classes_ : ndarray
         The labels.
+    domain_names_ : list of str
+        Names of the target domains -1, -2, ...; there only if `undrift adapt` fitted the model.
 
     Examples
     --------

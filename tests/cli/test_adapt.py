@@ -1,0 +1,283 @@
+"""`undrift adapt`: predictions, summary, warnings, and one line for whatever the user can fix."""
+
+import json
+import sys
+
+import pytest
+
+from tests.helpers.commands import ADAPT, change_options, check_refused
+from tests.helpers.review_files import convert_table, read_csv, write_csv
+from undrift import load_model
+
+
+def test_adapt_writes_predictions_and_says_where(folder, undrift):
+    status, out, err = undrift(*ADAPT)
+    assert (status, err) == (0, "")
+    rows = read_csv("out.csv")
+    assert list(rows[0]) == ["review", "truth", "prediction", "score"]
+    assert len(rows) == 100
+    assert {row["prediction"] for row in rows} == {"negative", "positive"}
+    assert all((float(row["score"]) > 0) == (row["prediction"] == "positive") for row in rows)
+    for fact in ("out.csv", "books.csv", "120 terms", "80", "20"):
+        assert fact in out
+    assert "Chosen: noise 0.7, n_layers 2, C 1 (one-se over 3)." in out
+    assert "Error on the target" not in out
+
+
+def test_one_value_is_no_choice(folder, undrift):
+    status, out, _ = undrift(*ADAPT, "--noise", "0.6")
+    assert status == 0
+    assert "Chosen: noise 0.6, n_layers 2, C 1 (fixed)." in out
+
+
+def test_adapt_scores_where_the_target_has_labels(folder, undrift):
+    status, out, _ = undrift(*ADAPT, "--target-label", "truth")
+    assert status == 0
+    assert "baseline" in out
+    assert "adapted" in out
+    assert "Fell back" not in out
+
+
+def test_adapt_in_json(folder, undrift):
+    status, out, err = undrift(*ADAPT, "--json", "--target-label", "truth", "--model", "m.safetensors")
+    assert (status, err) == (0, "")
+    summary = json.loads(out)
+    assert summary["sources"][0]["unlabelled"] == 20
+    (target,) = summary["targets"]
+    assert 0 <= target["adapted_error"] <= 1
+    assert target["baseline_error"] == target["source_only_error"]
+    assert target["fell_back"] is False
+    assert summary["model"] == "m.safetensors"
+    assert load_model("m.safetensors").classes_.tolist() == ["negative", "positive"]
+
+
+def test_several_sources_and_targets(folder, undrift, reviews):
+    texts, labels = reviews["electronics"]
+    write_csv(folder / "electronics.csv", {"review": texts, "stars": labels})
+    more = ["--source", "electronics.csv", "--target", "camping.csv", "--json"]
+    status, out, _ = undrift(*ADAPT, *more)
+    assert status == 0
+    assert [own["file"] for own in json.loads(out)["sources"]] == ["books.csv", "electronics.csv"]
+    rows = read_csv("out.csv")
+    assert [row["domain"] for row in rows] == ["kitchen.csv"] * 100 + ["camping.csv"] * 100
+    assert [row["review"] for row in rows] == reviews["kitchen"][0] + reviews["camping"][0]
+
+
+@pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet", "csv.gz", "jsonl.gz"])
+def test_formats_give_the_same_predictions(folder, undrift, reviews, ending):
+    undrift(*ADAPT)
+    expected = [row["prediction"] for row in read_csv("out.csv")]
+    for name in ("books", "kitchen"):
+        converted = convert_table(folder / f"{name}.csv", folder / f"{name}.{ending}")
+        assert converted.exists()
+    arguments = change_options(
+        ADAPT, source=f"books.{ending}", target=f"kitchen.{ending}", out=f"out.{ending}"
+    )
+    status, _, err = undrift(*arguments)
+    assert (status, err) == (0, "")
+    from undrift.tables import open_table
+
+    found = [value for rows in open_table(f"out.{ending}") for value in rows.column("prediction")]
+    assert found == expected
+
+
+def test_quotes_and_newlines_in_cells_survive(folder, undrift):
+    texts = ['He said "good",\nthen left', "bad,\r\nvery bad", "", "good; great"] * 3
+    write_csv(folder / "kitchen.csv", {"review": texts, "note": ["a\tb"] * 12})
+    assert undrift(*ADAPT)[0] == 0
+    rows = read_csv("out.csv")
+    assert [row["review"] for row in rows] == texts
+    assert [row["note"] for row in rows] == ["a\tb"] * 12
+
+
+def test_near_sources_count_more(folder, undrift, reviews):
+    """Two sources, one of which is in the words of the target."""
+    write_csv(folder / "near.csv", {"review": reviews["kitchen"][0], "stars": reviews["kitchen"][1]})
+    command = [*ADAPT, "--source", "near.csv", "--json"]
+    weights = {}
+    for name in ("size", "near"):
+        status, out, _ = undrift(*command, "--source-weight", name)
+        assert status == 0
+        weights[name] = json.loads(out)["source_weights"]
+    assert weights["size"] == [1, 1]
+    far, near = weights["near"]
+    assert near > 1.2 * far
+
+
+def test_choosing_names_the_rule_and_warns_at_edges(folder, undrift):
+    status, out, err = undrift(
+        *change_options(ADAPT, noise="0.5,0.7", layers="1,2", C="0.1,1", selection="reverse")
+    )
+    assert status == 0
+    assert "reverse over 8" in out
+    assert "at the edge" in err
+    assert err.startswith("warning: ")
+
+
+def test_labels_in_the_target_are_ignored_and_said_so(folder, undrift, reviews):
+    write_csv(folder / "kitchen.csv", {"review": reviews["kitchen"][0], "stars": ["positive"] * 100})
+    status, out, _ = undrift(*ADAPT)
+    assert status == 0
+    assert "kitchen.csv has a column 'stars': ignored" in " ".join(out.split())
+
+
+def test_disjoint_vocabularies_are_warned_of_and_not_adapted_to(folder, undrift):
+    write_csv(folder / "kitchen.csv", {"review": ["ganz andere Wörter", "als drüben"] * 10})
+    status, out, err = undrift(*ADAPT)
+    assert status == 0
+    words, features = err.splitlines()
+    assert "never occur in the source (overlap 0%)" in words
+    assert "used the source-only classifier instead" in features
+    assert "Fell back: the predictions are those of the source-only classifier" in " ".join(out.split())
+    assert "a target of 20 rows" in " ".join(out.split())
+    status, out, err = undrift(*ADAPT, "--no-fallback", "--json")
+    assert json.loads(out)["caution"]["fell_back"] is False
+    assert json.loads(out)["targets"][0]["fell_back"] is False
+    assert len(json.loads(out)["caution"]["grave"]) == err.count("\n") == 1
+
+
+def test_a_fallback_is_reported_beside_the_baseline(folder, undrift):
+    """The predictions are the source-only classifier's; the tuned SVM beside it is another, the baseline."""
+    texts = ["ganz andere Wörter", "als drüben"] * 10
+    write_csv(folder / "kitchen.csv", {"review": texts, "truth": ["negative", "positive"] * 10})
+    status, out, _ = undrift(*ADAPT, "--target-label", "truth")
+    assert status == 0
+    (header,) = [line for line in out.splitlines() if "baseline" in line and "file" in line]
+    assert "source only (fallback)" in header
+    assert "adapted" not in header
+    _, out, _ = undrift(*ADAPT, "--target-label", "truth", "--json")
+    (target,) = json.loads(out)["targets"]
+    assert target["fell_back"] is True
+    wrong = [row["truth"] != row["prediction"] for row in read_csv("out.csv")]
+    assert target["adapted_error"] == sum(wrong) / 20
+
+
+def test_windows_text_is_read_and_said_so(folder, undrift, reviews):
+    text = "review\n" + "\n".join(f'"{t} caf\u00e9"' for t in reviews["kitchen"][0]) + "\n"
+    (folder / "kitchen.csv").write_bytes(text.encode("cp1252"))
+    status, _, err = undrift(*ADAPT)
+    assert status == 0
+    assert "Windows-1252" in err
+    assert read_csv("out.csv")[0]["review"].endswith("café")
+
+
+def test_help_is_enough(undrift):
+    status, out, _ = undrift("adapt", "--help")
+    text = " ".join(out.split())
+    assert status == 0
+    names = "source target text label out model target-label noise layers C max-features classifier"
+    names += " selection source-weight center device encoding skip-bad json prefix"
+    for name in names.split():
+        assert f"--{name}" in text
+    for fact in ("undrift adapt --source books.csv", "prediction", "score", ".parquet", "unlabelled rows"):
+        assert fact in text
+    assert "--report" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"source": "bokos.csv"}, "bokos.csv does not exist"),
+        ({"target": "none.csv"}, "none.csv does not exist"),
+        ({"text": "reviw"}, "books.csv has no column 'reviw'; did you mean 'review'? Columns: review, stars"),
+        ({"label": "star"}, "books.csv has no column 'star'; did you mean 'stars'?"),
+        ({"target_label": "truht"}, "kitchen.csv has no column 'truht'; did you mean 'truth'?"),
+        ({"out": "kitchen.csv"}, "kitchen.csv would replace another file"),
+        ({"out": "none/out.csv"}, "none/out.csv cannot be written: there is no folder"),
+        ({"out": "out.xlsx"}, "out.xlsx: cannot tell the format from the name"),
+        ({"model": "none/m.safetensors"}, "none/m.safetensors cannot be written: No such file or directory"),
+        ({"noise": "1.0"}, "noise=1.0 must be at least 0 and below 1"),
+        ({"noise": "half"}, "--noise 'half': write a number"),
+        ({"layers": "0"}, "n_layers=0 must be at least 1"),
+        ({"C": "-1"}, "C=-1.0 must be above 0"),
+        ({"max_features": "0"}, "--max-features 0: at least one term is needed"),
+        ({"classifier": "forest"}, "--classifier 'forest': choose one of least-squares, hinge"),
+        ({"selection": "luck"}, "--selection 'luck': choose one of source-cv, reverse"),
+        ({"source_weight": "loud"}, "--source-weight 'loud': choose one of size, near"),
+        ({"weighting": "loud"}, "--weighting 'loud': choose one of tfidf, counts, binary"),
+        ({"encoding": "klingon"}, "klingon"),
+        ({"text": None}, "Missing option '--text'"),
+        ({"sauce": "x"}, "No such option: --sauce"),
+    ],
+)
+def test_what_the_user_can_mend_is_one_line(folder, undrift, options, message):
+    assert message in check_refused(undrift, folder, change_options(ADAPT, **options))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "books.csv is empty"),
+        (b"review,stars\n", "books.csv has a header but no rows"),
+        (b"review,stars\ngood,\nbad,\n", "books.csv: no row has a label in column 'stars'"),
+        (b"review,stars\ngood,1\nbad,1\n", "books.csv: every label in column 'stars' is '1'"),
+        (b"review,stars\ngood,1\nbad\n", "books.csv:3: the row has 1 field, the header 2 fields"),
+        (b"\x00\x01\x02\xff" * 200, "books.csv"),
+        (b"PK\x03\x04" + bytes(100), "books.csv is a zip archive or a spreadsheet"),
+        (b"review,review\na,b\n", "books.csv has two columns called 'review'"),
+    ],
+)
+def test_bad_source_files(folder, undrift, content, message):
+    (folder / "books.csv").write_bytes(content)
+    assert message in check_refused(undrift, folder, ADAPT)
+
+
+def test_a_malformed_json_line_is_named_or_skipped(folder, undrift, reviews):
+    lines = [json.dumps({"review": text}) for text in reviews["kitchen"][0][:20]]
+    lines[4] = '{"review": "cut off'
+    (folder / "kitchen.jsonl").write_text("\n".join(lines))
+    arguments = change_options(ADAPT, target="kitchen.jsonl")
+    said = check_refused(undrift, folder, arguments)
+    assert said.startswith("kitchen.jsonl:5: ")
+    assert said.endswith("; mend it, or skip such rows with --skip-bad")
+    status, out, _ = undrift(*arguments, "--skip-bad")
+    assert status == 0
+    assert "Left out 1 rows" in out
+    assert len(read_csv("out.csv")) == 19
+
+
+def test_an_unwritable_output(folder, undrift, monkeypatch):
+    """As the system refuses it to anyone but root, and when the disk is full."""
+    from undrift.tables import writing
+
+    for error in (PermissionError(13, "Permission denied"), OSError(28, "No space left on device")):
+
+        def refuse(*args, error=error, **options):
+            raise error
+
+        monkeypatch.setattr(writing, "open", refuse, raising=False)
+        assert check_refused(undrift, folder, ADAPT) == f"out.csv cannot be written: {error.strerror}"
+
+
+def test_a_disk_that_fills_up_while_saving(folder, undrift, monkeypatch):
+    from safetensors import SafetensorError
+
+    from undrift import persist
+
+    def full(*args, **options):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(persist.safetensors.numpy, "save_file", full)
+    message = check_refused(undrift, folder, [*ADAPT, "--model", "m.safetensors"])
+    assert message.startswith("m.safetensors cannot be written: ")
+    assert "No space left" in message
+
+
+def test_out_of_memory_is_one_line(folder, undrift, monkeypatch):
+    from undrift import TextAdapter
+
+    def no_memory(*args, **options):
+        raise MemoryError("Unable to allocate 74.5 GiB")
+
+    monkeypatch.setattr(TextAdapter, "fit_rows", no_memory)
+    assert "74.5 GiB" in check_refused(undrift, folder, ADAPT)
+
+
+def test_a_missing_extra_is_one_line(folder, undrift, monkeypatch):
+    convert_table(folder / "kitchen.csv", folder / "kitchen.parquet")
+    for name in [name for name in sys.modules if name.split(".")[0] == "pyarrow"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    message = check_refused(undrift, folder, change_options(ADAPT, target="kitchen.parquet"))
+    assert "pip install 'undrift[data]'" in message

@@ -1,0 +1,32 @@
+"""`undrift demo`."""
+
+import os
+
+import numpy as np
+
+from tests.helpers.commands import check_refused
+from tests.helpers.review_files import read_csv
+
+
+def test_demo(folder, undrift):
+    status, out, err = undrift("demo", "--out", "here")
+    assert status == 0
+    assert all("is at the edge of" in line for line in err.splitlines())
+    written = ["books.csv", "kitchen.csv", "model.safetensors", "predictions.csv", "report.html"]
+    assert sorted(os.listdir("here")) == written
+    text = " ".join(out.split())
+    for fact in ("baseline", "adapted", "here/predictions.csv", "Words of kitchen", "Try next"):
+        assert fact in text
+    section = out[out.index("Words of kitchen") :]
+    assert "negative" in section
+    assert "positive" in section
+    rows = [row for row in read_csv("here/predictions.csv") if row["truth"]]
+    assert np.mean([row["truth"] != row["prediction"] for row in rows]) < 0.15
+    word = section.rsplit(" ", 1)[1].strip()
+    assert undrift("explain", "--model", "here/model.safetensors", word)[0] == 0
+
+
+def test_demo_of_unknown_products(folder, undrift):
+    assert "the built-in corpus has books, kitchen" in check_refused(
+        undrift, folder, ["demo", "--source", "cars"]
+    )

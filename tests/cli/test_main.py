@@ -1,0 +1,47 @@
+"""The program as a whole: version, help, exit status."""
+
+import json
+
+import pytest
+
+from tests.helpers.commands import ADAPT, change_options, run_program
+from undrift import __version__
+
+
+def test_version_and_help(undrift):
+    assert undrift("--version") == (0, f"undrift {__version__}\n", "")
+    status, out, _ = undrift("--help")
+    assert status == 0
+    for command in ("adapt", "demo", "explain", "predict"):
+        assert command in out
+        assert undrift(command, "--help")[0] == 0
+    assert refused_outright(undrift("adpat"))
+
+
+def refused_outright(result):
+    status, out, err = result
+    return status == 2 and out == "" and err.count("\n") == 1
+
+
+def test_as_a_program(folder):
+    done = run_program(*ADAPT, "--json")
+    assert (done.returncode, done.stderr) == (0, "")  # quiet where there is no terminal
+    summary = json.loads(done.stdout)
+    assert (summary["rule"], summary["n_candidates"]) == ("one-se", 3)
+    wrong = run_program(*change_options(ADAPT, text="no such"))
+    assert wrong.returncode == 2
+    assert wrong.stdout == ""
+    assert wrong.stderr.count("\n") == 1
+    assert "Traceback" not in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "says"),
+    [(None, 0, ""), (0, 0, ""), (3, 3, ""), ("no luck", 1, "undrift: no luck\n"), ("", 1, "undrift: \n")],
+)
+def test_a_text_to_exit_with_is_an_error_and_is_told(undrift, monkeypatch, code, status, says):
+    def ended(*args, **options):
+        raise SystemExit(code)
+
+    monkeypatch.setattr("undrift.bench.write_domains", ended)
+    assert undrift("bench", "generate", "anywhere") == (status, "", says)

@@ -1,0 +1,248 @@
+"""`undrift predict`: the same predictions as `adapt`, in bounded memory, whole or not at all."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.helpers.commands import ADAPT, change_options, check_refused, run_program
+from tests.helpers.review_files import read_csv
+from undrift import MDA, load_model, save_model
+
+
+def predict(model, /, **options):
+    arguments = [
+        "predict",
+        "--model",
+        model,
+        "--input",
+        "kitchen.csv",
+        "--text",
+        "review",
+        "--out",
+        "out.csv",
+    ]
+    return change_options(arguments, **options)
+
+
+def test_predict_gives_what_adapt_gave(folder, undrift, model):
+    status, out, err = undrift(*predict(model))
+    assert (status, err) == (0, "")
+    assert "100 rows" in out
+    kept = [{key: row[key] for key in ("review", "prediction", "score")} for row in read_csv("out.csv")]
+    assert kept == read_csv(model.parent / "out.csv")
+
+
+def test_predict_in_json_and_with_bad_rows(folder, undrift, model):
+    with (folder / "kitchen.csv").open("a") as file:
+        file.write("a,b,c,d\n")
+    assert "kitchen.csv:102: " in check_refused(undrift, folder, predict(model))
+    status, out, _ = undrift(*predict(model), "--json", "--skip-bad")
+    assert status == 0
+    assert json.loads(out) == {"input": "kitchen.csv", "out": "out.csv", "rows": 100, "bad_rows": 1}
+
+
+def test_predict_again_needs_a_prefix(folder, undrift, model):
+    undrift(*predict(model))
+    again = predict(model, input="out.csv", out="again.csv")
+    said = check_refused(undrift, folder, again)
+    assert "out.csv already has a column 'prediction', 'score'" in said
+    assert said.endswith("; rename it, or pass --prefix")
+    assert undrift(*again, "--prefix", "second_")[0] == 0
+    rows = read_csv("again.csv")
+    assert [row["second_prediction"] for row in rows] == [row["prediction"] for row in rows]
+
+
+def test_predict_warns_of_windows_text(folder, undrift, model):
+    (folder / "kitchen.csv").write_bytes("review\ncafé\n".encode("cp1252"))
+    status, _, err = undrift(*predict(model))
+    assert status == 0
+    assert err.startswith("warning: ")
+    assert err.count("\n") == 1
+
+
+@pytest.fixture
+def model_of_two(folder, undrift):
+    """A model of two targets, kitchen.csv and camping.csv."""
+    more = ["--target", "camping.csv", "--model", "two.safetensors"]
+    assert undrift(*change_options(ADAPT, out="both.csv"), *more)[0] == 0
+    return "two.safetensors"
+
+
+@pytest.mark.parametrize("name", ["kitchen.csv", "camping.csv"])
+def test_predict_agrees_with_adapt_on_each_of_several_targets(folder, undrift, model_of_two, name):
+    status, _, err = undrift(*predict(model_of_two, input=name, domain=name))
+    assert (status, err) == (0, "")
+    columns = ("review", "prediction", "score")
+    expected = [tuple(row[c] for c in columns) for row in read_csv("both.csv") if row["domain"] == name]
+    assert [tuple(row[c] for c in columns) for row in read_csv("out.csv")] == expected
+
+
+def test_several_targets_without_a_domain_are_warned_of(folder, undrift, model_of_two):
+    status, _, err = undrift(*predict(model_of_two))
+    assert status == 0
+    assert err.startswith("warning: the model was adapted to 2 target domains")
+    assert err.endswith("--domain: kitchen.csv, camping.csv\n")
+    assert len(read_csv("out.csv")) == 100
+
+
+def test_an_unknown_domain_is_one_line_with_the_known_ones(folder, undrift, model, model_of_two):
+    said = check_refused(undrift, folder, predict(model_of_two, domain="dvd.csv"))
+    assert said == (
+        "the model has no target domain 'dvd.csv': its target domains are kitchen.csv, camping.csv"
+    )
+    said = check_refused(undrift, folder, predict(model, domain="dvd.csv"))
+    assert said.endswith("its target domains are kitchen.csv")
+
+
+def test_targets_of_one_name_are_told_apart_by_their_folders(folder, undrift):
+    for place in ("a", "b"):
+        (folder / place).mkdir()
+    (folder / "kitchen.csv").rename("a/new.csv")
+    (folder / "camping.csv").rename("b/new.csv")
+    command = change_options(ADAPT, target="a/new.csv", out="both.csv", model="two.safetensors")
+    assert undrift(*command, "--target", "b/new.csv")[0] == 0
+    assert {row["domain"] for row in read_csv("both.csv")} == {"a/new.csv", "b/new.csv"}
+    assert undrift(*predict("two.safetensors", input="b/new.csv", domain="b/new.csv"))[0] == 0
+    expected = [row["score"] for row in read_csv("both.csv")[100:]]
+    assert [row["score"] for row in read_csv("out.csv")] == expected
+
+
+def test_a_model_saved_on_a_gpu_predicts_without_one(folder, undrift, model, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    adapter = load_model(model)
+    for estimator in (adapter.classifier, adapter.classifier_, adapter.classifier_.representation_):
+        estimator.set_params(device="cuda")
+    save_model(adapter, "gpu.safetensors")
+    assert undrift(*predict("gpu.safetensors"))[0] == 0
+    kept = [{key: row[key] for key in ("review", "prediction", "score")} for row in read_csv("out.csv")]
+    assert kept == read_csv(model.parent / "out.csv")
+    loaded = load_model("gpu.safetensors")
+    texts = [row["review"] for row in kept]
+    assert loaded.predict(texts).tolist() == [row["prediction"] for row in kept]
+    assert loaded.classifier_.representation_.device == loaded.classifier.device == "cpu"
+    said = check_refused(undrift, folder, predict(model, device="cuda", out="again.csv"))
+    assert "PyTorch sees no CUDA GPU here" in said
+
+
+def test_predict_computes_on_the_device_given(folder, undrift, model):
+    pytest.importorskip("torch")
+    assert undrift(*predict(model, device="torch:cpu"))[0] == 0
+    kept, expected = read_csv("out.csv"), read_csv(model.parent / "out.csv")
+    assert [row["prediction"] for row in kept] == [row["prediction"] for row in expected]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"input": "none.csv"}, "none.csv does not exist"),
+        ({"text": "revue"}, "kitchen.csv has no column 'revue'; did you mean 'review'?"),
+        ({"out": "kitchen.csv"}, "would replace another file"),
+        ({"out": "none/out.csv"}, "there is no folder"),
+        ({"model": "none.safetensors"}, "none.safetensors"),
+        ({"model": "kitchen.csv"}, "kitchen.csv is not a model file"),
+    ],
+)
+def test_bad_predictions(folder, undrift, model, options, message):
+    assert message in check_refused(undrift, folder, predict(model, **options))
+
+
+def test_models_from_elsewhere(folder, undrift, model):
+    import safetensors.numpy
+
+    safetensors.numpy.save_file({"a": np.zeros(3)}, "other.safetensors")
+    assert "was not written by undrift" in check_refused(undrift, folder, predict("other.safetensors"))
+    save_model(MDA().fit(np.eye(3)), "mda.safetensors")
+    assert "holds a MDA, not a text model" in check_refused(undrift, folder, predict("mda.safetensors"))
+    whole = model.read_bytes()
+    (folder / "half.safetensors").write_bytes(whole[: len(whole) // 2])
+    assert "half.safetensors is not a model file, or only a part" in check_refused(
+        undrift, folder, predict("half.safetensors")
+    )
+    (folder / "touched.safetensors").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert "has been changed since it was saved" in check_refused(
+        undrift, folder, predict("touched.safetensors")
+    )
+    for command in (
+        ["explain", "good", "--model", "half.safetensors"],
+        ["explain", "--model", "kitchen.csv"],
+    ):
+        assert "not a model file" in check_refused(undrift, folder, command)
+
+
+def test_a_file_without_rows(folder, undrift, model):
+    (folder / "kitchen.csv").write_text("review\n")
+    assert "kitchen.csv has a header but no rows" in check_refused(undrift, folder, predict(model))
+
+
+def test_a_line_of_200_megabytes_is_refused_in_bounded_memory(folder, model):
+    with (folder / "long.csv").open("wb") as file:
+        file.write(b"review\nfine\n")
+        for _ in range(200):
+            file.write(b"x" * 1_000_000)
+    done = run_program(
+        "predict", "--model", model, "--input", "long.csv", "--text", "review", "--out", "o.csv"
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "long.csv:3: " in done.stderr
+    assert not (folder / "o.csv").exists()
+
+
+@pytest.fixture
+def heeded_interrupts():
+    """Children heed SIGINT, which those of a job in a shell's background inherit as ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_predictions_leave_nothing(folder, model, number, status, heeded_interrupts):
+    with (folder / "big.csv").open("w") as file:
+        file.write("review\n")
+        file.writelines(f"a good pan that is number {i}\n" for i in range(400_000))
+    arguments = ["predict", "--model", model, "--input", "big.csv", "--text", "review", "--out", "out.csv"]
+    command = [sys.executable, "-m", "undrift", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        deadline = time.monotonic() + 60
+        while not list(folder.glob(".undrift-*")):  # it has begun to write
+            assert running.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        running.send_signal(number)
+        out, err = running.communicate(timeout=60)
+    assert running.returncode == status
+    assert out == ""
+    assert "Traceback" not in err
+    assert not (folder / "out.csv").exists()
+    assert not list(folder.glob(".undrift-*"))
+
+
+MEASURED = """
+import resource, sys
+from undrift.cli import main
+try:
+    main(sys.argv[1:])
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+
+
+def test_predict_streams(folder, model):
+    """Ten times the rows, the same memory."""
+    peaks = []
+    for n in (10_000, 100_000):
+        with (folder / "big.csv").open("w") as file:
+            file.write("review\n")
+            file.writelines(f"a good pan that is number {i} of many and sturdy\n" for i in range(n))
+        arguments = [sys.executable, "-c", MEASURED, *map(str, predict(model, input="big.csv", out="o.csv"))]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+        peaks.append(int(done.stderr.split()[-1]) * 1024)
+        assert (folder / "o.csv").read_bytes().count(b"\n") == n + 1
+    assert peaks[1] - peaks[0] < 10_000_000  # the file itself has grown by 4.6 MB, its rows by much more

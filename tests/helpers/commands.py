@@ -1,0 +1,41 @@
+"""Commands for tests of the command line: their arguments, and how they are refused."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+SMALL = ["--max-features", "120", "--layers", "2"]
+ADAPT = ["adapt", "--source", "books.csv", "--target", "kitchen.csv", "--text", "review", "--label", "stars"]
+ADAPT += ["--out", "out.csv", *SMALL]
+
+
+def change_options(arguments: list, **options) -> list:
+    """Return the same command with other values; None takes an option out."""
+    arguments = list(arguments)
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        if option in arguments:
+            place = arguments.index(option)
+            del arguments[place : place + 2]
+        if value is not None:
+            arguments += [option, value]
+    return arguments
+
+
+def check_refused(undrift, folder: Path, arguments: list) -> str:
+    """Return the one line with which a command is refused; it must leave nothing behind."""
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    status, out, err = undrift(*arguments)
+    assert status == 2
+    assert out == ""
+    assert err.startswith("undrift: ")
+    assert err.count("\n") == 1, err
+    assert "Traceback" not in err
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    return err.removeprefix("undrift: ").rstrip("\n")
+
+
+def run_program(*arguments, **options) -> subprocess.CompletedProcess:
+    """Run the command line as a subprocess."""
+    command = [sys.executable, "-m", "undrift", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)

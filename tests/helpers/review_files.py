@@ -1,0 +1,48 @@
+"""Files of made-up reviews, for tests of jobs and commands."""
+
+import csv
+import gzip
+from pathlib import Path
+
+from undrift.datasets import make_reviews
+from undrift.tables import open_table, write_table
+
+
+def make_review_texts(n: int, unlabelled_share: float, seed: int) -> dict[str, tuple[list[str], list[str]]]:
+    """Texts and labels (empty where there is none) of every domain."""
+    corpus = make_reviews(n, unlabelled_share=unlabelled_share, random_state=seed)
+    names = ["negative", "positive"]
+    return {
+        name: (list(domain.texts), ["" if y != y else names[int(y)] for y in domain.y])
+        for name, domain in corpus.domains.items()
+    }
+
+
+def open_text(path: Path | str, mode: str):
+    """Open a text file, compressed if its name ends in .gz."""
+    opener = gzip.open if str(path).endswith(".gz") else open
+    return opener(path, mode, newline="", encoding="utf-8")
+
+
+def write_csv(path: Path, columns: dict) -> Path:
+    """Write columns by name; returns the path."""
+    with open_text(path, "wt") as file:
+        out = csv.writer(file)
+        out.writerow(columns)
+        out.writerows(zip(*columns.values(), strict=True))
+    return path
+
+
+def read_csv(path: Path | str) -> list[dict[str, str]]:
+    """Read the rows of a CSV file."""
+    with open_text(path, "rt") as file:
+        return list(csv.DictReader(file))
+
+
+def convert_table(path: Path, other: Path) -> Path:
+    """Write the same table in another format."""
+    table = open_table(path)
+    with write_table(other, table.columns, kinds=table.kinds) as out:
+        for rows in table:
+            out.write(rows)
+    return other
