@@ -27,9 +27,6 @@ WAYS = {
     "characters": (("characters",), {}),
     "terms": (("terms",), {}),
     "both": (("characters", "terms"), {}),
-    "characters, share 3": (("characters",), {"block_share": 3.0}),
-    "characters, denoised": (("characters",), {"denoise_blocks": True}),
-    "both, denoised": (("characters", "terms"), {"denoise_blocks": True}),
 }
 
 

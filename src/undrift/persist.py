@@ -211,10 +211,13 @@ def _checked_layer(layer: Layer) -> Layer:
 
 def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> BaseEstimator:
     estimator = SAVABLE[node["estimator"]]()
-    estimator.set_params(**_decode(node["params"], arrays))
+    params, fitted = (_decode(node[part], arrays) for part in ("params", "fitted"))
+    if hasattr(estimator, "_upgrade_saved"):
+        params, fitted = estimator._upgrade_saved(params, fitted)
+    estimator.set_params(**params)
     if not _is_available(getattr(estimator, "device", "cpu")):
         estimator.set_params(device="cpu")
-    for name, value in _decode(node["fitted"], arrays).items():
+    for name, value in fitted.items():
         if not isinstance(name, str) or name.startswith("__") or hasattr(type(estimator), name):
             raise ValueError(f"unexpected attribute {name!r}")
         setattr(estimator, name, value)

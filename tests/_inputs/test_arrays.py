@@ -90,7 +90,6 @@ SETTINGS = {
     "text": {"self_training": True, "fallback": True, "balance_layers": True, "selection": "one-se"},
     "pivots": {"n_pivots": 4, "binarize": True, "class_weight": "balanced"},
     "sample": {"max_upper_rows": 100},
-    "calibrated": {"probability": True},
 }
 
 
@@ -112,20 +111,17 @@ def test_a_classifier_learns_and_predicts_the_same(name, form, shifted):
         close(getattr(ours, attribute), getattr(theirs, attribute))
     for mine, other in zip(ours.coef_, theirs.coef_, strict=True):
         close(mine, other)
-    if name == "calibrated":
-        close(ours.predict_proba(form(Z)), theirs.predict_proba(Z))
+    close(ours.predict_proba(form(Z)), theirs.predict_proba(Z))
 
 
 def test_domains_in_one_matrix(form, shifted):
     X, y, Z, truth = shifted
     rows, labels = np.vstack([X, Z]), np.append(y, truth)
     domain = np.repeat([0, 1, -1, -2], [100, 80, 90, 60])
-    options = {"source_weight": "near", "self_training": True}
+    options = {"self_training": True}
     ours = classifier(**options).fit(form(rows), form(labels), sample_domain=form(domain))
     theirs = classifier(**options).fit(rows, labels, sample_domain=domain)
     assert ours.domains_ == theirs.domains_ == [0, 1, -1, -2]
-    assert ours.source_weights_ == pytest.approx(theirs.source_weights_, rel=1e-9)
-    assert len({round(own, 6) for own in ours.source_weights_.values()}) == 2
     close(ours.decision_function(form(Z), recenter=True), theirs.decision_function(Z, recenter=True))
     expected = theirs.decision_function(Z, sample_domain=domain[180:])
     close(ours.decision_function(form(Z), sample_domain=form(domain[180:])), expected)
@@ -140,7 +136,7 @@ def test_a_tensor_of_labels_may_lack_some(form, shifted):
     close(ours.decision_function(form(Z)), theirs.decision_function(Z))
 
 
-@pytest.mark.parametrize("options", [{}, {"denoise_blocks": True, "noise": [0.4, 0.6]}])
+@pytest.mark.parametrize("options", [{}, {"noise": [0.4, 0.6]}])
 def test_extra_blocks(options, form, shifted, rng):
     X, y, Z, _ = shifted
     E, F = rng.normal(size=(180, 4)), rng.normal(size=(150, 4))
@@ -169,7 +165,7 @@ def test_a_classifier_that_fell_back(form, shifted):
     models = []
     for own in (form, np.asarray):
         with pytest.warns(UserWarning, match="nothing to hold on to"):
-            models.append(classifier(fallback=True, probability=True).fit(own(X), y, own(Z)))
+            models.append(classifier(fallback=True).fit(own(X), y, own(Z)))
     assert models[0].caution_["fell_back"]
     close(models[0].predict_proba(form(X)), models[1].predict_proba(X))
 

@@ -19,7 +19,7 @@ from undrift._core import blocks as blocks_module
 CONFIGURATIONS = [
     MSDAClassifier(random_state=0),
     MSDAClassifier(2, [0.3, 0.6], [0.3, 3.0], random_state=0),
-    MSDAClassifier(1, 0.5, classifier="hinge", center=False, probability=True, random_state=0),
+    MSDAClassifier(1, 0.5, classifier="hinge", center=False, random_state=0),
     MSDAClassifier(2, 0.5, dtype="float64", n_pivots=1, binarize=True, random_state=0),
     MSDAClassifier(2, 0.5, max_upper_rows=9, random_state=0),
 ]
@@ -208,7 +208,7 @@ def test_prediction_in_blocks(shifted, monkeypatch):
 def test_saved_and_loaded(shifted, tmp_path, labels):
     X, _, Z, _ = shifted
     y = np.resize(labels, 80)
-    model = MSDAClassifier(2, 0.5, probability=True, n_pivots=3, random_state=0).fit(X, y, [Z[:20], Z[20:]])
+    model = MSDAClassifier(2, 0.5, n_pivots=3, random_state=0).fit(X, y, [Z[:20], Z[20:]])
     save_model(model, tmp_path / "model.safetensors")
     loaded = load_model(tmp_path / "model.safetensors")
     assert_array_equal(loaded.predict_proba(Z, sample_domain=-2), model.predict_proba(Z, sample_domain=-2))
@@ -224,7 +224,7 @@ def test_probabilities_agree_and_are_calibrated(rng):
     X = rng.normal(size=(n, 3))
     odds = 1 / (1 + np.exp(-2 * X[:, 0]))
     y = (rng.uniform(size=n) < odds).astype(int)
-    model = MSDAClassifier(1, 0.2, probability=True, random_state=0).fit(X[: n // 2], y[: n // 2])
+    model = MSDAClassifier(1, 0.2, random_state=0).fit(X[: n // 2], y[: n // 2])
     P = model.predict_proba(X[n // 2 :])
     assert_allclose(P.sum(axis=1), 1)
     assert_array_equal(P.argmax(axis=1), model.predict(X[n // 2 :]))
@@ -232,11 +232,6 @@ def test_probabilities_agree_and_are_calibrated(rng):
     blurred = [np.clip(P ** (1 / t) / (P ** (1 / t)).sum(axis=1, keepdims=True), 0, 1) for t in (0.5, 2)]
     held_out = y[n // 2 :]
     assert log_loss(held_out, P) < min(log_loss(held_out, own) for own in blurred)
-
-
-def test_no_probabilities_unless_asked(shifted):
-    X, y, Z, _ = shifted
-    assert not hasattr(MSDAClassifier().fit(X, y, Z), "predict_proba")
 
 
 def test_the_representation_is_the_chosen_stack(shifted):
@@ -260,9 +255,7 @@ def test_what_explanations_need(shifted):
 @pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
 def test_same_seed_same_answer(shifted):
     X, y, Z, _ = shifted
-    model = MSDAClassifier(
-        [1, 2], [0.4, 0.6], n_pivots=3, selection="reverse", probability=True, random_state=4
-    )
+    model = MSDAClassifier([1, 2], [0.4, 0.6], n_pivots=3, selection="reverse", random_state=4)
     one, two = (clone(model).fit(X, y, Z) for _ in range(2))
     assert one.selection_results_ == two.selection_results_
     assert_array_equal(one.predict_proba(Z), two.predict_proba(Z))
@@ -355,3 +348,28 @@ def test_on_torch_as_on_numpy(shifted, form, device):
     ]
     assert models[0].selection_results_ == models[1].selection_results_
     assert_allclose(*(model.decision_function(form(Z)) for model in models), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"center": "no"}, "center='no' must be True or False"),
+        (
+            {"class_weight": {-1: float("nan"), 1: 1.0}},
+            "class_weight of -1=nan must be at least 0",
+        ),
+        ({"class_weight": {-1: -2.0, 1: 1.0}}, "class_weight of -1=-2.0 must be at least 0"),
+    ],
+)
+def test_parameters_that_cannot_be_meant_are_refused(shifted, options, message):
+    X, y, Z, _ = shifted
+    with pytest.raises((TypeError, ValueError), match=f"^{message}[^\n]*$"):
+        MSDAClassifier(1, **options).fit(X, y, Z)
+
+
+def test_a_class_of_one_row_has_probabilities_too(shifted):
+    X, _, Z, _ = shifted
+    y = np.where(np.arange(80) == 7, 2, np.arange(80) % 2)
+    P = MSDAClassifier(1, random_state=0).fit(X, y, Z).predict_proba(Z)
+    assert P.shape == (50, 3)
+    assert_allclose(P.sum(axis=1), 1)

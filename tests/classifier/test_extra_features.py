@@ -60,14 +60,14 @@ def standard(E, length=5.0):
     return around * length / np.sqrt(mean_square(around))
 
 
-def concatenation(stacks, domain, *, center=True, balance=False, share=1.0):
+def concatenation(stacks, domain, *, center=True, balance=False):
     """All columns side by side. Each stack is [h^0, h^1, ...]; the first is that of X."""
     ready = [[centred(H, domain) if center else H for H in stack] for stack in stacks]
     sizes = [mean_square(H) for H in ready[0]]
     columns = [H / np.sqrt(size) if balance else H for H, size in zip(ready[0], sizes, strict=True)]
     for stack in ready[1:]:
         for H, size in zip(stack, sizes, strict=False):
-            columns.append(H * np.sqrt(share * (1 if balance else size) / mean_square(H)))
+            columns.append(H * np.sqrt((1 if balance else size) / mean_square(H)))
     return np.hstack(columns)
 
 
@@ -87,37 +87,17 @@ def fitted(model, words, y, *blocks, **options):
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("balance", [True, False])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix])
-@pytest.mark.parametrize("share", [1.0, 0.4])
-def test_scores_are_those_of_the_concatenation(words, dense, sparse, y, center, balance, form, share):
-    options = {"center": center, "balance_layers": balance, "block_share": share, "dtype": "float64"}
+def test_scores_are_those_of_the_concatenation(words, dense, sparse, y, center, balance, form):
+    options = {"center": center, "balance_layers": balance, "dtype": "float64"}
     model = fitted(MSDAClassifier(2, 0.6, 0.7, **options), words, y, dense, form(sparse))
     stacks = [hidden(words, 0.6, 2), [dense], [sparse]]
-    H = concatenation(stacks, DOMAIN, center=center, balance=balance, share=share)
+    H = concatenation(stacks, DOMAIN, center=center, balance=balance)
     expected = ridge_scores(H[:80], y[:80], H[80:], 0.7)
     scores = model.decision_function(words[80:], blocks=[dense[80:], form(sparse[80:])])
     assert_allclose(scores, expected, rtol=1e-8, atol=1e-9)
     assert_array_equal(model.predict(words[80:], blocks=(dense[80:], sparse[80:])), np.sign(expected))
-    assert [[w.shape for w in own] for own in model.block_coef_] == [[(4, 1)], [(6, 1)]]
-    assert model.block_layers_ == [[], []]
+    assert [weights.shape for weights in model.block_coef_] == [(4, 1), (6, 1)]
     assert model.n_block_features_in_ == [4, 6]
-
-
-@pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("balance", [True, False])
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_denoised_blocks_have_stacks_of_their_own(words, dense, sparse, y, center, balance, form):
-    options = {"center": center, "balance_layers": balance, "block_share": 0.5, "denoise_blocks": True}
-    model = MSDAClassifier(2, 0.6, 0.7, **options, dtype="float64")
-    fitted(model, words, y, dense, form(sparse))
-    stacks = [hidden(X, 0.6, 2) for X in (words, standard(dense), standard(sparse))]
-    if not center:  # the block itself counts as it is
-        stacks[1][0], stacks[2][0] = dense, sparse
-    H = concatenation(stacks, DOMAIN, center=center, balance=balance, share=0.5)
-    scores = model.decision_function(words[80:], blocks=[dense[80:], form(sparse[80:])])
-    assert_allclose(scores, ridge_scores(H[:80], y[:80], H[80:], 0.7), rtol=1e-8, atol=1e-9)
-    assert [[w.shape for w in own] for own in model.block_coef_] == [[(4, 1)] * 3, [(6, 1)] * 3]
-    (first, _), _ = model.block_layers_
-    assert_allclose(first(dense), stacks[1][1], rtol=1e-8)
 
 
 def test_hinge_on_the_concatenation(words, dense, y):
@@ -129,8 +109,7 @@ def test_hinge_on_the_concatenation(words, dense, y):
 
 
 @pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
-@pytest.mark.parametrize("denoised", [True, False])
-def test_every_rule_sees_the_blocks(words, dense, y, monkeypatch, denoised):
+def test_every_rule_sees_the_blocks(words, dense, y, monkeypatch):
     """Source and target rows, at every noise and depth."""
     seen = []
 
@@ -139,17 +118,15 @@ def test_every_rule_sees_the_blocks(words, dense, y, monkeypatch, denoised):
         return np.zeros(len(Cs))
 
     monkeypatch.setitem(selection.RULES, "reverse", rule)
-    model = MSDAClassifier([1, 2], [0.3, 0.6], selection="reverse", denoise_blocks=denoised, dtype="float64")
+    model = MSDAClassifier([1, 2], [0.3, 0.6], selection="reverse", dtype="float64")
     fitted(model, words, y, dense)
     for K, (noise, depth) in zip(seen, [(0.3, 1), (0.3, 2), (0.6, 1), (0.6, 2)], strict=True):
-        stacks = [hidden(words, noise, depth), hidden(standard(dense), noise, depth if denoised else 0)]
-        H = concatenation(stacks, DOMAIN)
+        H = concatenation([hidden(words, noise, depth), [dense]], DOMAIN)
         assert_allclose(K, H @ H.T, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("denoised", [True, False])
-def test_units_and_origin_of_a_block_do_not_matter(words, dense, y, denoised):
-    options = {"denoise_blocks": denoised, "dtype": "float64"}
+def test_units_and_origin_of_a_block_do_not_matter(words, dense, y):
+    options = {"dtype": "float64"}
     plain = fitted(MSDAClassifier(2, 0.5, **options), words, y, dense)
     other = fitted(MSDAClassifier(2, 0.5, **options), words, y, 1000 * dense - 30)
     expected = plain.decision_function(words, blocks=dense)
@@ -157,25 +134,14 @@ def test_units_and_origin_of_a_block_do_not_matter(words, dense, y, denoised):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("denoised", [True, False])
 @pytest.mark.parametrize("there", [[0.3, 7.1], [0.1, 2.7]])
-def test_a_block_that_never_varies_changes_nothing(words, y, dtype, denoised, there):
+def test_a_block_that_never_varies_changes_nothing(words, y, dtype, there):
     constant = np.where(DOMAIN[:, None] < 0, there, [0.1, 2.7])
-    options = {"balance_layers": True, "denoise_blocks": denoised, "dtype": dtype}
+    options = {"balance_layers": True, "dtype": dtype}
     model = fitted(MSDAClassifier(1, 0.5, **options), words, y, constant)
     without = MSDAClassifier(1, 0.5, **options).fit(words[:80], y[:80], words[80:])
     scores = model.decision_function(words[80:], blocks=constant[80:])
     assert_allclose(scores, without.decision_function(words[80:]), rtol=1e-5, atol=1e-6)
-
-
-def test_a_constant_column_of_a_denoised_block(words, dense, y):
-    """In float32 too, where centring leaves some rounding of it."""
-    with_one = np.hstack([dense, np.full((130, 1), 2.7)])
-    models = [
-        fitted(MSDAClassifier(2, 0.5, denoise_blocks=True), words, y, block) for block in (dense, with_one)
-    ]
-    expected = models[0].decision_function(words, blocks=dense)
-    assert_allclose(models[1].decision_function(words, blocks=with_one), expected, rtol=1e-3, atol=1e-4)
 
 
 def test_stacked_and_plain_form_agree(words, dense, sparse, y):
@@ -227,20 +193,22 @@ def test_self_training_learns_from_target_rows_of_a_block(rng):
     E = rng.normal(size=(300, 2)) * 0.3 + np.column_stack([2 * y - 1, np.zeros(300)])
     E[200:, 1] += 4 * y[200:]  # what no labelled row tells
     X = rng.poisson(1.0, size=(300, 5)).astype(float)
-    options = {"dtype": "float64", "random_state": 0, "block_share": 4.0}
+    options = {"dtype": "float64", "random_state": 0}
     model = MSDAClassifier(1, 0.5, self_training=True, **options)
-    given = {"blocks": E[:200], "blocks_target": E[200:]}
+    given = {
+        "blocks": [E[:200]] * 4,
+        "blocks_target": [E[200:]] * 4,
+    }  # counts four times
     model.fit(X[:200], y[:200], X[200:], **given)
     assert model.self_training_rounds_[-1]["kept"]
-    assert model.score(X[200:], y[200:], blocks=E[200:]) > 0.95
+    assert model.score(X[200:], y[200:], blocks=[E[200:]] * 4) > 0.95
     alone = MSDAClassifier(1, 0.5, **options).fit(X[:200], y[:200], X[200:], **given)
-    (told,), (learnt,) = alone.block_coef_[0][0][1], model.block_coef_[0][0][1]
+    (told,), (learnt,) = alone.block_coef_[0][1], model.block_coef_[0][1]
     assert learnt > 2 * abs(told)
 
 
-@pytest.mark.parametrize("denoised", [True, False])
-def test_many_labelled_rows_are_solved_in_the_primal(words, dense, sparse, y, monkeypatch, denoised):
-    options = {"denoise_blocks": denoised, "dtype": "float64", "random_state": 0}
+def test_many_labelled_rows_are_solved_in_the_primal(words, dense, sparse, y, monkeypatch):
+    options = {"dtype": "float64", "random_state": 0}
     dual = fitted(MSDAClassifier(2, 0.5, **options), words, y, dense, sparse)
     K = concatenation([hidden(words, 0.5, 2), [dense], [sparse]], DOMAIN)
     monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 40)
@@ -252,9 +220,7 @@ def test_many_labelled_rows_are_solved_in_the_primal(words, dense, sparse, y, mo
     assert K.shape == (130, 37)
     # C is relative to the mean square norm of the labelled rows, of which the primal sees a sample
     assert np.corrcoef(scores, expected)[0, 1] > 0.999
-    assert [[w.shape for w in own] for own in primal.block_coef_] == [
-        [w.shape for w in own] for own in dual.block_coef_
-    ]
+    assert [w.shape for w in primal.block_coef_] == [w.shape for w in dual.block_coef_]
 
 
 def test_the_primal_is_the_least_value_over_the_concatenation(words, dense, y, monkeypatch):
@@ -271,7 +237,7 @@ def test_the_primal_is_the_least_value_over_the_concatenation(words, dense, y, m
 
 
 def test_saved_and_loaded(words, dense, y, tmp_path):
-    model = MSDAClassifier(2, 0.5, denoise_blocks=True, probability=True, random_state=0)
+    model = MSDAClassifier(2, 0.5, random_state=0)
     fitted(model, words, y, dense)
     save_model(model, tmp_path / "model.safetensors")
     loaded = load_model(tmp_path / "model.safetensors")
@@ -282,22 +248,16 @@ def test_saved_and_loaded(words, dense, y, tmp_path):
         loaded.predict(words)
 
 
-@pytest.mark.parametrize("denoised", [True, False])
-def test_float32_by_default(words, dense, y, denoised):
-    models = [
-        fitted(MSDAClassifier(2, dtype=dtype, denoise_blocks=denoised), words, y, dense)
-        for dtype in ("float32", "float64")
-    ]
+def test_float32_by_default(words, dense, y):
+    models = [fitted(MSDAClassifier(2, dtype=dtype), words, y, dense) for dtype in ("float32", "float64")]
     single, double = (model.decision_function(words, blocks=dense) for model in models)
-    assert {w.dtype for w in models[0].block_coef_[0]} == {np.dtype("float32")}
-    assert {own.coef.dtype for own in models[0].block_layers_[0]} <= {np.dtype("float32")}
+    assert [w.dtype for w in models[0].block_coef_] == [np.dtype("float32")]
     assert_allclose(single, double, atol=1e-3 * np.abs(double).max())
 
 
-@pytest.mark.parametrize("denoised", [True, False])
-def test_on_torch(words, dense, sparse, y, denoised):
+def test_on_torch(words, dense, sparse, y):
     pytest.importorskip("torch")
-    options = {"denoise_blocks": denoised, "balance_layers": True, "dtype": "float64"}
+    options = {"balance_layers": True, "dtype": "float64"}
     here, there = (
         fitted(MSDAClassifier(2, 0.5, device=device, **options), words, y, dense, sp.csr_array(sparse))
         for device in ("cpu", "torch:cpu")
@@ -305,39 +265,30 @@ def test_on_torch(words, dense, sparse, y, denoised):
     blocks = [dense, sp.csr_array(sparse)]
     expected = here.decision_function(words, blocks=blocks)
     assert_allclose(there.decision_function(words, blocks=blocks), expected, rtol=1e-7, atol=1e-9)
-    assert isinstance(there.block_coef_[0][0], np.ndarray)
-
-
-def test_a_sample_of_the_rows_for_upper_layers(words, dense, y):
-    options = {"denoise_blocks": True, "max_upper_rows": 40, "dtype": "float64", "random_state": 1}
-    model = fitted(MSDAClassifier(2, 0.5, **options), words, y, dense)
-    first, second = model.block_layers_[0]
-    stack = hidden(standard(dense), 0.5, 2)
-    assert_allclose(first(dense), stack[1], rtol=1e-8)  # learnt from all rows
-    assert np.abs(second(first(dense)) - stack[2]).max() > 1e-4
-    assert np.isfinite(model.decision_function(words, blocks=dense)).all()
+    assert isinstance(there.block_coef_[0], np.ndarray)
 
 
 def test_prediction_in_row_blocks(words, dense, y, monkeypatch):
-    model = fitted(MSDAClassifier(1, denoise_blocks=True, dtype="float64"), words, y, dense)
+    model = fitted(MSDAClassifier(1, dtype="float64"), words, y, dense)
     whole, sizes = model.decision_function(words, blocks=dense), []
-    original = type(model.block_layers_[0][0]).__call__
+    layer = type(model.representation_.layers_[0])
+    original = layer.__call__
 
     def spy(self, rows, out=None):
         sizes.append(rows.shape[0])
         return original(self, rows, out)
 
     monkeypatch.setattr(blocks_module, "BLOCK_ENTRIES", 9 * 8)
-    monkeypatch.setattr(type(model.block_layers_[0][0]), "__call__", spy)
+    monkeypatch.setattr(layer, "__call__", spy)
     assert_allclose(model.decision_function(words, blocks=dense), whole, rtol=1e-9)
     assert max(sizes) <= 8
-    assert sum(sizes) == 2 * 130
+    assert sum(sizes) == 130
 
 
 def test_arguments_are_left_alone(words, dense, y):
     before = dense.copy()
     dense.flags.writeable = False
-    fitted(MSDAClassifier(1, denoise_blocks=True, dtype="float64"), words, y, dense)
+    fitted(MSDAClassifier(1, dtype="float64"), words, y, dense)
     assert_array_equal(dense, before)
 
 
@@ -432,7 +383,7 @@ class TestRefusals:
     )
     @pytest.mark.parametrize("method", ["predict", "decision_function", "predict_proba"])
     def test_of_a_prediction(self, words, dense, y, given, message, method):
-        model = fitted(MSDAClassifier(1, probability=True, random_state=0), words, y, dense)
+        model = fitted(MSDAClassifier(1, random_state=0), words, y, dense)
         with pytest.raises(ValueError, match=message):
             getattr(model, method)(words, **given)
 
@@ -443,18 +394,6 @@ class TestRefusals:
     def test_of_what_is_no_list(self, words, dense, y):
         with pytest.raises(TypeError, match="blocks must be a matrix or a list of matrices, got a generator"):
             MSDAClassifier(1).fit(words, y, blocks=(E for E in [dense]))
-
-    @pytest.mark.parametrize("share", [0, -1.0, "much"])
-    def test_of_a_share(self, words, dense, y, share):
-        with pytest.raises((ValueError, TypeError), match="block_share"):
-            MSDAClassifier(1, block_share=share).fit(words, y, blocks=dense)
-
-    def test_of_a_block_that_cannot_be_denoised(self, words, sparse, y):
-        sparse[:, 2] = 0
-        model = MSDAClassifier(1, 0.5, ridge=0, denoise_blocks=True, dtype="float64")
-        words = words + 1  # every column of X is there
-        with pytest.raises(ValueError, match=r"^block 1: Cannot solve .*features 2\)"):
-            model.fit(words, y, blocks=sparse)
 
     def test_of_rows_of_dask(self, words, dense, y):
         array = pytest.importorskip("dask.array")

@@ -28,8 +28,6 @@ def test_a_class_of_one_row_leaves_one_se_with_what_is_preferred():
 
 def test_what_cannot_be_compared_is_refused():
     codes = np.array([0, 0, 1, 1])
-    with pytest.raises(ValueError, match='selection="margin" compares noise and n_layers at one C'):
-        offered(SEVERAL, "margin", codes, has_target=True)
     with pytest.raises(ValueError, match='selection="reverse" needs target rows'):
         offered(SEVERAL, "reverse", codes, has_target=False)
     for selection in ("one-se", "source-cv"):

@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
 from sklearn.svm import SVC
 
-from undrift._core import numpy_ops as on_cpu
+from undrift._core import numpy_ops
 from undrift.classifier.linear import (
     fitted_temperature,
     held_out_least_squares,
@@ -55,8 +55,8 @@ def bordered(K, Y, C, weight):
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 300.0])
 def test_a_float32_matrix_is_solved_nearly_as_in_float64(rng, C, monkeypatch):
-    factored, factor = [], on_cpu._factor
-    monkeypatch.setattr(on_cpu, "_factor", lambda *a: (factored.append(np.dtype(a[-1])), factor(*a))[1])
+    factored, factor = [], numpy_ops._factor
+    monkeypatch.setattr(numpy_ops, "_factor", lambda *a: (factored.append(np.dtype(a[-1])), factor(*a))[1])
     H = rng.normal(size=(700, 60)).astype(np.float32)  # more than one stripe
     K, Y, weight = H @ H.T / 60, signs(rng.integers(3, size=700), 3), rng.uniform(0.2, 3, size=700)
     coef, intercept = bordered(K.astype(np.float64), Y, C, weight)
@@ -87,7 +87,7 @@ def test_a_path_is_its_single_points(problem, dtype, at_once, monkeypatch):
     weight[::7] = 0
     Cs, K, Y = [0.1, 1.0, 3.0], (H @ H.T).astype(dtype), signs(codes, 3)
     single = [least_squares(K, Y, C, weight) for C in Cs]
-    monkeypatch.setattr(on_cpu, "FACTORED_ENTRIES", at_once * np.count_nonzero(weight) ** 2)
+    monkeypatch.setattr(numpy_ops, "FACTORED_ENTRIES", at_once * np.count_nonzero(weight) ** 2)
     for dual, expected in zip(solved_path(least_squares, K, Y, Cs, weight), single, strict=True):
         assert_allclose(dual.coef, expected.coef, rtol=1e-7, atol=1e-9)
         assert_allclose(dual.intercept, expected.intercept, rtol=1e-7)

@@ -239,9 +239,9 @@ def test_a_fallback_is_saved_and_calibrated(reviews, tmp_path):
     X, Z = disjoint(reviews[0], reviews[2])
     y, path = reviews[1], tmp_path / "model.safetensors"
     with pytest.warns(UndriftWarning):
-        model = settings(probability=True).fit(X, y, Z)
+        model = settings().fit(X, y, Z)
     with pytest.warns(UndriftWarning):
-        twin = settings(probability=True, noise=0.2, n_layers=2).fit(X, y, Z)
+        twin = settings(noise=0.2, n_layers=2).fit(X, y, Z)
     assert model.temperature_ == pytest.approx(twin.temperature_)  # no layer has a say in it
     save_model(model, path)
     again = load_model(path)

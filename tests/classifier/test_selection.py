@@ -204,7 +204,7 @@ def test_labels_of_the_target_never_matter(shifted, selection, junk, rng):
         "missing": np.full(len(Z), np.nan),
     }[junk].astype(object)
     domain = np.repeat([0, -1], [len(X), len(Z)])
-    model = MSDAClassifier(DEPTHS, NOISES, CS, selection=selection, probability=True, random_state=0)
+    model = MSDAClassifier(DEPTHS, NOISES, CS, selection=selection, random_state=0)
     expected = model.fit(X, y, Z).predict_proba(Z)
     results, params = model.selection_results_, model.best_params_
     model.fit(np.vstack([X, Z]), np.concatenate([y, poison]), sample_domain=domain)

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
-from sklearn.metrics import cohen_kappa_score
 
 from tests.helpers.oracles import algorithm_2
 from undrift import MSDAClassifier, load_model, save_model
 from undrift.classifier.linear import SOLVERS, confidence
-from undrift.classifier.selection import Problem, agreement, importance_cv, margin, separation
+from undrift.classifier.selection import Problem, importance_cv
 from undrift.classifier.self_training import SelfTraining, round_trip, self_trained
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
@@ -113,47 +112,6 @@ def test_confidence_is_the_lead_of_the_winner():
     assert_array_equal(confidence(np.array([[1.0, 4.0, 3.0], [0.0, 0.0, -1.0]])), [1, 0])
 
 
-def test_margin_is_the_mean_confidence_on_the_target(two_domains):
-    H, y, T, _ = two_domains
-    K = np.vstack([H, T]) @ np.vstack([H, T]).T
-    expected = [np.abs(ridge_scores(H, 2 * y - 1, np.ones(80), C, T)).mean() for C in (0.1, 1.0)]
-    assert_allclose(margin(K, problem_of(y), [0.1, 1.0]), expected, rtol=1e-8)
-
-
-def test_separation_is_the_same_whatever_the_scale_of_the_scores(two_domains):
-    H, y, T, _ = two_domains
-    K = np.vstack([H, T]) @ np.vstack([H, T]).T
-    for C in (0.1, 1.0):
-        f = ridge_scores(H, 2 * y - 1, np.ones(80), C, T)
-        expected = np.abs(f).mean() / np.sqrt(np.mean(f**2))
-        assert_allclose(separation(K, problem_of(y), [C]), [expected], rtol=1e-8)
-    assert expected < 0.99
-    flat = np.zeros((90, 90))  # nothing is known of any row: half of the labelled are of each class
-    assert_array_equal(separation(flat, problem_of(np.arange(80) % 2), [1.0]), [0])
-
-
-def test_agreement_is_kappa_of_two_parts_of_the_source_on_the_target(two_domains):
-    H, y, T, _ = two_domains
-    K = np.vstack([H, T]) @ np.vstack([H, T]).T
-    tests = [np.arange(80)[i::5] for i in range(5)]
-    folds = [(np.setdiff1d(np.arange(80), own), own) for own in tests]
-    expected = []
-    for C in (0.01, 1.0):
-        found = []
-        for own in (np.concatenate(tests[::2]), np.concatenate(tests[1::2])):
-            found.append(ridge_scores(H[own], 2 * y[own] - 1, np.ones(len(own)), C, T) > 0)
-        expected.append(cohen_kappa_score(*found))
-    assert 0 < expected[0] < 1
-    assert expected[0] != expected[1]
-    assert_allclose(agreement(K, problem_of(y, folds=folds), [0.01, 1.0]), expected, rtol=1e-8)
-
-
-def test_calling_everything_one_class_is_no_agreement():
-    y = np.r_[np.zeros(10, dtype=int), 1, 1]
-    folds = [(np.array([]), np.r_[0:5, 10]), (np.array([]), np.r_[5:10, 11])]
-    assert_array_equal(agreement(np.zeros((20, 20)), problem_of(y, folds=folds), [1.0]), [0])
-
-
 def test_importance_cv_weighs_rows_by_the_odds_of_the_target(two_domains):
     H, y, T, _ = two_domains
     y = np.where(np.arange(80) % 9 == 0, 1 - y, y)  # some labels are wrong, so that some folds are
@@ -204,7 +162,7 @@ def test_balanced_layers_in_the_primal(two_domains, monkeypatch):
 def test_labels_of_the_target_are_never_seen(two_domains, rng):
     X, y, Z, z = two_domains
     rows, domain = np.vstack([X, Z]), np.repeat([0, -1], [80, 60])
-    options = {"noise": [0.4, 0.7], "self_training": True, "balance_layers": True, "selection": "margin"}
+    options = {"noise": [0.4, 0.7], "self_training": True, "balance_layers": True, "selection": "reverse"}
     scores = [
         MSDAClassifier(2, C=1.0, **options)
         .fit(rows, np.concatenate([y, own]), sample_domain=domain)
@@ -223,13 +181,7 @@ def test_several_classes(rng):
     assert len(found.self_training_rounds_) == 3
 
 
-def test_margin_refuses_several_values_of_c(two_domains):
-    X, y, Z, _ = two_domains
-    with pytest.raises(ValueError, match="give a single C"):
-        MSDAClassifier(1, [0.5, 0.7], [0.1, 1.0], selection="margin").fit(X, y, Z)
-
-
-@pytest.mark.parametrize("rule", ["reverse", "margin", "importance-cv", "agreement", "separation"])
+@pytest.mark.parametrize("rule", ["reverse", "importance-cv"])
 def test_rules_of_the_target_need_one(two_domains, rule):
     X, y, _, _ = two_domains
     with pytest.raises(ValueError, match="needs target rows"):
@@ -269,3 +221,17 @@ def test_on_a_device_of_torch(two_domains, device, solver):
     assert here.best_params_ == there.best_params_
     assert_allclose(there.decision_function(Z), here.decision_function(Z), rtol=1e-6, atol=1e-8)
     assert all(isinstance(layer.coef, np.ndarray) for layer in there.representation_.layers_)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"share": 5}, "share of SelfTraining=5 must be at most 1"),
+        ({"share": 0}, "share of SelfTraining=0 must be above 0"),
+        ({"n_rounds": 0}, "n_rounds of SelfTraining=0 must be at least 1"),
+        ({"weight": float("nan")}, "weight of SelfTraining=nan must be above 0"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        SelfTraining(**options)

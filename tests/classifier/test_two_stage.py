@@ -131,11 +131,10 @@ WAYS = {
     "learning from its own predictions": {
         "self_training": True,
         "balance_layers": True,
-        "probability": True,
         "fallback": True,
     },
     "pivots and fewer upper rows": {"n_pivots": 5, "max_upper_rows": 60},
-    "extra blocks": {"denoise_blocks": True, "block_share": 0.5},
+    "extra blocks": {},
 }
 
 
@@ -175,7 +174,7 @@ def test_the_chosen_one_is_that_of_a_fit_at_its_values(
     for own, other in zip(model.coef_, expected.coef_, strict=True):
         assert_allclose(own, other, rtol=1e-9, atol=1e-12)
     assert_allclose(model.representation_.transform(Z), expected.representation_.transform(Z), rtol=1e-9)
-    if model.probability:
+    if model.self_training:
         assert_allclose(model.temperature_, expected.temperature_, rtol=1e-9)
         assert model.caution_ == expected.caution_
         assert model.self_training_rounds_ == expected.self_training_rounds_

@@ -90,20 +90,6 @@ def test_quotes_and_newlines_in_cells_survive(folder, undrift):
     assert [row["note"] for row in rows] == ["a\tb"] * 12
 
 
-def test_near_sources_count_more(folder, undrift, reviews):
-    """Two sources, one of which is in the words of the target."""
-    write_csv(folder / "near.csv", {"review": reviews["kitchen"][0], "stars": reviews["kitchen"][1]})
-    command = [*ADAPT, "--source", "near.csv", "--json"]
-    weights = {}
-    for name in ("size", "near"):
-        status, out, _ = undrift(*command, "--source-weight", name)
-        assert status == 0
-        weights[name] = json.loads(out)["source_weights"]
-    assert weights["size"] == [1, 1]
-    far, near = weights["near"]
-    assert near > 1.2 * far
-
-
 def test_choosing_names_the_rule_and_warns_at_edges(folder, undrift):
     status, out, err = undrift(
         *change_options(ADAPT, noise="0.5,0.7", layers="1,2", C="0.1,1", selection="reverse")
@@ -166,7 +152,7 @@ def test_help_is_enough(undrift):
     text = " ".join(out.split())
     assert status == 0
     names = "source target text label out model target-label noise layers C max-features classifier"
-    names += " selection source-weight center device encoding skip-bad json prefix"
+    names += " selection center device encoding skip-bad json prefix"
     for name in names.split():
         assert f"--{name}" in text
     for fact in ("undrift adapt --source books.csv", "prediction", "score", ".parquet", "unlabelled rows"):
@@ -193,7 +179,6 @@ def test_help_is_enough(undrift):
         ({"max_features": "0"}, "--max-features 0: at least one term is needed"),
         ({"classifier": "forest"}, "--classifier 'forest': choose one of least-squares, hinge"),
         ({"selection": "luck"}, "--selection 'luck': choose one of source-cv, reverse"),
-        ({"source_weight": "loud"}, "--source-weight 'loud': choose one of size, near"),
         ({"weighting": "loud"}, "--weighting 'loud': choose one of tfidf, counts, binary"),
         ({"encoding": "klingon"}, "klingon"),
         ({"text": None}, "Missing option '--text'"),

@@ -161,7 +161,7 @@ def test_precision_can_be_asked_for(cluster, model, X):
 def test_a_classifier_with_its_target_on_the_cluster(cluster, X, form):
     rows, y = FORMS[form](X), np.where(X[:, 0] > 0, "good", "bad")
     options = {"n_layers": [1, 3], "C": [0.3, 1.0], "selection": "reverse", "random_state": 0}
-    options |= {"dtype": "float64", "probability": True}
+    options |= {"dtype": "float64"}
     with pytest.warns(match="edge"):
         alone = MSDAClassifier(**options).fit(rows[:200], y[:200], rows[200:])
     with pytest.warns(match="edge"):

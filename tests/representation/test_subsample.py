@@ -123,7 +123,7 @@ def test_a_limit_that_no_layer_reaches_changes_nothing(counts, shifted, max_uppe
     for a, b in zip(limited.layers_, plain.layers_, strict=True):
         assert_array_equal(weights(a), weights(b))
     X, y, Z = shifted
-    options = {"probability": True, "n_folds": 3, "random_state": 0}
+    options = {"n_folds": 3, "random_state": 0}
     scores = [
         MSDAClassifier(2, max_upper_rows=m, **options).fit(X, y, Z).decision_function(Z)
         for m in (max_upper_rows + 70, None)

@@ -3,13 +3,11 @@
 from .data import stack_rows
 from .estimator import MSDAClassifier
 from .extra_features import checked_blocks
-from .grid import Grid, check_comparable, checked_grid
+from .grid import Grid, checked_grid
 from .linear import SOLVERS, hinge, signs, winners
 from .search import judged, judged_rows, layer_share
 from .selection import (
-    ACCURACIES,
     NEED_TARGET,
-    ONE_C,
     ONE_SE,
     RULES,
     SELECTIONS,
@@ -22,23 +20,18 @@ from .selection import (
     source_cv,
 )
 from .self_training import SelfTraining, self_trained
-from .source_weights import SOURCE_WEIGHTS
 
 __all__ = [
-    "ACCURACIES",
     "NEED_TARGET",
-    "ONE_C",
     "ONE_SE",
     "RULES",
     "SELECTIONS",
     "SOLVERS",
-    "SOURCE_WEIGHTS",
     "Candidate",
     "Grid",
     "MSDAClassifier",
     "Problem",
     "SelfTraining",
-    "check_comparable",
     "checked_blocks",
     "checked_grid",
     "chosen_one",

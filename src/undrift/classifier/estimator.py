@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._core import Rows, SingularSystem
@@ -36,7 +34,6 @@ from .search import Search
 from .selection import notes_on_choice, warn_of_edges
 from .self_training import checked_self_training
 from .settings import checked_settings
-from .source_weights import SOURCE_WEIGHTS
 from .two_stage import Setup, Staged, planned
 from .weights import calibrated_temperature, chosen_stack, read_out
 
@@ -65,10 +62,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         How to choose where there is a choice; no rule sees a target label. "source-cv" is the
         paper's: cross-validation on the labelled source. "one-se" is the same, but keeps the first value of
         every list unless another candidate is better by more than one standard error. "reverse" labels the
-        target, trains back and scores on held-out source rows. "margin" is the mean confidence on target
-        rows, at one C. "importance-cv" weighs source rows by how much they look like the target.
-        "agreement" is that of two parts of the source on target rows, "separation" how evenly confident
-        those are. At most 2,000 target rows are looked at; with large Gram matrices, 4,000 labelled ones.
+        target, trains back and scores on held-out source rows. "importance-cv" weighs source rows by how
+        much they look like the target. At most 2,000 target rows are looked at; with large Gram matrices,
+        4,000 labelled ones.
     center : bool, default=True
         Whether to subtract from every layer's output the mean over the row's domain. Assumes that
         the classes are about equally frequent in the domains.
@@ -80,19 +76,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         is room); the first one sees all of them. Hidden rows are centred on the mean over the sample.
     class_weight : dict, "balanced" or None, default=None
         As in scikit-learn.
-    source_weight : {"size", "near"}, default="size"
-        What the labelled rows of several sources count: all alike, or those of a source by how much it
-        looks like the target (the odds of a domain classifier; no target label is seen).
-    probability : bool, default=False
-        Whether to calibrate scores for `predict_proba`, on out-of-fold scores of the source.
     balance_layers : bool, default=False
         Whether the input and every layer, each scaled to a mean square norm of 1, count alike.
-    block_share : float, default=1.0
-        What each extra block given to `fit` counts in the classifier, as a multiple of what X itself
-        counts: blocks are scaled to the mean square norm of X over all rows, so their units do not matter.
-    denoise_blocks : bool, default=False
-        Whether every extra block gets a stack of its own, of the same noise and depth, whose layers
-        count as much as the same layers of X, times `block_share`.
     self_training : bool or SelfTraining, default=False
         Whether the most confident target rows, labelled as predicted, join the training set in a few
         rounds. Assumes that the classes come apart on the target; stops, or does not start, when a
@@ -116,9 +101,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         The fitted representation.
     coef_ : list of ndarray
         Weights of the input and of every layer, each of shape (d_t, n_outputs).
-    block_coef_, block_layers_ : list
-        For every extra block: weights of the block and of each of its own layers; and those layers, none
-        without `denoise_blocks`.
+    block_coef_ : list of ndarray
+        Weights of every extra block, each of shape (d_b, n_outputs).
     n_block_features_in_ : list of int
         Columns of every extra block.
     intercept_ : ndarray of shape (n_domains, n_outputs)
@@ -127,8 +111,6 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Intercept of rows that have been centred.
     domains_, domain_sizes_ : list of int
         Domain numbers, sources from 0 upwards, targets negative; and how many rows each had.
-    source_weights_ : dict
-        What a labelled row of each source counts, by domain number; 1 on the mean over rows.
     best_params_ : dict
         Chosen `noise`, `n_layers` and `C`.
     selection_results_ : list of dict
@@ -141,7 +123,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     caution_ : dict or None
         With a target: `signals`, `reasons` against adapting, the `grave` ones, and whether it `fell_back`.
     temperature_ : float
-        With `probability`: what scores are divided by to become log odds.
+        What scores are divided by to become log odds, from out-of-fold scores of the source.
     input_mean_ : ndarray of shape (d,)
         Mean of what the first layer sees of target rows (source rows if there is no target);
         explanations are taken there.
@@ -177,11 +159,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         binarize=False,
         max_upper_rows=None,
         class_weight=None,
-        source_weight="size",
-        probability=False,
         balance_layers=False,
-        block_share=1.0,
-        denoise_blocks=False,
         self_training=False,
         fallback=False,
         n_folds=5,
@@ -204,11 +182,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.binarize = binarize
         self.max_upper_rows = max_upper_rows
         self.class_weight = class_weight
-        self.source_weight = source_weight
-        self.probability = probability
         self.balance_layers = balance_layers
-        self.block_share = block_share
-        self.denoise_blocks = denoise_blocks
         self.self_training = self_training
         self.fallback = fallback
         self.n_folds = n_folds
@@ -250,9 +224,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         away = any(on_cluster(own) for own in rows.domains.values())  # then workers have the device
         device = "cpu" if away else self.device
         place = place_of(rows.matrices, device, self.precision, self.memory_budget)
-        by_source = SOURCE_WEIGHTS[self.source_weight](rows, check_random_state(self.random_state))
-        weight = by_source * compute_sample_weight(self.class_weight, rows.y)
-        self.source_weights_ = dict(zip(rows.domain.tolist(), by_source.tolist(), strict=True))
+        weight = compute_sample_weight(self.class_weight, rows.y)
         grid = offered(grid, self.selection, codes, bool(rows.targets))
         search = planned(Setup(self, rows, codes, weight, options, place), grid)
         try:
@@ -283,10 +255,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         options, budget = checked_self_training(self.self_training), check_memory(self.memory_budget)
         readout = read_out(search, codes, weight, self.classifier, options, budget, self.fallback)
         self.coef_ = [own.astype(self.dtype) for own in readout.weights]
-        self.block_coef_ = [[own.astype(self.dtype) for own in block] for block in readout.block_weights]
-        self.block_layers_ = [
-            [search.place.fetched(layer) for layer in branch.layers] for branch in search.found.branches
-        ]
+        self.block_coef_ = [weights.astype(self.dtype) for weights in readout.block_weights]
         self.n_block_features_in_ = [own.labelled.shape[1] for own in rows.blocks]
         self.centred_intercept_ = readout.intercept
         self.intercept_ = readout.intercept - readout.offsets
@@ -296,8 +265,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         reference = [self._first_rows(rows.domains[number]) for number in rows.targets or self.domains_]
         self.input_mean_ = np.mean([column_sums(X) / X.shape[0] for X in reference], axis=0)
         self.labelled_counts_, self.caution_ = readout.labelled_counts, readout.caution
-        if self.probability:
-            self.temperature_ = calibrated_temperature(search, fell_back(readout.caution))
+        self.temperature_ = calibrated_temperature(self, search, fell_back(readout.caution))
         if self.fallback:
             warn_of(readout.caution)
 
@@ -311,7 +279,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         extra = checked_blocks(blocks, X.shape[0], dtype=self.dtype, widths=self.n_block_features_in_)
         passes = [
             Pass(X, self.representation_.layers_, self.coef_, self._first_rows),
-            *map(Pass, extra, self.block_layers_, self.block_coef_),
+            *self._extra_passes(extra),
         ]
         scores = row_scores(passes, place_of([X, *extra], self.device, self.precision))
         if recenter:
@@ -320,6 +288,21 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             return scores - scores.mean(axis=0) + self.centred_intercept_
         known = self.domains_, self.domain_sizes_, self.intercept_
         return scores + domain_intercepts(*known, sample_domain, X.shape[0])
+
+    def _extra_passes(self, extra: list[Rows]) -> list[Pass]:
+        """Forward passes of extra features; those of an earlier version's model may have layers too."""
+        layers = getattr(self, "block_layers_", [[] for _ in extra])
+        weights = [[own] if isinstance(own, np.ndarray) else own for own in self.block_coef_]
+        return list(map(Pass, extra, layers, weights))
+
+    @staticmethod
+    def _upgrade_saved(params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict, dict]:
+        """Bring the parameters and attributes of an earlier version's model file up to date."""
+        removed = ("source_weight", "probability", "block_share", "denoise_blocks", "source_weights_")
+        for name in removed:
+            params.pop(name, None)
+            fitted.pop(name, None)
+        return params, fitted
 
     def decision_function(self, X, *, sample_domain=None, recenter=False, blocks=None):
         """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
@@ -353,10 +336,11 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         predicted = self.predict(X, sample_domain=sample_domain, blocks=blocks)
         return accuracy_score(fetched(y), predicted, sample_weight=fetched(sample_weight))
 
-    @available_if(lambda self: self.probability)
     def predict_proba(self, X, *, sample_domain=None, recenter=False, blocks=None):
-        """Calibrated probabilities of the classes; needs ``probability=True``."""
+        """Calibrated probabilities of the classes; the parameters are those of `decision_function`."""
         check_is_fitted(self)
+        if not hasattr(self, "temperature_"):
+            raise ValueError("this model was saved by an earlier version without probabilities: fit it again")
         if on_cluster(X):
             return lazily(self, "predict_proba", X, sample_domain, recenter, blocks)
         return probabilities(self._scores(X, sample_domain, recenter, blocks), self.temperature_)

@@ -1,15 +1,13 @@
 """Extra blocks: further columns of the same rows, a user's own embeddings say, beside those of X.
 
 Inner products of a concatenation add, whatever the columns are: ``K = sum_t K_t + sum_b K_b``. A block is
-centred by domain like a layer, and scaled to the mean square norm that X has in that sum. A block that is
-denoised has a stack of its own, each layer of which counts as much as the same layer of X.
+centred by domain like a layer, and scaled to the mean square norm that X has in that sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,27 +15,17 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from .._core import (
-    ROUNDING,
     Array,
     Blocks,
-    Grown,
     Layer,
-    Moments,
     Rows,
-    Scatter,
-    SingularSystem,
     add_domain_centred_gram,
     arithmetic,
-    denoise,
     domain_centred_gram,
-    grow,
     mean_square,
     moments,
-    pooled_scatter,
 )
 from .._inputs import canonical, fetched, on_cluster, retold, sound_tensor
-
-LENGTH = 5.0  # of the rows that a block's own first layer is learnt from, whatever the units of the block
 
 
 def checked_blocks(
@@ -107,101 +95,33 @@ def as_given(E: Rows) -> Rows:
 
 @dataclass(frozen=True)
 class Branch:
-    """What one extra block adds to a stack: itself, and the layers of its own stack if it is denoised."""
+    """What the columns of X or of one extra block add to a classifier: themselves, and layers on them."""
 
     layers: list[Layer]
-    means: list[np.ndarray] | None  # for the block and every layer: (n_domains, d_t)
+    means: list[np.ndarray] | None  # for the input and every layer: (n_domains, d_t)
     shares: list[float]  # what the inner products of each are multiplied by
 
 
-@dataclass(frozen=True)
-class ExtraBlock:
-    """An extra block: its rows of every domain, and of the anchors, where the arithmetic is done."""
+def add_block(
+    K: Array, E: Rows, domains: Sequence[Blocks], domain: np.ndarray, center: bool, norm: float
+) -> tuple[Array, Branch]:
+    """Add an extra block to `K`, in which X has the mean square norm `norm`.
 
-    name: str
-    domains: list[Blocks]
-    upper: list[Blocks]  # what upper layers, and the means of hidden rows, are learnt from
-    anchors: Rows  # (n_anchors, d)
-    anchor_domain: np.ndarray  # (n_anchors,) position of each row's domain among the means
-    center: bool
-    denoised: bool
-    share: float  # what it counts, as a multiple of what X does
-
-    @cached_property
-    def _moments(self) -> list[Moments]:
-        return [blocks.total(moments) for blocks in self.domains]
-
-    @cached_property
-    def _scatter(self) -> Scatter:
-        return pooled_scatter(self.domains)
-
-    def start(self, K: Array, norm: float) -> tuple[Array, Branch]:
-        """Add the block itself to `K`, in which X has the mean square norm `norm`."""
-        empty = Branch([], [] if self.center else None, [])
-        return self._counted(K, self.anchors, self._moments, norm, empty)
-
-    def growing(self, branch: Branch, options: dict[str, Any], n_layers: int) -> Growing:
-        """Begin the block's own stack of one noise level."""
-        stack = self._stack(options, n_layers) if self.denoised else iter(())
-        return Growing(self, branch, self.anchors, stack)
-
-    def grown(self, K: Array, branch: Branch, layer: Layer, H: Array, own: list[Moments], norm: float) -> Any:
-        """Add the hidden rows after one more layer to `K`, where X's have the mean square norm `norm`."""
-        return self._counted(K, H, own, norm, replace(branch, layers=[*branch.layers, layer]))
-
-    def _counted(
-        self, K: Array, H: Rows, own: list[Moments], norm: float, branch: Branch
-    ) -> tuple[Array, Branch]:
-        means = np.stack([domain.mean for domain in own]) if self.center else None
-        square = mean_square(own, self.center)
-        share = self.share * norm / square if square > 0 else 0.0
-        if sp.issparse(H):
-            K += share * domain_centred_gram(H, means, self.anchor_domain)
-        else:
-            K = add_domain_centred_gram(K, H + 0, means, self.anchor_domain, share)  # which overwrites H
-        more = None if branch.means is None or means is None else [*branch.means, means]
-        return K, Branch(branch.layers, more, [*branch.shares, share])
-
-    def _stack(self, options: dict[str, Any], n_layers: int) -> Iterator[Grown]:
-        """Grow the block's own stack."""
-        try:
-            first = self._first_layer(options)
-            yield from grow(self.upper, n_layers, partial(denoise, **options), first)
-        except SingularSystem as error:
-            raise ValueError(f"{self.name}: {error}") from None
-
-    def _first_layer(self, options: dict[str, Any]) -> Layer:
-        """Learn a layer from the block less its mean, scaled to a length of `LENGTH`, for the block as it is.
-
-        Noise then puts the mean in the place of a value, and neither the units nor the origin of a block
-        matter: ``h = squash(s (x - m) W + b)`` has the coefficients ``s W`` and the intercept ``b - s m W``.
-        """
-        stats = self._scatter
-        ops, mean = arithmetic(stats.gram), stats.mean
-        gram = ops.centred(stats.gram, stats.n, mean, mean)
-        varies = ops.cast(ops.diagonal(gram) > ROUNDING * stats.energy, gram.dtype)
-        gram = gram * varies[:, None] * varies  # of a constant only rounding is left, which may be negative
-        energy = float(ops.diagonal(gram).sum()) / stats.n
-        scale = LENGTH / energy**0.5 if energy > 0 else 1.0
-        layer = denoise(Scatter(stats.n, 0 * stats.total, scale**2 * gram), **options)
-        coef = scale * layer.coef
-        return replace(layer, coef=coef, intercept=layer.intercept - ops.cast(mean, coef.dtype) @ coef)
-
-
-@dataclass
-class Growing:
-    """The own stack of a block, which grows beside that of X."""
-
-    block: ExtraBlock
-    branch: Branch
-    H: Rows  # of the anchors, as far as it has grown
-    stack: Iterator[Grown]
-
-    def add_layer(self, K: Array, norm: float) -> Array:
-        """Return `K` with the next layer's inner products, if the block is denoised."""
-        for grown in self.stack:
-            self.H = grown.layer(self.H)
-            own = [blocks.total(moments) for blocks in grown.domains]
-            K, self.branch = self.block.grown(K, self.branch, grown.layer, self.H, own, norm)
-            break
-        return K
+    Parameters
+    ----------
+    E : rows of shape (n_anchors, d)
+        The block's rows of the anchors.
+    domains : sequence of Blocks
+        Its rows of every domain.
+    domain : int array of shape (n_anchors,)
+        Position of each anchor's domain among `domains`.
+    """
+    totals = [blocks.total(moments) for blocks in domains]
+    means = np.stack([total.mean for total in totals]) if center else None
+    square = mean_square(totals, center)
+    share = norm / square if square > 0 else 0.0
+    if sp.issparse(E):
+        K += share * domain_centred_gram(E, means, domain)
+    else:
+        K = add_domain_centred_gram(K, E + 0, means, domain, share)  # which overwrites its rows
+    return K, Branch([], None if means is None else [means], [share])

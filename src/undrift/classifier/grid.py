@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs import check_count, check_noise, check_positive
-from .selection import NEED_TARGET, ONE_C, ONE_SE
+from .selection import NEED_TARGET, ONE_SE
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,9 @@ def offered(grid: Grid, selection: str, codes: np.ndarray, has_target: bool) -> 
 
     With a single row of a class there is no cross-validation, and what is preferred is all there is.
     """
-    check_comparable(selection, grid)
     if grid.n_candidates > 1 and selection in NEED_TARGET and not has_target:
         raise ValueError(
             f'selection="{selection}" needs target rows: pass X_target, or selection="source-cv"'
         )
     lonely = selection == ONE_SE and np.bincount(codes).min() < 2
     return no_choice(*grid.preferred) if lonely else grid
-
-
-def check_comparable(selection: str, grid: Grid) -> None:
-    """Refuse several values of C where the rule cannot compare them."""
-    if selection in ONE_C and len(grid.Cs) > 1:
-        raise ValueError(f'selection="{selection}" compares noise and n_layers at one C; give a single C')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from .._inputs import Place, binarized, gathered, on_cluster, placed
 from ..errors import UndriftWarning
 from ..representation import sampled
 from .data import TrainingRows, stack_rows
-from .extra_features import Branch, ExtraBlock
+from .extra_features import Branch, add_block
 from .grid import Grid
 from .propagation import Arrivals, by_themselves, domain_means, with_their_domains
 from .safeguard import SourceOnly, source_only
@@ -77,12 +77,10 @@ class _Running:
     shares: list[float]
     branches: Sequence[Branch] = ()
 
-    def then(
-        self, layer: Layer, means: np.ndarray | None, K: Array, share: float, branches: Sequence[Branch]
-    ) -> _Running:
+    def then(self, layer: Layer, means: np.ndarray | None, K: Array, share: float) -> _Running:
         """Return the stack with one more layer on top; `K` is the sum with it."""
         more = None if self.means is None or means is None else [*self.means, means]
-        return _Running([*self.layers, layer], more, K, [*self.shares, share], branches)
+        return _Running([*self.layers, layer], more, K, [*self.shares, share], self.branches)
 
 
 @dataclass
@@ -102,8 +100,6 @@ class Search:
     place: Place
     max_upper_rows: int | None = None  # all by default
     balance: bool = False  # whether every layer's inner products count alike
-    block_share: float = 1.0  # what an extra block counts against X
-    denoise_blocks: bool = False
     cautious: bool = False  # whether what is preferred is left only for what is clearly better
     best: Found | None = None
     preferred: Found | None = None
@@ -143,7 +139,6 @@ class Search:
     def forget(self) -> None:
         """Let go of what was learnt; the candidates' scores stay."""
         self.best = self.preferred = None
-        vars(self).pop("_extra_blocks", None)
 
     @property
     def n_steps(self) -> int:
@@ -189,8 +184,10 @@ class Search:
             X, domain = self.anchors.X, self.anchors.domain
             self.without = {C: source_only(G, self.problem, C, X, means, domain, share) for C in self.grid.Cs}
         branches = []
-        for block in self._extra_blocks:
-            G, branch = block.start(G, self._norm(own))
+        for rows, E in zip(self.rows.blocks, self.anchors.blocks, strict=True):
+            domains = [placed(block, self.place) for block in rows.domains.values()]
+            args = domains, self.anchors.domain, self.center, self._norm(own)
+            G, branch = add_block(G, self.place.rows(E), *args)
             branches.append(branch)
         return _Running([], None if means is None else [means], G, [share], branches)
 
@@ -205,18 +202,12 @@ class Search:
     ) -> Iterator[None]:
         """Grow the stack of one noise level and score its depths; others may share where it starts."""
         depth = max(self.grid.depths)
-        beside = [
-            block.growing(branch, options, depth)
-            for block, branch in zip(self._extra_blocks, running.branches, strict=True)
-        ]
         for grown in grow(domains, depth, partial(denoise, **options), first):
             arrived = arrivals(grown, self._wanted(last=len(running.layers) + 1 == depth))
             means, share = self._centring(arrived.moments)
             K = running.K + 0 if shared else running.K  # a copy where the sum so far is still wanted
             K = add_domain_centred_gram(K, arrived.rows, means, self.anchors.domain, share)
-            for block in beside:
-                K = block.add_layer(K, self._norm(list(arrived.moments.values())))
-            running = running.then(grown.layer, means, K, share, [block.branch for block in beside])
+            running = running.then(grown.layer, means, K, share)
             if len(running.layers) in self.grid.depths:
                 self._score(options["noise"], running)
             shared = any(own is not None and own.K is K for own in (self.best, self.preferred))
@@ -238,7 +229,7 @@ class Search:
         At the last depth, where no layer follows, rows would be pushed through for their moments alone: only
         those of domains that hold anchors. The others follow if the candidate is the best so far.
         """
-        if self.balance or self._extra_blocks or (self.center and not last):
+        if self.balance or (self.center and not last):
             return range(len(self.rows.domains))
         return set(self.anchors.domain.tolist()) if self.center else ()
 
@@ -279,25 +270,6 @@ class Search:
 
     def _placed(self, domains: Sequence[Rows]) -> list[Blocks]:
         return [placed(self.first_rows(X), self.place, self.n_pivots or 0) for X in domains]
-
-    @cached_property
-    def _extra_blocks(self) -> list[ExtraBlock]:
-        given = zip(self.rows.blocks, self.anchors.blocks, strict=True)
-        return [self._extra_block(f"block {b}", *own) for b, own in enumerate(given, start=1)]
-
-    def _extra_block(self, name: str, rows: TrainingRows, E: Rows) -> ExtraBlock:
-        domains = [placed(own, self.place) for own in rows.domains.values()]
-        some = self._sampled(rows) if self.denoise_blocks else None
-        return ExtraBlock(
-            name,
-            domains,
-            domains if some is None else [placed(own, self.place) for own in some],
-            self.place.rows(E),
-            self.anchors.domain,
-            self.center,
-            self.denoise_blocks,
-            self.block_share,
-        )
 
     def first_rows(self, X: Rows) -> Rows:
         """What the first layer sees of `X`."""

@@ -19,7 +19,6 @@ from ..errors import UndriftWarning
 from .linear import (
     Dual,
     Solver,
-    confidence,
     held_out_least_squares,
     least_squares,
     signs,
@@ -68,8 +67,8 @@ def folds(codes: np.ndarray, n_folds: int, random_state: Any) -> list[tuple[np.n
     smallest = int(np.bincount(codes).min())
     if smallest < 2:
         raise ValueError(
-            "choosing among candidates, and probability=True, need at least 2 labelled rows of every class; "
-            "give single values for noise, n_layers and C and no probability, or label more rows"
+            "choosing among candidates needs at least 2 labelled rows of every class; "
+            "give single values for noise, n_layers and C, or label more rows"
         )
     splitter = StratifiedKFold(min(n_folds, smallest), shuffle=True, random_state=random_state)
     return list(splitter.split(codes, codes))
@@ -123,17 +122,6 @@ def _trained_back(K: Array, K_back: Array, codes: np.ndarray, problem: Problem, 
     return winners(dual.scores(K_back))
 
 
-def margin(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
-    """Mean confidence on the target rows, for each C: how well the classes come apart there.
-
-    Comparable between representations at one C; a larger C is more confident by construction.
-    """
-    n, rows = len(problem.codes), np.arange(len(problem.codes))
-    K_labelled, K_target = K[:n, :n], K[n:, :n]
-    found = [dual.scores(K_target) for dual in problem.fitted_path(K_labelled, rows, Cs)]
-    return np.array([confidence(scores).mean() for scores in found])
-
-
 def importance_cv(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
     """Cross-validated accuracy on the source, rows weighted by how much they look like the target.
 
@@ -159,55 +147,14 @@ def target_odds(K: Array, n: int, C: float) -> np.ndarray:
     return np.minimum(odds, LARGEST_ODDS * odds.mean())
 
 
-def agreement(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
-    """How far classifiers from two disjoint parts of the labelled source agree on the target, for each C.
-
-    Cohen's kappa: agreement beyond that of chance, so that calling everything one class is worth 0. Assumes
-    that what the labels teach of the target does not depend on which of them are seen, and that where it
-    does, predictions are worth less. The parts are every other fold, which keeps the classes' shares.
-    """
-    n = len(problem.codes)
-    parts = [np.concatenate([test for _, test in problem.folds[start::2]]) for start in (0, 1)]
-    found = []
-    for rows in parts:
-        K_rows, K_target = submatrix(K, rows, rows), K[n:][:, rows]
-        found.append([winners(problem.fitted(K_rows, rows, C).scores(K_target)) for C in Cs])
-    return np.array([_kappa(one, other, problem.n_classes) for one, other in zip(*found, strict=True)])
-
-
-def _kappa(one: np.ndarray, other: np.ndarray, n_classes: int) -> float:
-    """Agreement of two codings beyond what their class frequencies give by chance, 1 at most."""
-    shares = [np.bincount(codes, minlength=n_classes) / len(codes) for codes in (one, other)]
-    chance = float(shares[0] @ shares[1])
-    return (float(np.mean(one == other)) - chance) / (1 - chance) if chance < 1 else 0.0
-
-
-def separation(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
-    """Mean confidence on the target rows over its root mean square, for each C.
-
-    1 where all target rows are equally far from the border, as two far narrow heaps are; 0.8 where
-    scores are one normal heap on the border. Unlike :func:`margin` it does not change with the scale of
-    the scores, so that values of C compare. Assumes that the classes come apart on the target.
-    """
-    n, rows = len(problem.codes), np.arange(len(problem.codes))
-    K_labelled, K_target = K[:n, :n], K[n:, :n]
-    found = [confidence(problem.fitted(K_labelled, rows, C).scores(K_target)) for C in Cs]
-    return np.array([own.mean() / (np.sqrt(np.mean(own**2)) or 1.0) for own in found])
-
-
 RULES: dict[str, Rule] = {
     "source-cv": source_cv,
     "reverse": reverse,
-    "margin": margin,
     "importance-cv": importance_cv,
-    "agreement": agreement,
-    "separation": separation,
 }
-NEED_TARGET = ("reverse", "margin", "importance-cv", "agreement", "separation")
+NEED_TARGET = ("reverse", "importance-cv")
 ONE_SE = "one-se"
 SELECTIONS = (*RULES, ONE_SE)
-ACCURACIES = ("source-cv", ONE_SE, "reverse", "importance-cv")  # rules whose score is a share of rows
-ONE_C = ("margin",)  # rules whose scores do not compare between values of C
 
 
 def scoring(selection: str) -> Rule:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._core import Array
+from .._inputs import check_count, check_positive
 from .linear import Dual, confidence, signs, winners
 from .selection import Problem
 
@@ -24,6 +25,12 @@ class SelfTraining:
     n_rounds: int = 5
     share: float = 0.9  # of the target rows, labelled in the last round; the first labels share / n_rounds
     weight: float = 0.5  # of a row labelled as predicted, against one labelled by a person
+
+    def __post_init__(self) -> None:
+        check_count(self.n_rounds, "n_rounds of SelfTraining")
+        if check_positive(self.share, "share of SelfTraining") > 1:
+            raise ValueError(f"share of SelfTraining={self.share!r} must be at most 1: all target rows")
+        check_positive(self.weight, "weight of SelfTraining")
 
 
 def checked_self_training(value: object) -> SelfTraining | None:

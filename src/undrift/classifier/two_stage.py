@@ -89,12 +89,11 @@ class Setup:
         keep = np.arange(len(codes))
         if len(keep) > n_labelled:
             keep = some_of_every_class(codes, n_labelled, random_state)
-        needs_folds = grid.n_candidates > 1 or classifier.probability
         problem = Problem(
             codes[keep],
             len(classifier.classes_),
             self.weight[keep],
-            folds(codes[keep], classifier.n_folds, random_state) if needs_folds else [],
+            folds(codes[keep], classifier.n_folds, random_state) if grid.n_candidates > 1 else [],
             SOLVERS[classifier.classifier],
         )
         pivots, width = classifier.n_pivots, classifier.n_features_in_
@@ -112,8 +111,6 @@ class Setup:
             place=self.place,
             max_upper_rows=check_limit(classifier.max_upper_rows, list(rows.domains.values())),
             balance=classifier.balance_layers,
-            block_share=classifier.block_share,
-            denoise_blocks=classifier.denoise_blocks,
             cautious=classifier.selection == ONE_SE,
         )
 

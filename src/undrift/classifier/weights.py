@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from .._core import Rows, arithmetic, domain_centred_gram, hidden, primal_weights
+from .._core import Rows, arithmetic, domain_centred_gram, hidden, primal_weights, submatrix
 from .._inputs import fetched
 from ..representation import MSDA
 from .data import TrainingRows
@@ -16,9 +17,11 @@ from .extra_features import Branch, as_given
 from .linear import Dual, fitted_temperature, signs, winners
 from .primal import beside, fit_primal, layer_rows
 from .safeguard import Signals, SourceOnly, caution, compared, retained, seen_of
-from .search import Search
-from .selection import held_out_scores
+from .search import Search, some_of_every_class
+from .selection import folds, held_out_scores
 from .self_training import Round, SelfTraining, round_trip, self_trained
+
+CALIBRATION_ROWS = 4_000  # labelled rows that the temperature is fitted on, where there are more
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Readout:
     intercept: np.ndarray  # (n_outputs,)
     offsets: np.ndarray  # (n_domains, n_outputs): the score of each domain's mean
     rounds: list[Round]  # of self-training
-    block_weights: list[list[np.ndarray]]  # of every extra block and its own layers
+    block_weights: list[np.ndarray]  # of every extra block
     labelled_counts: np.ndarray  # (d,) in how many labelled rows each feature is not zero
     caution: dict[str, Any] | None = None  # with a target: what speaks against adapting, and what was done
 
@@ -71,7 +74,8 @@ def read_out(
         if signals is not None and without is not None:
             signals = _measured(signals, search, dual, rounds, without)
         weights, intercept = [_layer_weights(view, search, dual) for view in _views(search)], dual.intercept
-    readout = Readout(weights[0], intercept, _offsets(search, weights), rounds, weights[1:], counts)
+    of_blocks = [w for (w,) in weights[1:]]
+    readout = Readout(weights[0], intercept, _offsets(search, weights), rounds, of_blocks, counts)
     if signals is None:
         return readout
     told = caution(signals, fallback and without is not None, is_all=not search.rows.blocks)
@@ -103,8 +107,8 @@ def _measured(
 def _unadapted(readout: Readout, search: Search, without: SourceOnly) -> Readout:
     """Return the source-only classifier in the same form: only the input counts; one target offset."""
     weights = [without.weights, *(np.zeros_like(own) for own in readout.weights[1:])]
-    blocks = [[np.zeros_like(own) for own in block] for block in readout.block_weights]
-    offsets = _offsets(search, [weights, *blocks])
+    blocks = [np.zeros_like(block) for block in readout.block_weights]
+    offsets = _offsets(search, [weights, *([block] for block in blocks)])
     offsets[[i for i, number in enumerate(search.rows.domains) if number < 0]] = without.offset
     return replace(
         readout, weights=weights, block_weights=blocks, intercept=without.intercept, offsets=offsets
@@ -177,13 +181,26 @@ def chosen_stack(classifier: Any, search: Search) -> MSDA:
     return msda
 
 
-def calibrated_temperature(search: Search, fell_back: bool = False) -> float:
-    """Temperature at which out-of-fold scores of the source are best as log odds."""
+def calibrated_temperature(classifier: Any, search: Search, fell_back: bool = False) -> float:
+    """Temperature at which out-of-fold scores of the source are best as log odds.
+
+    With a class of a single row there are no folds: scores on the training rows take their place.
+    """
     found, problem = search.found, search.problem
     n, C, K = len(problem.codes), found.candidate.C / found.scale, found.K
     if fell_back:  # the inner products of the input alone, which the layers' were added to
         X, domain = search.anchors.X[:n], search.anchors.domain[:n]
         K = domain_centred_gram(X, None if found.means is None else found.means[0], domain)
         C = found.candidate.C / (float(K.diagonal().mean()) or 1.0)
-    (scores,) = held_out_scores(K, problem, [C])
-    return fitted_temperature(scores, problem.codes)
+    random_state, rows = check_random_state(classifier.random_state), np.arange(n)
+    if n > CALIBRATION_ROWS:
+        rows = some_of_every_class(problem.codes, CALIBRATION_ROWS, random_state)
+        K = submatrix(K, rows, rows)
+    codes = problem.codes[rows]
+    if np.bincount(codes, minlength=problem.n_classes).min() < 2:
+        scores = problem.fitted(K[:n, :n], rows, C).scores(K[:n, :n])
+    else:
+        drawn = folds(codes, classifier.n_folds, random_state)
+        problem = replace(problem, codes=codes, weight=problem.weight[rows], folds=drawn)
+        (scores,) = held_out_scores(K, problem, [C])
+    return fitted_temperature(scores, codes)

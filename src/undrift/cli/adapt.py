@@ -82,13 +82,7 @@ def adapt(
         "one-se",
         "--selection",
         help="How to choose, never seeing target labels: one-se (cross-validation on the source; the first "
-        "of several unless another is clearly better), source-cv, reverse, margin, "
-        "importance-cv, agreement, separation.",
-    ),
-    source_weight: str = typer.Option(
-        "size",
-        "--source-weight",
-        help="What several sources count: by their size, or more those that are near the target.",
+        "of several unless another is clearly better), source-cv, reverse, importance-cv.",
     ),
     center: bool = typer.Option(True, "--center/--no-center", help="Subtract each domain's mean."),
     self_training: bool = typer.Option(
@@ -114,7 +108,7 @@ def adapt(
     from ..jobs import AdaptJob, run_adapt
     from . import screen
 
-    choices = weighting, classifier, selection, source_weight
+    choices = weighting, classifier, selection
     adapter = options.text_adapter(
         noise, layers, C, max_features, *choices, center, self_training, device, seed, fallback
     )

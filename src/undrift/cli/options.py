@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from ..classifier import SELECTIONS, SOLVERS, SOURCE_WEIGHTS
+from ..classifier import SELECTIONS, SOLVERS
 from ..text import TFIDF_LENGTH, WEIGHTINGS, TermVectorizer, TextAdapter, text_classifier
 
 TEXT = typer.Option(..., "--text", metavar="COL", help="Column that holds the text.")
@@ -37,7 +37,6 @@ def text_adapter(
     weighting: str,
     classifier: str,
     selection: str,
-    source_weight: str,
     center: bool,
     self_training: bool,
     device: str,
@@ -50,7 +49,6 @@ def text_adapter(
     for name, value, choices in (
         ("classifier", classifier, SOLVERS),
         ("selection", selection, SELECTIONS),
-        ("source-weight", source_weight, SOURCE_WEIGHTS),
         ("weighting", weighting, WEIGHTINGS),
     ):
         if value not in choices:
@@ -63,7 +61,6 @@ def text_adapter(
             C=numbers(C, "--C", float),
             classifier=classifier,
             selection=selection,
-            source_weight=source_weight,
             center=center,
             self_training=self_training,
             fallback=fallback,

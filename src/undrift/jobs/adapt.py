@@ -199,7 +199,6 @@ def chosen(adapter: TextAdapter) -> dict[str, Any]:
         "selection_notes": list(classifier.selection_notes_),
         "caution": dict(classifier.caution_),
         "self_training": [dict(own) for own in classifier.self_training_rounds_],
-        "source_weights": [classifier.source_weights_.get(own) for own in classifier.domains_ if own >= 0],
     }
 
 

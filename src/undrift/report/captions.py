@@ -133,9 +133,6 @@ RULE_MEASURES = {
     "one-se": "Error in cross-validation on the labelled source; what is named first unless clearly beaten",
     "reverse": "Error on held-out source rows, after labelling the target and training back",
     "importance-cv": "Error in cross-validation on the source, rows that look like the target counting more",
-    "margin": "Mean confidence on the target's rows",
-    "agreement": "Agreement on the target's rows of classifiers from two parts of the source",
-    "separation": "How evenly confident predictions of the target's rows are",
 }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from .._version import __version__
-from ..classifier import ACCURACIES
+from ..classifier import SELECTIONS
 from ..text import words
 from .changed_documents import changed_documents
 from .distances import domain_distances
@@ -144,7 +144,7 @@ def _unseen_share(own: DomainRows, known_words: set[str] | None, seen: np.ndarra
 def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:
     """Return what the rule gave to each noise and depth, at its best C; nothing if there was no choice.
 
-    Rules that count mistakes give errors; "margin" gives the mean confidence on target rows.
+    A rule of this version gives errors; one that only an earlier version had, scores.
     """
     results = [own for own in evidence.classifier.selection_results_ if own["score"] == own["score"]]
     if len(results) < 2:
@@ -155,7 +155,7 @@ def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:
         key = (own["noise"], own["n_layers"])
         if key not in best or (own["score"], own["chosen"]) > (best[key]["score"], best[key]["chosen"]):
             best[key] = own
-    is_error = rule in ACCURACIES
+    is_error = rule in SELECTIONS
     cells = [
         {name: own[name] for name in ("noise", "n_layers", "C", "chosen")}
         | {"value": 1 - float(own["score"]) if is_error else float(own["score"])}

@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Any
 
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs import savable
@@ -140,9 +139,8 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         X, options = self._rows(documents), {"recenter": recenter, "blocks": blocks}
         return self.classifier_.predict(X, sample_domain=sample_domain, **options)
 
-    @available_if(lambda self: getattr(self.classifier, "probability", False))
     def predict_proba(self, documents, *, sample_domain=None, recenter=False, blocks=None):
-        """Calibrated probabilities; needs a classifier with ``probability=True``."""
+        """Calibrated probabilities of the classes; the parameters are those of `decision_function`."""
         X, options = self._rows(documents), {"recenter": recenter, "blocks": blocks}
         return self.classifier_.predict_proba(X, sample_domain=sample_domain, **options)
 

@@ -20,7 +20,6 @@ from ...classifier import (
     MSDAClassifier,
     Problem,
     SelfTraining,
-    check_comparable,
     checked_grid,
     chosen_one,
     folds,
@@ -197,7 +196,6 @@ def best_candidates(method: Ours, cells: Sequence[Cell], grid: Grid) -> dict[Cel
     rule = method.model.selection
     candidates: dict[Cell, list[Candidate]] = {cell: [] for cell in cells}
     n_labelled = {cell: len(labels(method.corpus, cell.source, "train")) for cell in cells}
-    check_comparable(rule, grid)
     for noise, group in product(grid.noises, method.groups(cells)):
         for level, grams in method.levels(noise, max(grid.depths), group):
             if level.depth not in grid.depths:

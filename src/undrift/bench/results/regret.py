@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...classifier import ONE_C, ONE_SE, clearly_better
+from ...classifier import ONE_SE, clearly_better
 from .measures import task
 from .records import Record
 from .table import failure_notes
@@ -116,16 +116,8 @@ def candidate_sets(own: Trials) -> dict[str, Trials]:
 
 
 def picked(own: Trials, rule: str) -> np.ndarray:
-    """Positions, one for each task, of the candidates that a rule chooses, the first of equals.
-
-    A rule that cannot compare values of C chooses at C = 1, or the middle one where that is not offered.
-    """
-    scores = own.scores[rule]
-    if rule in ONE_C:
-        values = sorted({point.C for point in own.points})
-        C = 1.0 if 1.0 in values else values[len(values) // 2]
-        scores = np.where([point.C == C for point in own.points], scores, -np.inf)
-    return np.argmax(scores, axis=1)
+    """Positions, one for each task, of the candidates that a rule chooses, the first of equals."""
+    return np.argmax(own.scores[rule], axis=1)
 
 
 def cautiously_picked(own: Trials, preferred: int) -> np.ndarray:
