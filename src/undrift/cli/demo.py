@@ -40,7 +40,7 @@ def demo(
         out / "model.safetensors", "truth", report=out / "report.html",
     )  # fmt: skip
     require_report(job.report)
-    choices = "tfidf", "least-squares", "reverse", "size"
+    choices = "tfidf", "least-squares", "reverse"
     adapter = options.text_adapter("0.6,0.7,0.8", "1,3,5", "1", 1500, *choices, True, True, "cpu", 0)
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)
