@@ -163,8 +163,19 @@ def test_all_is_what_exists():
         for name, value in vars(undrift).items()
         if not name.startswith("_") and not isinstance(value, ModuleType)
     }
-    assert set(undrift.__all__) == public | {"__version__"}
+    assert set(undrift.__all__) == public | {"__version__", "adaptation_report"}
     assert undrift.__all__ == sorted(undrift.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = undrift.nothing
+
+
+def test_the_report_is_imported_when_it_is_first_used():
+    pytest.importorskip("jinja2")
+    program = (
+        "import sys, undrift; before = 'undrift.report' in sys.modules; "
+        "from undrift import adaptation_report; print(before, adaptation_report.__module__)"
+    )
+    assert output_of(program) == ["False", "undrift.report.build"]
 
 
 PACKAGES = [path for path in MODULES if path.name == "__init__.py" and path.parent != SOURCE]

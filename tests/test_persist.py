@@ -9,17 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import safetensors.numpy
+import scipy.special
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from safetensors import safe_open
 from sklearn.exceptions import NotFittedError
 
 import undrift
+from tests.helpers.model_files import forge, parts_of, tree_of
 from tests.helpers.oracles import weights
 from undrift import MDA, MSDA, load_model, save_model
-from undrift.persist import FORMAT_VERSION, ModelFileError, _decode, _digest, _encode
+from undrift._core import ACTIVATIONS
+from undrift.persist import FORMAT_VERSION, OLDEST_VERSION, ModelFileError, _decode, _digest, _encode
 
 MODELS = [
     MDA(noise=0.3),
@@ -38,25 +40,6 @@ def path(tmp_path) -> Path:
 def saved(counts, path) -> Path:
     save_model(MSDA(n_layers=2).fit(counts), path)
     return path
-
-
-def parts_of(path):
-    """Metadata and arrays of a safetensors file."""
-    with safe_open(path, framework="numpy") as file:
-        return dict(file.metadata()), {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-
-
-def forged(path, tree, **changes):
-    """Rewrite the file with another description of the model and a digest that fits it."""
-    metadata, arrays = parts_of(path)
-    metadata["model"] = json.dumps(tree)
-    metadata.update(changes)
-    metadata["digest"] = _digest(metadata, arrays)
-    safetensors.numpy.save_file(arrays, path, metadata=metadata)
-
-
-def tree_of(path):
-    return json.loads(parts_of(path)[0]["model"])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -110,6 +93,59 @@ def test_numpy_scalars_as_parameters(counts, path):
     save_model(MSDA(np.int64(1), np.float32(0.5), binarize=np.True_).fit(counts), path)
     params = load_model(path).get_params()
     assert (params["n_layers"], params["noise"], params["binarize"]) == (1, 0.5, True)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_a_loaded_model_applies_the_activation_it_was_saved_with(counts, path, activation):
+    save_model(MSDA(n_layers=1, activation=activation).fit(counts), path)
+    loaded = load_model(path)
+    (layer,) = loaded.layers_
+    assert layer.activation == loaded.activation == activation
+    functions = {"tanh": np.tanh, "relu": lambda rows: np.maximum(rows, 0), "identity": lambda rows: rows}
+    function = {**functions, "sigmoid": scipy.special.expit}[activation]
+    hidden = loaded.transform(counts)[:, counts.shape[1] :]
+    np.testing.assert_allclose(hidden, function(counts @ layer.coef + layer.intercept), rtol=1e-6)
+
+
+LEGACY = Path(__file__).parent / "data" / "models-0.x"
+LEGACY_CASES = json.loads((LEGACY / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("name", LEGACY_CASES)
+def test_a_model_file_of_version_0_1_loads_and_predicts_the_same(name):
+    """The parameters that some of the files name have since been removed."""
+    case, model = LEGACY_CASES[name], load_model(LEGACY / f"{name}.safetensors")
+    assert type(model).__name__ == case["class"]
+    rows = case["input"] if name == "text" else np.array(case["input"])
+    if "transformed" in case:
+        np.testing.assert_allclose(model.transform(rows), case["transformed"], rtol=1e-6)
+        return
+    options = {"blocks": [np.array(case["blocks"])]} if "blocks" in case else {}
+    for domain, scores in case["scores"].items():
+        numbers = np.full(len(rows), int(domain))
+        loaded = model.decision_function(rows, sample_domain=numbers, **options)
+        np.testing.assert_allclose(loaded, scores, rtol=1e-6, atol=1e-9)
+    assert model.predict(rows, **options).tolist() == case["prediction"]
+    if "probabilities" in case:
+        np.testing.assert_allclose(model.predict_proba(rows), case["probabilities"], rtol=1e-6)
+
+
+def test_every_model_file_of_version_0_1_is_checked():
+    assert {file.stem for file in LEGACY.glob("*.safetensors")} == set(LEGACY_CASES)
+    versions = {parts_of(file)[0]["format_version"] for file in LEGACY.glob("*.safetensors")}
+    assert versions == {"2"}
+
+
+@pytest.mark.parametrize("version", [OLDEST_VERSION, FORMAT_VERSION])
+def test_unknown_parameters_are_dropped_from_earlier_formats_alone(counts, saved, version):
+    tree = tree_of(saved)
+    tree["params"]["dict"].append(["removed_since", 0.5])
+    forge(saved, tree, format_version=str(version))
+    if version == FORMAT_VERSION:
+        with pytest.raises(ModelFileError, match="does not describe a model"):
+            load_model(saved)
+    else:
+        assert load_model(saved).transform(counts).shape[0] == len(counts)
 
 
 plain = st.recursive(
@@ -227,7 +263,7 @@ def test_a_folder_that_is_not_there(counts, tmp_path):
 def test_a_truncated_file(saved, share):
     content = saved.read_bytes()
     saved.write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(ModelFileError, match="only a part of one"):
+    with pytest.raises(ModelFileError, match="is truncated or not a model file"):
         load_model(saved)
 
 
@@ -261,7 +297,7 @@ def test_a_missing_array(saved):
 
 @pytest.mark.parametrize("version", [str(FORMAT_VERSION + 1), "99999999999999999999", "two", "²", "-1", ""])
 def test_a_newer_or_meaningless_format_version(saved, version):
-    forged(saved, tree_of(saved), format_version=version, library_version="9.9")
+    forge(saved, tree_of(saved), format_version=version, library_version="9.9")
     with pytest.raises(ModelFileError, match=r"format version .* upgrade undrift .*9\.9"):
         load_model(saved)
 
@@ -360,18 +396,18 @@ def test_a_hostile_description_is_refused_and_runs_nothing(saved, name, monkeypa
         metadata["digest"] = _digest(metadata, arrays)
         safetensors.numpy.save_file(arrays, saved, metadata=metadata)
     else:
-        forged(saved, tree)
+        forge(saved, tree)
     with pytest.raises(ModelFileError, match="does not describe a model"):
         load_model(saved)
 
 
 def test_a_forged_file_that_says_nothing_wrong_loads(saved):
     """The forger of the tests above works: what they refuse, they refuse for its content."""
-    forged(saved, tree_of(saved))
+    forge(saved, tree_of(saved))
     assert len(load_model(saved).layers_) == 2
 
 
 def test_a_format_from_before_the_release(saved):
-    forged(saved, tree_of(saved), format_version=str(FORMAT_VERSION - 1))
+    forge(saved, tree_of(saved), format_version=str(OLDEST_VERSION - 1))
     with pytest.raises(ModelFileError, match=r"format version 1, .* fit and save it again"):
         load_model(saved)

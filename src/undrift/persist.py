@@ -1,7 +1,7 @@
 """Saving and loading fitted estimators: safetensors for arrays, JSON for the rest, no pickle.
 
-A file is data and nothing else: loading builds only the classes of this library and the plain
-values listed in :func:`_decode`, so that a hostile file cannot run code.
+A file is data and nothing else: loading builds only the classes of this library, two vectorisers of
+scikit-learn and the plain values listed in :func:`_decode`, so that a hostile file cannot run code.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError, safe_open
 from sklearn.base import BaseEstimator
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from ._core import ACTIVATIONS, Gaussian, Layer, Poisson, Scatter
@@ -25,26 +27,25 @@ from ._version import __version__
 from .classifier import SelfTraining
 
 FORMAT = "undrift-model"
-FORMAT_VERSION = 2  # 2: extra blocks, caution
+FORMAT_VERSION = 3  # 2: extra blocks, caution; 3: vectorisers of scikit-learn, fewer parameters
+OLDEST_VERSION = 2  # that can still be read
 
 _NOUNS: dict[str, type] = {noun.__name__: noun for noun in (Layer, Scatter, SelfTraining, Gaussian, Poisson)}
+_VECTORIZERS: dict[str, type] = {cls.__name__: cls for cls in (CountVectorizer, TfidfVectorizer)}
 _SCALARS = (bool, int, float, str, type(None))
 
 
 class ModelFileError(ValueError):
-    """A file that is not a model of this library, or no longer a whole one."""
+    """A file that is not a model of this library, or is truncated or changed."""
 
 
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
-    """Save a fitted estimator of this library.
-
-    The file is written beside its final name and then renamed, so that `path` holds the whole
-    model or what it held before.
+    """Save a fitted estimator of this library, by an atomic write: all of it, or `path` stays as it was.
 
     Parameters
     ----------
     estimator : MDA, MSDA, MSDAClassifier, TermVectorizer or TextAdapter
-        Fitted.
+        Fitted. A `TextAdapter` may hold a vectoriser of scikit-learn whose parameters are plain values.
     path : path
         The usual ending is ``.safetensors``.
     """
@@ -81,25 +82,26 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
-            tree = _checked_header(path, metadata)
+            version = _check_header(path, metadata)
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
     except SafetensorError as error:
-        raise ModelFileError(f"{path} is not a model file, or only a part of one ({error})") from None
+        raise ModelFileError(f"{path} is truncated or not a model file ({error})") from None
     if _digest(metadata, arrays) != metadata.get("digest"):
         raise ModelFileError(f"{path} has been changed since it was saved; save the model again")
     try:
-        model = _decode_estimator(json.loads(tree), arrays)
+        model = _decode_estimator(json.loads(metadata["model"]), arrays, version < FORMAT_VERSION)
         check_is_fitted(model)  # estimators among its parameters need not be
         return model
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} does not describe a model of this library ({error})") from None
 
 
-def _checked_header(path: Path, metadata: dict[str, str]) -> str:
+def _check_header(path: Path, metadata: dict[str, str]) -> int:
+    """Return the format version of a file, if this release can read it."""
     if metadata.get("format") != FORMAT or "model" not in metadata:
         raise ModelFileError(f"{path} was not written by undrift's save_model")
     version = metadata.get("format_version", "")
-    if version.isdecimal() and int(version) < FORMAT_VERSION:
+    if version.isdecimal() and int(version) < OLDEST_VERSION:
         raise ModelFileError(
             f"{path} has format version {version}, from before the first release: fit and save it again"
         )
@@ -108,7 +110,7 @@ def _checked_header(path: Path, metadata: dict[str, str]) -> str:
             f"{path} has format version {version!r}, and undrift {__version__} reads up to {FORMAT_VERSION}: "
             f"upgrade undrift (the file was written by {metadata.get('library_version', '?')})"
         )
-    return metadata["model"]
+    return int(version)
 
 
 def _digest(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
@@ -141,9 +143,11 @@ def _encode(value: Any, key: str, arrays: dict[str, np.ndarray]) -> Any:
         fields = {name: _encode(v, f"{key}.{name}", arrays) for name, v in vars(value).items()}
         return {type(value).__name__: fields}
     if type(value) in SAVABLE.values():
-        fields = {"params": value.get_params(deep=False), "fitted": _fitted(value)}
-        fields = {part: _encode(own, f"{key}.{part}", arrays) for part, own in fields.items()}
-        return {"estimator": type(value).__name__, **fields}
+        fields = {"params": value.get_params(deep=False), "fitted": _learnt_attributes(value)}
+        encoded = {name: _encode(field, f"{key}.{name}", arrays) for name, field in fields.items()}
+        return {"estimator": type(value).__name__, **encoded}
+    if type(value) in _VECTORIZERS.values():
+        return _encode_vectorizer(value, key, arrays)
     raise TypeError(f"cannot save {key}: {type(value).__name__} is neither an array, a plain value nor ours")
 
 
@@ -151,8 +155,8 @@ def _plain_key(key: Any) -> Any:
     return key.item() if isinstance(key, np.generic) else key
 
 
-def _fitted(estimator: BaseEstimator) -> dict[str, Any]:
-    """Everything an estimator learnt, by attribute name."""
+def _learnt_attributes(estimator: BaseEstimator) -> dict[str, Any]:
+    """Return everything an estimator learnt, by attribute name."""
     learnt = dict(vars(estimator))
     settings = ["_skl_callbacks", "_sklearn_output_config", "_metadata_request"]  # of this session
     for name in [*estimator.get_params(deep=False), *settings]:
@@ -170,50 +174,59 @@ def _encode_array(value: np.ndarray, key: str, arrays: dict[str, np.ndarray]) ->
     return {"strings": key, "shape": list(value.shape), "dtype": "object" if value.dtype == object else "str"}
 
 
-def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Inverse of :func:`_encode`; whatever it does not know is refused."""
+def _decode(node: Any, arrays: dict[str, np.ndarray], is_earlier: bool = False) -> Any:
+    """Inverse of :func:`_encode`; whatever it does not know is refused.
+
+    `is_earlier` says that an earlier version wrote the file, whose estimators are brought up to date.
+    """
     if isinstance(node, _SCALARS):
         return node
     if not isinstance(node, dict):
         raise ValueError(f"unexpected {type(node).__name__}")
     if "estimator" in node:
-        return _decode_estimator(node, arrays)
+        return _decode_estimator(node, arrays, is_earlier)
     if "strings" in node:
         items = json.loads(arrays[node["strings"]].tobytes().decode())
         if node["dtype"] == "list":
             return items
         return np.array(items, dtype={"object": object, "str": str}[node["dtype"]]).reshape(node["shape"])
-    ((kind, own),) = node.items()
+    if "vectorizer" in node:
+        return _decode_vectorizer(node, arrays)
+    ((kind, content),) = node.items()
     if kind == "array":
-        return arrays[own]
+        return arrays[content]
     if kind in ("list", "tuple"):
-        items = [_decode(item, arrays) for item in own]
+        items = [_decode(item, arrays, is_earlier) for item in content]
         return items if kind == "list" else tuple(items)
     if kind == "dict":
-        return {_hashable(k): _decode(v, arrays) for k, v in own}
-    noun = _NOUNS[kind](**{name: _decode(v, arrays) for name, v in own.items()})
-    return _checked_layer(noun) if isinstance(noun, Layer) else noun
+        return {_check_key(k): _decode(v, arrays, is_earlier) for k, v in content}
+    noun = _NOUNS[kind](**{name: _decode(v, arrays, is_earlier) for name, v in content.items()})
+    if isinstance(noun, Layer):
+        _check_layer(noun)
+    return noun
 
 
-def _hashable(key: Any) -> Any:
+def _check_key(key: Any) -> Any:
     if not isinstance(key, _SCALARS):
         raise ValueError(f"unexpected key {key!r}")
     return key
 
 
-def _checked_layer(layer: Layer) -> Layer:
+def _check_layer(layer: Layer) -> None:
     if layer.coef.ndim != 2 or layer.intercept.shape != layer.coef.shape[1:]:
         raise ValueError(f"layer of shapes {layer.coef.shape} and {layer.intercept.shape}")
     if layer.activation not in ACTIVATIONS:
         raise ValueError(f"activation {layer.activation!r}")
-    return layer
 
 
-def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> BaseEstimator:
+def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray], is_earlier: bool) -> BaseEstimator:
     estimator = SAVABLE[node["estimator"]]()
-    params, fitted = (_decode(node[part], arrays) for part in ("params", "fitted"))
-    if hasattr(estimator, "_upgrade_saved"):
-        params, fitted = estimator._upgrade_saved(params, fitted)
+    params, fitted = (_decode(node[part], arrays, is_earlier) for part in ("params", "fitted"))
+    if is_earlier:
+        if hasattr(estimator, "_upgrade_saved"):
+            params, fitted = estimator._upgrade_saved(params, fitted)
+        known = estimator.get_params(deep=False)
+        params = {name: value for name, value in params.items() if name in known}
     estimator.set_params(**params)
     if not _is_available(getattr(estimator, "device", "cpu")):
         estimator.set_params(device="cpu")
@@ -230,3 +243,40 @@ def _is_available(device: str) -> bool:
         return device == "cpu" or bool(checked_device(device))
     except (ImportError, ValueError):
         return False
+
+
+def _encode_vectorizer(vectorizer: Any, key: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Describe a vectoriser of scikit-learn by its parameters, terms and document weights."""
+    params = vectorizer.get_params(deep=False)
+    for name, value in params.items():
+        if callable(value) and name != "dtype":
+            raise TypeError(
+                f"cannot save a {type(vectorizer).__name__} whose {name} is a function: a model file holds "
+                "plain values only; use its other parameters, or TermVectorizer"
+            )
+    params["dtype"] = np.dtype(params["dtype"]).name
+    is_fitted = hasattr(vectorizer, "vocabulary_")
+    fields = {
+        "params": params,
+        "terms": vectorizer.get_feature_names_out().tolist() if is_fitted else None,
+        "idf": vectorizer.idf_ if is_fitted and params.get("use_idf") else None,
+    }
+    encoded = {name: _encode(field, f"{key}.{name}", arrays) for name, field in fields.items()}
+    return {"vectorizer": type(vectorizer).__name__, **encoded}
+
+
+def _decode_vectorizer(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """Build a vectoriser of scikit-learn: fitted on its vocabulary alone, then given the document weights."""
+    params, terms, idf = (_decode(node[name], arrays) for name in ("params", "terms", "idf"))
+    if params["input"] != "content":
+        raise ValueError(f"a vectoriser that reads {params['input']!r}")
+    params["dtype"] = np.dtype(params["dtype"]).type
+    vectorizer = _VECTORIZERS[node["vectorizer"]](**params)
+    if terms is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what there is to say of the parameters was said before saving
+            vectorizer.set_params(vocabulary=terms).fit([""])
+        vectorizer.set_params(vocabulary=params["vocabulary"])
+        if idf is not None:
+            vectorizer.idf_ = idf
+    return vectorizer

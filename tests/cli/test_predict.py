@@ -145,7 +145,7 @@ def test_predict_computes_on_the_device_given(folder, undrift, model):
         ({"out": "kitchen.csv"}, "would replace another file"),
         ({"out": "none/out.csv"}, "there is no folder"),
         ({"model": "none.safetensors"}, "none.safetensors"),
-        ({"model": "kitchen.csv"}, "kitchen.csv is not a model file"),
+        ({"model": "kitchen.csv"}, "kitchen.csv is truncated or not a model file"),
     ],
 )
 def test_bad_predictions(folder, undrift, model, options, message):
@@ -161,7 +161,7 @@ def test_models_from_elsewhere(folder, undrift, model):
     assert "holds a MDA, not a text model" in check_refused(undrift, folder, predict("mda.safetensors"))
     whole = model.read_bytes()
     (folder / "half.safetensors").write_bytes(whole[: len(whole) // 2])
-    assert "half.safetensors is not a model file, or only a part" in check_refused(
+    assert "half.safetensors is truncated or not a model file" in check_refused(
         undrift, folder, predict("half.safetensors")
     )
     (folder / "touched.safetensors").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))

@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 
 from undrift import MSDAClassifier
 from undrift.datasets.reviews import make_reviews
-from undrift.text.vectorizer import TermVectorizer, words
+from undrift.text import TermVectorizer, words
 
 DOMAINS = ["books", "kitchen", "electronics", "camping"]
 

@@ -17,7 +17,7 @@ from undrift.distributed.shards import Shard, exact_frequencies, survey, text_ro
 from undrift.jobs.adapt import AdaptJob, run_adapt
 from undrift.jobs.on_dask import run_adapt_on
 from undrift.tables import Rows, TableError, open_table, shard_paths, write_table
-from undrift.text.vectorizer import words
+from undrift.text import words
 
 
 def write(path, texts, **columns) -> None:

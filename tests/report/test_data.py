@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from undrift.explain import document_terms, reconstruction, term_weight
 from undrift.report.changed_documents import pieces
 from undrift.report.terms import drawn_terms, snippet
-from undrift.text.vectorizer import words
+from undrift.text import words
 
 
 @pytest.fixture(scope="module")

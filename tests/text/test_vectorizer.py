@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from undrift.errors import UndriftWarning
+from undrift.text import TermVectorizer, unseen_share, words
 from undrift.text import vectorizer as text
-from undrift.text.vectorizer import TermVectorizer, unseen_share, words
 
 DOCUMENTS = [
     "the kettle boils and boils and boils and boils",

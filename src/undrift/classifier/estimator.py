@@ -298,10 +298,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @staticmethod
     def _upgrade_saved(params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict, dict]:
         """Bring the parameters and attributes of an earlier version's model file up to date."""
-        removed = ("source_weight", "probability", "block_share", "denoise_blocks", "source_weights_")
-        for name in removed:
-            params.pop(name, None)
-            fitted.pop(name, None)
+        fitted.pop("source_weights_", None)
         return params, fitted
 
     def decision_function(self, X, *, sample_domain=None, recenter=False, blocks=None):

@@ -48,7 +48,7 @@ def demo(
         adapted = run_adapt(job, adapter, tell)
         write_report(job, adapted, context, tell)
     show_summary(adapted.summary, as_json=False)
-    unseen = new_terms(adapter.classifier_, adapter.vectorizer_.terms_, 6)
+    unseen = new_terms(adapter.classifier_, adapter.terms_, 6)
     screen.show_table(
         f"Words of {target} that no labelled review of {source} contains, and what they speak for",
         ["label", "term", "weight"],

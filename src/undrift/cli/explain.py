@@ -35,7 +35,7 @@ def explain(
     from . import screen
 
     adapter = load_adapter(model)
-    classifier, terms = adapter.classifier_, adapter.vectorizer_.terms_
+    classifier, terms = adapter.classifier_, adapter.terms_
     stack = classifier.representation_
     pivots = getattr(stack, "pivots_", None)
     asked = [" ".join(words_of(word)) or word for word in words or []]

@@ -192,7 +192,7 @@ def chosen(adapter: TextAdapter) -> dict[str, Any]:
     classifier = adapter.classifier_
     return {
         "classes": classifier.classes_.tolist(),
-        "vocabulary": len(adapter.vectorizer_.terms_),
+        "vocabulary": len(adapter.terms_),
         "chosen": dict(classifier.best_params_),
         "rule": classifier.selection if len(classifier.selection_results_) > 1 else "fixed",
         "n_candidates": len(classifier.selection_results_),

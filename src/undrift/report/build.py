@@ -52,9 +52,7 @@ def job_report(job: AdaptJob, adapted: Adapted, command: str | None = None) -> R
     }
     adapter = adapted.adapter
     return Report(
-        adaptation_data(
-            Evidence(adapter.classifier_, adapter.vectorizer_.terms_, domains, kept.source_only, about)
-        )
+        adaptation_data(Evidence(adapter.classifier_, adapter.terms_, domains, kept.source_only, about))
     )
 
 
@@ -98,7 +96,7 @@ def adaptation_report(
     if isinstance(model, TextAdapter):
         source, target = list(source), list(target)
         rows = [model.vectorizer_.transform(own) for own in (source, target)]
-        texts, classifier, terms = [source, target], model.classifier_, model.vectorizer_.terms_
+        texts, classifier, terms = [source, target], model.classifier_, model.terms_
     else:
         rows, texts, classifier = [source, target], [None, None], model
         terms = list(terms) if terms is not None else [f"column {j}" for j in range(rows[0].shape[1])]

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs import savable
 from ..classifier import MSDAClassifier
 from ..persist import ModelFileError, load_model
+from .tokens import check_documents
 from .vectorizer import TermVectorizer
 
 TEXT_NOISE = (0.7, 0.6, 0.8)  # the first unless another is clearly better
@@ -22,9 +23,10 @@ TFIDF_LENGTH = 5.0  # how long tf-idf rows should be for the squashing to bend t
 def text_classifier(**changes: Any) -> MSDAClassifier:
     """MSDAClassifier with the settings that adapt text best, one set for all corpora.
 
-    Five layers that all count alike, each domain centred, least squares, self-training, source-only where
-    adapting cannot help; noise 0.7, unless 0.6 or 0.8 is clearly better in cross-validation on the source.
-    `docs/beyond.md` has what each of these buys. `changes` are parameters to set otherwise.
+    Five layers that all count alike, each domain centred, least squares, self-training, and a fallback to
+    the source alone where label-free diagnostics say that adaptation will not help; noise 0.7, unless 0.6
+    or 0.8 is clearly better in cross-validation on the source. `docs/beyond.md` has what each of these
+    buys. `changes` are parameters to set otherwise.
     """
     settings: dict[str, Any] = {"n_layers": 5, "noise": list(TEXT_NOISE), "C": 1.0, "selection": "one-se"}
     settings |= {"balance_layers": True, "self_training": True, "fallback": True}
@@ -40,16 +42,18 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    vectorizer : TermVectorizer, optional
+    vectorizer : TermVectorizer, CountVectorizer or TfidfVectorizer, optional
         How documents become rows; by default the 5,000 most frequent uni- and bigrams, tf-idf of
-        length 5.
+        length 5. Those of scikit-learn can be saved if their parameters are plain values.
     classifier : MSDAClassifier, optional
         What is fitted on the rows; by default :func:`text_classifier`.
 
     Attributes
     ----------
-    vectorizer_ : TermVectorizer
+    vectorizer_ : as `vectorizer`
         Fitted on the documents of all domains.
+    terms_ : list of str
+        One for each column of the rows.
     classifier_ : MSDAClassifier
         Fitted on their rows.
     classes_ : ndarray
@@ -90,10 +94,10 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         blocks, blocks_target : optional
             Further columns, such as embeddings of the documents, as for :class:`MSDAClassifier`.
         """
-        documents, (targets, several) = _held(documents), _target_documents(target)
+        documents, (targets, several) = _read_once(documents), _target_documents(target)
         self.fit_vocabulary(chain(documents, *targets))
         transform = self.vectorizer_.transform
-        X_target = [transform(own) for own in targets] or None
+        X_target = [transform(domain) for domain in targets] or None
         if not several and blocks_target is not None:
             blocks_target = [blocks_target]
         extra = {"blocks": blocks, "blocks_target": blocks_target}
@@ -101,11 +105,20 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
 
     def fit_vocabulary(self, documents):
         """First half of `fit`: choose the terms, from the documents of all domains."""
-        vectorizer = (
-            TermVectorizer(length=TFIDF_LENGTH) if self.vectorizer is None else clone(self.vectorizer)
-        )
-        self.vectorizer_ = vectorizer.fit(documents)
+        default = TermVectorizer(length=TFIDF_LENGTH)
+        self.vectorizer_ = default if self.vectorizer is None else clone(self.vectorizer)
+        self.vectorizer_.fit(check_documents(documents))
         return self
+
+    @property
+    def terms_(self) -> list[str]:
+        """The term that each column of the rows stands for."""
+        if not hasattr(self.vectorizer_, "get_feature_names_out"):
+            raise ValueError(
+                f"{type(self.vectorizer_).__name__} keeps no term names, so it cannot be explained by term: "
+                "use TermVectorizer, CountVectorizer or TfidfVectorizer"
+            )
+        return self.vectorizer_.get_feature_names_out().tolist()
 
     def fit_rows(self, X, y, X_target=None, *, sample_domain=None, blocks=None, blocks_target=None):
         """Second half of `fit`, for those who keep the rows that `vectorizer_` made of the documents."""
@@ -119,7 +132,7 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
 
     def _rows(self, documents: Any) -> Any:
         check_is_fitted(self)
-        return self.vectorizer_.transform(documents)
+        return self.vectorizer_.transform(check_documents(documents))
 
     def decision_function(self, documents, *, sample_domain=None, recenter=False, blocks=None):
         """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
@@ -151,8 +164,8 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _held(documents: Any) -> Any:
-    """Return documents that can be read twice."""
+def _read_once(documents: Any) -> Any:
+    """Return documents that can be read again: those of a generator as a list."""
     return list(documents) if isinstance(documents, Iterator) else documents
 
 
@@ -165,7 +178,7 @@ def _target_documents(target: Any) -> tuple[list[Any], bool]:
     target = list(target)
     if not target or any(isinstance(document, str) for document in target):
         return [target], False
-    return [_held(own) for own in target], True
+    return [_read_once(domain) for domain in target], True
 
 
 def load_adapter(path: str | PathLike[str]) -> TextAdapter:

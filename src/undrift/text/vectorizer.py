@@ -1,14 +1,7 @@
-r"""Documents to rows: uni- and bigrams over one shared vocabulary.
-
-Tokenised text ("did n't", "``well''"), plain text ("didn't") and typographic text ("didn’t") give the
-same terms. Words are runs of letters and digits of any script that ``\w`` knows, lower-cased, in the
-compatibility form NFKC; a hyphen separates words, so that "page-turner" and "page turner" are one bigram.
-"""
+"""TermVectorizer: documents to rows, uni- and bigrams over one shared vocabulary."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -26,83 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs import check_count, check_positive, savable
 from ..errors import UndriftWarning
-
-__all__ = ["TermVectorizer", "normalise", "unseen_share", "unseen_shares", "words"]
+from .tokens import check_documents, words
 
 WEIGHTINGS = ("tfidf", "counts", "binary")
-
-# A decimal number, or letters and digits with apostrophes inside. Single characters are words too.
-_WORDS = re.compile(r"\d+(?:[.,]\d+)+|[^\W_]+(?:'[^\W_]+)*")
-
-# What people type for an apostrophe (U+0091 and U+0092 are Windows quotes read as latin-1), and what
-# may stand inside a word without being seen (soft hyphen, zero-width marks).
-_CHARACTERS = str.maketrans(dict.fromkeys("’‘ʼ＇´′\x91\x92", "'") | dict.fromkeys("\u00ad\u200b\u200d\ufeff"))
-_QUOTES = re.compile("''+")
-# Treebank tokenisers cut clitics off; the gap is closed unless an apostrophe follows, as in "the 's' key".
-_CLITIC_GAP = re.compile(r"(?<=\w)\s+(?=(?:n't|'(?:s|m|d|re|ve|ll))(?![\w']))")
-# ... and a few words in two.
-_WORD_GAP = re.compile(r"\b(?:can\s+(?=not\b)|(?:gon|wan)\s+(?=na\b)|got\s+(?=ta\b))")
-
-
-def normalise(document: str) -> str:
-    """Put a document in lower case and NFKC, with whole contractions and no doubled quotes.
-
-    Examples
-    --------
-    >>> normalise("It ca n't be") == normalise("It can’t be") == "it can't be"
-    True
-    """
-    text = document
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.translate(_CHARACTERS))
-    text = text.lower().replace("i̇", "i").replace("`", "'")  # İ lower-cases to i and a combining dot
-    if "'" in text:
-        text = _CLITIC_GAP.sub("", _QUOTES.sub(" ", text))
-    return _WORD_GAP.sub(lambda gap: gap.group().rstrip(), text)
-
-
-def words(document: str) -> list[str]:
-    """List the words of a document, in order.
-
-    Examples
-    --------
-    >>> words("A 5.1 system; it was n't cheap")
-    ['a', '5.1', 'system', 'it', "wasn't", 'cheap']
-    """
-    return _WORDS.findall(normalise(document))
-
-
-def unseen_share(target: Iterable[str], source: Iterable[str]) -> float:
-    """Share of the target's words, each occurrence counted, that never occur in the source.
-
-    Parameters
-    ----------
-    target, source : iterable of str
-        Documents; each is read once.
-
-    Returns
-    -------
-    float
-        In [0, 1]; NaN if the target has no words at all.
-    """
-    return unseen_shares([target], source)[0]
-
-
-def unseen_shares(targets: Iterable[Iterable[str]], source: Iterable[str]) -> list[float]:
-    """:func:`unseen_share` of several targets, reading the source once."""
-    known: set[str] = set()
-    for document in _checked(source):
-        known.update(words(document))
-    return [_unseen_share(target, known) for target in targets]
-
-
-def _unseen_share(target: Iterable[str], known: set[str]) -> float:
-    n_words = n_unseen = 0
-    for document in _checked(target):
-        found = words(document)
-        n_words += len(found)
-        n_unseen += sum(word not in known for word in found)
-    return n_unseen / n_words if n_words else float("nan")
 
 
 @savable
@@ -181,11 +100,11 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
     ) -> DocumentFrequencies:
         """Document frequencies of the terms (of those in `only`, if given), which add over documents."""
         self._check_parameters()
-        analyse = _analyser(self.ngram_range)
-        return _document_frequencies(_checked(documents), analyse, self.max_counted, only)
+        analyse = _build_analyser(self.ngram_range)
+        return _count_documents(check_documents(documents), analyse, self.max_counted, only)
 
     def fit_frequencies(self, frequencies: DocumentFrequencies) -> TermVectorizer:
-        """Choose the vocabulary, given what :meth:`frequencies` found in all documents."""
+        """Choose the vocabulary, given the :meth:`frequencies` of all documents."""
         self._check_parameters()
         n_documents, n_missed = frequencies.n_documents, frequencies.n_missed
         ranked = frequencies.ranked(self.max_features)
@@ -222,13 +141,13 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "terms_")
         self._check_parameters()
         counter = CountVectorizer(
-            analyzer=_analyser(self.ngram_range), vocabulary=self.terms_, dtype=np.dtype(self.dtype)
+            analyzer=_build_analyser(self.ngram_range), vocabulary=self.terms_, dtype=np.dtype(self.dtype)
         )
-        rest = _checked(documents)
+        rest = check_documents(documents)
         while block := list(islice(rest, block_size)):
-            yield self._weighted(sparse.csr_array(counter.transform(block)))
+            yield self._weight(sparse.csr_array(counter.transform(block)))
 
-    def _weighted(self, counts: sparse.csr_array) -> sparse.csr_array:
+    def _weight(self, counts: sparse.csr_array) -> sparse.csr_array:
         """Weight the counts of one block, in place."""
         if self.weighting == "binary":
             counts.data.fill(1)
@@ -276,40 +195,15 @@ def _is_range(value: Any) -> bool:
     """Tell whether `value` is a pair of counts, the smaller first."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         return False
-    return all(isinstance(own, Integral) for own in value) and 1 <= value[0] <= value[1]
+    return all(isinstance(bound, Integral) for bound in value) and 1 <= value[0] <= value[1]
 
 
-def _analyser(ngram_range: tuple[int, int]) -> Callable[[str], list[str]]:
-    """Document to list of terms."""
+def _build_analyser(ngram_range: tuple[int, int]) -> Callable[[str], list[str]]:
+    """Return the function that lists the terms of a document."""
     shortest, longest = ngram_range
     return CountVectorizer(
         tokenizer=words, lowercase=False, token_pattern=None, ngram_range=(shortest, longest)
     ).build_analyzer()
-
-
-def _checked(documents: Iterable[str]) -> Iterator[str]:
-    """Iterate over the documents, making sure that each is a string."""
-    if isinstance(documents, (str, bytes)) or not isinstance(documents, Iterable):
-        raise ValueError(f"documents must be an iterable of strings; got one {type(documents).__name__}")
-    if getattr(documents, "ndim", 1) != 1:
-        raise ValueError("documents must be one column of strings; got a table: choose its text column")
-    return _only_strings(documents)
-
-
-def _only_strings(documents: Iterable[str]) -> Iterator[str]:
-    for position, document in enumerate(documents):
-        if not isinstance(document, str):
-            raise ValueError(f"document {position} (counting from 0) is {_described(document)}")
-        yield document
-
-
-def _described(document: object) -> str:
-    """Say what a document is that is not a string, and what to do."""
-    if isinstance(document, (bytes, bytearray)):
-        return "bytes, not a string: decode it first"
-    if document is None or (isinstance(document, float) and document != document):
-        return f"missing ({document!r}): give an empty string or leave it out"
-    return f"{document!r} of type {type(document).__name__}, not a string"
 
 
 @dataclass(frozen=True)
@@ -327,7 +221,7 @@ class DocumentFrequencies:
 
     def __add__(self, other: DocumentFrequencies) -> DocumentFrequencies:
         n_documents, n_missed = self.n_documents + other.n_documents, self.n_missed + other.n_missed
-        counts, forgotten = _pruned(self.counts + other.counts, self.limit)
+        counts, forgotten = _prune(self.counts + other.counts, self.limit)
         return DocumentFrequencies(counts, n_documents, n_missed + forgotten, self.limit)
 
     def ranked(self, k: int) -> list[tuple[str, int]]:
@@ -335,7 +229,7 @@ class DocumentFrequencies:
         return sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))[:k]
 
     def candidates(self, k: int) -> set[str]:
-        """Return the terms that may be among the `k` of highest true frequency, as far as is known here.
+        """Return the terms that may be among the `k` of highest true frequency.
 
         None is missing from them if `n_missed` is below the k-th highest count.
         """
@@ -344,26 +238,26 @@ class DocumentFrequencies:
         return {term for term, count in self.counts.items() if count >= least}
 
 
-def _document_frequencies(
+def _count_documents(
     documents: Iterable[str],
     analyse: Callable[[str], list[str]],
     limit: int,
     only: Collection[str] | None = None,
 ) -> DocumentFrequencies:
-    """Document frequency of every term, of at most `limit` terms at a time."""
+    """Count the documents that contain each term, for at most `limit` terms at a time."""
     counts: Counter[str] = Counter()
     n_documents = n_missed = 0
     for document in documents:
-        found = set(analyse(document))
-        counts.update(found if only is None else found.intersection(only))
+        terms = set(analyse(document))
+        counts.update(terms if only is None else terms.intersection(only))
         n_documents += 1
-        counts, forgotten = _pruned(counts, limit)
+        counts, forgotten = _prune(counts, limit)
         n_missed += forgotten
     return DocumentFrequencies(counts, n_documents, n_missed, limit)
 
 
-def _pruned(counts: Counter[str], limit: int) -> tuple[Counter[str], int]:
-    """Forget the rarer half of more than `limit` terms; with the highest count forgotten."""
+def _prune(counts: Counter[str], limit: int) -> tuple[Counter[str], int]:
+    """Forget the rarer half of more than `limit` terms; also return the highest count forgotten."""
     if len(counts) <= limit:
         return counts, 0
     threshold = _nth_highest(counts, limit // 2)
