@@ -10,9 +10,9 @@ import torch
 from speed_gpu import milliseconds, solve, synchronize
 
 from undrift._core.scatter import scatter
-from undrift._core.stack import grow
+from undrift._core.stack import fit_layers
 from undrift._core.torch import inverse, ops
-from undrift._core.torch.rows import Held, OnDevice, device_blocks
+from undrift._core.torch.rows import DeviceBlocks, TensorBlock, split_for_device
 
 
 def explore(report, X, rows, device):
@@ -304,7 +304,7 @@ def inverse_errors(H):
 
 def moves(rows, d, device):
     """Host to device and back, by the wall clock where the host works too."""
-    here = Held.of(rows).moved(lambda part: part.to(device))
+    here = TensorBlock.of(rows).map_tensors(lambda part: part.to(device))
     coef = torch.randn(d, d, device=device)
     times = time_variants({"make dense": here.dense}, device)
 
@@ -319,7 +319,7 @@ def moves(rows, d, device):
             del kept
         return {"first": times[0], "median": sorted(times)[2]}
 
-    times["csr to device"] = wall(lambda: Held.of(rows).moved(lambda part: part.to(device)))
+    times["csr to device"] = wall(lambda: TensorBlock.of(rows).map_tensors(lambda part: part.to(device)))
     times["coef to host"] = wall(lambda: coef.cpu())
     times["coef to host, C order of a transposed"] = wall(lambda: ops.to_numpy(coef.T))
     if device.type == "cuda":
@@ -338,8 +338,8 @@ def time_rows_beyond_the_device(H, device):
         for _ in range(3):
             synchronize(device)
             start = time.perf_counter()
-            blocks = [block for whole in device_blocks(H_host) for block in whole.split(len(H) // 8 + 1)]
-            for grown in grow([OnDevice(blocks, device, memory_budget=budget)], 3, solve):
+            blocks = [block for whole in split_for_device(H_host) for block in whole.split(len(H) // 8 + 1)]
+            for grown in fit_layers([DeviceBlocks(blocks, device, memory_budget=budget)], 3, solve):
                 coef = grown.layer.coef
             synchronize(device)
             times.append(1e3 * (time.perf_counter() - start))

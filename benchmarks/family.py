@@ -141,8 +141,8 @@ class Input:
 
 def place_rows(corpus: Corpus, place: Place) -> Input:
     weighted = tfidf_corpus(corpus, TFIDF_LENGTH)
-    rows = {name: place.rows(domain.X) for name, domain in weighted.domains.items()}
-    with place.precisely():
+    rows = {name: place.move_rows(domain.X) for name, domain in weighted.domains.items()}
+    with place.set_precision():
         stats = {name: scatter(X) for name, X in rows.items()}
     return Input(weighted, rows, stats, place)
 
@@ -185,7 +185,7 @@ def measure_errors(data: Input, variant: Variant, tasks: Sequence[Task]) -> np.n
             [measure_errors(data, v, [task]) for v, task in zip(variants, tasks, strict=True)]
         )
     grams = RunningGrams(data.corpus, dict.fromkeys(pair for task in tasks for pair in pairs(task)))
-    with data.place.precisely():
+    with data.place.set_precision():
         for level in grow_levels(data, variant.solve, variant.n_layers):
             grams.add(level, balance=True)
         return np.array([measure_task(data.corpus, grams, task) for task in tasks])

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from undrift._inputs.device import check_place
-from undrift._inputs.rows import binarized
+from undrift._inputs.rows import binarize_rows
 from undrift.bench.corpora import fewer_rows
 from undrift.bench.methods.classify import labels
 from undrift.bench.methods.ours import target_codes
@@ -46,7 +46,7 @@ def mean_error(corpus, model, place, first=lambda X: X):
     parts = {cell: ((cell[0], "train"), (cell[1], "all")) for cell in cells}
     pairs = [p for s, t in parts.values() for p in ((s, s), (t, s), (t, t))]
     grams = RunningGrams(corpus, dict.fromkeys(pairs))
-    with place.precisely():
+    with place.set_precision():
         for level in stack.levels(model.noise, model.n_layers):
             grams.add(level, balance=model.balance_layers)
     errors = []
@@ -80,7 +80,7 @@ def main():
         weighted = take_columns(tfidf, given.max_features, dtype)
         errors = {
             "undrift": mean_error(weighted, ours, place),
-            "msda-5": mean_error(rows, paper, place, binarized),
+            "msda-5": mean_error(rows, paper, place, binarize_rows),
         }
         results[f"{precision}, {dtype}"] = errors
         print(f"{precision:8s} {dtype:8s}", {k: round(100 * v, 3) for k, v in errors.items()}, flush=True)

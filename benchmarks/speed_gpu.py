@@ -26,12 +26,12 @@ from harness import check_device
 
 from undrift._core.denoise import denoise
 from undrift._core.scatter import scatter
-from undrift._core.stack import grow
+from undrift._core.stack import fit_layers
 from undrift._core.torch import ops
-from undrift._core.torch.fetch import fetching
+from undrift._core.torch.fetch import start_copy_to_host
 from undrift._core.torch.half import half_product, halved
 from undrift._core.torch.ops import precision
-from undrift._core.torch.rows import OnDevice, device_blocks
+from undrift._core.torch.rows import DeviceBlocks, split_for_device
 
 sys.modules["speed_gpu"] = sys.modules[__name__]  # for explore_gpu, when this file is the program
 
@@ -145,14 +145,16 @@ def rates(device, size):
 
 def five_layers(X, device, memory_budget=None):
     """Fit, and pass all rows through the last layer."""
-    *_, last = grow([OnDevice(device_blocks(X), device, memory_budget=memory_budget)], N_LAYERS, solve)
+    *_, last = fit_layers(
+        [DeviceBlocks(split_for_device(X), device, memory_budget=memory_budget)], N_LAYERS, solve
+    )
     for _ in last.domains[0]:
         pass
 
 
 def by_stage(X, device):
     """Return the milliseconds of scatter, solve and forward, each summed over the layers."""
-    rows, marks = OnDevice(device_blocks(X), device), [event(device)]
+    rows, marks = DeviceBlocks(split_for_device(X), device), [event(device)]
     for _ in range(N_LAYERS):
         stats = rows.total(scatter)
         marks.append(event(device))
@@ -217,11 +219,11 @@ def from_host(X, device, repeats=5):
     for _ in range(repeats + 2):
         synchronize(device)
         start = time.perf_counter()
-        rows = OnDevice(device_blocks(X), device)
+        rows = DeviceBlocks(split_for_device(X), device)
         synchronize(device)
         moved = time.perf_counter()
         with precision("high"):
-            coming = [fetching(grown.layer) for grown in grow([rows], N_LAYERS, solve)]
+            coming = [start_copy_to_host(grown.layer) for grown in fit_layers([rows], N_LAYERS, solve)]
         fitted = time.perf_counter()
         layers = [fetched() for fetched in coming]
         stop = time.perf_counter()
@@ -254,7 +256,7 @@ def errors(X, device):
 
     def stack(X, how):
         with precision(how):
-            for grown in grow([OnDevice(device_blocks(X), device)], N_LAYERS, solve):
+            for grown in fit_layers([DeviceBlocks(split_for_device(X), device)], N_LAYERS, solve):
                 yield grown.layer.coef, torch.cat(list(grown.domains[0]))
 
     def relative(ours, exact):
@@ -271,7 +273,7 @@ def errors(X, device):
 def small_problem(device):
     """Time one layer of 500 x 200, which should be instant."""
     X = torch.rand(500, 200, device=device)
-    rows = OnDevice([X], device)
+    rows = DeviceBlocks([X], device)
     return {"total_ms": milliseconds(lambda: solve(rows.total(scatter)), device, repeats=20)}
 
 

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from undrift._files import replacing, write_whole
+from undrift._files import replace_file, write_text_atomically
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ def test_whatever_is_raised_leaves_what_was_there_and_nothing_else(tmp_path, err
         path.write_text(before)
 
     def interrupted():
-        with replacing(path) as new:
+        with replace_file(path) as new:
             new.write_text("half")
             raise error
 
@@ -30,7 +30,7 @@ def test_whatever_is_raised_leaves_what_was_there_and_nothing_else(tmp_path, err
 def test_until_the_end_the_old_file_is_there(tmp_path):
     path = tmp_path / "figure.svg"
     path.write_text("old")
-    with replacing(path) as new:
+    with replace_file(path) as new:
         assert new.parent == tmp_path
         assert new.suffix == ".svg"
         new.write_text("new")
@@ -41,7 +41,7 @@ def test_until_the_end_the_old_file_is_there(tmp_path):
 
 def test_a_text_has_the_same_bytes_everywhere(tmp_path):
     path = tmp_path / "page.md"
-    write_whole(path, "é → \ud800\n")
+    write_text_atomically(path, "é → \ud800\n")
     assert path.read_bytes() == "é → ?\n".encode()
 
 
@@ -49,11 +49,11 @@ def test_a_text_has_the_same_bytes_everywhere(tmp_path):
 def test_permissions_and_links_stay(tmp_path):
     kept, link, other = tmp_path / "kept.md", tmp_path / "link.md", tmp_path / "other"
     other.touch()
-    write_whole(kept, "new")
+    write_text_atomically(kept, "new")
     assert stat.S_IMODE(kept.stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
     kept.chmod(0o640)
     link.symlink_to(kept)
-    write_whole(link, "newer")
+    write_text_atomically(link, "newer")
     assert link.is_symlink()
     assert kept.read_text() == "newer"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o640
@@ -61,6 +61,6 @@ def test_permissions_and_links_stay(tmp_path):
 
 def test_what_cannot_be_replaced_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"cannot write .*page.md: the folder .*none does not exist"):
-        write_whole(tmp_path / "none" / "page.md", "")
+        write_text_atomically(tmp_path / "none" / "page.md", "")
     with pytest.raises(OSError, match=r"cannot write .*: it is not a regular file"):
-        write_whole(tmp_path, "")
+        write_text_atomically(tmp_path, "")

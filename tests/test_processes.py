@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from undrift._processes import Workers, leave
+from undrift._processes import WorkerPool, exit_process
 
 
 def test_without_an_error_work_is_waited_for():
     done = []
-    with Workers(2) as pool:
+    with WorkerPool(2) as pool:
         pool.submit(lambda: (time.sleep(0.1), done.append(1)))
     assert done == [1]
 
@@ -26,7 +26,7 @@ def test_with_an_error_it_is_not_and_nothing_more_begins():
         begun.set()
         go_on.wait(60)
 
-    pool = Workers(1)
+    pool = WorkerPool(1)
     first, second = pool.submit(busy), pool.submit(busy)
     begun.wait(60)
     with pytest.raises(KeyboardInterrupt), pool:
@@ -38,23 +38,23 @@ def test_with_an_error_it_is_not_and_nothing_more_begins():
 
 
 def test_leaving_with_idle_workers_is_an_ordinary_exit():
-    pool = Workers(2)
+    pool = WorkerPool(2)
     pool.submit(int).result()
     with pytest.raises(KeyboardInterrupt), pool:
         raise KeyboardInterrupt
     with pytest.raises(SystemExit) as ended:
-        leave(3)
+        exit_process(3)
     assert ended.value.code == 3
 
 
 BUSY = """
 import time
-from undrift._processes import Workers, leave
-pool = Workers(1)
+from undrift._processes import WorkerPool, exit_process
+pool = WorkerPool(1)
 pool.submit(time.sleep, 600)
-pool.give_up()
+pool.abandon()
 print("said", end="")
-leave(5)
+exit_process(5)
 """
 
 
@@ -66,45 +66,45 @@ def test_leaving_does_not_wait_for_busy_ones_and_loses_no_word():
 
 
 def test_a_call_apart_is_as_one_here_but_for_the_process():
-    with Workers(2) as pool:
-        assert pool.apart(divmod, 17, 5) == (3, 2)
-        assert pool.apart(os.getpid) != os.getpid()
-        assert pool.apart(print, "no answer") is None
+    with WorkerPool(2) as pool:
+        assert pool.call_in_subprocess(divmod, 17, 5) == (3, 2)
+        assert pool.call_in_subprocess(os.getpid) != os.getpid()
+        assert pool.call_in_subprocess(print, "no answer") is None
         with pytest.raises(ZeroDivisionError, match="by zero"):
-            pool.apart(divmod, 17, 0)
+            pool.call_in_subprocess(divmod, 17, 0)
         with pytest.raises(ChildProcessError, match="a process ended with status 7 and no answer"):
-            pool.apart(os._exit, 7)
+            pool.call_in_subprocess(os._exit, 7)
         with pytest.raises(ChildProcessError, match="ended with status 1 and no answer"):
-            pool.apart(sys.exit, 1)
+            pool.call_in_subprocess(sys.exit, 1)
 
 
 def test_a_call_apart_imports_nothing_from_the_working_folder(tmp_path, monkeypatch):
     (tmp_path / "numbers.py").write_text("raise SystemExit(9)\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
-    with Workers(1) as pool:
-        assert pool.apart(divmod, 17, 5) == (3, 2)
+    with WorkerPool(1) as pool:
+        assert pool.call_in_subprocess(divmod, 17, 5) == (3, 2)
 
 
 def test_a_call_apart_ends_when_it_is_given_up():
-    pool = Workers(1)
-    call = pool.submit(pool.apart, time.sleep, 600)
+    pool = WorkerPool(1)
+    call = pool.submit(pool.call_in_subprocess, time.sleep, 600)
     while not pool._children:
         time.sleep(0.01)
-    pool.give_up()
+    pool.abandon()
     with pytest.raises(ChildProcessError, match="no answer"):
         call.result(60)
     with pytest.raises(ChildProcessError, match="has been stopped"):
-        pool.apart(os.getpid)
+        pool.call_in_subprocess(os.getpid)
 
 
 PARENT = """
 import os, pathlib, signal, sys, time
-from undrift._processes import Workers
+from undrift._processes import WorkerPool
 sys.path.insert(0, sys.argv[1])
 import busy
-pool, begun = Workers(1), pathlib.Path(sys.argv[1], "begun")
-pool.submit(pool.apart, busy.touch_and_sleep, str(begun))
+pool, begun = WorkerPool(1), pathlib.Path(sys.argv[1], "begun")
+pool.submit(pool.call_in_subprocess, busy.touch_and_sleep, str(begun))
 end = time.monotonic() + 60
 while not begun.exists():
     assert time.monotonic() < end

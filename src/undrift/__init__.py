@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from ._inputs import register_cluster as _register_cluster
 from ._version import __version__
 from .classifier import MSDAClassifier, SelfTraining
-from .errors import UndriftWarning
+from .errors import UndriftError, UndriftWarning
 from .persist import load_model, save_model
 from .representation import MDA, MSDA
 from .text import TermVectorizer, TextAdapter, text_classifier
@@ -23,6 +23,7 @@ __all__ = [
     "SelfTraining",
     "TermVectorizer",
     "TextAdapter",
+    "UndriftError",
     "UndriftWarning",
     "__version__",
     "adaptation_report",

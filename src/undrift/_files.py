@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a new file to write, beside `path` and with its ending, which then takes its place.
 
     Any error inside, an interrupt among them, leaves `path` as it was and nothing else behind. A link stays
@@ -34,9 +34,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
 
 
-def write_whole(path: str | os.PathLike[str], text: str) -> None:
+def write_text_atomically(path: str | os.PathLike[str], text: str) -> None:
     """Write a text in UTF-8; what it cannot hold becomes a question mark."""
-    with replacing(path) as new:
+    with replace_file(path) as new:
         new.write_text(text, encoding="utf-8", errors="replace", newline="\n")
 
 

@@ -17,23 +17,23 @@ GRACE_SECONDS = 0.2  # in which a thread that has nothing to do ends
 CHILD = "from undrift._processes import serve; serve()"
 
 
-class Workers(ThreadPoolExecutor):
+class WorkerPool(ThreadPoolExecutor):
     """A pool of threads, each of which may have something done by a process of its own.
 
     As a context it waits for what is under way if all went well. After an error or an interrupt it does
-    not: processes are killed, and threads, which cannot be, are left to themselves (see `leave`).
+    not: processes are killed, and threads, which cannot be, are left to themselves (see `exit_process`).
     """
 
     def __init__(self, n_workers: int) -> None:
         super().__init__(n_workers, thread_name_prefix=NAME)
         self._children: set[subprocess.Popen[bytes]] = set()
         self._changing = threading.Lock()
-        self._given_up = False
+        self._abandoned = False
 
-    def apart(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def call_in_subprocess(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function in a process, as what holds Python's lock should be; it must be importable."""
         with self._changing:
-            if self._given_up:
+            if self._abandoned:
                 raise ChildProcessError("the run has been stopped")
             child = _started()
             self._children.add(child)
@@ -45,11 +45,11 @@ class Workers(ThreadPoolExecutor):
                 with self._changing:
                     self._children.discard(child)
 
-    def give_up(self) -> None:
+    def abandon(self) -> None:
         """Begin nothing more, and wait for nothing."""
         self.shutdown(wait=False, cancel_futures=True)
         with self._changing:
-            self._given_up = True
+            self._abandoned = True
             for child in self._children:
                 child.kill()
 
@@ -57,10 +57,10 @@ class Workers(ThreadPoolExecutor):
         if kind is None:
             self.shutdown()
         else:
-            self.give_up()
+            self.abandon()
 
 
-def leave(status: int) -> NoReturn:
+def exit_process(status: int) -> NoReturn:
     """End the process. Python itself would wait for threads that were given up; this does not."""
     try:
         end = time.monotonic() + GRACE_SECONDS
@@ -78,7 +78,7 @@ def leave(status: int) -> NoReturn:
 
 
 def serve() -> None:
-    """Be the process of `Workers.apart`: one call, its answer, the end."""
+    """Be the process of `WorkerPool.call_in_subprocess`: one call, its answer, the end."""
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # what the function prints is no answer
         function, arguments = pickle.load(sys.stdin.buffer)

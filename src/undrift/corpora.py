@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ._inputs import missing
+from ._inputs import missing_mask
 
 # Rows are an (n, d) array or sparse matrix, or a list of n texts.
 Rows = Any
@@ -60,7 +60,7 @@ class Domain:
         for part in ("train", "test", "unlabelled"):
             object.__setattr__(self, part, self._indices(part))
         for part in ("train", "test"):
-            if missing(y[getattr(self, part)]).any():
+            if missing_mask(y[getattr(self, part)]).any():
                 raise ValueError(f"domain {self.name!r}: {part} rows without a label; mark them unlabelled")
 
     def __len__(self) -> int:

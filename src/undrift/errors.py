@@ -1,4 +1,8 @@
-"""The category of every warning this library raises, so that users can filter them as one."""
+"""The base of every exception this library defines, and the category of every warning it issues."""
+
+
+class UndriftError(ValueError):
+    """The base class of this library's exceptions."""
 
 
 class UndriftWarning(UserWarning):

@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.utils.validation import check_is_fitted
 
 from ._core import Layer, Rows
-from ._inputs import as_array, checked_matrix
+from ._inputs import as_array, check_matrix
 from .classifier import MSDAClassifier, checked_blocks, stack_rows
 
 
@@ -195,7 +195,7 @@ def document_terms(
     list of dict
         ``term``, ``effect`` on the score of the predicted class, ``n_labelled``; by decreasing size.
     """
-    row = checked_matrix(classifier, x, reset=False)
+    row = check_matrix(classifier, x, reset=False)
     if row.shape[0] != 1:
         raise ValueError(f"one row is explained at a time, got {row.shape[0]}")
     whole = as_array(row)

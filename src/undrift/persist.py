@@ -21,10 +21,11 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from ._core import ACTIVATIONS, Gaussian, Layer, Poisson, Scatter
-from ._files import replacing
-from ._inputs import SAVABLE, checked_device
+from ._files import replace_file
+from ._inputs import SAVABLE, check_device
 from ._version import __version__
 from .classifier import SelfTraining
+from .errors import UndriftError
 
 FORMAT = "undrift-model"
 FORMAT_VERSION = 3  # 2: extra blocks, caution; 3: vectorisers of scikit-learn, fewer parameters
@@ -35,7 +36,7 @@ _VECTORIZERS: dict[str, type] = {cls.__name__: cls for cls in (CountVectorizer, 
 _SCALARS = (bool, int, float, str, type(None))
 
 
-class ModelFileError(ValueError):
+class ModelFileError(UndriftError):
     """A file that is not a model of this library, or is truncated or changed."""
 
 
@@ -60,7 +61,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     }
     metadata["digest"] = _digest(metadata, arrays)
     try:
-        with replacing(path) as new:
+        with replace_file(path) as new:
             safetensors.numpy.save_file(arrays, new, metadata=metadata)
     except SafetensorError as error:
         raise OSError(f"{path} cannot be written: {error}") from None
@@ -240,7 +241,7 @@ def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray], is_ea
 def _is_available(device: str) -> bool:
     """Tell whether this machine has the device that a model was saved with; "cpu" does not import torch."""
     try:
-        return device == "cpu" or bool(checked_device(device))
+        return device == "cpu" or bool(check_device(device))
     except (ImportError, ValueError):
         return False
 

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.helpers.oracles import algorithm_2, relative_error, weights
 from undrift import MDA, MSDA
 from undrift._core import blocks as blocks_module
-from undrift._core.blocks import Kept, Streamed, row_slices, split_rows, sum_of
+from undrift._core.blocks import StoredBlocks, StreamedBlocks, row_slices, split_rows, sum_in_place
 from undrift._core.denoise import Layer
 from undrift._inputs.parameters import check_memory
 
@@ -119,7 +119,7 @@ def test_the_temporary_file_is_gone_after_a_fit(counts, small_blocks, spill_fold
 
 def test_the_temporary_file_is_gone_after_a_failure(counts, small_blocks, spill_folder):
     folder, opened = spill_folder
-    kept = Kept(split_rows(counts), memory_budget=1).map(Layer(np.eye(9), np.zeros(9)))
+    kept = StoredBlocks(split_rows(counts), memory_budget=1).map(Layer(np.eye(9), np.zeros(9)))
 
     def fail_on_the_third(block, seen=[]):  # noqa: B006
         seen.append(block)
@@ -138,7 +138,7 @@ def test_the_temporary_file_is_gone_after_a_failure(counts, small_blocks, spill_
 
 def test_rows_are_right_after_a_pass_that_was_interrupted(counts, small_blocks):
     layers = [Layer(np.eye(9) * c, np.full(9, c)) for c in (0.5, 0.3)]
-    one = Kept(split_rows(counts)).map(layers[0])
+    one = StoredBlocks(split_rows(counts)).map(layers[0])
     one.total(len)
     two = one.map(layers[1])
     next(iter(two))  # overwrites the first block, and stops
@@ -149,7 +149,7 @@ def test_rows_are_right_after_a_pass_that_was_interrupted(counts, small_blocks):
 @pytest.mark.parametrize("memory_budget", [float("inf"), 1])
 def test_rows_that_a_deeper_layer_has_overwritten_are_computed_again(counts, small_blocks, memory_budget):
     layers = [Layer(np.eye(9) * c, np.full(9, c)) for c in (0.5, 0.3)]
-    kept = Kept(split_rows(counts), memory_budget=memory_budget)
+    kept = StoredBlocks(split_rows(counts), memory_budget=memory_budget)
     one = kept.map(layers[0])
     two = one.map(layers[1])
     h1, h2 = layers[0](counts), layers[1](layers[0](counts))
@@ -159,7 +159,7 @@ def test_rows_that_a_deeper_layer_has_overwritten_are_computed_again(counts, sma
 
 def test_two_stacks_on_one_first_layer_do_not_see_each_other(counts, small_blocks):
     first, left, right = (Layer(np.eye(9) * c, np.full(9, c)) for c in (0.5, 0.3, -2.0))
-    one = Kept(split_rows(counts)).map(first)
+    one = StoredBlocks(split_rows(counts)).map(first)
     two_left, two_right = one.map(left), one.map(right)
     h = first(counts)
     for rows, expected in [(two_left, left(h)), (two_right, right(h)), (two_left, left(h)), (one, h)]:
@@ -192,7 +192,7 @@ def test_a_budget_keeps_hidden_rows_out_of_memory(monkeypatch, rng):
 def test_pages_of_the_temporary_file_are_given_back(rng, monkeypatch, spill_folder):
     monkeypatch.setattr(blocks_module, "BLOCK_ENTRIES", 2**15)
     X = rng.random((40_000, 8))
-    rows = Kept(split_rows(X), memory_budget=1).map(Layer(np.eye(8), np.zeros(8)))
+    rows = StoredBlocks(split_rows(X), memory_budget=1).map(Layer(np.eye(8), np.zeros(8)))
     resident = []
     rows.total(lambda block: resident.append(resident_bytes(spill_folder[0])) or len(block))
     assert max(resident) > 0
@@ -221,11 +221,11 @@ def test_slices_cover_every_row_once_and_stay_small(monkeypatch, n, width):
 
 
 def test_sums_start_from_the_first_value():
-    assert sum_of(["a", "b", "c"]) == "abc"
+    assert sum_in_place(["a", "b", "c"]) == "abc"
 
 
 def test_streamed_map_is_lazy_and_pure(counts):
-    rows = Streamed([counts])
+    rows = StreamedBlocks([counts])
     doubled = rows.map(Layer(np.eye(9) * 2, np.zeros(9), "identity"))
     assert_array_equal(next(iter(doubled)), counts * 2)
     assert_array_equal(next(iter(rows)), counts)

@@ -194,4 +194,4 @@ def test_a_singular_system_without_noise_names_a_dependent_feature(counts):
 def test_many_culprits_are_counted_not_listed():
     error = SingularSystem("cause", range(14))
     assert "features 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 4 more" in str(error)
-    assert error.renamed([f"t{i}" for i in range(14)]).features[13] == "t13"
+    assert error.with_names([f"t{i}" for i in range(14)]).features[13] == "t13"

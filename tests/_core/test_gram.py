@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 
 from tests.helpers.oracles import algorithm_2
 from undrift._core.denoise import Layer
-from undrift._core.gram import add_domain_centred_gram, decision, domain_centred_gram, primal_weights
+from undrift._core.gram import add_domain_centred_gram, decision_scores, domain_centred_gram, primal_weights
 
 FORMS = [np.asarray, sp.csr_array, sp.csr_matrix]
 
@@ -61,7 +61,7 @@ def test_decision_is_the_product_with_the_concatenation(counts, form, rng):
     answer = algorithm_2(counts, 0.6, 3)
     layers = [Layer(W[:-1], W[-1]) for W, _ in answer]
     weights = [rng.normal(size=(9, 2)) for _ in range(4)]
-    scores = decision(form(counts), form(counts), layers, weights)
+    scores = decision_scores(form(counts), form(counts), layers, weights)
     built = np.hstack([counts, *(h for _, h in answer)])
     assert_allclose(scores, built @ np.vstack(weights), rtol=1e-9)
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.helpers.oracles import weights
 from undrift import MDA, MSDA
-from undrift._core.blocks import Kept, Streamed
+from undrift._core.blocks import StoredBlocks, StreamedBlocks
 from undrift._core.denoise import denoise, denoise_onto
 from undrift._core.scatter import cross_scatter, scatter
 
@@ -119,7 +119,11 @@ def test_blocks_are_the_whole(X, noise, data):
 def test_totals_do_not_depend_on_where_rows_live(X, data):
     cut = data.draw(st.integers(1, len(X) - 1))
     first = denoise(scatter(X), 0.5)
-    homes = [Kept([X]), Kept([X[:cut], X[cut:]], memory_budget=1), Streamed([X[:cut], X[cut:]])]
+    homes = [
+        StoredBlocks([X]),
+        StoredBlocks([X[:cut], X[cut:]], memory_budget=1),
+        StreamedBlocks([X[:cut], X[cut:]]),
+    ]
     expected = first(X)
     for home in homes:
         stats = home.map(first).total(scatter)

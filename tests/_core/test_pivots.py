@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.helpers.oracles import algorithm_2, relative_error, section_4, weights
 from undrift import MSDA
-from undrift._core.blocks import Kept, Streamed
-from undrift._core.pivots import most_frequent, pivot_layer, random_parts
+from undrift._core.blocks import StoredBlocks, StreamedBlocks
+from undrift._core.pivots import fit_pivot_layer, most_frequent, random_parts
 
 
 def frequency_by_hand(X):
@@ -70,8 +70,8 @@ def test_as_many_pivots_as_features_is_the_plain_stack(counts):
 
 def test_streamed_domains_give_the_layer_of_all_rows(counts):
     pivots, parts = np.array([0, 3]), [np.array([0, 2, 4, 6, 8]), np.array([1, 3, 5, 7])]
-    domains = [Kept([counts[:7], counts[7:30]]), Streamed([counts[30:50], counts[50:]])]
-    layer = pivot_layer(domains, pivots, parts, 0.5, 1e-5, "relu")
+    domains = [StoredBlocks([counts[:7], counts[7:30]]), StreamedBlocks([counts[30:50], counts[50:]])]
+    layer = fit_pivot_layer(domains, pivots, parts, 0.5, 1e-5, "relu")
     assert layer.activation == "relu"
     assert relative_error(weights(layer), section_4(counts, 0.5, pivots, parts)) < 1e-9
 

@@ -12,12 +12,12 @@ import scipy.sparse as sp
 
 import undrift
 from undrift import MSDA
-from undrift._core import numpy_ops as on_cpu
-from undrift._core.array import NotPositiveDefinite, arithmetic
-from undrift._core.blocks import Kept
+from undrift._core import numpy_ops
+from undrift._core.array import NotPositiveDefinite, array_ops
+from undrift._core.blocks import StoredBlocks
 from undrift._core.denoise import Layer, SingularSystem, denoise
 from undrift._core.scatter import scatter
-from undrift._core.stack import grow, pooled_scatter
+from undrift._core.stack import fit_layers, pooled_scatter
 from undrift._inputs.device import NoDevice, OnHost, OnTorch, check_place
 
 torch = pytest.importorskip("torch")
@@ -25,9 +25,17 @@ torch = pytest.importorskip("torch")
 from undrift._core.torch import fetch as torch_fetch
 from undrift._core.torch import half as torch_half
 from undrift._core.torch import inverse as torch_inverse
-from undrift._core.torch import ops as on_torch
+from undrift._core.torch import ops as torch_ops
 from undrift._core.torch.fetch import to_host
-from undrift._core.torch.rows import Carried, Carrier, Held, OnDevice, device_blocks, hidden_rows, to_device
+from undrift._core.torch.rows import (
+    Carrier,
+    DeviceBlocks,
+    StreamToDevice,
+    TensorBlock,
+    device_hidden_rows,
+    split_for_device,
+    to_device,
+)
 
 RTOL = {"float64": 1e-9, "float32": 1e-4}
 
@@ -51,7 +59,7 @@ def positive_definite(rng, d, dtype="float64"):
 
 
 def close(ours, expected, dtype):
-    ours = on_torch.to_numpy(ours)
+    ours = torch_ops.to_numpy(ours)
     scale = np.abs(expected).max()
     assert scale > 0
     np.testing.assert_allclose(ours, expected, rtol=RTOL[dtype], atol=RTOL[dtype] * scale)
@@ -92,40 +100,40 @@ def test_verb_agrees_with_its_formula(verb, dtype, rng, torch_device):
         keeps_float64 = arg.ndim == 1 and verb != "affine"
         return torch.tensor(arg if keeps_float64 else arg.astype(dtype), device=torch_device)
 
-    result = getattr(on_torch, verb)(*map(moved, args))
+    result = getattr(torch_ops, verb)(*map(moved, args))
     assert result.device.type == torch_device.split(":")[0]
     close(result, expected, dtype)
 
 
 def test_verbs_are_those_of_numpy():
-    public = {name for name in vars(on_cpu) if callable(getattr(on_cpu, name)) and name.islower()}
-    here = {name for name in public if getattr(on_cpu, name).__module__ == on_cpu.__name__}
-    inner = {"in_threads", "stripes", "mirror"}  # of on_cpu's own
-    assert {name for name in here if not name.startswith("_")} - inner <= set(vars(on_torch))
-    assert on_torch.float64 is torch.float64
+    public = {name for name in vars(numpy_ops) if callable(getattr(numpy_ops, name)) and name.islower()}
+    here = {name for name in public if getattr(numpy_ops, name).__module__ == numpy_ops.__name__}
+    inner = {"in_threads", "stripes", "mirror"}  # of numpy_ops's own
+    assert {name for name in here if not name.startswith("_")} - inner <= set(vars(torch_ops))
+    assert torch_ops.float64 is torch.float64
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 1000])
 def test_sums_of_float32_are_added_in_float64(n, rng, torch_device):
     X = (1 + rng.random((n, 5))).astype("float32")
-    total = on_torch.column_sums(torch.tensor(X, device=torch_device))
+    total = torch_ops.column_sums(torch.tensor(X, device=torch_device))
     assert total.dtype is torch.float64
-    np.testing.assert_allclose(on_torch.to_numpy(total), X.sum(axis=0, dtype="float64"), rtol=1e-6)
+    np.testing.assert_allclose(torch_ops.to_numpy(total), X.sum(axis=0, dtype="float64"), rtol=1e-6)
 
 
 def test_long_sums_do_not_stall(torch_device):
     # one by one, float32 would stop counting at 2^24
     X = torch.ones((1, 1), device=torch_device).expand(2**25 + 1, 1)
-    assert float(on_torch.column_sums(X)) == 2**25 + 1
+    assert float(torch_ops.column_sums(X)) == 2**25 + 1
     rare = torch.cat([torch.full((64, 1), 2.0**30), torch.ones(64, 1)]).to(torch_device)
-    assert float(on_torch.column_sums(rare)) == 2**36 + 64
+    assert float(torch_ops.column_sums(rare)) == 2**36 + 64
 
 
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("d", [1, 24, 25, 70])
 def test_gram_fills_the_lower_triangle(d, dtype, rng, torch_device):
     X = rng.normal(size=(33, d)).astype(dtype)
-    G = on_torch.gram(torch.tensor(X, device=torch_device))
+    G = torch_ops.gram(torch.tensor(X, device=torch_device))
     assert str(G.dtype) == f"torch.{dtype}"
     close(G.tril(), np.tril(X.astype("float64").T @ X), dtype)
 
@@ -136,7 +144,7 @@ def test_gram_leaves_out_the_tiles_above_the_diagonal(monkeypatch, rng):
     monkeypatch.setattr(
         torch, "mm", lambda A, B, out: shapes.append((*A.shape, B.shape[1])) or mm(A, B, out=out)
     )
-    on_torch.gram(torch.tensor(rng.normal(size=(5, 30))))
+    torch_ops.gram(torch.tensor(rng.normal(size=(5, 30))))
     assert sorted(shapes) == [(10, 5, 10), (10, 5, 20), (10, 5, 30)]
 
 
@@ -144,7 +152,7 @@ def test_denoising_system_subtracts_in_float64(torch_device):
     # the covariance is the last digit of float32's second moment
     mean = np.array([1000.0, 2000.0])
     G = np.array([[4e6 + 1, 0], [8e6, 16e6 + 2]])
-    A = on_torch.denoising_system(
+    A = torch_ops.denoising_system(
         torch.tensor(G, dtype=torch.float32, device=torch_device),
         4,
         torch.tensor(mean, device=torch_device),
@@ -152,7 +160,7 @@ def test_denoising_system_subtracts_in_float64(torch_device):
         torch.tensor([0.25, 0.75], dtype=torch.float64, device=torch_device),
         torch.float32,
     )
-    np.testing.assert_array_equal(np.tril(on_torch.to_numpy(A)), [[0.75, 0], [0, 1.75]])
+    np.testing.assert_array_equal(np.tril(torch_ops.to_numpy(A)), [[0.75, 0], [0, 1.75]])
 
 
 @pytest.mark.parametrize(
@@ -167,7 +175,7 @@ def test_denoising_system_subtracts_in_float64(torch_device):
 def test_squash_in_place(activation, function, dtype, rng, torch_device):
     H = rng.normal(size=(7, 5)).astype(dtype)
     ours = torch.tensor(H, device=torch_device)
-    assert on_torch.squash(ours, activation) is ours
+    assert torch_ops.squash(ours, activation) is ours
     close(ours, function(H), dtype)
 
 
@@ -175,27 +183,27 @@ def test_affine_writes_into_out_and_promotes(rng, torch_device):
     X, C = rng.normal(size=(6, 5)), rng.normal(size=(5, 3)).astype("float32")
     here = partial(torch.tensor, device=torch_device)
     out = torch.full((6, 3), float("nan"), dtype=torch.float64, device=torch_device)
-    assert on_torch.affine(here(X), here(C), here(C[0]), out) is out
+    assert torch_ops.affine(here(X), here(C), here(C[0]), out) is out
     close(out, X @ C + C[0], "float64")
 
 
 def test_empty_like_and_cast_keep_the_device(torch_device):
     A = torch.ones(3, dtype=torch.float32, device=torch_device)
-    B = on_torch.empty_like(A, (2, 5))
+    B = torch_ops.empty_like(A, (2, 5))
     assert (B.shape, B.dtype, B.device) == ((2, 5), A.dtype, A.device)
-    assert on_torch.cast(A, torch.float32) is A
-    assert on_torch.cast(A, "float32") is A
-    assert on_torch.cast(A, torch.float64).dtype is torch.float64
-    assert on_torch.cast(A, np.float64).dtype is torch.float64
+    assert torch_ops.cast(A, torch.float32) is A
+    assert torch_ops.cast(A, "float32") is A
+    assert torch_ops.cast(A, torch.float64).dtype is torch.float64
+    assert torch_ops.cast(A, np.float64).dtype is torch.float64
 
 
-@pytest.mark.parametrize("name", on_torch.PRECISIONS)
+@pytest.mark.parametrize("name", torch_ops.PRECISIONS)
 def test_precision_is_put_back(name):
     before = torch.get_float32_matmul_precision()
-    with on_torch.precision(name):
+    with torch_ops.precision(name):
         assert torch.get_float32_matmul_precision() == name
     assert torch.get_float32_matmul_precision() == before
-    with pytest.raises(ZeroDivisionError), on_torch.precision(name):
+    with pytest.raises(ZeroDivisionError), torch_ops.precision(name):
         _ = 1 / 0
     assert torch.get_float32_matmul_precision() == before
 
@@ -210,7 +218,7 @@ def test_inverse_of_the_lower_triangle(d, dtype, rng, torch_device):
     half = A.copy()
     half[np.triu_indices(d, 1)] = np.nan
     close(
-        on_torch.spd_inverse(torch.tensor(half, device=torch_device)),
+        torch_ops.spd_inverse(torch.tensor(half, device=torch_device)),
         np.linalg.inv(A.astype("float64")),
         dtype,
     )
@@ -218,7 +226,7 @@ def test_inverse_of_the_lower_triangle(d, dtype, rng, torch_device):
 
 def test_inverse_at_its_own_sizes(rng, torch_device):
     A = positive_definite(rng, 1100)
-    close(on_torch.spd_inverse(torch.tensor(A, device=torch_device)), np.linalg.inv(A), "float64")
+    close(torch_ops.spd_inverse(torch.tensor(A, device=torch_device)), np.linalg.inv(A), "float64")
 
 
 @pytest.mark.usefixtures("narrow")
@@ -230,7 +238,7 @@ def test_inverse_names_the_column_without_a_pivot(column, pivot, rng, torch_devi
     D[column] = pivot if column else min(pivot, 0)  # small beside its diagonal, which has no more in column 0
     A = torch.tensor(L * D @ L.T, device=torch_device)
     with pytest.raises(NotPositiveDefinite) as caught:
-        on_torch.spd_inverse(A)
+        torch_ops.spd_inverse(A)
     assert caught.value.column == column
 
 
@@ -245,16 +253,16 @@ def test_lower_inverse_of_padded_blocks(rng, torch_device):
 
 @pytest.mark.usefixtures("narrow")
 def test_a_pivot_lost_to_rounded_products_is_looked_for_again(monkeypatch, rng):
-    A, seen, real = positive_definite(rng, 20), [], on_torch.symmetric_inverse
+    A, seen, real = positive_definite(rng, 20), [], torch_ops.symmetric_inverse
 
     def lossy(A):
         seen.append(torch.get_float32_matmul_precision())
         found = real(A)
         return found if seen[-1] == "highest" else replace(found, failed=torch.tensor(3))
 
-    monkeypatch.setattr(on_torch, "symmetric_inverse", lossy)
-    with on_torch.precision("high"):
-        close(on_torch.spd_inverse(torch.tensor(A)), np.linalg.inv(A), "float64")
+    monkeypatch.setattr(torch_ops, "symmetric_inverse", lossy)
+    with torch_ops.precision("high"):
+        close(torch_ops.spd_inverse(torch.tensor(A)), np.linalg.inv(A), "float64")
     assert seen == ["high", "highest"]
 
 
@@ -262,10 +270,10 @@ def test_careful_products_are_made_of_leading_bits(rng, torch_device):
     A, B = rng.normal(size=(30, 40)).astype("float32"), rng.normal(size=(40, 20)).astype("float32")
     exact = A.astype("float64") @ B
     here = partial(torch.tensor, device=torch_device)
-    with on_torch.precision("high"):
+    with torch_ops.precision("high"):
         product = torch_inverse.careful_product(here(A), here(B).T.contiguous().T)
-    np.testing.assert_allclose(on_torch.to_numpy(product), exact, atol=2e-6 * np.abs(exact).max())
-    leading = on_torch.to_numpy(torch_inverse.leading_bits(here(A)))
+    np.testing.assert_allclose(torch_ops.to_numpy(product), exact, atol=2e-6 * np.abs(exact).max())
+    leading = torch_ops.to_numpy(torch_inverse.leading_bits(here(A)))
     assert not (leading.view("int32") & 0x1FFF).any()
     np.testing.assert_array_equal(leading, rounded(A))
 
@@ -284,7 +292,7 @@ def in_half(monkeypatch, torch_device):
     """The 16-bit products of a GPU, wherever the test runs."""
     monkeypatch.setattr(torch_half, "DEVICES", {torch_device.split(":")[0]})
     monkeypatch.setattr(torch_half, "KNOWN", True)
-    with on_torch.precision("high"):
+    with torch_ops.precision("high"):
         yield
 
 
@@ -298,7 +306,7 @@ def uneven(rng, n, d):
 @pytest.mark.usefixtures("in_half", "narrow")
 def test_half_gram_is_the_gram_of_rounded_entries(rng, torch_device):
     X = uneven(rng, 50, 70)
-    G = np.tril(on_torch.to_numpy(on_torch.gram(torch.tensor(X, device=torch_device))))
+    G = np.tril(torch_ops.to_numpy(torch_ops.gram(torch.tensor(X, device=torch_device))))
     K = rounded(X)
     scale = np.sqrt(np.outer(*[(K**2).sum(axis=0)] * 2))
     assert (np.abs(G - np.tril(K.T @ K)) <= 5e-6 * scale).all()
@@ -314,10 +322,10 @@ def test_half_affine_is_that_of_rounded_operands(into, rng, torch_device):
     b = (W * size[:, None]).max(axis=0)
     here = partial(torch.tensor, device=torch_device)
     out = torch.empty((50, 20), device=torch_device) if into else None
-    H = on_torch.affine(here(X), here(W).T.contiguous().T, here(b), out)
+    H = torch_ops.affine(here(X), here(W).T.contiguous().T, here(b), out)
     assert (H is out) == into
     expected = rounded(X) @ rounded(W) + b
-    assert (np.abs(on_torch.to_numpy(H) - expected) <= 1e-5 * np.abs(expected).max(axis=0)).all()
+    assert (np.abs(torch_ops.to_numpy(H) - expected) <= 1e-5 * np.abs(expected).max(axis=0)).all()
 
 
 @pytest.mark.usefixtures("in_half")
@@ -326,8 +334,8 @@ def test_halved_columns_neither_vanish_nor_overflow(size, torch_device):
     X = torch.tensor([[size], [-size / 2]], dtype=torch.float32, device=torch_device)
     K = torch_half.halved(X)
     assert bool(torch.isfinite(K.values).all())
-    back = on_torch.to_numpy(K.values.double() * K.undo)
-    np.testing.assert_allclose(back, on_torch.to_numpy(X.double()), rtol=2.0**-11)
+    back = torch_ops.to_numpy(K.values.double() * K.undo)
+    np.testing.assert_allclose(back, torch_ops.to_numpy(X.double()), rtol=2.0**-11)
     if size >= 1e-20:
         assert 2**14 <= float(K.values.float().max()) <= 2**15
     assert float(torch.frexp(K.undo)[0]) == 0.5  # a power of two
@@ -336,15 +344,15 @@ def test_halved_columns_neither_vanish_nor_overflow(size, torch_device):
 @pytest.mark.usefixtures("in_half")
 def test_counts_are_exact_in_half(rng, torch_device):
     X = rng.poisson(3.0, size=(90, 40)).astype("float32")
-    G = on_torch.gram(torch.tensor(X, device=torch_device))
-    np.testing.assert_array_equal(np.tril(on_torch.to_numpy(G)), np.tril(X.T @ X))
+    G = torch_ops.gram(torch.tensor(X, device=torch_device))
+    np.testing.assert_array_equal(np.tril(torch_ops.to_numpy(G)), np.tril(X.T @ X))
 
 
 def test_half_only_where_it_was_asked_for(monkeypatch, torch_device):
     X = torch.ones(2, 2, device=torch_device)
     monkeypatch.setattr(torch_half, "DEVICES", {X.device.type})
     monkeypatch.setattr(torch_half, "KNOWN", True)
-    with on_torch.precision("high"):
+    with torch_ops.precision("high"):
         assert torch_half.pays(X, X)
         assert not torch_half.pays(X, X.double())
         monkeypatch.setattr(torch_half, "KNOWN", False)
@@ -353,7 +361,7 @@ def test_half_only_where_it_was_asked_for(monkeypatch, torch_device):
         monkeypatch.setattr(torch_half, "DEVICES", {"elsewhere"})
         assert not torch_half.pays(X)
         monkeypatch.setattr(torch_half, "DEVICES", {X.device.type})
-    with on_torch.precision("highest"):
+    with torch_ops.precision("highest"):
         assert not torch_half.pays(X)
 
 
@@ -386,7 +394,7 @@ def test_arrays_come_back_in_chunks(chunk, dtype, rng, monkeypatch, torch_device
 def test_a_layer_is_fetched_as_it_was_when_it_was_asked_for(torch_device):
     (layer,) = layers(1, 30, torch_device)
     expected = layer.coef.cpu().numpy().copy()
-    wait = torch_fetch.fetching(layer)
+    wait = torch_fetch.start_copy_to_host(layer)
     np.testing.assert_array_equal(wait().coef, expected)
     np.testing.assert_array_equal(wait().intercept, layer.intercept.cpu().numpy())
     assert wait().activation == layer.activation
@@ -399,17 +407,17 @@ def test_a_layer_is_fetched_as_it_was_when_it_was_asked_for(torch_device):
 def test_held_rows_become_dense(dtype, torch_device):
     X = sparse_rows(dtype=dtype)
     X = sp.vstack([X[:7], sp.csr_matrix((3, 30), dtype=dtype), X[7:]]).tocsr()  # some rows are empty
-    held = Held.of(X).moved(lambda part: part.to(torch_device))
-    np.testing.assert_array_equal(on_torch.to_numpy(held.dense()), X.toarray())
+    held = TensorBlock.of(X).map_tensors(lambda part: part.to(torch_device))
+    np.testing.assert_array_equal(torch_ops.to_numpy(held.dense()), X.toarray())
     assert held.n_bytes == X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
 
 
 def test_rows_nobody_may_write_to_are_taken_without_a_copy(torch_device):
     X = np.arange(12.0).reshape(4, 3)
     X.setflags(write=False)
-    assert Held.of(X).tensors[0].data_ptr() == X.ctypes.data
-    np.testing.assert_array_equal(Held.of(X[::-1]).dense(), X[::-1])
-    OnDevice([X], torch_device).map(layers(1, 3, torch_device)[0]).total(scatter)
+    assert TensorBlock.of(X).tensors[0].data_ptr() == X.ctypes.data
+    np.testing.assert_array_equal(TensorBlock.of(X[::-1]).dense(), X[::-1])
+    DeviceBlocks([X], torch_device).map(layers(1, 3, torch_device)[0]).total(scatter)
     np.testing.assert_array_equal(X, np.arange(12.0).reshape(4, 3))
 
 
@@ -425,8 +433,8 @@ def test_device_rows_are_kept_rows(kind, memory_budget, torch_device):
     X = sparse_rows(n=60, d=30)
     whole = [X[:25], X[25:40], X[40:]]
     make = {"csr": lambda B: B, "dense": sp.csr_matrix.toarray, "tensor": lambda B: torch.tensor(B.toarray())}
-    ours = OnDevice([make[kind](B) for B in whole], torch_device, memory_budget=memory_budget)
-    kept = Kept(whole)
+    ours = DeviceBlocks([make[kind](B) for B in whole], torch_device, memory_budget=memory_budget)
+    kept = StoredBlocks(whole)
     first, second = layers(2, 30, torch_device)
 
     def check(ours, kept):
@@ -435,7 +443,7 @@ def test_device_rows_are_kept_rows(kind, memory_budget, torch_device):
         close(mine.total, theirs.total, "float64")
         close(mine.gram.tril(), np.tril(theirs.gram), "float64")
         np.testing.assert_allclose(
-            np.vstack([on_torch.to_numpy(block) for block in ours]), np.vstack([as_dense(b) for b in kept])
+            np.vstack([torch_ops.to_numpy(block) for block in ours]), np.vstack([as_dense(b) for b in kept])
         )
 
     check(ours, kept)
@@ -456,7 +464,7 @@ def as_dense(block):
 def test_rows_stay_on_the_host_beyond_the_budget(monkeypatch, torch_device):
     left = []
     X = np.ones((40, 10))
-    ours = OnDevice(
+    ours = DeviceBlocks(
         [X[:20], X[20:]], torch_device, memory_budget=1.5 * X.nbytes
     )  # rows, and half of the hidden
     monkeypatch.setattr(ours._carrier, "to_host", lambda block: left.append(block.shape) or block)
@@ -467,7 +475,7 @@ def test_rows_stay_on_the_host_beyond_the_budget(monkeypatch, torch_device):
 def test_stacks_on_the_same_rows_do_not_mix(torch_device):
     X = sparse_rows(n=50)
     first, *others = layers(3, 30, torch_device)
-    rows = OnDevice([X], torch_device)
+    rows = DeviceBlocks([X], torch_device)
     for layer in others:
         (hidden,) = rows.map(layer)
         close(hidden, to_host(layer)(X), "float64")
@@ -487,7 +495,7 @@ def test_every_layer_is_computed_once(torch_device):
             return super().__call__(X, out)
 
     X = sparse_rows(n=50)
-    rows = OnDevice([X[:20], X[20:]], torch_device)
+    rows = DeviceBlocks([X[:20], X[20:]], torch_device)
     for layer in layers(3, 30, torch_device):
         rows = rows.map(Counted(layer.coef, layer.intercept))
         rows.total(scatter)
@@ -498,30 +506,30 @@ def test_every_layer_is_computed_once(torch_device):
 def test_a_pass_broken_off_is_done_again(torch_device):
     X = sparse_rows(n=60)
     first, second = layers(2, 30, torch_device)
-    one = OnDevice([X[:20], X[20:40], X[40:]], torch_device).map(first)
+    one = DeviceBlocks([X[:20], X[20:40], X[40:]], torch_device).map(first)
     one.total(scatter)
     two = one.map(second)
     next(iter(two))
     expected = to_host(second)(to_host(first)(X))
-    np.testing.assert_allclose(np.vstack([on_torch.to_numpy(block) for block in two]), expected, rtol=1e-9)
+    np.testing.assert_allclose(np.vstack([torch_ops.to_numpy(block) for block in two]), expected, rtol=1e-9)
 
 
 def test_carried_blocks_can_be_read_again(torch_device):
     blocks = [sparse_rows(n=9), np.ones((4, 30)), sparse_rows(n=5, seed=1)]
-    carried = Carried(blocks, torch_device)
+    carried = StreamToDevice(blocks, torch_device)
     for _ in range(2):
         for ours, block in zip(carried, blocks, strict=True):
             assert ours.device.type == torch_device.split(":")[0]
-            np.testing.assert_array_equal(on_torch.to_numpy(ours), as_dense(block))
+            np.testing.assert_array_equal(torch_ops.to_numpy(ours), as_dense(block))
 
 
 def test_growing_over_domains_is_growing_over_their_rows(torch_device):
     X = sparse_rows(n=80, d=20)
-    domains = [OnDevice([X[:30]], torch_device), OnDevice([X[30:50], X[50:]], torch_device)]
+    domains = [DeviceBlocks([X[:30]], torch_device), DeviceBlocks([X[30:50], X[50:]], torch_device)]
     close(pooled_scatter(domains).mean, np.asarray(X.mean(axis=0)).ravel(), "float64")
     solve = partial(denoise, noise=0.4)
-    ours = [grown.layer for grown in grow(domains, 3, solve)]
-    theirs = [grown.layer for grown in grow([Kept([X])], 3, solve)]
+    ours = [grown.layer for grown in fit_layers(domains, 3, solve)]
+    theirs = [grown.layer for grown in fit_layers([StoredBlocks([X])], 3, solve)]
     for mine, other in zip(ours, theirs, strict=True):
         close(mine.coef, other.coef, "float64")
         close(mine.intercept, other.intercept, "float64")
@@ -530,9 +538,9 @@ def test_growing_over_domains_is_growing_over_their_rows(torch_device):
 @pytest.fixture
 def blocks_seen(monkeypatch):
     """Blocks of at most seven rows of thirty; the shapes of all that are made dense."""
-    seen, dense = [], Held.dense
+    seen, dense = [], TensorBlock.dense
     monkeypatch.setattr("undrift._core.torch.rows.BLOCK_ENTRIES", 7 * 30)
-    monkeypatch.setattr(Held, "dense", lambda self: seen.append(self.shape) or dense(self))
+    monkeypatch.setattr(TensorBlock, "dense", lambda self: seen.append(self.shape) or dense(self))
     return seen
 
 
@@ -543,7 +551,7 @@ def test_hidden_rows_pass_in_blocks(kind, memory_budget, blocks_seen, torch_devi
     rows = {"csr": X, "dense": X.toarray(), "tensor": torch.tensor(X.toarray(), device=torch_device)}[kind]
     made = layers(3, 30, torch_device)
     expected = X.toarray()
-    found = hidden_rows(made, rows, torch_device, memory_budget=memory_budget)
+    found = device_hidden_rows(made, rows, torch_device, memory_budget=memory_budget)
     for layer, H in zip(map(to_host, made), found, strict=True):
         expected = np.tanh(expected @ layer.coef + layer.intercept)
         np.testing.assert_allclose(H, expected, rtol=1e-9)
@@ -556,7 +564,9 @@ def test_hidden_rows_pass_in_blocks(kind, memory_budget, blocks_seen, torch_devi
 def test_hidden_rows_of_the_last_layer_are_not_kept(monkeypatch, torch_device):
     kept, real = [], Carrier.to_host
     monkeypatch.setattr(Carrier, "to_host", lambda self, block: kept.append(block) or real(self, block))
-    for _ in hidden_rows(layers(3, 30, torch_device), np.ones((14, 30)), torch_device, memory_budget=0):
+    for _ in device_hidden_rows(
+        layers(3, 30, torch_device), np.ones((14, 30)), torch_device, memory_budget=0
+    ):
         pass
     assert len(kept) == 2 * 2  # blocks of the first and of the second
 
@@ -585,7 +595,7 @@ def test_hidden_rows_heed_the_budget(monkeypatch, device):
 @pytest.mark.usefixtures("blocks_seen")
 @pytest.mark.parametrize("width", [0, 10, 30, 60])
 def test_blocks_are_cut_for_the_wider_of_input_and_hidden_rows(width):
-    blocks = device_blocks(sparse_rows(n=42, d=30), width)
+    blocks = split_for_device(sparse_rows(n=42, d=30), width)
     assert len(blocks) == 42 * max(width, 30) / (7 * 30)
 
 
@@ -634,9 +644,9 @@ def test_transform_cuts_rows_and_takes_tensors(monkeypatch, device, torch_device
 
 def test_high_precision_is_tf32_inside_and_nowhere_else(monkeypatch, device):
     seen, X = [], sparse_rows(dtype="float32")
-    real = on_torch.gram
+    real = torch_ops.gram
     monkeypatch.setattr(
-        on_torch, "gram", lambda X: seen.append(torch.get_float32_matmul_precision()) or real(X)
+        torch_ops, "gram", lambda X: seen.append(torch.get_float32_matmul_precision()) or real(X)
     )
     before = torch.get_float32_matmul_precision()
     assert before == "highest"
@@ -710,8 +720,8 @@ def test_without_torch_the_error_says_what_to_install(monkeypatch):
 
 
 def test_seam_knows_tensors():
-    assert arithmetic(torch.ones(1)) is on_torch
-    assert arithmetic(np.ones(1)) is on_cpu
+    assert array_ops(torch.ones(1)) is torch_ops
+    assert array_ops(np.ones(1)) is numpy_ops
 
 
 def test_core_and_torch_need_no_scikit_learn():
@@ -719,7 +729,7 @@ def test_core_and_torch_need_no_scikit_learn():
         "import sys, types\n"
         "sys.modules |= {'sklearn': None, 'safetensors': None, 'undrift': types.ModuleType('undrift')}\n"
         f"sys.modules['undrift'].__path__ = [{str(Path(undrift.__file__).parent)!r}]\n"
-        "import undrift._core.torch.rows, undrift._core.torch.ops, undrift._inputs.device\n"
+        "import undrift._core.torch.rows, undrift._core.torch.ops\n"
         "assert 'torch' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -12,15 +12,15 @@ from sklearn.model_selection import cross_val_score
 
 from tests.helpers.oracles import algorithm_2
 from undrift import MDA, MSDA, MSDAClassifier, load_model, save_model
-from undrift._inputs.arrays import accelerator, fetched
+from undrift._inputs.arrays import find_accelerator, to_host
 from undrift._inputs.device import OnHost, OnTorch
-from undrift._inputs.rows import checked_matrix, place_of, rows_of_fit
+from undrift._inputs.rows import check_fit_rows, check_matrix, choose_place
 from undrift.explain import document_terms
 from undrift.representation.noise import Poisson
 
 torch = pytest.importorskip("torch")
 
-from undrift._core.torch import ops as on_torch
+from undrift._core.torch import ops as torch_ops
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
 D = 9
@@ -46,7 +46,7 @@ def there(torch_device, monkeypatch):
     """Bring an array to a GPU; where there is none, make it look so."""
     if torch_device != "cpu":
         return partial(torch.as_tensor, device=torch_device)
-    monkeypatch.setattr("undrift._inputs.device.checked_device", lambda name: "cpu")
+    monkeypatch.setattr("undrift._inputs.device.check_device", lambda name: "cpu")
     return lambda X: torch.as_tensor(X).as_subclass(Elsewhere)
 
 
@@ -197,8 +197,8 @@ def test_in_cross_validation_of_scikit_learn(shifted):
 
 @pytest.mark.parametrize("name", ["plain", "grid", "text"])
 def test_rows_there_do_not_come_to_the_host(name, there, shifted, monkeypatch):
-    fetched_shapes, real = [], on_torch.to_numpy
-    monkeypatch.setattr(on_torch, "to_numpy", lambda A: fetched_shapes.append(tuple(A.shape)) or real(A))
+    fetched_shapes, real = [], torch_ops.to_numpy
+    monkeypatch.setattr(torch_ops, "to_numpy", lambda A: fetched_shapes.append(tuple(A.shape)) or real(A))
     X, y, Z, _ = map(there, shifted)
     classifier(**SETTINGS[name]).fit(X, y, Z).predict(Z)
     assert fetched_shapes
@@ -208,7 +208,8 @@ def test_rows_there_do_not_come_to_the_host(name, there, shifted, monkeypatch):
 def test_rows_there_are_worked_on_there_unless_told_otherwise(there, shifted, monkeypatch):
     places = []
     monkeypatch.setattr(
-        "undrift.classifier.estimator.place_of", lambda *args: places.append(place_of(*args)) or places[-1]
+        "undrift.classifier.estimator.choose_place",
+        lambda *args: places.append(choose_place(*args)) or places[-1],
     )
     X, y, Z, _ = shifted
     E = np.ones((180, 1))
@@ -260,7 +261,7 @@ def test_blocks_of_rows(kinds, there, shifted):
     X = shifted[0]
     forms = {"t": there, "n": np.asarray}
     blocks = [forms[kind](part) for kind, part in zip(kinds, (X[:70], X[70:]), strict=True)]
-    assert type(place_of([rows_of_fit(MSDA(), blocks)], "cpu", "high")) is (
+    assert type(choose_place([check_fit_rows(MSDA(), blocks)], "cpu", "high")) is (
         OnTorch if kinds[0] == "t" else OnHost
     )
     expected = MSDA(2).fit(X)
@@ -353,13 +354,13 @@ def test_rows_there_must_have_the_columns_of_fit(there, shifted):
 
 
 def test_a_sum_that_overflows_is_not_infinity_in_the_rows(there):
-    assert accelerator(checked_matrix(MSDA(), there(torch.full((2, 1), 3e38)), reset=True)) is not None
+    assert find_accelerator(check_matrix(MSDA(), there(torch.full((2, 1), 3e38)), reset=True)) is not None
 
 
 def test_which_arrays_numpy_sees(there):
-    assert accelerator(there(np.eye(2))) == "cuda:0"
+    assert find_accelerator(there(np.eye(2))) == "cuda:0"
     for own in (np.eye(2), torch.eye(2), strict(np.eye(2)), [[1.0]], sp.eye(2), None):
-        assert accelerator(own) is None
+        assert find_accelerator(own) is None
 
 
 class Foreign:
@@ -376,9 +377,9 @@ class Foreign:
 
 
 def test_page_locked_memory_is_the_host_s():
-    assert accelerator(Foreign(torch.eye(2), (3, 0))) is None
-    assert accelerator(Foreign(torch.eye(2), (2, 1))) == "cuda:1"
-    assert accelerator(Foreign(torch.eye(2), (13, 1))) == "cuda:1"  # memory that host and GPU share
+    assert find_accelerator(Foreign(torch.eye(2), (3, 0))) is None
+    assert find_accelerator(Foreign(torch.eye(2), (2, 1))) == "cuda:1"
+    assert find_accelerator(Foreign(torch.eye(2), (13, 1))) == "cuda:1"  # memory that host and GPU share
 
 
 def test_other_libraries_hand_over_what_is_on_a_gpu(there, shifted, monkeypatch):
@@ -393,6 +394,6 @@ def test_other_libraries_hand_over_what_is_on_a_gpu(there, shifted, monkeypatch)
 def test_without_torch_the_error_says_what_to_install(monkeypatch):
     X = Foreign(None, (2, 0))
     monkeypatch.setitem(sys.modules, "torch", None)
-    for call in (MSDA().fit, fetched):
+    for call in (MSDA().fit, to_host):
         with pytest.raises(ImportError, match=r"a Foreign on a GPU needs .* pip install 'undrift\[torch\]'"):
             call(X)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from undrift._core.blocks import Kept, Streamed
+from undrift._core.blocks import StoredBlocks, StreamedBlocks
 from undrift._core.denoise import Layer
 from undrift._core.passing import take_rows
-from undrift._core.stack import grow
+from undrift._core.stack import fit_layers
 from undrift._inputs.device import OnHost
 from undrift.classifier.propagation import by_themselves, domain_means, with_their_domains
 
@@ -21,7 +21,7 @@ def in_blocks(X, n=7):
     return [X[start : start + n] for start in range(0, len(X), n)]
 
 
-@pytest.mark.parametrize("form", [Kept, Streamed])
+@pytest.mark.parametrize("form", [StoredBlocks, StreamedBlocks])
 @pytest.mark.parametrize("numbers", [[], [0], [6, 7], [3, 4, 5], [0, 2, 7, 13, 14, 22], list(range(23))])
 def test_rows_and_moments_of_one_pass(domains, form, numbers):
     X, out = domains[0], np.full((40, 5), np.nan)
@@ -40,10 +40,10 @@ def test_both_ways_arrive_with_the_same(domains, rng):
     position = np.array([1, 0, 8, 9, 8, 22])
     X = np.stack([domains[k][i] for k, i in zip(domain, position, strict=True)])
     together, alone = with_their_domains(domain, position), by_themselves(X, OnHost())
-    ways = [[Kept(in_blocks(rows)) for rows in domains] for _ in range(2)]
+    ways = [[StoredBlocks(in_blocks(rows)) for rows in domains] for _ in range(2)]
     answers = [iter(layers[1:]) for _ in range(2)]
     stacks = [
-        grow(own, 2, lambda _, rest=rest: next(rest), layers[0])
+        fit_layers(own, 2, lambda _, rest=rest: next(rest), layers[0])
         for own, rest in zip(ways, answers, strict=True)
     ]
     H, hidden = X, domains

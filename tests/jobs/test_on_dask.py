@@ -137,7 +137,7 @@ def test_rows_of_shards_are_those_of_the_documents(cluster, reviews):
     assert facts[3].head == column(reviews / "books.csv", "text")[45:47]
     rows = text_rows(facts, vectorizer.fit_frequencies(found))
     expected = vectorizer.transform(column(reviews / "books.csv", "text"))
-    assert abs(rows.gathered() - expected).max() == 0
+    assert abs(rows.gather() - expected).max() == 0
 
 
 def test_patterns_find_files_in_the_order_of_their_numbers(tmp_path):

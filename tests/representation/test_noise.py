@@ -10,10 +10,10 @@ from sklearn.base import clone
 
 from tests.helpers.oracles import every_mask, moment_weights, relative_error, sampled_noise, weights
 from undrift import MDA, MSDA, MSDAClassifier, load_model, save_model
-from undrift._core.blocks import Kept
+from undrift._core.blocks import StoredBlocks
 from undrift._core.denoise import SingularSystem, denoise, denoise_onto
 from undrift._core.noise import Corruption, Masking
-from undrift._core.pivots import pivot_layer
+from undrift._core.pivots import fit_pivot_layer
 from undrift._core.scatter import cross_scatter, scatter
 from undrift._core.stack import pooled_scatter
 from undrift.representation.noise import Gaussian, Poisson
@@ -135,7 +135,7 @@ def test_a_system_without_an_answer_names_the_noise(counts):
 def test_parts_of_the_features_have_their_own_noise(counts):
     p = np.linspace(0.1, 0.9, 8)
     parts, pivots = [np.array([1, 4, 6]), np.array([0, 2, 3, 5, 7])], np.array([0, 3])
-    layer = pivot_layer([Kept([counts])], pivots, parts, Masking(p), 1e-5, "identity")
+    layer = fit_pivot_layer([StoredBlocks([counts])], pivots, parts, Masking(p), 1e-5, "identity")
     for part in parts:
         own = counts[:, part]
         expected = moment_weights(own, 1 - p[part], p[part] * (1 - p[part]) * own**2, 1e-5, counts[:, pivots])
@@ -164,7 +164,7 @@ def test_each_layer_of_a_stack_has_the_noise(counts, noise):
     model = MSDA(2, noise, activation="relu", include_input=False).fit(counts)
     rows, solved = counts, Masking(noise) if isinstance(noise, np.ndarray) else noise
     for layer in model.layers_:
-        expected = denoise(pooled_scatter([Kept([rows])]), solved, activation="relu")
+        expected = denoise(pooled_scatter([StoredBlocks([rows])]), solved, activation="relu")
         assert_allclose(weights(layer), weights(expected), rtol=1e-9, atol=1e-12)
         rows = expected(rows)
     assert_allclose(model.transform(counts)[:, 8:], rows, rtol=1e-9, atol=1e-12)

@@ -9,7 +9,7 @@ from sklearn.linear_model import RidgeClassifier
 from tests.helpers.oracles import algorithm_1, algorithm_2, relative_error, section_4, weights
 from undrift import MSDA, MSDAClassifier
 from undrift.representation import subsample as sampling
-from undrift.representation.subsample import sample_sizes, sampled
+from undrift.representation.subsample import draw_rows, sample_sizes
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_no_row_is_drawn_twice_and_none_is_left_out_by_design(container):
     domains = [container(np.arange(1, 31.0)[:, None]), container(np.arange(101, 111.0)[:, None])]
     seen = set()
     for seed in range(40):
-        parts = sampled(domains, 20, np.random.RandomState(seed))
+        parts = draw_rows(domains, 20, np.random.RandomState(seed))
         drawn = [np.asarray(part.sum(axis=1)).ravel().tolist() for part in parts]
         assert [len(own) for own in drawn] == [len(set(own)) for own in drawn] == [10, 10]
         assert all(own < 100 for own in drawn[0])
@@ -75,8 +75,8 @@ def test_no_row_is_drawn_twice_and_none_is_left_out_by_design(container):
 
 def test_nothing_is_drawn_where_all_rows_are_wanted(counts):
     random = np.random.RandomState(0)
-    assert sampled([counts], None, random) is None
-    assert sampled([counts, counts], 120, random) is None
+    assert draw_rows([counts], None, random) is None
+    assert draw_rows([counts, counts], 120, random) is None
     assert random.randint(2**30) == np.random.RandomState(0).randint(2**30)
 
 

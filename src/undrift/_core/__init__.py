@@ -18,16 +18,16 @@ files that it did not write itself, or draws random numbers it was not handed.
 """
 
 from . import numpy_ops
-from .array import Array, NotPositiveDefinite, Rows, arithmetic
-from .blocks import BLOCK_ENTRIES, Blocks, Kept, Streamed, allocate, row_slices, split_rows
+from .array import Array, NotPositiveDefinite, Rows, array_ops
+from .blocks import BLOCK_ENTRIES, Blocks, StoredBlocks, StreamedBlocks, allocate, row_slices, split_rows
 from .denoise import ACTIVATIONS, Layer, SingularSystem, denoise
-from .gram import add_domain_centred_gram, decision, domain_centred_gram, primal_weights, submatrix
+from .gram import add_domain_centred_gram, decision_scores, domain_centred_gram, primal_weights, submatrix
 from .kfold import held_out_predictions
-from .noise import Gaussian, Masking, Noise, Poisson, among
-from .passing import numbered, span, take_rows
-from .pivots import Split, pivot_layer, random_split
+from .noise import Gaussian, Masking, Noise, Poisson, select_noise
+from .passing import as_slice, blocks_with_offsets, take_rows
+from .pivots import PivotSplit, choose_pivots, fit_pivot_layer
 from .scatter import ROUNDING, CrossScatter, Moments, Scatter, mean_square, moments, scatter
-from .stack import Grown, grow, hidden, pooled_scatter
+from .stack import FittedLayer, fit_layers, hidden_rows, pooled_scatter
 
 __all__ = [
     "ACTIVATIONS",
@@ -36,41 +36,41 @@ __all__ = [
     "Array",
     "Blocks",
     "CrossScatter",
+    "FittedLayer",
     "Gaussian",
-    "Grown",
-    "Kept",
     "Layer",
     "Masking",
     "Moments",
     "Noise",
     "NotPositiveDefinite",
+    "PivotSplit",
     "Poisson",
     "Rows",
     "Scatter",
     "SingularSystem",
-    "Split",
-    "Streamed",
+    "StoredBlocks",
+    "StreamedBlocks",
     "add_domain_centred_gram",
     "allocate",
-    "among",
-    "arithmetic",
-    "decision",
+    "array_ops",
+    "as_slice",
+    "blocks_with_offsets",
+    "choose_pivots",
+    "decision_scores",
     "denoise",
     "domain_centred_gram",
-    "grow",
+    "fit_layers",
+    "fit_pivot_layer",
     "held_out_predictions",
-    "hidden",
+    "hidden_rows",
     "mean_square",
     "moments",
-    "numbered",
     "numpy_ops",
-    "pivot_layer",
     "pooled_scatter",
     "primal_weights",
-    "random_split",
     "row_slices",
     "scatter",
-    "span",
+    "select_noise",
     "split_rows",
     "submatrix",
     "take_rows",

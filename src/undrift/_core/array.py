@@ -1,8 +1,8 @@
 """The array seam: which library does the arithmetic.
 
-The mathematics above this file calls the verbs of :func:`arithmetic` and never asks what
-its arrays are. A library is one module with the same verbs: :mod:`.on_cpu` (NumPy and
-SciPy sparse) and :mod:`.on_torch`.
+The mathematics above this file calls the verbs of :func:`array_ops` and never asks what
+its arrays are. A library is one module with the same verbs: :mod:`.numpy_ops` (NumPy and
+SciPy sparse) and :mod:`.torch_ops`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class NotPositiveDefinite(ArithmeticError):
         self.column = column
 
 
-def arithmetic(array: Rows) -> Any:
+def array_ops(array: Rows) -> Any:
     """Return the module whose verbs act on `array`."""
     torch = sys.modules.get("torch")  # a tensor of a library nobody imported cannot exist
     if torch is not None and isinstance(array, torch.Tensor):
-        from .torch import ops as on_torch
+        from .torch import ops as torch_ops
 
-        return on_torch
-    from . import numpy_ops as on_cpu
+        return torch_ops
+    from . import numpy_ops
 
-    return on_cpu
+    return numpy_ops

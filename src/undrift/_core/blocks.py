@@ -49,7 +49,7 @@ def split_rows(X: Rows, width: int = 0, entries: int = 0) -> list[Rows]:
     return [X[rows] for rows in row_slices(X.shape[0], width or X.shape[1], entries)]
 
 
-def sum_of(values: Iterable[T]) -> T:
+def sum_in_place(values: Iterable[T]) -> T:
     """Sum without a zero to start from. The values are used up: large ones add in place."""
     values = iter(values)
     result = next(values)
@@ -58,7 +58,7 @@ def sum_of(values: Iterable[T]) -> T:
     return result
 
 
-def through(block: Rows, layers: Iterable[Layer]) -> Rows:
+def apply_layers(block: Rows, layers: Iterable[Layer]) -> Rows:
     """Push a block through `layers`."""
     for layer in layers:
         block = layer(block)
@@ -77,7 +77,7 @@ class Store:
         return len(self.layers) <= len(layers) and all(map(operator.is_, self.layers, layers))
 
 
-class Kept:
+class StoredBlocks:
     """Rows held by this process. Hidden rows are kept too, in memory or in a temporary file.
 
     The blocks belong to the caller and are never written to. A layer's output takes the place of
@@ -91,9 +91,9 @@ class Kept:
         self._layers: tuple[Layer, ...] = ()
         self._store = Store()
 
-    def map(self, layer: Layer) -> Kept:
+    def map(self, layer: Layer) -> StoredBlocks:
         """Return the same rows after `layer`, computed when they are needed."""
-        mapped = Kept(self._blocks, memory_budget=self._memory_budget)
+        mapped = StoredBlocks(self._blocks, memory_budget=self._memory_budget)
         mapped._layers = (*self._layers, layer)
         if self._layers:  # the first layers of several stacks may share the blocks, not the store
             mapped._store = self._store
@@ -101,7 +101,7 @@ class Kept:
 
     def total(self, fn: Callable[[Rows], T]) -> T:
         """Sum of `fn` over blocks; computes and keeps what `map` left to do."""
-        return sum_of(fn(block) for block in self)
+        return sum_in_place(fn(block) for block in self)
 
     def __iter__(self) -> Iterator[Rows]:
         """Yield the rows, block by block; a block is valid until the next one is asked for."""
@@ -110,7 +110,7 @@ class Kept:
         elif self._store.precedes(self._layers):
             yield from self._stored()
         else:
-            yield from (through(block, self._layers) for block in self._blocks)
+            yield from (apply_layers(block, self._layers) for block in self._blocks)
 
     def _stored(self) -> Iterator[np.ndarray]:
         """Yield the stored rows, bringing them to this depth where they are not there yet."""
@@ -122,9 +122,9 @@ class Kept:
             hidden = store.rows[first:last] if start and store.rows is not None else block
             if pending:
                 if scratch is None or len(scratch) < last - first:
-                    scratch = output = pending[-1](through(hidden, pending[:-1]))
+                    scratch = output = pending[-1](apply_layers(hidden, pending[:-1]))
                 else:
-                    output = pending[-1](through(hidden, pending[:-1]), out=scratch[: last - first])
+                    output = pending[-1](apply_layers(hidden, pending[:-1]), out=scratch[: last - first])
                 if store.rows is None:
                     store.rows = allocate((edges[-1], output.shape[1]), output.dtype, self._memory_budget)
                 hidden = store.rows[first:last]
@@ -165,7 +165,7 @@ def forget_pages(rows: np.ndarray | None) -> None:
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
-class Streamed:
+class StreamedBlocks:
     """Rows that are read again for every pass, from an iterable of blocks that can be iterated again.
 
     Nothing is kept: hidden rows are computed from the blocks as they come.
@@ -175,14 +175,14 @@ class Streamed:
         self._source = source
         self._layers = layers
 
-    def map(self, layer: Layer) -> Streamed:
+    def map(self, layer: Layer) -> StreamedBlocks:
         """Return the same rows after `layer`."""
-        return Streamed(self._source, (*self._layers, layer))
+        return StreamedBlocks(self._source, (*self._layers, layer))
 
     def total(self, fn: Callable[[Rows], T]) -> T:
         """Sum of `fn` over blocks, in one pass over the source."""
-        return sum_of(fn(block) for block in self)
+        return sum_in_place(fn(block) for block in self)
 
     def __iter__(self) -> Iterator[Array]:
         """Yield the rows, block by block."""
-        return (through(block, self._layers) for block in self._source)
+        return (apply_layers(block, self._layers) for block in self._source)

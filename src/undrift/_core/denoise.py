@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .array import Array, NotPositiveDefinite, Rows, arithmetic
+from ..errors import UndriftError
+from .array import Array, NotPositiveDefinite, Rows, array_ops
 from .noise import Noise
 from .scatter import CrossScatter, Scatter
 
@@ -19,7 +20,7 @@ ACTIVATIONS = ("tanh", "sigmoid", "relu", "identity")
 FLOAT64_BELOW = 0.01
 
 
-class SingularSystem(ValueError):
+class SingularSystem(UndriftError):
     """No denoiser exists for these rows with this noise and ridge; `features` are the culprits."""
 
     def __init__(self, cause: str, features: Sequence[Any]) -> None:
@@ -31,7 +32,7 @@ class SingularSystem(ValueError):
             "Pass ridge > 0 (the paper uses 1e-5) or a larger noise, or drop these features."
         )
 
-    def renamed(self, names: Sequence[Any]) -> SingularSystem:
+    def with_names(self, names: Sequence[Any]) -> SingularSystem:
         """Return the same complaint with ``names[feature]`` in place of each feature."""
         return SingularSystem(self.cause, [names[feature] for feature in self.features])
 
@@ -46,7 +47,7 @@ class Layer:
 
     def __call__(self, X: Rows, out: Array | None = None) -> Array:
         """Hidden rows of `X`, of shape (n, d_out); written into `out` if given."""
-        ops = arithmetic(self.coef)
+        ops = array_ops(self.coef)
         return ops.squash(ops.affine(X, self.coef, self.intercept, out), self.activation)
 
 
@@ -61,7 +62,7 @@ def denoise(stats: Scatter, noise: Noise, ridge: float = 1e-5, activation: str =
     A noise that is not a number gives its moments: with mean ``q * x`` and variance v, the system is
     ``A = C + diag(v + ridge) / q^2`` and ``W = (I - diag(v + ridge) / q^2 A^-1) diag(1/q)``.
     """
-    ops, system = arithmetic(stats.gram), _system(stats, noise, ridge)
+    ops, system = array_ops(stats.gram), _system(stats, noise, ridge)
     inverse = _inverse(stats, system)
     coef = ops.cast(ops.denoising_coef(inverse, system.share, system.damping), stats.gram.dtype)
     coef = system.rescaled(coef)
@@ -73,7 +74,7 @@ def denoise_onto(stats: CrossScatter, noise: Noise, ridge: float = 1e-5, activat
 
     ``W = C_zx A^-1`` with A as in :func:`denoise`; the factors (1-p) have cancelled.
     """
-    x, ops = stats.scatter, arithmetic(stats.cross)
+    x, ops = stats.scatter, array_ops(stats.cross)
     system = _system(x, noise, ridge)
     inverse = ops.cast(_inverse(x, system), stats.cross.dtype)
     coef = system.rescaled(inverse @ ops.centred(stats.cross, x.n, x.mean, stats.target_mean))
@@ -95,7 +96,7 @@ class _System:
         """Weights on corrupted features, from those on corrupted features divided by what is kept."""
         if isinstance(self.keep, float):
             return coef if self.keep == self.share else coef / self.keep
-        return coef / arithmetic(coef).cast(self.keep, coef.dtype)[:, None]
+        return coef / array_ops(coef).cast(self.keep, coef.dtype)[:, None]
 
 
 def _system(stats: Scatter, noise: Noise, ridge: float) -> _System:
@@ -112,7 +113,7 @@ def _system(stats: Scatter, noise: Noise, ridge: float) -> _System:
 
 def _inverse(stats: Scatter, system: _System) -> Array:
     """``A^-1``, or the features that make A singular."""
-    ops, G = arithmetic(stats.gram), stats.gram
+    ops, G = array_ops(stats.gram), stats.gram
     if system.ridge == 0:
         empty = np.flatnonzero(ops.to_numpy((stats.energy == 0) & (system.damping == 0)))
         if len(empty):
@@ -128,7 +129,7 @@ def _inverse(stats: Scatter, system: _System) -> Array:
 
 def _singular(stats: Scatter, name: str, column: int) -> SingularSystem:
     """Explain a failed factorisation. With noise > 0 only features of zero energy can cause it."""
-    ops = arithmetic(stats.gram)
+    ops = array_ops(stats.gram)
     energy, mean = ops.to_numpy(stats.energy), ops.to_numpy(stats.mean)
     constant = np.flatnonzero(energy - stats.n * mean**2 <= 1e-12 * energy)
     if len(constant):
@@ -139,7 +140,7 @@ def _singular(stats: Scatter, name: str, column: int) -> SingularSystem:
 
 def _intercept(coef: Array, mean: Array, target_mean: Array, keep: float | Array) -> Array:
     """``b = mean(Z) - W (q * mean(X))``."""
-    ops = arithmetic(coef)
+    ops = array_ops(coef)
     target = ops.cast(target_mean, coef.dtype)
     if isinstance(keep, float):
         return target - keep * (ops.cast(mean, coef.dtype) @ coef)

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from .array import Array, Rows, arithmetic
+from .array import Array, Rows, array_ops
 from .blocks import row_slices
 from .denoise import Layer
-from .stack import hidden
+from .stack import hidden_rows
 
 CENTRED_ENTRIES = 2**22  # of rows that are centred where they are, at a time
 
@@ -30,7 +30,7 @@ def domain_centred_gram(H: Rows, means: np.ndarray | None, domain: np.ndarray) -
     domain : int array of shape (n,)
         Row of `means` that belongs to each row of `H`.
     """
-    ops = arithmetic(H)
+    ops = array_ops(H)
     if means is None:
         return ops.inner_products(H)
     if not sp.issparse(H):
@@ -53,7 +53,7 @@ def add_domain_centred_gram(
 
     The rows are centred where they are: `H` is overwritten.
     """
-    ops = arithmetic(H)
+    ops = array_ops(H)
     if means is not None:
         own = ops.like(means, H)
         for rows in row_slices(len(H), H.shape[1], CENTRED_ENTRIES):
@@ -70,7 +70,7 @@ def submatrix(K: Array, rows: np.ndarray, columns: np.ndarray) -> Array:
 
 def primal_weights(H: Rows, means: np.ndarray | None, domain: np.ndarray, dual: np.ndarray) -> np.ndarray:
     """``w = sum_i dual_i (h_i - mean_domain(i))``, of shape (d, n_outputs)."""
-    ops = arithmetic(H)
+    ops = array_ops(H)
     weights = ops.to_numpy(H.T @ ops.like(dual, H))
     if means is None:
         return weights
@@ -79,10 +79,10 @@ def primal_weights(H: Rows, means: np.ndarray | None, domain: np.ndarray, dual: 
     return weights - (means.T @ by_domain).astype(weights.dtype)
 
 
-def decision(X: Rows, first: Rows, layers: Sequence[Layer], weights: Sequence[Array]) -> np.ndarray:
+def decision_scores(X: Rows, first: Rows, layers: Sequence[Layer], weights: Sequence[Array]) -> np.ndarray:
     """``sum_t h^t w_t`` in one forward pass; `first` is what the first layer sees of `X`."""
-    ops = arithmetic(X)
+    ops = array_ops(X)
     scores = ops.to_numpy(X @ weights[0])
-    for H, w in zip(hidden(layers, first), weights[1:], strict=True):
+    for H, w in zip(hidden_rows(layers, first), weights[1:], strict=True):
         scores = scores + ops.to_numpy(H @ w)
     return scores

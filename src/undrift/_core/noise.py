@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .array import Array, arithmetic
+from .array import Array, array_ops
 from .scatter import Scatter
 
 
@@ -31,7 +31,7 @@ class Masking:
     probability: np.ndarray  # (d,) in [0, 1)
 
     def __call__(self, stats: Scatter) -> Corruption:
-        p = arithmetic(stats.total).like(self.probability, stats.total)
+        p = array_ops(stats.total).like(self.probability, stats.total)
         return Corruption(1 - p, p * (1 - p) * stats.energy)
 
     def __str__(self) -> str:
@@ -67,6 +67,6 @@ class Poisson:
 Noise: TypeAlias = float | Callable[[Scatter], Corruption]
 
 
-def among(noise: Noise, features: np.ndarray) -> Noise:
+def select_noise(noise: Noise, features: np.ndarray) -> Noise:
     """Return the noise of some of the features."""
     return Masking(noise.probability[features]) if isinstance(noise, Masking) else noise

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .array import Array, Rows
-from .blocks import sum_of
+from .blocks import sum_in_place
 from .scatter import Moments, moments
 
 
@@ -21,13 +21,13 @@ def take_rows(blocks: Iterable[Rows], rows: np.ndarray, out: Array, places: np.n
     def passed(block: Rows, start: int) -> Moments:
         first, last = np.searchsorted(rows, (start, start + block.shape[0]))
         if first < last:
-            out[span(places[first:last])] = block[span(rows[first:last] - start)]
+            out[as_slice(places[first:last])] = block[as_slice(rows[first:last] - start)]
         return moments(block)
 
-    return sum_of(passed(block, start) for block, start in numbered(blocks))
+    return sum_in_place(passed(block, start) for block, start in blocks_with_offsets(blocks))
 
 
-def numbered(blocks: Iterable[Rows]) -> Iterable[tuple[Rows, int]]:
+def blocks_with_offsets(blocks: Iterable[Rows]) -> Iterable[tuple[Rows, int]]:
     """Blocks with the number of their first row."""
     start = 0
     for block in blocks:
@@ -35,7 +35,7 @@ def numbered(blocks: Iterable[Rows]) -> Iterable[tuple[Rows, int]]:
         start += block.shape[0]
 
 
-def span(rows: np.ndarray) -> Any:
+def as_slice(rows: np.ndarray) -> Any:
     """Ascending row numbers, as a slice where they leave no gap, which spares a copy."""
     if len(rows) == 0:
         return slice(0, 0)

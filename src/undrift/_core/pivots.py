@@ -9,10 +9,10 @@ from math import ceil
 
 import numpy as np
 
-from .array import arithmetic
-from .blocks import Blocks, sum_of
+from .array import array_ops
+from .blocks import Blocks, sum_in_place
 from .denoise import Layer, SingularSystem, denoise_onto
-from .noise import Noise, among
+from .noise import Noise, select_noise
 from .scatter import cross_scatter
 
 
@@ -27,20 +27,24 @@ def random_parts(d: int, n_pivots: int, rng: np.random.RandomState) -> list[np.n
 
 
 @dataclass(frozen=True)
-class Split:
+class PivotSplit:
     """Which features the first layer reconstructs, and the random parts it reconstructs them from."""
 
     pivots: np.ndarray
     parts: list[np.ndarray]
 
 
-def random_split(domains: Sequence[Blocks], d: int, n_pivots: int, rng: np.random.RandomState) -> Split:
+def choose_pivots(domains: Sequence[Blocks], d: int, n_pivots: int, rng: np.random.RandomState) -> PivotSplit:
     """Find the most frequent of d features in one pass over the rows, and split all of them at random."""
-    counts = sum_of(blocks.total(lambda rows: arithmetic(rows).nonzero_counts(rows)) for blocks in domains)
-    return Split(most_frequent(arithmetic(counts).to_numpy(counts), n_pivots), random_parts(d, n_pivots, rng))
+    counts = sum_in_place(
+        blocks.total(lambda rows: array_ops(rows).nonzero_counts(rows)) for blocks in domains
+    )
+    return PivotSplit(
+        most_frequent(array_ops(counts).to_numpy(counts), n_pivots), random_parts(d, n_pivots, rng)
+    )
 
 
-def pivot_layer(
+def fit_pivot_layer(
     domains: Sequence[Blocks],
     pivots: np.ndarray,
     parts: Sequence[np.ndarray],
@@ -58,13 +62,13 @@ def pivot_layer(
         products = partial(cross_scatter, part=part, pivots=pivots)
         try:
             own = denoise_onto(
-                sum_of(blocks.total(products) for blocks in domains), among(noise, part), ridge
+                sum_in_place(blocks.total(products) for blocks in domains), select_noise(noise, part), ridge
             )
         except SingularSystem as error:
-            raise error.renamed(part.tolist()) from None
+            raise error.with_names(part.tolist()) from None
         if coef is None:
             n_features = sum(len(each) for each in parts)
-            coef = arithmetic(own.coef).empty_like(own.coef, (n_features, len(pivots)))
+            coef = array_ops(own.coef).empty_like(own.coef, (n_features, len(pivots)))
         coef[part] = own.coef / len(parts)
         intercept = intercept + own.intercept / len(parts)
     return Layer(coef, intercept, activation)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .array import Array, Rows, arithmetic
+from .array import Array, Rows, array_ops
 
 ROUNDING = 1e-6  # of an energy: below it, what is left after subtracting means may be rounding
 
@@ -40,11 +40,11 @@ class Scatter:
     @property
     def energy(self) -> Array:
         """Diagonal of the gram matrix, float64: the D of ``A = (1-p) C + p D``."""
-        return arithmetic(self.gram).diagonal(self.gram)
+        return array_ops(self.gram).diagonal(self.gram)
 
-    def fetched(self) -> Scatter:
+    def to_host(self) -> Scatter:
         """Bring the sums to the host."""
-        take = arithmetic(self.gram).to_numpy
+        take = array_ops(self.gram).to_numpy
         return Scatter(self.n, take(self.total), take(self.gram))
 
 
@@ -83,12 +83,12 @@ class Moments:
     @property
     def mean(self) -> np.ndarray:
         """Column means, on the host."""
-        return arithmetic(self.total).to_numpy(self.total) / self.n
+        return array_ops(self.total).to_numpy(self.total) / self.n
 
 
 def moments(X: Rows) -> Moments:
     """Moments of the rows of `X`."""
-    ops = arithmetic(X)
+    ops = array_ops(X)
     return Moments(X.shape[0], ops.column_sums(X), ops.energy(X))
 
 
@@ -105,12 +105,12 @@ def mean_square(domains: Sequence[Moments], center: bool) -> float:
 
 def scatter(X: Rows) -> Scatter:
     """Scatter of the rows of `X`."""
-    ops = arithmetic(X)
+    ops = array_ops(X)
     return Scatter(X.shape[0], ops.column_sums(X), ops.gram(X))
 
 
 def cross_scatter(X: Rows, part: np.ndarray, pivots: np.ndarray) -> CrossScatter:
     """Scatter of the columns `part` of `X`, with their products with its columns `pivots`."""
-    ops = arithmetic(X)
+    ops = array_ops(X)
     x, z = ops.columns(X, part), ops.columns(X, pivots)
     return CrossScatter(scatter(x), ops.column_sums(z), ops.cross(x, z))

@@ -1,26 +1,26 @@
 """The boundary: what users may pass as parameters, rows, arrays, labels and devices, checked once."""
 
-from .arrays import accelerator, fetched, sound_tensor
+from .arrays import check_tensor, find_accelerator, to_host
 from .cluster import load_cluster, register_cluster
-from .device import OnHost, OnTorch, Place, check_place, checked_device
-from .labels import is_missing, missing, spell_label
+from .device import OnHost, OnTorch, Place, check_device, check_place
+from .labels import is_missing, missing_mask, spell_label
 from .parameters import check_choice, check_count, check_memory, check_noise, check_pivots, check_positive
-from .progress import CallbackSupportMixin, tracked, with_callbacks
+from .progress import CallbackSupportMixin, track_steps, with_callbacks
 from .rows import (
     CheckedStream,
     as_array,
-    binarized,
-    canonical,
-    checked_matrix,
-    checked_rows,
+    binarize_rows,
+    check_fit_rows,
+    check_matrix,
+    check_rows,
+    choose_place,
     column_sums,
     dtype_of,
-    gathered,
+    gather_rows,
     on_cluster,
-    place_of,
-    placed,
-    retold,
-    rows_of_fit,
+    place_rows,
+    to_canonical,
+    with_remedy,
 )
 from .savable import SAVABLE, savable
 
@@ -31,36 +31,36 @@ __all__ = [
     "OnHost",
     "OnTorch",
     "Place",
-    "accelerator",
     "as_array",
-    "binarized",
-    "canonical",
+    "binarize_rows",
     "check_choice",
     "check_count",
+    "check_device",
+    "check_fit_rows",
+    "check_matrix",
     "check_memory",
     "check_noise",
     "check_pivots",
     "check_place",
     "check_positive",
-    "checked_device",
-    "checked_matrix",
-    "checked_rows",
+    "check_rows",
+    "check_tensor",
+    "choose_place",
     "column_sums",
     "dtype_of",
-    "fetched",
-    "gathered",
+    "find_accelerator",
+    "gather_rows",
     "is_missing",
     "load_cluster",
-    "missing",
+    "missing_mask",
     "on_cluster",
-    "place_of",
-    "placed",
+    "place_rows",
     "register_cluster",
-    "retold",
-    "rows_of_fit",
     "savable",
-    "sound_tensor",
     "spell_label",
-    "tracked",
+    "to_canonical",
+    "to_host",
+    "track_steps",
     "with_callbacks",
+    "with_remedy",
 ]

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from .._core import Array, arithmetic
-from .._core import numpy_ops as on_cpu
+from .._core import Array, array_ops, numpy_ops
 
 HOST = (1, 3, 11)  # DLPack's kDLCPU, kDLCUDAHost and kDLROCMHost: memory that NumPy sees
 CUDA = (2, 13)  # DLPack's kDLCUDA and kDLCUDAManaged
 
 
-def accelerator(X: Any) -> str | None:
+def find_accelerator(X: Any) -> str | None:
     """Name, in torch, of the device of an array that NumPy cannot see, on a GPU say; None for all others."""
     device = getattr(X, "__dlpack_device__", None)
     if device is None or isinstance(X, np.ndarray):
@@ -41,12 +40,12 @@ def dense_tensor(X: Any) -> Array:
     return X.float() if X.is_floating_point() and X.itemsize < 4 else X
 
 
-def sound_tensor(X: Any) -> Array | None:
+def check_tensor(X: Any) -> Array | None:
     """Rows on an accelerator as a tensor of float32 or float64 that stays there.
 
     None for rows of the host, and for those that are no finite real matrix: NumPy can tell what is wrong.
     """
-    if accelerator(X) is None:
+    if find_accelerator(X) is None:
         return None
     X = dense_tensor(X)
     if X.ndim != 2 or 0 in X.shape or X.is_complex():
@@ -56,11 +55,11 @@ def sound_tensor(X: Any) -> Array | None:
     return X if bool(X.sum().isfinite()) or bool(X.isfinite().all()) else None
 
 
-def fetched(A: Any) -> Any:
+def to_host(A: Any) -> Any:
     """Bring an array of any library to the host as a NumPy array; what is no array stays as it is."""
     if isinstance(A, np.ndarray) or not hasattr(A, "__dlpack_device__"):
         return A
-    if accelerator(A) is None and arithmetic(A) is on_cpu:
+    if find_accelerator(A) is None and array_ops(A) is numpy_ops:
         return np.asarray(A)
     A = dense_tensor(A)
-    return arithmetic(A).to_numpy(A)
+    return array_ops(A).to_numpy(A)

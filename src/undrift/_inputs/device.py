@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from .._core import Array, Blocks, Kept, Layer, Rows, Streamed, hidden, split_rows
+from .._core import Array, Blocks, Layer, Rows, StoredBlocks, StreamedBlocks, hidden_rows, split_rows
+from ..errors import UndriftError
 from .parameters import check_choice, check_memory
 
 
-class NoDevice(ValueError):
+class NoDevice(UndriftError):
     """A device that this machine, or its PyTorch, does not have."""
 
 
@@ -23,37 +24,37 @@ class OnHost:
 
     memory_budget: float | str | None = None
 
-    def kept(self, X: Rows, width: int = 0) -> Blocks:
+    def store_rows(self, X: Rows, width: int = 0) -> Blocks:
         """Hold the rows of one matrix, and hidden rows of the given width."""
-        return Kept(split_rows(X, width), memory_budget=check_memory(self.memory_budget))
+        return StoredBlocks(split_rows(X, width), memory_budget=check_memory(self.memory_budget))
 
-    def streamed(self, source: Iterable[Rows]) -> Blocks:
+    def stream_rows(self, source: Iterable[Rows]) -> Blocks:
         """Read the rows again for every pass."""
-        return Streamed(source)
+        return StreamedBlocks(source)
 
-    def rows(self, X: Rows) -> Rows:
+    def move_rows(self, X: Rows) -> Rows:
         """Bring some rows to where the arithmetic is done."""
         return X
 
-    def precisely(self) -> AbstractContextManager[None]:
+    def set_precision(self) -> AbstractContextManager[None]:
         """Arithmetic inside is done as asked."""
         return nullcontext()
 
-    def here(self, layers: Sequence[Layer]) -> Sequence[Layer]:
+    def move_layers(self, layers: Sequence[Layer]) -> Sequence[Layer]:
         """Bring layers to where the rows are."""
         return layers
 
-    def fetched(self, layer: Layer) -> Layer:
+    def copy_to_host(self, layer: Layer) -> Layer:
         """Bring a layer back as NumPy arrays."""
         return layer
 
-    def fetching(self, layer: Layer) -> Callable[[], Layer]:
+    def start_copy_to_host(self, layer: Layer) -> Callable[[], Layer]:
         """Start bringing a layer back; what is returned waits for its NumPy arrays."""
         return lambda: layer
 
     def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[Array]:
         """Yield h^1, ..., h^l of the rows of `X`."""
-        return hidden(layers, X)
+        return hidden_rows(layers, X)
 
 
 @dataclass(frozen=True)
@@ -64,58 +65,58 @@ class OnTorch:
     precision: str = "high"
     memory_budget: float | str | None = None
 
-    def kept(self, X: Rows, width: int = 0) -> Blocks:
+    def store_rows(self, X: Rows, width: int = 0) -> Blocks:
         """Hold the rows of one matrix, and hidden rows of the given width."""
-        from .._core.torch import OnDevice, device_blocks
+        from .._core.torch import DeviceBlocks, split_for_device
 
-        return OnDevice(device_blocks(X, width), self.device, memory_budget=self._budget)
+        return DeviceBlocks(split_for_device(X, width), self.device, memory_budget=self._budget)
 
     @property
     def _budget(self) -> float | None:
         """Bytes of the device that rows may take; None for most of what is free."""
         return None if self.memory_budget is None else check_memory(self.memory_budget)
 
-    def streamed(self, source: Iterable[Rows]) -> Blocks:
+    def stream_rows(self, source: Iterable[Rows]) -> Blocks:
         """Read the rows again for every pass."""
-        from .._core.torch import Carried
+        from .._core.torch import StreamToDevice
 
-        return Streamed(Carried(source, self.device))
+        return StreamedBlocks(StreamToDevice(source, self.device))
 
-    def rows(self, X: Rows) -> Rows:
+    def move_rows(self, X: Rows) -> Rows:
         """Bring some rows to where the arithmetic is done."""
-        from .._core.torch import Held
+        from .._core.torch import TensorBlock
 
-        return Held.of(X).moved(lambda part: part.to(self.device)).dense()
+        return TensorBlock.of(X).map_tensors(lambda part: part.to(self.device)).dense()
 
-    def precisely(self) -> AbstractContextManager[None]:
+    def set_precision(self) -> AbstractContextManager[None]:
         """Arithmetic inside is done as asked."""
         from .._core.torch import precision
 
         return precision(self.precision)
 
-    def here(self, layers: Sequence[Layer]) -> Sequence[Layer]:
+    def move_layers(self, layers: Sequence[Layer]) -> Sequence[Layer]:
         """Bring layers to where the rows are."""
         from .._core.torch import to_device
 
         return [to_device(layer, self.device) for layer in layers]
 
-    def fetched(self, layer: Layer) -> Layer:
+    def copy_to_host(self, layer: Layer) -> Layer:
         """Bring a layer back as NumPy arrays."""
-        return self.fetching(layer)()
+        return self.start_copy_to_host(layer)()
 
-    def fetching(self, layer: Layer) -> Callable[[], Layer]:
+    def start_copy_to_host(self, layer: Layer) -> Callable[[], Layer]:
         """Start bringing a layer back; what is returned waits for its NumPy arrays."""
-        from .._core.torch import fetching
+        from .._core.torch import start_copy_to_host
 
-        return fetching(layer)
+        return start_copy_to_host(layer)
 
     def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[np.ndarray]:
         """Yield h^1, ..., h^l of the rows of `X`; those that do not fit the device pass in blocks."""
-        from .._core.torch import hidden_rows
+        from .._core.torch import device_hidden_rows
 
-        rows = hidden_rows(layers, X, self.device, memory_budget=self._budget)
+        rows = device_hidden_rows(layers, X, self.device, memory_budget=self._budget)
         for _ in layers:
-            with self.precisely():  # not held while the caller has his turn
+            with self.set_precision():  # not held while the caller has his turn
                 piece = next(rows)
             yield piece
 
@@ -138,10 +139,10 @@ def check_place(
         device = there or device
     if device == "cpu":
         return OnHost(memory_budget)
-    return OnTorch(checked_device(device), precision, memory_budget)
+    return OnTorch(check_device(device), precision, memory_budget)
 
 
-def checked_device(name: str) -> str:
+def check_device(name: str) -> str:
     """Return the name of a device that torch can use; ``torch:`` in front is left out."""
     try:
         import torch

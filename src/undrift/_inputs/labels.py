@@ -10,7 +10,7 @@ import numpy as np
 _WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
 
 
-def missing(y: np.ndarray) -> np.ndarray:
+def missing_mask(y: np.ndarray) -> np.ndarray:
     """Tell which labels are None or NaN."""
     if y.dtype.kind == "f":
         return np.isnan(y)

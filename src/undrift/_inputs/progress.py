@@ -21,7 +21,7 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks: fits are the sa
         return method
 
 
-def tracked(
+def track_steps(
     estimator: Any, steps: Iterable[T], n_steps: int, name: str, state: Callable[[], dict], X: Any = None
 ) -> Iterator[T]:
     """Yield from `steps`, telling the estimator's callbacks and, if `verbose`, the terminal.

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from .._core import Blocks, Rows, arithmetic, split_rows
-from .arrays import accelerator, fetched, sound_tensor
+from .._core import Blocks, Rows, array_ops, split_rows
+from .arrays import check_tensor, find_accelerator, to_host
 from .cluster import load_cluster
 from .device import Place, check_place
 
@@ -51,7 +51,7 @@ _REMEDIES = {
 }
 
 
-def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
+def check_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
     """Validate one matrix: float32 or float64, finite, dense or canonical CSR; copies only if it must.
 
     Rows on a GPU stay there, as tensors.
@@ -65,17 +65,17 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
         )
     if isinstance(X, list | tuple) and not X:
         raise ValueError(f"X is an empty {type(X).__name__}; X needs at least one row")
-    tensor = sound_tensor(X)
-    X = fetched(X) if tensor is None else tensor
+    tensor = check_tensor(X)
+    X = to_host(X) if tensor is None else tensor
     options = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
     try:
         X = validate_data(estimator, X, reset=reset, skip_check_array=tensor is not None, **options)
     except (ValueError, TypeError) as error:
-        raise retold(error, X) from None
-    return canonical(X)
+        raise with_remedy(error, X) from None
+    return to_canonical(X)
 
 
-def retold(error: ValueError | TypeError, X: Any) -> ValueError | TypeError:
+def with_remedy(error: ValueError | TypeError, X: Any) -> ValueError | TypeError:
     """Return the complaint in one line, with what was seen where and what to do."""
     symptom = next((symptom for symptom in _REMEDIES if symptom in str(error)), None)
     if symptom is None:
@@ -106,10 +106,10 @@ def dtype_of(X: Rows) -> np.dtype:
 
 def as_array(X: Rows) -> np.ndarray:
     """Return `X` as a dense NumPy array."""
-    return X.toarray() if sp.issparse(X) else fetched(X)
+    return X.toarray() if sp.issparse(X) else to_host(X)
 
 
-def canonical(X: Rows) -> Rows:
+def to_canonical(X: Rows) -> Rows:
     """Return sparse rows as CSR without duplicate entries, and dense rows as they are."""
     if not sp.issparse(X):
         return X
@@ -120,35 +120,35 @@ def canonical(X: Rows) -> Rows:
     return X
 
 
-def binarized(X: Rows) -> Rows:
+def binarize_rows(X: Rows) -> Rows:
     """Presence: 1 where x > 0, else 0, in the dtype of `X`."""
     if on_cluster(X):
-        return X.binarized()
+        return X.binarize()
     if not sp.issparse(X):
-        return arithmetic(X).cast(X > 0, X.dtype)
+        return array_ops(X).cast(X > 0, X.dtype)
     # the pattern is shared with X, which nobody writes to
     return type(X)(((X.data > 0).astype(X.dtype), X.indices, X.indptr), shape=X.shape)
 
 
-def checked_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, binarize: bool = False) -> Rows:
+def check_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, binarize: bool = False) -> Rows:
     """Validate rows that are one matrix, or that are on a cluster and stay there."""
     if on_cluster(X):
         return load_cluster().cluster_rows(estimator, X, reset=reset, dtype=dtype, binarize=binarize)
-    X = checked_matrix(estimator, X, reset=reset)
-    X = X if dtype is None else arithmetic(X).cast(X, dtype)
-    return binarized(X) if binarize else X
+    X = check_matrix(estimator, X, reset=reset)
+    X = X if dtype is None else array_ops(X).cast(X, dtype)
+    return binarize_rows(X) if binarize else X
 
 
-def gathered(X: Rows) -> Rows:
+def gather_rows(X: Rows) -> Rows:
     """Return rows that are here, bringing them from a cluster if they are there."""
-    return X.gathered() if on_cluster(X) else X
+    return X.gather() if on_cluster(X) else X
 
 
 def column_sums(X: Rows) -> np.ndarray:
     """Column sums in float64, here, of rows that are one matrix, or on a cluster."""
     if on_cluster(X):
         return X.total(column_sums)
-    return fetched(arithmetic(X).column_sums(X))
+    return to_host(array_ops(X).column_sums(X))
 
 
 class CheckedStream:
@@ -167,7 +167,7 @@ class CheckedStream:
         self.dtype, self.accelerator = None, None
         first_block = next(self._matrices(reset))
         self.dtype = dtype_of(first_block) if dtype is None else np.dtype(dtype)
-        self.accelerator = accelerator(first_block)
+        self.accelerator = find_accelerator(first_block)
 
     def _matrices(self, reset: bool = False) -> Iterator[Rows]:
         """Yield the blocks that hold rows, validated; the first one sets what the others must be like."""
@@ -176,7 +176,7 @@ class CheckedStream:
             if getattr(block, "shape", (1,))[0] == 0:
                 continue
             try:
-                X = checked_matrix(self._estimator, block, reset=reset and n_rows == 0)
+                X = check_matrix(self._estimator, block, reset=reset and n_rows == 0)
             except ValueError as error:
                 raise ValueError(f"block {i} of X: {error}") from None
             n_rows += X.shape[0]
@@ -186,32 +186,34 @@ class CheckedStream:
 
     def _alike(self, X: Rows) -> Rows:
         """Return a block in the dtype of the first, and on the host if that was."""
-        X = fetched(X) if self.accelerator is None else X
-        return arithmetic(X).cast(X, self.dtype)
+        X = to_host(X) if self.accelerator is None else X
+        return array_ops(X).cast(X, self.dtype)
 
     def __iter__(self) -> Iterator[Rows]:
         """Yield the blocks, cut to a size that keeps hidden rows small."""
         for X in self._matrices():
             for rows in split_rows(X):
-                yield binarized(rows) if self._binarize else rows
+                yield binarize_rows(rows) if self._binarize else rows
 
 
-def rows_of_fit(estimator: Any, X: Any, *, dtype: Any = None, binarize: bool = False) -> Rows | CheckedStream:
+def check_fit_rows(
+    estimator: Any, X: Any, *, dtype: Any = None, binarize: bool = False
+) -> Rows | CheckedStream:
     """Validate the rows of a fit: one matrix, rows on a cluster, or a stream of blocks."""
-    validate = checked_rows if on_cluster(X) or not is_stream(X) else CheckedStream
+    validate = check_rows if on_cluster(X) or not is_stream(X) else CheckedStream
     return validate(estimator, X, reset=True, dtype=dtype, binarize=binarize)
 
 
-def place_of(
+def choose_place(
     rows: Sequence[Rows | CheckedStream], device: Any, precision: Any, memory_budget: Any = None
 ) -> Place:
     """Return where to work on validated rows: on `device`, or else where some of them are already."""
-    names = (own.accelerator if isinstance(own, CheckedStream) else accelerator(own) for own in rows)
+    names = (own.accelerator if isinstance(own, CheckedStream) else find_accelerator(own) for own in rows)
     return check_place(device, precision, memory_budget, next(filter(None, names), None))
 
 
-def placed(rows: Rows | CheckedStream, place: Place, width: int = 0) -> Blocks:
+def place_rows(rows: Rows | CheckedStream, place: Place, width: int = 0) -> Blocks:
     """Return validated rows as blocks, wherever they live. `width` is that of the hidden rows."""
     if isinstance(rows, CheckedStream):
-        return place.streamed(rows)
-    return rows if on_cluster(rows) else place.kept(rows, width)
+        return place.stream_rows(rows)
+    return rows if on_cluster(rows) else place.store_rows(rows, width)

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._inputs import checked_device
+from .._inputs import check_device
 from .rows import presence
 
 DECODERS = ("sigmoid", "softplus")
@@ -282,4 +282,4 @@ def _torch_part(device: Any) -> tuple[ModuleType, str]:
         from . import autoencoder
     except ImportError as error:
         raise ImportError("SDA needs the `torch` extra: pip install 'undrift[torch]'") from error
-    return autoencoder, checked_device(str(device))
+    return autoencoder, check_device(str(device))

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import NoReturn
 
-from .._processes import leave
+from .._processes import exit_process
 from .plan import load_plan
 from .runner import STOPPED, Request, run
 
@@ -65,4 +65,4 @@ def _request(given: argparse.Namespace) -> Request:
 
 
 if __name__ == "__main__":
-    leave(main())
+    exit_process(main())

@@ -16,6 +16,7 @@ from typing import Any
 from .._core import ACTIVATIONS
 from .._inputs import check_choice, check_count, check_noise, check_positive
 from ..classifier import RULES
+from ..errors import UndriftError
 from .catalogue import find_family, list_parameters, resolve_undrift
 from .corpora import LOADERS, CorpusSpec, check_options
 from .keys import check_keys, check_like, check_list, check_plain, check_strings
@@ -29,7 +30,7 @@ FOR_REGRET = ("depths", "rules", "small_grid")  # settings that no other kind of
 FOR_UNDRIFT = ("changes", "inductive")  # settings that no other method looks at
 
 
-class PlanError(ValueError):
+class PlanError(UndriftError):
     """A plan that cannot be used: which file, which key, and what to do."""
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._core import Rows, arithmetic
-from .._inputs import accelerator, checked_rows, fetched, gathered, is_missing, missing, on_cluster
+from .._core import Rows, array_ops
+from .._inputs import check_rows, find_accelerator, gather_rows, is_missing, missing_mask, on_cluster, to_host
 from .extra_features import checked_blocks
 
 SOURCE, TARGET = 0, -1  # domain numbers where the user gave none; further targets are -2, -3, ...
@@ -55,10 +55,10 @@ def training_rows(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: "
             "give the labels of X, with None or NaN for rows that have none"
         )
-    X = checked_rows(estimator, X, reset=True, dtype=dtype)
+    X = check_rows(estimator, X, reset=True, dtype=dtype)
     y = _column(y.compute() if on_cluster(y) else y)
     check_consistent_length(X, y)
-    has_label = ~missing(y)
+    has_label = ~missing_mask(y)
     if sample_domain is not None:
         if X_target is not None:
             raise ValueError("pass either X_target or sample_domain (with all rows in X), not both")
@@ -67,11 +67,11 @@ def training_rows(
     else:
         unlabelled = SOURCE if X_target is not None else TARGET
         domain = np.where(has_label, SOURCE, unlabelled)
-    targets = [checked_rows(estimator, Z, reset=False, dtype=dtype) for Z in _target_matrices(X_target)]
+    targets = [check_rows(estimator, Z, reset=False, dtype=dtype) for Z in _target_matrices(X_target)]
     views = extra_views(X, targets, blocks, blocks_target, X_target, dtype)
     y, own_domain, position = _checked_labels(y[has_label]), domain[has_label], _positions(domain)[has_label]
     rows, *others = (
-        TrainingRows(_by_domain(own, more, domain), gathered(own[has_label]), y, own_domain, position)
+        TrainingRows(_by_domain(own, more, domain), gather_rows(own[has_label]), y, own_domain, position)
         for own, *more in map(_alike, [(X, targets), *views])
     )
     return replace(rows, blocks=tuple(others))
@@ -80,8 +80,8 @@ def training_rows(
 def _alike(view: tuple[Rows, list[Rows]]) -> list[Rows]:
     """Rows of a view, and of its targets: on a GPU if all of them are, and else all of them on the host."""
     matrices = [view[0], *view[1]]
-    if any(accelerator(own) is None for own in matrices):
-        return [fetched(own) for own in matrices]
+    if any(find_accelerator(own) is None for own in matrices):
+        return [to_host(own) for own in matrices]
     return [own.to(matrices[0].device) for own in matrices]
 
 
@@ -136,7 +136,7 @@ def _target_blocks(blocks_target: Any, X_target: Any, targets: Sequence[Rows]) -
 
 
 def _column(y: Any) -> np.ndarray:
-    y = fetched(y)
+    y = to_host(y)
     if isinstance(y, list | tuple) and any(np.ndim(label) == 0 and is_missing(label) for label in y):
         y = np.array(y, dtype=object)
     return column_or_1d(y, warn=True)
@@ -144,7 +144,7 @@ def _column(y: Any) -> np.ndarray:
 
 def checked_domain(sample_domain: Any, n: int) -> np.ndarray:
     """Return one domain number per row."""
-    domain = np.asarray(fetched(sample_domain))
+    domain = np.asarray(to_host(sample_domain))
     if domain.ndim == 0:
         domain = np.full(n, domain)
     if domain.shape != (n,) or domain.dtype.kind not in "iu":
@@ -189,4 +189,4 @@ def _checked_labels(y: np.ndarray) -> np.ndarray:
 
 def stack_rows(blocks: list[Rows]) -> Rows:
     """Stack row blocks, all of one library, sparse or dense."""
-    return blocks[0] if len(blocks) == 1 else arithmetic(blocks[0]).stacked(blocks)
+    return blocks[0] if len(blocks) == 1 else array_ops(blocks[0]).stacked(blocks)

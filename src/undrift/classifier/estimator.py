@@ -13,15 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from .._core import Rows, SingularSystem
 from .._inputs import (
     CallbackSupportMixin,
-    binarized,
+    binarize_rows,
     check_memory,
-    checked_rows,
+    check_rows,
+    choose_place,
     column_sums,
-    fetched,
     on_cluster,
-    place_of,
     savable,
-    tracked,
+    to_host,
+    track_steps,
     with_callbacks,
 )
 from .data import TrainingRows, training_rows
@@ -223,19 +223,19 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.classes_, codes = np.unique(rows.y, return_inverse=True)
         away = any(on_cluster(own) for own in rows.domains.values())  # then workers have the device
         device = "cpu" if away else self.device
-        place = place_of(rows.matrices, device, self.precision, self.memory_budget)
+        place = choose_place(rows.matrices, device, self.precision, self.memory_budget)
         weight = compute_sample_weight(self.class_weight, rows.y)
         grid = offered(grid, self.selection, codes, bool(rows.targets))
         search = planned(Setup(self, rows, codes, weight, options, place), grid)
         try:
-            with place.precisely():
-                for _ in tracked(self, search.steps(), search.n_steps, "layer", dict):
+            with place.set_precision():
+                for _ in track_steps(self, search.steps(), search.n_steps, "layer", dict):
                     pass
                 self._keep_choice(search)
                 self._keep_classifier(rows, codes, weight, search.final)
         except SingularSystem as error:
             names = getattr(self, "feature_names_in_", None)
-            raise (error if names is None else error.renamed(names)) from None
+            raise (error if names is None else error.with_names(names)) from None
         return self
 
     def _keep_choice(self, search: Search | Staged) -> None:
@@ -270,18 +270,18 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             warn_of(readout.caution)
 
     def _first_rows(self, X: Rows) -> Rows:
-        return binarized(X) if self.binarize else X
+        return binarize_rows(X) if self.binarize else X
 
     def _scores(self, X: Any, sample_domain: Any, recenter: bool, blocks: Any) -> np.ndarray:
         """Scores of shape (n, n_outputs), in row blocks."""
         check_is_fitted(self)
-        X = checked_rows(self, X, reset=False, dtype=self.dtype)
+        X = check_rows(self, X, reset=False, dtype=self.dtype)
         extra = checked_blocks(blocks, X.shape[0], dtype=self.dtype, widths=self.n_block_features_in_)
         passes = [
             Pass(X, self.representation_.layers_, self.coef_, self._first_rows),
             *self._extra_passes(extra),
         ]
-        scores = row_scores(passes, place_of([X, *extra], self.device, self.precision))
+        scores = row_scores(passes, choose_place([X, *extra], self.device, self.precision))
         if recenter:
             if not self.center:
                 raise ValueError("recenter=True needs a classifier fitted with center=True")
@@ -331,7 +331,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def score(self, X, y, sample_weight=None, *, sample_domain=None, blocks=None):
         """Accuracy of `predict` on rows of the target, or of the domains in `sample_domain`."""
         predicted = self.predict(X, sample_domain=sample_domain, blocks=blocks)
-        return accuracy_score(fetched(y), predicted, sample_weight=fetched(sample_weight))
+        return accuracy_score(to_host(y), predicted, sample_weight=to_host(sample_weight))
 
     def predict_proba(self, X, *, sample_domain=None, recenter=False, blocks=None):
         """Calibrated probabilities of the classes; the parameters are those of `decision_function`."""

@@ -20,12 +20,12 @@ from .._core import (
     Layer,
     Rows,
     add_domain_centred_gram,
-    arithmetic,
+    array_ops,
     domain_centred_gram,
     mean_square,
     moments,
 )
-from .._inputs import canonical, fetched, on_cluster, retold, sound_tensor
+from .._inputs import check_tensor, on_cluster, to_canonical, to_host, with_remedy
 
 
 def checked_blocks(
@@ -76,16 +76,16 @@ def _checked_block(E: Any, name: str, n: int, dtype: Any) -> Rows:
     """Validate one block: finite numbers in two dimensions, one row for each row of X."""
     if on_cluster(E):
         raise TypeError(f"{name} is a {type(E).__name__} of Dask, which is not accepted: compute it first")
-    tensor = sound_tensor(E)
-    E = fetched(E) if tensor is None else tensor
+    tensor = check_tensor(E)
+    E = to_host(E) if tensor is None else tensor
     try:
         if tensor is None:
             E = check_array(E, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{name}: {retold(error, E)}") from None
+        raise ValueError(f"{name}: {with_remedy(error, E)}") from None
     if E.shape[0] != n:
         raise ValueError(f"{name} has {E.shape[0]} rows, but there are {n} to go with: pass one for each")
-    return arithmetic(E).cast(canonical(E), dtype)
+    return array_ops(E).cast(to_canonical(E), dtype)
 
 
 def as_given(E: Rows) -> Rows:

@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.svm import SVC
 
-from .._core import Array, NotPositiveDefinite, arithmetic, held_out_predictions, submatrix
+from .._core import Array, NotPositiveDefinite, array_ops, held_out_predictions, submatrix
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Dual:
 
     def scores(self, K: Array) -> np.ndarray:
         """Scores of rows whose inner products with the training rows are the rows of `K`."""
-        ops = arithmetic(K)
+        ops = array_ops(K)
         return ops.to_numpy(K @ ops.like(self.coef, K)) + self.intercept
 
 
@@ -68,7 +68,7 @@ def _least_squares_path(K: Array, Y: np.ndarray, Cs: Sequence[float], weight: np
     outputs = np.column_stack([np.ones(len(counted)), Y[counted]])
     found = []
     try:
-        solutions = arithmetic(K).shifted_solves(K, shifts, outputs, rows)
+        solutions = array_ops(K).shifted_solves(K, shifts, outputs, rows)
     except NotPositiveDefinite:
         raise _too_large(max(Cs)) from None
     for both in solutions:
@@ -110,7 +110,7 @@ def hinge(K: Array, Y: np.ndarray, C: float, weight: np.ndarray) -> Dual:
     counted = _counted(weight)
     if len(counted) < len(weight):
         K = submatrix(K, counted, counted)
-    K = arithmetic(K).to_numpy(K)
+    K = array_ops(K).to_numpy(K)
     for j, y in enumerate(Y[counted].T):
         if np.ptp(y) == 0:  # a class that no row here is of, as predictions may leave one out
             intercept[j] = y[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import Layer, Rows, decision, row_slices
+from .._core import Layer, Rows, decision_scores, row_slices
 from .._inputs import Place, load_cluster
 from .data import checked_domain
 from .extra_features import as_given
@@ -30,12 +30,14 @@ class Pass:
 
     def placed(self, place: Place) -> Pass:
         """Return the same pass with what it has learnt at `place`."""
-        return replace(self, layers=place.here(self.layers), weights=[place.rows(w) for w in self.weights])
+        return replace(
+            self, layers=place.move_layers(self.layers), weights=[place.move_rows(w) for w in self.weights]
+        )
 
     def scores(self, rows: slice, place: Place) -> np.ndarray:
         """``sum_t h^t w_t`` of some of the rows."""
         X = self.X[rows]
-        return decision(place.rows(X), place.rows(self.first(X)), self.layers, self.weights)
+        return decision_scores(place.move_rows(X), place.move_rows(self.first(X)), self.layers, self.weights)
 
 
 def row_scores(passes: Sequence[Pass], place: Place) -> np.ndarray:
@@ -43,7 +45,7 @@ def row_scores(passes: Sequence[Pass], place: Place) -> np.ndarray:
     passes = [own.placed(place) for own in passes]
     n = passes[0].X.shape[0]
     scores = np.zeros((n, passes[0].weights[0].shape[1]))
-    with place.precisely():
+    with place.set_precision():
         for rows in row_slices(n, max(own.width for own in passes)):
             for own in passes:
                 scores[rows] += own.scores(rows, place)

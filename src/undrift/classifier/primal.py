@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from .._core import Layer, Rows, allocate, hidden, row_slices
-from .._inputs import fetched
+from .._core import Layer, Rows, allocate, hidden_rows, row_slices
+from .._inputs import to_host
 from .data import TrainingRows
 
 
@@ -43,14 +43,14 @@ def layer_rows(
 
     Inner products of layer t are to be multiplied by ``shares[t]``: its rows are by the root of that.
     """
-    X, position = fetched(rows.labelled), {number: i for i, number in enumerate(rows.domains)}
+    X, position = to_host(rows.labelled), {number: i for i, number in enumerate(rows.domains)}
     domain = np.array([position[number] for number in rows.domain])
     widths = [layer.coef.shape[1] for layer in layers]
     edges = np.cumsum(widths)
     H = allocate((X.shape[0], sum(widths)), X.dtype, memory_budget)
     blocks = row_slices(X.shape[0], max(X.shape[1], *widths, 1))
     for block in blocks if layers else ():
-        pieces = list(hidden(layers, first(X[block])))
+        pieces = list(hidden_rows(layers, first(X[block])))
         if means is not None:
             pieces = [h - own[domain[block]] for h, own in zip(pieces, means[1:], strict=True)]
         H[block] = np.concatenate(pieces, axis=1) * np.repeat(np.sqrt(shares[1:]), widths).astype(X.dtype)

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from .._core import Array, Grown, Moments, Rows, arithmetic, moments, take_rows
+from .._core import Array, FittedLayer, Moments, Rows, array_ops, moments, take_rows
 from .._inputs import Place
 
 
@@ -21,7 +21,7 @@ class Arrived:
 
 
 # brings rows to the depth of a new layer; the positions are those of the domains whose moments are wanted
-Arrivals = Callable[[Grown, Collection[int]], Arrived]
+Arrivals = Callable[[FittedLayer, Collection[int]], Arrived]
 
 
 def with_their_domains(domain: np.ndarray, position: np.ndarray) -> Arrivals:
@@ -33,9 +33,9 @@ def with_their_domains(domain: np.ndarray, position: np.ndarray) -> Arrivals:
         Each row's domain, and its number there; ascending for each domain.
     """
 
-    def arrived(grown: Grown, wanted: Collection[int]) -> Arrived:
+    def arrived(grown: FittedLayer, wanted: Collection[int]) -> Arrived:
         coef = grown.layer.coef
-        H, found = arithmetic(coef).empty_like(coef, (len(domain), coef.shape[1])), {}
+        H, found = array_ops(coef).empty_like(coef, (len(domain), coef.shape[1])), {}
         for k, blocks in enumerate(cast(list[Iterable[Rows]], grown.domains)):
             places = np.flatnonzero(domain == k)
             if len(places) or k in wanted:
@@ -47,9 +47,9 @@ def with_their_domains(domain: np.ndarray, position: np.ndarray) -> Arrivals:
 
 def by_themselves(X: Rows, place: Place) -> Arrivals:
     """Push rows `X` through every layer: where those of their domains are elsewhere, or a sample."""
-    H = place.rows(X)
+    H = place.move_rows(X)
 
-    def arrived(grown: Grown, wanted: Collection[int]) -> Arrived:
+    def arrived(grown: FittedLayer, wanted: Collection[int]) -> Arrived:
         nonlocal H
         H = grown.layer(H)
         return Arrived(H + 0, {k: grown.domains[k].total(moments) for k in sorted(wanted)})

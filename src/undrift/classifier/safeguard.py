@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import Array, Rows, arithmetic, primal_weights
+from .._core import Array, Rows, array_ops, primal_weights
 from .._inputs import on_cluster
 from ..errors import UndriftWarning
 from .linear import confidence, winners
@@ -87,7 +87,7 @@ def source_only(
     dual = problem.fitted(K[:n, :n], np.arange(n), C)
     weights = primal_weights(X[:n], means, domain[:n], dual.coef * share)
     offset = np.zeros(weights.shape[1]) if means is None else (means @ weights)[domain[:n]].mean(axis=0)
-    ops = arithmetic(X)
+    ops = array_ops(X)
     scores = ops.to_numpy(X[n:] @ ops.like(weights, X)) - offset + dual.intercept
     knows = problem.accuracy(dual.scores(K[:n, :n]))
     trip = round_trip(K, problem, C, winners(scores))
@@ -114,7 +114,7 @@ def _occupied(X: Rows) -> np.ndarray:
     """In how many rows each feature is not zero, and how many rows hold something: they add."""
     if on_cluster(X):
         return X.total(_occupied)
-    ops = arithmetic(X)
+    ops = array_ops(X)
     if sp.issparse(X):
         n_something = len(np.unique(X.nonzero()[0]))
     else:

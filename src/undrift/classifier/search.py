@@ -15,22 +15,22 @@ from .._core import (
     Blocks,
     Layer,
     Moments,
+    PivotSplit,
     Rows,
-    Split,
     add_domain_centred_gram,
+    choose_pivots,
     denoise,
     domain_centred_gram,
-    grow,
+    fit_layers,
+    fit_pivot_layer,
     mean_square,
     moments,
-    pivot_layer,
     pooled_scatter,
-    random_split,
     submatrix,
 )
-from .._inputs import Place, binarized, gathered, on_cluster, placed
+from .._inputs import Place, binarize_rows, gather_rows, on_cluster, place_rows
 from ..errors import UndriftWarning
-from ..representation import sampled
+from ..representation import draw_rows
 from .data import TrainingRows, stack_rows
 from .extra_features import Branch, add_block
 from .grid import Grid
@@ -104,7 +104,7 @@ class Search:
     best: Found | None = None
     preferred: Found | None = None
     candidates: list[Candidate] = field(default_factory=list)
-    split: Split | None = None  # with n_pivots
+    split: PivotSplit | None = None  # with n_pivots
     judged: np.ndarray | None = None  # anchors that the rule looks at, if not all
     without: dict[float, SourceOnly] = field(default_factory=dict)  # by C, where target rows are anchors
 
@@ -156,7 +156,7 @@ class Search:
         if self.n_pivots is None:
             stats = [pooled_scatter(domains)] * n_noises
         else:
-            self.split = random_split(domains, self.anchors.X.shape[1], self.n_pivots, self.random_state)
+            self.split = choose_pivots(domains, self.anchors.X.shape[1], self.n_pivots, self.random_state)
         upper = self._upper()
         elsewhere = upper is not None or any(on_cluster(X) for X in self.rows.domains.values())
         starts = [self._start()] * n_noises
@@ -165,7 +165,7 @@ class Search:
             if self.split is None:
                 first = denoise(stats.pop(), **options)
             else:
-                first = pivot_layer(domains, self.split.pivots, self.split.parts, **options)
+                first = fit_pivot_layer(domains, self.split.pivots, self.split.parts, **options)
             start = starts.pop()
             arrivals = self._arrivals(elsewhere)
             stack = self._stack(upper or domains, first, options, start, arrivals, shared=bool(starts))
@@ -176,7 +176,7 @@ class Search:
         """Inner products of the anchors as they are."""
         own = [X.total(moments) if on_cluster(X) else moments(X) for X in self.rows.domains.values()]
         means, share = self._centring(dict(enumerate(own)))
-        G = domain_centred_gram(self.place.rows(self.anchors.X), means, self.anchors.domain)
+        G = domain_centred_gram(self.place.move_rows(self.anchors.X), means, self.anchors.domain)
         if self.balance:
             G *= share
         n_labelled = len(self.problem.codes)
@@ -185,9 +185,9 @@ class Search:
             self.without = {C: source_only(G, self.problem, C, X, means, domain, share) for C in self.grid.Cs}
         branches = []
         for rows, E in zip(self.rows.blocks, self.anchors.blocks, strict=True):
-            domains = [placed(block, self.place) for block in rows.domains.values()]
+            domains = [place_rows(block, self.place) for block in rows.domains.values()]
             args = domains, self.anchors.domain, self.center, self._norm(own)
-            G, branch = add_block(G, self.place.rows(E), *args)
+            G, branch = add_block(G, self.place.move_rows(E), *args)
             branches.append(branch)
         return _Running([], None if means is None else [means], G, [share], branches)
 
@@ -202,7 +202,7 @@ class Search:
     ) -> Iterator[None]:
         """Grow the stack of one noise level and score its depths; others may share where it starts."""
         depth = max(self.grid.depths)
-        for grown in grow(domains, depth, partial(denoise, **options), first):
+        for grown in fit_layers(domains, depth, partial(denoise, **options), first):
             arrived = arrivals(grown, self._wanted(last=len(running.layers) + 1 == depth))
             means, share = self._centring(arrived.moments)
             K = running.K + 0 if shared else running.K  # a copy where the sum so far is still wanted
@@ -266,14 +266,14 @@ class Search:
         return None if some is None else self._placed(some)
 
     def _sampled(self, rows: TrainingRows) -> list[Rows] | None:
-        return sampled(list(rows.domains.values()), self.max_upper_rows, self.random_state)
+        return draw_rows(list(rows.domains.values()), self.max_upper_rows, self.random_state)
 
     def _placed(self, domains: Sequence[Rows]) -> list[Blocks]:
-        return [placed(self.first_rows(X), self.place, self.n_pivots or 0) for X in domains]
+        return [place_rows(self.first_rows(X), self.place, self.n_pivots or 0) for X in domains]
 
     def first_rows(self, X: Rows) -> Rows:
         """What the first layer sees of `X`."""
-        return binarized(X) if self.binarize else X
+        return binarize_rows(X) if self.binarize else X
 
 
 def layer_share(domains: Sequence[Moments], center: bool) -> float:
@@ -342,7 +342,7 @@ def anchors(
         if len(chosen) > n_taken:
             chosen = np.sort(random_state.choice(len(chosen), n_taken, replace=False))
         for view, own in zip(views, (rows, *rows.blocks), strict=True):
-            view.append(gathered(own.domains[number][chosen]))
+            view.append(gather_rows(own.domains[number][chosen]))
         domain.append(np.full(len(chosen), position[number]))
         numbers.append(chosen)
     X, *blocks = map(stack_rows, views)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._inputs import Place, check_pivots
-from ..representation import check_limit
+from ..representation import check_max_rows
 from .data import TrainingRows
 from .grid import Grid, no_choice
 from .linear import SOLVERS
@@ -109,7 +109,7 @@ class Setup:
             n_pivots=None if pivots is None else check_pivots(pivots, width),
             random_state=random_state,
             place=self.place,
-            max_upper_rows=check_limit(classifier.max_upper_rows, list(rows.domains.values())),
+            max_upper_rows=check_max_rows(classifier.max_upper_rows, list(rows.domains.values())),
             balance=classifier.balance_layers,
             cautious=classifier.selection == ONE_SE,
         )

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._core import Rows, arithmetic, domain_centred_gram, hidden, primal_weights, submatrix
-from .._inputs import fetched
+from .._core import Rows, array_ops, domain_centred_gram, hidden_rows, primal_weights, submatrix
+from .._inputs import to_host
 from ..representation import MSDA
 from .data import TrainingRows
 from .extra_features import Branch, as_given
@@ -61,7 +61,7 @@ def read_out(
     rounds: list[Round] = []
     C, n = found.candidate.C / found.scale, len(problem.codes)
     labelled, without = search.rows.labelled, None
-    counts = fetched(arithmetic(labelled).nonzero_counts(labelled))
+    counts = to_host(array_ops(labelled).nonzero_counts(labelled))
     signals = seen_of([search.rows.domains[number] for number in search.rows.targets], counts)
     if n < len(codes):
         weights, intercept = _primal(search, signs(codes, problem.n_classes), C, weight, loss, memory_budget)
@@ -139,7 +139,7 @@ def _layer_weights(view: _View, search: Search, dual: Dual) -> list[np.ndarray]:
     X, domain = view.anchors[:n], search.anchors.domain[:n]
     means: Any = branch.means or (None,) * (len(branch.layers) + 1)
     weights = [primal_weights(X, means[0], domain, dual.coef * branch.shares[0])]
-    rows = hidden(branch.layers, search.place.rows(view.first(X)))
+    rows = hidden_rows(branch.layers, search.place.move_rows(view.first(X)))
     for H, own, share in zip(rows, means[1:], branch.shares[1:], strict=True):
         weights.append(primal_weights(H, own, domain, dual.coef * share))
     return weights
@@ -154,7 +154,7 @@ def _primal(
         layer_rows(
             view.rows,
             view.first,
-            [search.place.fetched(layer) for layer in view.branch.layers],
+            [search.place.copy_to_host(layer) for layer in view.branch.layers],
             view.branch.means,
             view.branch.shares,
             memory_budget,
@@ -172,7 +172,7 @@ def chosen_stack(classifier: Any, search: Search) -> MSDA:
     names = ("ridge", "activation", "n_pivots", "binarize", "max_upper_rows", "device", "precision")
     chosen = search.found.candidate
     msda = MSDA(chosen.n_layers, chosen.noise, **{name: getattr(classifier, name) for name in names})
-    msda.layers_ = [search.place.fetched(layer) for layer in search.found.layers]
+    msda.layers_ = [search.place.copy_to_host(layer) for layer in search.found.layers]
     msda.n_features_in_ = classifier.n_features_in_
     if hasattr(classifier, "feature_names_in_"):
         msda.feature_names_in_ = classifier.feature_names_in_

@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from .._processes import leave
+from .._processes import exit_process
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -16,7 +16,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _run(arguments)
     except SystemExit as ended:
         code = ended.code
-    leave(_status(code))
+    exit_process(_status(code))
 
 
 def _status(code: str | int | None) -> int:

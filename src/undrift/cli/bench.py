@@ -111,7 +111,7 @@ def draw_figures(
         "svg,png,json,md", "--formats", help="Which files, separated by commas; md is the table."
     ),
 ) -> None:
-    from .._files import write_whole
+    from .._files import write_text_atomically
     from ..bench.figures import FORMATS, ablation_figures, all_figures, draw, named
     from ..bench.results import results_table
     from . import screen
@@ -133,7 +133,7 @@ def draw_figures(
     for figure in figures:
         draw(figure, out, drawn)
     if "md" in wanted:
-        write_whole(out / "table.md", results_table(records))
+        write_text_atomically(out / "table.md", results_table(records))
     made = [f"{len(figures)} figures"] * bool(drawn) + ["a table"] * ("md" in wanted)
     screen.output.print(f"{' and '.join(made)}: {screen.escaped(str(out))}")
 
@@ -270,7 +270,7 @@ def _fill(
     path: Path, records: list[dict], tables: dict[str, str], partial: bool, console: Console | None = None
 ) -> None:
     """Fill the slots of a page, unless it would then tell of fewer tasks than now; say so on `console`."""
-    from .._files import write_whole
+    from .._files import write_text_atomically
     from ..bench.results import filled, lost
     from . import screen
 
@@ -283,5 +283,5 @@ def _fill(
             f"{path} would tell of fewer tasks than now: {'; '.join(less[:3])}{more}. "
             "Give all results, or --partial"
         )
-    write_whole(path, new)
+    write_text_atomically(path, new)
     (console or screen.output).print(f"Filled {screen.escaped(str(path))}")

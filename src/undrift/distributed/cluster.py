@@ -10,6 +10,8 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from ..errors import UndriftError
+
 try:
     import dask
     from dask.base import get_scheduler
@@ -21,7 +23,7 @@ SILENT = logging.CRITICAL + 1
 TREE_WIDTH = 4  # values that are added at once
 
 
-class ClusterLost(OSError):
+class ClusterLost(OSError, UndriftError):
     """The scheduler, or every worker that a task was tried on, is gone."""
 
 

@@ -27,11 +27,11 @@ from .._core import (
     Moments,
     Rows,
     Scatter,
-    arithmetic,
+    array_ops,
     row_slices,
     split_rows,
 )
-from .._inputs import binarized, check_place, checked_matrix
+from .._inputs import binarize_rows, check_matrix, check_place
 from ..classifier import stack_rows
 from .cluster import Stage, client_of, computed, homes_of, kept, literal, spread, tree_sum
 
@@ -92,8 +92,8 @@ class Sent:
 class OnDask:
     """Rows of one domain in blocks on a cluster; also the little of a matrix that a fit asks for.
 
-    The same contract as :class:`~undrift._core.blocks.Kept`: `map` is lazy, and a layer's output takes
-    the place of the rows before it. Only a cluster can spill, so only there are hidden rows
+    The same contract as :class:`~undrift._core.blocks.StoredBlocks`: `map` is lazy, and a layer's output
+    takes the place of the rows before it. Only a cluster can spill, so only there are hidden rows
     kept; schedulers of this process compute them again. The first layer's output on sparse rows is never
     kept: it is a dense matrix that costs little to compute again, once, for the second layer.
     """
@@ -215,10 +215,10 @@ class OnDask:
         stage = Stage("cast")
         return self._like(_blocks=[stage(_cast, block, dtype) for block in self._blocks], dtype=dtype)
 
-    def binarized(self) -> OnDask:
+    def binarize(self) -> OnDask:
         """Presence: 1 where x > 0, else 0."""
         stage = Stage("presence")
-        return self._like(_blocks=[stage(binarized, block) for block in self._blocks])
+        return self._like(_blocks=[stage(binarize_rows, block) for block in self._blocks])
 
     def joined(self, fn: Callable[..., Any], name: str, values: np.ndarray, *others: Delayed) -> Delayed:
         """Lazy sum of ``fn(block, its own values, *others)``; `values` has an item for each row."""
@@ -233,7 +233,7 @@ class OnDask:
             name,
         )
 
-    def gathered(self) -> Rows:
+    def gather(self) -> Rows:
         """Bring the rows here, as one matrix."""
         return stack_rows(list(computed(*self._blocks)))
 
@@ -248,9 +248,9 @@ def _stage_name(fn: Callable, depth: int) -> str:
 def _partial(block: Rows, fn: Callable[[Rows], Any], device: Device, *layers: Layer) -> Any:
     """On a worker: sum of `fn` over one block after `layers`, a piece at a time."""
     place = check_place(device.name, device.precision)
-    rows = place.streamed(split_rows(block, max((layer.coef.shape[1] for layer in layers), default=0)))
-    with place.precisely():
-        for layer in place.here(layers):
+    rows = place.stream_rows(split_rows(block, max((layer.coef.shape[1] for layer in layers), default=0)))
+    with place.set_precision():
+        for layer in place.move_layers(layers):
             rows = rows.map(layer)
         return _on_host(rows.total(fn))
 
@@ -258,8 +258,8 @@ def _partial(block: Rows, fn: Callable[[Rows], Any], device: Device, *layers: La
 def _hidden(block: Rows, rows: slice, device: Device, *layers: Layer) -> np.ndarray:
     """On a worker: hidden rows of (some rows of) one block."""
     place = check_place(device.name, device.precision)
-    with place.precisely():
-        for h in place.hidden(place.here(layers), block[rows]):
+    with place.set_precision():
+        for h in place.hidden(place.move_layers(layers), block[rows]):
             last = h
     return last
 
@@ -268,7 +268,7 @@ def _on_host(value: Any) -> Any:
     """Bring arrays back as NumPy's, also those inside a noun."""
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{own.name: _on_host(getattr(value, own.name)) for own in fields(value)})
-    return arithmetic(value).to_numpy(value) if hasattr(value, "dtype") else value
+    return array_ops(value).to_numpy(value) if hasattr(value, "dtype") else value
 
 
 def _applied(fn: Callable[..., Any], *arguments: Any) -> Any:
@@ -294,7 +294,7 @@ def _checked(block: Any, number: int, dtype: np.dtype | None) -> Rows:
     if block.shape[0] == 0:
         return block if dtype is None else block.astype(dtype)
     try:
-        rows = checked_matrix(_AnyRows(), block, reset=True)
+        rows = check_matrix(_AnyRows(), block, reset=True)
     except ValueError as error:
         raise ValueError(f"block {number} of X: {error}") from None
     return rows if dtype is None else rows.astype(dtype, copy=False)
@@ -337,7 +337,7 @@ def cluster_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, bina
     validate_data(estimator, header, reset=reset, skip_check_array=True)
     device = Device(getattr(estimator, "device", "cpu"), getattr(estimator, "precision", "high"))
     rows = rows._like(_device=device).astype(dtype or rows.dtype)
-    return rows.binarized() if binarize else rows
+    return rows.binarize() if binarize else rows
 
 
 def _checked_rows(blocks: list[Delayed], dtype: Any) -> OnDask:

@@ -98,7 +98,7 @@ class Fitted:
         """A linear SVM trained on the source's labelled rows, which every target is scored with."""
         known = np.array([label is not None for label in self.labels])
         y = np.array([label for label in self.labels if label is not None])
-        return fitted_svm(self.source_rows[known].gathered(), y)
+        return fitted_svm(self.source_rows[known].gather(), y)
 
 
 def run_adapt_on(address: str, job: AdaptJob, adapter: TextAdapter, watch: Watch | None = None) -> Adapted:
@@ -260,7 +260,7 @@ def _some(rows: OnDask) -> Any:
     """Bring rows here, as many as a distance needs, chosen at random where there are more."""
     chosen = np.random.default_rng(0).permutation(rows.shape[0])[:DISTANCE_ROWS]
     order = np.sort(chosen)
-    return rows[order].gathered()[np.searchsorted(order, chosen)]
+    return rows[order].gather()[np.searchsorted(order, chosen)]
 
 
 def _answers(

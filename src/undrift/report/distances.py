@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky
 
-from .._core import Rows, domain_centred_gram, hidden, moments
-from .._inputs import binarized
+from .._core import Rows, domain_centred_gram, hidden_rows, moments
+from .._inputs import binarize_rows
 from ..classifier import MSDAClassifier, layer_share
 from ..metrics import proxy_a_distance_interval
 from .inputs import DomainRows, Evidence, stack
@@ -73,7 +73,7 @@ def _levels(classifier: MSDAClassifier, X: Rows) -> Iterator[Rows]:
     """Yield the rows, and their values at every layer."""
     X = X.astype(classifier.dtype)
     yield X
-    yield from hidden(classifier.representation_.layers_, binarized(X) if classifier.binarize else X)
+    yield from hidden_rows(classifier.representation_.layers_, binarize_rows(X) if classifier.binarize else X)
 
 
 def _origins(domains: list[DomainRows]) -> np.ndarray:

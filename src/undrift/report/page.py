@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from .._files import write_whole
+from .._files import write_text_atomically
 from .._version import __version__
 
 
@@ -44,7 +44,7 @@ class Report:
         """Write the page, complete or not at all; a name that ends in ``.json`` gets the data instead."""
         path = Path(path)
         content = json.dumps(self._data, ensure_ascii=False) if path.suffix == ".json" else self.to_html()
-        write_whole(path, content)
+        write_text_atomically(path, content)
         return path
 
     def open(self) -> Path:

@@ -2,6 +2,6 @@
 
 from .mda import MDA
 from .msda import MSDA
-from .subsample import check_limit, sampled
+from .subsample import check_max_rows, draw_rows
 
-__all__ = ["MDA", "MSDA", "check_limit", "sampled"]
+__all__ = ["MDA", "MSDA", "check_max_rows", "draw_rows"]

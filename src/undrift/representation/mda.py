@@ -8,19 +8,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from .._core import ACTIVATIONS, Layer, SingularSystem, arithmetic, denoise, scatter
+from .._core import ACTIVATIONS, Layer, SingularSystem, array_ops, denoise, scatter
 from .._inputs import (
     Place,
     check_choice,
+    check_fit_rows,
+    check_matrix,
     check_positive,
-    checked_matrix,
-    checked_rows,
+    check_rows,
+    choose_place,
     dtype_of,
     load_cluster,
     on_cluster,
-    place_of,
-    placed,
-    rows_of_fit,
+    place_rows,
     savable,
 )
 from .noise import check_any_noise, check_signs
@@ -44,7 +44,7 @@ class Denoiser(TransformerMixin, BaseEstimator):
 
     def _retold(self, error: SingularSystem) -> SingularSystem:
         """Name the features as the user does."""
-        return error.renamed(self.feature_names_in_) if hasattr(self, "feature_names_in_") else error
+        return error.with_names(self.feature_names_in_) if hasattr(self, "feature_names_in_") else error
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -118,10 +118,10 @@ class MDA(Denoiser):
             Accepted so that the estimator can stand in a domain-aware pipeline.
         """
         self._check_denoiser()
-        rows = rows_of_fit(self, X, dtype=self.dtype)
-        blocks = placed(rows, self._place(rows))
+        rows = check_fit_rows(self, X, dtype=self.dtype)
+        blocks = place_rows(rows, self._place(rows))
         check_signs(self._check_denoiser(self.n_features_in_)["noise"], blocks)
-        self.scatter_ = blocks.total(scatter).fetched()
+        self.scatter_ = blocks.total(scatter).to_host()
         self._layer: Layer | None = None  # a layer of other rows must not outlive them
         self._layer = self._solved()
         return self
@@ -134,10 +134,10 @@ class MDA(Denoiser):
         """
         self._check_denoiser()
         first = not hasattr(self, "scatter_")
-        X = checked_matrix(self, X, reset=first)
-        blocks = placed(arithmetic(X).cast(X, np.float64), self._place(X))
+        X = check_matrix(self, X, reset=first)
+        blocks = place_rows(array_ops(X).cast(X, np.float64), self._place(X))
         check_signs(self._check_denoiser(self.n_features_in_)["noise"], blocks)
-        own = blocks.total(scatter).fetched()
+        own = blocks.total(scatter).to_host()
         self.scatter_ = own if first else self.scatter_ + own
         self._layer = None
         return self
@@ -152,7 +152,7 @@ class MDA(Denoiser):
 
     def _place(self, rows: Any) -> Place:
         """Where the rows are; on a GPU in full float32, as there is no parameter that says otherwise."""
-        return place_of([rows], "cpu", "highest")
+        return choose_place([rows], "cpu", "highest")
 
     def _solved(self) -> Layer:
         try:
@@ -165,9 +165,9 @@ class MDA(Denoiser):
         check_is_fitted(self)
         if on_cluster(X):
             return self._lazily("transform", X, self.layer_.coef.shape[1])
-        X = checked_rows(self, X, reset=False, dtype=self.dtype)
+        X = check_rows(self, X, reset=False, dtype=self.dtype)
         place = self._place(X)
-        (H,) = place.hidden(place.here([self.layer_]), X)
+        (H,) = place.hidden(place.move_layers([self.layer_]), X)
         return H.astype(dtype_of(X), copy=False)
 
     def get_feature_names_out(self, input_features=None):

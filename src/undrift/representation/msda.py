@@ -16,36 +16,36 @@ from .._core import (
     Layer,
     Rows,
     SingularSystem,
-    among,
+    choose_pivots,
     denoise,
-    grow,
-    pivot_layer,
-    random_split,
+    fit_layers,
+    fit_pivot_layer,
     row_slices,
     scatter,
+    select_noise,
 )
 from .._inputs import (
     CallbackSupportMixin,
     Place,
     as_array,
-    binarized,
+    binarize_rows,
     check_count,
+    check_fit_rows,
     check_memory,
     check_pivots,
-    checked_rows,
+    check_rows,
+    choose_place,
     dtype_of,
     load_cluster,
     on_cluster,
-    place_of,
-    placed,
-    rows_of_fit,
+    place_rows,
     savable,
-    tracked,
+    track_steps,
     with_callbacks,
 )
 from .mda import Denoiser
 from .noise import check_signs
-from .subsample import check_limit, sampled
+from .subsample import check_max_rows, draw_rows
 
 
 @savable
@@ -180,14 +180,14 @@ class MSDA(CallbackSupportMixin, Denoiser):
         n_layers = check_count(self.n_layers, "n_layers", hint="one layer is the least there is")
         check_memory(self.memory_budget)
         random_state = check_random_state(self.random_state)
-        rows = rows_of_fit(self, X, dtype=self.dtype, binarize=self.binarize)
+        rows = check_fit_rows(self, X, dtype=self.dtype, binarize=self.binarize)
         device = "cpu" if on_cluster(rows) else self.device  # layers of rows on a cluster are solved for here
-        place = place_of([rows], device, self.precision, self.memory_budget)
-        max_rows = check_limit(self.max_upper_rows, [rows])
+        place = choose_place([rows], device, self.precision, self.memory_budget)
+        max_rows = check_max_rows(self.max_upper_rows, [rows])
         if self.n_pivots is not None:
             check_pivots(self.n_pivots, self.n_features_in_)
         options = self._check_denoiser(self.n_features_in_)
-        blocks = placed(rows, place, self.n_pivots or 0)
+        blocks = place_rows(rows, place, self.n_pivots or 0)
         check_signs(options["noise"], blocks, n_layers, self.activation)
         layers: list[Callable[[], Layer]] = []  # on their way from the device
         for name in ("pivots_", "parts_"):  # of an earlier fit
@@ -197,17 +197,17 @@ class MSDA(CallbackSupportMixin, Denoiser):
             return {"layers_": [fetched() for fetched in layers]}
 
         try:
-            with place.precisely():
+            with place.set_precision():
                 first = self._pivot_layer(blocks, options, random_state)
-                some = sampled([rows], max_rows, random_state)
+                some = draw_rows([rows], max_rows, random_state)
                 if some is not None:
                     first = first or denoise(blocks.total(scatter), **options)
-                    blocks = placed(some[0], place, self.n_pivots or 0)
+                    blocks = place_rows(some[0], place, self.n_pivots or 0)
                 if self.n_pivots is not None:
-                    options["noise"] = among(options["noise"], self.pivots_)
-                steps = grow([blocks], n_layers, partial(denoise, **options), first)
-                for grown in tracked(self, steps, n_layers, "layer", state):
-                    layers.append(place.fetching(grown.layer))
+                    options["noise"] = select_noise(options["noise"], self.pivots_)
+                steps = fit_layers([blocks], n_layers, partial(denoise, **options), first)
+                for grown in track_steps(self, steps, n_layers, "layer", state):
+                    layers.append(place.start_copy_to_host(grown.layer))
         except SingularSystem as error:
             raise self._retold_at(len(layers), error) from None
         self.layers_ = state()["layers_"]
@@ -220,16 +220,16 @@ class MSDA(CallbackSupportMixin, Denoiser):
         if self.n_pivots is None:
             return None
         d = self.n_features_in_
-        split = random_split([blocks], d, check_pivots(self.n_pivots, d), random_state)
+        split = choose_pivots([blocks], d, check_pivots(self.n_pivots, d), random_state)
         self.pivots_, self.parts_ = split.pivots, split.parts
-        return pivot_layer([blocks], self.pivots_, self.parts_, **options)
+        return fit_pivot_layer([blocks], self.pivots_, self.parts_, **options)
 
     def _retold_at(self, depth: int, error: SingularSystem) -> SingularSystem:
         """Say which layer could not be solved for; upper layers know only the pivots."""
         if depth == 0:
             return self._retold(error)
         if hasattr(self, "pivots_"):
-            error = error.renamed(self.pivots_.tolist())
+            error = error.with_names(self.pivots_.tolist())
         return self._retold(SingularSystem(f"in layer {depth + 1}, {error.cause}", error.features))
 
     def hidden(self, X) -> Iterator[Array]:
@@ -237,12 +237,12 @@ class MSDA(CallbackSupportMixin, Denoiser):
         check_is_fitted(self)
         if on_cluster(X):
             return load_cluster().lazy_hidden(self, X)
-        X = checked_rows(self, X, reset=False, dtype=self.dtype)
-        place = place_of([X], self.device, self.precision, self.memory_budget)
-        return self._hidden(X, place, place.here(self.layers_))
+        X = check_rows(self, X, reset=False, dtype=self.dtype)
+        place = choose_place([X], self.device, self.precision, self.memory_budget)
+        return self._hidden(X, place, place.move_layers(self.layers_))
 
     def _hidden(self, X: Rows, place: Place, layers: Sequence[Layer]) -> Iterator[Array]:
-        rows = binarized(X) if self.binarize else X
+        rows = binarize_rows(X) if self.binarize else X
         return (h.astype(dtype_of(X), copy=False) for h in place.hidden(layers, rows))
 
     def _output(self, X: Rows, place: Place, layers: Sequence[Layer]) -> Iterator[Array]:
@@ -259,9 +259,9 @@ class MSDA(CallbackSupportMixin, Denoiser):
         check_is_fitted(self)
         if on_cluster(X):
             return self._lazily("transform", X, len(self.get_feature_names_out()))
-        X = checked_rows(self, X, reset=False, dtype=self.dtype)
-        place = place_of([X], self.device, self.precision, self.memory_budget)
-        layers = place.here(self.layers_)
+        X = check_rows(self, X, reset=False, dtype=self.dtype)
+        place = choose_place([X], self.device, self.precision, self.memory_budget)
+        layers = place.move_layers(self.layers_)
         widths = [layer.coef.shape[1] for layer in layers]
         if self.include_input:
             widths = [X.shape[1], *widths]

@@ -13,7 +13,7 @@ from .._inputs import CheckedStream, check_count
 DOMAIN_ROWS = 1000  # of each domain where there are so many: its mean is taken over the sample
 
 
-def check_limit(value: Any, domains: Sequence[Rows | CheckedStream]) -> int | None:
+def check_max_rows(value: Any, domains: Sequence[Rows | CheckedStream]) -> int | None:
     """Return `max_upper_rows`, which must leave a row of each domain and needs rows to draw from."""
     if value is None:
         return None
@@ -53,7 +53,7 @@ def sample_sizes(n_rows: Sequence[int], n_sampled: int) -> list[int]:
     return whole.tolist()
 
 
-def sampled(
+def draw_rows(
     domains: Sequence[Rows], max_rows: int | None, random_state: np.random.RandomState
 ) -> list[Rows] | None:
     """Draw at most `max_rows` rows of all domains without replacement; None if that is all of them."""

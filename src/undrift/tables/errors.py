@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from gzip import BadGzipFile
 from os import PathLike
 
+from ..errors import UndriftError
 
-class TableError(ValueError):
+
+class TableError(UndriftError):
     """A table file cannot be read or written; the message says which, where, and what to do."""
 
 

@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 
 from undrift import MSDA
 from undrift._inputs.device import check_place
-from undrift._inputs.rows import binarized
+from undrift._inputs.rows import binarize_rows
 from undrift.bench.corpora import CorpusSpec, first_columns, load_corpus
 from undrift.bench.methods.stacks import RunningGrams, SharedStack, part_rows
 from undrift.corpora import Corpus, Domain
@@ -41,7 +41,7 @@ def test_running_grams_are_those_of_the_concatenation(corpus, n_pivots, device):
     Z = msda.transform(X)
     names = list(corpus.domains)
     shared = SharedStack(
-        corpus, first=binarized, place=check_place(device, "highest"), n_pivots=n_pivots, seed=5
+        corpus, first=binarize_rows, place=check_place(device, "highest"), n_pivots=n_pivots, seed=5
     )
     grams = RunningGrams(corpus, PAIRS)
     widths = [30, *(layer.coef.shape[1] for layer in msda.layers_)]
@@ -101,7 +101,7 @@ def test_time_grows_with_depth_and_starts_at_nothing(corpus):
 
 
 def test_every_noise_level_shares_the_first_scatter(corpus):
-    shared = SharedStack(corpus, first=binarized)
+    shared = SharedStack(corpus, first=binarize_rows)
     for noise in (0.5, 0.8):
         grams = RunningGrams(corpus, PAIRS[:1])
         for level in shared.levels(noise, 2):

@@ -1,19 +1,27 @@
 """The array verbs and the row engine on torch tensors: a GPU, or torch on the CPU."""
 
 from . import ops
-from .fetch import fetching
+from .fetch import start_copy_to_host
 from .ops import precision
-from .rows import Carried, Held, OnDevice, device_blocks, device_room, hidden_rows, to_device
+from .rows import (
+    DeviceBlocks,
+    StreamToDevice,
+    TensorBlock,
+    device_hidden_rows,
+    device_room,
+    split_for_device,
+    to_device,
+)
 
 __all__ = [
-    "Carried",
-    "Held",
-    "OnDevice",
-    "device_blocks",
+    "DeviceBlocks",
+    "StreamToDevice",
+    "TensorBlock",
+    "device_hidden_rows",
     "device_room",
-    "fetching",
-    "hidden_rows",
     "ops",
     "precision",
+    "split_for_device",
+    "start_copy_to_host",
     "to_device",
 ]

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from ..array import arithmetic
+from ..array import array_ops
 from ..denoise import Layer
 
 CHUNK = 2**25  # bytes of each buffer
@@ -28,14 +28,14 @@ _BUFFERS: list[torch.Tensor] = []
 
 def to_host(layer: Layer) -> Layer:
     """Return `layer` with NumPy arrays."""
-    return fetching(layer)()
+    return start_copy_to_host(layer)()
 
 
-def fetching(layer: Layer) -> Callable[[], Layer]:
+def start_copy_to_host(layer: Layer) -> Callable[[], Layer]:
     """Start bringing `layer` to the host; what is returned waits for its NumPy arrays."""
     coef = layer.coef
     if not (isinstance(coef, torch.Tensor) and coef.is_cuda):
-        take = arithmetic(coef).to_numpy
+        take = array_ops(coef).to_numpy
         return partial(replace, layer, coef=take(coef), intercept=take(layer.intercept))
     ready = torch.cuda.current_stream(coef.device).record_event()
     return _COURIER.submit(_fetched, layer, ready).result

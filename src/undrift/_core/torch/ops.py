@@ -1,6 +1,6 @@
 """The verbs of the array seam for dense torch tensors, on any device.
 
-Symmetric matrices live in their *lower triangle*, as in :mod:`.on_cpu`; what stands above the
+Symmetric matrices live in their *lower triangle*, as in :mod:`.numpy_ops`; what stands above the
 diagonal is unspecified. Nothing here waits for the device except :func:`to_numpy` and the one
 look at the pivots in :func:`spd_inverse`. With ``precision="high"``, the scatters and forward passes of
 float32 rows on a GPU have 16-bit operands (:mod:`.torch_half`), and other products TF32's.

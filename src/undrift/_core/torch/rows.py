@@ -20,7 +20,7 @@ import scipy.sparse as sp
 import torch
 
 from ..array import Array, Rows
-from ..blocks import Store, split_rows, sum_of, through
+from ..blocks import Store, apply_layers, split_rows, sum_in_place
 from ..denoise import Layer
 
 T = TypeVar("T")
@@ -40,14 +40,14 @@ def tensor(array: Array) -> torch.Tensor:
 
 
 @dataclass(frozen=True)
-class Held:
+class TensorBlock:
     """One block of rows as tensors: dense, or the three arrays of CSR."""
 
     tensors: tuple[torch.Tensor, ...]
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, X: Rows) -> Held:
+    def of(cls, X: Rows) -> TensorBlock:
         """Hold `X` without a copy."""
         if sp.issparse(X):
             return cls(tuple(map(tensor, (X.data, X.indices, X.indptr))), X.shape)
@@ -58,7 +58,7 @@ class Held:
         """Size of the tensors."""
         return sum(part.nbytes for part in self.tensors)
 
-    def moved(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Held:
+    def map_tensors(self, move: Callable[[torch.Tensor], torch.Tensor]) -> TensorBlock:
         """Return the block with every tensor put through `move`."""
         return replace(self, tensors=tuple(move(part) for part in self.tensors))
 
@@ -81,13 +81,13 @@ class Carrier:
         self.device = torch.empty(0, device=device).device  # with its number, where the name has none
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
-    def ahead(self, blocks: Iterable[Held]) -> Iterator[Held]:
+    def ahead(self, blocks: Iterable[TensorBlock]) -> Iterator[TensorBlock]:
         """Yield the blocks on the device, the next one already on its way."""
         stream = self._stream
         if stream is None:
-            yield from (block.moved(lambda part: part.to(self.device)) for block in blocks)
+            yield from (block.map_tensors(lambda part: part.to(self.device)) for block in blocks)
             return
-        waiting: list[tuple[Held, torch.cuda.Event]] = []
+        waiting: list[tuple[TensorBlock, torch.cuda.Event]] = []
         for block in chain(blocks, [None]):
             if block is not None:
                 waiting.append(self._fetch(block, stream))
@@ -99,16 +99,16 @@ class Carrier:
                     part.record_stream(here)
                 yield moved
 
-    def _fetch(self, block: Held, stream: torch.cuda.Stream) -> tuple[Held, torch.cuda.Event]:
+    def _fetch(self, block: TensorBlock, stream: torch.cuda.Stream) -> tuple[TensorBlock, torch.cuda.Event]:
         with torch.cuda.stream(stream):
-            moved = block.moved(lambda part: part.to(self.device, non_blocking=True))
+            moved = block.map_tensors(lambda part: part.to(self.device, non_blocking=True))
             return moved, stream.record_event()
 
-    def to_host(self, block: Held) -> Held:
+    def to_host(self, block: TensorBlock) -> TensorBlock:
         """Return the block in page-locked memory of the host; valid for `ahead` at once."""
         stream = self._stream
         if stream is None:
-            return block.moved(lambda part: part.cpu())
+            return block.map_tensors(lambda part: part.cpu())
         stream.wait_stream(torch.cuda.current_stream(self.device))
 
         def leave(part: torch.Tensor) -> torch.Tensor:
@@ -117,14 +117,14 @@ class Carrier:
             return host.copy_(part, non_blocking=True)
 
         with torch.cuda.stream(stream):
-            return block.moved(leave)
+            return block.map_tensors(leave)
 
 
 @dataclass
-class HeldStore(Store):
+class TensorStore(Store):
     """Hidden rows block by block, each on the device or on the host."""
 
-    blocks: list[Held] = field(default_factory=list)
+    blocks: list[TensorBlock] = field(default_factory=list)
 
 
 def device_room(device: torch.device) -> float:
@@ -136,10 +136,10 @@ def device_room(device: torch.device) -> float:
     return SHARE * (free + cached)
 
 
-class OnDevice:
+class DeviceBlocks:
     """Rows on a torch device, and hidden rows too where they fit; the others stay on the host.
 
-    The same contract as :class:`~undrift._core.blocks.Kept`: `map` is lazy, and a layer's output
+    The same contract as :class:`~undrift._core.blocks.StoredBlocks`: `map` is lazy, and a layer's output
     takes the place of the rows before it.
 
     Parameters
@@ -155,31 +155,31 @@ class OnDevice:
         self._carrier = Carrier(torch.device(device))
         self._room = device_room(self._carrier.device) if memory_budget is None else memory_budget
         self._layers: tuple[Layer, ...] = ()
-        self._store = HeldStore()
+        self._store = TensorStore()
         # the rows take their room first: those that do not fit pass once for each scatter and layer
-        self._blocks, self._room = self._placed([Held.of(block) for block in blocks])
+        self._blocks, self._room = self._placed([TensorBlock.of(block) for block in blocks])
 
-    def _placed(self, blocks: list[Held]) -> tuple[list[Held], float]:
+    def _placed(self, blocks: list[TensorBlock]) -> tuple[list[TensorBlock], float]:
         room, placed = self._room, []
         for block in blocks:
             here = all(part.device == self._carrier.device for part in block.tensors)
             if not here and block.n_bytes <= room:
                 room -= block.n_bytes
-                block = block.moved(lambda part: part.to(self._carrier.device, non_blocking=True))
+                block = block.map_tensors(lambda part: part.to(self._carrier.device, non_blocking=True))
             placed.append(block)
         return placed, room
 
-    def map(self, layer: Layer) -> OnDevice:
+    def map(self, layer: Layer) -> DeviceBlocks:
         """Return the same rows after `layer`, computed when they are needed."""
-        mapped = object.__new__(OnDevice)
+        mapped = object.__new__(DeviceBlocks)
         vars(mapped).update(vars(self), _layers=(*self._layers, layer))
         if not self._layers:  # the first layers of several stacks share the blocks, not the store
-            mapped._store = HeldStore()
+            mapped._store = TensorStore()
         return mapped
 
     def total(self, fn: Callable[[Rows], T]) -> T:
         """Sum of `fn` over blocks; computes and keeps what `map` left to do."""
-        return sum_of(fn(block) for block in self)
+        return sum_in_place(fn(block) for block in self)
 
     def __iter__(self) -> Iterator[torch.Tensor]:
         """Yield the rows on the device, block by block; not to be written to."""
@@ -187,7 +187,7 @@ class OnDevice:
             yield from self._stored()
         else:
             for block in self._carrier.ahead(self._blocks):
-                yield through(block.dense(), self._layers)
+                yield apply_layers(block.dense(), self._layers)
 
     def _stored(self) -> Iterator[torch.Tensor]:
         """Yield the stored rows, bringing them to this depth where they are not there yet."""
@@ -197,12 +197,12 @@ class OnDevice:
             yield from (block.dense() for block in self._carrier.ahead(before))
             return
         store.layers = ()  # not valid while half of it is overwritten
-        after: list[Held] = []
+        after: list[TensorBlock] = []
         room = self._room
         for block in self._carrier.ahead(_emptied(before) if before is store.blocks else before):
-            rows = through(block.dense(), pending)
+            rows = apply_layers(block.dense(), pending)
             del block
-            held = Held.of(rows)
+            held = TensorBlock.of(rows)
             fits = held.n_bytes <= room
             room -= held.n_bytes if fits else 0
             after.append(held if fits else self._carrier.to_host(held))
@@ -210,14 +210,14 @@ class OnDevice:
         store.blocks, store.layers = after, self._layers
 
 
-def _emptied(blocks: list[Held]) -> Iterator[Held]:
+def _emptied(blocks: list[TensorBlock]) -> Iterator[TensorBlock]:
     """Yield the blocks and let go of each, so that the next depth finds their memory free."""
     blocks.reverse()
     while blocks:
         yield blocks.pop()
 
 
-class Carried:
+class StreamToDevice:
     """Blocks that are read again for every pass, each on the device while it is used."""
 
     def __init__(self, source: Iterable[Rows], device: Any) -> None:
@@ -225,10 +225,10 @@ class Carried:
 
     def __iter__(self) -> Iterator[torch.Tensor]:
         """Yield the blocks as dense tensors on the device."""
-        return (block.dense() for block in self._carrier.ahead(map(Held.of, self._source)))
+        return (block.dense() for block in self._carrier.ahead(map(TensorBlock.of, self._source)))
 
 
-def device_blocks(X: Rows, width: int = 0) -> list[Rows]:
+def split_for_device(X: Rows, width: int = 0) -> list[Rows]:
     """Cut the rows of `X` for a device, where they are dense, and for hidden rows of the given width."""
     return split_rows(X, max(width, X.shape[1]), BLOCK_ENTRIES)
 
@@ -239,15 +239,15 @@ def to_device(layer: Layer, device: Any) -> Layer:
     return replace(layer, coef=coef, intercept=intercept)
 
 
-def hidden_rows(
+def device_hidden_rows(
     layers: Sequence[Layer], X: Rows, device: Any, *, memory_budget: float | None = None
 ) -> Iterator[np.ndarray]:
     """Yield h^1, ..., h^l of the rows of `X`, computed on the device by `layers` that are there.
 
-    Block by block, each depth gathered on the host; the parameters are those of :class:`OnDevice`.
+    Block by block, each depth gathered on the host; the parameters are those of :class:`DeviceBlocks`.
     """
     width = max((layer.coef.shape[1] for layer in layers), default=0)
-    rows = OnDevice(device_blocks(X, width), device, memory_budget=memory_budget)
+    rows = DeviceBlocks(split_for_device(X, width), device, memory_budget=memory_budget)
     for layer in layers[:-1]:
         rows = rows.map(layer)
         yield gathered(rows, X.shape[0])

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._files import replacing, write_whole
+from ..._files import replace_file, write_text_atomically
 from .data import Figure
 
 # Okabe and Ito's palette; the depths of mSDA are shades of one blue
@@ -77,7 +77,7 @@ def draw(figure: Figure, folder: str | Path, formats: Sequence[str] = FORMATS) -
     if images:
         _draw(figure, images)
     if "json" in paths:
-        write_whole(paths["json"], json.dumps(figure, indent=1, ensure_ascii=False) + "\n")
+        write_text_atomically(paths["json"], json.dumps(figure, indent=1, ensure_ascii=False) + "\n")
     return list(paths.values())
 
 
@@ -99,7 +99,7 @@ def _draw(figure: Figure, paths: Sequence[Path]) -> None:
             wrapped = textwrap.fill(figure["note"], int(15 * _size(figure)[0]))
             canvas.supxlabel(wrapped, x=0.01, ha="left", fontsize=7, color="#555555")
         for path in paths:
-            with replacing(path) as new:
+            with replace_file(path) as new:
                 canvas.savefig(new, **SAVED[path.suffix])
 
 

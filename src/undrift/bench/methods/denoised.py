@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._inputs import binarized
+from ..._inputs import binarize_rows
 from ...corpora import Corpus
 from .cells import Bench, Cell, Finding, GridPoint, Outcome, Unit, by_source
 from .classify import best_C, predicted
@@ -65,7 +65,7 @@ class Stacked:
         setting = self.bench.setting
         stack = SharedStack(
             self.bench.corpus,
-            first=binarized,
+            first=binarize_rows,
             place=self.bench.place,
             activation=setting.activation,
             n_pivots=setting.n_pivots,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from ..._inputs import binarized
+from ..._inputs import binarize_rows
 from ...corpora import Corpus
 from ...metrics import DistanceInterval, proxy_a_distance_interval
 from .cells import Bench
@@ -31,7 +31,7 @@ def measure_distances(bench: Bench, method: str, pairs: Sequence[Pair]) -> Itera
     The stack is fitted on all rows; `n_rows` of each domain, evenly spaced, are told apart.
     """
     noise, depth = bench.setting.noise[0], depth_of(method)
-    corpus = bench.corpus.map(binarized, terms=bench.corpus.terms)
+    corpus = bench.corpus.map(binarize_rows, terms=bench.corpus.terms)
     sampled = _sampled(corpus, bench.setting.n_rows)
     stack = SharedStack(sampled, place=bench.place, n_pivots=bench.setting.n_pivots, seed=bench.seed)
     blocks = [block for pair in pairs for block in _blocks(pair)]

@@ -8,13 +8,14 @@ from typing import TypeVar
 
 from ..._inputs import OnHost, Place, check_memory
 from ...corpora import Corpus
+from ...errors import UndriftError
 from .stacks import Part
 
 Pairs = Collection[tuple[Part, Part]]
 Key = TypeVar("Key")
 
 
-class TooLarge(ValueError):
+class TooLarge(UndriftError):
     """Inner products that this machine cannot hold: whose, how much, and what to do."""
 
 

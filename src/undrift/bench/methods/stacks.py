@@ -21,15 +21,15 @@ from ..._core import (
     Layer,
     Moments,
     Rows,
-    arithmetic,
+    array_ops,
+    as_slice,
+    blocks_with_offsets,
+    choose_pivots,
     denoise,
-    grow,
+    fit_layers,
+    fit_pivot_layer,
     moments,
-    numbered,
-    pivot_layer,
     pooled_scatter,
-    random_split,
-    span,
 )
 from ..._inputs import OnHost, Place
 from ...classifier import layer_share
@@ -74,7 +74,7 @@ class Level:
         if self.means is None:
             return Held(rows)
         mean = self.means[part[0]]
-        return Held(rows, mean) if sp.issparse(rows) else Held(rows - arithmetic(rows).like(mean, rows))
+        return Held(rows, mean) if sp.issparse(rows) else Held(rows - array_ops(rows).like(mean, rows))
 
 
 def inner_products(A: Rows, B: Rows) -> Array:
@@ -124,7 +124,7 @@ class RunningGrams:
     def __getitem__(self, pair: tuple[Part, Part]) -> np.ndarray:
         """The sum as a NumPy array that will not change."""
         K = self._sums[pair]
-        return np.array(arithmetic(K).to_numpy(K))
+        return np.array(array_ops(K).to_numpy(K))
 
 
 class SharedStack:
@@ -167,7 +167,7 @@ class SharedStack:
         self._n_pivots = n_pivots if n_pivots is not None and n_pivots < width else None
         self._seed, self._width = seed, width
         self._domains = [
-            self._place.kept(first(own.X), self._n_pivots or width) for own in corpus.domains.values()
+            self._place.store_rows(first(own.X), self._n_pivots or width) for own in corpus.domains.values()
         ]
 
     def levels(self, noise: float, n_layers: int) -> Iterator[Level]:
@@ -176,7 +176,7 @@ class SharedStack:
         first, first_cost = self._measured(self._first_layer, noise)
         cost = self._shared[1] + first_cost
         solve = partial(denoise, noise=noise, **self._options)
-        stack = grow(self._domains, n_layers, solve, first)
+        stack = fit_layers(self._domains, n_layers, solve, first)
         for depth in range(1, n_layers + 1):
             level, own_cost = self._measured(self._grown, stack)
             cost += own_cost
@@ -190,19 +190,19 @@ class SharedStack:
             if self._n_pivots is None:
                 return _settled(pooled_scatter(self._domains))
             rng = np.random.RandomState(self._seed)
-            return random_split(self._domains, self._width, self._n_pivots, rng)
+            return choose_pivots(self._domains, self._width, self._n_pivots, rng)
 
         return self._measured(scattered)
 
     def _measured(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Cost]:
-        with self._place.precisely():
+        with self._place.set_precision():
             return measured(device_of(self._place), function, *arguments)
 
     def _first_layer(self, noise: float) -> Layer:
         shared = self._shared[0]
         if self._n_pivots is None:
             return denoise(shared, noise=noise, **self._options)
-        return pivot_layer(self._domains, shared.pivots, shared.parts, noise, **self._options)
+        return fit_pivot_layer(self._domains, shared.pivots, shared.parts, noise, **self._options)
 
     def _grown(self, stack: Iterator[Any]) -> tuple[Any, ...]:
         """Learn the next layer and bring all rows through it; their moments say that they have arrived."""
@@ -216,7 +216,7 @@ class SharedStack:
         return means, layer_share(list(found.values()), self._center)
 
     def _input_rows(self, domain: str, rows: np.ndarray) -> Rows:
-        return self._place.rows(self._corpus.domains[domain].X[rows])
+        return self._place.move_rows(self._corpus.domains[domain].X[rows])
 
     @cached_property
     def _input_moments(self) -> dict[str, Moments]:
@@ -232,16 +232,16 @@ def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
 
 def _settled(stats: Any) -> Any:
     """Return `stats`, once the device has finished with them."""
-    arithmetic(stats.total).to_numpy(stats.total[:1])
+    array_ops(stats.total).to_numpy(stats.total[:1])
     return stats
 
 
 def _gathered(domains: Mapping[str, Any], domain: str, rows: np.ndarray) -> Array:
     """Rows of a domain by ascending number, copied from the blocks as they pass."""
     pieces = []
-    for block, start in numbered(domains[domain]):
+    for block, start in blocks_with_offsets(domains[domain]):
         first, last = np.searchsorted(rows, (start, start + block.shape[0]))
-        pieces.append(block[span(rows[first:last] - start)])
+        pieces.append(block[as_slice(rows[first:last] - start)])
     if isinstance(pieces[0], np.ndarray):
         return np.concatenate(pieces)
     import torch

@@ -10,6 +10,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from ...errors import UndriftError
+
 try:
     import fcntl
 except ImportError:  # a system without it has no lock: two runners would both go on
@@ -18,15 +20,15 @@ except ImportError:  # a system without it has no lock: two runners would both g
 Record = Mapping[str, Any]
 
 
-class Damaged(ValueError):
+class Damaged(UndriftError):
     """Results that cannot be read: which file and line."""
 
 
-class Unwritable(OSError):
+class Unwritable(OSError, UndriftError):
     """Results that cannot be added to."""
 
 
-class InUse(OSError):
+class InUse(OSError, UndriftError):
     """Results that another run is writing to."""
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ... import __version__
 from ..._inputs import OnHost, Place, check_count, check_place
-from ..._processes import Workers
+from ..._processes import WorkerPool
 from ...corpora import Corpus
 from ..catalogue import LASTING, find_family
 from ..corpora import first_columns, load_corpus
@@ -97,7 +97,7 @@ def run(plan: Plan, results: str | Path, request: Request | None = None) -> Summ
     place = check_place(request.device)
     methods = _chosen_methods(plan, request.methods)
     jobs = request.jobs or os.cpu_count() or 1
-    with journal(results) as book, Workers(jobs) as pool:
+    with journal(results) as book, WorkerPool(jobs) as pool:
         runner = Runner(plan, replace(request, jobs=jobs), methods, place, pool, book)
         try:
             return runner.run()
@@ -114,7 +114,7 @@ class Runner:
         request: Request,
         methods: Sequence[str],
         place: Place,
-        pool: Workers,
+        pool: WorkerPool,
         book: Journal,
     ) -> None:
         self.plan, self.request, self.methods = plan, request, methods
@@ -188,7 +188,7 @@ class Runner:
             jobs=jobs,
             grid=self._standing.grid(variant),
             memory=self._memory,
-            apart=self.pool.apart if jobs > 1 else here,
+            apart=self.pool.call_in_subprocess if jobs > 1 else here,
             tell=self._tell_more,
         )
 
