@@ -1,4 +1,4 @@
-"""The layout as a test: imports point downward, names are where they are said to be, imports are cheap."""
+"""The layout: imports follow the order of the packages, files stay short, importing undrift is cheap."""
 
 import ast
 import importlib
@@ -62,7 +62,7 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def of_ours(path: Path) -> set[str]:
+def imported_tops(path: Path) -> set[str]:
     """First parts, below `undrift`, of what a file imports."""
     return {name.split(".")[1] for name in imported(path) if name.startswith("undrift.")}
 
@@ -94,8 +94,8 @@ def imported_modules(path: Path) -> set[str]:
 
 
 def test_imports_are_seen_at_all():
-    assert "_core" in of_ours(SOURCE / "representation" / "msda.py")
-    assert "_core" in of_ours(SOURCE / "_core" / "stack.py")
+    assert "_core" in imported_tops(SOURCE / "representation" / "msda.py")
+    assert "_core" in imported_tops(SOURCE / "_core" / "stack.py")
     assert "_core.torch" in imported_modules(SOURCE / "_inputs" / "device.py")  # inside a function
 
 
@@ -110,7 +110,7 @@ def test_imports_point_downward(path):
     top = path.relative_to(SOURCE).parts[0].removesuffix(".py")
     if top == "__init__":
         return
-    upward = {name for name in of_ours(path) - {"__version__"} if ORDER.index(name) > ORDER.index(top)}
+    upward = {name for name in imported_tops(path) - {"__version__"} if ORDER.index(name) > ORDER.index(top)}
     assert not upward, f"{path} imports {upward}: move the shared part to a lower package"
 
 
@@ -141,7 +141,7 @@ def test_the_core_knows_arrays_and_nothing_else(path):
     torch = {"torch"} if path.parent.name == "torch" else set()
     allowed = {"numpy", "scipy", "undrift", *sys.stdlib_module_names} | torch
     assert {name.split(".")[0] for name in imported(path)} <= allowed
-    assert of_ours(path) <= {"_core", "errors"}
+    assert imported_tops(path) <= {"_core", "errors"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
@@ -175,7 +175,7 @@ def test_the_report_is_imported_when_it_is_first_used():
         "import sys, undrift; before = 'undrift.report' in sys.modules; "
         "from undrift import adaptation_report; print(before, adaptation_report.__module__)"
     )
-    assert output_of(program) == ["False", "undrift.report.build"]
+    assert run_program(program) == ["False", "undrift.report.build"]
 
 
 PACKAGES = [path for path in MODULES if path.name == "__init__.py" and path.parent != SOURCE]
@@ -192,22 +192,22 @@ def test_every_package_exports_what_it_says(path):
         assert getattr(package, public) is not None
 
 
-def output_of(program: str) -> list[str]:
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return done.stdout.split()
+def run_program(program: str) -> list[str]:
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return process.stdout.split()
 
 
-def loaded_by(*names: str) -> set[str]:
+def modules_loaded_by(*names: str) -> set[str]:
     program = (
         f"import sys; old = set(sys.modules); import {', '.join(names)}; print(*(set(sys.modules) - old))"
     )
-    return set(output_of(program))
+    return set(run_program(program))
 
 
 @pytest.fixture(scope="module")
 def modules() -> set[str]:
     """Every module that importing the library loads."""
-    return loaded_by("undrift")
+    return modules_loaded_by("undrift")
 
 
 @pytest.fixture(scope="module")
@@ -217,17 +217,17 @@ def foundations(modules) -> list[str]:
     return sorted(name for name in names if "._" not in name and name.count(".") <= 2)
 
 
-def test_importing_brings_nothing_optional(modules, foundations):
+def test_importing_loads_nothing_optional(modules, foundations):
     roots = {name.split(".")[0] for name in modules}
     assert "sklearn" in roots
     assert not roots & {"torch", "dask", "distributed", "matplotlib"}
-    brought_by_others = {name.split(".")[0] for name in loaded_by(*foundations)}
-    assert not roots & OPTIONAL - brought_by_others
+    loaded_by_others = {name.split(".")[0] for name in modules_loaded_by(*foundations)}
+    assert not roots & OPTIONAL - loaded_by_others
 
 
-def test_importing_brings_nothing_but_what_it_stands_on(modules, foundations):
-    """The rest are its own modules, but for those behind an extra, and the standard library's."""
-    beyond = {name.split(".")[0] for name in modules - loaded_by(*foundations)}
+def test_importing_loads_only_the_core_dependencies(modules, foundations):
+    """Beside them only modules of undrift, except those behind an extra, and of the standard library."""
+    beyond = {name.split(".")[0] for name in modules - modules_loaded_by(*foundations)}
     assert beyond - sys.stdlib_module_names == {"undrift"}
-    own = {name.split(".")[1] for name in modules if name.startswith("undrift.")}
-    assert not own & {"baselines", "bench", "cli", "distributed", "report"}
+    packages = {name.split(".")[1] for name in modules if name.startswith("undrift.")}
+    assert not packages & {"baselines", "bench", "cli", "distributed", "report"}

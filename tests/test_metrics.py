@@ -18,7 +18,7 @@ from undrift.metrics import (
 )
 
 
-def gaussians(shift, n=400, d=3, seed=0, n_b=None):
+def draw_gaussians(shift, n=400, d=3, seed=0, n_b=None):
     """Rows of two spherical Gaussians whose means differ by `shift` along the first axis."""
     rng = np.random.default_rng(seed)
     A, B = rng.normal(size=(n, d)), rng.normal(size=(n_b or n, d))
@@ -82,7 +82,7 @@ class TestTransfer:
 
 class TestProxyADistance:
     def test_separable_rows_are_at_distance_2(self):
-        assert proxy_a_distance(*gaussians(shift=20), random_state=0) == 2.0
+        assert proxy_a_distance(*draw_gaussians(shift=20), random_state=0) == 2.0
 
     @pytest.mark.parametrize("shift", [0.0, 1.0, 2.0])
     def test_gaussians_have_the_distance_of_their_bayes_error(self, shift):
@@ -90,11 +90,11 @@ class TestProxyADistance:
         # error on n rows is at most 0.5 / sqrt(n); the distance is four times as uncertain.
         n = 20_000
         expected = 2 * (1 - 2 * stats.norm.cdf(-shift / 2))
-        found = proxy_a_distance(*gaussians(shift, n=n), C=[1e-3, 1e-1], n_folds=2, random_state=0)
-        assert abs(found - expected) < 4 * 4 * 0.5 / np.sqrt(n)
+        distance = proxy_a_distance(*draw_gaussians(shift, n=n), C=[1e-3, 1e-1], n_folds=2, random_state=0)
+        assert abs(distance - expected) < 4 * 4 * 0.5 / np.sqrt(n)
 
     def test_same_distribution_is_near_zero_whichever_the_seed(self):
-        distances = [proxy_a_distance(*gaussians(0, seed=s), C=0.01, random_state=s) for s in range(20)]
+        distances = [proxy_a_distance(*draw_gaussians(0, seed=s), C=0.01, random_state=s) for s in range(20)]
         # 400 held-out rows: one standard error of the distance is 0.1, of the mean of 20 about 0.022.
         assert abs(np.mean(distances)) < 4 * 0.1 / np.sqrt(20)
         assert np.std(distances) > 0
@@ -110,12 +110,12 @@ class TestProxyADistance:
 
     def test_the_larger_set_is_subsampled(self):
         # With 10 times as many rows of B and no way to tell, always saying B would err on 1 in 11.
-        A, B = gaussians(0, n=400, n_b=4000)
+        A, B = draw_gaussians(0, n=400, n_b=4000)
         assert abs(proxy_a_distance(A, B, C=0.01, random_state=0)) < 0.4
         assert abs(proxy_a_distance(B, A, C=0.01, random_state=0)) < 0.4
 
     def test_symmetric_up_to_sampling(self):
-        A, B = gaussians(1.0, n=2000)
+        A, B = draw_gaussians(1.0, n=2000)
         there, back = (proxy_a_distance(*pair, C=0.1, random_state=0) for pair in ((A, B), (B, A)))
         assert abs(there - back) < 4 * 4 * 0.5 / np.sqrt(2000)
         assert there > 0.5
@@ -128,7 +128,7 @@ class TestProxyADistance:
         assert 0 < dense < 2
 
     def test_64_bit_indices_are_narrowed(self):
-        A, B = (sparse.csr_array(X) for X in gaussians(2.0))
+        A, B = (sparse.csr_array(X) for X in draw_gaussians(2.0))
         expected = proxy_a_distance(A, B, C=0.1, random_state=0)
         for X in (A, B):
             X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
@@ -137,7 +137,7 @@ class TestProxyADistance:
 
     def test_wide_dense_rows_give_what_their_sparse_form_gives(self):
         # Dense rows wider than many go through a change of basis; sparse ones do not.
-        A, B = gaussians(3.0, n=60, d=500)
+        A, B = draw_gaussians(3.0, n=60, d=500)
         dense = proxy_a_distance(A, B, C=[1e-3, 1e-2], random_state=0)
         assert dense == proxy_a_distance(
             sparse.csr_array(A), sparse.csr_array(B), C=[1e-3, 1e-2], random_state=0
@@ -145,7 +145,7 @@ class TestProxyADistance:
         assert 0 < dense < 2
 
     def test_compact_rows_have_the_same_inner_products(self):
-        rows, _ = gaussians(0.0, n=30, d=80)
+        rows, _ = draw_gaussians(0.0, n=30, d=80)
         compact = _compact(rows)
         assert compact.shape == (30, 30)
         assert_allclose(compact @ compact.T, rows @ rows.T, rtol=1e-9, atol=1e-9)
@@ -153,20 +153,20 @@ class TestProxyADistance:
         assert _compact(rows.astype(np.float32)).dtype == np.float32
 
     def test_arguments_are_not_changed(self):
-        A, B = gaussians(1.0, n=50, d=200)
+        A, B = draw_gaussians(1.0, n=50, d=200)
         A.setflags(write=False)
         B.setflags(write=False)
         assert -2 <= proxy_a_distance(A, B, random_state=0) <= 2  # writing would be an error
 
     def test_seed_decides(self):
-        A, B = gaussians(1.0)
+        A, B = draw_gaussians(1.0)
         first, again, other = (proxy_a_distance(A, B, C=0.1, random_state=seed) for seed in (0, 0, 1))
         assert first == again
         assert first != other
 
     def test_nested_chooses_c_without_the_held_out_half(self):
         # A small C cannot separate these, a large one can; the choice must find the large one.
-        A, B = gaussians(4.0, d=1)
+        A, B = draw_gaussians(4.0, d=1)
         A, B = A * 1e-3, B * 1e-3
         weak, chosen = (proxy_a_distance(A, B, C=C, random_state=0) for C in (1e-5, [1e-5, 1e6]))
         assert chosen == proxy_a_distance(A, B, C=1e6, random_state=0)
@@ -176,7 +176,7 @@ class TestProxyADistance:
     def test_folds_by_hand(self, n_folds):
         Cs = [0.1, 1e-3, 1e-5, 0.01, 3.0]  # in no order: of equals, which few rows often have, the smallest
         for seed in range(10):
-            A, B = gaussians(1.5, n=31, d=8, n_b=40, seed=seed)
+            A, B = draw_gaussians(1.5, n=31, d=8, n_b=40, seed=seed)
             chosen, distances = distance_by_hand(A, B, Cs, n_folds, seed)
             options = {"C": Cs, "n_folds": n_folds, "random_state": seed}
             assert proxy_a_distance(A, B, **options) == pytest.approx(chosen, rel=1e-9)
@@ -185,23 +185,23 @@ class TestProxyADistance:
 
     def test_test_min_is_the_best_over_the_grid_and_never_below_nested(self):
         grid = [1e-5, 1e-3, 1e-1, 10]
-        A, B = gaussians(0.5, n=100, d=40)
+        A, B = draw_gaussians(0.5, n=100, d=40)
         best = proxy_a_distance(A, B, C=grid, selection="test_min", random_state=0)
         assert best == max(proxy_a_distance(A, B, C=C, random_state=0) for C in grid)
         assert best >= proxy_a_distance(A, B, C=grid, random_state=0)
 
     def test_clip(self):
         # The same rows on both sides: a held-out row's twin was often trained with the other label.
-        A, _ = gaussians(0, n=40, d=100)
+        A, _ = draw_gaussians(0, n=40, d=100)
         assert proxy_a_distance(A, A, C=1.0, random_state=0) < 0
         assert proxy_a_distance(A, A, C=1.0, clip=True, random_state=0) == 0.0
 
     def test_no_warning_when_the_svm_does_not_converge(self):
-        A, B = gaussians(0, n=300, d=20)
+        A, B = draw_gaussians(0, n=300, d=20)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = proxy_a_distance(sparse.csr_array(A), sparse.csr_array(B), C=1e4, random_state=0)
-        assert -2 <= found <= 2
+            distance = proxy_a_distance(sparse.csr_array(A), sparse.csr_array(B), C=1e4, random_state=0)
+        assert -2 <= distance <= 2
 
     @pytest.mark.parametrize(
         ("kwargs", "message"),
@@ -215,7 +215,7 @@ class TestProxyADistance:
     )
     def test_refusals(self, kwargs, message):
         with pytest.raises(ValueError, match=message):
-            proxy_a_distance(*gaussians(1.0), **kwargs)
+            proxy_a_distance(*draw_gaussians(1.0), **kwargs)
 
     def test_one_feature_space(self):
         with pytest.raises(ValueError, match="A has 2 columns and B has 3"):
@@ -224,38 +224,38 @@ class TestProxyADistance:
 
 class TestInterval:
     def test_distance_is_that_of_the_plain_function(self):
-        A, B = gaussians(1.0)
-        found = proxy_a_distance_interval(A, B, C=[0.01, 0.1], random_state=0)
-        assert found.distance == proxy_a_distance(A, B, C=[0.01, 0.1], random_state=0)
-        assert found.low < found.distance < found.high
+        A, B = draw_gaussians(1.0)
+        interval = proxy_a_distance_interval(A, B, C=[0.01, 0.1], random_state=0)
+        assert interval.distance == proxy_a_distance(A, B, C=[0.01, 0.1], random_state=0)
+        assert interval.low < interval.distance < interval.high
 
     def test_the_distance_is_not_drawn(self):
-        A, B = gaussians(1.0, n=60)
+        A, B = draw_gaussians(1.0, n=60)
         for seed in range(4):
-            found = proxy_a_distance_interval(A, B, C=0.1, n_bootstrap=1, random_state=seed)
-            assert found.distance == proxy_a_distance(A, B, C=0.1, random_state=seed)
-            assert found.low == found.high  # of one draw
+            interval = proxy_a_distance_interval(A, B, C=0.1, n_bootstrap=1, random_state=seed)
+            assert interval.distance == proxy_a_distance(A, B, C=0.1, random_state=seed)
+            assert interval.low == interval.high  # of one draw
 
     def test_width_is_that_of_the_binomial(self):
         # 2 x 200 held-out rows with error e: the distance has standard deviation 4 sqrt(e (1-e) / 400).
-        found = proxy_a_distance_interval(
-            *gaussians(1.0), C=0.1, n_bootstrap=4000, confidence=0.9, random_state=0
+        interval = proxy_a_distance_interval(
+            *draw_gaussians(1.0), C=0.1, n_bootstrap=4000, confidence=0.9, random_state=0
         )
-        error = (1 - found.distance / 2) / 2
+        error = (1 - interval.distance / 2) / 2
         expected = 2 * stats.norm.ppf(0.95) * 4 * np.sqrt(error * (1 - error) / 400)
-        assert found.high - found.low == pytest.approx(expected, rel=0.1)
+        assert interval.high - interval.low == pytest.approx(expected, rel=0.1)
 
     def test_rows_of_each_domain_are_drawn_apart(self):
         # Rows that are all alike: those of one domain are all right, and those of the other all wrong.
-        found = proxy_a_distance_interval(np.zeros((40, 2)), np.zeros((40, 2)), C=1.0, random_state=0)
-        assert (found.low, found.distance, found.high) == (0.0, 0.0, 0.0)
+        interval = proxy_a_distance_interval(np.zeros((40, 2)), np.zeros((40, 2)), C=1.0, random_state=0)
+        assert (interval.low, interval.distance, interval.high) == (0.0, 0.0, 0.0)
 
     def test_separable_rows_leave_no_doubt(self):
-        found = proxy_a_distance_interval(*gaussians(20), C=0.1, n_bootstrap=50, random_state=0)
-        assert (found.low, found.distance, found.high) == (2.0, 2.0, 2.0)
+        interval = proxy_a_distance_interval(*draw_gaussians(20), C=0.1, n_bootstrap=50, random_state=0)
+        assert (interval.low, interval.distance, interval.high) == (2.0, 2.0, 2.0)
 
     def test_clip_and_refusals(self):
-        A, B = gaussians(0.0, n=100)
+        A, B = draw_gaussians(0.0, n=100)
         assert proxy_a_distance_interval(A, B, C=0.1, n_bootstrap=50, random_state=0).low < 0
         assert proxy_a_distance_interval(A, B, C=0.1, n_bootstrap=50, clip=True, random_state=0).low == 0
         with pytest.raises(ValueError, match="confidence"):
@@ -271,7 +271,7 @@ def test_books_and_kitchen_against_an_independent_computation(data_folder):
     X, y = sparse.vstack([A, B]).tocsr()[order], np.repeat([0, 1], 2000)[order]
     search = GridSearchCV(LinearSVC(), {"C": [1e-3, 1e-2, 1e-1]}, cv=3).fit(X[:2000], y[:2000])
     error = 1 - search.score(X[2000:], y[2000:])
-    found = (1 - proxy_a_distance(A, B, random_state=0) / 2) / 2
+    actual = (1 - proxy_a_distance(A, B, random_state=0) / 2) / 2
     # Other halves, so two independent errors on 2,000 held-out rows each: four standard errors.
-    assert abs(found - error) < 4 * np.sqrt(2 * error * (1 - error) / 2000)
-    assert 0 < found < 0.05
+    assert abs(actual - error) < 4 * np.sqrt(2 * error * (1 - error) / 2000)
+    assert 0 < actual < 0.05

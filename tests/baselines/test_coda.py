@@ -31,9 +31,9 @@ def reviews(seed=1, n=400):
     source = np.arange(2 * n) < n
     up, down = np.where(y > 0, 1.2, 0.2)[:, None], np.where(y > 0, 0.2, 1.2)[:, None]
     shared = rng.poisson(np.hstack([up * 0.6] * 6 + [down * 0.6] * 6))
-    own = rng.poisson(np.hstack([up] * 6 + [down] * 6))
+    specific = rng.poisson(np.hstack([up] * 6 + [down] * 6))
     flipped = rng.poisson(np.where(source[:, None], np.hstack([up] * 3), np.hstack([down] * 3)))
-    alone = np.hstack([own * source[:, None], own * ~source[:, None]])
+    alone = np.hstack([specific * source[:, None], specific * ~source[:, None]])
     X = np.hstack([shared, alone, flipped, rng.poisson(0.5, (2 * n, 10))]).astype(float)
     return X[source], y[source], X[~source], y[~source]
 

@@ -62,8 +62,8 @@ def huber_oracle(pivot, ridge):
             slope @ X + 2 * ridge * wb[:-1], slope.sum()
         )
 
-    found = minimize(objective, np.zeros(X.shape[1] + 1), jac=True, method="BFGS", options={"gtol": 1e-10})
-    return np.insert(found.x[:-1], pivot, 0.0)
+    solution = minimize(objective, np.zeros(X.shape[1] + 1), jac=True, method="BFGS", options={"gtol": 1e-10})
+    return np.insert(solution.x[:-1], pivot, 0.0)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
@@ -136,10 +136,10 @@ X, Y, DOMAIN = domains()
 
 
 def test_pivots_are_frequent_in_both_domains_and_ranked_by_the_rarer_side():
-    found = SCL(n_pivots=8, min_df=20).fit(X, sample_domain=DOMAIN).pivots_
+    pivots = SCL(n_pivots=8, min_df=20).fit(X, sample_domain=DOMAIN).pivots_
     frequency = np.minimum((X[DOMAIN >= 0] > 0).sum(axis=0), (X[DOMAIN < 0] > 0).sum(axis=0))
-    assert_array_equal(found, np.argsort(-frequency, kind="stable")[:8])
-    assert not set(found) & set(range(10, 30))  # words of one domain alone
+    assert_array_equal(pivots, np.argsort(-frequency, kind="stable")[:8])
+    assert not set(pivots) & set(range(10, 30))  # words of one domain alone
 
 
 def test_labels_rank_pivots_and_those_of_target_rows_are_not_looked_at():

@@ -210,8 +210,8 @@ def test_hidden_values_carry_the_label_to_words_of_the_target():
     y = rng.integers(0, 2, 1000)
     source = np.arange(1000) < 500
     rates = np.where(y[:, None] == 1, [1.5] * 8 + [0.1] * 8, [0.1] * 8 + [1.5] * 8)
-    shared, own = rng.poisson(rates * 0.15), rng.poisson(rates * 0.5)
-    rows = np.hstack([shared, own * source[:, None], own * ~source[:, None]]).astype(np.float32)
+    shared, specific = rng.poisson(rates * 0.15), rng.poisson(rates * 0.5)
+    rows = np.hstack([shared, specific * source[:, None], specific * ~source[:, None]]).astype(np.float32)
     hidden = SDA(n_hidden=60, learning_rate=0.05, random_state=0).fit(rows).transform(rows)
 
     def error(Z):

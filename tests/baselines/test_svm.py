@@ -46,21 +46,21 @@ def test_C_is_that_of_highest_accuracy_in_cross_validation(scale, n_folds, seed)
                 ]
             )
         )
-    found = linear_svm(n_folds=n_folds, random_state=seed).fit(X, y)
-    np.testing.assert_allclose(found.cv_results_["param_C"].astype(float), CS, rtol=1e-9)
-    np.testing.assert_allclose(found.cv_results_["mean_test_score"], scores, rtol=1e-9)
-    assert found.best_params_["C"] == pytest.approx(CS[int(np.argmax(scores))], rel=1e-9)
+    search = linear_svm(n_folds=n_folds, random_state=seed).fit(X, y)
+    np.testing.assert_allclose(search.cv_results_["param_C"].astype(float), CS, rtol=1e-9)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], scores, rtol=1e-9)
+    assert search.best_params_["C"] == pytest.approx(CS[int(np.argmax(scores))], rel=1e-9)
 
 
 def test_the_model_is_the_minimum_over_all_rows():
     X, y = rows()
-    found = linear_svm(random_state=0).fit(X, y)
-    C = found.best_params_["C"]
-    weights = np.append(found.best_estimator_.coef_, found.best_estimator_.intercept_)
+    search = linear_svm(random_state=0).fit(X, y)
+    C = search.best_params_["C"]
+    weights = np.append(search.best_estimator_.coef_, search.best_estimator_.intercept_)
     lowest = minimize(objective, np.zeros(X.shape[1] + 1), (X, y, C), options={"gtol": 1e-8})
     # liblinear stops when its gradient has fallen to 1e-4 of that at the start
     assert objective(weights, X, y, C) <= lowest.fun * (1 + 1e-4)
-    np.testing.assert_array_equal(found.predict(X), np.where(X @ lowest.x[:-1] + lowest.x[-1] > 0, 1, -1))
+    np.testing.assert_array_equal(search.predict(X), np.where(X @ lowest.x[:-1] + lowest.x[-1] > 0, 1, -1))
 
 
 def test_the_seed_decides():
@@ -74,12 +74,12 @@ def test_wide_rows_of_large_counts_converge():
     rng = np.random.default_rng(1)
     y = np.tile([-1, 1], 30)
     X = rng.poisson(np.where((y[:, None] > 0) & (np.arange(62) < 4), 30.0, 20.0)).astype(float)
-    with pytest.warns(ConvergenceWarning):  # what scikit-learn's own limit of 1,000 steps would give
+    with pytest.warns(ConvergenceWarning):  # scikit-learn's limit of 1,000 steps
         LinearSVC(C=CS[-1], random_state=0).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = linear_svm(random_state=0).fit(X, y)
-    assert found.best_score_ > 0.5
+        search = linear_svm(random_state=0).fit(X, y)
+    assert search.best_score_ > 0.5
 
 
 @pytest.mark.parametrize(("n_few", "n_folds"), [(3, 3), (5, 5), (9, 5)])

@@ -249,14 +249,14 @@ def test_the_files_of_a_data_set_are_in_its_folder_and_nowhere_else():
 
 @pytest.mark.parametrize("name", ["amazon-bow", "fdu-mtl"])
 def test_known_checksums_are_those_of_the_real_files(name, data_folder):
-    found = {}
+    digests = {}
     for path in (data_folder / name).iterdir():  # other domains may lie there too
         if path.name.removesuffix(".gz") not in SOURCES[name].sha256:
             continue
         content = path.read_bytes()
         plain = gzip.decompress(content) if path.suffix == ".gz" else content
-        found[path.name.removesuffix(".gz")] = hashlib.sha256(plain).hexdigest()
-    assert SOURCES[name].sha256 == found
+        digests[path.name.removesuffix(".gz")] = hashlib.sha256(plain).hexdigest()
+    assert SOURCES[name].sha256 == digests
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def every_mask(X, p):
     p = np.broadcast_to(p, X.shape[1])
     inputs, targets = [], []
     for mask in product([0.0, 1.0], repeat=X.shape[1]):
-        weight = np.sqrt(np.prod([1 - own if kept else own for kept, own in zip(mask, p, strict=True)]))
+        weight = np.sqrt(np.prod([1 - q if kept else q for kept, q in zip(mask, p, strict=True)]))
         inputs.append(weight * with_constant(X * mask))
         targets.append(weight * X)
     return np.linalg.lstsq(np.vstack(inputs), np.vstack(targets), rcond=None)[0]
