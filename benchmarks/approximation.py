@@ -28,7 +28,7 @@ from undrift.representation.subsample import sample_sizes
 
 
 def draw_rows(corpus: Corpus, n_sampled: int, seed: int) -> dict[str, np.ndarray]:
-    """Row numbers of each domain, as many as `max_upper_rows` would draw."""
+    """Draw row numbers of each domain, as many as `max_upper_rows` would draw."""
     n_rows = {name: len(domain) for name, domain in corpus.domains.items()}
     sizes = sample_sizes([*n_rows.values()], min(n_sampled, sum(n_rows.values())))
     rng = np.random.default_rng(seed)
@@ -41,7 +41,7 @@ def draw_rows(corpus: Corpus, n_sampled: int, seed: int) -> dict[str, np.ndarray
 def solve_on_fewer_rows(
     depth: int, rows: Rows, stats: Scatters, sample: dict[str, np.ndarray]
 ) -> dict[str, Layer]:
-    """Layers from the second on learnt from the rows in `sample` alone."""
+    """Learn layers from the second on from the rows in `sample` only."""
     if depth:
         where = {name: torch.as_tensor(index, device=rows[name].device) for name, index in sample.items()}
         stats = {name: scatter(rows[name][index]) for name, index in where.items()}
@@ -49,7 +49,7 @@ def solve_on_fewer_rows(
 
 
 def solve_in_leading_directions(depth: int, rows: Rows, stats: Scatters, rank: int) -> dict[str, Layer]:
-    """W of layers from the second on cut to `rank` singular directions: the best that a search could find."""
+    """Reduce W of layers from the second on to its `rank` leading singular directions."""
     layers = masking(depth, rows, stats)
     layer = next(iter(layers.values()))
     if depth:

@@ -39,7 +39,7 @@ def term_frequencies(d: int) -> np.ndarray:
 
 
 def make_block(number: int, n: int, d: int, dtype: str) -> sp.csr_matrix:
-    """Presence of terms; two hidden topics make half of them correlate."""
+    """Make rows of term presence; two hidden topics make half of the terms correlate."""
     rng, shares = np.random.default_rng(number), term_frequencies(d)
     topic = rng.random(n) < 0.5
     indices, indptr = [], [0]

@@ -51,7 +51,7 @@ def time_variants(variants, device):
 
 @contextmanager
 def settings(**values):
-    """Change constants of the inverse for a while."""
+    """Change constants of the inverse temporarily."""
     before = {name: getattr(inverse, name) for name in values}
     for name, value in values.items():
         setattr(inverse, name, value)
@@ -71,7 +71,7 @@ def with_settings(fn, **values):
 
 
 def grams(H, device):
-    """Is the product slow because both operands have their long side outside? Then transpose first."""
+    """Compare Gram products, with and without a transposed copy first."""
     Ht = H.T.contiguous()
     return time_variants(
         {
@@ -101,7 +101,7 @@ def stripes(H, device):
 
 
 def half_grams(H, device):
-    """FP16 has TF32's 11 bits at twice its rate, for rows within [-1, 1]."""
+    """Time 16-bit products: FP16 has TF32's 11 bits at twice its rate, for rows within [-1, 1]."""
     times, d = {}, H.shape[1]
     exact = H.double().T @ H.double()
     for name, dtype in {"fp16": torch.float16}.items():
@@ -184,7 +184,7 @@ def system(H, d=0):
 
 
 def factors(H, device):
-    """How does the library's factorisation grow, and its substitution?"""
+    """Time the library's factorisation and substitution at growing sizes."""
     variants = {}
     for d in (64, 128, 256, 512, 640, 1250, 2500, 5000):
         if d <= H.shape[1]:
@@ -303,7 +303,7 @@ def inverse_errors(H):
 
 
 def moves(rows, d, device):
-    """Host to device and back, by the wall clock where the host works too."""
+    """Time copies to the device and back, by the wall clock where the host works too."""
     here = TensorBlock.of(rows).map_tensors(lambda part: part.to(device))
     coef = torch.randn(d, d, device=device)
     times = time_variants({"make dense": here.dense}, device)
@@ -330,7 +330,7 @@ def moves(rows, d, device):
 
 
 def time_rows_beyond_the_device(H, device):
-    """Three layers with room for a quarter of the hidden rows, against room for all."""
+    """Time three layers with memory for a quarter of the hidden rows, against memory for all."""
     records = {}
     H_host = H.cpu()
     for name, budget in {"all fits": float("inf"), "a quarter fits": H.nbytes / 4, "none fits": 0}.items():

@@ -1,4 +1,4 @@
-"""The closed-form family: each idea as a layer, and the mean error of all tasks with it in place of masking.
+"""The closed-form family: mean error of all tasks with each kind of layer in place of masking.
 
     python benchmarks/family.py --data FOLDER --device cuda
 
@@ -131,7 +131,7 @@ def list_variants(corpus: Corpus, per_task: bool) -> list[Variant]:
 
 @dataclass(frozen=True)
 class Input:
-    """Rows of a corpus on the device, and what all variants share."""
+    """Rows of a corpus on the device, and their scatters, which all variants share."""
 
     corpus: Corpus
     rows: Rows
@@ -176,7 +176,7 @@ def pairs(task: Task) -> tuple:
 
 
 def measure_errors(data: Input, variant: Variant, tasks: Sequence[Task]) -> np.ndarray:
-    """Errors of all tasks, before and after self-training, of shape (n_tasks, 2)."""
+    """Measure the errors of all tasks, before and after self-training, of shape (n_tasks, 2)."""
     if variant.per_task:
         variants = [
             replace(variant, per_task=False, solve=partial(variant.solve, task=task)) for task in tasks
@@ -205,7 +205,7 @@ def measure_task(corpus: Corpus, grams: RunningGrams, task: Task) -> list[float]
 
 
 def interval(difference: np.ndarray, n_draws: int = 10_000) -> list[float]:
-    """95 % interval of the mean of paired differences: a bootstrap over tasks."""
+    """95% interval of the mean of paired differences: a bootstrap over tasks."""
     drawn = np.random.default_rng(0).integers(len(difference), size=(n_draws, len(difference)))
     return np.quantile(difference[drawn].mean(axis=1), [0.025, 0.975]).tolist()
 
@@ -278,7 +278,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def choose_variants(variants: Sequence[Variant], only: str | None) -> list[Variant]:
-    """Take the base, and what `--only` names."""
+    """Choose the base, and the variants that `--only` names."""
     base, *rest = variants
     return [base, *(v for v in rest if only is None or any(part in v.name for part in only.split(",")))]
 

@@ -1,4 +1,4 @@
-"""The closed-form family, one function for each idea: scatters of the domains in, a layer for each out."""
+"""The closed-form family: one function per kind of layer, from scatters of the domains to their layers."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def intercept(coef: Array, mean: Array) -> Array:
 
 
 def solve_system(system: Array, right: Array) -> Array:
-    """``system^-1 right``; rounded operands are for products that do not follow an inverse."""
+    """Solve ``system^-1 right``, in full precision."""
     with precision("highest"):
         return spd_inverse(system) @ right
 

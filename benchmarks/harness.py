@@ -30,7 +30,7 @@ def data_folder() -> Path:
 
 
 def amazon_presence(n_rows: int | None, n_columns: int | None, dtype: str) -> sp.csr_matrix:
-    """Presence of terms in the four-domain benchmark: 27,677 x 5,000, or a part evenly spread over it."""
+    """Presence of terms in the four-domain benchmark: 27,677 x 5,000, or evenly spaced rows of it."""
     from sklearn.datasets import load_svmlight_files
 
     folder = data_folder() / "amazon-bow"
@@ -61,7 +61,7 @@ def acl_presence(n_rows: int | None, n_terms: int, dtype: str) -> sp.csr_matrix:
 
 
 def check_device(name: str) -> str:
-    """`name`, or the end of the program in one line where there is no such device."""
+    """Return `name`, or end the program with one line if there is no such device."""
     from undrift._inputs.device import NoDevice, check_place
 
     try:
@@ -88,12 +88,12 @@ def peak_gigabytes() -> float:
 
 
 def print_record(record: dict) -> None:
-    """Hand a contender's record to the process that started it."""
+    """Print a contender's record for the process that started it."""
     print(json.dumps({**record, "peak_gigabytes": peak_gigabytes()}))
 
 
 def run_contender(name: str, arguments: Sequence[str], repeats: int = 1, key: str = "seconds") -> dict:
-    """Run this script as `name` in a new process each time; the record with the least `key` of `repeats`."""
+    """Run this script as `name` in `repeats` processes, and return the record with the least `key`."""
     records = []
     for _ in range(repeats):
         command = [sys.executable, sys.argv[0], *arguments, "--contender", name]

@@ -102,7 +102,7 @@ def run_size(args: argparse.Namespace) -> None:
 
 
 def measure_sizes(args: argparse.Namespace) -> dict[str, dict]:
-    """Records of all sizes asked for, each from a separate process."""
+    """Measure all requested sizes, each from a separate process."""
     records = {}
     for n_layers, d, n in product(args.layers, args.columns, args.rows):
         name = f"{n:,} x {d:,}, {n_layers} layers" + (
@@ -117,7 +117,7 @@ def measure_sizes(args: argparse.Namespace) -> dict[str, dict]:
 
 
 def group_curves(records: dict[str, dict], along: str) -> dict[str, list[dict]]:
-    """Records by what is the same on a curve, sorted along `along`; single points are left out."""
+    """Group records by what is constant on a curve, sorted along `along`; single points are left out."""
     others = {"n_rows": "rows", "n_columns": "terms", "n_layers": "layers", "max_upper_rows": "rows above"}
     del others[along]
     groups: dict[str, list[dict]] = {}
@@ -128,7 +128,7 @@ def group_curves(records: dict[str, dict], along: str) -> dict[str, list[dict]]:
 
 
 def slope(points: list[dict], along: str) -> float | None:
-    """Exponent of the growth, by least squares on logarithms; None where too few points are far out."""
+    """Exponent of the growth, by least squares on logarithms; None if too few points have n >= 10 d."""
     far = [p for p in points if p["n_rows"] >= 10 * p["n_columns"]] if along == "n_rows" else points
     if len(far) < 2:
         return None
@@ -137,7 +137,7 @@ def slope(points: list[dict], along: str) -> float | None:
 
 
 def plot(records: dict[str, dict], folder: Path) -> dict[str, float]:
-    """Draw the growth of time and memory; the slopes stated in the plot."""
+    """Plot the growth of time and memory, and return the slopes."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator

@@ -29,7 +29,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def run_msda(args: argparse.Namespace) -> None:
-    """The very stack of `undrift bench`: its layers, and all rows through them."""
+    """Learn the stack of `undrift bench`, and pass all rows through it."""
     import numpy as np
 
     from undrift.bench.methods.stacks import SharedStack

@@ -60,7 +60,7 @@ def rows_and_labels(args: argparse.Namespace):
 
 
 def time_runs(args: argparse.Namespace, action) -> dict[str, float]:
-    """Seconds of the best run in this process, and of the first."""
+    """Measure the seconds of the best run in this process, and of the first."""
     seconds = [time_call(action)[1] for _ in range(args.runs)]
     return {"seconds": min(seconds), "first_seconds": seconds[0]}
 

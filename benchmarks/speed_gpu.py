@@ -49,7 +49,7 @@ def event(device):
 
 
 def between(start, stop):
-    """Milliseconds; the device has finished."""
+    """Milliseconds between two events, once the device has finished."""
     return 1e3 * (stop - start) if isinstance(start, float) else start.elapsed_time(stop)
 
 
@@ -281,7 +281,7 @@ def small_problem(device):
 
 
 class Report:
-    """Sections by name, printed as they come and kept as JSON."""
+    """Sections by name, printed as they finish and written as JSON."""
 
     def __init__(self, path):
         self.path, self.sections = path, {}
@@ -302,7 +302,7 @@ class Report:
 
 
 def short(value):
-    """Print numbers with four digits."""
+    """Format numbers with four digits."""
     if isinstance(value, dict):
         return "  ".join(f"{key} {short(item)}" for key, item in value.items())
     if isinstance(value, list):

@@ -1,6 +1,6 @@
 """No harm: signs, seen without a target label, that adaptation cannot help, and what to do about it.
 
-The thresholds come from `benchmarks/harm.py`, which prints every signal beside the true gain, on real
+The thresholds come from `benchmarks/safeguard.py`, which prints every signal beside the true gain, on real
 pairs of domains and on cases made so that nothing can be gained.
 """
 

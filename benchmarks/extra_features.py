@@ -1,6 +1,6 @@
-"""Error on a target domain with and without extra blocks beside 1,500 terms.
+"""Error on a target domain with and without extra features beside 1,500 terms.
 
-There being no sentence embeddings to download, the blocks are made of the same documents: 100 latent
+Without sentence embeddings to download, the extra features are made from the same documents: 100 latent
 dimensions of character n-grams, and of 40,000 uni- and bigrams. Eight pairs of fdu-mtl, the labelled rows
 of each domain (1,200 at most); target labels are used for scoring only.
 """
@@ -38,8 +38,8 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def blocks_of(documents: list[str], n_dimensions: int) -> dict[str, np.ndarray]:
-    """Latent dimensions of the documents, two kinds."""
+def make_features(documents: list[str], n_dimensions: int) -> dict[str, np.ndarray]:
+    """Reduce the documents to latent dimensions, of two kinds."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -65,7 +65,7 @@ def main() -> None:
     edges = np.cumsum([0, *(len(labelled[name]) for name in names)])
     place = {name: slice(*edges[i : i + 2]) for i, name in enumerate(names)}
     X = TermVectorizer(1500, length=5.0).fit(documents).transform(documents)
-    E = blocks_of(documents, args.dimensions)
+    E = make_features(documents, args.dimensions)
     for self_training in (False, True):
         records = {}
         for way, (kinds, options) in WAYS.items():

@@ -1,7 +1,7 @@
-"""Signals of the safeguard against the true gain: real pairs, and cases where little can be gained.
+"""Diagnostics of the safeguard beside the true gain: real pairs, and cases where little can be gained.
 
 Labels of the target are used for the columns `source-only`, `adapted` and `gain` alone. A threshold is good
-where every real pair is silent, and where a case that falls back had nothing to gain.
+if no real pair exceeds it, and if a case that falls back had nothing to gain.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def texts_of(domain, n_rows: int, seed: int) -> tuple[list[str], np.ndarray]:
-    """Some of the domain's labelled documents."""
+    """Draw some of the domain's labelled documents."""
     known = np.random.default_rng(seed).permutation(np.flatnonzero(domain.y == domain.y))[:n_rows]
     return [domain.texts[i] for i in known], domain.y[known].astype(int)
 
 
-def count_terms(source: list[str], target: list[str], n_terms: int) -> list[sp.csr_array]:
+def make_rows(source: list[str], target: list[str], n_terms: int) -> list[sp.csr_array]:
     from undrift.text.vectorizer import TermVectorizer
 
     vectorizer = TermVectorizer(n_terms, length=5.0).fit([*source, *target])
@@ -46,34 +46,34 @@ def count_terms(source: list[str], target: list[str], n_terms: int) -> list[sp.c
 
 
 def invent_words(texts: list[str], share: float, rng: np.random.Generator) -> list[str]:
-    """Texts in which a share of the words is replaced by words that occur nowhere else."""
+    """Replace a share of the words by words that occur nowhere else."""
     words = sorted({word for text in texts for word in text.split()})
     new = dict(zip(words, rng.random(len(words)) < share, strict=True))
     return [" ".join(f"zq{word}" if new[word] else word for word in text.split()) for text in texts]
 
 
 def shuffle_words(texts: list[str], rng: np.random.Generator) -> list[str]:
-    """Texts of the same lengths and words, dealt at random: nothing occurs together any more."""
+    """Distribute all words at random over texts of the same lengths: no words co-occur any more."""
     words = rng.permutation([word for text in texts for word in text.split()])
     edges = np.cumsum([len(text.split()) for text in texts])[:-1]
     return [" ".join(part) for part in np.split(words, edges)]
 
 
 def made_cases(args: argparse.Namespace, corpus, pair: str) -> Iterator[Case]:
-    """One real pair, spoilt in many ways."""
+    """Make one real pair difficult in many ways."""
     rng = np.random.default_rng(args.seed)
     source, target = pair.split(":")
     texts, y = texts_of(corpus.domains[source], args.rows, args.seed)
     others, truth = texts_of(corpus.domains[target], args.rows, args.seed)
-    X, Z = count_terms(texts, others, args.terms)
+    X, Z = make_rows(texts, others, args.terms)
     for n in (5, 20, 50, 100, 200):
         yield f"{n} target rows", X, y, Z[:n], truth[:n]
     for share in (0.8, 1.0):
-        A, B = count_terms(texts, invent_words(others, share, rng), args.terms)
+        A, B = make_rows(texts, invent_words(others, share, rng), args.terms)
         yield f"{share:.0%} of the target's words invented", A, y, B, truth
     yield "target's columns permuted", X, y, sp.csr_array(Z[:, rng.permutation(Z.shape[1])]), truth
-    A, B = count_terms(texts, shuffle_words(others, rng), args.terms)
-    yield "words dealt anew in the target", A, y, B, truth
+    A, B = make_rows(texts, shuffle_words(others, rng), args.terms)
+    yield "words shuffled over the target", A, y, B, truth
     yield "random source labels", X, rng.permutation(y), Z, truth
     yield "20% wrong source labels", X, np.where(rng.random(len(y)) < 0.2, 1 - y, y), Z, truth
     lengths = np.array([len(text) for text in texts])
@@ -95,12 +95,12 @@ def real_cases(args: argparse.Namespace, corpus) -> Iterator[Case]:
         source, target = pairs[i]
         texts, y = texts_of(corpus.domains[source], args.rows, args.seed)
         others, truth = texts_of(corpus.domains[target], args.rows, args.seed)
-        X, Z = count_terms(texts, others, args.terms)
+        X, Z = make_rows(texts, others, args.terms)
         yield f"{source}->{target}", X, y, Z, truth
 
 
 def format_case(case: Case, n_layers: int) -> str:
-    """A row of the table: signals, both errors, what was said."""
+    """Format a row of the table: diagnostics, both errors, the outcome."""
     from undrift.text.adapter import text_classifier
 
     name, X, y, Z, truth = case
@@ -109,7 +109,7 @@ def format_case(case: Case, n_layers: int) -> str:
     caution, error = adapted.caution_, float(np.mean(adapted.predict(Z) != truth))
     source_only = source_only_error(X, y, Z, truth)
     outcome = "falls back" if caution["grave"] else "doubts" if caution["reasons"] else ""
-    signals = [caution["signals"][name] for name in SIGNALS]
+    signals = [caution["signals"][signal] for signal in SIGNALS]
     cells = [f"{value:.2f}" if isinstance(value, float) else str(value) for value in signals]
     errors = [f"{100 * value:.1f}" for value in (source_only, error)]
     return f"| {' | '.join([name, *cells, *errors, f'{100 * (source_only - error):+.1f}', outcome])} |"
