@@ -41,12 +41,12 @@ from family_layers import (
 
 from undrift._core.scatter import moments, scatter
 from undrift._inputs.device import Place, check_place
-from undrift.bench.corpora import CorpusSpec, load_corpus
-from undrift.bench.methods.classify import labels, source_problem
-from undrift.bench.methods.cost import Cost
+from undrift.bench.corpora import CorpusSpec, load_corpus, part_labels, part_rows
+from undrift.bench.methods.baselines import weight_tfidf
 from undrift.bench.methods.ours import target_codes
-from undrift.bench.methods.plain import tfidf_corpus
-from undrift.bench.methods.stacks import Level, RunningGrams, joined, part_rows
+from undrift.bench.methods.resources import Cost
+from undrift.bench.methods.stacks import Level, RunningGrams, join_blocks
+from undrift.bench.methods.svm import source_problem
 from undrift.classifier.linear import SOLVERS
 from undrift.classifier.search import layer_share
 from undrift.corpora import Corpus
@@ -140,7 +140,7 @@ class Input:
 
 
 def place_rows(corpus: Corpus, place: Place) -> Input:
-    weighted = tfidf_corpus(corpus, TFIDF_LENGTH)
+    weighted = weight_tfidf(corpus, TFIDF_LENGTH)
     rows = {name: place.move_rows(domain.X) for name, domain in weighted.domains.items()}
     with place.set_precision():
         stats = {name: scatter(X) for name, X in rows.items()}
@@ -195,8 +195,8 @@ def measure_task(corpus: Corpus, grams: RunningGrams, task: Task) -> list[float]
     model = text_classifier()
     problem, classes = source_problem(corpus, task.source, 2, 0)
     problem = replace(problem, solver=SOLVERS[model.classifier])
-    K = joined(*(grams.where_it_is(pair) for pair in pairs(task)))
-    test, y = part_rows(corpus, (task.target, "test")), labels(corpus, task.target, "test")
+    K = join_blocks(*(grams.where_it_is(pair) for pair in pairs(task)))
+    test, y = part_rows(corpus, (task.target, "test")), part_labels(corpus, task.target, "test")
     errors = []
     for self_training in (False, True):
         model.set_params(self_training=self_training)

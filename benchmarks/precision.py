@@ -16,11 +16,10 @@ import numpy as np
 
 from undrift._inputs.device import check_place
 from undrift._inputs.rows import binarize_rows
-from undrift.bench.corpora import fewer_rows
-from undrift.bench.methods.classify import labels
+from undrift.bench.corpora import part_labels, part_rows, take_rows
+from undrift.bench.methods.baselines import weight_tfidf
 from undrift.bench.methods.ours import target_codes
-from undrift.bench.methods.plain import tfidf_corpus
-from undrift.bench.methods.stacks import RunningGrams, SharedStack, joined, part_rows
+from undrift.bench.methods.stacks import RunningGrams, SharedStack, join_blocks
 from undrift.classifier.estimator import MSDAClassifier
 from undrift.classifier.linear import least_squares
 from undrift.classifier.selection import Problem
@@ -51,12 +50,12 @@ def mean_error(corpus, model, place, first=lambda X: X):
             grams.add(level, balance=model.balance_layers)
     errors = []
     for cell, (s, t) in parts.items():
-        classes, codes = np.unique(labels(corpus, cell[0], "train"), return_inverse=True)
+        classes, codes = np.unique(part_labels(corpus, cell[0], "train"), return_inverse=True)
         problem = Problem(codes, len(classes), np.ones(len(codes)), [], least_squares)
-        K = joined(*(grams.where_it_is(pair) for pair in ((s, s), (t, s), (t, t))))
+        K = join_blocks(*(grams.where_it_is(pair) for pair in ((s, s), (t, s), (t, t))))
         test = part_rows(corpus, (cell[1], "test"))
         predicted = classes[target_codes(model, K, problem, test)]
-        errors.append(np.mean(predicted != labels(corpus, cell[1], "test")))
+        errors.append(np.mean(predicted != part_labels(corpus, cell[1], "test")))
     return float(np.mean(errors))
 
 
@@ -69,10 +68,10 @@ def main():
     parser.add_argument("--max-features", type=int, default=5000)
     parser.add_argument("--rows", type=int, help="of each part of each domain; all by default. For trials")
     given = parser.parse_args()
-    counts = fewer_rows(load_amazon_bow(given.data), given.rows)
+    counts = take_rows(load_amazon_bow(given.data), given.rows)
     ours = text_classifier(noise=TEXT_NOISE[0])
     paper = MSDAClassifier(5, 0.5, 1.0, center=False, binarize=True)
-    tfidf = tfidf_corpus(take_columns(counts, given.max_features, "float64"), TFIDF_LENGTH)
+    tfidf = weight_tfidf(take_columns(counts, given.max_features, "float64"), TFIDF_LENGTH)
     results = {}
     for precision, dtype in PRECISIONS:
         place = check_place(given.device, precision)

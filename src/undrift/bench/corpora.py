@@ -26,8 +26,8 @@ LOADERS: dict[str, Callable[..., Corpus]] = {
     "reviews": datasets.make_reviews,
 }
 
-
-_OURS = ("folder", "path", "max_features")  # parameters of loaders that are keys of the corpus itself
+Part = tuple[str, str]  # domain, and "train", "test" or "all"
+_CORPUS_KEYS = ("folder", "path", "max_features")  # parameters of loaders that are keys of the corpus itself
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,24 @@ class CorpusSpec:
 
 
 def check_options(loader: str, options: Any) -> None:
-    """Refuse further parameters that a loader has not, or that are of another kind than its defaults."""
+    """Refuse options that a loader does not have, or that are of another type than its defaults."""
     if not isinstance(options, Mapping):
         raise ValueError(f"corpus.options={options!r} must be a table, such as {{ test_size = 0.2 }}")
-    taken = signature(LOADERS[loader]).parameters
-    check_keys(options, set(taken) - set(_OURS), "corpus.options.")
+    parameters = signature(LOADERS[loader]).parameters
+    check_keys(options, set(parameters) - set(_CORPUS_KEYS), "corpus.options.")
     for name, value in options.items():
-        check_like(value, taken[name].default, f"corpus.options.{name}")
+        check_like(value, parameters[name].default, f"corpus.options.{name}")
+
+
+def part_rows(corpus: Corpus, part: Part) -> np.ndarray:
+    """Row numbers of a part within its domain, ascending."""
+    domain = corpus.domains[part[0]]
+    return np.arange(len(domain)) if part[1] == "all" else np.sort(getattr(domain, part[1]))
+
+
+def part_labels(corpus: Corpus, domain: str, part: str) -> np.ndarray:
+    """Labels of the rows of a part, in the order of `part_rows`."""
+    return np.asarray(corpus.domains[domain].y)[part_rows(corpus, (domain, part))]
 
 
 def load_corpus(spec: CorpusSpec, data: str | Path | None, max_features: int) -> Corpus:
@@ -82,11 +93,11 @@ def load_corpus(spec: CorpusSpec, data: str | Path | None, max_features: int) ->
         options["folder" if spec.loader != "amazon-mat" else "path"] = _folder(spec, data)
     if spec.loader == "processed_acl":
         options["max_features"] = max_features
-    corpus = fewer_rows(LOADERS[spec.loader](**options), spec.max_rows)
-    return first_columns(counted(corpus, max_features), max_features)
+    corpus = take_rows(LOADERS[spec.loader](**options), spec.max_rows)
+    return take_columns(count_terms(corpus, max_features), max_features)
 
 
-def counted(corpus: Corpus, max_features: int) -> Corpus:
+def count_terms(corpus: Corpus, max_features: int) -> Corpus:
     """Count the terms of texts, over one vocabulary for all domains; counts stay as they are."""
     if next(iter(corpus.domains.values())).texts is None:
         return corpus
@@ -95,7 +106,7 @@ def counted(corpus: Corpus, max_features: int) -> Corpus:
     return corpus.map(vectorizer.transform, terms=list(vectorizer.terms_))
 
 
-def first_columns(corpus: Corpus, n: int | None) -> Corpus:
+def take_columns(corpus: Corpus, n: int | None) -> Corpus:
     """Keep the first n columns, which are the most frequent terms."""
     width = next(iter(corpus.domains.values())).X.shape[1]
     if n is None or n >= width:
@@ -103,15 +114,17 @@ def first_columns(corpus: Corpus, n: int | None) -> Corpus:
     return corpus.map(lambda X: X[:, :n], terms=None if corpus.terms is None else corpus.terms[:n])
 
 
-def fewer_rows(corpus: Corpus, max_rows: int | None) -> Corpus:
+def take_rows(corpus: Corpus, max_rows: int | None) -> Corpus:
     """Keep `max_rows` of each part of each domain, evenly spaced."""
     if max_rows is None:
         return corpus
-    return replace(corpus, domains={name: _thinned(own, max_rows) for name, own in corpus.domains.items()})
+    return replace(
+        corpus, domains={name: _take_domain_rows(domain, max_rows) for name, domain in corpus.domains.items()}
+    )
 
 
-def _thinned(domain: Domain, max_rows: int) -> Domain:
-    parts = {part: _spaced(getattr(domain, part), max_rows) for part in ("train", "test", "unlabelled")}
+def _take_domain_rows(domain: Domain, max_rows: int) -> Domain:
+    parts = {part: _space_evenly(getattr(domain, part), max_rows) for part in ("train", "test", "unlabelled")}
     kept = np.unique(np.concatenate(list(parts.values())))
     moved: dict[str, Any] = {part: np.searchsorted(kept, index) for part, index in parts.items()}
     texts = None if domain.texts is None else [domain.texts[i] for i in kept]
@@ -119,7 +132,7 @@ def _thinned(domain: Domain, max_rows: int) -> Domain:
     return Domain(domain.name, X=X, texts=texts, y=domain.y[kept], **moved)
 
 
-def _spaced(index: np.ndarray, n: int) -> np.ndarray:
+def _space_evenly(index: np.ndarray, n: int) -> np.ndarray:
     return index if len(index) <= n else index[np.linspace(0, len(index) - 1, n).round().astype(int)]
 
 
@@ -135,7 +148,7 @@ def _folder(spec: CorpusSpec, data: str | Path | None) -> Path | None:
 
 
 def _remedy(spec: CorpusSpec, path: Path) -> str:
-    """Say how a folder that a plan wants comes to be."""
+    """Say how to get a folder that a plan needs."""
     if spec.loader == "multidomain" and path.name == "generated":
         return f"write it with `undrift bench generate {path}`"
     if path.name in SOURCES:

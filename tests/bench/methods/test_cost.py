@@ -1,4 +1,4 @@
-"""Time and memory of learning: peaks that are those of the thing measured, on the host and on a GPU."""
+"""Time and memory of learning: peaks that are those of the thing measure_cost, on the host and on a GPU."""
 
 import time
 
@@ -9,11 +9,13 @@ from tests.helpers.bench_corpus import transfer
 from undrift._inputs.device import OnHost, OnTorch
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.figures.data import all_figures, dimension_memory
-from undrift.bench.methods import cost
-from undrift.bench.methods.cost import Cost, device_of, measured
+from undrift.bench.methods import resources
+from undrift.bench.methods.resources import Cost, device_of, measure_cost
 from undrift.bench.results.table import results_table
 
-needs_linux = pytest.mark.skipif(not cost.PROCESS.exists(), reason="only Linux can reset a process's peak")
+needs_linux = pytest.mark.skipif(
+    not resources.PROCESS.exists(), reason="only Linux can reset a process's peak"
+)
 
 
 def held(n_bytes):
@@ -33,9 +35,9 @@ def test_costs_add_times_and_keep_the_higher_peak():
 
 @needs_linux
 def test_the_peak_on_the_host_is_what_was_held_and_is_forgotten_again():
-    _, nothing = measured("cpu", held, 8)
-    value, much = measured("cpu", held, 300_000_000)
-    _, after = measured("cpu", held, 8)
+    _, nothing = measure_cost("cpu", held, 8)
+    value, much = measure_cost("cpu", held, 300_000_000)
+    _, after = measure_cost("cpu", held, 8)
     assert value == 1
     assert 0.29 < much.peak_gigabytes - nothing.peak_gigabytes < 0.33
     assert after.peak_gigabytes < nothing.peak_gigabytes + 0.03
@@ -43,26 +45,26 @@ def test_the_peak_on_the_host_is_what_was_held_and_is_forgotten_again():
 
 @needs_linux
 def test_the_peak_includes_what_the_process_holds_already():
-    _, before = measured("cpu", held, 8)
+    _, before = measure_cost("cpu", held, 8)
     rows = np.ones(25_000_000)  # 0.2 GB
-    _, beside = measured("cpu", held, 8)
+    _, beside = measure_cost("cpu", held, 8)
     assert 0.19 < beside.peak_gigabytes - before.peak_gigabytes < 0.23
     assert rows[0] == 1
 
 
 def test_time_is_that_of_the_function():
-    _, taken = measured("cpu", time.sleep, 0.05)
+    _, taken = measure_cost("cpu", time.sleep, 0.05)
     assert 0.05 <= taken.seconds < 1
 
 
 def test_where_the_system_cannot_forget_a_peak_there_is_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(cost, "PROCESS", tmp_path / "nowhere")
-    assert measured("cpu", held, 8)[1].peak_gigabytes is None
-    monkeypatch.setattr(cost, "PROCESS", tmp_path)  # a kernel that tells no peak
+    monkeypatch.setattr(resources, "PROCESS", tmp_path / "nowhere")
+    assert measure_cost("cpu", held, 8)[1].peak_gigabytes is None
+    monkeypatch.setattr(resources, "PROCESS", tmp_path)  # a kernel that tells no peak
     (tmp_path / "status").write_text("Name:\tpython\nVmRSS:\t 100 kB\n")
-    assert measured("cpu", held, 8)[1].peak_gigabytes is None
+    assert measure_cost("cpu", held, 8)[1].peak_gigabytes is None
     (tmp_path / "status").write_text("Name:\tpython\nVmHWM:\t 2000000 kB\nVmRSS:\t 100 kB\n")
-    assert measured("cpu", held, 8)[1].peak_gigabytes == 2.048
+    assert measure_cost("cpu", held, 8)[1].peak_gigabytes == 2.048
     assert (tmp_path / "clear_refs").read_text() == "5"
 
 
@@ -76,7 +78,7 @@ def test_on_a_gpu_the_peak_is_that_of_its_allocations(monkeypatch):
         return 3_500_000_000
 
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", allocated)
-    _, taken = measured("cuda:1", calls.append, "work")
+    _, taken = measure_cost("cuda:1", calls.append, "work")
     assert calls == [("reset", "cuda:1"), "work", ("read", "cuda:1")]
     assert taken.peak_gigabytes == 3.5
 
@@ -94,11 +96,11 @@ def test_the_cost_of_a_level_is_that_of_the_whole_way_there(monkeypatch):
         return function(*arguments), taken[function.__name__].pop()
 
     taken = {
-        "scattered": [Cost(4.0, 7.0)],
+        "scatter_or_split": [Cost(4.0, 7.0)],
         "_first_layer": [Cost(1.0, 3.0)],
-        "_grown": [Cost(8.0, 9.0), Cost(2.0, 5.0)],  # the second layer's, the first's
+        "_grow_layer": [Cost(8.0, 9.0), Cost(2.0, 5.0)],  # the second layer's, the first's
     }
-    monkeypatch.setattr(stacks, "measured", told)
+    monkeypatch.setattr(stacks, "measure_cost", told)
     rows = np.random.default_rng(0).random((20, 4))
     corpus = Corpus("c", {"a": Domain("a", X=rows, y=np.zeros(20))})
     levels = stacks.SharedStack(corpus).levels(0.5, 2)

@@ -13,7 +13,7 @@ from undrift import MSDA
 from undrift._inputs.device import OnHost
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.corpora import load_corpus
-from undrift.bench.methods.cells import Bench
+from undrift.bench.methods.cells import Bench, Cell
 from undrift.bench.methods.distances import domain_pairs, measure_distances
 from undrift.bench.plan import Setting
 from undrift.metrics import DistanceInterval, proxy_a_distance
@@ -65,7 +65,8 @@ def test_rows_told_apart_are_those_of_one_stack_for_all_domains(monkeypatch, n_p
     with ThreadPoolExecutor(1) as pool:
         bench = Bench(corpus, setting, OnHost(), "cpu", SEED, {}, pool)
         pairs = domain_pairs(list(corpus.domains))
-        records = list(measure_distances(bench, "msda-2", pairs))
+        cells = [Cell("msda-2", *pair) for pair in pairs]
+        records = list(measure_distances(bench, cells))
     present = {name: (X > 0).astype(float) for name, X in by_hand.dense(corpus).items()}
     if n_pivots is None:
         Z = by_hand.joined(by_hand.msda_layers(corpus, present, 0.8, 2))
@@ -80,18 +81,18 @@ def test_rows_told_apart_are_those_of_one_stack_for_all_domains(monkeypatch, n_p
         assert len(A) == len(B) == 60
         # directions of less than 1e-7 of the largest are left out
         np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-4)
-    for k, (pair, record) in enumerate(zip(pairs, records, strict=True), start=1):
-        assert (record["source"], record["target"]) == pair
-        assert (record["distance_before"], record["distance_after"]) == (k, 3 + k)
-        assert (record["distance_after_low"], record["distance_after_high"]) == (-1, 9)
-        assert record["params"] == {"noise": 0.8, "n_layers": 2, "n_rows": 60}
+    for k, (cell, record) in enumerate(zip(cells, records, strict=True), start=1):
+        assert (record.cell, record.progress) == (cell, None)
+        assert (record.values["distance_before"], record.values["distance_after"]) == (k, 3 + k)
+        assert (record.values["distance_after_low"], record.values["distance_after_high"]) == (-1, 9)
+        assert record.values["params"] == {"noise": 0.8, "n_layers": 2, "n_rows": 60}
 
 
 def test_a_distance_that_fails_is_recorded(data, tmp_path, monkeypatch):
     def broken(*arguments):
         raise ValueError("too far")
 
-    monkeypatch.setattr("undrift.bench.methods.distances._distance", broken)
+    monkeypatch.setattr("undrift.bench.methods.distances._measure_distance", broken)
     path, results = tmp_path / "far.toml", tmp_path / "r.jsonl"
     path.write_text(PLAN)
     summary = run(load_plan(path), results, Request(data=data))

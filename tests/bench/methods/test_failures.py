@@ -8,7 +8,7 @@ import pytest
 from tests.bench.runner.test_run import of_kind
 from tests.helpers.bench_corpus import DOMAINS, PLAN, write_corpus
 from undrift.bench import Request, load_plan, run
-from undrift.bench.methods.classify import source_codes
+from undrift.bench.methods.svm import source_codes
 from undrift.bench.results.measures import task
 from undrift.corpora import Corpus, Domain
 
@@ -87,25 +87,25 @@ def test_no_train_rows_are_no_source():
         source_codes(corpus, "a")
 
 
-@pytest.mark.parametrize("name", ["best_C", "predicted"])
+@pytest.mark.parametrize("name", ["choose_C", "predict_targets"])
 def test_an_error_of_one_source_leaves_the_others_of_msda(ran, monkeypatch, name):
     """In the search for noise, and in the classifier at the end."""
-    from undrift.bench.methods import denoised
+    from undrift.bench.methods import msda
 
-    calls = first_call_fails(monkeypatch, denoised, name)
+    calls = first_call_fails(monkeypatch, msda, name)
     errors, failed = ran(["msda-1"])
     (source,) = {key[1].split("->")[0] for key in failed}
     assert set(failed.values()) == {"ArithmeticError: no luck 1"}
     assert set(errors) == {("msda-1", own) for own in ALL if not own.startswith(source)}
     assert len(errors) == 4
     # two noise levels of three sources, the second of the source that failed left out; one classifier each
-    assert len(calls) == (5 if name == "best_C" else 3)
+    assert len(calls) == (5 if name == "choose_C" else 3)
 
 
 def test_a_record_has_the_error_of_its_own_source(ran, monkeypatch):
-    from undrift.bench.methods import denoised
+    from undrift.bench.methods import msda
 
-    first_call_fails(monkeypatch, denoised, "best_C", 2)
+    first_call_fails(monkeypatch, msda, "choose_C", 2)
     errors, failed = ran(["msda-1", "msda-3"])
     no_luck = {"books": "ArithmeticError: no luck 1", "dvd": "ArithmeticError: no luck 2"}
     assert failed == {
@@ -118,10 +118,10 @@ def test_a_record_has_the_error_of_its_own_source(ran, monkeypatch):
 
 
 def test_an_error_at_one_depth_leaves_the_other(ran, monkeypatch):
-    from undrift.bench.methods import denoised
+    from undrift.bench.methods import msda
 
     plan = PLAN.replace("[0.5, 0.8]", "[0.5]")  # one stack, the shallow classifiers first
-    first_call_fails(monkeypatch, denoised, "predicted", 2)
+    first_call_fails(monkeypatch, msda, "predict_targets", 2)
     errors, failed = ran(["msda-1", "msda-3"], plan)
     assert failed == {
         ("msda-1", f"{source}->{target}"): f"ArithmeticError: no luck {number}"

@@ -11,7 +11,7 @@ from tests.helpers import bench_oracles as by_hand
 from tests.helpers.bench_oracles import N_FOLDS, SEED, TASKS, bench_of, made_corpus, of_part, transferred
 from undrift import MSDA
 from undrift.bench.methods.cells import Cell
-from undrift.bench.methods.registry import units
+from undrift.bench.methods.units import FAMILIES
 from undrift.bench.plan import Setting
 from undrift.corpora import Corpus
 from undrift.errors import UndriftWarning
@@ -33,7 +33,7 @@ def run_all(bench, **setting):
     """Outcome of each task."""
     own = replace(bench, setting=replace(bench.setting, **setting))
     cells = [Cell("undrift", *task) for task in TASKS]
-    found = [outcome for unit in units("undrift", own, cells) for outcome in unit.run()]
+    found = [outcome for unit in FAMILIES["undrift"](own, cells) for outcome in unit.run()]
     assert len(found) == len(TASKS)
     return {(outcome.cell.source, outcome.cell.target): outcome for outcome in found}
 

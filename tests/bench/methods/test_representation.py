@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from undrift import UndriftWarning
-from undrift.bench.methods.representation import Candidate, Memory, Representation
+from undrift.bench.methods.representation import Candidate, Representation, RepresentationCache
 
 
 class Learner:
@@ -35,16 +35,16 @@ def beside(tmp_path):
 
 
 def test_without_a_name_it_is_known_to_this_run_alone(learn, beside):
-    memory = Memory(beside, "plan")
-    assert memory.recalled("key", learn) is memory.recalled("key", learn)
-    memory.recalled("other", learn)
+    cache = RepresentationCache(beside, "plan")
+    assert cache.get("key", learn) is cache.get("key", learn)
+    cache.get("other", learn)
     assert learn.n_times == 2
     assert list(beside.parent.iterdir()) == []
 
 
 def test_with_a_name_it_is_as_it_was(learn, beside):
-    first = Memory(beside, "plan").recalled(1, learn, "sda-5")
-    again = Memory(beside, "plan").recalled(2, learn, "sda-5")
+    first = RepresentationCache(beside, "plan").get(1, learn, "sda-5")
+    again = RepresentationCache(beside, "plan").get(2, learn, "sda-5")
     assert learn.n_times == 1
     assert (again.seconds, again.details) == (first.seconds, first.details)
     assert [own.params for own in again.candidates] == [{"size": 2}, {"size": 1}]
@@ -53,28 +53,28 @@ def test_with_a_name_it_is_as_it_was(learn, beside):
         for name in one.rows:
             assert_array_equal(other.rows[name], one.rows[name])
     assert [path.name for path in beside.parent.iterdir()] == ["r.jsonl.tiny-0.sda-5.npz"]
-    Memory(beside).forget("sda-5")
+    RepresentationCache(beside).remove("sda-5")
     assert list(beside.parent.iterdir()) == []
-    Memory(beside).forget("sda-5")
+    RepresentationCache(beside).remove("sda-5")
 
 
 @pytest.mark.parametrize("damage", ["origin", "cut", "empty", "other"])
 def test_what_is_not_the_same_is_learnt_again(learn, beside, damage):
-    Memory(beside, "plan").recalled(1, learn, "sda-5")
+    RepresentationCache(beside, "plan").get(1, learn, "sda-5")
     path = beside.with_name("r.jsonl.tiny-0.sda-5.npz")
     if damage == "other":
         np.savez(path, rows=np.zeros(2))
     elif damage != "origin":
         path.write_bytes(path.read_bytes()[: 300 if damage == "cut" else 0])
     origin = "another" if damage == "origin" else "plan"
-    assert Memory(beside, origin).recalled(1, learn, "sda-5").seconds == 3.25
-    assert Memory(beside, origin).recalled(1, learn, "sda-5").seconds == 3.25
+    assert RepresentationCache(beside, origin).get(1, learn, "sda-5").seconds == 3.25
+    assert RepresentationCache(beside, origin).get(1, learn, "sda-5").seconds == 3.25
 
 
 def test_a_closed_one_writes_nothing(learn, beside):
-    memory = Memory(beside, "plan")
-    memory.close()
-    memory.recalled(1, learn, "sda-5")
+    cache = RepresentationCache(beside, "plan")
+    cache.close()
+    cache.get(1, learn, "sda-5")
     assert list(beside.parent.iterdir()) == []
 
 
@@ -84,7 +84,7 @@ def test_where_it_cannot_be_written_the_run_goes_on(learn, tmp_path, monkeypatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez", full)
-    memory = Memory(tmp_path / "r", "plan")
+    cache = RepresentationCache(tmp_path / "r", "plan")
     with pytest.warns(UndriftWarning, match=r"sda-5\.npz cannot be written \(No space left on device\)"):
-        assert memory.recalled(1, learn, "sda-5").seconds == 2.25
+        assert cache.get(1, learn, "sda-5").seconds == 2.25
     assert list(tmp_path.iterdir()) == []

@@ -9,8 +9,8 @@ from sklearn.svm import SVC
 from undrift import MSDA
 from undrift._inputs.device import check_place
 from undrift._inputs.rows import binarize_rows
-from undrift.bench.corpora import CorpusSpec, first_columns, load_corpus
-from undrift.bench.methods.stacks import RunningGrams, SharedStack, part_rows
+from undrift.bench.corpora import CorpusSpec, load_corpus, part_rows, take_columns
+from undrift.bench.methods.stacks import RunningGrams, SharedStack
 from undrift.corpora import Corpus, Domain
 
 PAIRS = [
@@ -116,22 +116,22 @@ def test_every_noise_level_shares_the_first_scatter(corpus):
 
 
 def test_the_authors_C_is_one_over_the_mean_square_norm(corpus):
-    from undrift.bench.methods.classify import predicted, source_problem
+    from undrift.bench.methods.svm import predict_targets, source_problem
 
     books, dvd = corpus.domains["books"], corpus.domains["dvd"]
     X, T = books.X[books.train].toarray(), dvd.X[dvd.test].toarray()
     y = books.y[books.train]
     problem, classes = source_problem(corpus, "books", 3, 0)
-    found = predicted(X @ X.T, problem, 0.1, {"dvd": T @ X.T}, classes)["dvd"]
+    found = predict_targets(X @ X.T, problem, 0.1, {"dvd": T @ X.T}, classes)["dvd"]
     svm = SVC(kernel="linear", C=0.1 / np.mean(np.sum(X**2, axis=1))).fit(X, y)
     assert 0 < np.mean(found == dvd.y[dvd.test]) < 1
     assert (found == svm.predict(T)).all()
 
 
 def test_fewer_columns_are_the_first(corpus):
-    narrow = first_columns(corpus, 4)
+    narrow = take_columns(corpus, 4)
     assert_allclose(narrow.domains["dvd"].X.toarray(), corpus.domains["dvd"].X.toarray()[:, :4])
-    assert first_columns(corpus, None) is corpus
+    assert take_columns(corpus, None) is corpus
 
 
 def test_fewer_rows_keep_parts_and_labels(data):

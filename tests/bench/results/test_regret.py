@@ -11,7 +11,7 @@ from tests.helpers.bench_corpus import write_corpus
 from undrift import MSDA
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.corpora import load_corpus
-from undrift.bench.methods.plain import tfidf_corpus
+from undrift.bench.methods.baselines import weight_tfidf
 from undrift.bench.results.page import filled, lost
 from undrift.bench.results.regret import (
     best_rule,
@@ -66,7 +66,7 @@ def candidates(records, source, target):
 
 
 def tfidf(data, plan):
-    return tfidf_corpus(load_corpus(plan.corpus, data, 30), 5.0)
+    return weight_tfidf(load_corpus(plan.corpus, data, 30), 5.0)
 
 
 def gram_by_hand(corpus, source, target, noise, depth):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers.bench_corpus import DOMAINS, write_corpus
 from undrift.bench import Request, load_plan, read, run
-from undrift.bench.methods import plain
+from undrift.bench.methods import baselines
 from undrift.bench.results.records import Journal, Unwritable
 
 
@@ -97,7 +97,7 @@ def test_a_failure_is_not_recorded_twice_but_another_one_is(data, plan_file, tmp
         def broken(*arguments, message=message):
             raise ValueError(message)
 
-        monkeypatch.setattr(plain, "classified", broken)
+        monkeypatch.setattr(baselines, "classify_targets", broken)
         summary = run(plan, results, request)
         assert (summary.n_before, summary.n_new, summary.n_failed) == (0, 1, 1)
     assert [r["failed"] for r in transfers(results)] == ["ValueError: one", "ValueError: other"]
@@ -105,7 +105,7 @@ def test_a_failure_is_not_recorded_twice_but_another_one_is(data, plan_file, tmp
 
 def test_records_are_written_as_units_finish(data, plan_file, tmp_path, monkeypatch):
     """The first unit waits for the records of all the others."""
-    others_are_written, classified = threading.Event(), plain.classified
+    others_are_written, classified = threading.Event(), baselines.classify_targets
 
     def patient(bench, candidates, source, cells):
         if source == "books":
@@ -117,7 +117,7 @@ def test_records_are_written_as_units_finish(data, plan_file, tmp_path, monkeypa
             assert {r["source"] for r in transfers(results)} == {"dvd", "toys"}
             others_are_written.set()
 
-    monkeypatch.setattr(plain, "classified", patient)
+    monkeypatch.setattr(baselines, "classify_targets", patient)
     results = tmp_path / "r.jsonl"
     summary = run(
         load_plan(plan_file), results, Request(data=data, methods=["svm"], jobs=3, progress=progress)
@@ -152,7 +152,7 @@ def test_what_sda_has_learnt_serves_tasks_that_failed(data, tmp_path, monkeypatc
     from undrift.baselines import SDA
 
     (tmp_path / "sda.toml").write_text(SDA_PLAN)
-    fit, classified, n_fits = SDA.fit, plain.classified, []
+    fit, classified, n_fits = SDA.fit, baselines.classify_targets, []
 
     def noted(self, X):
         n_fits.append(1)
@@ -166,7 +166,7 @@ def test_what_sda_has_learnt_serves_tasks_that_failed(data, tmp_path, monkeypatc
     monkeypatch.setattr(SDA, "fit", noted)
     plan, results = load_plan(tmp_path / "sda.toml"), tmp_path / "r.jsonl"
     with monkeypatch.context() as patch:
-        patch.setattr(plain, "classified", broken)
+        patch.setattr(baselines, "classify_targets", broken)
         assert run(plan, results, Request(data=data)).n_failed == 2
     kept = tmp_path / "r.jsonl.sda-0.sda-30.npz"
     assert kept.exists()

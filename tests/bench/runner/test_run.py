@@ -122,10 +122,10 @@ def test_one_stack_for_all_tasks_gives_what_the_classifier_gives_for_each(finish
 
 
 def test_ours_is_the_text_classifier(finished, data, plan_file):
-    from undrift.bench.methods.plain import tfidf_corpus
+    from undrift.bench.methods.baselines import weight_tfidf
     from undrift.text.adapter import text_classifier
 
-    corpus = tfidf_corpus(load_corpus(load_plan(plan_file).corpus, data, 30), 5.0)
+    corpus = weight_tfidf(load_corpus(load_plan(plan_file).corpus, data, 30), 5.0)
     found = errors(finished)
     for source, target in permutations(DOMAINS, 2):
         X, y, domain = all_rows(corpus, source, target)
@@ -211,16 +211,16 @@ def test_a_failing_method_is_a_record_and_the_others_go_on(data, plan_file, tmp_
 
 
 def test_one_source_that_fails_leaves_the_others(data, plan_file, tmp_path, monkeypatch):
-    from undrift.bench.methods import plain
+    from undrift.bench.methods import baselines
 
-    classified = plain.classified
+    classified = baselines.classify_targets
 
     def broken(bench, candidates, source, cells):
         if source == "dvd":
             raise ValueError("not dvd")
         return classified(bench, candidates, source, cells)
 
-    monkeypatch.setattr(plain, "classified", broken)
+    monkeypatch.setattr(baselines, "classify_targets", broken)
     summary = run(load_plan(plan_file), tmp_path / "r.jsonl", Request(data=data, methods=["svm"]))
     assert (summary.n_new, summary.n_failed) == (6, 2)
 
@@ -254,7 +254,7 @@ def test_a_record_of_a_seed_that_no_plan_can_have_is_told_with_its_file(data, pl
     failed = {"kind": "transfer", "plan": "tiny", "variant": "main", "method": "svm", "source": "books"}
     results.write_text(json.dumps({**failed, "target": "dvd", "failed": "E: e", "seed": 2**32}) + "\n")
     with pytest.raises(
-        ValueError, match=r"old\.jsonl: a record of plan tiny cannot be: seed=4294967296 must"
+        ValueError, match=r"old\.jsonl: a record of plan tiny is not valid: seed=4294967296 must"
     ):
         run(load_plan(plan_file), results, Request(data=data))
 

@@ -8,7 +8,7 @@ pytest.importorskip("typer")
 
 from undrift.bench import read
 from undrift.bench.__main__ import main as alone
-from undrift.bench.methods import plain
+from undrift.bench.methods import baselines
 from undrift.bench.results import measures
 from undrift.cli import main
 
@@ -48,7 +48,7 @@ def test_failed_tasks_are_status_1_until_they_are_mended(
             assert printed == f"{words}: {results}\n"
 
     with monkeypatch.context() as patch:
-        patch.setattr(plain, "classified", broken)
+        patch.setattr(baselines, "classify_targets", broken)
         check("failed")
         check("still failed")
         assert alone([str(option) for option in options]) == 1

@@ -1,32 +1,29 @@
 """The benchmarked methods: what each learns, and its predictions."""
 
-from .candidates import Point, candidate_records, points
-from .cells import Bench, Cell, Failure, Finding, GridPoint, Outcome, Unit, here
-from .classify import labels
-from .distances import domain_pairs, measure_distances
-from .in_domain import in_domain_error
-from .registry import units
-from .representation import Memory, file_name
+from .candidates import points
+from .cells import Bench, Cell, CellRecord, Failure, Finding, GridPoint, Outcome, Point, Unit, call_here
+from .distances import domain_pairs
+from .representation import RepresentationCache, file_name
 from .stacks import SharedStack
+from .svm import in_domain_error
+from .units import cut_into_units
 
 __all__ = [
     "Bench",
     "Cell",
+    "CellRecord",
     "Failure",
     "Finding",
     "GridPoint",
-    "Memory",
     "Outcome",
     "Point",
+    "RepresentationCache",
     "SharedStack",
     "Unit",
-    "candidate_records",
+    "call_here",
+    "cut_into_units",
     "domain_pairs",
     "file_name",
-    "here",
     "in_domain_error",
-    "labels",
-    "measure_distances",
     "points",
-    "units",
 ]

@@ -1,9 +1,9 @@
-"""The nouns of a run: cells of the task matrix, what comes out of them, and the units of work."""
+"""The terms of a run: cells of the task matrix, what comes out of them, units of work, and failures."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..._inputs import Place
-from ...classifier import Problem
 from ...corpora import Corpus
 from ..plan import Setting
-from .classify import source_problem
-from .representation import Memory
+from .representation import RepresentationCache
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class GridPoint:
-    """What cross-validation on a source said of a noise level at a depth; kept, so that a run can go on.
+    """What cross-validation on a source said of a noise level at a depth; recorded, for resuming a run.
 
     `fitted_on` is "all", or the other domain of the pair that the stack was fitted on; `seconds` is what
     the whole noise level took, with all its depths and sources.
@@ -65,14 +63,24 @@ class Failure:
     error: Exception
 
 
-Finding = Outcome | GridPoint | Failure
+@dataclass(frozen=True)
+class CellRecord:
+    """Values of a record that needs no predictions; with `progress`, more records of the cell follow."""
+
+    cell: Cell
+    values: Mapping[str, Any]
+    progress: str | None = None
+
+
+Finding = Outcome | GridPoint | Failure | CellRecord
+Point = tuple[str, str, float, int]  # of a plan of regret: source, target, noise, depth
 
 
 @dataclass(frozen=True)
 class Unit:
     """Cells that are worked on together, and how to get their outcomes one by one.
 
-    What `run` raises has stopped all cells without an outcome, and without a failure of their own.
+    What `run` raises is the failure of all its cells that have no outcome and no failure yet.
     Units that are `parallel` keep to one thread and may run beside each other.
     """
 
@@ -81,9 +89,9 @@ class Unit:
     parallel: bool = False
 
 
-def here(function: Callable[..., Any], *given: Any) -> Any:
+def call_here(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function in this process."""
-    return function(*given)
+    return function(*arguments)
 
 
 @dataclass(frozen=True)
@@ -99,43 +107,41 @@ class Bench:
     pool: Executor
     jobs: int = 1  # threads of the pool
     grid: Sequence[GridPoint] = ()  # from an earlier run
-    memory: Memory = field(default_factory=Memory)  # representations that variants share
-    apart: Callable[..., Any] = here  # how to call a function, in a process of its own or not
-    tell: Callable[[str], None] = lambda what: None  # how far something that takes long has come
+    known_points: AbstractSet[Point] = frozenset()  # from an earlier run of a plan of regret
+    representations: RepresentationCache = field(default_factory=RepresentationCache)
+    call: Callable[..., Any] = call_here  # calls a function, in a subprocess or not
+    report: Callable[[str], None] = lambda what: None  # says how far something that takes long has come
 
-    def problem(self, source: str) -> tuple[Problem, np.ndarray]:
-        """Return the labelled problem of a source and its classes."""
-        return source_problem(self.corpus, source, self.setting.n_folds, self.seed)
-
-    def own(self, method: str) -> dict[str, Any]:
+    def parameters_of(self, method: str) -> dict[str, Any]:
         """Parameters that the plan gives to a method's estimator."""
         return dict(self.parameters.get(method, {}))
 
 
-class Once:
-    """A value that several threads need and one of them computes; its failure is everyone's."""
+class FailureLog:
+    """Errors of single cells whose unit goes on with the others."""
 
-    def __init__(self, function: Callable[[], Any]) -> None:
-        self._function, self._lock = function, threading.Lock()
-        self._value: Any = None
-        self._error: BaseException | None = None
-        self._done = False
+    def __init__(self) -> None:
+        self._errors: dict[Cell, Exception] = {}
 
-    def __call__(self) -> Any:
-        """Return the value, or raise what went wrong."""
-        with self._lock:
-            if not self._done:
-                try:
-                    self._value = self._function()
-                except Exception as error:
-                    self._error = error
-                self._done = True
-        if self._error is not None:
-            raise self._error
-        return self._value
+    def __contains__(self, cell: Cell) -> bool:
+        return cell in self._errors
+
+    def capture(self, cells: Sequence[Cell], function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Return ``[function(*arguments)]``; if it fails, log the error for `cells` and return ``[]``."""
+        try:
+            return [function(*arguments)]
+        except Exception as error:
+            for cell in cells:
+                self._errors.setdefault(cell, error)
+            return []
+
+    def failures(self) -> Iterator[Failure]:
+        """Yield what was logged, now that all other cells are done."""
+        for cell, error in self._errors.items():
+            yield Failure(cell, error)
 
 
-def by_source(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+def group_by_source(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     """Group cells by their source, in order."""
     groups: dict[str, list[Cell]] = {}
     for cell in cells:

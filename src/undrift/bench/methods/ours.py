@@ -32,18 +32,18 @@ from ...classifier import (
 )
 from ...corpora import Corpus
 from ...text import TFIDF_LENGTH, text_classifier
-from .cells import Bench, Cell, Failure, Outcome, Unit, by_source
-from .classify import authors_C, labels, source_codes
-from .failures import Mishaps, sifted
-from .memory import room_for
-from .plain import tfidf_corpus
-from .stacks import Level, Part, RunningGrams, SharedStack, joined, part_rows
+from ..corpora import Part, part_labels, part_rows
+from .baselines import weight_tfidf
+from .cells import Bench, Cell, Failure, FailureLog, Outcome, Unit, group_by_source
+from .resources import memory_budget
+from .stacks import Level, RunningGrams, SharedStack, join_blocks
+from .svm import authors_C, source_codes
 
 
 def settings(bench: Bench) -> tuple[MSDAClassifier, float]:
     """Say what the method is: the classifier whose parameters all here follows, and the length of tf-idf."""
     shared = {"n_folds": bench.setting.n_folds, "n_pivots": bench.setting.n_pivots}
-    changes = {**shared, **bench.own("undrift"), **bench.setting.changes}
+    changes = {**shared, **bench.parameters_of("undrift"), **bench.setting.changes}
     length = changes.pop("length", TFIDF_LENGTH)
     return text_classifier(random_state=bench.seed, **changes), length
 
@@ -51,16 +51,15 @@ def settings(bench: Bench) -> tuple[MSDAClassifier, float]:
 def ours_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
     """One stack of all domains for each noise level serves all tasks, unless test rows must stay unseen."""
     outcomes = _inductive_outcomes if bench.setting.inductive else _outcomes
-    cells, refused = sifted(cells, partial(check_task, bench))
-    return [*refused, Unit(cells, partial(outcomes, bench, cells))] if cells else refused
+    return [Unit(cells, partial(outcomes, bench, cells))]
 
 
 def check_task(bench: Bench, cell: Cell) -> None:
     """Refuse a task whose source has one class alone, or that has too many rows."""
     source_codes(bench.corpus, cell.source)
     if not bench.setting.inductive:  # else the classifier takes care of itself
-        room = room_for(bench.corpus, bench.place)
-        room.check(f"task {cell.source}->{cell.target}", _pairs(cell))
+        budget = memory_budget(bench.corpus, bench.place)
+        budget.check(f"task {cell.source}->{cell.target}", _pairs(cell))
 
 
 def target_codes(
@@ -90,12 +89,12 @@ class Ours:
     length: float
     corpus: Corpus
     stack: SharedStack
-    mishaps: Mishaps = field(default_factory=Mishaps)  # tasks that failed while others go on
+    failure_log: FailureLog = field(default_factory=FailureLog)  # tasks that failed while others go on
 
     def groups(self, cells: Sequence[Cell]) -> list[list[Cell]]:
         """Cut tasks into groups whose inner products fit into memory, each with stacks of its own."""
-        left = {cell: _pairs(cell) for cell in cells if cell not in self.mishaps}
-        return room_for(self.corpus, self.bench.place).groups(left)
+        left = {cell: _pairs(cell) for cell in cells if cell not in self.failure_log}
+        return memory_budget(self.corpus, self.bench.place).group(left)
 
     def levels(
         self, noise: float, n_layers: int, cells: Sequence[Cell]
@@ -123,22 +122,19 @@ class Ours:
 
         Rules that do not look at the target are asked once for each source.
         """
-        at_home: dict[tuple[str, str], np.ndarray] = {}
-        for cell in [own for own in cells if own not in self.mishaps]:
-            found = []
-            with self.mishaps.of(cell):
-                found.append(self._judged(grams, cell, rules, Cs, at_home))
-            yield from found
+        source_scores: dict[tuple[str, str], np.ndarray] = {}
+        for cell in [each for each in cells if each not in self.failure_log]:
+            yield from self.failure_log.capture([cell], self._score, grams, cell, rules, Cs, source_scores)
 
-    def _judged(
+    def _score(
         self,
         grams: RunningGrams,
         cell: Cell,
         rules: Sequence[str],
         Cs: Sequence[float],
-        at_home: dict[tuple[str, str], np.ndarray],
+        source_scores: dict[tuple[str, str], np.ndarray],
     ) -> tuple[Cell, Array, Problem, dict[str, np.ndarray]]:
-        """Score one task; `at_home` has, and gets, what rules say of its source alone."""
+        """Score one task; `source_scores` has, and gets, what rules say of its source alone."""
         problem, _, rows = self.problem(cell)
         K, n = gram(grams, cell), len(problem.codes)
         seen, scaled = judged(K, rows), [C * authors_C(K[:n, :n]) for C in Cs]
@@ -147,16 +143,16 @@ class Ours:
             if rule in NEED_TARGET:
                 found[rule] = scoring(rule)(seen, problem, scaled)
                 continue
-            if (rule, cell.source) not in at_home:
-                at_home[rule, cell.source] = scoring(rule)(K[:n, :n], problem, scaled)
-            found[rule] = at_home[rule, cell.source]
+            if (rule, cell.source) not in source_scores:
+                source_scores[rule, cell.source] = scoring(rule)(K[:n, :n], problem, scaled)
+            found[rule] = source_scores[rule, cell.source]
         return cell, K, problem, found
 
 
 def ours(bench: Bench) -> Ours:
     """Set the method up for a corpus."""
     model, length = settings(bench)
-    corpus = tfidf_corpus(bench.corpus, length)
+    corpus = weight_tfidf(bench.corpus, length)
     stack = SharedStack(
         corpus,
         center=model.center,
@@ -171,12 +167,15 @@ def ours(bench: Bench) -> Ours:
 
 def gram(grams: RunningGrams, cell: Cell) -> Array:
     """A task's Gram matrix, where its blocks are: labelled source rows first, then all target rows."""
-    return joined(*(grams.where_it_is(pair) for pair in _pairs(cell)))
+    return join_blocks(*(grams.where_it_is(pair) for pair in _pairs(cell)))
 
 
 def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
     """Choose for each task where there is a choice; then learn the stacks that were chosen, and classify."""
     method, began = ours(bench), time.perf_counter()
+    for cell in cells:
+        method.failure_log.capture([cell], check_task, bench, cell)
+    cells = [cell for cell in cells if cell not in method.failure_log]
     grid = checked_grid(method.model.noise, method.model.n_layers, method.model.C)
     if grid.n_candidates == 1:
         only = Candidate(grid.noises[0], grid.depths[0], grid.Cs[0])
@@ -188,14 +187,14 @@ def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure
         own = {cell: candidate for cell, candidate in chosen.items() if candidate.noise == noise}
         for group in method.groups(list(own)):
             yield from _classified(method, noise, {cell: own[cell] for cell in group}, grid_seconds)
-    yield from method.mishaps.failures()
+    yield from method.failure_log.failures()
 
 
 def best_candidates(method: Ours, cells: Sequence[Cell], grid: Grid) -> dict[Cell, Candidate]:
     """For each task the candidate that the model's rule chooses, the first of equals."""
     rule = method.model.selection
     candidates: dict[Cell, list[Candidate]] = {cell: [] for cell in cells}
-    n_labelled = {cell: len(labels(method.corpus, cell.source, "train")) for cell in cells}
+    n_labelled = {cell: len(part_labels(method.corpus, cell.source, "train")) for cell in cells}
     for noise, group in product(grid.noises, method.groups(cells)):
         for level, grams in method.levels(noise, max(grid.depths), group):
             if level.depth not in grid.depths:
@@ -206,7 +205,7 @@ def best_candidates(method: Ours, cells: Sequence[Cell], grid: Grid) -> dict[Cel
     return {
         cell: chosen_one(own, rule, grid.preferred, n_labelled[cell])
         for cell, own in candidates.items()
-        if cell not in method.mishaps
+        if cell not in method.failure_log
     }
 
 
@@ -217,11 +216,9 @@ def _classified(
     deepest = max(candidate.n_layers for candidate in chosen.values())
     for level, grams in method.levels(noise, deepest, list(chosen)):
         here = [cell for cell, candidate in chosen.items() if candidate.n_layers == level.depth]
-        for cell in [cell for own in by_source(here).values() for cell in own]:
-            found = []
-            with method.mishaps.of(cell):
-                found.append(_outcome(method, grams, level, cell, chosen[cell], grid_seconds))
-            yield from found
+        for cell in [cell for group in group_by_source(here).values() for cell in group]:
+            arguments = (method, grams, level, cell, chosen[cell], grid_seconds)
+            yield from method.failure_log.capture([cell], _outcome, *arguments)
 
 
 def _outcome(
@@ -240,14 +237,13 @@ def _inductive_outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome
     """Learn each task from all rows but those of the test parts, as `fit` and `predict` do for a user."""
     model, length = settings(bench)
     model.set_params(device=bench.device)
-    corpus = tfidf_corpus(bench.corpus, length)
-    mishaps = Mishaps()
+    corpus = weight_tfidf(bench.corpus, length)
+    failure_log = FailureLog()
     for cell in cells:
-        found = []
-        with mishaps.of(cell):
-            found.append(_inductive_outcome(model, length, corpus, cell))
-        yield from found
-    yield from mishaps.failures()
+        failure_log.capture([cell], check_task, bench, cell)
+        if cell not in failure_log:
+            yield from failure_log.capture([cell], _inductive_outcome, model, length, corpus, cell)
+    yield from failure_log.failures()
 
 
 def _inductive_outcome(model: MSDAClassifier, length: float, corpus: Corpus, cell: Cell) -> Outcome:

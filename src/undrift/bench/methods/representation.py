@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import warnings
 import zipfile
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..._core import Rows
+from ..._files import replace_file
 from ...errors import UndriftWarning
 
 
@@ -35,10 +35,10 @@ class Representation:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Memory:
-    """Representations that several variants use.
+class RepresentationCache:
+    """Representations that several variants use; one thread learns, the others wait for it.
 
-    Those that have a name are also written to files beside the results, so that a run that goes on
+    Those that have a name are also written to files beside the results, so that a run that is resumed
     classifies the very rows whose learning time is in its records. Their rows must be dense.
 
     Parameters
@@ -51,49 +51,60 @@ class Memory:
 
     def __init__(self, beside: Path | None = None, origin: str = "") -> None:
         self._beside, self._origin = beside, origin
-        self._known: dict[Hashable, Representation] = {}
-        self._closed = False
-        self._writing = threading.Lock()
+        self._known: dict[Hashable, Representation | Exception] = {}
+        self._is_closed = False
+        self._learning, self._writing = threading.Lock(), threading.Lock()
 
-    def recalled(
+    def get(
         self, key: Hashable, learn: Callable[[], Representation], name: str | None = None
     ) -> Representation:
-        """Return what is known by `key`, or in the file of that `name`; or else learn it."""
-        if key not in self._known:
-            path = self._path(name)
-            found = None if path is None else _loaded(path, self._origin)
-            if found is None:
-                found = learn()
-                if path is not None:
-                    self._write(found, path)
-            self._known[key] = found
-        return self._known[key]
+        """Return what is known by `key`, or in the file of that `name`; or else learn it.
 
-    def forget(self, name: str) -> None:
-        """Remove the file of a representation that nobody needs any more."""
+        What `learn` raises is raised whenever the key is asked for.
+        """
+        with self._learning:
+            if key not in self._known:
+                try:
+                    self._known[key] = self._read_or_learn(learn, self._path(name))
+                except Exception as error:
+                    self._known[key] = error
+            known = self._known[key]
+        if isinstance(known, Exception):
+            raise known
+        return known
+
+    def remove(self, name: str) -> None:
+        """Remove the file of a representation that no task needs any more."""
         path = self._path(name)
         if path is not None:
             path.unlink(missing_ok=True)
-            _unfinished(path).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let a file that is being written be finished, and write no more."""
         with self._writing:
-            self._closed = True
+            self._is_closed = True
 
     def _path(self, name: str | None) -> Path | None:
         if self._beside is None or name is None:
             return None
         return self._beside.with_name(f"{self._beside.name}.{name}.npz")
 
+    def _read_or_learn(self, learn: Callable[[], Representation], path: Path | None) -> Representation:
+        if path is None:
+            return learn()
+        representation = _read(path, self._origin)
+        if representation is None:
+            representation = learn()
+            self._write(representation, path)
+        return representation
+
     def _write(self, representation: Representation, path: Path) -> None:
         with self._writing:
-            if self._closed:
+            if self._is_closed:
                 return
             try:
-                _save(representation, path, self._origin)
+                _write(representation, path, self._origin)
             except OSError as error:
-                _unfinished(path).unlink(missing_ok=True)
                 warnings.warn(
                     f"{path} cannot be written ({error.strerror}): if this run is stopped before all tasks "
                     "that need it are done, it will be learnt again",
@@ -107,31 +118,23 @@ def file_name(method: str, width: int) -> str:
     return f"{method}-{width}"
 
 
-def _unfinished(path: Path) -> Path:
-    return path.with_name(f"{path.name}.part")
-
-
-def _save(representation: Representation, path: Path, origin: str) -> None:
-    """Write a whole file, or none."""
+def _write(representation: Representation, path: Path, origin: str) -> None:
     about = {
         "origin": origin,
         "seconds": representation.seconds,
         "details": dict(representation.details),
-        "candidates": [[dict(own.params), list(own.rows)] for own in representation.candidates],
+        "candidates": [[dict(each.params), list(each.rows)] for each in representation.candidates],
     }
     rows = {
         f"{i}-{j}": np.asarray(rows)
-        for i, own in enumerate(representation.candidates)
-        for j, rows in enumerate(own.rows.values())
+        for i, candidate in enumerate(representation.candidates)
+        for j, rows in enumerate(candidate.rows.values())
     }
-    with _unfinished(path).open("wb") as file:
+    with replace_file(path) as new, new.open("wb") as file:
         np.savez(file, about=np.array(json.dumps(about)), **rows)  # type: ignore[arg-type]
-        file.flush()
-        os.fsync(file.fileno())
-    _unfinished(path).replace(path)
 
 
-def _loaded(path: Path, origin: str) -> Representation | None:
+def _read(path: Path, origin: str) -> Representation | None:
     """What a file holds; nothing if it is not there, damaged, or of something else."""
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:

@@ -7,7 +7,6 @@ another), and the sums over levels are the Gram matrices of every depth; ``[h^0,
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -34,19 +33,12 @@ from ..._core import (
 from ..._inputs import OnHost, Place
 from ...classifier import layer_share
 from ...corpora import Corpus
-from .cost import Cost, device_of, measured
-
-Part = tuple[str, str]  # domain, and "train", "test" or "all"
-
-
-def part_rows(corpus: Corpus, part: Part) -> np.ndarray:
-    """Row numbers of a part within its domain, ascending."""
-    domain = corpus.domains[part[0]]
-    return np.arange(len(domain)) if part[1] == "all" else np.sort(getattr(domain, part[1]))
+from ..corpora import Part, part_rows
+from .resources import Cost, device_of, measure_cost
 
 
 @dataclass(frozen=True)
-class Held:
+class PartRows:
     """Rows of a part, and the mean still to be subtracted from them (sparse rows stay sparse)."""
 
     rows: Rows
@@ -68,13 +60,15 @@ class Level:
         """Time it took to get here."""
         return self.cost.seconds
 
-    def held(self, corpus: Corpus, part: Part) -> Held:
+    def take(self, corpus: Corpus, part: Part) -> PartRows:
         """Values of the rows of a part."""
         rows = self.rows(part[0], part_rows(corpus, part))
         if self.means is None:
-            return Held(rows)
+            return PartRows(rows)
         mean = self.means[part[0]]
-        return Held(rows, mean) if sp.issparse(rows) else Held(rows - array_ops(rows).like(mean, rows))
+        return (
+            PartRows(rows, mean) if sp.issparse(rows) else PartRows(rows - array_ops(rows).like(mean, rows))
+        )
 
 
 def inner_products(A: Rows, B: Rows) -> Array:
@@ -82,7 +76,7 @@ def inner_products(A: Rows, B: Rows) -> Array:
     return np.asarray((A @ B.T).toarray()) if sp.issparse(A) else A @ B.T
 
 
-def products(left: Held, right: Held) -> Array:
+def products(left: PartRows, right: PartRows) -> Array:
     """Inner products of the rows of two parts, centred where a mean is left to subtract."""
     K, A, B = inner_products(left.rows, right.rows), left.rows, right.rows
     if left.mean is None or right.mean is None:
@@ -102,19 +96,19 @@ class RunningGrams:
     def add(self, level: Level, *, balance: bool = False) -> None:
         """Add the inner products of one level; with `balance`, all levels count alike."""
         parts = dict.fromkeys(part for pair in self._sums for part in pair)
-        held = {part: level.held(self._corpus, part) for part in parts}
-        for pair, before in self._sums.items():
-            own = products(*(held[part] for part in pair))
+        rows = {part: level.take(self._corpus, part) for part in parts}
+        for pair, total in self._sums.items():
+            K = products(*(rows[part] for part in pair))
             if balance:
-                own *= level.share
-            if before is None:
-                self._sums[pair] = own
+                K *= level.share
+            if total is None:
+                self._sums[pair] = K
             else:
-                before += own
-                self._sums[pair] = before
+                total += K
+                self._sums[pair] = total
 
-    def forget(self, pair: tuple[Part, Part]) -> None:
-        """Let go of a pair that nobody needs any more."""
+    def remove(self, pair: tuple[Part, Part]) -> None:
+        """Free a pair that nobody needs any more."""
         self._sums.pop(pair, None)
 
     def where_it_is(self, pair: tuple[Part, Part]) -> Array:
@@ -167,36 +161,37 @@ class SharedStack:
         self._n_pivots = n_pivots if n_pivots is not None and n_pivots < width else None
         self._seed, self._width = seed, width
         self._domains = [
-            self._place.store_rows(first(own.X), self._n_pivots or width) for own in corpus.domains.values()
+            self._place.store_rows(first(domain.X), self._n_pivots or width)
+            for domain in corpus.domains.values()
         ]
 
     def levels(self, noise: float, n_layers: int) -> Iterator[Level]:
         """Yield the input and each layer's output; a level is valid until the next one is asked for."""
-        yield Level(0, Cost(), self._input_rows, *self._described(self._input_moments))
-        first, first_cost = self._measured(self._first_layer, noise)
+        yield Level(0, Cost(), self._input_rows, *self._describe(self._input_moments))
+        first, first_cost = self._measure(self._first_layer, noise)
         cost = self._shared[1] + first_cost
         solve = partial(denoise, noise=noise, **self._options)
         stack = fit_layers(self._domains, n_layers, solve, first)
         for depth in range(1, n_layers + 1):
-            level, own_cost = self._measured(self._grown, stack)
-            cost += own_cost
+            level, layer_cost = self._measure(self._grow_layer, stack)
+            cost += layer_cost
             yield Level(depth, cost, *level)
 
     @cached_property
     def _shared(self) -> tuple[Any, Cost]:
         """The scatter of the input, or with pivots the random split, and what it cost."""
 
-        def scattered() -> Any:
+        def scatter_or_split() -> Any:
             if self._n_pivots is None:
-                return _settled(pooled_scatter(self._domains))
+                return _wait_for(pooled_scatter(self._domains))
             rng = np.random.RandomState(self._seed)
             return choose_pivots(self._domains, self._width, self._n_pivots, rng)
 
-        return self._measured(scattered)
+        return self._measure(scatter_or_split)
 
-    def _measured(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Cost]:
+    def _measure(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Cost]:
         with self._place.set_precision():
-            return measured(device_of(self._place), function, *arguments)
+            return measure_cost(device_of(self._place), function, *arguments)
 
     def _first_layer(self, noise: float) -> Layer:
         shared = self._shared[0]
@@ -204,39 +199,32 @@ class SharedStack:
             return denoise(shared, noise=noise, **self._options)
         return fit_pivot_layer(self._domains, shared.pivots, shared.parts, noise, **self._options)
 
-    def _grown(self, stack: Iterator[Any]) -> tuple[Any, ...]:
+    def _grow_layer(self, stack: Iterator[Any]) -> tuple[Any, ...]:
         """Learn the next layer and bring all rows through it; their moments say that they have arrived."""
         domains = dict(zip(self._corpus.domains, next(stack).domains, strict=True))
-        found = {name: blocks.total(moments) for name, blocks in domains.items()}
-        return partial(_gathered, domains), *self._described(found)
+        moments_by_domain = {name: blocks.total(moments) for name, blocks in domains.items()}
+        return partial(_gather, domains), *self._describe(moments_by_domain)
 
-    def _described(self, found: Mapping[str, Moments]) -> tuple[dict[str, Array] | None, float]:
+    def _describe(self, domains: Mapping[str, Moments]) -> tuple[dict[str, Array] | None, float]:
         """Means to subtract, and the share of a level in balanced sums."""
-        means = {name: own.total / own.n for name, own in found.items()} if self._center else None
-        return means, layer_share(list(found.values()), self._center)
+        means = {name: each.total / each.n for name, each in domains.items()} if self._center else None
+        return means, layer_share(list(domains.values()), self._center)
 
     def _input_rows(self, domain: str, rows: np.ndarray) -> Rows:
         return self._place.move_rows(self._corpus.domains[domain].X[rows])
 
     @cached_property
     def _input_moments(self) -> dict[str, Moments]:
-        return {name: moments(own.X) for name, own in self._corpus.domains.items()}
+        return {name: moments(domain.X) for name, domain in self._corpus.domains.items()}
 
 
-def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
-    """Return what `function` does, and the seconds it took."""
-    began = time.perf_counter()
-    done = function(*arguments)
-    return done, time.perf_counter() - began
-
-
-def _settled(stats: Any) -> Any:
+def _wait_for(stats: Any) -> Any:
     """Return `stats`, once the device has finished with them."""
     array_ops(stats.total).to_numpy(stats.total[:1])
     return stats
 
 
-def _gathered(domains: Mapping[str, Any], domain: str, rows: np.ndarray) -> Array:
+def _gather(domains: Mapping[str, Any], domain: str, rows: np.ndarray) -> Array:
     """Rows of a domain by ascending number, copied from the blocks as they pass."""
     pieces = []
     for block, start in blocks_with_offsets(domains[domain]):
@@ -249,7 +237,7 @@ def _gathered(domains: Mapping[str, Any], domain: str, rows: np.ndarray) -> Arra
     return torch.cat(pieces)
 
 
-def joined(within: Array, across: Array, other: Array) -> Array:
+def join_blocks(within: Array, across: Array, other: Array) -> Array:
     """``[[within, across'], [across, other]]``, where its blocks are."""
     if isinstance(within, np.ndarray):
         return np.block([[within, across.T], [across, other]])

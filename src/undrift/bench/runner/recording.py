@@ -1,24 +1,28 @@
-"""What goes into a record: what was found, and where it comes from."""
+"""What goes into a record: the measured values, and where they come from."""
 
 from __future__ import annotations
 
 import math
+import os
+import platform
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ... import __version__
 from ...metrics import transfer_error, transfer_loss, transfer_ratio
-from ..methods import Bench, GridPoint, Outcome, labels
+from ..corpora import part_labels
+from ..methods import Bench, GridPoint, Outcome
 from ..plan import Plan, Setting
-from .machine import description
 
 
 def transfer_record(bench: Bench, outcome: Outcome, baseline_error: float) -> dict[str, Any]:
     """Measure the predictions of a task."""
     cell = outcome.cell
-    truth = labels(bench.corpus, cell.target, "test")
+    truth = part_labels(bench.corpus, cell.target, "test")
     error = transfer_error(truth, outcome.predicted)
     return {
         **asdict(cell),
@@ -26,11 +30,11 @@ def transfer_record(bench: Bench, outcome: Outcome, baseline_error: float) -> di
         "transfer_error": error,
         "baseline_in_domain_error": baseline_error,
         "transfer_loss": transfer_loss(error, baseline_error),
-        "transfer_ratio": _finite(transfer_ratio(error, baseline_error)),
+        "transfer_ratio": _finite_or_none(transfer_ratio(error, baseline_error)),
         "represent_seconds": round(outcome.represent_seconds, 6),
         "classify_seconds": round(outcome.classify_seconds, 6),
         "grid_seconds": round(outcome.grid_seconds, 6),
-        "n_train": len(labels(bench.corpus, cell.source, "train")),
+        "n_train": len(part_labels(bench.corpus, cell.source, "train")),
         "n_test": len(truth),
         "n_features": next(iter(bench.corpus.domains.values())).X.shape[1],
         **outcome.details,
@@ -39,24 +43,52 @@ def transfer_record(bench: Bench, outcome: Outcome, baseline_error: float) -> di
 
 def grid_record(point: GridPoint) -> dict[str, Any]:
     """What cross-validation said of a noise level."""
-    return {**asdict(point), "score": _finite(point.score)}
+    return {**asdict(point), "score": _finite_or_none(point.score)}
 
 
-def stamped(kind: str, plan: Plan, variant: Setting, own: Mapping[str, Any], device: str) -> dict[str, Any]:
-    """Add to a record where it comes from."""
+def add_origin(
+    kind: str, plan: Plan, variant: Setting, values: Mapping[str, Any], device: str
+) -> dict[str, Any]:
+    """Add to the values of a record where they come from."""
     return {
         "kind": kind,
         "plan": plan.name,
         "variant": variant.name,
         "corpus": plan.corpus.folder or plan.corpus.loader,
-        **own,
+        **values,
         "seed": plan.seed,
         "version": __version__,
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "machine": description(device),
+        "machine": describe_machine(device),
         "digest": plan.digest(variant),
     }
 
 
-def _finite(value: float | None) -> float | None:
+@cache
+def describe_machine(device: str = "cpu") -> str:
+    """Processor, cores, the GPU if one is used, and the versions of what does the arithmetic."""
+    parts = [f"{_processor()}, {os.cpu_count()} cores"]
+    if device != "cpu":
+        import torch
+
+        if device.startswith("cuda"):
+            parts.append(torch.cuda.get_device_name(device))
+        parts.append(f"torch {torch.__version__}")
+    import numpy
+    import sklearn
+
+    return "; ".join([*parts, f"numpy {numpy.__version__}", f"scikit-learn {sklearn.__version__}"])
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass  # not Linux
+    return platform.processor() or platform.machine()
+
+
+def _finite_or_none(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Where a plan stands: what its results hold, and so what is left."""
+"""Resuming a run: what its results hold of a plan, and so what is left to do."""
 
 from __future__ import annotations
 
@@ -12,59 +12,60 @@ from ..results import Journal
 Entry = tuple[str, Cell]  # name of a variant, and a cell
 
 
-class Standing:
+class Resume:
     """What the journal of a run holds of a plan at its seed; it grows with the journal."""
 
-    def __init__(self, plan: Plan, book: Journal) -> None:
-        _check_same_plan(plan, book)
-        self._plan, self._book = plan, book
+    def __init__(self, plan: Plan, journal: Journal) -> None:
+        _check_same_plan(plan, journal)
+        self._plan, self._journal = plan, journal
 
     def done(self, retry_failed: bool = False) -> set[Entry]:
         """Cells that need not be run; those that failed are among them, unless they are to be tried again."""
-        found = self._finished() if self._plan.kind == "regret" else set(self._last())
-        return found - set(self.failed()) if retry_failed else found | set(self.failed())
+        recorded = self._complete() if self._plan.kind == "regret" else set(self._last_errors())
+        return recorded - set(self.failed()) if retry_failed else recorded | set(self.failed())
 
     def failed(self) -> dict[Entry, str]:
-        """Cells whose last record is a failure, and what it says."""
-        return {entry: why for entry, why in self._last().items() if why is not None}
+        """Cells whose last record is a failure, and its message."""
+        return {entry: error for entry, error in self._last_errors().items() if error is not None}
 
     def known_points(self, variant: Setting) -> set[Point]:
         """Points of a plan of regret that are recorded."""
         names = ("source", "target", "noise", "n_layers")
-        found = [record for record in self._own("regret", variant.name) if "failed" not in record]
-        return {tuple(record[name] for name in names) for record in found}
+        records = [record for record in self._records("regret", variant.name) if "failed" not in record]
+        return {tuple(record[name] for name in names) for record in records}
 
     def grid(self, variant: Setting) -> list[GridPoint]:
         """What cross-validation said of noise levels."""
         names = [field.name for field in fields(GridPoint)]
         return [
-            GridPoint(**{name: record[name] for name in names}) for record in self._own("grid", variant.name)
+            GridPoint(**{name: record[name] for name in names})
+            for record in self._records("grid", variant.name)
         ]
 
-    def at_home(self, variant: str) -> dict[str, float]:
+    def in_domain_errors(self, variant: str) -> dict[str, float]:
         """In-domain errors of the baseline, by target."""
-        return {record["target"]: record["error"] for record in self._own("in-domain", variant)}
+        return {record["target"]: record["error"] for record in self._records("in-domain", variant)}
 
-    def _own(self, kind: str, variant: str | None = None) -> list[dict[str, Any]]:
+    def _records(self, kind: str, variant: str | None = None) -> list[dict[str, Any]]:
         return [
             record
-            for record in self._book.records
+            for record in self._journal.records
             if record.get("kind") == kind
             and record.get("plan") == self._plan.name
             and record.get("seed") == self._plan.seed
             and variant in (None, record.get("variant"))
         ]
 
-    def _last(self) -> dict[Entry, str | None]:
-        """Cells with a record, and how the last one says that they failed."""
+    def _last_errors(self) -> dict[Entry, str | None]:
+        """Cells with a record, and the error in the last one."""
         return {
             (record["variant"], Cell(record["method"], record["source"], record["target"])): record.get(
                 "failed"
             )
-            for record in self._own(self._plan.kind)
+            for record in self._records(self._plan.kind)
         }
 
-    def _finished(self) -> set[Entry]:
+    def _complete(self) -> set[Entry]:
         """Tasks of a plan of regret with all their candidates."""
         return {
             (variant.name, cell)
@@ -75,21 +76,21 @@ class Standing:
         }
 
 
-def _check_same_plan(plan: Plan, book: Journal) -> None:
+def _check_same_plan(plan: Plan, journal: Journal) -> None:
     """Refuse results of a plan of the same name that said something else; another seed does not."""
-    own = [record for record in book.records if record.get("plan") == plan.name]
+    records = [record for record in journal.records if record.get("plan") == plan.name]
     try:
-        plans = {seed: plan.seeded(seed) for seed in {record.get("seed") for record in own}}
+        plans = {seed: plan.seeded(seed) for seed in {record.get("seed") for record in records}}
     except ValueError as error:  # versions before this one took any seed, and recorded failures alone
         raise ValueError(
-            f"{book.path}: a record of plan {plan.name} cannot be: {error}; name another results file"
+            f"{journal.path}: a record of plan {plan.name} is not valid: {error}; name another results file"
         ) from None
     digests = {
         (variant.name, seed): each.digest(variant)
         for seed, each in plans.items()
         for variant in each.variants
     }
-    for record in own:
+    for record in records:
         if record.get("digest") != digests.get((record.get("variant", ""), record.get("seed"))):
             raise ValueError(
                 f"the results hold records of another version of plan {plan.name} "

@@ -1,8 +1,7 @@
-"""Methods whose rows are given at once: the SVM itself, and those of SCL, PCA, SDA and CODA."""
+"""Methods that represent rows once and for all: the SVM on counts or tf-idf, PCA, SCL, SDA; and CODA."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -14,14 +13,14 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from ..._core import Rows
 from ...baselines import CODA, SCL, SDA, Progress
 from ...corpora import Corpus
-from .cells import Bench, Cell, Once, Outcome, Unit, by_source
-from .classify import best_C, predicted
-from .cost import measured
+from ..corpora import part_rows
+from .cells import Bench, Cell, Outcome, Unit, group_by_source
 from .representation import Candidate, Representation, file_name
-from .stacks import inner_products, part_rows, timed
+from .resources import measure_cost, measure_time
+from .stacks import inner_products
+from .svm import bench_problem, choose_C, predict_targets
 
 PCA_SIZES = (50, 100, 200, 500, 1000)
-
 
 Represent = Callable[[Bench, str | None], Representation]
 
@@ -30,53 +29,49 @@ def shared_units(
     bench: Bench, cells: Sequence[Cell], represent: Represent, *, lasting: bool = False
 ) -> list[Unit]:
     """One representation for all tasks, one unit for each source."""
-    once = Once(partial(remembered, represent, bench, None, cells[0].method if lasting else None))
+    represented = partial(get_representation, represent, bench, None, cells[0].method if lasting else None)
     return [
-        Unit(own, partial(_source_outcomes, bench, own, once), parallel=True)
-        for own in by_source(cells).values()
+        Unit(group, partial(_source_outcomes, bench, group, represented), parallel=True)
+        for group in group_by_source(cells).values()
     ]
 
 
 def source_units(bench: Bench, cells: Sequence[Cell], represent: Represent) -> list[Unit]:
     """One representation for each source, where the labels of the source shape it."""
     return [
-        Unit(own, partial(_source_outcomes, bench, own, partial(remembered, represent, bench, source)))
-        for source, own in by_source(cells).items()
+        Unit(
+            group,
+            partial(_source_outcomes, bench, group, partial(get_representation, represent, bench, source)),
+        )
+        for source, group in group_by_source(cells).items()
     ]
 
 
-def remembered(
+def get_representation(
     represent: Represent, bench: Bench, source: str | None, lasting: str | None = None
 ) -> Representation:
     """Learn a representation once for all variants that it serves; a `lasting` method's, for all runs."""
     width = next(iter(bench.corpus.domains.values())).X.shape[1]
     learn = partial(represent, bench, source)
-    return bench.memory.recalled((represent, source, width), learn, lasting and file_name(lasting, width))
+    return bench.representations.get((represent, source, width), learn, lasting and file_name(lasting, width))
 
 
 def _source_outcomes(
     bench: Bench, cells: Sequence[Cell], represented: Callable[[], Representation]
 ) -> Iterator[Outcome]:
-    representation = represented()
-    began = time.perf_counter()
-    params, predictions = classified(bench, representation.candidates, cells[0].source, cells)
-    seconds = time.perf_counter() - began
+    result = represented()
+    (params, predictions), seconds = measure_time(
+        classify_targets, bench, result.candidates, cells[0].source, cells
+    )
     for cell in cells:
-        yield Outcome(
-            cell,
-            predictions[cell.target],
-            params,
-            representation.seconds,
-            seconds,
-            details=representation.details,
-        )
+        yield Outcome(cell, predictions[cell.target], params, result.seconds, seconds, details=result.details)
 
 
-def classified(
+def classify_targets(
     bench: Bench, candidates: Sequence[Candidate], source: str, cells: Sequence[Cell]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Choose among the candidates and C on the source, train there, and predict each target's test rows."""
-    problem, classes = bench.problem(source)
+    problem, classes = bench_problem(bench, source)
     K: Any = 0
     tests: dict[str, Any] = {cell.target: 0 for cell in cells}
     best: tuple[float, Any] = (-np.inf, None)
@@ -86,39 +81,42 @@ def classified(
         for target in tests:
             rows = candidate.rows[target][part_rows(bench.corpus, (target, "test"))]
             tests[target] = tests[target] + inner_products(rows, train)
-        C, score = best_C(K, problem, bench.setting.Cs, always=len(candidates) > 1)
+        C, score = choose_C(K, problem, bench.setting.Cs, always=len(candidates) > 1)
         if best[1] is None or score > best[0]:
             best = (score, ({**candidate.params, "C": C}, K, dict(tests)))
     params, K, tests = best[1]
-    return params, predicted(K, problem, params["C"], tests, classes)
+    return params, predict_targets(K, problem, params["C"], tests, classes)
 
 
 def counts(bench: Bench, source: str | None = None) -> Representation:
     """Rows as they are: the baseline."""
-    rows = {name: own.X for name, own in bench.corpus.domains.items()}
-    return Representation([Candidate({}, rows)], 0.0)
+    return Representation([Candidate({}, _rows(bench.corpus))], 0.0)
 
 
 def tfidf(bench: Bench, source: str | None = None) -> Representation:
     """Log-tf-idf rows of unit length."""
-    weighted, seconds = timed(tfidf_corpus, bench.corpus)
-    rows = {name: own.X for name, own in weighted.domains.items()}
-    return Representation([Candidate({}, rows)], seconds)
+    weighted, seconds = measure_time(weight_tfidf, bench.corpus)
+    return Representation([Candidate({}, _rows(weighted))], seconds)
 
 
-def tfidf_corpus(corpus: Corpus, length: float = 1.0) -> Corpus:
+def _rows(corpus: Corpus) -> dict[str, Rows]:
+    return {name: domain.X for name, domain in corpus.domains.items()}
+
+
+def weight_tfidf(corpus: Corpus, length: float = 1.0) -> Corpus:
     """Weight all rows by log-tf-idf, fitted on all domains, and scale them to `length`."""
     weighting = TfidfTransformer(sublinear_tf=True).fit(corpus.rows()[0])
     return corpus.map(lambda X: (weighting.transform(X) * length).astype(X.dtype).tocsr(), terms=corpus.terms)
 
 
-def principal(bench: Bench, source: str | None = None) -> Representation:
+def principal_components(bench: Bench, source: str | None = None) -> Representation:
     """Scores on the leading principal components of all rows, in several numbers to choose from."""
     X, domain = bench.corpus.rows()
     sizes = [k for k in PCA_SIZES if k < min(X.shape)] or [max(1, min(X.shape) - 1)]
-    options = {"svd_solver": "covariance_eigh" if X.shape[1] <= 10_000 else "arpack", **bench.own("pca")}
+    solver = "covariance_eigh" if X.shape[1] <= 10_000 else "arpack"
+    options = {"svd_solver": solver, **bench.parameters_of("pca")}
     model = PCA(max(sizes), random_state=bench.seed, **options)
-    scores, cost = measured("cpu", model.fit_transform, X)
+    scores, cost = measure_cost("cpu", model.fit_transform, X)
     names, edges = list(bench.corpus.domains), [0, *sizes]
     candidates = [
         Candidate(
@@ -135,13 +133,13 @@ def correspondences(bench: Bench, source: str | None) -> Representation:
     names = list(bench.corpus.domains)
     X, domain = bench.corpus.rows()
     y = np.full(X.shape[0], np.nan)
-    own = bench.corpus.domains[source or names[0]]
-    start = int(np.searchsorted(domain, names.index(own.name)))
-    y[start + own.train] = np.unique(own.y[own.train], return_inverse=True)[1]
-    is_source = domain == names.index(own.name)
-    fit = partial(SCL(**bench.own("scl")).fit, X, y, sample_domain=np.where(is_source, 0, -1))
-    model, cost = measured("cpu", fit)
-    rows = {name: model.transform(each.X) for name, each in bench.corpus.domains.items()}
+    labelled = bench.corpus.domains[source or names[0]]
+    start = int(np.searchsorted(domain, names.index(labelled.name)))
+    y[start + labelled.train] = np.unique(labelled.y[labelled.train], return_inverse=True)[1]
+    is_source = domain == names.index(labelled.name)
+    fit = partial(SCL(**bench.parameters_of("scl")).fit, X, y, sample_domain=np.where(is_source, 0, -1))
+    model, cost = measure_cost("cpu", fit)
+    rows = {name: model.transform(X) for name, X in _rows(bench.corpus).items()}
     candidate = Candidate({"n_pivots": len(model.pivots_)}, rows)
     return Representation([candidate], cost.seconds, cost.memory)
 
@@ -149,20 +147,23 @@ def correspondences(bench: Bench, source: str | None) -> Representation:
 def autoencoded(bench: Bench, source: str | None = None) -> Representation:
     """Hidden rows of SDA, alone, as in Glorot et al."""
     X, _ = bench.corpus.rows()
-    own = {"n_hidden": min(5000, X.shape[1]), **bench.own("sda")}
-    own = {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
-    device, tell = bench.device.removeprefix("torch:"), partial(_tell_epoch, bench)
-    model, cost = measured(device, SDA(device=device, random_state=bench.seed, callback=tell, **own).fit, X)
-    rows = {name: model.transform(each.X) for name, each in bench.corpus.domains.items()}
+    parameters = {"n_hidden": min(5000, X.shape[1]), **bench.parameters_of("sda")}
+    parameters = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()
+    }
+    device, report = bench.device.removeprefix("torch:"), partial(_report_epoch, bench)
+    sda = SDA(device=device, random_state=bench.seed, callback=report, **parameters)
+    model, cost = measure_cost(device, sda.fit, X)
+    rows = {name: model.transform(X) for name, X in _rows(bench.corpus).items()}
     losses = [[round(float(loss), 4) for loss in layer] for layer in model.losses_]
     candidate = Candidate({"n_layers": len(model.layers_)}, rows)
     return Representation([candidate], cost.seconds, {"losses": losses, **cost.memory})
 
 
-def _tell_epoch(bench: Bench, so_far: Progress) -> None:
-    bench.tell(
-        f"sda, layer {so_far.layer + 1}, epoch {so_far.epoch + 1} of {so_far.n_epochs}, "
-        f"{so_far.done:.0%} of its rows, loss {so_far.loss:.4g}"
+def _report_epoch(bench: Bench, progress: Progress) -> None:
+    bench.report(
+        f"sda, layer {progress.layer + 1}, epoch {progress.epoch + 1} of {progress.n_epochs}, "
+        f"{progress.done:.0%} of its rows, loss {progress.loss:.4g}"
     )
 
 
@@ -173,21 +174,19 @@ def coda_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
 
 def _coda_outcomes(bench: Bench, cell: Cell) -> Iterator[Outcome]:
     source, target = (bench.corpus.domains[name] for name in (cell.source, cell.target))
-    train, test = (
-        part_rows(bench.corpus, (cell.source, "train")),
-        part_rows(bench.corpus, (cell.target, "test")),
-    )
-    own = {**bench.own("coda"), "random_state": bench.seed}
-    rows = (own, source.X[train], source.y[train], target.X, test)
+    train = part_rows(bench.corpus, (cell.source, "train"))
+    test = part_rows(bench.corpus, (cell.target, "test"))
+    parameters = {**bench.parameters_of("coda"), "random_state": bench.seed}
+    rows = source.X[train], source.y[train], target.X, test
     # it holds Python's lock most of the time, so threads would not help
-    predictions, n_rounds, fit_seconds, predict_seconds = bench.apart(_coda_fitted, *rows)
+    predictions, n_rounds, fit_seconds, predict_seconds = bench.call(_fit_coda, parameters, *rows)
     yield Outcome(cell, predictions, {"n_rounds": n_rounds}, fit_seconds, predict_seconds)
 
 
-def _coda_fitted(
-    own: dict[str, Any], X: Rows, y: np.ndarray, X_target: Rows, test: np.ndarray
+def _fit_coda(
+    parameters: dict[str, Any], X: Rows, y: np.ndarray, X_target: Rows, test: np.ndarray
 ) -> tuple[np.ndarray, int, float, float]:
     """Predictions of the target's rows `test`, rounds, and the times of fit and prediction."""
-    model, fit_seconds = timed(CODA(**own).fit, X, y, X_target)
-    predictions, predict_seconds = timed(model.predict, X_target[test])
+    model, fit_seconds = measure_time(CODA(**parameters).fit, X, y, X_target)
+    predictions, predict_seconds = measure_time(model.predict, X_target[test])
     return predictions, len(model.rounds_), fit_seconds, predict_seconds

@@ -25,11 +25,16 @@ from undrift import MSDA
 from undrift.baselines import CODA, SCL
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.corpora import load_corpus
+from undrift.bench.methods.baselines import Candidate, Representation, shared_units, source_units
 from undrift.bench.methods.cells import Cell, GridPoint, Outcome
-from undrift.bench.methods.classify import best_C, cross_validated, predicted, source_problem
-from undrift.bench.methods.in_domain import in_domain_error
-from undrift.bench.methods.plain import Candidate, Representation, shared_units, source_units
-from undrift.bench.methods.registry import units
+from undrift.bench.methods.svm import (
+    choose_C,
+    cross_validate,
+    in_domain_error,
+    predict_targets,
+    source_problem,
+)
+from undrift.bench.methods.units import FAMILIES
 from undrift.bench.plan import Setting
 from undrift.corpora import Corpus, Domain
 
@@ -55,7 +60,7 @@ def with_setting(bench, **changes):
 def given(bench, family, *methods, tasks=TASKS):
     """All that the units of a family give."""
     cells = [Cell(method, *task) for method in methods or [family] for task in tasks]
-    return [own for unit in units(family, bench, cells) for own in unit.run()]
+    return [own for unit in FAMILIES[family](bench, cells) for own in unit.run()]
 
 
 def outcomes(found):
@@ -161,7 +166,9 @@ def test_the_time_of_a_representation_is_its_own(bench, corpus):
 
 def test_coda_learns_while_it_fits(bench, monkeypatch):
     seconds = {"fit": 1000.0, "predict": 10.0}
-    monkeypatch.setattr("undrift.bench.methods.plain.timed", lambda f, *rows: (f(*rows), seconds[f.__name__]))
+    monkeypatch.setattr(
+        "undrift.bench.methods.baselines.measure_time", lambda f, *rows: (f(*rows), seconds[f.__name__])
+    )
     own = replace(bench, parameters={"coda": {"max_rounds": 1}})
     (found,) = given(own, "coda", tasks=TASKS[:1])
     assert (found.represent_seconds, found.classify_seconds) == (1000.0, 10.0)
@@ -355,24 +362,24 @@ class TestClassify:
         Z, y = of_part(corpus, by_hand.dense(corpus), "books", "train")
         expected = [cv_accuracy(Z, y, C) for C in CS]
         assert len(set(expected)) > 1
-        np.testing.assert_allclose(cross_validated(Z @ Z.T, problem, CS), expected, rtol=1e-9)
-        assert best_C(Z @ Z.T, problem, CS) == (CS[np.argmax(expected)], pytest.approx(max(expected)))
+        np.testing.assert_allclose(cross_validate(Z @ Z.T, problem, CS), expected, rtol=1e-9)
+        assert choose_C(Z @ Z.T, problem, CS) == (CS[np.argmax(expected)], pytest.approx(max(expected)))
         worst_first = [C for _, C in sorted(zip(expected, CS, strict=True))]
-        assert best_C(Z @ Z.T, problem, worst_first)[1] == pytest.approx(max(expected))
+        assert choose_C(Z @ Z.T, problem, worst_first)[1] == pytest.approx(max(expected))
 
     def test_of_equals_the_first(self, corpus):
         problem, _ = source_problem(corpus, "books", N_FOLDS, SEED)
         Z, _ = of_part(corpus, by_hand.dense(corpus), "books", "train")
-        assert best_C(Z @ Z.T, problem, (1.0, 1.0 + 1e-9))[0] == 1.0
+        assert choose_C(Z @ Z.T, problem, (1.0, 1.0 + 1e-9))[0] == 1.0
 
     def test_a_single_C_is_tried_only_where_its_accuracy_is_wanted(self, corpus):
         problem, _ = source_problem(corpus, "dvd", N_FOLDS, SEED)
         Z, y = of_part(corpus, by_hand.dense(corpus), "dvd", "train")
-        C, score = best_C(Z @ Z.T, problem, (0.1,))
+        C, score = choose_C(Z @ Z.T, problem, (0.1,))
         assert C == 0.1
         assert np.isnan(score)
         expected = 0.1, pytest.approx(cv_accuracy(Z, y, 0.1), rel=1e-9)
-        assert best_C(Z @ Z.T, problem, (0.1,), always=True) == expected
+        assert choose_C(Z @ Z.T, problem, (0.1,), always=True) == expected
 
     def test_folds_are_stratified_and_the_seed_decides_them(self, corpus):
         problem, classes = source_problem(corpus, "toys", N_FOLDS, SEED)
@@ -393,5 +400,5 @@ class TestClassify:
         K, K_test = X[:60] @ X[:60].T, X[60:] @ X[:60].T
         svm = OneVsRestClassifier(SVC(kernel="linear", C=0.5 / np.mean(np.sum(X[:60] ** 2, axis=1))))
         expected = svm.fit(X[:60], y[:60]).predict(X[60:])
-        np.testing.assert_array_equal(predicted(K, problem, 0.5, {"a": K_test}, classes)["a"], expected)
+        np.testing.assert_array_equal(predict_targets(K, problem, 0.5, {"a": K_test}, classes)["a"], expected)
         assert 0 < np.mean(expected != y[60:]) < 0.5

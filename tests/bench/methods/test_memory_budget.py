@@ -8,9 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 from undrift._inputs.device import OnHost, check_place
-from undrift.bench.methods import classify, denoised, ours
-from undrift.bench.methods.cells import Bench, Cell, GridPoint, Outcome
-from undrift.bench.methods.memory import Room, TooLarge, room_for
+from undrift.bench.methods import msda, ours, svm
+from undrift.bench.methods.cells import Bench, Cell, Failure, GridPoint, Outcome
+from undrift.bench.methods.resources import MemoryBudget, TooLarge, memory_budget
 from undrift.bench.methods.stacks import RunningGrams
 from undrift.bench.plan import Setting
 from undrift.corpora import Corpus, Domain
@@ -55,24 +55,20 @@ def bench_of(corpus, pool, **options):
 
 
 def limited(monkeypatch, n_bytes):
-    for module in (denoised, ours):
-        monkeypatch.setattr(module, "room_for", lambda corpus, place: Room(corpus, n_bytes))
+    for module in (msda, ours):
+        monkeypatch.setattr(module, "memory_budget", lambda corpus, place: MemoryBudget(corpus, n_bytes))
 
 
 def outcomes(units):
-    """What units give: predictions by cell, and the errors of units that fail."""
-    found, errors = {}, []
-    for unit in units:
-        try:
-            found |= {own.cell: own.predicted.tolist() for own in unit.run() if isinstance(own, Outcome)}
-        except ValueError as error:
-            errors.append((list(unit.cells), error))
-    return found, errors
+    """What units give: predictions by cell, and errors by cell."""
+    findings = [finding for unit in units for finding in unit.run()]
+    predictions = {each.cell: each.predicted.tolist() for each in findings if isinstance(each, Outcome)}
+    return predictions, {each.cell: each.error for each in findings if isinstance(each, Failure)}
 
 
 SOURCE = 4 * N_TRAIN * (N_TRAIN + N_TEST)  # bytes of one source with itself and one target
 TASK = 4 * (N_TRAIN**2 + N_TRAIN * N_ROWS + N_ROWS**2)  # of one source and all rows of one target
-CASES = [(denoised.msda_units, "msda-2", SOURCE, 2), (ours.ours_units, "undrift", TASK, 3)]
+CASES = [(msda.msda_units, "msda-2", SOURCE, 2), (ours.ours_units, "undrift", TASK, 3)]
 
 
 @pytest.mark.parametrize(("units", "method", "n_bytes", "n_blocks"), CASES, ids=["msda", "undrift"])
@@ -90,7 +86,7 @@ def test_more_sources_hold_no_more_blocks(pool, held, monkeypatch, units, method
         held.clear()
         grouped, errors = outcomes(units(bench, cells))
         peaks.append(max(held))
-        assert errors == []
+        assert errors == {}
         assert grouped == whole
         assert len(whole) == n_sources
     assert peaks == [n_blocks, n_blocks]
@@ -105,10 +101,10 @@ def test_what_fits_no_machine_is_refused_beforehand(
     cells = [Cell(method, "d0", "d2"), Cell(method, "d1", "d2")]
     found, errors = outcomes(units(bench_of(corpus_of(3), pool, noise=(0.5,)), cells))
     assert found == {}
-    assert [own for own, _ in errors] == [[cells[0]], [cells[1]]]
-    assert all(isinstance(error, TooLarge) for _, error in errors)
-    assert "d0" in str(errors[0][1])
-    assert "set corpus.max_rows in the plan" in str(errors[0][1])
+    assert list(errors) == cells
+    assert all(isinstance(error, TooLarge) for error in errors.values())
+    assert "d0" in str(errors[cells[0]])
+    assert "set corpus.max_rows in the plan" in str(errors[cells[0]])
     assert held == []
 
 
@@ -119,48 +115,48 @@ def test_a_larger_source_alone_is_refused(pool, monkeypatch):
     corpus = Corpus("c", {**corpus.domains, "d0": less})
     limited(monkeypatch, SOURCE - 1)
     cells = [Cell("msda-1", "d0", "d2"), Cell("msda-1", "d1", "d2")]
-    found, errors = outcomes(denoised.msda_units(bench_of(corpus, pool, noise=(0.5,)), cells))
+    found, errors = outcomes(msda.msda_units(bench_of(corpus, pool, noise=(0.5,)), cells))
     assert list(found) == cells[:1]
-    assert [own for own, _ in errors] == [cells[1:]]
+    assert list(errors) == cells[1:]
 
 
 def test_blocks_go_with_the_deepest_layer_that_needs_them(pool, held):
     cells = [Cell("msda-1", "d0", "d2"), Cell("msda-3", "d1", "d2")]
-    outcomes(denoised.msda_units(bench_of(corpus_of(3), pool, noise=(0.5,)), cells))
+    outcomes(msda.msda_units(bench_of(corpus_of(3), pool, noise=(0.5,)), cells))
     assert held == [4, 4, 2, 2]
 
 
 def test_groups_fill_the_room_in_order_and_count_shared_blocks_once():
     t, a, b, c = (f"d{i}" for i in range(4))
-    room = Room(corpus_of(4), 0.0)
+    budget = MemoryBudget(corpus_of(4), 0.0)
     own = {source: [((source, "train"), (source, "train")), ((t, "all"), (t, "all"))] for source in (a, b, c)}
     within, target = 4 * N_TRAIN**2, 4 * (N_TRAIN + N_TEST) ** 2
-    assert room.taken([*own[a], *own[b]]) == 2 * within + target
+    assert budget.count_bytes([*own[a], *own[b]]) == 2 * within + target
     for n_bytes, expected in (
         (3 * within + target, [[a, b, c]]),
         (3 * within + target - 1, [[a, b], [c]]),
         (2 * within + target - 1, [[a], [b], [c]]),
     ):
-        assert Room(room.corpus, n_bytes).groups(own) == expected
-    assert Room(room.corpus, 3 * (2 * within + target)).groups(own, n_copies=3) == [[a, b], [c]]
-    assert Room(room.corpus, 1.0).groups({}) == []
+        assert MemoryBudget(budget.corpus, n_bytes).group(own) == expected
+    assert MemoryBudget(budget.corpus, 3 * (2 * within + target)).group(own, n_copies=3) == [[a, b], [c]]
+    assert MemoryBudget(budget.corpus, 1.0).group({}) == []
 
 
 def test_the_room_is_a_quarter_of_memory_wherever_rows_are(monkeypatch):
-    from undrift.bench.methods import memory
+    from undrift.bench.methods import resources
 
-    monkeypatch.setattr(memory, "check_memory", lambda value: {None: 8e9}[value])
-    assert room_for(corpus_of(1), OnHost()).n_bytes == 4e9
+    monkeypatch.setattr(resources, "check_memory", lambda value: {None: 8e9}[value])
+    assert memory_budget(corpus_of(1), OnHost()).n_bytes == 4e9
     pytest.importorskip("torch")
-    assert room_for(corpus_of(1), check_place("torch:cpu")).n_bytes == 4e9
+    assert memory_budget(corpus_of(1), check_place("torch:cpu")).n_bytes == 4e9
 
 
 def test_an_svm_on_too_many_rows_is_refused(monkeypatch):
-    monkeypatch.setattr(classify, "check_memory", lambda value: 8.0 * N_TRAIN**2)
-    classify.source_problem(corpus_of(1), "d0", 2, 0)
-    monkeypatch.setattr(classify, "check_memory", lambda value: 8.0 * N_TRAIN**2 - 1)
+    monkeypatch.setattr(svm, "check_memory", lambda value: 8.0 * N_TRAIN**2)
+    svm.source_problem(corpus_of(1), "d0", 2, 0)
+    monkeypatch.setattr(svm, "check_memory", lambda value: 8.0 * N_TRAIN**2 - 1)
     with pytest.raises(TooLarge, match=r"the train rows of domain d0 take 1\.15e-06 GB"):
-        classify.source_problem(corpus_of(1), "d0", 2, 0)
+        svm.source_problem(corpus_of(1), "d0", 2, 0)
 
 
 def test_the_time_of_a_pairs_grid_is_that_of_its_own_source(pool):
@@ -171,6 +167,6 @@ def test_the_time_of_a_pairs_grid_is_that_of_its_own_source(pool):
         for noise, seconds in ((0.5, base), (0.8, 2 * base))
     ]
     bench = replace(bench_of(corpus_of(3), pool, noise=(0.5, 0.8), fit_on="pair"), grid=points)
-    (unit,) = denoised.msda_units(bench, [Cell("msda-1", "d0", "d2")])
+    (unit,) = msda.msda_units(bench, [Cell("msda-1", "d0", "d2")])
     (outcome,) = unit.run()
     assert outcome.grid_seconds == 30.0

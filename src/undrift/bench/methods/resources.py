@@ -1,0 +1,153 @@
+"""Time and memory: what learning costs, and how many inner products fit into memory at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..._inputs import OnHost, OnTorch, Place, check_memory
+from ...corpora import Corpus
+from ...errors import UndriftError
+from ..corpora import Part, part_rows
+
+PROCESS = Path("/proc/self")  # of Linux; elsewhere the peak of a process cannot be reset
+_RESET_PEAK = "5"  # to clear_refs: the peak starts again from what is resident now
+
+Pairs = Collection[tuple[Part, Part]]
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds, and the peak of memory in gigabytes of 10^9 bytes; None where the system does not know it."""
+
+    seconds: float = 0.0
+    peak_gigabytes: float | None = None
+
+    def __add__(self, later: Cost) -> Cost:
+        """Cost of one after the other: times add up, of two peaks the higher stays."""
+        peaks = [cost.peak_gigabytes for cost in (self, later) if cost.peak_gigabytes is not None]
+        return Cost(self.seconds + later.seconds, max(peaks, default=None))
+
+    @property
+    def memory(self) -> dict[str, float]:
+        """The peak as a record has it: no entry where it is not known."""
+        return {} if self.peak_gigabytes is None else {"peak_gigabytes": round(self.peak_gigabytes, 4)}
+
+
+def measure_cost(device: str, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Cost]:
+    """Return what `function` returns, and its cost.
+
+    On a CUDA device the peak is that of torch's allocations there; otherwise that of the whole process's
+    resident memory, with all that was in it before. Two of these at once would disturb each other.
+    """
+    reset, peak = _gpu_meter(device) if device.startswith("cuda") else (_reset_peak, _resident_peak)
+    is_known = reset()
+    result, seconds = measure_time(function, *arguments)
+    return result, Cost(seconds, peak() if is_known else None)
+
+
+def measure_time(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+    """Return what `function` returns, and the seconds it took."""
+    began = time.perf_counter()
+    result = function(*arguments)
+    return result, time.perf_counter() - began
+
+
+def device_of(place: Place) -> str:
+    """Name of the device whose memory a place uses; the host's is "cpu"."""
+    return place.device if isinstance(place, OnTorch) else "cpu"
+
+
+def _gpu_meter(device: str) -> tuple[Callable[[], bool], Callable[[], float]]:
+    import torch
+
+    def reset() -> bool:
+        torch.cuda.reset_peak_memory_stats(device)
+        return True
+
+    return reset, lambda: torch.cuda.max_memory_allocated(device) / 1e9
+
+
+def _reset_peak() -> bool:
+    """Let the process's peak start anew; return whether it did."""
+    try:
+        (PROCESS / "clear_refs").write_text(_RESET_PEAK)
+    except OSError:
+        return False
+    return True
+
+
+def _resident_peak() -> float | None:
+    lines = (PROCESS / "status").read_text().splitlines()
+    kilobytes = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
+    return kilobytes[0] * 1024 / 1e9 if kilobytes else None
+
+
+class TooLarge(UndriftError):
+    """Inner products that do not fit into this machine's memory: whose, how much, and what to do."""
+
+
+@dataclass(frozen=True)
+class MemoryBudget:
+    """Memory for inner products, where the rows of a corpus are.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    n_bytes : float
+        What blocks in memory at once may take; classifiers make copies beside them.
+    """
+
+    corpus: Corpus
+    n_bytes: float
+
+    def count_bytes(self, pairs: Pairs) -> int:
+        """Bytes of the blocks of some pairs, each once."""
+        itemsize = next(iter(self.corpus.domains.values())).X.dtype.itemsize
+        return itemsize * sum(self._n_rows(left) * self._n_rows(right) for left, right in set(pairs))
+
+    def check(self, name: str, pairs: Pairs) -> None:
+        """Refuse what does not even fit alone; `name` says what it is."""
+        check_bytes(name, self.count_bytes(pairs), self.n_bytes)
+
+    def group(self, pairs_of: Mapping[Key, Pairs], n_copies: int = 1) -> list[list[Key]]:
+        """Cut keys, in order, into groups whose blocks fit together; blocks that they share count once."""
+        groups: list[list[Key]] = []
+        in_group: set[tuple[Part, Part]] = set()
+        n_bytes = 0
+        for key, pairs in pairs_of.items():
+            n_bytes += n_copies * self.count_bytes(set(pairs) - in_group)
+            if not groups or n_bytes > self.n_bytes:
+                groups.append([])
+                in_group, n_bytes = set(), n_copies * self.count_bytes(pairs)
+            in_group |= set(pairs)
+            groups[-1].append(key)
+        return groups
+
+    def _n_rows(self, part: Part) -> int:
+        return len(part_rows(self.corpus, part))
+
+
+def check_bytes(name: str, n_bytes: float, limit: float) -> None:
+    """Refuse inner products that take more memory than `limit`."""
+    if n_bytes > limit:
+        raise TooLarge(
+            f"the inner products of {name} take {n_bytes / 1e9:.3g} GB, but only {limit / 1e9:.3g} GB of "
+            "memory may be used: set corpus.max_rows in the plan, or use a machine with more memory"
+        )
+
+
+def memory_budget(corpus: Corpus, place: Place) -> MemoryBudget:
+    """A quarter of this machine's memory, where copies are made in any case, or a share of a device's."""
+    limit = check_memory(None)
+    if not isinstance(place, OnHost):
+        import torch
+
+        from ..._core.torch import device_room
+
+        limit = min(limit, device_room(torch.device(place.device)))
+    return MemoryBudget(corpus, limit / 2)
