@@ -13,7 +13,6 @@ import torch
 
 from undrift._core.array import Array
 from undrift._core.denoise import Layer, denoise
-from undrift._core.noise import Corruption, Gaussian, Masking
 from undrift._core.scatter import Scatter
 from undrift._core.torch.ops import centred, precision, spd_inverse
 
@@ -52,23 +51,23 @@ def per_feature(
     depth: int, rows: Rows, stats: Scatters, probability: np.ndarray, in_all_layers: bool = False
 ) -> dict[str, Layer]:
     """One probability for each term, in the first layer alone or in all of them."""
-    noise = Masking(probability) if depth == 0 or in_all_layers else NOISE
+    noise = probability if depth == 0 or in_all_layers else NOISE
     return same_layer_everywhere(denoise(pool_scatters(stats), noise, RIDGE), rows)
 
 
 def gaussian(depth: int, rows: Rows, stats: Scatters, share: float) -> dict[str, Layer]:
     """Normal noise whose variance is `share` of the mean square of a feature."""
     whole = pool_scatters(stats)
-    scale = math.sqrt(share * float(whole.energy.mean()) / whole.n)
-    return same_layer_everywhere(denoise(whole, Gaussian(scale), RIDGE), rows)
+    coef = denoise_moments(centred_scatter(whole), 1.0, share * whole.energy.mean())
+    return same_layer_everywhere(Layer(coef, intercept(coef, whole.mean, 1.0)), rows)
 
 
 def poisson(depth: int, rows: Rows, stats: Scatters) -> dict[str, Layer]:
     """Poisson noise of |x| with the sign of x, since hidden rows have one: variance |x|."""
     sizes = sum(X.abs().sum(dim=0, dtype=torch.float64) for X in rows.values())
-    return same_layer_everywhere(
-        denoise(pool_scatters(stats), lambda whole: Corruption(1.0, sizes), RIDGE), rows
-    )
+    whole = pool_scatters(stats)
+    coef = denoise_moments(centred_scatter(whole), 1.0, sizes)
+    return same_layer_everywhere(Layer(coef, intercept(coef, whole.mean, 1.0)), rows)
 
 
 def structured(depth: int, rows: Rows, stats: Scatters) -> dict[str, Layer]:
@@ -100,9 +99,7 @@ def within(depth: int, rows: Rows, stats: Scatters) -> dict[str, Layer]:
     """An intercept for each domain, which leaves the scatter within the domains."""
     whole = pool_scatters(stats)
     gram = sum(centred(domain.gram, domain.n, domain.mean, domain.mean) for domain in stats.values())
-    inside = Scatter(whole.n, 0 * whole.total, gram)
-    noise = Corruption(KEEP, NOISE * KEEP * whole.energy)
-    coef = denoise(inside, lambda _: noise, RIDGE).coef
+    coef = denoise_moments(symmetric(gram), KEEP, NOISE * KEEP * whole.energy)
     return {name: Layer(coef, intercept(coef, domain.mean)) for name, domain in stats.items()}
 
 
@@ -140,9 +137,16 @@ def source_alone(
     return per_feature(depth, rows, stats, np.clip(NOISE + slope * (missing - missing.mean()), 0.05, 0.95))
 
 
-def intercept(coef: Array, mean: Array) -> Array:
+def intercept(coef: Array, mean: Array, keep: float = KEEP) -> Array:
     mean = mean.to(coef.dtype)
-    return mean - KEEP * (mean @ coef)
+    return mean - keep * (mean @ coef)
+
+
+def denoise_moments(C: Array, keep: float, variance: Array) -> Array:
+    """``W' = (q^2 C + diag(v + ridge))^-1 q C``, for a noise of mean ``q x`` and variance v."""
+    system = keep**2 * C
+    system.diagonal().add_((variance + RIDGE).to(C.dtype))
+    return solve_system(system, keep * C)
 
 
 def solve_system(system: Array, right: Array) -> Array:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from ._core import ACTIVATIONS, Gaussian, Layer, Poisson, Scatter
+from ._core import ACTIVATIONS, Layer, Scatter
 from ._files import replace_file
 from ._inputs import SAVABLE, check_device
 from ._version import __version__
@@ -30,6 +31,19 @@ from .errors import UndriftError
 FORMAT = "undrift-model"
 FORMAT_VERSION = 3  # 2: extra blocks, caution; 3: vectorisers of scikit-learn, fewer parameters
 OLDEST_VERSION = 2  # that can still be read
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A noise that files of format version 2 may name: the model transforms rows but cannot be refitted."""
+
+    scale: float
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """As `Gaussian`."""
+
 
 _NOUNS: dict[str, type] = {noun.__name__: noun for noun in (Layer, Scatter, SelfTraining, Gaussian, Poisson)}
 _VECTORIZERS: dict[str, type] = {cls.__name__: cls for cls in (CountVectorizer, TfidfVectorizer)}

@@ -16,7 +16,6 @@ from undrift._inputs.arrays import find_accelerator, to_host
 from undrift._inputs.device import OnHost, OnTorch
 from undrift._inputs.rows import check_fit_rows, check_matrix, choose_place
 from undrift.explain import document_terms
-from undrift.representation.noise import Poisson
 
 torch = pytest.importorskip("torch")
 
@@ -246,14 +245,6 @@ def test_a_layer(form, shifted):
     single = MDA(0.5).fit(form(X.astype("float32"))).transform(form(X.astype("float32")))
     assert single.dtype == np.float32
     assert_allclose(single, h, atol=1e-4)
-
-
-def test_noise_of_counts_looks_at_tensors(form, shifted):
-    X = shifted[0]
-    negative = np.where(np.arange(len(X))[:, None] + np.arange(D) == 0, -1.0, X)
-    close(MDA(Poisson()).fit(form(X)).transform(form(X)), MDA(Poisson()).fit(X).transform(X))
-    with pytest.raises(ValueError, match="1 values of X are below 0"):
-        MDA(Poisson()).partial_fit(form(negative))
 
 
 @pytest.mark.parametrize("kinds", ["tt", "tn", "nt"])

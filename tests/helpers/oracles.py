@@ -41,12 +41,6 @@ def sampled_corruption(X, p, n_copies, rng):
     return np.linalg.lstsq(with_constant(corrupted), clean, rcond=None)[0]
 
 
-def sampled_noise(X, corrupt, n_copies):
-    """Least squares over `n_copies` of every row, each as `corrupt` makes it."""
-    clean = np.tile(X, (n_copies, 1))
-    return np.linalg.lstsq(with_constant(corrupt(clean)), clean, rcond=None)[0]
-
-
 def moment_weights(X, keep, variance, ridge=0.0, targets=None):
     """``W = E[P] E[Q]^-1`` for rows of mean ``keep * x`` and the given variance of each entry.
 

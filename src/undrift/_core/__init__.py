@@ -20,10 +20,9 @@ files that it did not write itself, or draws random numbers it was not handed.
 from . import numpy_ops
 from .array import Array, NotPositiveDefinite, Rows, array_ops
 from .blocks import BLOCK_ENTRIES, Blocks, StoredBlocks, StreamedBlocks, allocate, row_slices, split_rows
-from .denoise import ACTIVATIONS, Layer, SingularSystem, denoise
+from .denoise import ACTIVATIONS, Layer, Noise, SingularSystem, denoise, select_noise
 from .gram import add_domain_centred_gram, decision_scores, domain_centred_gram, primal_weights, submatrix
 from .kfold import held_out_predictions
-from .noise import Gaussian, Masking, Noise, Poisson, select_noise
 from .passing import as_slice, blocks_with_offsets, take_rows
 from .pivots import PivotSplit, choose_pivots, fit_pivot_layer
 from .scatter import ROUNDING, CrossScatter, Moments, Scatter, mean_square, moments, scatter
@@ -37,14 +36,11 @@ __all__ = [
     "Blocks",
     "CrossScatter",
     "FittedLayer",
-    "Gaussian",
     "Layer",
-    "Masking",
     "Moments",
     "Noise",
     "NotPositiveDefinite",
     "PivotSplit",
-    "Poisson",
     "Rows",
     "Scatter",
     "SingularSystem",

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..errors import UndriftError
 from .array import Array, NotPositiveDefinite, Rows, array_ops
-from .noise import Noise
 from .scatter import CrossScatter, Scatter
 
 ACTIVATIONS = ("tanh", "sigmoid", "relu", "identity")
+
+# The probability that a feature is missing: one number, or an array of shape (d,) with one for each feature.
+Noise: TypeAlias = float | np.ndarray
 
 # The scaled system has no eigenvalue below the noise, so float32 is safe until the noise comes
 # near its rounding; below this noise the factorisation runs in float64.
@@ -59,13 +61,13 @@ def denoise(stats: Scatter, noise: Noise, ridge: float = 1e-5, activation: str =
     becomes ``W = C A^-1 = (I - (p D + ridge/(1-p) I) A^-1) / (1-p)``: one Cholesky factorisation
     and one symmetric inverse, in place.
 
-    A noise that is not a number gives its moments: with mean ``q * x`` and variance v, the system is
+    With one probability for each feature, ``q = 1-p`` and ``v = p q D`` (the variance of the corrupted rows),
     ``A = C + diag(v + ridge) / q^2`` and ``W = (I - diag(v + ridge) / q^2 A^-1) diag(1/q)``.
     """
     ops, system = array_ops(stats.gram), _system(stats, noise, ridge)
     inverse = _inverse(stats, system)
     coef = ops.cast(ops.denoising_coef(inverse, system.share, system.damping), stats.gram.dtype)
-    coef = system.rescaled(coef)
+    coef = system.rescale(coef)
     return Layer(coef, _intercept(coef, stats.mean, stats.mean, system.keep), activation)
 
 
@@ -77,38 +79,46 @@ def denoise_onto(stats: CrossScatter, noise: Noise, ridge: float = 1e-5, activat
     x, ops = stats.scatter, array_ops(stats.cross)
     system = _system(x, noise, ridge)
     inverse = ops.cast(_inverse(x, system), stats.cross.dtype)
-    coef = system.rescaled(inverse @ ops.centred(stats.cross, x.n, x.mean, stats.target_mean))
+    coef = system.rescale(inverse @ ops.centred(stats.cross, x.n, x.mean, stats.target_mean))
     return Layer(coef, _intercept(coef, x.mean, stats.target_mean, system.keep), activation)
 
 
 @dataclass(frozen=True)
 class _System:
-    """``A = share C + diag(damping)``, for a noise that keeps `keep` of each feature on average."""
+    """``A = share C + diag(damping)``, where the noise leaves `keep` of each feature on average."""
 
     keep: float | Array
     share: float
     damping: Array
     ridge: float
-    delicate: bool  # whether to factor it in float64
-    name: str  # of noise and ridge, for complaints
+    needs_float64: bool
+    description: str  # of noise and ridge, for messages
 
-    def rescaled(self, coef: Array) -> Array:
-        """Weights on corrupted features, from those on corrupted features divided by what is kept."""
+    def rescale(self, coef: Array) -> Array:
+        """Turn weights on corrupted features divided by `keep` into weights on corrupted features."""
         if isinstance(self.keep, float):
-            return coef if self.keep == self.share else coef / self.keep
+            return coef
         return coef / array_ops(coef).cast(self.keep, coef.dtype)[:, None]
 
 
 def _system(stats: Scatter, noise: Noise, ridge: float) -> _System:
-    if not callable(noise):
-        keep, name = 1.0 - noise, f"noise={noise:g} and ridge={ridge:g}"
-        return _System(keep, keep, noise * stats.energy + ridge / keep, ridge, noise < FLOAT64_BELOW, name)
-    corruption = noise(stats)
-    damping = (corruption.variance + ridge) / corruption.keep**2
+    if not isinstance(noise, np.ndarray):
+        keep, description = 1.0 - noise, f"noise={noise:g} and ridge={ridge:g}"
+        damping = noise * stats.energy + ridge / keep
+        return _System(keep, keep, damping, ridge, noise < FLOAT64_BELOW, description)
+    p = array_ops(stats.total).like(noise, stats.total)
+    keep = 1 - p
+    damping = (p * keep * stats.energy + ridge) / keep**2
     # damping / (damping + C_aa) bounds the scaled system's eigenvalues from below, as the noise does above
     spread = stats.energy - stats.n * stats.mean**2
-    delicate = bool((damping < FLOAT64_BELOW * (damping + spread)).any())
-    return _System(corruption.keep, 1.0, damping, ridge, delicate, f"noise={noise} and ridge={ridge:g}")
+    needs_float64 = bool((damping < FLOAT64_BELOW * (damping + spread)).any())
+    description = f"one noise per feature and ridge={ridge:g}"
+    return _System(keep, 1.0, damping, ridge, needs_float64, description)
+
+
+def select_noise(noise: Noise, features: np.ndarray) -> Noise:
+    """Return the noise of some of the features."""
+    return noise[features] if isinstance(noise, np.ndarray) else noise
 
 
 def _inverse(stats: Scatter, system: _System) -> Array:
@@ -118,24 +128,24 @@ def _inverse(stats: Scatter, system: _System) -> Array:
         empty = np.flatnonzero(ops.to_numpy((stats.energy == 0) & (system.damping == 0)))
         if len(empty):
             raise SingularSystem(f"with ridge=0, features are zero in all {stats.n} rows", empty.tolist())
-    dtype = ops.float64 if system.delicate else G.dtype
+    dtype = ops.float64 if system.needs_float64 else G.dtype
     try:
         return ops.spd_inverse(
             ops.denoising_system(G, stats.n, stats.mean, system.share, system.damping, dtype)
         )
     except NotPositiveDefinite as error:
-        raise _singular(stats, system.name, error.column) from None
+        raise _singular(stats, system.description, error.column) from None
 
 
-def _singular(stats: Scatter, name: str, column: int) -> SingularSystem:
+def _singular(stats: Scatter, description: str, column: int) -> SingularSystem:
     """Explain a failed factorisation. With noise > 0 only features of zero energy can cause it."""
     ops = array_ops(stats.gram)
     energy, mean = ops.to_numpy(stats.energy), ops.to_numpy(stats.mean)
     constant = np.flatnonzero(energy - stats.n * mean**2 <= 1e-12 * energy)
     if len(constant):
-        cause = f"with {name}, features are constant over all {stats.n} rows"
+        cause = f"with {description}, features are constant over all {stats.n} rows"
         return SingularSystem(cause, constant.tolist())
-    return SingularSystem(f"with {name}, a feature is a linear combination of others", [column])
+    return SingularSystem(f"with {description}, a feature is a linear combination of others", [column])
 
 
 def _intercept(coef: Array, mean: Array, target_mean: Array, keep: float | Array) -> Array:

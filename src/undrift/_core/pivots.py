@@ -11,8 +11,7 @@ import numpy as np
 
 from .array import array_ops
 from .blocks import Blocks, sum_in_place
-from .denoise import Layer, SingularSystem, denoise_onto
-from .noise import Noise, select_noise
+from .denoise import Layer, Noise, SingularSystem, denoise_onto, select_noise
 from .scatter import cross_scatter
 
 

@@ -4,7 +4,15 @@ from .arrays import check_tensor, find_accelerator, to_host
 from .cluster import load_cluster, register_cluster
 from .device import OnHost, OnTorch, Place, check_device, check_place
 from .labels import is_missing, missing_mask, spell_label
-from .parameters import check_choice, check_count, check_memory, check_noise, check_pivots, check_positive
+from .parameters import (
+    check_choice,
+    check_count,
+    check_feature_noise,
+    check_memory,
+    check_noise,
+    check_pivots,
+    check_positive,
+)
 from .progress import CallbackSupportMixin, track_steps, with_callbacks
 from .rows import (
     CheckedStream,
@@ -36,6 +44,7 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_device",
+    "check_feature_noise",
     "check_fit_rows",
     "check_matrix",
     "check_memory",

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 
@@ -23,6 +25,32 @@ def check_noise(value: Any, name: str = "noise") -> float:
         hint = "at 1 every feature is always missing and nothing can be learnt; try 0.9" if value == 1 else ""
         raise ValueError(f"{name}={value!r} must be at least 0 and below 1" + (f": {hint}" if hint else ""))
     return float(value)
+
+
+def check_feature_noise(value: Any, d: int | None = None) -> float | np.ndarray:
+    """Return a corruption probability, or an array of them, one for each of d features if d is given."""
+    if isinstance(value, list | tuple):
+        raise TypeError(
+            f"noise must be a number, or an array with one for each feature, got {repr(value)[:60]} of type "
+            f"{type(value).__name__}: pass np.array(...); MSDAClassifier chooses among the values of a list"
+        )
+    if getattr(value, "ndim", 0) == 0:
+        return check_noise(value)
+    noise = np.asarray(value)
+    if noise.dtype.kind not in "fiu":
+        raise TypeError(f"noise must be an array of numbers, got one of dtype {noise.dtype}")
+    if noise.ndim != 1 or (d is not None and len(noise) != d):
+        expected = "(n_features,)" if d is None else f"({d},)"
+        raise ValueError(
+            f"noise has shape {noise.shape}, not {expected}: give one probability for each feature"
+        )
+    bad = np.flatnonzero(~((noise >= 0) & (noise < 1)))
+    if len(bad):
+        raise ValueError(
+            f"noise[{bad[0]}]={noise[bad[0]]:g} must be at least 0 and below 1"
+            + (f", and so must {len(bad) - 1} more" if len(bad) > 1 else "")
+        )
+    return noise.astype(np.float64)
 
 
 def check_positive(value: Any, name: str, *, zero: bool = False, hint: str = "") -> float:

@@ -12,6 +12,7 @@ from .._core import ACTIVATIONS, Layer, SingularSystem, array_ops, denoise, scat
 from .._inputs import (
     Place,
     check_choice,
+    check_feature_noise,
     check_fit_rows,
     check_matrix,
     check_positive,
@@ -23,7 +24,6 @@ from .._inputs import (
     place_rows,
     savable,
 )
-from .noise import check_any_noise, check_signs
 
 
 class Denoiser(TransformerMixin, BaseEstimator):
@@ -32,7 +32,7 @@ class Denoiser(TransformerMixin, BaseEstimator):
     def _check_denoiser(self, d: int | None = None) -> dict[str, Any]:
         check_choice(self.dtype, "dtype", (None, "float32", "float64"))
         return {
-            "noise": check_any_noise(self.noise, d),
+            "noise": check_feature_noise(self.noise, d),
             "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
             "activation": check_choice(self.activation, "activation", ACTIVATIONS),
         }
@@ -63,9 +63,8 @@ class MDA(Denoiser):
 
     Parameters
     ----------
-    noise : float, array of shape (n_features,), Gaussian or Poisson, default=0.5
-        Probability that a feature is missing, in [0, 1), or one for each feature; or one of
-        :mod:`undrift.noise`.
+    noise : float or array of shape (n_features,), default=0.5
+        Probability that a feature is missing, in [0, 1), or one for each feature.
     ridge : float, default=1e-5
         Added to the diagonal of the system, absolutely; the intercept is never penalised.
     activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
@@ -120,7 +119,7 @@ class MDA(Denoiser):
         self._check_denoiser()
         rows = check_fit_rows(self, X, dtype=self.dtype)
         blocks = place_rows(rows, self._place(rows))
-        check_signs(self._check_denoiser(self.n_features_in_)["noise"], blocks)
+        self._check_denoiser(self.n_features_in_)
         self.scatter_ = blocks.total(scatter).to_host()
         self._layer: Layer | None = None  # a layer of other rows must not outlive them
         self._layer = self._solved()
@@ -136,7 +135,7 @@ class MDA(Denoiser):
         first = not hasattr(self, "scatter_")
         X = check_matrix(self, X, reset=first)
         blocks = place_rows(array_ops(X).cast(X, np.float64), self._place(X))
-        check_signs(self._check_denoiser(self.n_features_in_)["noise"], blocks)
+        self._check_denoiser(self.n_features_in_)
         own = blocks.total(scatter).to_host()
         self.scatter_ = own if first else self.scatter_ + own
         self._layer = None

@@ -44,7 +44,6 @@ from .._inputs import (
     with_callbacks,
 )
 from .mda import Denoiser
-from .noise import check_signs
 from .subsample import check_max_rows, draw_rows
 
 
@@ -60,7 +59,7 @@ class MSDA(CallbackSupportMixin, Denoiser):
     ----------
     n_layers : int, default=5
         Number of layers.
-    noise : float, array of shape (n_features,), Gaussian or Poisson, default=0.5
+    noise : float or array of shape (n_features,), default=0.5
         As of :class:`MDA`, the same in each layer: a hidden feature reconstructs the input of its column.
     ridge : float, default=1e-5
         Added to the diagonal of each system, absolutely; the intercept is never penalised.
@@ -188,7 +187,6 @@ class MSDA(CallbackSupportMixin, Denoiser):
             check_pivots(self.n_pivots, self.n_features_in_)
         options = self._check_denoiser(self.n_features_in_)
         blocks = place_rows(rows, place, self.n_pivots or 0)
-        check_signs(options["noise"], blocks, n_layers, self.activation)
         layers: list[Callable[[], Layer]] = []  # on their way from the device
         for name in ("pivots_", "parts_"):  # of an earlier fit
             self.__dict__.pop(name, None)
