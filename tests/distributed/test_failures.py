@@ -22,8 +22,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from undrift import MSDA, MSDAClassifier, TermVectorizer, TextAdapter
 from undrift.distributed import ClusterLost
-from undrift.jobs.adapt import AdaptJob, run_adapt
-from undrift.jobs.on_dask import run_adapt_on
+from undrift.jobs import AdaptJob, run_adapt
 from undrift.tables import Rows, open_table, write_table
 
 D = 30
@@ -153,7 +152,7 @@ def test_a_worker_killed_while_writing_changes_nothing(tmp_path):
     patterns = [tmp_path / "books-*.csv"], [tmp_path / "pans-*.csv"], "text", "label"
     run_adapt(AdaptJob(*patterns, tmp_path / "alone.csv"), adapter())
     with killing("write", 2) as (client, record):
-        run_adapt_on(client.scheduler.address, AdaptJob(*patterns, tmp_path / "out"), adapter())
+        run_adapt(AdaptJob(*patterns, tmp_path / "out"), adapter(), cluster=client.scheduler.address)
         record.assert_died_and_ran_again("write")
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert written == [f"pans-{i}.csv" for i in range(8)]  # and nothing else, hidden or not
@@ -214,7 +213,7 @@ def test_a_lost_scheduler_is_a_clear_error_and_no_output(tmp_path, lone_schedule
         pytest.skip("scikit-learn before 1.9 has no callbacks to strike from")
     own.classifier.set_callbacks(Assassin(pid))
     with pytest.raises(ClusterLost, match="scheduler"):
-        run_adapt_on(address, job, own)
+        run_adapt(job, own, cluster=address)
     assert {path.name for path in tmp_path.iterdir()} == {
         f"{domain}-{i}.csv" for domain in ("books", "pans") for i in range(2)
     }

@@ -10,9 +10,9 @@ from sklearn.svm import LinearSVC
 
 from tests.helpers.review_files import make_review_texts, read_csv, write_csv
 from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model
-from undrift.jobs import adapt as jobs_module
-from undrift.jobs.adapt import AdaptJob, run_adapt, run_predict
-from undrift.jobs.inputs import one_kind
+from undrift.jobs import AdaptJob, run_adapt, run_predict
+from undrift.jobs import adapt as adapt_module
+from undrift.jobs.inputs import unify_labels
 from undrift.tables import TableError, open_table
 
 
@@ -149,22 +149,22 @@ def test_neither_predictions_nor_model_if_one_fails(files, tmp_path, monkeypatch
     def full(estimator, path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(jobs_module, "save_model", full)
+    monkeypatch.setattr(adapt_module, "save_model", full)
     job = job_of(files, tmp_path, model=tmp_path / "model.safetensors")
     with pytest.raises(OSError, match="No space left"):
         run_adapt(job, small())
     assert sorted(os.listdir(tmp_path)) == sorted(path.name for path in files.values())
 
 
-def test_a_failed_job_leaves_an_older_output_alone(files, tmp_path, monkeypatch):
+def test_a_failed_job_leaves_an_older_output_alone(files, tmp_path):
     (tmp_path / "out.csv").write_text("precious")
 
-    def interrupted(*args, **options):
-        raise KeyboardInterrupt
+    def interrupt_writing(stage, share):
+        if stage == "writing predictions":
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(jobs_module, "predictions", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_adapt(job_of(files, tmp_path), small())
+        run_adapt(job_of(files, tmp_path), small(), interrupt_writing)
     assert (tmp_path / "out.csv").read_text() == "precious"
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
 
@@ -308,9 +308,9 @@ def test_numbers_and_texts_of_one_label_are_equal(tmp_path, reviews):
         ([True, 2], ["True", "2"]),
     ],
 )
-def test_labels_become_one_kind(labels, expected):
-    assert one_kind(labels) == expected
-    assert [type(label) for label in one_kind(labels)] == [type(label) for label in expected]
+def test_labels_become_unify_labels(labels, expected):
+    assert unify_labels(labels) == expected
+    assert [type(label) for label in unify_labels(labels)] == [type(label) for label in expected]
 
 
 def test_bad_rows_are_counted(files, tmp_path):

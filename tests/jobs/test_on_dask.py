@@ -14,8 +14,7 @@ import dask
 
 from undrift import MSDAClassifier, TermVectorizer, TextAdapter
 from undrift.distributed.shards import Shard, exact_frequencies, survey, text_rows
-from undrift.jobs.adapt import AdaptJob, run_adapt
-from undrift.jobs.on_dask import run_adapt_on
+from undrift.jobs import AdaptJob, run_adapt
 from undrift.tables import Rows, TableError, open_table, shard_paths, write_table
 from undrift.text import words
 
@@ -94,7 +93,7 @@ def test_several_domains_and_a_file_for_each_shard(cluster, reviews):
     model = reviews / "model.safetensors"
     run_adapt(AdaptJob(sources, targets, "text", "label", reviews / "plain.csv"), adapter())
     job = AdaptJob(sources, targets, "text", "label", reviews / "out", model)
-    found = run_adapt_on(cluster.scheduler.address, job, adapter())
+    found = run_adapt(job, adapter(), cluster=cluster.scheduler.address)
     shards = [path.name for pattern in targets for path in shard_paths(pattern)]
     assert sorted(path.name for path in (reviews / "out").iterdir()) == sorted(shards)
     answers = [value for name in shards for value in column(reviews / "out" / name, "prediction")]
@@ -103,6 +102,47 @@ def test_several_domains_and_a_file_for_each_shard(cluster, reviews):
     assert domains == column(reviews / "plain.csv", "domain")
     assert found.adapter.classifier_.domains_ == [0, 1, -1, -2]
     assert model.exists()
+
+
+def test_the_summary_is_the_same_wherever_the_job_was_computed(cluster, reviews):
+    """Counts, notes, warnings, distances and errors, of targets with and without labels to score with."""
+    write(reviews / "empty.csv", ["...", "ganz andere Wörter", ""] * 5, truth=[""] * 15)
+    files = [reviews / "books.csv"], [reviews / "kitchen.csv", reviews / "empty.csv"]
+    for scored in (None, "truth"):
+        job = AdaptJob(*files, "text", "label", reviews / "o.csv", target_label=scored)
+        plain = run_adapt(job, adapter()).summary
+        sharded = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
+        assert list(sharded) == list(plain)
+        for name in ("sources", "targets", "labels", "notes", "warnings", "chosen", "rule", "vocabulary"):
+            assert sharded[name] == plain[name]
+        assert [list(entry) for entry in sharded["targets"]] == [list(entry) for entry in plain["targets"]]
+    assert sharded["targets"][1]["empty"] == 5
+    assert sharded["notes"] == ["empty.csv has no label to score with"]
+    assert any("never occur in the source" in warning for warning in sharded["warnings"])
+
+
+def test_labels_that_the_source_does_not_have_are_warned_of_on_a_cluster_too(cluster, reviews):
+    write(reviews / "named.csv", column(reviews / "kitchen.csv", "text"), truth=["good", "bad"] * 150)
+    files = [reviews / "books.csv"], [reviews / "named.csv"]
+    job = AdaptJob(*files, "text", "label", reviews / "o.csv", target_label="truth")
+    summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
+    assert summary["targets"][0]["adapted_error"] == 1
+    (warning,) = summary["warnings"]
+    assert "none of the target's labels (bad, good) is one of the source's (0, 1)" in warning
+
+
+def test_neither_predictions_nor_model_on_a_cluster_if_one_fails(cluster, reviews, monkeypatch):
+    def fill_disk(estimator, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("undrift.jobs.adapt.save_model", fill_disk)
+    files = [reviews / "books.csv"], [reviews / "kitchen.csv"]
+    for out in ("o.csv", "folder"):
+        job = AdaptJob(*files, "text", "label", reviews / out, reviews / "model.safetensors")
+        with pytest.raises(OSError, match="No space left"):
+            run_adapt(job, adapter(), cluster=cluster.scheduler.address)
+    assert not (reviews / "o.csv").exists()
+    assert list((reviews / "folder").iterdir()) == []
 
 
 def shards_of(folder) -> list[Shard]:
@@ -178,11 +218,11 @@ def test_bad_shards_are_told_as_they_are_alone(cluster, reviews):
     patterns = [reviews / "books-*.csv"], [reviews / "kitchen-*.csv"]
     address = cluster.scheduler.address
     with pytest.raises(TableError, match="has no column 'txt'; did you mean 'text'"):
-        run_adapt_on(address, AdaptJob(*patterns, "txt", "label", reviews / "out.csv"), adapter())
+        run_adapt(AdaptJob(*patterns, "txt", "label", reviews / "out.csv"), adapter(), cluster=address)
     for path in shard_paths(patterns[0][0]):
         write(path, column(path, "text"), label=[""] * 15)
     with pytest.raises(TableError, match="no row has a label"):
-        run_adapt_on(address, AdaptJob(*patterns, "text", "label", reviews / "out.csv"), adapter())
+        run_adapt(AdaptJob(*patterns, "text", "label", reviews / "out.csv"), adapter(), cluster=address)
     assert not (reviews / "out.csv").exists()
     assert not list(reviews.glob(".undrift*"))
 
@@ -194,7 +234,7 @@ def test_warnings_of_workers_reach_the_summary(cluster, reviews):
             [("text", "label"), ("a café book, dull", "0"), ("a café book, good", "1")]
         )
     job = AdaptJob([reviews / "books-*.csv"], [reviews / "kitchen-*.csv"], "text", "label", reviews / "o.csv")
-    summary = run_adapt_on(cluster.scheduler.address, job, adapter()).summary
+    summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
     assert any("books-0.csv" in warning for warning in summary["warnings"])
 
 
@@ -210,7 +250,7 @@ def test_labels_1_and_1_0_are_one_label_on_a_cluster_too(cluster, reviews):
         job = AdaptJob(
             [reviews / "books.jsonl"], [target], "text", "label", reviews / "o.csv", target_label="truth"
         )
-        (sharded,) = run_adapt_on(cluster.scheduler.address, job, adapter()).summary["targets"]
+        (sharded,) = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary["targets"]
         (plain,) = run_adapt(job, adapter()).summary["targets"]
         assert sharded["scored"] == plain["scored"] == 200
         for error in ("source_only_error", "adapted_error"):
@@ -226,6 +266,6 @@ def test_a_class_of_three_rows_is_no_obstacle_to_scoring(cluster, reviews):
         [reviews / "books-*.csv"], [reviews / "kitchen-*.csv"], "text", "label", reviews / "o.csv",
         target_label="truth",
     )  # fmt: skip
-    (target,) = run_adapt_on(cluster.scheduler.address, job, adapter()).summary["targets"]
+    (target,) = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary["targets"]
     (plain,) = run_adapt(job, adapter()).summary["targets"]
     assert target["source_only_error"] == plain["source_only_error"]

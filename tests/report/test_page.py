@@ -148,8 +148,7 @@ def test_adapt_writes_the_report_it_is_asked_for(two_files):
 
 def test_adapt_without_a_report_keeps_no_documents(two_files):
     from undrift.cli.options import text_adapter
-    from undrift.jobs.adapt import run_adapt
-    from undrift.jobs.inputs import AdaptJob
+    from undrift.jobs import AdaptJob, run_adapt
     from undrift.report import job_report
 
     job = AdaptJob(

@@ -116,15 +116,11 @@ def adapt(
     require_report(report)
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)
-        tell = screen.stages(progress)
-        if dask is None:
-            adapted = run_adapt(job, adapter, tell)
-            write_report(job, adapted, context, tell)
-        else:
-            from ..jobs import run_adapt_on
-
-            adapted = run_adapt_on(dask, job, adapter, partial(screen.follow_cluster, progress))
-    show_summary(adapted.summary, as_json)
+        show_stage = screen.stages(progress)
+        watch = partial(screen.follow_cluster, progress)
+        result = run_adapt(job, adapter, show_stage, cluster=dask, watch=watch)
+        write_report(job, result, context, show_stage)
+    show_summary(result.summary, as_json)
 
 
 def show_summary(summary: dict[str, Any], as_json: bool) -> None:

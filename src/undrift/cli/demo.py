@@ -44,10 +44,10 @@ def demo(
     adapter = options.text_adapter("0.6,0.7,0.8", "1,3,5", "1", 1500, *choices, True, True, "cpu", 0)
     with screen.progress_bar() as progress:
         screen.follow(adapter.classifier, progress)
-        tell = screen.stages(progress)
-        adapted = run_adapt(job, adapter, tell)
-        write_report(job, adapted, context, tell)
-    show_summary(adapted.summary, as_json=False)
+        show_stage = screen.stages(progress)
+        result = run_adapt(job, adapter, show_stage)
+        write_report(job, result, context, show_stage)
+    show_summary(result.summary, as_json=False)
     unseen = new_terms(adapter.classifier_, adapter.terms_, 6)
     screen.show_table(
         f"Words of {target} that no labelled review of {source} contains, and what they speak for",

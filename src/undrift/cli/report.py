@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from ..jobs import Adapted, AdaptJob, Tell
+    from ..jobs import AdaptJob, AdaptResult, ShowStage
 
 BENCH_HELP = """Show benchmark results as one HTML page: the paper's figures, the task matrix, every record.
 
@@ -29,14 +29,14 @@ def require_report(path: Path | None) -> None:
         raise ValueError("a report needs the `report` extra: pip install 'undrift[report]'") from None
 
 
-def write_report(job: AdaptJob, adapted: Adapted, context: typer.Context, tell: Tell) -> None:
+def write_report(job: AdaptJob, result: AdaptResult, context: typer.Context, show_stage: ShowStage) -> None:
     """Write the report of a finished job that asks for one."""
     if job.report is None:
         return
     from ..report import job_report
 
-    tell("writing the report", None)
-    job_report(job, adapted, command_line(context)).save(job.report)
+    show_stage("writing the report", None)
+    job_report(job, result, command_line(context)).save(job.report)
 
 
 def command_line(context: typer.Context) -> str:

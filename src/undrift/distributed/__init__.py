@@ -1,14 +1,13 @@
 """Rows on a Dask cluster: the same two verbs, the same answer. Needs the `dask` extra."""
 
 from .cluster import ClusterLost, computed, connected
-from .lazy import blockwise, lazy_hidden
+from .lazy import blockwise, lazy_hidden, sent_model
 from .rows import OnDask, cluster_rows
 from .shards import (
     Output,
     Shard,
     Surveyed,
     exact_frequencies,
-    mistakes,
     predicted,
     survey,
     text_rows,
@@ -27,8 +26,8 @@ __all__ = [
     "connected",
     "exact_frequencies",
     "lazy_hidden",
-    "mistakes",
     "predicted",
+    "sent_model",
     "survey",
     "text_rows",
     "write_shards",

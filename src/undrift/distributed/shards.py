@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from dask.delayed import Delayed
 from dask.sizeof import sizeof
 from scipy import sparse
 
-from .._inputs import spell_label
 from ..errors import UndriftWarning
 from ..tables import Table, open_table, write_table
 from ..text import DocumentFrequencies, TermVectorizer
@@ -59,6 +57,7 @@ class Surveyed:
     kinds: dict[str, Any]
     n_rows: int
     n_bad: int
+    n_empty: int  # documents without text
     labels: list[Any]  # values of the label column; empty without one
     head: list[str]  # its first documents
     warnings: list[str]
@@ -68,13 +67,16 @@ def _surveyed(shard: Shard, vectorizer: TermVectorizer, n_head: int) -> tuple[Su
     """On a worker: read a shard once, for its document frequencies and whatever else the client needs."""
     labels: list[Any] = []
     head: list[str] = []
+    n_empty = 0
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UndriftWarning)
         table = shard.table()
 
         def documents() -> Iterator[str]:
+            nonlocal n_empty
             for rows in table:
                 texts = rows.texts(shard.text)
+                n_empty += sum(not text.strip() for text in texts)
                 head.extend(islice(texts, max(0, n_head - len(head))))
                 labels.extend(rows.column(shard.label) if shard.label else [])
                 yield from texts
@@ -82,7 +84,7 @@ def _surveyed(shard: Shard, vectorizer: TermVectorizer, n_head: int) -> tuple[Su
         frequencies = vectorizer.frequencies(documents())
     told = [str(own.message) for own in caught if own.category is UndriftWarning]
     n_rows = frequencies.n_documents
-    return Surveyed(shard, dict(table.kinds), n_rows, table.n_bad, labels, head, told), frequencies
+    return Surveyed(shard, dict(table.kinds), n_rows, table.n_bad, n_empty, labels, head, told), frequencies
 
 
 def _first(pair: tuple[Any, Any]) -> Any:
@@ -190,25 +192,3 @@ def _written(shard: Shard, output: Output, model: Any, predict: Predict) -> int:
         for rows in shard.table():
             out.write(rows.with_columns(predict(model, rows.texts(shard.text))))
         return out.n_rows
-
-
-def mistakes(rows: OnDask, truth: np.ndarray, models: Sequence[tuple[Any, dict[str, Any]]]) -> np.ndarray:
-    """Count the rows that have a label, and those that each model, with its options of `predict`, misses."""
-    count = partial(_mistakes, options=[options for _, options in models])
-    return computed(rows.joined(count, "mistakes", truth, *(sent_model(model) for model, _ in models)))[0]
-
-
-def _mistakes(X: Any, truth: np.ndarray, *models: Any, options: list[dict[str, Any]]) -> np.ndarray:
-    """On a worker: the counts for one block."""
-    known = np.array([label is not None for label in truth], dtype=bool)
-    if not known.any():
-        return np.zeros(1 + len(models), dtype=np.int64)
-    y = [spell_label(label) for label in truth[known].tolist()]
-    wrong = [
-        sum(
-            spell_label(label) != true
-            for label, true in zip(model.predict(X[known], **option).tolist(), y, strict=True)
-        )
-        for model, option in zip(models, options, strict=True)
-    ]
-    return np.array([known.sum(), *wrong], dtype=np.int64)

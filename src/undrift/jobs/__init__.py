@@ -1,14 +1,7 @@
 """The jobs of the command line: files in, predictions, a model and a summary out."""
 
-from .adapt import Adapted, run_adapt, run_predict
-from .inputs import AdaptJob, Tell
+from .adapt import AdaptResult, run_adapt
+from .inputs import AdaptJob, ShowStage
+from .predict import run_predict
 
-
-def run_adapt_on(*args, **kwargs) -> Adapted:
-    """Run the adapt job on a Dask cluster; see `on_dask`, which needs the `dask` extra."""
-    from .on_dask import run_adapt_on
-
-    return run_adapt_on(*args, **kwargs)
-
-
-__all__ = ["AdaptJob", "Adapted", "Tell", "run_adapt", "run_adapt_on", "run_predict"]
+__all__ = ["AdaptJob", "AdaptResult", "ShowStage", "run_adapt", "run_predict"]

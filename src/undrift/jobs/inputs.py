@@ -1,18 +1,24 @@
-"""The files of a job, read whole: documents and labels, with whatever is wrong said in one line."""
+"""What a job is given: files read as domains, labels checked, outputs checked before the work starts."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from .._inputs import spell_label
-from ..tables import Table, TableError, open_table
+import numpy as np
 
-Tell = Callable[[str, float | None], None]  # what is being done, and which share of it is
+from .._inputs import spell_label
+from ..tables import Table, TableError, check_writable, open_table, shard_paths, union_of, with_added
+
+ShowStage = Callable[[str, float | None], None]  # name of the stage, and the share of it that is done
+Watch = Callable[[Any], AbstractContextManager[Any]]  # follows a client of a cluster while it has work
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,7 @@ class AdaptJob:
     targets: list[Path]
     text: str
     label: str
-    out: Path
+    out: Path  # with a cluster also a folder, where each shard of the targets gets a file of the same name
     model: Path | None = None
     target_label: str | None = None
     encoding: str | None = None
@@ -32,69 +38,49 @@ class AdaptJob:
     report: Path | None = None
 
 
-@dataclass(frozen=True)
-class SourceFile:
-    """Documents of one source file."""
+@dataclass(frozen=True, eq=False)
+class JobDomain:
+    """One file of a job, or all files that a pattern matches, as one domain."""
 
-    table: Table
-    documents: list[str]
-    labels: list[Any]  # None where the file has none
+    path: Path
+    kinds: dict[str, Any]  # the columns, and what each holds
+    n_rows: int
+    n_empty: int  # documents without text
+    n_bad: int  # rows that could not be read
+    labels: list[Any] | None  # None where a row has none; None altogether if no label column was asked for
+    documents: Sequence[str]  # all of them, or, on a cluster, the first of every shard
+    table: Table | None = None  # to read again; on a cluster the workers have the files
 
-
-@dataclass(frozen=True)
-class TargetFile:
-    """Documents of one target file; `truth` is for scoring alone."""
-
-    table: Table
-    documents: list[str]
-    truth: list[Any] | None
-    has_label_column: bool
-
-
-def name_domains(paths: Sequence[Path]) -> list[str]:
-    """Name every file as the column `domain` does: its name, or its path where two have one name."""
-    names = [path.name for path in paths]
-    return names if len(set(names)) == len(names) else [str(path) for path in paths]
+    @property
+    def n_labelled(self) -> int:
+        """Rows that have a label."""
+        return sum(label is not None for label in self.labels or [])
 
 
-def silent(stage: str, share: float | None = None) -> None:
-    """Tell nobody."""
+def ignore_stage(stage: str, share: float | None = None) -> None:
+    """Show nothing."""
 
 
-def read_source(path: Path, job: AdaptJob, tell: Tell = silent) -> SourceFile:
-    """Read a source file whole."""
+def read_domain(path: Path, job: AdaptJob, label: str | None, show_stage: ShowStage) -> JobDomain:
+    """Read a file whole: its documents, and the column `label` if one is named."""
     table = open_table(path, text=job.text, encoding=job.encoding, skip_bad=job.skip_bad)
-    table.require_column(job.label)
+    if label is not None:
+        table.require_column(label)
     documents: list[str] = []
     labels: list[Any] = []
     for rows in table:
         documents += rows.texts(job.text)
-        labels += [label_of(value) for value in rows.column(job.label)]
-        tell(f"reading {path.name}", rows.share_read)
+        labels += [] if label is None else map(parse_label, rows.column(label))
+        show_stage(f"reading {path.name}", rows.share_read)
     if not documents:
         table.require_rows()
-    return SourceFile(table, documents, labels)
+    n_empty = sum(not document.strip() for document in documents)
+    kinds, known = dict(table.kinds), None if label is None else labels
+    return JobDomain(path, kinds, len(documents), n_empty, table.n_bad, known, documents, table)
 
 
-def read_target(path: Path, job: AdaptJob, tell: Tell = silent) -> TargetFile:
-    """Read a target file whole."""
-    table = open_table(path, text=job.text, encoding=job.encoding, skip_bad=job.skip_bad)
-    if job.target_label is not None:
-        table.require_column(job.target_label)
-    documents: list[str] = []
-    truth: list[Any] = []
-    for rows in table:
-        documents += rows.texts(job.text)
-        truth += [label_of(value) for value in rows.column(job.target_label)] if job.target_label else []
-        tell(f"reading {path.name}", rows.share_read)
-    if not documents:
-        table.require_rows()
-    has_label_column = job.target_label is None and job.label in table.columns
-    return TargetFile(table, documents, truth if job.target_label else None, has_label_column)
-
-
-def label_of(value: Any) -> Any:
-    """Return a label, None where the cell is empty; text is stripped, and what is no scalar is text."""
+def parse_label(value: Any) -> Any:
+    """Return the label in a cell, None where it is empty; text is stripped, and other objects become text."""
     if isinstance(value, str):
         return value.strip() or None
     if value is None or value != value:
@@ -102,7 +88,7 @@ def label_of(value: Any) -> Any:
     return value if isinstance(value, bool | int | float) else str(value)
 
 
-def one_kind(labels: Sequence[Any]) -> list[Any]:
+def unify_labels(labels: Sequence[Any]) -> list[Any]:
     """Return labels as they are if all are whole numbers or all text, else as text; None stays.
 
     Where numbers and text are mixed, 1.0 and "1" become one label.
@@ -116,9 +102,9 @@ def one_kind(labels: Sequence[Any]) -> list[Any]:
     return [None if label is None else spell(label) for label in labels]
 
 
-def checked_labels(job: AdaptJob, of_files: Sequence[Sequence[Any]]) -> list[Any]:
+def check_labels(job: AdaptJob, sources: Sequence[JobDomain]) -> list[Any]:
     """Return the labels of all source rows, file by file, None for rows without."""
-    labels = one_kind(list(chain.from_iterable(of_files)))
+    labels = unify_labels(list(chain.from_iterable(source.labels or [] for source in sources)))
     counts = Counter(label for label in labels if label is not None)
     names = ", ".join(str(path) for path in job.sources)
     if not counts:
@@ -136,3 +122,71 @@ def checked_labels(job: AdaptJob, of_files: Sequence[Sequence[Any]]) -> list[Any
             "is it the column of labels?"
         )
     return labels
+
+
+def name_domains(paths: Sequence[Path]) -> list[str]:
+    """Name every target as the column `domain` does: its file name, or its path where two share a name."""
+    names = [path.name for path in paths]
+    return names if len(set(names)) == len(names) else [str(path) for path in paths]
+
+
+def number_rows(sources: Sequence[JobDomain], targets: Sequence[JobDomain]) -> np.ndarray:
+    """Return the domain of every row: sources 0, 1, ..., then targets -1, -2, ..."""
+    numbers = [*range(len(sources)), *(-1 - i for i in range(len(targets)))]
+    return np.repeat(numbers, [domain.n_rows for domain in (*sources, *targets)])
+
+
+def name_added_columns(prefix: str = "", n_targets: int = 1) -> list[str]:
+    """Name the columns that predictions add."""
+    return [f"{prefix}{name}" for name in ("prediction", "score", *(["domain"] if n_targets > 1 else []))]
+
+
+def plan_columns(job: AdaptJob, targets: Sequence[JobDomain]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the columns of the output, and what the targets' hold; refuse names that clash."""
+    kinds = union_of(target.kinds for target in targets)
+    added = name_added_columns(job.prefix, len(targets))
+    for target in targets:
+        with_added(target.path, tuple(target.kinds), added)
+    return (*kinds, *added), kinds
+
+
+def is_folder(path: Path) -> bool:
+    """Tell whether an output path means a folder: it is one, or has no ending."""
+    return path.is_dir() or path.suffix == ""
+
+
+def check_outputs(job: AdaptJob, *, has_cluster: bool = False) -> None:
+    """Refuse, before the work starts, outputs that cannot be written or would replace another file."""
+    if has_cluster and job.report is not None:
+        raise TableError("--report needs the documents here, and --dask leaves them on the workers; drop one")
+    inputs, outputs = [*job.sources, *job.targets], [job.out]
+    if has_cluster and is_folder(job.out):
+        outputs = [job.out / shard.name for path in job.targets for shard in shard_paths(path)]
+    for path in outputs:
+        refuse_overwriting(path, inputs)
+    others = [*inputs, *outputs]
+    for path in filter(None, (job.model, job.report)):
+        refuse_overwriting(path, others)
+        others.append(path)
+        _check_file(path)
+    if outputs != [job.out]:
+        job.out.mkdir(parents=True, exist_ok=True)
+    check_writable(outputs[0])
+
+
+def _check_file(path: Path) -> None:
+    """Refuse a path where no file can be written."""
+    if path.is_dir():
+        raise TableError(f"{path} is a folder; give the name of a file in it")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise TableError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def refuse_overwriting(out: Path, others: Sequence[Path]) -> None:
+    """Raise if writing `out` would replace one of the other files of the same job."""
+    for other in chain.from_iterable(shard_paths(path) for path in others):
+        if os.path.realpath(out) == os.path.realpath(other):
+            raise TableError(f"{out} would replace another file of this job; give it another name")

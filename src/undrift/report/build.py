@@ -9,25 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from ..jobs import Adapted, AdaptJob
+from ..jobs import AdaptJob, AdaptResult
 from ..text import TextAdapter
 from .content import adaptation_data
 from .inputs import DomainRows, Evidence
 from .page import Report
 
 
-def job_report(job: AdaptJob, adapted: Adapted, command: str | None = None) -> Report:
+def job_report(job: AdaptJob, adapted: AdaptResult, command: str | None = None) -> Report:
     """Report a finished `undrift adapt`; the job must have been given its `report` path.
 
     Parameters
     ----------
     job : AdaptJob
-    adapted : Adapted
+    adapted : AdaptResult
         What `run_adapt` returned.
     command : str, optional
         The command line, to be shown under "how to reproduce".
     """
-    kept, summary = adapted.kept, adapted.summary
+    kept, summary = adapted.report_inputs, adapted.summary
     if kept is None:
         raise ValueError("the job kept no rows to report on: give it a `report` path before running it")
     names = _file_names([*job.sources, *job.targets])
@@ -37,9 +37,9 @@ def job_report(job: AdaptJob, adapted: Adapted, command: str | None = None) -> R
         for number, (name, X, own) in enumerate(zip(names, kept.X, kept.sources, strict=False))
     ]
     domains += [
-        DomainRows(name, -1 - i, X, own.documents, own.truth, predicted["prediction"], predicted["score"])
+        DomainRows(name, -1 - i, X, own.documents, own.labels, predicted["prediction"], predicted["score"])
         for i, (name, X, own, predicted) in enumerate(
-            zip(names[n_sources:], kept.X[n_sources:], kept.targets, kept.predicted, strict=True)
+            zip(names[n_sources:], kept.X[n_sources:], kept.targets, kept.predictions, strict=True)
         )
     ]
     about = {
@@ -52,7 +52,7 @@ def job_report(job: AdaptJob, adapted: Adapted, command: str | None = None) -> R
     }
     adapter = adapted.adapter
     return Report(
-        adaptation_data(Evidence(adapter.classifier_, adapter.terms_, domains, kept.source_only, about))
+        adaptation_data(Evidence(adapter.classifier_, adapter.terms_, domains, kept.baseline, about))
     )
 
 
