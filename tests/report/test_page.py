@@ -147,18 +147,15 @@ def test_adapt_writes_the_report_it_is_asked_for(two_files):
 
 
 def test_adapt_without_a_report_keeps_no_documents(two_files):
-    from undrift.cli.options import text_adapter
+    from undrift import MSDAClassifier, TermVectorizer, TextAdapter
     from undrift.jobs import AdaptJob, run_adapt
     from undrift.report import job_report
 
     job = AdaptJob(
         [two_files / "books.jsonl"], [two_files / "kitchen.jsonl"], "text", "label", two_files / "out.csv"
     )
-    adapter = text_adapter(
-        "0.5", "1", "1", 100, "tfidf", "least-squares", "source-cv", "size", True, False, "cpu", 0
-    )
-    adapted = run_adapt(job, adapter)
-    assert adapted.kept is None
+    adapted = run_adapt(job, TextAdapter(TermVectorizer(100), MSDAClassifier(1)))
+    assert adapted.report_inputs is None
     with pytest.raises(ValueError, match="kept no rows"):
         job_report(job, adapted)
 
