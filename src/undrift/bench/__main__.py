@@ -22,8 +22,8 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: list[str] | None = None) -> int:
     """Run a plan; one line of progress for each task on standard error.
 
-    Status 0: every task that was asked for has a result; 1: some are recorded as failed; 2: there was
-    something to mend first; 130: interrupted.
+    Status 0: every requested task has a result; 1: some are recorded as failed; 2: there was
+    something to fix first; 130: interrupted.
     """
     parser = Parser(prog="python -m undrift.bench", description="Run a benchmark plan.")
     parser.add_argument("plan")
@@ -36,13 +36,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--max-rows", type=int, help="rows of each part of each domain, for a trial")
     parser.add_argument("--max-features", type=int, help="columns, for a trial")
     parser.add_argument(
-        "--seed", type=int, help="instead of the plan's; results stand beside those of others"
+        "--seed", type=int, help="instead of the plan's; results are recorded beside those of others"
     )
     parser.add_argument("--retry-failed", action="store_true", help="try again what failed")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        plan = load_plan(given.plan).smaller(given.max_rows, given.max_features).seeded(given.seed)
-        summary = run(plan, given.results, _request(given))
+        plan = load_plan(options.plan).smaller(options.max_rows, options.max_features).seeded(options.seed)
+        summary = run(plan, options.results, _read_request(options))
     except KeyboardInterrupt:
         print(STOPPED, file=sys.stderr)
         return 130
@@ -53,15 +53,15 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if summary.n_failed else 0
 
 
-def _request(given: argparse.Namespace) -> Request:
+def _read_request(options: argparse.Namespace) -> Request:
     def show(n_done: int, n_total: int, what: str) -> None:
         print(f"{n_done}/{n_total} {what}", file=sys.stderr, flush=True)
 
     def split(names: str | None) -> list[str] | None:
         return None if names is None else names.split(",")
 
-    methods, tasks = split(given.methods), split(given.tasks)
-    return Request(given.data, methods, tasks, given.jobs, given.device, given.retry_failed, show)
+    methods, tasks = split(options.methods), split(options.tasks)
+    return Request(options.data, methods, tasks, options.jobs, options.device, options.retry_failed, show)
 
 
 if __name__ == "__main__":

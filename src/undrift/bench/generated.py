@@ -34,8 +34,8 @@ SYLLABLES = ("ba", "co", "di", "fe", "gu", "ka", "lo", "mi", "nu", "pe", "ra", "
 def write_domains(folder: str | Path, n_domains: int = 20, n_reviews: int = 1000, seed: int = 0) -> Path:
     """Write ``sorted_data/<domain>/all.review`` of made-up domains below `folder`.
 
-    Half of a domain's opinions are in words of its own, which no other domain knows. The loader drops
-    domains of fewer than 1,000 reviews unless it is told another bound (`min_reviews`).
+    Half of a domain's opinions are in words that no other domain has. The loader drops
+    domains of fewer than 1,000 reviews unless given another bound (`min_reviews`).
     """
     if n_domains < 2 or n_reviews < 1:
         raise ValueError(
@@ -45,36 +45,36 @@ def write_domains(folder: str | Path, n_domains: int = 20, n_reviews: int = 1000
     for number in range(n_domains):
         rng = random.Random(f"{seed} {number}")
         name = f"domain_{number:02d}"
-        words = _own_words(rng, 60)
+        words = _invent_words(rng, 60)
         (root / name).mkdir(parents=True, exist_ok=True)
-        reviews = [_record(name, i, *_review(rng, words)) for i in range(n_reviews)]
+        reviews = [_format_record(name, i, *_write_review(rng, words)) for i in range(n_reviews)]
         path = root / name / "all.review"
         path.write_text("".join(reviews), encoding="latin-1")
     return root
 
 
-def _own_words(rng: random.Random, n: int) -> list[str]:
+def _invent_words(rng: random.Random, n: int) -> list[str]:
     words: dict[str, None] = {}
     while len(words) < n:
         words["".join(rng.choices(SYLLABLES, k=4))] = None
     return list(words)
 
 
-def _review(rng: random.Random, words: list[str]) -> tuple[float, str, str]:
+def _write_review(rng: random.Random, words: list[str]) -> tuple[float, str, str]:
     """Rating, title, and a text that agrees with the rating nine times out of ten."""
     rating = rng.choice((1.0, 2.0, 4.0, 5.0))
     liked, disliked, neutral = words[:15], words[15:30], words[30:]
     said: list[str] = rng.choices(PLAIN, k=rng.randint(8, 20)) + rng.choices(neutral, k=rng.randint(3, 8))
     for _ in range(rng.randint(2, 5)):
         good = (rating > 3) == (rng.random() < 0.9)
-        shared, own = (LIKED, liked) if good else (DISLIKED, disliked)
-        said.append(rng.choice(shared) if rng.random() < 0.5 else rng.choice(own))
+        everywhere, here = (LIKED, liked) if good else (DISLIKED, disliked)
+        said.append(rng.choice(everywhere if rng.random() < 0.5 else here))
     rng.shuffle(said)
     text = " ".join(said) + (" & caf\xe9" if rng.random() < 0.1 else "")
     return rating, said[0], text
 
 
-def _record(domain: str, number: int, rating: float, title: str, text: str) -> str:
+def _format_record(domain: str, number: int, rating: float, title: str, text: str) -> str:
     """Write one review as the public files do, with their tags in their order."""
     product = number // 10  # ten reviews of each
     fields = (

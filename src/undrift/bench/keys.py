@@ -1,4 +1,4 @@
-"""Checks of what a plan holds: keys that are known, values of the right kind."""
+"""Checks of the keys and values of a TOML file, each of which names the key in one line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
-_KINDS: tuple[tuple[type, type, str], ...] = (
+_TYPES: tuple[tuple[type, type, str], ...] = (
     (bool, bool, "true or false"),
     (int, Integral, "an integer"),
     (float, Real, "a number"),
@@ -17,7 +17,7 @@ _KINDS: tuple[tuple[type, type, str], ...] = (
 
 
 def check_keys(table: Any, allowed: AbstractSet[str], prefix: str) -> None:
-    """Refuse a key that is not known, and name the one that was meant."""
+    """Refuse a key that is not allowed, and suggest the one that was meant."""
     if not isinstance(table, Mapping):
         raise ValueError(f"{prefix.rstrip('.') or 'a plan'} must be a table, got {table!r}")
     for key in table:
@@ -29,32 +29,32 @@ def check_keys(table: Any, allowed: AbstractSet[str], prefix: str) -> None:
 
 
 def check_like(value: Any, default: Any, name: str) -> None:
-    """Refuse a value of another kind than a default: a truth, a number, a string or a list of strings."""
-    for of, kind, said in _KINDS:
-        if isinstance(default, of):
-            if not isinstance(value, kind) or (isinstance(value, bool) and of is not bool):
-                raise ValueError(f"{name}={value!r} must be {said}")
+    """Refuse a value of another type than a default: a boolean, a number, a string or a list of strings."""
+    for default_type, value_type, wanted in _TYPES:
+        if isinstance(default, default_type):
+            if not isinstance(value, value_type) or (isinstance(value, bool) and default_type is not bool):
+                raise ValueError(f"{name}={value!r} must be {wanted}")
             return
     if isinstance(default, Sequence):
         check_strings(value, name)
 
 
 def check_plain(value: Any, name: str) -> None:
-    """Refuse what no parameter is, such as a date or a table."""
-    for own in value if isinstance(value, list) else [value]:
-        if not isinstance(own, str | Real):
+    """Refuse a value that no parameter takes, such as a date or a table."""
+    for item in value if isinstance(value, list) else [value]:
+        if not isinstance(item, str | Real):
             raise ValueError(f"{name}={value!r} must be a number, true or false, a string, or a list of such")
 
 
 def check_list(value: Any, name: str) -> Sequence[Any]:
-    """Return a list."""
+    """Return `value` if it is a list."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ValueError(f"{name}={value!r} must be a list")
     return value
 
 
 def check_strings(value: Any, name: str) -> tuple[str, ...]:
-    """Return names, at least one and none twice."""
+    """Return `value` as a tuple if it is a list of names, at least one and none twice."""
     values = tuple(check_list(value, name))
     if not values or not all(isinstance(each, str) for each in values):
         raise ValueError(f"{name}={value!r} must be a list of names, at least one")

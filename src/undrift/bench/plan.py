@@ -54,7 +54,7 @@ class Setting:
     activation : str
         Squashing function of mSDA's layers.
     fit_on : {"all", "pair"}
-        Whether one stack serves all tasks or each task has one, of its own two domains.
+        Whether one stack serves all tasks or each task has one, of its two domains.
     n_pivots : int, optional
         Outputs of the first layer, from as many columns on (section 4); by default all of them.
     n_folds : int
@@ -62,7 +62,7 @@ class Setting:
     n_rows : int
         Rows of each domain that a distance is measured on.
     changes : mapping
-        Parameters of method `undrift` that this variant sets otherwise, such as ``{self_training = false}``;
+        Parameters of method `undrift` that this variant changes, such as ``{self_training = false}``;
         `length` is that of its tf-idf rows.
     inductive : bool
         Whether method `undrift` must do without the test rows while it learns.
@@ -70,7 +70,7 @@ class Setting:
         Those of the plan's methods that this variant runs; by default all.
     depths, rules : tuples
         Of a plan of regret: depths of the candidates, whose noise and C are the above, and the selection
-        rules that judge them.
+        rules that score them.
     small_grid : mapping
         Of a plan of regret: values of `noise`, `depths` and `C` that make a smaller grid, for the table.
     """
@@ -147,9 +147,9 @@ class Plan:
     variants : tuple of Setting
     kind : {"transfer", "distance", "regret"}
     baseline_variant : str, optional
-        Variant whose in-domain errors all variants are measured by; by default each has its own.
+        Variant whose in-domain errors serve all variants; by default each variant has its errors measured.
     parameters : mapping of str to mapping
-        Parameters of the methods' own estimators, such as ``parameters.sda.n_epochs``.
+        Parameters of the methods' estimators, such as ``parameters.sda.n_epochs``.
     seed : int
     """
 
@@ -171,9 +171,10 @@ class Plan:
 
         With method `undrift` that is what the method is, its defaults too: they may change with a version.
         """
-        silent = {"methods", "small_grid", *(() if self.kind == "regret" else FOR_REGRET)}
-        setting = {key: value for key, value in asdict(variant).items() if key not in silent}
-        decisive = [asdict(self.corpus), setting, self.kind, self.seed, _plain(self.parameters)]
+        ignored = {"methods", "small_grid", *(() if self.kind == "regret" else FOR_REGRET)}
+        setting = {key: value for key, value in asdict(variant).items() if key not in ignored}
+        parameters = {method: dict(table) for method, table in self.parameters.items()}
+        decisive = [asdict(self.corpus), setting, self.kind, self.seed, parameters]
         if "undrift" in (variant.methods or self.methods):
             changes = {**self.parameters.get("undrift", {}), **variant.changes}
             decisive.append(resolve_undrift(changes, variant.inductive))
@@ -202,12 +203,12 @@ def load_plan(path: str | Path) -> Plan:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PlanError(f"{path} is not a TOML file: {error}") from None
     try:
-        return plan_of(path.stem, table)
+        return parse_plan(path.stem, table)
     except (TypeError, ValueError) as error:
         raise PlanError(f"{path}: {error}") from None
 
 
-def plan_of(name: str, table: Mapping[str, Any]) -> Plan:
+def parse_plan(name: str, table: Mapping[str, Any]) -> Plan:
     """Check the contents of a plan; `name` is its file's, without the ending."""
     check_keys(table, {*(f.name for f in fields(Plan)), *_setting_names()} - {"name"}, "")
     for key in ("corpus", "methods"):
@@ -217,16 +218,16 @@ def plan_of(name: str, table: Mapping[str, Any]) -> Plan:
     methods = check_strings(table["methods"], "methods")
     for method in methods:
         find_family(method)
-    parameters = _parameters(table.get("parameters", {}), methods)
+    parameters = _parse_parameters(table.get("parameters", {}), methods)
     common = {key: table[key] for key in _setting_names() - {"methods"} if key in table}
-    variants = _variants(table.get("variants", [{}]), common, methods)
+    variants = _parse_variants(table.get("variants", [{}]), common, methods)
     _check_kind(kind, {*common, *chain(*table.get("variants", []))}, methods, variants)
     baseline = table.get("baseline_variant")
     if baseline is not None and baseline not in [v.name for v in variants]:
         raise ValueError(f"baseline_variant={baseline!r} is none of the variants")
     return Plan(
         name,
-        _corpus(table["corpus"]),
+        _parse_corpus(table["corpus"]),
         methods,
         variants,
         kind,
@@ -254,7 +255,7 @@ def _check_kind(
             raise ValueError(f"{key} is about method undrift, which is not among the plan's methods")
 
 
-def _corpus(table: Any) -> CorpusSpec:
+def _parse_corpus(table: Any) -> CorpusSpec:
     if not isinstance(table, Mapping):
         raise ValueError("corpus must be a table, such as [corpus] with loader = 'amazon-bow'")
     check_keys(table, {f.name for f in fields(CorpusSpec)}, "corpus.")
@@ -267,18 +268,18 @@ def _corpus(table: Any) -> CorpusSpec:
         raise ValueError(f"corpus.{error}") from None
 
 
-def _variants(tables: Any, common: Mapping[str, Any], methods: Sequence[str]) -> tuple[Setting, ...]:
+def _parse_variants(tables: Any, common: Mapping[str, Any], methods: Sequence[str]) -> tuple[Setting, ...]:
     if not isinstance(tables, list) or not tables:
         raise ValueError("variants must be a list of tables, [[variants]]")
     settings = []
-    for own in tables:
-        check_keys(own, {"name", *_setting_names()}, "variants.")
-        if len(tables) > 1 and "name" not in own:
+    for table in tables:
+        check_keys(table, {"name", *_setting_names()}, "variants.")
+        if len(tables) > 1 and "name" not in table:
             raise ValueError("each of several variants needs a name: variants.name is missing")
         try:
-            settings.append(_setting({**common, **own}, methods))
+            settings.append(_parse_setting({**common, **table}, methods))
         except (TypeError, ValueError) as error:
-            where = f"variant {own['name']!r}: " if "name" in own else ""
+            where = f"variant {table['name']!r}: " if "name" in table else ""
             raise ValueError(f"{where}{error}") from None
     names = [setting.name for setting in settings]
     if len(set(names)) < len(names):
@@ -286,7 +287,7 @@ def _variants(tables: Any, common: Mapping[str, Any], methods: Sequence[str]) ->
     return tuple(settings)
 
 
-def _setting(values: Mapping[str, Any], methods: Sequence[str]) -> Setting:
+def _parse_setting(values: Mapping[str, Any], methods: Sequence[str]) -> Setting:
     lists = {key: tuple(check_list(values[key], key)) for key in LISTS if key in values}
     for method in check_strings(values["methods"], "variants.methods") if "methods" in values else ():
         if method not in methods:
@@ -294,28 +295,19 @@ def _setting(values: Mapping[str, Any], methods: Sequence[str]) -> Setting:
     return Setting(**{**values, **lists})
 
 
-def _parameters(value: Any, methods: Sequence[str]) -> dict[str, Any]:
+def _parse_parameters(value: Any, methods: Sequence[str]) -> dict[str, Any]:
     """Tables of parameters, for methods of the plan that have such parameters."""
-    found = _tables(value, "parameters")
-    for method, own in found.items():
+    if not isinstance(value, Mapping) or not all(isinstance(table, Mapping) for table in value.values()):
+        raise ValueError("parameters must hold one table for each method, such as [parameters.sda]")
+    for method, table in value.items():
         find_family(method)
         if method not in methods:
             raise ValueError(f"parameters.{method}: {method} is not among the plan's methods")
-        check_keys(own, list_parameters(method), f"parameters.{method}.")
-        for name, parameter in own.items():
+        check_keys(table, list_parameters(method), f"parameters.{method}.")
+        for name, parameter in table.items():
             check_plain(parameter, f"parameters.{method}.{name}")
-    return found
+    return {method: MappingProxyType(dict(table)) for method, table in value.items()}
 
 
 def _setting_names() -> set[str]:
     return {f.name for f in fields(Setting)} - {"name"}
-
-
-def _tables(value: Any, name: str) -> dict[str, Any]:
-    if not isinstance(value, Mapping) or not all(isinstance(own, Mapping) for own in value.values()):
-        raise ValueError(f"{name} must hold one table for each method, such as [parameters.sda]")
-    return {key: MappingProxyType(dict(own)) for key, own in value.items()}
-
-
-def _plain(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {name: dict(own) for name, own in parameters.items()}

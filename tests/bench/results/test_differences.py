@@ -9,7 +9,7 @@ from tests.helpers.bench_corpus import transfer
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.__main__ import main
 from undrift.bench.figures.data import ablation_figures, all_figures, figure_1
-from undrift.bench.plan import plan_of
+from undrift.bench.plan import parse_plan
 from undrift.bench.results.differences import bootstrap_interval, difference, differences
 from undrift.bench.results.measures import Where, errors_by_task, failures
 from undrift.bench.results.page import filled
@@ -189,12 +189,12 @@ def test_a_seed_is_a_whole_number(capsys):
 
 def test_no_seed_is_the_plans_own():
     table = {"methods": ["svm"], "seed": 4, "corpus": {"loader": "amazon-bow"}}
-    assert plan_of("p", table).seeded(None).seed == 4
-    assert plan_of("p", table).seeded(0).seed == 0
+    assert parse_plan("p", table).seeded(None).seed == 4
+    assert parse_plan("p", table).seeded(0).seed == 0
 
 
 def test_what_errors_are_compared_with_leaves_the_results_of_a_plan_valid():
     table = {"methods": ["svm"], "corpus": {"loader": "amazon-bow"}, "variants": [{"name": "all"}]}
-    with_baseline = plan_of("p", {**table, "baseline_variant": "all"})
-    without = plan_of("p", table)
+    with_baseline = parse_plan("p", {**table, "baseline_variant": "all"})
+    without = parse_plan("p", table)
     assert with_baseline.digest(with_baseline.variants[0]) == without.digest(without.variants[0])
