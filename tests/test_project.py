@@ -18,6 +18,15 @@ def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "paper/README.md",
+    *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+]
+
+
 def code_blocks(language: str, page: str = "README.md") -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", read(page), flags=re.DOTALL)
 
@@ -77,10 +86,18 @@ def test_commands_of_the_documents_have_the_options_they_name():
         assert set(re.findall(r"(--[\w-]+)", rest)) <= options[name]
 
 
+def headings(page: Path) -> set[str]:
+    """Anchors of the headings of a page, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
 def test_links_of_the_documents_lead_somewhere():
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
-        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    for page in DOCUMENTS:
+        for target, part in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)", read(page)):
+            path = (ROOT / page).parent / target if target else ROOT / page
+            assert path.exists(), f"{page} links to {target}"
+            assert not part or part in headings(path), f"{page} links to {target}#{part}"
 
 
 def test_tools_are_pinned_alike_everywhere():
@@ -142,7 +159,13 @@ def test_every_equation_has_its_row(number):
     assert "`tests.helpers.oracles." in row
 
 
-def test_the_design_page_names_files_that_exist():
-    named = re.findall(r"^\| `([\w/]+\.py)` \|", read("docs/design.md"), flags=re.MULTILINE)
-    assert named
-    assert all((Path(undrift.__file__).parent / name).exists() for name in named)
+def test_the_documents_name_what_exists_in_undrift():
+    for page in DOCUMENTS:
+        for name in set(re.findall(r"`(undrift(?:\.\w+)+)", read(page))):
+            resolve(name)
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_the_documents_name_files_that_exist(page):
+    for path in re.findall(r"`((?:tests|benchmarks|paper|docs|src)/[\w./-]+)`", read(page)):
+        assert (ROOT / path).exists(), path
