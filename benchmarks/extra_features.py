@@ -75,7 +75,7 @@ def main() -> None:
                 here, there = ([E[kind][place[name]] for kind in kinds] for name in (source, target))
                 model = text_classifier(self_training=self_training, **settings)
                 y = domains[source].y[labelled[source]]
-                model.fit(X[place[source]], y, X[place[target]], blocks=here, blocks_target=there)
+                model.fit(X[place[source]], y, X[place[target]], extra=here, extra_target=there)
                 truth = domains[target].y[labelled[target]]
                 errors.append(100 * (1 - model.score(X[place[target]], truth, blocks=there)))
             records[way] = {"mean_error_percent": float(np.mean(errors)), "errors_percent": errors}

@@ -47,8 +47,8 @@ from undrift.bench.methods.ours import target_codes
 from undrift.bench.methods.resources import Cost
 from undrift.bench.methods.stacks import Level, RunningGrams, join_blocks
 from undrift.bench.methods.svm import source_problem
+from undrift.classifier.grams import layer_share
 from undrift.classifier.linear import SOLVERS
-from undrift.classifier.search import layer_share
 from undrift.corpora import Corpus
 from undrift.text.adapter import TFIDF_LENGTH, text_classifier
 

@@ -108,7 +108,7 @@ def format_case(case: Case, n_layers: int) -> str:
     adapted = text_classifier(**settings, fallback=False).fit(X, y, Z)
     caution, error = adapted.caution_, float(np.mean(adapted.predict(Z) != truth))
     source_only = source_only_error(X, y, Z, truth)
-    outcome = "falls back" if caution["grave"] else "doubts" if caution["reasons"] else ""
+    outcome = "falls back" if caution["blocking"] else "doubts" if caution["reasons"] else ""
     signals = [caution["signals"][signal] for signal in SIGNALS]
     cells = [f"{value:.2f}" if isinstance(value, float) else str(value) for value in signals]
     errors = [f"{100 * value:.1f}" for value in (source_only, error)]

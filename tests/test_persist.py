@@ -120,7 +120,7 @@ def test_a_model_file_of_version_0_1_loads_and_predicts_the_same(name):
     if "transformed" in case:
         np.testing.assert_allclose(model.transform(rows), case["transformed"], rtol=1e-6)
         return
-    options = {"blocks": [np.array(case["blocks"])]} if "blocks" in case else {}
+    options = {"extra": [np.array(case["blocks"])]} if "blocks" in case else {}
     for domain, scores in case["scores"].items():
         numbers = np.full(len(rows), int(domain))
         loaded = model.decision_function(rows, sample_domain=numbers, **options)

@@ -7,3 +7,7 @@ class UndriftError(ValueError):
 
 class UndriftWarning(UserWarning):
     """Something worked, but probably not as intended."""
+
+
+class UndriftDeprecationWarning(UndriftWarning, FutureWarning):
+    """A name still works, and will be gone in the next release."""

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._core import Layer, Rows
 from ._inputs import as_array, check_matrix
-from .classifier import MSDAClassifier, checked_blocks, stack_rows
+from .classifier import MSDAClassifier, accept_old_names, check_extra, stack_rows
 
 
 def reconstruction(
@@ -170,8 +170,9 @@ def _top(classifier: MSDAClassifier, terms: Sequence[str], among: np.ndarray, k:
     ]
 
 
+@accept_old_names
 def document_terms(
-    classifier: MSDAClassifier, terms: Sequence[str], x: Rows, k: int = 10, *, blocks: Any = None
+    classifier: MSDAClassifier, terms: Sequence[str], x: Rows, k: int = 10, *, extra: Any = None
 ) -> list[dict[str, Any]]:
     """List the terms that moved the prediction of one row most.
 
@@ -187,8 +188,8 @@ def document_terms(
         As given to `predict`.
     k : int, default=10
         How many terms to list.
-    blocks : matrix, or list of matrices, optional
-        Extra blocks of the row, as given to `predict`; they stay as they are.
+    extra : matrix, or list of matrices, optional
+        Extra features of the row, as given to `predict`; they stay as they are.
 
     Returns
     -------
@@ -202,9 +203,9 @@ def document_terms(
     present = np.flatnonzero(whole[0])
     without = np.repeat(whole, len(present) + 1, axis=0)
     without[np.arange(len(present)), present] = 0  # the last copy stays whole
-    extra = checked_blocks(blocks, 1, dtype=classifier.dtype, widths=classifier.n_block_features_in_)
-    beside = [stack_rows([E] * len(without)) for E in extra]
-    scores = classifier.decision_function(without, blocks=beside)
+    matrices = check_extra(extra, 1, dtype=classifier.dtype, widths=classifier.n_extra_features_in_)
+    beside = [stack_rows([E] * len(without)) for E in matrices]
+    scores = classifier.decision_function(without, extra=beside)
     if scores.ndim == 1:
         scores = np.column_stack([-scores, scores])
     winner = scores[:, int(np.argmax(scores[-1]))]

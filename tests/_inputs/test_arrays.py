@@ -136,14 +136,14 @@ def test_a_tensor_of_labels_may_lack_some(form, shifted):
 
 
 @pytest.mark.parametrize("options", [{}, {"noise": [0.4, 0.6]}])
-def test_extra_blocks(options, form, shifted, rng):
+def test_extra_features(options, form, shifted, rng):
     X, y, Z, _ = shifted
     E, F = rng.normal(size=(180, 4)), rng.normal(size=(150, 4))
-    theirs = classifier(**options).fit(X, y, Z, blocks=E, blocks_target=F)
-    expected = theirs.decision_function(Z, blocks=F)
+    theirs = classifier(**options).fit(X, y, Z, extra=E, extra_target=F)
+    expected = theirs.decision_function(Z, extra=F)
     for rows in (form, sp.csr_array):  # embeddings on a GPU go with counts on the host
-        ours = classifier(**options).fit(rows(X), y, rows(Z), blocks=form(E), blocks_target=[form(F)])
-        close(ours.decision_function(rows(Z), blocks=form(F)), expected)
+        ours = classifier(**options).fit(rows(X), y, rows(Z), extra=form(E), extra_target=[form(F)])
+        close(ours.decision_function(rows(Z), extra=form(F)), expected)
 
 
 @pytest.mark.parametrize("loss", ["least-squares", "hinge"])
@@ -163,7 +163,7 @@ def test_a_classifier_that_fell_back(form, shifted):
     X = np.hstack([X, np.zeros_like(X)])
     models = []
     for own in (form, np.asarray):
-        with pytest.warns(UserWarning, match="nothing to hold on to"):
+        with pytest.warns(UserWarning, match="share almost no vocabulary"):
             models.append(classifier(fallback=True).fit(own(X), y, own(Z)))
     assert models[0].caution_["fell_back"]
     close(models[0].predict_proba(form(X)), models[1].predict_proba(X))
@@ -213,7 +213,7 @@ def test_rows_there_are_worked_on_there_unless_told_otherwise(there, shifted, mo
     X, y, Z, _ = shifted
     E = np.ones((180, 1))
     classifier(1).fit(there(X), y)
-    classifier(1).fit(sp.csr_array(X), y, blocks=there(E))
+    classifier(1).fit(sp.csr_array(X), y, extra=there(E))
     classifier(1, device="torch:cpu").fit(there(X), y).predict(there(Z))
     classifier(1).fit(X, y, there(Z))  # of a mixture all come here
     assert [type(place) for place in places] == [OnTorch, OnTorch, OnTorch, OnTorch, OnHost]
@@ -323,7 +323,7 @@ def test_bad_rows(place, X, message, there):
         with pytest.raises(ValueError, match=message):
             call(X)
     with pytest.raises(ValueError, match="block 1 of X: "):
-        classifier(1).fit(np.eye(3), [0, 1, 1], blocks=X)
+        classifier(1).fit(np.eye(3), [0, 1, 1], extra=X)
 
 
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")

@@ -5,15 +5,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
 
 from undrift import MSDAClassifier
-from undrift.classifier.data import training_rows
-from undrift.classifier.search import some_of_every_class
+from undrift.classifier.anchors import draw_labelled_rows
+from undrift.classifier.data import check_training_rows
 
 X = np.arange(12.0).reshape(6, 2)
 TARGET = np.full((3, 2), 7.0)
 
 
 def rows_of(*args, **options):
-    return training_rows(BaseEstimator(), *args, **options)
+    return check_training_rows(BaseEstimator(), *args, **options)
 
 
 def test_plain_form():
@@ -145,7 +145,7 @@ def test_rare_classes_are_among_the_rows_that_candidates_are_compared_on():
     codes = np.zeros(1000, dtype=int)
     codes[[3, 700]] = 1
     for seed in range(20):
-        drawn = some_of_every_class(codes, 50, np.random.RandomState(seed))
+        drawn = draw_labelled_rows(codes, 50, np.random.RandomState(seed))
         assert len(drawn) == 50 == len(set(drawn))
         assert {3, 700} <= set(drawn)
         assert (np.diff(drawn) > 0).all()

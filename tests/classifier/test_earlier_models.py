@@ -26,7 +26,7 @@ def load_as_saved_or_resaved(name, is_resaved, tmp_path):
 
 @pytest.mark.parametrize("is_resaved", [False, True])
 @pytest.mark.parametrize(
-    ("name", "rows", "extra"), [("denoised-blocks", X, {"blocks": [E]}), ("fell-back", SHIFTED, {})]
+    ("name", "rows", "extra"), [("denoised-blocks", X, {"extra": [E]}), ("fell-back", SHIFTED, {})]
 )
 def test_scores_and_probabilities_are_what_they_were(name, rows, extra, is_resaved, tmp_path):
     model = load_as_saved_or_resaved(name, is_resaved, tmp_path)

@@ -1,4 +1,4 @@
-"""Extra blocks against the concatenation that the library never builds, written out with NumPy alone."""
+"""Extra features against the concatenation that the library never builds, written out with NumPy alone."""
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from tests.helpers.oracles import algorithm_2
 from undrift import MSDAClassifier, TextAdapter, load_model, save_model
 from undrift._core import blocks as blocks_module
 from undrift.classifier import selection
+from undrift.errors import UndriftDeprecationWarning
 from undrift.explain import document_terms
 
 DOMAIN = np.repeat([0, -1], [80, 50])
@@ -79,8 +80,8 @@ def ridge_scores(H, y, T, C):
     return (T - middle) @ w + balance
 
 
-def fitted(model, words, y, *blocks, **options):
-    extra = {"blocks": [E[:80] for E in blocks], "blocks_target": [E[80:] for E in blocks]}
+def fitted(model, words, y, *matrices, **options):
+    extra = {"extra": [E[:80] for E in matrices], "extra_target": [E[80:] for E in matrices]}
     return model.fit(words[:80], y[:80], words[80:], **extra, **options)
 
 
@@ -93,23 +94,23 @@ def test_scores_are_those_of_the_concatenation(words, dense, sparse, y, center, 
     stacks = [hidden(words, 0.6, 2), [dense], [sparse]]
     H = concatenation(stacks, DOMAIN, center=center, balance=balance)
     expected = ridge_scores(H[:80], y[:80], H[80:], 0.7)
-    scores = model.decision_function(words[80:], blocks=[dense[80:], form(sparse[80:])])
+    scores = model.decision_function(words[80:], extra=[dense[80:], form(sparse[80:])])
     assert_allclose(scores, expected, rtol=1e-8, atol=1e-9)
-    assert_array_equal(model.predict(words[80:], blocks=(dense[80:], sparse[80:])), np.sign(expected))
-    assert [weights.shape for weights in model.block_coef_] == [(4, 1), (6, 1)]
-    assert model.n_block_features_in_ == [4, 6]
+    assert_array_equal(model.predict(words[80:], extra=(dense[80:], sparse[80:])), np.sign(expected))
+    assert [weights.shape for weights in model.extra_coef_] == [(4, 1), (6, 1)]
+    assert model.n_extra_features_in_ == [4, 6]
 
 
 def test_hinge_on_the_concatenation(words, dense, y):
     model = fitted(MSDAClassifier(1, 0.5, 1.0, classifier="hinge", dtype="float64"), words, y, dense)
     H = concatenation([hidden(words, 0.5, 1), [dense]], DOMAIN)
     svm = SVC(kernel="linear", C=1 / mean_square(H[:80])).fit(H[:80], y[:80])
-    scores = model.decision_function(words[80:], blocks=[dense[80:]])
+    scores = model.decision_function(words[80:], extra=[dense[80:]])
     assert_allclose(scores, svm.decision_function(H[80:]), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
-def test_every_rule_sees_the_blocks(words, dense, y, monkeypatch):
+def test_every_rule_sees_extra_features(words, dense, y, monkeypatch):
     """Source and target rows, at every noise and depth."""
     seen = []
 
@@ -125,22 +126,22 @@ def test_every_rule_sees_the_blocks(words, dense, y, monkeypatch):
         assert_allclose(K, H @ H.T, rtol=1e-8, atol=1e-9)
 
 
-def test_units_and_origin_of_a_block_do_not_matter(words, dense, y):
+def test_units_and_origin_of_extra_features_do_not_matter(words, dense, y):
     options = {"dtype": "float64"}
     plain = fitted(MSDAClassifier(2, 0.5, **options), words, y, dense)
     other = fitted(MSDAClassifier(2, 0.5, **options), words, y, 1000 * dense - 30)
-    expected = plain.decision_function(words, blocks=dense)
-    assert_allclose(other.decision_function(words, blocks=1000 * dense - 30), expected, rtol=1e-7, atol=1e-9)
+    expected = plain.decision_function(words, extra=dense)
+    assert_allclose(other.decision_function(words, extra=1000 * dense - 30), expected, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("there", [[0.3, 7.1], [0.1, 2.7]])
-def test_a_block_that_never_varies_changes_nothing(words, y, dtype, there):
+def test_a_constant_matrix_changes_nothing(words, y, dtype, there):
     constant = np.where(DOMAIN[:, None] < 0, there, [0.1, 2.7])
     options = {"balance_layers": True, "dtype": dtype}
     model = fitted(MSDAClassifier(1, 0.5, **options), words, y, constant)
     without = MSDAClassifier(1, 0.5, **options).fit(words[:80], y[:80], words[80:])
-    scores = model.decision_function(words[80:], blocks=constant[80:])
+    scores = model.decision_function(words[80:], extra=constant[80:])
     assert_allclose(scores, without.decision_function(words[80:]), rtol=1e-5, atol=1e-6)
 
 
@@ -150,44 +151,44 @@ def test_stacked_and_plain_form_agree(words, dense, sparse, y):
         words[:80],
         y[:80],
         [words[80:100], words[100:]],
-        blocks=[dense[:80], sparse[:80]],
-        blocks_target=[[dense[80:100], sparse[80:100]], (dense[100:], sparse[100:])],
+        extra=[dense[:80], sparse[:80]],
+        extra_target=[[dense[80:100], sparse[80:100]], (dense[100:], sparse[100:])],
     )
     order = np.random.default_rng(0).permutation(130)
     domain = np.repeat([0, -1, -2], [80, 20, 30])[order]
     stacked = MSDAClassifier(2, dtype="float64")
-    stacked.fit(words[order], y[order], sample_domain=domain, blocks=[dense[order], sparse[order]])
+    stacked.fit(words[order], y[order], sample_domain=domain, extra=[dense[order], sparse[order]])
     for number in (-1, -2, 0):
-        own = {"sample_domain": number, "blocks": [dense, sparse]}
+        own = {"sample_domain": number, "extra": [dense, sparse]}
         expected = plain.decision_function(words, **own)
         assert_allclose(stacked.decision_function(words, **own), expected, rtol=1e-8, atol=1e-10)
     halves = hidden(words, 0.7, 2)
     H = concatenation([halves, [dense], [sparse]], np.repeat([0, -1, -2], [80, 20, 30]))
     expected = ridge_scores(H[:80], y[:80], H[100:], 0.3)
-    own = {"sample_domain": -2, "blocks": [dense[100:], sparse[100:]]}
+    own = {"sample_domain": -2, "extra": [dense[100:], sparse[100:]]}
     assert_allclose(plain.decision_function(words[100:], **own), expected, rtol=1e-8, atol=1e-9)
 
 
-def test_one_block_of_several_targets_needs_no_inner_list(words, dense, y):
-    given = {"blocks": dense[:80], "blocks_target": [dense[80:100], dense[100:]]}
+def test_one_matrix_for_each_of_several_targets_needs_no_inner_list(words, dense, y):
+    given = {"extra": dense[:80], "extra_target": [dense[80:100], dense[100:]]}
     bare = MSDAClassifier(1).fit(words[:80], y[:80], [words[80:100], words[100:]], **given)
-    given = {"blocks": [dense[:80]], "blocks_target": [[dense[80:100]], [dense[100:]]]}
+    given = {"extra": [dense[:80]], "extra_target": [[dense[80:100]], [dense[100:]]]}
     listed = MSDAClassifier(1).fit(words[:80], y[:80], [words[80:100], words[100:]], **given)
     assert_array_equal(
-        bare.decision_function(words, blocks=dense), listed.decision_function(words, blocks=[dense])
+        bare.decision_function(words, extra=dense), listed.decision_function(words, extra=[dense])
     )
 
 
-def test_unlabelled_rows_keep_their_blocks(words, dense, y):
+def test_unlabelled_rows_keep_their_extra_features(words, dense, y):
     labels = y.astype(object)
     labels[DOMAIN < 0] = None
-    model = MSDAClassifier(1, 0.5, dtype="float64").fit(words, labels, blocks=dense)
+    model = MSDAClassifier(1, 0.5, dtype="float64").fit(words, labels, extra=dense)
     other = fitted(MSDAClassifier(1, 0.5, dtype="float64"), words, y, dense)
-    expected = other.decision_function(words, blocks=dense)
-    assert_allclose(model.decision_function(words, blocks=dense), expected, rtol=1e-9)
+    expected = other.decision_function(words, extra=dense)
+    assert_allclose(model.decision_function(words, extra=dense), expected, rtol=1e-9)
 
 
-def test_self_training_learns_from_target_rows_of_a_block(rng):
+def test_self_training_learns_from_extra_features_of_target_rows(rng):
     """The class shows in the block alone; its direction turns a little from source to target."""
     y = rng.permutation(np.resize([0, 1], 300))
     E = rng.normal(size=(300, 2)) * 0.3 + np.column_stack([2 * y - 1, np.zeros(300)])
@@ -196,14 +197,14 @@ def test_self_training_learns_from_target_rows_of_a_block(rng):
     options = {"dtype": "float64", "random_state": 0}
     model = MSDAClassifier(1, 0.5, self_training=True, **options)
     given = {
-        "blocks": [E[:200]] * 4,
-        "blocks_target": [E[200:]] * 4,
+        "extra": [E[:200]] * 4,
+        "extra_target": [E[200:]] * 4,
     }  # counts four times
     model.fit(X[:200], y[:200], X[200:], **given)
     assert model.self_training_rounds_[-1]["kept"]
-    assert model.score(X[200:], y[200:], blocks=[E[200:]] * 4) > 0.95
+    assert model.score(X[200:], y[200:], extra=[E[200:]] * 4) > 0.95
     alone = MSDAClassifier(1, 0.5, **options).fit(X[:200], y[:200], X[200:], **given)
-    (told,), (learnt,) = alone.block_coef_[0][1], model.block_coef_[0][1]
+    (told,), (learnt,) = alone.extra_coef_[0][1], model.extra_coef_[0][1]
     assert learnt > 2 * abs(told)
 
 
@@ -215,12 +216,12 @@ def test_many_labelled_rows_are_solved_in_the_primal(words, dense, sparse, y, mo
     monkeypatch.setattr(blocks_module, "BLOCK_ENTRIES", 9 * 30)
     primal = fitted(MSDAClassifier(2, 0.5, **options), words, y, dense, sp.csr_array(sparse))
     scores, expected = (
-        model.decision_function(words[80:], blocks=[dense[80:], sparse[80:]]) for model in (primal, dual)
+        model.decision_function(words[80:], extra=[dense[80:], sparse[80:]]) for model in (primal, dual)
     )
     assert K.shape == (130, 37)
     # C is relative to the mean square norm of the labelled rows, of which the primal sees a sample
     assert np.corrcoef(scores, expected)[0, 1] > 0.999
-    assert [w.shape for w in primal.block_coef_] == [w.shape for w in dual.block_coef_]
+    assert [w.shape for w in primal.extra_coef_] == [w.shape for w in dual.extra_coef_]
 
 
 def test_the_primal_is_the_least_value_over_the_concatenation(words, dense, y, monkeypatch):
@@ -228,7 +229,7 @@ def test_the_primal_is_the_least_value_over_the_concatenation(words, dense, y, m
     model = fitted(MSDAClassifier(1, 0.5, 1.0, dtype="float64", random_state=0), words, y, dense)
     H = concatenation([hidden(words, 0.5, 1), [dense]], DOMAIN)
     candidates = [np.delete(np.arange(80), left_out) for left_out in range(80)]  # one row is in no anchor
-    scores = model.decision_function(words[80:], blocks=dense[80:])
+    scores = model.decision_function(words[80:], extra=dense[80:])
     distances = []
     for anchors in candidates:
         C = mean_square(H[:80]) / mean_square(H[anchors])
@@ -241,17 +242,17 @@ def test_saved_and_loaded(words, dense, y, tmp_path):
     fitted(model, words, y, dense)
     save_model(model, tmp_path / "model.safetensors")
     loaded = load_model(tmp_path / "model.safetensors")
-    expected = model.predict_proba(words, blocks=dense)
-    assert_array_equal(loaded.predict_proba(words, blocks=dense), expected)
+    expected = model.predict_proba(words, extra=dense)
+    assert_array_equal(loaded.predict_proba(words, extra=dense), expected)
     assert expected[:, 1].std() > 0.01
-    with pytest.raises(ValueError, match="fit saw 1 extra"):
+    with pytest.raises(ValueError, match="fit saw 1 matrices of extra"):
         loaded.predict(words)
 
 
 def test_float32_by_default(words, dense, y):
     models = [fitted(MSDAClassifier(2, dtype=dtype), words, y, dense) for dtype in ("float32", "float64")]
-    single, double = (model.decision_function(words, blocks=dense) for model in models)
-    assert [w.dtype for w in models[0].block_coef_] == [np.dtype("float32")]
+    single, double = (model.decision_function(words, extra=dense) for model in models)
+    assert [w.dtype for w in models[0].extra_coef_] == [np.dtype("float32")]
     assert_allclose(single, double, atol=1e-3 * np.abs(double).max())
 
 
@@ -262,15 +263,15 @@ def test_on_torch(words, dense, sparse, y):
         fitted(MSDAClassifier(2, 0.5, device=device, **options), words, y, dense, sp.csr_array(sparse))
         for device in ("cpu", "torch:cpu")
     )
-    blocks = [dense, sp.csr_array(sparse)]
-    expected = here.decision_function(words, blocks=blocks)
-    assert_allclose(there.decision_function(words, blocks=blocks), expected, rtol=1e-7, atol=1e-9)
-    assert isinstance(there.block_coef_[0], np.ndarray)
+    extra = [dense, sp.csr_array(sparse)]
+    expected = here.decision_function(words, extra=extra)
+    assert_allclose(there.decision_function(words, extra=extra), expected, rtol=1e-7, atol=1e-9)
+    assert isinstance(there.extra_coef_[0], np.ndarray)
 
 
 def test_prediction_in_row_blocks(words, dense, y, monkeypatch):
     model = fitted(MSDAClassifier(1, dtype="float64"), words, y, dense)
-    whole, sizes = model.decision_function(words, blocks=dense), []
+    whole, sizes = model.decision_function(words, extra=dense), []
     layer = type(model.representation_.layers_[0])
     original = layer.__call__
 
@@ -280,7 +281,7 @@ def test_prediction_in_row_blocks(words, dense, y, monkeypatch):
 
     monkeypatch.setattr(blocks_module, "BLOCK_ENTRIES", 9 * 8)
     monkeypatch.setattr(layer, "__call__", spy)
-    assert_allclose(model.decision_function(words, blocks=dense), whole, rtol=1e-9)
+    assert_allclose(model.decision_function(words, extra=dense), whole, rtol=1e-9)
     assert max(sizes) <= 8
     assert sum(sizes) == 130
 
@@ -295,24 +296,24 @@ def test_arguments_are_left_alone(words, dense, y):
 def test_routed_to_the_folds_of_others(words, dense, y):
     with config_context(enable_metadata_routing=True):
         found = cross_validate(
-            MSDAClassifier(1, random_state=0), words[:80], y[:80], params={"blocks": dense[:80]}, cv=4
+            MSDAClassifier(1, random_state=0), words[:80], y[:80], params={"extra": dense[:80]}, cv=4
         )
     without = cross_validate(MSDAClassifier(1, random_state=0), words[:80], y[:80], cv=4)
     assert np.isfinite(found["test_score"]).all()
     assert found["test_score"].tolist() != without["test_score"].tolist()
 
 
-def test_a_document_is_explained_with_its_blocks(words, dense, y):
+def test_a_document_is_explained_with_its_extra_features(words, dense, y):
     model = fitted(MSDAClassifier(1, 0.5, dtype="float64"), words, y, dense)
     row, block = words[[90]], dense[[90]]
     j = int(np.flatnonzero(row[0])[0])
     terms = [f"term {i}" for i in range(9)]
-    told = {own["term"]: own["effect"] for own in document_terms(model, terms, row, blocks=block)}
+    told = {own["term"]: own["effect"] for own in document_terms(model, terms, row, extra=block)}
     less = row.copy()
     less[0, j] = 0
-    whole, part = (model.decision_function(x, blocks=block)[0] for x in (row, less))
+    whole, part = (model.decision_function(x, extra=block)[0] for x in (row, less))
     assert_allclose(told[terms[j]], np.sign(whole) * (whole - part), rtol=1e-9)
-    with pytest.raises(ValueError, match="fit saw 1 extra"):
+    with pytest.raises(ValueError, match="fit saw 1 matrices of extra"):
         document_terms(model, terms, row)
 
 
@@ -325,60 +326,63 @@ def test_text_with_embeddings(several, rng):
     target, there = documents[24:], E[24:]
     if several:
         target, there = [documents[24:32], documents[32:]], [E[24:32], E[32:]]
-    adapter = TextAdapter().fit(documents[:24], y[:24], target, blocks=E[:24], blocks_target=there)
-    assert adapter.predict(documents[24:], blocks=E[24:]).tolist() == y[24:].tolist()
-    assert ((adapter.decision_function(documents, blocks=[E]) > 0) == (y == "good")).all()
+    adapter = TextAdapter().fit(documents[:24], y[:24], target, extra=E[:24], extra_target=there)
+    assert adapter.predict(documents[24:], extra=E[24:]).tolist() == y[24:].tolist()
+    assert ((adapter.decision_function(documents, extra=[E]) > 0) == (y == "good")).all()
 
 
 class TestRefusals:
-    """One line that names the block, what was seen and what to do."""
+    """One line that names the matrix, what was seen and what to do."""
 
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda E: E[1:], "^block 2 of X has 79 rows, but there are 80 to go with"),
-            (lambda E: E[:, 0], "^block 2 of X: Expected 2D array, got 1D"),
-            (lambda E: np.where(E.max() - 1e-9 < E, np.nan, E), r"^block 2 of X: Input contains NaN \(row "),
-            (lambda E: E.astype(str).astype(object) + "?", "^block 2 of X: could not convert string"),
-            (lambda E: E[:, :0], "^block 2 of X: .*0 feature"),
+            (lambda E: E[1:], "^extra.1. of X has 79 rows, but there are 80 to go with"),
+            (lambda E: E[:, 0], "^extra.1. of X: Expected 2D array, got 1D"),
+            (lambda E: np.where(E.max() - 1e-9 < E, np.nan, E), r"^extra.1. of X: Input contains NaN \(row "),
+            (lambda E: E.astype(str).astype(object) + "?", "^extra.1. of X: could not convert string"),
+            (lambda E: E[:, :0], "^extra.1. of X: .*0 feature"),
         ],
     )
-    def test_of_a_block_of_fit(self, words, dense, y, change, message):
+    def test_of_a_matrix_of_fit(self, words, dense, y, change, message):
         with pytest.raises(ValueError, match=message) as refusal:
-            MSDAClassifier(1).fit(words[:80], y[:80], blocks=[dense[:80], change(dense[:80])])
+            MSDAClassifier(1).fit(words[:80], y[:80], extra=[dense[:80], change(dense[:80])])
         assert "\n" not in str(refusal.value)
 
     @pytest.mark.parametrize(
         ("given", "message"),
         [
-            ({}, "fit saw 1 extra block.* X_target comes with 0: pass as many in blocks_target"),
-            ({"blocks_target": np.ones((50, 3))}, "block 1 of X_target has 3 columns, but 4 in fit's X"),
-            ({"blocks_target": np.ones((49, 4))}, "block 1 of X_target has 49 rows, but there are 50"),
+            ({}, "fit saw 1 .*extra.* X_target comes with 0: pass as many in extra_target"),
+            (
+                {"extra_target": np.ones((50, 3))},
+                "extra_target.0. of X_target has 3 columns, but 4",
+            ),
+            ({"extra_target": np.ones((49, 4))}, "extra_target.0. of X_target has 49 rows, but there are 50"),
         ],
     )
-    def test_of_blocks_of_the_target(self, words, dense, y, given, message):
+    def test_of_extra_features_of_the_target(self, words, dense, y, given, message):
         with pytest.raises(ValueError, match=message):
-            MSDAClassifier(1).fit(words[:80], y[:80], words[80:], blocks=dense[:80], **given)
+            MSDAClassifier(1).fit(words[:80], y[:80], words[80:], extra=dense[:80], **given)
 
-    def test_of_blocks_that_match_no_target(self, words, dense, y):
-        with pytest.raises(ValueError, match=r"list of 2 domains, so blocks_target .* got 1 entries"):
+    def test_of_extra_features_that_match_no_target(self, words, dense, y):
+        with pytest.raises(ValueError, match=r"list of 2 domains, so extra_target .* got 1 entries"):
             MSDAClassifier(1).fit(
-                words[:80], y[:80], [words[80:90], words[90:]], blocks=dense[:80], blocks_target=[dense[80:]]
+                words[:80], y[:80], [words[80:90], words[90:]], extra=dense[:80], extra_target=[dense[80:]]
             )
-        with pytest.raises(ValueError, match=r"list of 2 domains, so blocks_target .* got a ndarray"):
+        with pytest.raises(ValueError, match=r"list of 2 domains, so extra_target .* got a ndarray"):
             MSDAClassifier(1).fit(
-                words[:80], y[:80], [words[80:90], words[90:]], blocks=dense[:80], blocks_target=dense[80:]
+                words[:80], y[:80], [words[80:90], words[90:]], extra=dense[:80], extra_target=dense[80:]
             )
-        with pytest.raises(ValueError, match="blocks_target goes with X_target"):
-            MSDAClassifier(1).fit(words[:80], y[:80], blocks=dense[:80], blocks_target=dense[80:])
+        with pytest.raises(ValueError, match="extra_target goes with X_target"):
+            MSDAClassifier(1).fit(words[:80], y[:80], extra=dense[:80], extra_target=dense[80:])
 
     @pytest.mark.parametrize(
         ("given", "message"),
         [
-            ({}, "fit saw 1 extra .* X comes with 0: pass as many in blocks"),
-            ({"blocks": np.ones((130, 5))}, "block 1 of X has 5 columns, but 4 in fit's X"),
-            ({"blocks": np.ones((3, 4))}, "block 1 of X has 3 rows, but there are 130"),
-            ({"blocks": [np.ones((130, 4))] * 2}, "fit saw 1 extra .* X comes with 2"),
+            ({}, "fit saw 1 matrices of extra .* X comes with 0: pass as many in extra"),
+            ({"extra": np.ones((130, 5))}, "extra.0. of X has 5 columns, but 4 in fit's X"),
+            ({"extra": np.ones((3, 4))}, "extra.0. of X has 3 rows, but there are 130"),
+            ({"extra": [np.ones((130, 4))] * 2}, "fit saw 1 matrices of extra .* X comes with 2"),
         ],
     )
     @pytest.mark.parametrize("method", ["predict", "decision_function", "predict_proba"])
@@ -387,21 +391,31 @@ class TestRefusals:
         with pytest.raises(ValueError, match=message):
             getattr(model, method)(words, **given)
 
-    def test_of_blocks_that_fit_had_not(self, words, dense, y):
-        with pytest.raises(ValueError, match=r"fit saw 0 extra .* X comes with 1: leave blocks out"):
-            MSDAClassifier(1).fit(words, y).predict(words, blocks=dense)
+    def test_of_extra_features_that_fit_had_not(self, words, dense, y):
+        with pytest.raises(ValueError, match=r"fit saw 0 .* X comes with 1: leave extra out"):
+            MSDAClassifier(1).fit(words, y).predict(words, extra=dense)
 
     def test_of_what_is_no_list(self, words, dense, y):
-        with pytest.raises(TypeError, match="blocks must be a matrix or a list of matrices, got a generator"):
-            MSDAClassifier(1).fit(words, y, blocks=(E for E in [dense]))
+        with pytest.raises(TypeError, match="extra must be a matrix or a list of matrices, got a generator"):
+            MSDAClassifier(1).fit(words, y, extra=(E for E in [dense]))
 
     def test_of_rows_of_dask(self, words, dense, y):
         array = pytest.importorskip("dask.array")
         rows = array.from_array(words, chunks=(65, 9))
-        with pytest.raises(ValueError, match="rows of Dask cannot have extra blocks"):
-            MSDAClassifier(1).fit(rows, y, blocks=dense)
-        with pytest.raises(TypeError, match="block 1 of X is a Array of Dask"):
-            MSDAClassifier(1).fit(words, y, blocks=array.from_array(dense))
+        with pytest.raises(ValueError, match="rows of Dask cannot have extra features"):
+            MSDAClassifier(1).fit(rows, y, extra=dense)
+        with pytest.raises(TypeError, match=r"extra.0. of X is a Array of Dask"):
+            MSDAClassifier(1).fit(words, y, extra=array.from_array(dense))
         model = fitted(MSDAClassifier(1), words, y, dense)
-        with pytest.raises(ValueError, match="rows of Dask cannot have extra blocks"):
+        with pytest.raises(ValueError, match="rows of Dask cannot have extra features"):
             model.predict(rows)
+
+
+def test_old_names_work_with_a_warning(words, dense, y):
+    expected = fitted(MSDAClassifier(1, random_state=0), words, y, dense).predict_proba(words, extra=dense)
+    with pytest.warns(UndriftDeprecationWarning, match="blocks is now called extra"):
+        model = MSDAClassifier(1, random_state=0).fit(
+            words[:80], y[:80], words[80:], blocks=dense[:80], extra_target=dense[80:]
+        )
+    with pytest.warns(FutureWarning, match="blocks is now called extra"):
+        assert_array_equal(model.predict_proba(words, blocks=dense), expected)

@@ -6,14 +6,14 @@ from sklearn.svm import SVC
 
 from undrift._core import numpy_ops
 from undrift.classifier.linear import (
-    fitted_temperature,
+    fit_temperature,
     held_out_least_squares,
     hinge,
     least_squares,
+    predict_codes,
     probabilities,
     signs,
-    solved_path,
-    winners,
+    solve_path,
 )
 
 
@@ -88,10 +88,10 @@ def test_a_path_is_its_single_points(problem, dtype, at_once, monkeypatch):
     Cs, K, Y = [0.1, 1.0, 3.0], (H @ H.T).astype(dtype), signs(codes, 3)
     single = [least_squares(K, Y, C, weight) for C in Cs]
     monkeypatch.setattr(numpy_ops, "FACTORED_ENTRIES", at_once * np.count_nonzero(weight) ** 2)
-    for dual, expected in zip(solved_path(least_squares, K, Y, Cs, weight), single, strict=True):
+    for dual, expected in zip(solve_path(least_squares, K, Y, Cs, weight), single, strict=True):
         assert_allclose(dual.coef, expected.coef, rtol=1e-7, atol=1e-9)
         assert_allclose(dual.intercept, expected.intercept, rtol=1e-7)
-    found = solved_path(hinge, K, Y, Cs, weight)
+    found = solve_path(hinge, K, Y, Cs, weight)
     assert_array_equal([own.coef for own in found], [hinge(K, Y, C, weight).coef for C in Cs])
 
 
@@ -142,8 +142,8 @@ def test_a_class_that_no_row_is_of_is_never_chosen(problem, solver):
 def test_signs_and_winners():
     assert_array_equal(signs(np.array([0, 1, 0]), 2), [[-1], [1], [-1]])
     assert_array_equal(signs(np.array([0, 2]), 3), [[1, -1, -1], [-1, -1, 1]])
-    assert_array_equal(winners(np.array([[0.1], [-0.1], [0.0]])), [1, 0, 0])
-    assert_array_equal(winners(np.array([[0.1, 0.3, -1], [2, 2, 0]])), [1, 0])
+    assert_array_equal(predict_codes(np.array([[0.1], [-0.1], [0.0]])), [1, 0, 0])
+    assert_array_equal(predict_codes(np.array([[0.1, 0.3, -1], [2, 2, 0]])), [1, 0])
 
 
 def test_probabilities_are_the_logistic_and_the_softmax():
@@ -156,12 +156,12 @@ def test_probabilities_are_the_logistic_and_the_softmax():
 def test_temperature_is_that_of_the_labels(rng):
     scores = rng.normal(size=(20000, 1))
     codes = (rng.uniform(size=20000) < 1 / (1 + np.exp(-scores[:, 0] / 0.3))).astype(int)
-    assert_allclose(fitted_temperature(scores, codes), 0.3, rtol=0.05)
+    assert_allclose(fit_temperature(scores, codes), 0.3, rtol=0.05)
     many = rng.normal(size=(20000, 3))
     odds = np.exp(many / 2.0)
     draws = rng.uniform(size=(20000, 1))
     codes = (draws > np.cumsum(odds / odds.sum(axis=1, keepdims=True), axis=1)).sum(axis=1)
-    assert_allclose(fitted_temperature(many, codes), 2.0, rtol=0.1)
+    assert_allclose(fit_temperature(many, codes), 2.0, rtol=0.1)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from undrift import MSDAClassifier, UndriftWarning
-from undrift.classifier.selection import RULES, Candidate, chosen_one, clearly_better, scoring
+from undrift.classifier.selection import RULES, Candidate, choose_candidate, find_rule, is_clearly_better
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
 
@@ -32,7 +32,7 @@ GRID = [(p, n, C) for p in (0.5, 0.6, 0.8) for n in (1, 2, 3) for C in (0.03, 0.
     ],
 )
 def test_clearly_better_is_by_more_than_a_standard_error(best, preferred, n, clear):
-    assert clearly_better(best, preferred, n) is clear
+    assert is_clearly_better(best, preferred, n) is clear
 
 
 def graded(scores):
@@ -43,17 +43,17 @@ def graded(scores):
 def test_the_chosen_one():
     own = graded({0.5: 0.52, 0.6: 0.50, 0.7: 0.56, 0.8: 0.56})
     preferred = (0.6, 1, 1.0)
-    assert chosen_one(own, "source-cv", preferred, 100).noise == 0.7  # the first of equals
-    assert chosen_one(own, "reverse", preferred, 100).noise == 0.7
-    assert chosen_one(own, "one-se", preferred, 100).noise == 0.7  # .06 above, beyond .0496
-    assert chosen_one(own, "one-se", preferred, 60).noise == 0.6  # within .064
-    assert chosen_one(own, "one-se", (0.5, 1, 1.0), 100).noise == 0.5  # .04 above
-    assert chosen_one(own, "one-se", (0.8, 1, 1.0), 100).noise == 0.8  # a tie with one that comes first
+    assert choose_candidate(own, "source-cv", preferred, 100).noise == 0.7  # the first of equals
+    assert choose_candidate(own, "reverse", preferred, 100).noise == 0.7
+    assert choose_candidate(own, "one-se", preferred, 100).noise == 0.7  # .06 above, beyond .0496
+    assert choose_candidate(own, "one-se", preferred, 60).noise == 0.6  # within .064
+    assert choose_candidate(own, "one-se", (0.5, 1, 1.0), 100).noise == 0.5  # .04 above
+    assert choose_candidate(own, "one-se", (0.8, 1, 1.0), 100).noise == 0.8  # a tie with one that comes first
 
 
 def test_it_is_scored_by_cross_validation_on_the_source():
-    assert scoring("one-se") is RULES["source-cv"]
-    assert all(scoring(name) is rule for name, rule in RULES.items())
+    assert find_rule("one-se") is RULES["source-cv"]
+    assert all(find_rule(name) is rule for name, rule in RULES.items())
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_a_tie_is_told_as_what_it_was(rows, told):
     model = MSDAClassifier(**LISTS, selection="one-se", random_state=0).fit(X, y, Z)
     assert tuple(model.best_params_.values()) == PREFERRED
     (note,) = model.selection_notes_
-    assert note == "26 other candidate(s) tied with the chosen one; what was preferred was kept"
+    assert note == "26 other candidate(s) tied with the chosen one; the preferred one was kept"
 
 
 def test_no_target_is_needed(rows):

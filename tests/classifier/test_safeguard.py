@@ -1,4 +1,4 @@
-"""No harm: what the signals are, what is said of them, and what the fallback predicts."""
+"""The safeguard: its signals, the reasons drawn from them, and what the fallback predicts."""
 
 import warnings
 
@@ -9,8 +9,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from undrift import MSDAClassifier, UndriftWarning
 from undrift.classifier.linear import SOLVERS
-from undrift.classifier.safeguard import Signals, SourceOnly, caution, compared, reasons, retained, seen_of
+from undrift.classifier.safeguard import (
+    Signals,
+    compare_with_source_only,
+    find_reasons,
+    measure_rows,
+    write_caution,
+)
 from undrift.classifier.selection import Problem
+from undrift.classifier.self_training import retained_accuracy
+from undrift.classifier.source_only import SourceOnly
 from undrift.datasets import make_reviews
 from undrift.persist import load_model, save_model
 from undrift.text.adapter import text_classifier
@@ -27,42 +35,42 @@ def with_changes(**changes):
 def test_rows_alone_say_how_much_is_unseen_and_empty(as_rows):
     first = as_rows(np.array([[1.0, 0, 0, 2], [0, 0, 0, 0], [0, -3, 3, 0]]))
     second = as_rows(np.array([[0.0, 0, 0, 0], [5, 0, 1, 0]]))
-    found = seen_of([first, second], np.array([4, 1, 0, 0]))
+    found = measure_rows([first, second], np.array([4, 1, 0, 0]))
     # entries: (0,0) (0,3) (2,1) (2,2) (1,0) (1,2); unseen are columns 2 and 3: three of six
     assert found == Signals(n_target=2, empty=2 / 5, unseen=0.5)
-    assert seen_of([], np.array([1])) is None
+    assert measure_rows([], np.array([1])) is None
 
 
 def test_disagreement_is_counted_by_hand():
     before = np.array([[3.0], [-2.0], [0.5], [-0.1]])
     after = np.array([[-1.0], [-1.0], [0.5], [1.0]])
-    without = SourceOnly(np.zeros((1, 1)), np.zeros(1), np.zeros(1), before, 0.25)
-    found = compared(Signals(4, 0.0, 0.0), after, 0.75, without)
+    source_only = SourceOnly(np.zeros((1, 1)), np.zeros(1), np.zeros(1), before, 0.25)
+    found = compare_with_source_only(Signals(4, 0.0, 0.0), after, 0.75, source_only)
     # rows 0 and 3 differ; the surer half is rows 0 and 1; both times half are positive
     assert (found.disagreement, found.sure_disagreement, found.class_shift) == (0.5, 0.5, 0.0)
     assert (found.retained, found.source_only_retained) == (0.75, 0.25)
-    moved = compared(Signals(4, 0.0, 0.0), np.ones((4, 1)), 0.75, without)
+    moved = compare_with_source_only(Signals(4, 0.0, 0.0), np.ones((4, 1)), 0.75, source_only)
     assert moved.class_shift == 0.5
 
 
 def test_class_shift_of_three_classes_is_the_share_that_moved():
     before, after = np.eye(3)[[0, 0, 1, 2]], np.eye(3)[[0, 1, 1, 1]]
-    without = SourceOnly(np.zeros((1, 3)), np.zeros(3), np.zeros(3), before, 0.0)
-    assert compared(Signals(4, 0.0, 0.0), after, 0.0, without).class_shift == 0.5
+    source_only = SourceOnly(np.zeros((1, 3)), np.zeros(3), np.zeros(3), before, 0.0)
+    assert compare_with_source_only(Signals(4, 0.0, 0.0), after, 0.0, source_only).class_shift == 0.5
 
 
 def test_what_is_retained_counts_beyond_guessing():
     problem = Problem(np.array([0, 0, 0, 1]), 2, np.ones(4), [], SOLVERS["least-squares"])
-    assert retained(0.85, 0.95, problem) == pytest.approx(0.5)
-    assert retained(0.75, 0.95, problem) == 0
-    assert retained(1.0, 0.75, problem) == 0  # nothing is known to begin with
+    assert retained_accuracy(0.85, 0.95, problem) == pytest.approx(0.5)
+    assert retained_accuracy(0.75, 0.95, problem) == 0
+    assert retained_accuracy(1.0, 0.75, problem) == 0  # nothing is known to begin with
 
 
 @pytest.mark.parametrize(
-    ("changes", "word", "grave"),
+    ("changes", "word", "is_blocking"),
     [
-        ({"unseen": 0.96}, "nothing to hold on to", True),
-        ({"retained": 0.49}, "keeps 49%", True),
+        ({"unseen": 0.96}, "share almost no vocabulary", True),
+        ({"retained": 0.49}, "recovers only 49%", True),
         ({"class_shift": 0.18, "source_only_retained": 0.32}, "class to class", False),
         ({"n_target": 99}, "99 rows", False),
         ({"empty": 0.31}, "31% of the target's rows are empty", False),
@@ -70,10 +78,10 @@ def test_what_is_retained_counts_beyond_guessing():
         ({"sure_disagreement": 0.16}, "disagree on 16%", False),
     ],
 )
-def test_each_reason_is_given_alone(changes, word, grave):
-    (found,) = reasons(with_changes(**changes))
-    assert word in found.text
-    assert found.grave is grave
+def test_each_reason_is_given_alone(changes, word, is_blocking):
+    (reason,) = find_reasons(with_changes(**changes))
+    assert word in reason.text
+    assert reason.is_blocking is is_blocking
 
 
 @pytest.mark.parametrize(
@@ -91,37 +99,37 @@ def test_each_reason_is_given_alone(changes, word, grave):
     ],
 )
 def test_nothing_is_said_up_to_the_thresholds(changes):
-    assert reasons(with_changes(**changes)) == []
+    assert find_reasons(with_changes(**changes)) == []
 
 
 def test_far_away_nothing_is_held_against_adaptation():
     far = with_changes(unseen=0.8, retained=0.3, class_shift=0.5, source_only_retained=0.0)
-    assert [own.grave for own in reasons(far)] == [False]
+    assert [reason.is_blocking for reason in find_reasons(far)] == [False]
 
 
-def test_a_round_trip_through_few_rows_is_no_grave_reason():
-    (few,) = reasons(with_changes(n_target=99, retained=0.1))
-    assert ("99 rows" in few.text, few.grave) == (True, False)
-    (lost,) = reasons(with_changes(n_target=100, retained=0.1))
-    assert ("keeps 10%" in lost.text, lost.grave) == (True, True)
+def test_a_round_trip_through_few_rows_does_not_block():
+    (few,) = find_reasons(with_changes(n_target=99, retained=0.1))
+    assert ("99 rows" in few.text, few.is_blocking) == (True, False)
+    (lost,) = find_reasons(with_changes(n_target=100, retained=0.1))
+    assert ("recovers only 10%" in lost.text, lost.is_blocking) == (True, True)
 
 
 def test_lopsided_classes_are_a_doubt_that_changes_nothing():
-    found = caution(with_changes(class_shift=0.5, source_only_retained=0.0), True)
-    assert (len(found["reasons"]), found["grave"], found["fell_back"]) == (1, [], False)
+    found = write_caution(with_changes(class_shift=0.5, source_only_retained=0.0), True)
+    assert (len(found["reasons"]), found["blocking"], found["fell_back"]) == (1, [], False)
     assert "moves 50%" in found["reasons"][0]
 
 
 def test_unmeasured_signals_say_nothing():
-    assert reasons(Signals(1000, 0.0, 0.1)) == []
+    assert find_reasons(Signals(1000, 0.0, 0.1)) == []
 
 
 @pytest.mark.parametrize(("can", "fell_back"), [(True, True), (False, False)])
 def test_caution_remembers_what_was_done(can, fell_back):
-    found = caution(with_changes(retained=0.1, empty=0.5), can)
+    found = write_caution(with_changes(retained=0.1, empty=0.5), can)
     assert found["fell_back"] is fell_back
-    assert (len(found["reasons"]), len(found["grave"])) == (2, 1)
-    assert caution(WELL, can)["fell_back"] is False
+    assert (len(found["reasons"]), len(found["blocking"])) == (2, 1)
+    assert write_caution(WELL, can)["fell_back"] is False
 
 
 # --- fits ---
@@ -198,14 +206,14 @@ def test_the_fallback_is_a_classifier_of_the_source_alone(reviews, center, self_
 def test_without_the_fallback_it_adapts_and_remembers(reviews):
     X, Z = disjoint(reviews[0], reviews[2])
     model = settings(fallback=False).fit(X, reviews[1], Z)
-    assert model.caution_["grave"]
+    assert model.caution_["blocking"]
     assert model.caution_["fell_back"] is False
     assert model.coef_[1].any()
 
 
 def test_labels_at_random_are_noticed(reviews):
     X, y, Z = reviews
-    with pytest.warns(UndriftWarning, match="the labels do not reach the target"):
+    with pytest.warns(UndriftWarning, match="do the labels mean the same"):
         settings().fit(X, np.random.default_rng(0).permutation(y), Z)
 
 
@@ -230,7 +238,7 @@ def test_a_bare_classifier_keeps_what_the_rows_say(reviews):
 def test_many_labelled_rows_are_warned_of_but_not_changed(reviews, monkeypatch):
     monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 100)
     X, Z = disjoint(reviews[0], reviews[2])
-    with pytest.warns(UndriftWarning, match="adapted all the same"):
+    with pytest.warns(UndriftWarning, match="adapted nevertheless"):
         model = settings(self_training=False).fit(X, reviews[1], Z)
     assert model.caution_["fell_back"] is False
 
@@ -249,13 +257,13 @@ def test_a_fallback_is_saved_and_calibrated(reviews, tmp_path):
     assert_array_equal(again.predict_proba(Z), model.predict_proba(Z))
 
 
-def test_with_extra_blocks_nothing_is_grave(reviews):
+def test_with_extra_features_nothing_blocks(reviews):
     X, Z = disjoint(reviews[0], reviews[2])
     shared = [
         np.asarray(own.sum(axis=1)).reshape(-1, 1) * np.ones(3) for own in reviews[::2]
     ]  # what both have in common
-    model = settings(noise=0.7).fit(X, reviews[1], Z, blocks=shared[:1], blocks_target=shared[1:])
-    assert model.caution_["grave"] == []
+    model = settings(noise=0.7).fit(X, reviews[1], Z, extra=shared[:1], extra_target=shared[1:])
+    assert model.caution_["blocking"] == []
     assert model.caution_["fell_back"] is False
-    assert "nothing to hold on to" in model.caution_["reasons"][0]
-    assert model.block_coef_[0][0].any()
+    assert "share almost no vocabulary" in model.caution_["reasons"][0]
+    assert model.extra_coef_[0][0].any()

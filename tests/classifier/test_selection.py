@@ -12,7 +12,7 @@ from tests.helpers.oracles import algorithm_2
 from undrift import MSDAClassifier, UndriftWarning
 from undrift._core.denoise import Layer
 from undrift.classifier.linear import least_squares
-from undrift.classifier.selection import Candidate, Problem, folds, held_out_scores, notes_on_choice
+from undrift.classifier.selection import Candidate, Problem, draw_folds, held_out_scores, note_ties_and_edges
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
 
@@ -123,7 +123,7 @@ def test_held_out_scores_are_those_of_refits(rng, n_classes, uniform):
     H = rng.normal(size=(60, 7))
     codes = np.resize(np.arange(n_classes), 60)
     weight = np.ones(60) if uniform else rng.uniform(0.1, 3, size=60)
-    splits = folds(codes, 4, np.random.RandomState(0))
+    splits = draw_folds(codes, 4, np.random.RandomState(0))
     rows = np.vstack([H, rng.normal(size=(5, 7))])  # target rows may follow
     problem = Problem(codes, n_classes, weight, splits, least_squares)
     Y = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)[:, -1 if n_classes == 2 else 0 :]
@@ -226,20 +226,20 @@ def test_notes():
         Candidate(p, n, C, score=0.5) for p in (0.5, 0.6, 0.7) for n in (1, 2, 3) for C in (0.1, 1.0, 10.0)
     ]
     middle = Candidate(0.6, 2, 1.0, score=0.9)
-    assert notes_on_choice(middle, [*grid, middle]) == []
-    (tie,) = notes_on_choice(middle, [*grid, middle, Candidate(0.6, 2, 1.0, score=0.9)])
-    assert tie == "1 other candidate(s) tied with the chosen one; the simplest was taken"
+    assert note_ties_and_edges(middle, [*grid, middle]) == []
+    (tie,) = note_ties_and_edges(middle, [*grid, middle, Candidate(0.6, 2, 1.0, score=0.9)])
+    assert str(tie) == "1 other candidate(s) tied with the chosen one; the simplest was taken"
     later = Candidate(0.6, 2, 1.0, score=0.9)
-    (kept,) = notes_on_choice(later, [*grid, middle, later])
-    assert kept == "1 other candidate(s) tied with the chosen one; what was preferred was kept"
+    (kept,) = note_ties_and_edges(later, [*grid, middle, later])
+    assert str(kept) == "1 other candidate(s) tied with the chosen one; the preferred one was kept"
     better = Candidate(0.6, 2, 3.0, score=0.91)
-    assert notes_on_choice(middle, [*grid, middle, later, better]) == []  # no tie for the highest
+    assert note_ties_and_edges(middle, [*grid, middle, later, better]) == []  # no tie for the highest
     corner = Candidate(0.7, 3, 1.0, score=0.9)
-    assert len(notes_on_choice(corner, [*grid, corner])) == 2
+    assert len(note_ties_and_edges(corner, [*grid, corner])) == 2
     shallow = Candidate(0.6, 1, 1.0, score=0.9)
-    assert notes_on_choice(shallow, [*grid, shallow]) == []  # fewer than one layer there cannot be
+    assert note_ties_and_edges(shallow, [*grid, shallow]) == []  # fewer than one layer there cannot be
     alone = Candidate(0.5, 1, 1.0)
-    assert notes_on_choice(alone, [alone]) == []
+    assert note_ties_and_edges(alone, [alone]) == []
 
 
 def test_the_first_of_equals_is_taken_and_said_so():

@@ -9,7 +9,7 @@ from tests.helpers.oracles import algorithm_2
 from undrift import MSDAClassifier, load_model, save_model
 from undrift.classifier.linear import SOLVERS, confidence
 from undrift.classifier.selection import Problem, importance_cv
-from undrift.classifier.self_training import SelfTraining, round_trip, self_trained
+from undrift.classifier.self_training import SelfTraining, round_trip_accuracy, self_train
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
 
@@ -53,7 +53,7 @@ def test_rounds_are_those_of_the_transcription(two_domains):
     H, T = H - H.mean(axis=0), T - T.mean(axis=0)
     K = np.vstack([H, T]) @ np.vstack([H, T]).T
     options = SelfTraining(n_rounds=3, share=0.7, weight=0.4)
-    dual, rounds = self_trained(K, problem_of(y), 0.2, options)
+    dual, rounds = self_train(K, problem_of(y), 0.2, options)
     expected = transcription(H, 2 * y - 1, T, 0.2, 3, 0.7, 0.4)
     assert all(own.kept for own in rounds)
     assert [own.n_labelled for own in rounds] == [0, 14, 28, 42]
@@ -67,8 +67,8 @@ def test_round_trip_trains_on_the_target_alone(two_domains):
     H, y, T, z = two_domains
     K = np.vstack([H, T]) @ np.vstack([H, T]).T
     back = ridge_scores(T, 2 * z - 1, np.ones(len(z)), 0.5, H) > 0
-    assert round_trip(K, problem_of(y), 0.5, z) == np.mean(back == y)
-    assert round_trip(K, problem_of(y), 0.5, np.ones(len(T), int)) == np.mean(y == 1)
+    assert round_trip_accuracy(K, problem_of(y), 0.5, z) == np.mean(back == y)
+    assert round_trip_accuracy(K, problem_of(y), 0.5, np.ones(len(T), int)) == np.mean(y == 1)
 
 
 def test_nothing_is_labelled_where_the_round_trip_fails(rng, two_domains):
@@ -76,7 +76,7 @@ def test_nothing_is_labelled_where_the_round_trip_fails(rng, two_domains):
     H, y, _, _ = two_domains
     apart = np.hstack([H, np.zeros((80, 5))]), np.hstack([np.zeros((60, 7)), rng.poisson(1, size=(60, 5))])
     rows = np.vstack(apart)
-    dual, rounds = self_trained(rows @ rows.T, problem_of(y), 0.2, SelfTraining())
+    dual, rounds = self_train(rows @ rows.T, problem_of(y), 0.2, SelfTraining())
     assert len(rounds) == 1
     assert not rounds[0].kept
     assert_array_equal(dual.coef[80:], 0)
@@ -89,7 +89,7 @@ def test_a_round_that_loses_the_way_back_is_undone(two_domains):
     rng = np.random.default_rng(0)
     T = np.hstack([T[:, :1], 30 * rng.normal(size=(60, 6))])  # loud features that carry nothing
     rows = np.vstack([H, T])
-    dual, rounds = self_trained(rows @ rows.T, problem_of(y), 0.2, SelfTraining(n_rounds=2, weight=1e4))
+    dual, rounds = self_train(rows @ rows.T, problem_of(y), 0.2, SelfTraining(n_rounds=2, weight=1e4))
     kept = [own.kept for own in rounds]
     assert not kept[-1]
     n_kept = sum(kept)

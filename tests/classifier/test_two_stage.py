@@ -1,5 +1,7 @@
 """Candidates compared on fewer rows, the chosen one learnt with all of them."""
 
+import weakref
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -8,7 +10,8 @@ from sklearn.model_selection import StratifiedKFold
 
 from tests.helpers.oracles import algorithm_2
 from undrift import MSDAClassifier
-from undrift.classifier import two_stage as staging_module
+from undrift.classifier import selection as selection_module
+from undrift.classifier import two_stage
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
 
@@ -26,21 +29,21 @@ def rows(rng):
 
 @pytest.fixture
 def small_grams(monkeypatch):
-    monkeypatch.setattr(staging_module, "LARGE_GRAM", 60)
-    monkeypatch.setattr(staging_module, "COMPARED_ROWS", N_COMPARED)
+    monkeypatch.setattr(two_stage, "LARGE_GRAM", 60)
+    monkeypatch.setattr(two_stage, "COMPARED_ROWS", N_COMPARED)
 
 
 @pytest.fixture
 def anchors_seen(monkeypatch):
     """How many labelled rows and anchors every search had."""
-    seen, real = [], staging_module.anchors
+    seen, real = [], two_stage.draw_anchors
 
     def spy(rows, keep, n_target, random_state):
         found = real(rows, keep, n_target, random_state)
         seen.append((found.n_labelled, found.X.shape[0]))
         return found
 
-    monkeypatch.setattr(staging_module, "anchors", spy)
+    monkeypatch.setattr(two_stage, "draw_anchors", spy)
     return seen
 
 
@@ -155,10 +158,10 @@ def test_the_chosen_one_is_that_of_a_fit_at_its_values(
     if selection == "one-se":
         monkeypatch.setattr("undrift.classifier.selection.source_cv", rule)
     else:
-        monkeypatch.setitem(staging_module.scoring.__globals__["RULES"], "reverse", rule)
+        monkeypatch.setitem(selection_module.RULES, "reverse", rule)
     extra = {}
     if way == "extra blocks":
-        extra = {"blocks": [rng.normal(size=(120, 3))], "blocks_target": [rng.normal(size=(50, 3))]}
+        extra = {"extra": [rng.normal(size=(120, 3))], "extra_target": [rng.normal(size=(50, 3))]}
     options = {"dtype": "float64", "random_state": 3, **WAYS[way]}
     model = MSDAClassifier(**LISTS, selection=selection, **options).fit(X, y, Z, **extra)
     assert tuple(model.best_params_.values()) == best
@@ -166,7 +169,7 @@ def test_the_chosen_one_is_that_of_a_fit_at_its_values(
     assert [own["chosen"] for own in model.selection_results_].count(True) == 1
     noise, n_layers, C = best
     expected = MSDAClassifier(n_layers, noise, C, **options).fit(X, y, Z, **extra)
-    seen = {"blocks": extra["blocks_target"]} if extra else {}
+    seen = {"extra": extra["extra_target"]} if extra else {}
     assert_allclose(
         model.decision_function(Z, **seen), expected.decision_function(Z, **seen), rtol=1e-9, atol=1e-12
     )
@@ -178,7 +181,7 @@ def test_the_chosen_one_is_that_of_a_fit_at_its_values(
         assert_allclose(model.temperature_, expected.temperature_, rtol=1e-9)
         assert model.caution_ == expected.caution_
         assert model.self_training_rounds_ == expected.self_training_rounds_
-    for own, other in zip(model.block_coef_, expected.block_coef_, strict=True):
+    for own, other in zip(model.extra_coef_, expected.extra_coef_, strict=True):
         for part, same in zip(own, other, strict=True):
             assert_allclose(part, same, rtol=1e-9, atol=1e-12)
 
@@ -218,10 +221,10 @@ def test_gram_matrices_that_are_not_large_are_all_there_is(rows, monkeypatch, an
     """What counts is how many rows there are, not how many self-training would take."""
     X, y, Z = rows
     options = {"selection": "one-se", "self_training": True, "random_state": 0}
-    monkeypatch.setattr(staging_module, "COMPARED_ROWS", N_COMPARED)
+    monkeypatch.setattr(two_stage, "COMPARED_ROWS", N_COMPARED)
     for limit, expected in ((170, [(120, 170)]), (169, [(40, 40), (120, 170)])):
         anchors_seen.clear()
-        monkeypatch.setattr(staging_module, "LARGE_GRAM", limit)
+        monkeypatch.setattr(two_stage, "LARGE_GRAM", limit)
         MSDAClassifier(**LISTS, **options).fit(X, y, Z)
         assert anchors_seen == expected
         anchors_seen.clear()
@@ -233,7 +236,7 @@ def test_gram_matrices_that_are_not_large_are_all_there_is(rows, monkeypatch, an
 
 
 def test_above_the_limit_of_a_gram_matrix_too(rows, small_grams, monkeypatch, anchors_seen):
-    monkeypatch.setattr(staging_module, "GRAM_LIMIT", 80)
+    monkeypatch.setattr(two_stage, "GRAM_LIMIT", 80)
     X, y, Z = rows
     model = MSDAClassifier(**LISTS, selection="one-se", dtype="float64", random_state=3).fit(X, y, Z)
     assert anchors_seen == [(40, 40), (80, 80)]
@@ -242,17 +245,18 @@ def test_above_the_limit_of_a_gram_matrix_too(rows, small_grams, monkeypatch, an
     assert_allclose(model.decision_function(Z), alone.decision_function(Z), rtol=1e-9)
 
 
-def test_what_was_compared_is_let_go_of(rows, small_grams, monkeypatch):
-    held, real = [], staging_module.Staged.steps
+def test_the_comparison_is_freed_before_the_winner_is_refitted(rows, small_grams, monkeypatch):
+    held, real = [], two_stage.TwoStageSearch.steps
 
     def spy(self):
+        grams = []
         for _ in real(self):
-            if self.last is not None:
-                held.append((self.comparison.best, self.comparison.preferred))
+            if self._comparison is not None:
+                grams = [weakref.ref(self._comparison.result().chosen.K)]
+            held.append((self._comparison is None, [gram() is None for gram in grams]))
             yield
 
-    monkeypatch.setattr(staging_module.Staged, "steps", spy)
+    monkeypatch.setattr(two_stage.TwoStageSearch, "steps", spy)
     X, y, Z = rows
     MSDAClassifier(**LISTS, selection="one-se", random_state=0).fit(X, y, Z)
-    assert held
-    assert set(held) == {(None, None)}
+    assert held == [(False, [False])] * 4 + [(True, [True])] * 2

@@ -119,7 +119,7 @@ def test_disjoint_vocabularies_are_warned_of_and_not_adapted_to(folder, undrift)
     status, out, err = undrift(*ADAPT, "--no-fallback", "--json")
     assert json.loads(out)["caution"]["fell_back"] is False
     assert json.loads(out)["targets"][0]["fell_back"] is False
-    assert len(json.loads(out)["caution"]["grave"]) == err.count("\n") == 1
+    assert len(json.loads(out)["caution"]["blocking"]) == err.count("\n") == 1
 
 
 def test_a_fallback_is_reported_beside_the_baseline(folder, undrift):

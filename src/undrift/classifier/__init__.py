@@ -1,25 +1,27 @@
 """`MSDAClassifier`: the method, from rows of every domain to weights of every layer."""
 
+from .anchors import draw_scored_rows
 from .data import stack_rows
 from .estimator import MSDAClassifier
-from .extra_features import checked_blocks
-from .grid import Grid, checked_grid
-from .linear import SOLVERS, hinge, signs, winners
-from .search import judged, judged_rows, layer_share
+from .extra_features import accept_old_names, check_extra
+from .grams import CentredRows, RunningGram, centre_rows, inner_products, layer_share
+from .linear import SOLVERS, hinge, predict_codes, signs
 from .selection import (
     NEED_TARGET,
     ONE_SE,
     RULES,
     SELECTIONS,
     Candidate,
+    Grid,
     Problem,
-    chosen_one,
-    clearly_better,
-    folds,
-    scoring,
+    check_grid,
+    choose_candidate,
+    draw_folds,
+    find_rule,
+    is_clearly_better,
     source_cv,
 )
-from .self_training import SelfTraining, self_trained
+from .self_training import SelfTraining, fit_dual, self_train
 
 __all__ = [
     "NEED_TARGET",
@@ -28,23 +30,28 @@ __all__ = [
     "SELECTIONS",
     "SOLVERS",
     "Candidate",
+    "CentredRows",
     "Grid",
     "MSDAClassifier",
     "Problem",
+    "RunningGram",
     "SelfTraining",
-    "checked_blocks",
-    "checked_grid",
-    "chosen_one",
-    "clearly_better",
-    "folds",
+    "accept_old_names",
+    "centre_rows",
+    "check_extra",
+    "check_grid",
+    "choose_candidate",
+    "draw_folds",
+    "draw_scored_rows",
+    "find_rule",
+    "fit_dual",
     "hinge",
-    "judged",
-    "judged_rows",
+    "inner_products",
+    "is_clearly_better",
     "layer_share",
-    "scoring",
-    "self_trained",
+    "predict_codes",
+    "self_train",
     "signs",
     "source_cv",
     "stack_rows",
-    "winners",
 ]

@@ -1,4 +1,4 @@
-"""What `MSDAClassifier.fit` is given, in whichever form, as one noun: rows of domains, some labelled."""
+"""Normalise the two calling conventions of `MSDAClassifier.fit` into `TrainingRows`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._core import Rows, array_ops
 from .._inputs import check_rows, find_accelerator, gather_rows, is_missing, missing_mask, on_cluster, to_host
-from .extra_features import checked_blocks
+from .extra_features import check_extra
 
 SOURCE, TARGET = 0, -1  # domain numbers where the user gave none; further targets are -2, -3, ...
 
@@ -26,12 +26,12 @@ class TrainingRows:
     y: np.ndarray  # (n,)   their labels
     domain: np.ndarray  # (n,)   their domain numbers
     position: np.ndarray  # (n,)   their row numbers within their domains
-    blocks: tuple[TrainingRows, ...] = ()  # the same rows of every extra block
+    extra: tuple[TrainingRows, ...] = ()  # the same rows of every matrix of extra features
 
     @property
     def matrices(self) -> list[Rows]:
-        """Rows of every domain, and those of the extra blocks."""
-        return [own for view in (self, *self.blocks) for own in view.domains.values()]
+        """Rows of every domain, and their extra features."""
+        return [rows for view in (self, *self.extra) for rows in view.domains.values()]
 
     @property
     def targets(self) -> list[int]:
@@ -39,110 +39,109 @@ class TrainingRows:
         return [number for number in self.domains if number < 0]
 
 
-def training_rows(
+def check_training_rows(
     estimator: Any,
     X: Any,
     y: Any,
     X_target: Any = None,
     sample_domain: Any = None,
     dtype: Any = np.float32,
-    blocks: Any = None,
-    blocks_target: Any = None,
+    extra: Any = None,
+    extra_target: Any = None,
 ) -> TrainingRows:
-    """Sort out the two forms of the contract: targets apart in `X_target`, or all rows stacked in `X`."""
+    """Return the rows of a fit by domain: targets apart in `X_target`, or all rows stacked in `X`."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: "
             "give the labels of X, with None or NaN for rows that have none"
         )
     X = check_rows(estimator, X, reset=True, dtype=dtype)
-    y = _column(y.compute() if on_cluster(y) else y)
+    y = _check_column(y.compute() if on_cluster(y) else y)
     check_consistent_length(X, y)
     has_label = ~missing_mask(y)
     if sample_domain is not None:
         if X_target is not None:
             raise ValueError("pass either X_target or sample_domain (with all rows in X), not both")
-        domain = checked_domain(sample_domain, X.shape[0])
+        domain = check_domain_numbers(sample_domain, X.shape[0])
         has_label &= domain >= 0  # labels of target rows are ignored, whatever they hold
     else:
         unlabelled = SOURCE if X_target is not None else TARGET
         domain = np.where(has_label, SOURCE, unlabelled)
-    targets = [check_rows(estimator, Z, reset=False, dtype=dtype) for Z in _target_matrices(X_target)]
-    views = extra_views(X, targets, blocks, blocks_target, X_target, dtype)
-    y, own_domain, position = _checked_labels(y[has_label]), domain[has_label], _positions(domain)[has_label]
-    rows, *others = (
-        TrainingRows(_by_domain(own, more, domain), gather_rows(own[has_label]), y, own_domain, position)
-        for own, *more in map(_alike, [(X, targets), *views])
+    targets = [check_rows(estimator, Z, reset=False, dtype=dtype) for Z in _list_targets(X_target)]
+    views = _check_extra_of_domains(X, targets, extra, extra_target, X_target, dtype)
+    labels = _check_labels(y[has_label]), domain[has_label], _number_within_domains(domain)[has_label]
+    rows, *extra_rows = (
+        TrainingRows(_split_by_domain(first, others, domain), gather_rows(first[has_label]), *labels)
+        for first, *others in map(_align_libraries, [(X, targets), *views])
     )
-    return replace(rows, blocks=tuple(others))
+    return replace(rows, extra=tuple(extra_rows))
 
 
-def _alike(view: tuple[Rows, list[Rows]]) -> list[Rows]:
+def _align_libraries(view: tuple[Rows, list[Rows]]) -> list[Rows]:
     """Rows of a view, and of its targets: on a GPU if all of them are, and else all of them on the host."""
     matrices = [view[0], *view[1]]
-    if any(find_accelerator(own) is None for own in matrices):
-        return [to_host(own) for own in matrices]
-    return [own.to(matrices[0].device) for own in matrices]
+    if any(find_accelerator(matrix) is None for matrix in matrices):
+        return [to_host(matrix) for matrix in matrices]
+    return [matrix.to(matrices[0].device) for matrix in matrices]
 
 
-def _positions(domain: np.ndarray) -> np.ndarray:
-    """Number of each row within its domain."""
+def _number_within_domains(domain: np.ndarray) -> np.ndarray:
+    """Return the number of each row within its domain."""
     position = np.empty(len(domain), dtype=int)
     for number in np.unique(domain):
         position[domain == number] = np.arange(np.sum(domain == number))
     return position
 
 
-def _by_domain(X: Rows, targets: Sequence[Rows], domain: np.ndarray) -> dict[int, Rows]:
-    """Rows by domain number; those of `targets` take the next numbers below 0."""
-    domains = {int(number): X[domain == number] for number in _ordered(domain)}
+def _split_by_domain(X: Rows, targets: Sequence[Rows], domain: np.ndarray) -> dict[int, Rows]:
+    """Return rows by domain number; those of `targets` take the next numbers below 0."""
+    domains = {int(number): X[domain == number] for number in _order_domains(domain)}
     for rows in targets:
         domains[min(min(domains), 0) - 1] = rows
     return domains
 
 
-def extra_views(
-    X: Rows, targets: Sequence[Rows], blocks: Any, blocks_target: Any, X_target: Any, dtype: Any
+def _check_extra_of_domains(
+    X: Rows, targets: Sequence[Rows], extra: Any, extra_target: Any, X_target: Any, dtype: Any
 ) -> list[tuple[Rows, list[Rows]]]:
-    """Validate extra blocks: for each, its rows that go with `X` and with every target."""
-    if blocks_target is not None and not targets:
-        raise ValueError("blocks_target goes with X_target, which is missing: leave it out, or pass X_target")
-    if blocks is None and blocks_target is None:
+    """Validate extra features: for each matrix, its rows that go with `X` and with every target."""
+    if extra_target is not None and not targets:
+        raise ValueError("extra_target goes with X_target, which is missing: leave it out, or pass X_target")
+    if extra is None and extra_target is None:
         return []
-    if any(on_cluster(own) for own in (X, *targets)):
-        raise ValueError("rows of Dask cannot have extra blocks: pass rows that are here, X.compute() say")
-    own = checked_blocks(blocks, X.shape[0], dtype=dtype)
-    theirs = [
-        checked_blocks(
-            more, Z.shape[0], dtype=dtype, widths=[E.shape[1] for E in own], of=name, name="blocks_target"
-        )
-        for name, more, Z in _target_blocks(blocks_target, X_target, targets)
+    if any(on_cluster(rows) for rows in (X, *targets)):
+        raise ValueError("rows of Dask cannot have extra features: pass X.compute(), or leave them out")
+    source = check_extra(extra, X.shape[0], dtype=dtype)
+    widths = [E.shape[1] for E in source]
+    of_targets = [
+        check_extra(given, Z.shape[0], dtype=dtype, widths=widths, of=name, name="extra_target")
+        for name, given, Z in _name_targets(extra_target, X_target, targets)
     ]
-    return [(E, [more[b] for more in theirs]) for b, E in enumerate(own)]
+    return [(E, [matrices[i] for matrices in of_targets]) for i, E in enumerate(source)]
 
 
-def _target_blocks(blocks_target: Any, X_target: Any, targets: Sequence[Rows]) -> list[tuple[str, Any, Rows]]:
-    """Name of every target, the blocks given for it, and its rows."""
+def _name_targets(extra_target: Any, X_target: Any, targets: Sequence[Rows]) -> list[tuple[str, Any, Rows]]:
+    """Return the name of every target, the extra features given for it, and its rows."""
     if not _is_list_of_matrices(X_target):
-        return [("X_target", blocks_target, Z) for Z in targets]
-    given = [None] * len(targets) if blocks_target is None else blocks_target
+        return [("X_target", extra_target, Z) for Z in targets]
+    given = [None] * len(targets) if extra_target is None else extra_target
     if not isinstance(given, list | tuple) or len(given) != len(targets):
-        found = f"{len(given)} entries" if isinstance(given, list | tuple) else f"a {type(given).__name__}"
+        seen = f"{len(given)} entries" if isinstance(given, list | tuple) else f"a {type(given).__name__}"
         raise ValueError(
-            f"X_target is a list of {len(targets)} domains, so blocks_target must be one too, each entry the "
-            f"block or the list of blocks of that domain; got {found}"
+            f"X_target is a list of {len(targets)} domains, so extra_target must be one too, each entry the "
+            f"matrix or the list of matrices of that domain; got {seen}"
         )
-    return [(f"X_target[{i}]", more, Z) for i, (more, Z) in enumerate(zip(given, targets, strict=True))]
+    return [(f"X_target[{i}]", extra, Z) for i, (extra, Z) in enumerate(zip(given, targets, strict=True))]
 
 
-def _column(y: Any) -> np.ndarray:
+def _check_column(y: Any) -> np.ndarray:
     y = to_host(y)
     if isinstance(y, list | tuple) and any(np.ndim(label) == 0 and is_missing(label) for label in y):
         y = np.array(y, dtype=object)
     return column_or_1d(y, warn=True)
 
 
-def checked_domain(sample_domain: Any, n: int) -> np.ndarray:
+def check_domain_numbers(sample_domain: Any, n: int) -> np.ndarray:
     """Return one domain number per row."""
     domain = np.asarray(to_host(sample_domain))
     if domain.ndim == 0:
@@ -155,13 +154,13 @@ def checked_domain(sample_domain: Any, n: int) -> np.ndarray:
     return domain
 
 
-def _ordered(domain: np.ndarray) -> np.ndarray:
-    """Domain numbers, sources first, then targets from -1 downwards."""
+def _order_domains(domain: np.ndarray) -> np.ndarray:
+    """Return the domain numbers, sources first, then targets from -1 downwards."""
     numbers = np.unique(domain)
     return np.concatenate([numbers[numbers >= 0], numbers[numbers < 0][::-1]])
 
 
-def _target_matrices(X_target: Any) -> list[Any]:
+def _list_targets(X_target: Any) -> list[Any]:
     if X_target is None:
         return []
     return list(X_target) if _is_list_of_matrices(X_target) else [X_target]
@@ -172,7 +171,7 @@ def _is_list_of_matrices(X_target: Any) -> bool:
     return isinstance(X_target, list | tuple) and all(hasattr(type(rows), "shape") for rows in X_target)
 
 
-def _checked_labels(y: np.ndarray) -> np.ndarray:
+def _check_labels(y: np.ndarray) -> np.ndarray:
     if len(y) == 0:
         raise ValueError("no row has a label: y is None or NaN, or sample_domain negative, for all of them")
     if y.dtype == object:
@@ -188,5 +187,5 @@ def _checked_labels(y: np.ndarray) -> np.ndarray:
 
 
 def stack_rows(blocks: list[Rows]) -> Rows:
-    """Stack row blocks, all of one library, sparse or dense."""
+    """Stack blocks of rows, all of one library, sparse or dense."""
     return blocks[0] if len(blocks) == 1 else array_ops(blocks[0]).stacked(blocks)

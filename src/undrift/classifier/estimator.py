@@ -1,4 +1,4 @@
-"""MSDAClassifier: representation and linear classifier in one, on running Gram matrices."""
+"""`MSDAClassifier`: representation and linear classifier in one, on running Gram matrices."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from .._core import Rows, SingularSystem
+from .._core import ACTIVATIONS, Rows, SingularSystem
 from .._inputs import (
     CallbackSupportMixin,
     binarize_rows,
+    check_choice,
+    check_count,
     check_memory,
+    check_positive,
     check_rows,
     choose_place,
     column_sums,
@@ -24,18 +27,16 @@ from .._inputs import (
     track_steps,
     with_callbacks,
 )
-from .data import TrainingRows, training_rows
-from .extra_features import checked_blocks
-from .grid import offered
-from .linear import probabilities, winners
-from .prediction import Pass, domain_intercepts, lazily, row_scores
-from .safeguard import fell_back, warn_of
-from .search import Search
-from .selection import notes_on_choice, warn_of_edges
-from .self_training import checked_self_training
-from .settings import checked_settings
-from .two_stage import Setup, Staged, planned
-from .weights import calibrated_temperature, chosen_stack, read_out
+from .data import TrainingRows, check_training_rows
+from .extra_features import accept_old_names, check_extra
+from .linear import SOLVERS, predict_codes, probabilities
+from .prediction import Pass, domain_intercepts, predict_lazily, row_scores
+from .safeguard import is_fallback, warn_of_blocking
+from .search import SearchResult
+from .selection import SELECTIONS, Grid, check_grid, note_ties_and_edges, restrict_grid, warn_of_edges
+from .self_training import check_self_training
+from .two_stage import SearchPlan, plan_search
+from .weights import build_representation, calibrate, fit_readout
 
 
 @savable
@@ -79,13 +80,13 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     balance_layers : bool, default=False
         Whether the input and every layer, each scaled to a mean square norm of 1, count alike.
     self_training : bool or SelfTraining, default=False
-        Whether the most confident target rows, labelled as predicted, join the training set in a few
-        rounds. Assumes that the classes come apart on the target; stops, or does not start, when a
-        classifier trained on the target's predictions alone has lost half of what is known of the
-        source. No target label is seen.
+        Whether the most confident target rows join the training set with pseudo-labels, in a few rounds.
+        Assumes that the classes come apart on the target; stops, or does not start, when a classifier
+        trained on the target's predictions alone loses half of the source's accuracy above chance. No
+        target label is seen.
     fallback : bool, default=False
-        Whether to use the input and the source alone, and warn, where grave reasons speak against more.
-        Not above 20,000 labelled rows, and not with extra blocks.
+        Whether to keep the source-only classifier, and warn, where label-free diagnostics say that
+        adaptation will not help. Not above 20,000 labelled rows, and not with extra features.
     n_folds : int, default=5
         Folds of cross-validation.
     dtype : {"float32", "float64"}, default="float32"
@@ -101,10 +102,10 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         The fitted representation.
     coef_ : list of ndarray
         Weights of the input and of every layer, each of shape (d_t, n_outputs).
-    block_coef_ : list of ndarray
-        Weights of every extra block, each of shape (d_b, n_outputs).
-    n_block_features_in_ : list of int
-        Columns of every extra block.
+    extra_coef_ : list of ndarray
+        Weights of every matrix of extra features, each of shape (d_b, n_outputs).
+    n_extra_features_in_ : list of int
+        Columns of every matrix of extra features.
     intercept_ : ndarray of shape (n_domains, n_outputs)
         One row per domain in `domains_`; they differ only with `center`.
     centred_intercept_ : ndarray of shape (n_outputs,)
@@ -121,7 +122,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         For the start and each round: `n_labelled` target rows, `round_trip` accuracy, share of
         predictions `changed`, and whether the round was `kept`.
     caution_ : dict or None
-        With a target: `signals`, `reasons` against adapting, the `grave` ones, and whether it `fell_back`.
+        With a target: `signals`, `reasons` against adapting, those that are `blocking`, and whether it
+        `fell_back`.
     temperature_ : float
         What scores are divided by to become log odds, from out-of-fold scores of the source.
     input_mean_ : ndarray of shape (d,)
@@ -140,9 +142,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     array(['good', 'bad'], dtype='<U4')
     """
 
-    __metadata_request__fit = {"sample_domain": True, "blocks": True}
-    __metadata_request__predict = {"sample_domain": True, "blocks": True}
-    __metadata_request__score = {"sample_domain": True, "blocks": True}
+    __metadata_request__fit = {"sample_domain": True, "extra": True, "blocks": True}
+    __metadata_request__predict = {"sample_domain": True, "extra": True, "blocks": True}
+    __metadata_request__score = {"sample_domain": True, "extra": True, "blocks": True}
 
     def __init__(
         self,
@@ -194,7 +196,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     @with_callbacks
-    def fit(self, X, y, X_target=None, *, sample_domain=None, blocks=None, blocks_target=None):
+    @accept_old_names
+    def fit(self, X, y, X_target=None, *, sample_domain=None, extra=None, extra_target=None):
         """Learn from labelled source rows and unlabelled rows of any domain.
 
         Parameters
@@ -205,78 +208,118 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             tensor or any array of the array API; what is on a GPU stays there and is worked on there,
             unless `device` names another. Where only some of `X` and `X_target` is, all of it comes here.
         y : array-like of shape (n,)
-            Labels; None or NaN for rows that have none. Labels, domains, weights and extra blocks may be
+            Labels; None or NaN for rows that have none. Labels, domains, weights and extra features may be
             tensors too; attributes and predictions are NumPy arrays in any case.
         X_target : matrix, or list of matrices, optional
             Unlabelled rows of the target domain, or of several.
         sample_domain : int array of shape (n,), optional
             Domain of each row: sources >= 0, targets < 0. Labels of target rows are ignored.
-        blocks : matrix, or list of matrices, optional
+        extra : matrix, or list of matrices, optional
             Further columns of the rows of `X`, such as embeddings of the same documents, dense or sparse.
-        blocks_target : optional
+            Each matrix is scaled to count as much as X does.
+        extra_target : optional
             The same for the rows of `X_target`; if that is a list, a list with an entry for each.
         """
-        grid, options = checked_settings(self)
-        rows = training_rows(
-            self, X, y, X_target, sample_domain, self.dtype, blocks=blocks, blocks_target=blocks_target
-        )
+        grid, layer_options = self._check_parameters()
+        rows = check_training_rows(self, X, y, X_target, sample_domain, self.dtype, extra, extra_target)
         self.classes_, codes = np.unique(rows.y, return_inverse=True)
-        away = any(on_cluster(own) for own in rows.domains.values())  # then workers have the device
-        device = "cpu" if away else self.device
+        is_remote = any(on_cluster(domain) for domain in rows.domains.values())
+        device = "cpu" if is_remote else self.device  # the workers have devices of their own
         place = choose_place(rows.matrices, device, self.precision, self.memory_budget)
         weight = compute_sample_weight(self.class_weight, rows.y)
-        grid = offered(grid, self.selection, codes, bool(rows.targets))
-        search = planned(Setup(self, rows, codes, weight, options, place), grid)
+        grid = restrict_grid(grid, self.selection, codes, bool(rows.targets))
+        search = plan_search(SearchPlan(self, rows, codes, weight, layer_options, place), grid)
         try:
             with place.set_precision():
                 for _ in track_steps(self, search.steps(), search.n_steps, "layer", dict):
                     pass
-                self._keep_choice(search)
-                self._keep_classifier(rows, codes, weight, search.final)
+                result = search.result()
+                self._keep_choice(result)
+                self._keep_classifier(rows, codes, weight, result)
         except SingularSystem as error:
             names = getattr(self, "feature_names_in_", None)
             raise (error if names is None else error.with_names(names)) from None
         return self
 
-    def _keep_choice(self, search: Search | Staged) -> None:
-        chosen = search.chosen
+    def _check_parameters(self) -> tuple[Grid, dict[str, Any]]:
+        """Return the grid to choose from and the options of every layer; refuse what cannot be meant."""
+        check_choice(self.classifier, "classifier", tuple(SOLVERS))
+        check_choice(self.selection, "selection", SELECTIONS)
+        check_choice(self.dtype, "dtype", ("float32", "float64"))
+        if not isinstance(self.center, bool | np.bool_):
+            raise TypeError(f"center={self.center!r} must be True or False")
+        if isinstance(self.class_weight, dict):
+            for label, weight in self.class_weight.items():
+                check_positive(weight, f"class_weight of {label!r}", zero=True)
+        if check_count(self.n_folds, "n_folds") < 2:
+            raise ValueError(f"n_folds={self.n_folds!r} must be at least 2: a fold is scored by the others")
+        check_self_training(self.self_training)
+        layer_options = {
+            "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
+            "activation": check_choice(self.activation, "activation", ACTIVATIONS),
+        }
+        return check_grid(self.noise, self.n_layers, self.C), layer_options
+
+    def _keep_choice(self, result: SearchResult) -> None:
+        chosen = result.candidate
         self.best_params_ = {"noise": chosen.noise, "n_layers": chosen.n_layers, "C": chosen.C}
         self.selection_results_ = [
-            {**vars(candidate), "chosen": candidate is chosen} for candidate in search.candidates
+            {**vars(candidate), "chosen": candidate is chosen} for candidate in result.candidates
         ]
-        self.selection_notes_ = notes_on_choice(chosen, search.candidates, search.default)
-        warn_of_edges(self.selection_notes_)
-        self.representation_ = chosen_stack(self, search.final)
+        notes = note_ties_and_edges(chosen, result.candidates, result.default)
+        self.selection_notes_ = [str(note) for note in notes]
+        warn_of_edges(notes)
+        self.representation_ = build_representation(self, result)
 
     def _keep_classifier(
-        self, rows: TrainingRows, codes: np.ndarray, weight: np.ndarray, search: Search
+        self, rows: TrainingRows, codes: np.ndarray, weight: np.ndarray, result: SearchResult
     ) -> None:
-        """Solve for the linear classifier and keep it as weights of every layer."""
-        options, budget = checked_self_training(self.self_training), check_memory(self.memory_budget)
-        readout = read_out(search, codes, weight, self.classifier, options, budget, self.fallback)
-        self.coef_ = [own.astype(self.dtype) for own in readout.weights]
-        self.block_coef_ = [weights.astype(self.dtype) for weights in readout.block_weights]
-        self.n_block_features_in_ = [own.labelled.shape[1] for own in rows.blocks]
+        """Fit the linear classifier and keep it as weights of every layer."""
+        options, budget = check_self_training(self.self_training), check_memory(self.memory_budget)
+        readout = fit_readout(result, codes, weight, self.classifier, options, budget, self.fallback)
+        self.coef_ = [weights.astype(self.dtype) for weights in readout.weights]
+        self.extra_coef_ = [weights.astype(self.dtype) for weights in readout.extra_weights]
+        self.n_extra_features_in_ = [extra.labelled.shape[1] for extra in rows.extra]
         self.centred_intercept_ = readout.intercept
         self.intercept_ = readout.intercept - readout.offsets
-        self.self_training_rounds_ = [vars(own) for own in readout.rounds]
+        self.self_training_rounds_ = [vars(r) for r in readout.rounds]
         self.domains_ = list(rows.domains)
         self.domain_sizes_ = [X.shape[0] for X in rows.domains.values()]
         reference = [self._first_rows(rows.domains[number]) for number in rows.targets or self.domains_]
         self.input_mean_ = np.mean([column_sums(X) / X.shape[0] for X in reference], axis=0)
         self.labelled_counts_, self.caution_ = readout.labelled_counts, readout.caution
-        self.temperature_ = calibrated_temperature(self, search, fell_back(readout.caution))
+        self.temperature_ = calibrate(self, result, is_fallback(readout.caution))
         if self.fallback:
-            warn_of(readout.caution)
+            warn_of_blocking(readout.caution)
+
+    @staticmethod
+    def _upgrade_saved(params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict, dict]:
+        """Bring the parameters and attributes of an earlier version's model file up to date."""
+        for name in ("source_weight", "probability", "block_share", "denoise_blocks"):
+            params.pop(name, None)
+        fitted.pop("source_weights_", None)
+        for old in ("block_coef_", "block_layers_", "n_block_features_in_"):
+            if old in fitted:
+                fitted[old.replace("block", "extra")] = fitted.pop(old)
+        caution = fitted.get("caution_")
+        if caution and "grave" in caution:
+            caution["blocking"] = caution.pop("grave")
+        return params, fitted
 
     def _first_rows(self, X: Rows) -> Rows:
         return binarize_rows(X) if self.binarize else X
 
-    def _scores(self, X: Any, sample_domain: Any, recenter: bool, blocks: Any) -> np.ndarray:
+    def _extra_passes(self, extra: list[Rows]) -> list[Pass]:
+        """Return forward passes of extra features; in a model of an earlier version they may have layers."""
+        layers = getattr(self, "extra_layers_", [[] for _ in extra])
+        weights = [[w] if isinstance(w, np.ndarray) else w for w in self.extra_coef_]
+        return list(map(Pass, extra, layers, weights))
+
+    def _scores(self, X: Any, sample_domain: Any, recenter: bool, extra: Any) -> np.ndarray:
         """Scores of shape (n, n_outputs), in row blocks."""
         check_is_fitted(self)
         X = check_rows(self, X, reset=False, dtype=self.dtype)
-        extra = checked_blocks(blocks, X.shape[0], dtype=self.dtype, widths=self.n_block_features_in_)
+        extra = check_extra(extra, X.shape[0], dtype=self.dtype, widths=self.n_extra_features_in_)
         passes = [
             Pass(X, self.representation_.layers_, self.coef_, self._first_rows),
             *self._extra_passes(extra),
@@ -289,19 +332,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         known = self.domains_, self.domain_sizes_, self.intercept_
         return scores + domain_intercepts(*known, sample_domain, X.shape[0])
 
-    def _extra_passes(self, extra: list[Rows]) -> list[Pass]:
-        """Forward passes of extra features; those of an earlier version's model may have layers too."""
-        layers = getattr(self, "block_layers_", [[] for _ in extra])
-        weights = [[own] if isinstance(own, np.ndarray) else own for own in self.block_coef_]
-        return list(map(Pass, extra, layers, weights))
-
-    @staticmethod
-    def _upgrade_saved(params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict, dict]:
-        """Bring the parameters and attributes of an earlier version's model file up to date."""
-        fitted.pop("source_weights_", None)
-        return params, fitted
-
-    def decision_function(self, X, *, sample_domain=None, recenter=False, blocks=None):
+    @accept_old_names
+    def decision_function(self, X, *, sample_domain=None, recenter=False, extra=None):
         """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
 
         Parameters
@@ -312,35 +344,38 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Domain of each row, as in `fit`; its stored mean is used for centring.
         recenter : bool, default=False
             Centre on the rows given instead. A row's score then depends on its neighbours.
-        blocks : matrix, or list of matrices, optional
-            Extra blocks of these rows, if `fit` had them: as many, with the same columns.
+        extra : matrix, or list of matrices, optional
+            Extra features of these rows, if `fit` had them: as many, with the same columns.
         """
         check_is_fitted(self)
         if on_cluster(X):
-            return lazily(self, "decision_function", X, sample_domain, recenter, blocks)
-        scores = self._scores(X, sample_domain, recenter, blocks)
+            return predict_lazily(self, "decision_function", X, sample_domain, recenter, extra)
+        scores = self._scores(X, sample_domain, recenter, extra)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X, *, sample_domain=None, recenter=False, blocks=None):
+    @accept_old_names
+    def predict(self, X, *, sample_domain=None, recenter=False, extra=None):
         """Predict labels; the parameters are those of `decision_function`."""
         check_is_fitted(self)
         if on_cluster(X):
-            return lazily(self, "predict", X, sample_domain, recenter, blocks)
-        return self.classes_[winners(self._scores(X, sample_domain, recenter, blocks))]
+            return predict_lazily(self, "predict", X, sample_domain, recenter, extra)
+        return self.classes_[predict_codes(self._scores(X, sample_domain, recenter, extra))]
 
-    def score(self, X, y, sample_weight=None, *, sample_domain=None, blocks=None):
+    @accept_old_names
+    def score(self, X, y, sample_weight=None, *, sample_domain=None, extra=None):
         """Accuracy of `predict` on rows of the target, or of the domains in `sample_domain`."""
-        predicted = self.predict(X, sample_domain=sample_domain, blocks=blocks)
+        predicted = self.predict(X, sample_domain=sample_domain, extra=extra)
         return accuracy_score(to_host(y), predicted, sample_weight=to_host(sample_weight))
 
-    def predict_proba(self, X, *, sample_domain=None, recenter=False, blocks=None):
+    @accept_old_names
+    def predict_proba(self, X, *, sample_domain=None, recenter=False, extra=None):
         """Calibrated probabilities of the classes; the parameters are those of `decision_function`."""
         check_is_fitted(self)
         if not hasattr(self, "temperature_"):
             raise ValueError("this model was saved by an earlier version without probabilities: fit it again")
         if on_cluster(X):
-            return lazily(self, "predict_proba", X, sample_domain, recenter, blocks)
-        return probabilities(self._scores(X, sample_domain, recenter, blocks), self.temperature_)
+            return predict_lazily(self, "predict_proba", X, sample_domain, recenter, extra)
+        return probabilities(self._scores(X, sample_domain, recenter, extra), self.temperature_)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

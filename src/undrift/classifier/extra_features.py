@@ -1,79 +1,91 @@
-"""Extra blocks: further columns of the same rows, a user's own embeddings say, beside those of X.
+"""Extra features: further columns of the same rows beside those of X, such as a user's embeddings.
 
-Inner products of a concatenation add, whatever the columns are: ``K = sum_t K_t + sum_b K_b``. A block is
-centred by domain like a layer, and scaled to the mean square norm that X has in that sum.
+Inner products of a concatenation add, whatever the columns are: ``K = sum_t K_t + sum_b K_b``. Extra features
+are centred by domain like a layer, and scaled to the mean square norm that X has in that sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import warnings
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from .._core import (
-    Array,
-    Blocks,
-    Layer,
-    Rows,
-    add_domain_centred_gram,
-    array_ops,
-    domain_centred_gram,
-    mean_square,
-    moments,
-)
+from .._core import Blocks, Rows, array_ops, mean_square, moments
 from .._inputs import check_tensor, on_cluster, to_canonical, to_host, with_remedy
+from ..errors import UndriftDeprecationWarning
+from .grams import RunningGram, Stack
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+OLD_NAMES = {"blocks": "extra", "blocks_target": "extra_target"}
 
 
-def checked_blocks(
-    blocks: Any,
+def accept_old_names(method: Method) -> Method:
+    """Let a method take the old names of extra features for one more release, with a warning."""
+
+    @wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for old, new in OLD_NAMES.items():
+            if old in kwargs:
+                message = f"{old} is now called {new}, and the old name will be gone in the next release"
+                warnings.warn(message, UndriftDeprecationWarning, stacklevel=2)
+                kwargs[new] = kwargs.pop(old)
+        return method(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def check_extra(
+    extra: Any,
     n: int,
     *,
     dtype: Any,
     widths: Sequence[int] | None = None,
     of: str = "X",
-    name: str = "blocks",
+    name: str = "extra",
 ) -> list[Rows]:
-    """Validate extra blocks of n rows: one matrix, or a list of them.
+    """Validate extra features of n rows: one matrix, or a list of them.
 
     Parameters
     ----------
     widths : sequence of int, optional
-        How many columns each of fit's blocks has, if they must match.
+        How many columns each of fit's matrices has, if they must match.
     of, name : str
         Whose rows they belong to, and the parameter that holds them, for messages.
     """
-    matrices = _listed(blocks, name)
-    if widths is not None and len(matrices) != len(widths):
+    given = _list_matrices(extra, name)
+    if widths is not None and len(given) != len(widths):
         remedy = f"pass as many in {name}, in their order" if widths else f"leave {name} out"
         raise ValueError(
-            f"fit saw {len(widths)} extra block(s) with X, and {of} comes with {len(matrices)}: {remedy}"
+            f"fit saw {len(widths)} matrices of extra features with X, and {of} comes with {len(given)}: "
+            f"{remedy}"
         )
-    checked = [_checked_block(E, f"block {b} of {of}", n, dtype) for b, E in enumerate(matrices, start=1)]
-    for b, (E, width) in enumerate(zip(checked, widths or (), strict=False), start=1):
+    matrices = [_check_matrix(E, f"{name}[{i}] of {of}", n, dtype) for i, E in enumerate(given)]
+    for i, (E, width) in enumerate(zip(matrices, widths or (), strict=False)):
         if E.shape[1] != width:
             raise ValueError(
-                f"block {b} of {of} has {E.shape[1]} columns, but {width} in fit's X: "
+                f"{name}[{i}] of {of} has {E.shape[1]} columns, but {width} in fit's X: "
                 "pass the same columns, in their order"
             )
-    return checked
+    return matrices
 
 
-def _listed(blocks: Any, name: str) -> list[Any]:
-    if blocks is None:
+def _list_matrices(extra: Any, name: str) -> list[Any]:
+    if extra is None:
         return []
-    if hasattr(type(blocks), "shape"):
-        return [blocks]
-    if isinstance(blocks, list | tuple):
-        return list(blocks)
-    raise TypeError(f"{name} must be a matrix or a list of matrices, got a {type(blocks).__name__}")
+    if hasattr(type(extra), "shape"):
+        return [extra]
+    if isinstance(extra, list | tuple):
+        return list(extra)
+    raise TypeError(f"{name} must be a matrix or a list of matrices, got a {type(extra).__name__}")
 
 
-def _checked_block(E: Any, name: str, n: int, dtype: Any) -> Rows:
-    """Validate one block: finite numbers in two dimensions, one row for each row of X."""
+def _check_matrix(E: Any, name: str, n: int, dtype: Any) -> Rows:
+    """Validate one matrix: finite numbers in two dimensions, one row for each row of X."""
     if on_cluster(E):
         raise TypeError(f"{name} is a {type(E).__name__} of Dask, which is not accepted: compute it first")
     tensor = check_tensor(E)
@@ -88,31 +100,22 @@ def _checked_block(E: Any, name: str, n: int, dtype: Any) -> Rows:
     return array_ops(E).cast(to_canonical(E), dtype)
 
 
-def as_given(E: Rows) -> Rows:
-    """What the first layer sees of rows that are not binarised: those of a block never are."""
-    return E
-
-
-@dataclass(frozen=True)
-class Branch:
-    """What the columns of X or of one extra block add to a classifier: themselves, and layers on them."""
-
-    layers: list[Layer]
-    means: list[np.ndarray] | None  # for the input and every layer: (n_domains, d_t)
-    shares: list[float]  # what the inner products of each are multiplied by
-
-
-def add_block(
-    K: Array, E: Rows, domains: Sequence[Blocks], domain: np.ndarray, center: bool, norm: float
-) -> tuple[Array, Branch]:
-    """Add an extra block to `K`, in which X has the mean square norm `norm`.
+def add_extra(
+    gram: RunningGram,
+    E: Rows,
+    domains: Sequence[Blocks],
+    domain: np.ndarray,
+    center: bool,
+    norm: float,
+) -> Stack:
+    """Add extra features to a Gram matrix in which X has the mean square norm `norm`.
 
     Parameters
     ----------
     E : rows of shape (n_anchors, d)
-        The block's rows of the anchors.
+        The extra features of the anchors.
     domains : sequence of Blocks
-        Its rows of every domain.
+        Those of all rows of every domain.
     domain : int array of shape (n_anchors,)
         Position of each anchor's domain among `domains`.
     """
@@ -120,8 +123,5 @@ def add_block(
     means = np.stack([total.mean for total in totals]) if center else None
     square = mean_square(totals, center)
     share = norm / square if square > 0 else 0.0
-    if sp.issparse(E):
-        K += share * domain_centred_gram(E, means, domain)
-    else:
-        K = add_domain_centred_gram(K, E + 0, means, domain, share)  # which overwrites its rows
-    return K, Branch([], None if means is None else [means], [share])
+    gram.add_rows(E if sp.issparse(E) else E + 0, means, domain, share)  # dense rows are overwritten
+    return Stack((), None if means is None else (means,), (share,))

@@ -37,13 +37,13 @@ def signs(codes: np.ndarray, n_classes: int) -> np.ndarray:
     return np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
 
 
-def winners(scores: np.ndarray) -> np.ndarray:
-    """Class codes from scores of shape (n, n_outputs)."""
+def predict_codes(scores: np.ndarray) -> np.ndarray:
+    """Return the class codes that scores of shape (n, n_outputs) stand for."""
     return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else np.argmax(scores, axis=1)
 
 
 def confidence(scores: np.ndarray) -> np.ndarray:
-    """How far the winner is ahead, of shape (n,): the size of the one score, or the lead over the second."""
+    """Confidence of shape (n,): the size of the one score, or the lead of the first over the second."""
     if scores.shape[1] == 1:
         return np.abs(scores[:, 0])
     best = np.partition(scores, -2, axis=1)[:, -2:]
@@ -57,26 +57,26 @@ def least_squares(K: Array, Y: np.ndarray, C: float, weight: np.ndarray) -> Dual
     ``1'M^-1 y / 1'M^-1 1`` and the dual coefficients ``M^-1 (y - intercept)``: one Cholesky
     factorisation for any number of outputs. Rows of weight 0 are left out, as if they were not there.
     """
-    return _least_squares_path(K, Y, [C], weight)[0]
+    return _solve_least_squares(K, Y, [C], weight)[0]
 
 
-def _least_squares_path(K: Array, Y: np.ndarray, Cs: Sequence[float], weight: np.ndarray) -> list[Dual]:
-    """Classifiers of :func:`least_squares` for each C, which differ by what is added to the diagonal."""
-    counted = _counted(weight)
+def _solve_least_squares(K: Array, Y: np.ndarray, Cs: Sequence[float], weight: np.ndarray) -> list[Dual]:
+    """Solve :func:`least_squares` for each C: Gram matrices that differ by their diagonals."""
+    counted = _find_weighted_rows(weight)
     rows = None if len(counted) == len(weight) else counted
     shifts = [1 / (C * weight[counted]) for C in Cs]
     outputs = np.column_stack([np.ones(len(counted)), Y[counted]])
-    found = []
+    duals = []
     try:
         solutions = array_ops(K).shifted_solves(K, shifts, outputs, rows)
     except NotPositiveDefinite:
-        raise _too_large(max(Cs)) from None
+        raise _too_large_error(max(Cs)) from None
     for both in solutions:
         ones, solved = both[:, :1], both[:, 1:]
         intercept, coef = solved.sum(axis=0) / ones.sum(), np.zeros(Y.shape)
         coef[counted] = solved - ones * intercept
-        found.append(Dual(coef, intercept))
-    return found
+        duals.append(Dual(coef, intercept))
+    return duals
 
 
 def held_out_least_squares(
@@ -89,15 +89,15 @@ def held_out_least_squares(
     try:
         return held_out_predictions(K, Y, 1 / (C * weight), parts)
     except NotPositiveDefinite:
-        raise _too_large(C) from None
+        raise _too_large_error(C) from None
 
 
-def _too_large(C: float) -> ValueError:
+def _too_large_error(C: float) -> ValueError:
     return ValueError(f"C={C:g} is too large for inner products of this size; lower C")
 
 
-def _counted(weight: np.ndarray) -> np.ndarray:
-    """Numbers of the rows that have a weight."""
+def _find_weighted_rows(weight: np.ndarray) -> np.ndarray:
+    """Return the numbers of the rows whose weight is not 0."""
     counted = np.flatnonzero(weight)
     if len(counted) == 0:
         raise ValueError("every labelled row has weight 0; give a class in class_weight a weight above 0")
@@ -107,12 +107,12 @@ def _counted(weight: np.ndarray) -> np.ndarray:
 def hinge(K: Array, Y: np.ndarray, C: float, weight: np.ndarray) -> Dual:
     """Linear SVM with the hinge loss (the paper's), by scikit-learn's `SVC` on the Gram matrix."""
     coef, intercept = np.zeros(Y.shape), np.zeros(Y.shape[1])
-    counted = _counted(weight)
+    counted = _find_weighted_rows(weight)
     if len(counted) < len(weight):
         K = submatrix(K, counted, counted)
     K = array_ops(K).to_numpy(K)
     for j, y in enumerate(Y[counted].T):
-        if np.ptp(y) == 0:  # a class that no row here is of, as predictions may leave one out
+        if np.ptp(y) == 0:  # no row here is of this class, or all are
             intercept[j] = y[0]
             continue
         svm = SVC(kernel="precomputed", C=C).fit(K, y, sample_weight=weight[counted])
@@ -122,17 +122,17 @@ def hinge(K: Array, Y: np.ndarray, C: float, weight: np.ndarray) -> Dual:
 
 
 def probabilities(scores: np.ndarray, temperature: float) -> np.ndarray:
-    """Class probabilities of shape (n, n_classes). One temperature for all keeps the winners."""
+    """Class probabilities of shape (n, n_classes). One temperature for all keeps the predictions."""
     logits = scores / temperature
     return softmax(np.hstack([np.zeros_like(logits), logits]) if logits.shape[1] == 1 else logits, axis=1)
 
 
-def fitted_temperature(scores: np.ndarray, codes: np.ndarray) -> float:
-    """Temperature under which held-out scores explain the class codes best (least log loss)."""
+def fit_temperature(scores: np.ndarray, codes: np.ndarray) -> float:
+    """Return the temperature under which held-out scores have the least log loss."""
 
     def log_loss(log_temperature: float) -> float:
-        likely = probabilities(scores, float(np.exp(log_temperature)))[np.arange(len(codes)), codes]
-        return -float(np.mean(np.log(np.maximum(likely, 1e-300))))
+        likelihood = probabilities(scores, float(np.exp(log_temperature)))[np.arange(len(codes)), codes]
+        return -float(np.mean(np.log(np.maximum(likelihood, 1e-300))))
 
     return float(np.exp(minimize_scalar(log_loss, bounds=(-10, 10), method="bounded").x))
 
@@ -141,10 +141,10 @@ Solver = Callable[[Array, np.ndarray, float, np.ndarray], Dual]
 SOLVERS: dict[str, Solver] = {"least-squares": least_squares, "hinge": hinge}
 
 
-def solved_path(
+def solve_path(
     solver: Solver, K: Array, Y: np.ndarray, Cs: Sequence[float], weight: np.ndarray
 ) -> list[Dual]:
-    """Classifiers for each C on the same rows, with what they share done once."""
+    """Solve for each C on the same rows, with what they share done once."""
     if solver is least_squares:
-        return _least_squares_path(K, Y, Cs, weight)
+        return _solve_least_squares(K, Y, Cs, weight)
     return [solver(K, Y, C, weight) for C in Cs]

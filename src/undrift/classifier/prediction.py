@@ -1,4 +1,4 @@
-"""Prediction with what a classifier has learnt: a forward pass over row blocks, intercepts of domains."""
+"""Prediction: a forward pass over row blocks, and the intercept of each row's domain."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ import numpy as np
 
 from .._core import Layer, Rows, decision_scores, row_slices
 from .._inputs import Place, load_cluster
-from .data import checked_domain
-from .extra_features import as_given
+from .data import check_domain_numbers
+
+
+def keep_rows(X: Rows) -> Rows:
+    """Return what the first layer sees of rows that are not binarised: the rows."""
+    return X
 
 
 @dataclass(frozen=True)
@@ -21,15 +25,15 @@ class Pass:
     X: Rows
     layers: Sequence[Layer]
     weights: Sequence[Any]  # of h^0, ..., h^l: (d_t, n_outputs)
-    first: Callable[[Rows], Rows] = as_given
+    first: Callable[[Rows], Rows] = keep_rows
 
     @property
     def width(self) -> int:
         """Columns of the widest rows that are computed."""
         return max((layer.coef.shape[1] for layer in self.layers), default=self.X.shape[1])
 
-    def placed(self, place: Place) -> Pass:
-        """Return the same pass with what it has learnt at `place`."""
+    def move_to(self, place: Place) -> Pass:
+        """Return the same pass with layers and weights at `place`."""
         return replace(
             self, layers=place.move_layers(self.layers), weights=[place.move_rows(w) for w in self.weights]
         )
@@ -42,13 +46,13 @@ class Pass:
 
 def row_scores(passes: Sequence[Pass], place: Place) -> np.ndarray:
     """Scores of shape (n, n_outputs), without an intercept, that add up over passes of the same rows."""
-    passes = [own.placed(place) for own in passes]
+    passes = [forward.move_to(place) for forward in passes]
     n = passes[0].X.shape[0]
     scores = np.zeros((n, passes[0].weights[0].shape[1]))
     with place.set_precision():
-        for rows in row_slices(n, max(own.width for own in passes)):
-            for own in passes:
-                scores[rows] += own.scores(rows, place)
+        for rows in row_slices(n, max(forward.width for forward in passes)):
+            for forward in passes:
+                scores[rows] += forward.scores(rows, place)
     return scores
 
 
@@ -68,7 +72,7 @@ def domain_intercepts(
         pooled = targets or list(range(len(domains)))
         shares = np.array(sizes)[pooled]
         return shares @ intercept[pooled] / shares.sum()
-    domain = checked_domain(sample_domain, n)
+    domain = check_domain_numbers(sample_domain, n)
     unknown = sorted(set(domain.tolist()) - set(domains))
     if unknown:
         raise ValueError(
@@ -79,16 +83,16 @@ def domain_intercepts(
     return intercept[[position[number] for number in domain.tolist()]]
 
 
-def lazily(
-    classifier: Any, method: str, X: Any, sample_domain: Any, recenter: bool, blocks: Any = None
+def predict_lazily(
+    classifier: Any, method: str, X: Any, sample_domain: Any, recenter: bool, extra: Any = None
 ) -> Any:
-    """Rows of Dask through a method of a fitted classifier, block by block, when they are asked for."""
+    """Return a lazy Dask array: a method of a fitted classifier on rows of Dask, block by block."""
     if recenter or np.ndim(sample_domain) > 0:
         raise ValueError(
             "rows of Dask are predicted block by block: leave recenter out, and give one sample_domain"
         )
-    if blocks is not None or classifier.n_block_features_in_:
-        raise ValueError("rows of Dask cannot have extra blocks: predict rows that are here, X.compute() say")
+    if extra is not None or classifier.n_extra_features_in_:
+        raise ValueError("rows of Dask cannot have extra features: predict X.compute()")
     n_classes = len(classifier.classes_)
     width = {"predict": 0, "predict_proba": n_classes}.get(method, n_classes if n_classes > 2 else 0)
     dtype = classifier.classes_.dtype if method == "predict" else np.dtype(np.float64)

@@ -52,7 +52,7 @@ def layer_rows(
     for block in blocks if layers else ():
         pieces = list(hidden_rows(layers, first(X[block])))
         if means is not None:
-            pieces = [h - own[domain[block]] for h, own in zip(pieces, means[1:], strict=True)]
+            pieces = [h - mean[domain[block]] for h, mean in zip(pieces, means[1:], strict=True)]
         H[block] = np.concatenate(pieces, axis=1) * np.repeat(np.sqrt(shares[1:]), widths).astype(X.dtype)
 
     def read(block: slice) -> list[np.ndarray]:
@@ -65,16 +65,16 @@ def layer_rows(
     return LayerRows(blocks, [X.shape[1], *widths], read)
 
 
-def beside(parts: Sequence[LayerRows]) -> LayerRows:
-    """Columns of several kinds of the same rows, one after another, in the smallest blocks of any."""
+def concatenate_columns(parts: Sequence[LayerRows]) -> LayerRows:
+    """Put columns of several kinds of the same rows side by side, in the smallest blocks of any."""
     return LayerRows(
-        max((own.blocks for own in parts), key=len),
-        [width for own in parts for width in own.widths],
-        lambda block: [piece for own in parts for piece in own.read(block)],
+        max((part.blocks for part in parts), key=len),
+        [width for part in parts for width in part.widths],
+        lambda block: [piece for part in parts for piece in part.read(block)],
     )
 
 
-def _squared(margin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _squared_loss(margin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Half of (1 - m)^2 and its derivative: for labels of +-1 this is least squares."""
     gap = 1 - margin
     return gap * gap / 2, -gap
@@ -86,7 +86,7 @@ def _squared_hinge(margin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return gap * gap / 2, -gap
 
 
-LOSSES = {"least-squares": _squared, "hinge": _squared_hinge}
+LOSSES = {"least-squares": _squared_loss, "hinge": _squared_hinge}
 
 
 def fit_primal(
@@ -111,8 +111,8 @@ def fit_primal(
             pull = C * weight[block, None] * derivative * Y[block]
             value += C * float(weight[block] @ losses.sum(axis=1))
             slope += pull.sum(axis=0)
-            for own, H in zip(slopes, pieces, strict=True):
-                own += _product(H.T, pull)
+            for layer_slope, H in zip(slopes, pieces, strict=True):
+                layer_slope += _product(H.T, pull)
         return value, gradient
 
     start = np.zeros((edges[-1] + 1) * n_outputs)

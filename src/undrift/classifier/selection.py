@@ -15,16 +15,59 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from .._core import Array, submatrix
+from .._inputs import check_count, check_noise, check_positive
 from ..errors import UndriftWarning
-from .linear import (
-    Dual,
-    Solver,
-    held_out_least_squares,
-    least_squares,
-    signs,
-    solved_path,
-    winners,
-)
+from .linear import Dual, Solver, held_out_least_squares, least_squares, predict_codes, signs, solve_path
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The candidates: values of noise, depth and C in ascending order, and those that were named first."""
+
+    noises: tuple[float, ...]
+    depths: tuple[int, ...]
+    Cs: tuple[float, ...]
+    preferred: tuple[float, int, float]  # noise, depth, C
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of points."""
+        return len(self.noises) * len(self.depths) * len(self.Cs)
+
+
+def check_grid(noise: Any, n_layers: Any, C: Any) -> Grid:
+    """Return the grid that a user gave: for each parameter a value, or a list to choose from."""
+    noises = [check_noise(value) for value in _list_values(noise, "noise")]
+    depths = [check_count(value, "n_layers") for value in _list_values(n_layers, "n_layers")]
+    Cs = [check_positive(value, "C") for value in _list_values(C, "C")]
+    preferred = noises[0], depths[0], Cs[0]
+    return Grid(tuple(sorted(noises)), tuple(sorted(depths)), tuple(sorted(Cs)), preferred)
+
+
+def single_candidate(noise: float, n_layers: int, C: float) -> Grid:
+    """Return a grid that leaves no choice."""
+    return Grid((noise,), (n_layers,), (C,), (noise, n_layers, C))
+
+
+def _list_values(value: Any, name: str) -> Sequence[Any]:
+    if isinstance(value, list | tuple | np.ndarray):
+        if len(value) == 0:
+            raise ValueError(f"{name}={value!r} is empty; give a value or a list of values")
+        return [item.item() if isinstance(item, np.generic) else item for item in value]
+    return [value]
+
+
+def restrict_grid(grid: Grid, selection: str, codes: np.ndarray, has_target: bool) -> Grid:
+    """Return the candidates that a rule can compare; refuse a rule that lacks what it needs.
+
+    With a single row of a class there is no cross-validation: "one-se" then takes what is preferred.
+    """
+    if grid.n_candidates > 1 and selection in NEED_TARGET and not has_target:
+        raise ValueError(
+            f'selection="{selection}" needs target rows: pass X_target, or selection="source-cv"'
+        )
+    has_singleton_class = np.bincount(codes).min() < 2
+    return single_candidate(*grid.preferred) if selection == ONE_SE and has_singleton_class else grid
 
 
 @dataclass(frozen=True)
@@ -41,29 +84,29 @@ class Problem:
     solver: Solver
 
     @property
-    def guess(self) -> float:
-        """Accuracy of calling every labelled row by the commonest class."""
+    def majority_accuracy(self) -> float:
+        """Accuracy of giving every labelled row the most frequent class."""
         return float(np.bincount(self.codes).max() / len(self.codes))
 
     def accuracy(self, scores: np.ndarray) -> float:
         """Share of the labelled rows that scores put into the right class."""
-        return float(np.mean(winners(scores) == self.codes))
+        return float(np.mean(predict_codes(scores) == self.codes))
 
-    def fitted(self, K: Array, rows: np.ndarray, C: float) -> Dual:
-        """Classifier trained on the labelled `rows`, whose Gram matrix is `K`."""
+    def fit(self, K: Array, rows: np.ndarray, C: float) -> Dual:
+        """Train a classifier on the labelled `rows`, whose Gram matrix is `K`."""
         return self.solver(K, signs(self.codes[rows], self.n_classes), C, self.weight[rows])
 
-    def fitted_path(self, K: Array, rows: np.ndarray, Cs: Sequence[float]) -> list[Dual]:
-        """Classifiers trained on the labelled `rows`, whose Gram matrix is `K`, for each C."""
+    def fit_path(self, K: Array, rows: np.ndarray, Cs: Sequence[float]) -> list[Dual]:
+        """Train classifiers on the labelled `rows`, whose Gram matrix is `K`, for each C."""
         Y = signs(self.codes[rows], self.n_classes)
-        return solved_path(self.solver, K, Y, Cs, self.weight[rows])
+        return solve_path(self.solver, K, Y, Cs, self.weight[rows])
 
 
 Rule = Callable[[Array, Problem, Sequence[float]], np.ndarray]
 
 
-def folds(codes: np.ndarray, n_folds: int, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Stratified folds, fewer where a class is too small for as many."""
+def draw_folds(codes: np.ndarray, n_folds: int, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Draw stratified folds, fewer where a class is too small for as many."""
     smallest = int(np.bincount(codes).min())
     if smallest < 2:
         raise ValueError(
@@ -82,44 +125,45 @@ def held_out_scores(K: Array, problem: Problem, Cs: Sequence[float]) -> list[np.
         return [held_out_least_squares(K[:n, :n], Y, C, problem.weight, parts) for C in Cs]
     scores = [np.empty(Y.shape) for _ in Cs]
     for train, test in problem.folds:
-        duals = problem.fitted_path(submatrix(K, train, train), train, Cs)
+        duals = problem.fit_path(submatrix(K, train, train), train, Cs)
         K_test = submatrix(K, test, train)
-        for own, dual in zip(scores, duals, strict=True):
-            own[test] = dual.scores(K_test)
+        for scores_at_C, dual in zip(scores, duals, strict=True):
+            scores_at_C[test] = dual.scores(K_test)
     return scores
 
 
 def source_cv(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
     """Accuracy in cross-validation on the labelled source, for each C (section 3.4; the paper's rule)."""
-    found = held_out_scores(K, problem, Cs)
-    return np.array([problem.accuracy(scores) for scores in found])
+    return np.array([problem.accuracy(scores) for scores in held_out_scores(K, problem, Cs)])
 
 
 def reverse(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
     """Reverse validation, for each C.
 
-    Train on the source, label the target rows with the result, train on those alone, and score on
-    source rows held out from the start: a representation in which the two domains do not meet
-    cannot find the way back.
+    Train on the source, give the target rows pseudo-labels, train on those alone, and score on source
+    rows held out from the start: where a representation keeps the domains apart, the pseudo-labels teach
+    little about the source.
     """
-    n, correct = len(problem.codes), np.zeros(len(Cs))
+    n, n_correct = len(problem.codes), np.zeros(len(Cs))
     K_target = K[n:, n:]
     for train, test in problem.folds:
         K_train, K_there, K_back = submatrix(K, train, train), K[n:][:, train], K[test][:, n:]
-        duals = problem.fitted_path(K_train, train, Cs)
+        duals = problem.fit_path(K_train, train, Cs)
         for i, (C, dual) in enumerate(zip(Cs, duals, strict=True)):
-            there = winners(dual.scores(K_there))
-            back = _trained_back(K_target, K_back, there, problem, C)
-            correct[i] += np.sum(back == problem.codes[test])
-    return correct / n
+            pseudo_labels = predict_codes(dual.scores(K_there))
+            predicted = _predict_from_target(K_target, K_back, pseudo_labels, problem, C)
+            n_correct[i] += np.sum(predicted == problem.codes[test])
+    return n_correct / n
 
 
-def _trained_back(K: Array, K_back: Array, codes: np.ndarray, problem: Problem, C: float) -> np.ndarray:
-    """Predictions of a classifier trained on self-labelled target rows."""
-    if len(np.unique(codes)) == 1:  # everything got one label: so does everything on the way back
-        return np.full(len(K_back), codes[0])
-    dual = problem.solver(K, signs(codes, problem.n_classes), C, np.ones(len(codes)))
-    return winners(dual.scores(K_back))
+def _predict_from_target(
+    K: Array, K_back: Array, pseudo_labels: np.ndarray, problem: Problem, C: float
+) -> np.ndarray:
+    """Predict source rows by a classifier that is trained on target rows with pseudo-labels."""
+    if len(np.unique(pseudo_labels)) == 1:
+        return np.full(len(K_back), pseudo_labels[0])
+    dual = problem.solver(K, signs(pseudo_labels, problem.n_classes), C, np.ones(len(pseudo_labels)))
+    return predict_codes(dual.scores(K_back))
 
 
 def importance_cv(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
@@ -128,41 +172,38 @@ def importance_cv(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray
     The weight of a source row is the odds of target against source given by a least-squares domain
     classifier that has not seen the row, at most `LARGEST_ODDS` times the mean.
     """
-    found = held_out_scores(K, problem, Cs)
+    scores = held_out_scores(K, problem, Cs)
     odds = target_odds(K, len(problem.codes), Cs[len(Cs) // 2])
-    return np.array([odds @ (winners(scores) == problem.codes) for scores in found]) / odds.sum()
+    right = [predict_codes(scores_at_C) == problem.codes for scores_at_C in scores]
+    return np.array([odds @ is_right for is_right in right]) / odds.sum()
 
 
 LARGEST_ODDS = 20.0
 
 
 def target_odds(K: Array, n: int, C: float) -> np.ndarray:
-    """Odds of being a target row, for each of the n labelled rows; halves judge each other."""
+    """Odds of being a target row, for each of the n labelled rows, from the half that the row is not in."""
     halves = [np.arange(len(K))[start::2] for start in (0, 1)]
     is_target, scores = np.where(np.arange(len(K)) < n, -1.0, 1.0)[:, None], np.zeros(len(K))
     for half, other in (halves, halves[::-1]):
-        judge = least_squares(submatrix(K, half, half), is_target[half], C, np.ones(len(half)))
-        scores[other] = judge.scores(submatrix(K, other, half))[:, 0]
+        dual = least_squares(submatrix(K, half, half), is_target[half], C, np.ones(len(half)))
+        scores[other] = dual.scores(submatrix(K, other, half))[:, 0]
     odds = np.exp(2 * scores[:n])  # least squares on +-1 estimates 2 P - 1, so this is about P / (1 - P)
     return np.minimum(odds, LARGEST_ODDS * odds.mean())
 
 
-RULES: dict[str, Rule] = {
-    "source-cv": source_cv,
-    "reverse": reverse,
-    "importance-cv": importance_cv,
-}
+RULES: dict[str, Rule] = {"source-cv": source_cv, "reverse": reverse, "importance-cv": importance_cv}
 NEED_TARGET = ("reverse", "importance-cv")
 ONE_SE = "one-se"
 SELECTIONS = (*RULES, ONE_SE)
 
 
-def scoring(selection: str) -> Rule:
-    """Return what scores candidates: a rule itself, or the one that its caution is built on."""
+def find_rule(selection: str) -> Rule:
+    """Return what scores candidates: a rule, or the cross-validation that "one-se" compares by."""
     return source_cv if selection == ONE_SE else RULES[selection]
 
 
-def clearly_better(best: float, preferred: float, n: int) -> bool:
+def is_clearly_better(best: float, preferred: float, n: int) -> bool:
     """Tell whether an accuracy over n rows is above another by more than its standard error.
 
     The one-standard-error rule: differences that the noise of n rows explains are no reason to leave what was
@@ -173,7 +214,7 @@ def clearly_better(best: float, preferred: float, n: int) -> bool:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One point of the grid and what the rule gave it; NaN where there was nothing to choose.
+    """One point of the grid and its score by the rule; NaN where there was nothing to choose.
 
     Candidates are visited from less noise, fewer layers and smaller C upwards, and the first of equals
     is taken.
@@ -184,47 +225,77 @@ class Candidate:
     C: float
     score: float = float("nan")
 
+    @property
+    def point(self) -> tuple[float, int, float]:
+        """Noise, depth and C."""
+        return self.noise, self.n_layers, self.C
 
-def chosen_one(
+
+def choose_candidate(
     candidates: Sequence[Candidate], selection: str, preferred: tuple[float, int, float], n: int
 ) -> Candidate:
     """Return the candidate of highest score, the first of equals.
 
     With "one-se" that is the preferred one unless another is clearly better; n labelled rows were scored.
     """
-    best = max(candidates, key=lambda own: own.score)
+    best = max(candidates, key=lambda candidate: candidate.score)
     if selection != ONE_SE:
         return best
-    own = next(own for own in candidates if (own.noise, own.n_layers, own.C) == preferred)
-    return best if clearly_better(best.score, own.score, n) else own
+    default = next(candidate for candidate in candidates if candidate.point == preferred)
+    return best if is_clearly_better(best.score, default.score, n) else default
 
 
-def notes_on_choice(
-    chosen: Candidate, candidates: Sequence[Candidate], kept: tuple[float, int, float] | None = None
-) -> list[str]:
-    """Say where the choice was a tie, or lies at the edge of what was offered.
+@dataclass(frozen=True)
+class Tie:
+    """Other candidates scored as high as the chosen one."""
 
-    Values `kept`, because nothing was clearly better, are where their user put them: no edge.
+    n_others: int
+    is_first: bool  # whether the first of the equals was chosen
+
+    def __str__(self) -> str:
+        kept = "the simplest was taken" if self.is_first else "the preferred one was kept"
+        return f"{self.n_others} other candidate(s) tied with the chosen one; {kept}"
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The chosen value of a parameter is the smallest or the largest that was offered."""
+
+    parameter: str
+    value: float
+    values: tuple[float, ...]
+
+    def __str__(self) -> str:
+        values = [float(f"{value:g}") for value in self.values]
+        return f"the chosen {self.parameter}={self.value:g} is at the edge of {values}"
+
+
+def note_ties_and_edges(
+    chosen: Candidate, candidates: Sequence[Candidate], default: tuple[float, int, float] | None = None
+) -> list[Tie | Edge]:
+    """Return notes on a choice that was a tie, or lies at the edge of what was offered.
+
+    The `default`, kept because nothing was clearly better, is where its user put it: no edge.
     """
-    notes, best = [], max(other.score for other in candidates)
-    tied = [other for other in candidates if other.score == chosen.score == best]
+    notes: list[Tie | Edge] = []
+    best = max(candidate.score for candidate in candidates)
+    tied = [candidate for candidate in candidates if candidate.score == chosen.score == best]
     if len(tied) > 1:
-        taken = "the simplest was taken" if tied[0] is chosen else "what was preferred was kept"
-        notes.append(f"{len(tied) - 1} other candidate(s) tied with the chosen one; {taken}")
-    if (chosen.noise, chosen.n_layers, chosen.C) == kept:
+        notes.append(Tie(len(tied) - 1, tied[0] is chosen))
+    if chosen.point == default:
         return notes
     for name in ("noise", "n_layers", "C"):
-        values, value = sorted({getattr(other, name) for other in candidates}), getattr(chosen, name)
-        nothing_beyond = name == "n_layers" and value == 1
-        if len(values) > 1 and value in (values[0], values[-1]) and not nothing_beyond:
-            notes.append(f"the chosen {name}={value:g} is at the edge of {[float(f'{v:g}') for v in values]}")
+        values = tuple(sorted({getattr(candidate, name) for candidate in candidates}))
+        value = getattr(chosen, name)
+        has_nothing_beyond = name == "n_layers" and value == 1
+        if len(values) > 1 and value in (values[0], values[-1]) and not has_nothing_beyond:
+            notes.append(Edge(name, value, values))
     return notes
 
 
-def warn_of_edges(notes: Sequence[str]) -> None:
+def warn_of_edges(notes: Sequence[Tie | Edge]) -> None:
     """Warn of choices at the edge of the grid: the best value may lie beyond."""
     for note in notes:
-        if "edge" in note:
-            warnings.warn(
-                f"{note}: a better value may lie beyond; widen the grid", UndriftWarning, stacklevel=5
-            )
+        if isinstance(note, Edge):
+            message = f"{note}: a better value may lie beyond; widen the grid"
+            warnings.warn(message, UndriftWarning, stacklevel=5)

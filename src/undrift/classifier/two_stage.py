@@ -1,9 +1,9 @@
-"""In how many stages a classifier is learnt: all candidates with all anchors, or compared on fewer first."""
+"""Two-stage selection: compare candidates on a subsample, refit the winner on all labelled rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,117 +11,113 @@ from sklearn.utils import check_random_state
 
 from .._inputs import Place, check_pivots
 from ..representation import check_max_rows
+from .anchors import (
+    RULE_ROWS,
+    allot_target_anchors,
+    count_target_anchors,
+    draw_anchors,
+    draw_labelled_rows,
+)
 from .data import TrainingRows
-from .grid import Grid, no_choice
 from .linear import SOLVERS
-from .search import RULE_ROWS, Search, anchors, n_target_anchors, some_of_every_class, taken_of_targets
-from .selection import NEED_TARGET, ONE_SE, Candidate, Problem, folds, scoring
+from .search import Search, SearchResult, SearchSpec
+from .selection import NEED_TARGET, Grid, Problem, draw_folds, single_candidate
 
 GRAM_LIMIT = 20_000  # labelled rows above which the final classifier is solved in the primal
 LARGE_GRAM = 8_000  # anchors above which candidates are compared on fewer
 COMPARED_ROWS = 4_000  # labelled rows that they are compared on then
 
 
-@dataclass
-class Staged:
+class TwoStageSearch:
     """Compares candidates on few anchors, then learns the chosen one with all of them.
 
     One more stack, for Gram matrices that need not be large while several of them are held.
     """
 
-    comparison: Search
-    learn: Callable[[Grid], Search]
-    last: Search | None = None
-    _chosen: Candidate | None = None
-
-    @property
-    def chosen(self) -> Candidate:
-        """The candidate that is chosen."""
-        return self._chosen or self.comparison.chosen
-
-    @property
-    def default(self) -> tuple[float, int, float] | None:
-        """As for the comparison."""
-        return self.comparison.default
-
-    @property
-    def candidates(self) -> list[Candidate]:
-        """All candidates, with their scores."""
-        return self.comparison.candidates
-
-    @property
-    def final(self) -> Search:
-        """The search whose stack is kept: the comparison's if a callback stopped before there was another."""
-        return self.last or self.comparison
-
-    @property
-    def n_steps(self) -> int:
-        """Number of layers to learn, at most."""
-        return self.comparison.n_steps + max(self.comparison.grid.depths)
+    def __init__(self, comparison: Search, refit: Callable[[Grid], Search]) -> None:
+        self._comparison: Search | None = comparison
+        self._refit = refit
+        self._max_depth = max(comparison.spec.grid.depths)
+        self.n_steps = comparison.n_steps + self._max_depth  # at most
+        self._result: Callable[[], SearchResult] = comparison.result
 
     def steps(self) -> Iterator[None]:
         """Explore the grid, and learn what was chosen; yields `n_steps` times."""
-        yield from self.comparison.steps()
-        self._chosen = chosen = self.comparison.chosen
-        self.last = self.learn(no_choice(chosen.noise, chosen.n_layers, chosen.C))
-        self.comparison.forget()  # stacks and Gram matrices of what was compared
-        yield from self.last.steps()
-        n_left = max(self.comparison.grid.depths) - chosen.n_layers  # shallower than it might have been
-        for _ in range(n_left):
+        assert self._comparison is not None
+        yield from self._comparison.steps()
+        compared = self._comparison.result()
+        chosen, candidates, default = compared.candidate, compared.candidates, compared.default
+        final = self._refit(single_candidate(*chosen.point))
+
+        def result() -> SearchResult:
+            last = final.result()
+            kept = replace(last.chosen, candidate=chosen)
+            return replace(last, chosen=kept, candidates=candidates, default=default)
+
+        self._result = result
+        self._comparison = None
+        del compared  # with the comparison go its stacks and Gram matrices
+        yield from final.steps()
+        for _ in range(self._max_depth - chosen.n_layers):
             yield
+
+    def result(self) -> SearchResult:
+        """Return what is chosen, with all candidates that were compared."""
+        return self._result()
 
 
 @dataclass(frozen=True)
-class Setup:
+class SearchPlan:
     """What every search of a fit has in common."""
 
     classifier: Any
     rows: TrainingRows
     codes: np.ndarray  # (n,) classes of the labelled rows
     weight: np.ndarray  # (n,)
-    options: dict[str, Any]  # of every layer: ridge, activation
+    layer_options: dict[str, Any]  # ridge, activation
     place: Place
 
     def search(self, grid: Grid, n_labelled: int, n_target: int) -> Search:
         """Set up a search with so many labelled rows and target rows as anchors."""
         classifier, rows, codes = self.classifier, self.rows, self.codes
         random_state = check_random_state(classifier.random_state)
-        keep = np.arange(len(codes))
-        if len(keep) > n_labelled:
-            keep = some_of_every_class(codes, n_labelled, random_state)
+        labelled = np.arange(len(codes))
+        if len(labelled) > n_labelled:
+            labelled = draw_labelled_rows(codes, n_labelled, random_state)
+        is_choice = grid.n_candidates > 1
         problem = Problem(
-            codes[keep],
+            codes[labelled],
             len(classifier.classes_),
-            self.weight[keep],
-            folds(codes[keep], classifier.n_folds, random_state) if grid.n_candidates > 1 else [],
+            self.weight[labelled],
+            draw_folds(codes[labelled], classifier.n_folds, random_state) if is_choice else [],
             SOLVERS[classifier.classifier],
         )
         pivots, width = classifier.n_pivots, classifier.n_features_in_
-        return Search(
+        spec = SearchSpec(
             rows=rows,
-            anchors=anchors(rows, keep, n_target, random_state),
+            anchors=draw_anchors(rows, labelled, n_target, random_state),
             problem=problem,
             grid=grid,
-            rule=scoring(classifier.selection),
+            selection=classifier.selection,
             center=classifier.center,
-            binarize=classifier.binarize,
-            options=self.options,
-            n_pivots=None if pivots is None else check_pivots(pivots, width),
-            random_state=random_state,
-            place=self.place,
-            max_upper_rows=check_max_rows(classifier.max_upper_rows, list(rows.domains.values())),
             balance=classifier.balance_layers,
-            cautious=classifier.selection == ONE_SE,
+            binarize=classifier.binarize,
+            layer_options=self.layer_options,
+            n_pivots=None if pivots is None else check_pivots(pivots, width),
+            max_upper_rows=check_max_rows(classifier.max_upper_rows, list(rows.domains.values())),
+            place=self.place,
         )
+        return Search(spec, random_state)
 
 
-def planned(setup: Setup, grid: Grid) -> Search | Staged:
-    """Return what is to be done to fit a classifier: one search, or two where Gram matrices are large."""
-    classifier, rows = setup.classifier, setup.rows
-    n_labelled = min(len(setup.codes), GRAM_LIMIT)
-    n_target = n_target_anchors(classifier, rows, grid, n_labelled)
-    if grid.n_candidates == 1 or n_labelled + sum(taken_of_targets(rows, n_target).values()) <= LARGE_GRAM:
-        return setup.search(grid, n_labelled, n_target)
-    n_looked_at = RULE_ROWS if classifier.selection in NEED_TARGET else 0
-    comparison = setup.search(grid, min(n_labelled, COMPARED_ROWS), n_looked_at)
-    return Staged(comparison, lambda chosen: setup.search(chosen, n_labelled, n_target))
+def plan_search(plan: SearchPlan, grid: Grid) -> Search | TwoStageSearch:
+    """Return one search, or two stages where Gram matrices are large."""
+    classifier, rows = plan.classifier, plan.rows
+    n_labelled = min(len(plan.codes), GRAM_LIMIT)
+    n_target = count_target_anchors(classifier, rows, grid, n_labelled)
+    n_anchors = n_labelled + sum(allot_target_anchors(rows, n_target).values())
+    if grid.n_candidates == 1 or n_anchors <= LARGE_GRAM:
+        return plan.search(grid, n_labelled, n_target)
+    n_compared_with = RULE_ROWS if classifier.selection in NEED_TARGET else 0
+    comparison = plan.search(grid, min(n_labelled, COMPARED_ROWS), n_compared_with)
+    return TwoStageSearch(comparison, lambda chosen: plan.search(chosen, n_labelled, n_target))

@@ -142,7 +142,9 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
     if caution["fell_back"]:
         screen.output.print("Fell back: the predictions are those of the source-only classifier.")
     _show_errors([own for own in summary["targets"] if own.get("scored")])
-    doubts = [text for text in caution["reasons"] if not caution["fell_back"] or text not in caution["grave"]]
+    doubts = [
+        text for text in caution["reasons"] if not caution["fell_back"] or text not in caution["blocking"]
+    ]
     for note in [*summary["selection_notes"], *summary["notes"], *doubts]:
         screen.output.print(f"Note: {screen.escaped(note)}.", soft_wrap=True)
     n_bad = sum(own["bad_rows"] for own in (*summary["sources"], *summary["targets"]))

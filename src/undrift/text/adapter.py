@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs import savable
-from ..classifier import MSDAClassifier
+from ..classifier import MSDAClassifier, accept_old_names
 from ..persist import ModelFileError, load_model
 from .tokens import check_documents
 from .vectorizer import TermVectorizer
@@ -71,14 +71,15 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
     array(['good'], dtype='<U4')
     """
 
-    __metadata_request__fit = {"sample_domain": True, "blocks": True}
-    __metadata_request__predict = {"sample_domain": True, "blocks": True}
+    __metadata_request__fit = {"sample_domain": True, "extra": True, "blocks": True}
+    __metadata_request__predict = {"sample_domain": True, "extra": True, "blocks": True}
 
     def __init__(self, vectorizer=None, classifier=None):
         self.vectorizer = vectorizer
         self.classifier = classifier
 
-    def fit(self, documents, y, target=None, *, sample_domain=None, blocks=None, blocks_target=None):
+    @accept_old_names
+    def fit(self, documents, y, target=None, *, sample_domain=None, extra=None, extra_target=None):
         """Learn from labelled source documents and unlabelled documents of any domain.
 
         Parameters
@@ -91,17 +92,17 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
             Unlabelled documents of the target domain, or of several.
         sample_domain : int array, optional
             Domain of each document: sources >= 0, targets < 0.
-        blocks, blocks_target : optional
+        extra, extra_target : optional
             Further columns, such as embeddings of the documents, as for :class:`MSDAClassifier`.
         """
         documents, (targets, several) = _read_once(documents), _target_documents(target)
         self.fit_vocabulary(chain(documents, *targets))
         transform = self.vectorizer_.transform
         X_target = [transform(domain) for domain in targets] or None
-        if not several and blocks_target is not None:
-            blocks_target = [blocks_target]
-        extra = {"blocks": blocks, "blocks_target": blocks_target}
-        return self.fit_rows(transform(documents), y, X_target, sample_domain=sample_domain, **extra)
+        if not several and extra_target is not None:
+            extra_target = [extra_target]
+        features = {"extra": extra, "extra_target": extra_target}
+        return self.fit_rows(transform(documents), y, X_target, sample_domain=sample_domain, **features)
 
     def fit_vocabulary(self, documents):
         """First half of `fit`: choose the terms, from the documents of all domains."""
@@ -120,13 +121,14 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
             )
         return self.vectorizer_.get_feature_names_out().tolist()
 
-    def fit_rows(self, X, y, X_target=None, *, sample_domain=None, blocks=None, blocks_target=None):
+    @accept_old_names
+    def fit_rows(self, X, y, X_target=None, *, sample_domain=None, extra=None, extra_target=None):
         """Second half of `fit`, for those who keep the rows that `vectorizer_` made of the documents."""
         classifier = text_classifier() if self.classifier is None else clone(self.classifier)
         for callback in getattr(self.classifier, "_skl_callbacks", []):
             classifier.set_callbacks(callback)
-        extra = {"blocks": blocks, "blocks_target": blocks_target}
-        self.classifier_ = classifier.fit(X, y, X_target, sample_domain=sample_domain, **extra)
+        features = {"extra": extra, "extra_target": extra_target}
+        self.classifier_ = classifier.fit(X, y, X_target, sample_domain=sample_domain, **features)
         self.classes_ = self.classifier_.classes_
         return self
 
@@ -134,27 +136,30 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.vectorizer_.transform(check_documents(documents))
 
-    def decision_function(self, documents, *, sample_domain=None, recenter=False, blocks=None):
+    @accept_old_names
+    def decision_function(self, documents, *, sample_domain=None, recenter=False, extra=None):
         """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
 
         Parameters
         ----------
         documents : iterable of str
             Documents, of the target unless `sample_domain` says otherwise.
-        sample_domain, recenter, blocks
+        sample_domain, recenter, extra
             As for :class:`MSDAClassifier`.
         """
-        X, options = self._rows(documents), {"recenter": recenter, "blocks": blocks}
+        X, options = self._rows(documents), {"recenter": recenter, "extra": extra}
         return self.classifier_.decision_function(X, sample_domain=sample_domain, **options)
 
-    def predict(self, documents, *, sample_domain=None, recenter=False, blocks=None):
+    @accept_old_names
+    def predict(self, documents, *, sample_domain=None, recenter=False, extra=None):
         """Predict labels; the parameters are those of `decision_function`."""
-        X, options = self._rows(documents), {"recenter": recenter, "blocks": blocks}
+        X, options = self._rows(documents), {"recenter": recenter, "extra": extra}
         return self.classifier_.predict(X, sample_domain=sample_domain, **options)
 
-    def predict_proba(self, documents, *, sample_domain=None, recenter=False, blocks=None):
+    @accept_old_names
+    def predict_proba(self, documents, *, sample_domain=None, recenter=False, extra=None):
         """Calibrated probabilities of the classes; the parameters are those of `decision_function`."""
-        X, options = self._rows(documents), {"recenter": recenter, "blocks": blocks}
+        X, options = self._rows(documents), {"recenter": recenter, "extra": extra}
         return self.classifier_.predict_proba(X, sample_domain=sample_domain, **options)
 
     def __sklearn_tags__(self):

@@ -136,7 +136,7 @@ def test_a_record_has_the_error_of_its_own_task(ran, monkeypatch, plan):
     from undrift.bench.methods import ours
 
     plan = plan if plan is REGRET else "changes = { noise = [0.5, 0.8] }\n" + plan
-    first_call_fails(monkeypatch, ours, "judged", 2)
+    first_call_fails(monkeypatch, ours, "gram", 2)
     done, failed = ran(["undrift"], plan)
     assert failed == {
         ("undrift", "books->dvd"): "ArithmeticError: no luck 1",
@@ -153,7 +153,7 @@ def test_where_test_rows_are_unseen_too(ran, monkeypatch):
     assert list(failed.values()) == ["ArithmeticError: no luck 1", "ArithmeticError: no luck 2"]
 
 
-@pytest.mark.parametrize("name", ["judged", "target_codes"])
+@pytest.mark.parametrize("name", ["gram", "target_codes"])
 def test_an_error_of_one_task_leaves_the_others_of_undrift(ran, monkeypatch, name):
     """In the choice of noise, and in the classifier at the end."""
     from undrift.bench.methods import ours
@@ -174,7 +174,7 @@ def test_an_error_of_one_task_leaves_the_others_where_test_rows_are_unseen(ran, 
     assert len(errors) == 5
 
 
-@pytest.mark.parametrize(("module", "name"), [("ours", "judged"), ("candidates", "target_codes")])
+@pytest.mark.parametrize(("module", "name"), [("ours", "gram"), ("candidates", "target_codes")])
 def test_an_error_of_one_task_leaves_the_others_of_regret(ran, monkeypatch, module, name):
     import importlib
 

@@ -22,9 +22,9 @@ from undrift.bench.results.regret import (
     trials,
     verdicts,
 )
-from undrift.classifier import search
+from undrift.classifier import anchors
 from undrift.classifier.linear import SOLVERS
-from undrift.classifier.selection import RULES, Problem, folds
+from undrift.classifier.selection import RULES, Problem, draw_folds
 from undrift.text.adapter import text_classifier
 
 NOISES, DEPTHS, CS = (0.5, 0.8), (1, 3), (0.1, 1.0, 5.0)
@@ -92,7 +92,7 @@ def test_scores_are_those_of_the_rules_on_a_gram_matrix_built_by_hand(finished, 
     corpus, found = tfidf(data, plan), candidates(read(finished), "books", "toys")
     assert set(found) == {(p, n, C) for p in NOISES for n in DEPTHS for C in CS}
     codes = (corpus.domains["books"].y[corpus.domains["books"].train] > 0).astype(int)
-    split = folds(codes, 3, np.random.RandomState(0))
+    split = draw_folds(codes, 3, np.random.RandomState(0))
     problem = Problem(codes, 2, np.ones(40), split, SOLVERS["least-squares"])
     for noise in NOISES:
         for depth in DEPTHS:
@@ -202,7 +202,7 @@ def chosen(results):
 @pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")  # choices at the edge of a tiny grid
 @pytest.mark.parametrize("rule_rows", [2000, 30])
 def test_the_method_chooses_as_the_classifier_does(finished, data, tmp_path, monkeypatch, rule_rows):
-    monkeypatch.setattr(search, "RULE_ROWS", rule_rows)
+    monkeypatch.setattr(anchors, "RULE_ROWS", rule_rows)
     (tmp_path / "choosing.toml").write_text(CHOOSING)
     plan, results = load_plan(tmp_path / "choosing.toml"), tmp_path / "r.jsonl"
     assert run(plan, results, Request(data=data)).n_failed == 0
@@ -234,12 +234,12 @@ def picked_by_hand(candidates, variant, preferred):
 
 
 def test_fewer_rows_are_judged_where_there_are_many(data, plan, finished, tmp_path, monkeypatch):
-    monkeypatch.setattr(search, "RULE_ROWS", 30)
+    monkeypatch.setattr(anchors, "RULE_ROWS", 30)
     run(plan, tmp_path / "r.jsonl", Request(data=data, tasks=["books->dvd"]))
     some, every = (candidates(read(path), "books", "dvd") for path in (tmp_path / "r.jsonl", finished))
     codes = np.arange(40) % 2
     random_state = np.random.RandomState(0)
-    split = folds(codes, 3, random_state)
+    split = draw_folds(codes, 3, random_state)
     drawn = 40 + np.sort(random_state.choice(80, 30, replace=False))
     rows = np.concatenate([np.arange(40), drawn])
     K = gram_by_hand(tfidf(data, plan), "books", "dvd", 0.5, 1)[np.ix_(rows, rows)]

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..._core import Array
-from ...classifier import Problem, checked_grid
+from ...classifier import Problem, check_grid
 from ...metrics import transfer_error
 from ..corpora import part_labels, part_rows
 from .cells import Bench, Cell, CellRecord, Failure, Point
@@ -97,5 +97,5 @@ def _score_candidates(
 
 def _preset(method: Ours) -> dict[str, Any]:
     """The method's own values, or those that it prefers."""
-    noise, n_layers, C = checked_grid(method.model.noise, method.model.n_layers, method.model.C).preferred
+    noise, n_layers, C = check_grid(method.model.noise, method.model.n_layers, method.model.C).preferred
     return {"noise": noise, "n_layers": n_layers, "C": C}

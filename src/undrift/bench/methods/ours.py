@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import Array
+from ..._core import Array, submatrix
 from ...classifier import (
     NEED_TARGET,
     SOLVERS,
@@ -20,15 +20,14 @@ from ...classifier import (
     MSDAClassifier,
     Problem,
     SelfTraining,
-    checked_grid,
-    chosen_one,
-    folds,
-    judged,
-    judged_rows,
-    scoring,
-    self_trained,
+    check_grid,
+    choose_candidate,
+    draw_folds,
+    draw_scored_rows,
+    find_rule,
+    predict_codes,
+    self_train,
     stack_rows,
-    winners,
 )
 from ...corpora import Corpus
 from ...text import TFIDF_LENGTH, text_classifier
@@ -74,10 +73,10 @@ def target_codes(
     C = (model.C if C is None else C) * authors_C(K[:n, :n])
     if model.self_training:
         options = SelfTraining() if model.self_training is True else model.self_training
-        dual, _ = self_trained(K, problem, C, options)
-        return winners(dual.scores(K[n:][test]))
-    dual = problem.fitted(K[:n, :n], np.arange(n), C)
-    return winners(dual.scores(K[n:, :n][test]))
+        dual, _ = self_train(K, problem, C, options)
+        return predict_codes(dual.scores(K[n:][test]))
+    dual = problem.fit(K[:n, :n], np.arange(n), C)
+    return predict_codes(dual.scores(K[n:, :n][test]))
 
 
 @dataclass(frozen=True)
@@ -109,11 +108,11 @@ class Ours:
         """Return a task's labelled problem, its classes, and the rows that selection rules look at."""
         classes, codes = source_codes(self.corpus, cell.source)
         random_state = np.random.RandomState(self.bench.seed)  # drawn from in the order of `fit`
-        split = folds(codes, self.model.n_folds, random_state)
+        split = draw_folds(codes, self.model.n_folds, random_state)
         solver = SOLVERS[self.model.classifier]
         problem = Problem(codes, len(classes), np.ones(len(codes)), split, solver)
         n = len(codes) + len(self.corpus.domains[cell.target])
-        return problem, classes, judged_rows(len(codes), n, random_state)
+        return problem, classes, draw_scored_rows(len(codes), n, random_state)
 
     def scored(
         self, grams: RunningGrams, cells: Sequence[Cell], rules: Sequence[str], Cs: Sequence[float]
@@ -137,14 +136,14 @@ class Ours:
         """Score one task; `source_scores` has, and gets, what rules say of its source alone."""
         problem, _, rows = self.problem(cell)
         K, n = gram(grams, cell), len(problem.codes)
-        seen, scaled = judged(K, rows), [C * authors_C(K[:n, :n]) for C in Cs]
+        seen, scaled = K if rows is None else submatrix(K, rows, rows), [C * authors_C(K[:n, :n]) for C in Cs]
         found = {}
         for rule in rules:
             if rule in NEED_TARGET:
-                found[rule] = scoring(rule)(seen, problem, scaled)
+                found[rule] = find_rule(rule)(seen, problem, scaled)
                 continue
             if (rule, cell.source) not in source_scores:
-                source_scores[rule, cell.source] = scoring(rule)(K[:n, :n], problem, scaled)
+                source_scores[rule, cell.source] = find_rule(rule)(K[:n, :n], problem, scaled)
             found[rule] = source_scores[rule, cell.source]
         return cell, K, problem, found
 
@@ -176,7 +175,7 @@ def _outcomes(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure
     for cell in cells:
         method.failure_log.capture([cell], check_task, bench, cell)
     cells = [cell for cell in cells if cell not in method.failure_log]
-    grid = checked_grid(method.model.noise, method.model.n_layers, method.model.C)
+    grid = check_grid(method.model.noise, method.model.n_layers, method.model.C)
     if grid.n_candidates == 1:
         only = Candidate(grid.noises[0], grid.depths[0], grid.Cs[0])
         chosen, grid_seconds = dict.fromkeys(cells, only), 0.0
@@ -203,7 +202,7 @@ def best_candidates(method: Ours, cells: Sequence[Cell], grid: Grid) -> dict[Cel
                 for C, score in zip(grid.Cs, scores[rule], strict=True):
                     candidates[cell].append(Candidate(noise, level.depth, C, float(score)))
     return {
-        cell: chosen_one(own, rule, grid.preferred, n_labelled[cell])
+        cell: choose_candidate(own, rule, grid.preferred, n_labelled[cell])
         for cell, own in candidates.items()
         if cell not in method.failure_log
     }

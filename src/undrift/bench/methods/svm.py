@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..._inputs import check_memory
-from ...classifier import Problem, folds, hinge, signs, source_cv, winners
+from ...classifier import Problem, draw_folds, hinge, predict_codes, signs, source_cv
 from ...corpora import Corpus
 from ...metrics import transfer_error
 from ..corpora import part_labels, part_rows
@@ -40,7 +40,7 @@ def source_problem(corpus: Corpus, source: str, n_folds: int, seed: int) -> tupl
     """Return the labelled problem of a source, whose folds the seed decides, and its classes."""
     classes, codes = source_codes(corpus, source)
     check_bytes(f"the train rows of domain {source}", _SVM_BYTES * len(codes) ** 2, check_memory(None))
-    split = folds(codes, n_folds, np.random.RandomState(seed))
+    split = draw_folds(codes, n_folds, np.random.RandomState(seed))
     return Problem(codes, len(classes), np.ones(len(codes)), split, hinge), classes
 
 
@@ -72,7 +72,7 @@ def predict_targets(
 ) -> dict[str, np.ndarray]:
     """Train on the rows of `K`, and predict the test rows of each target by their inner products."""
     dual = hinge(K, signs(problem.codes, problem.n_classes), C * authors_C(K), problem.weight)
-    return {target: classes[winners(dual.scores(K_test))] for target, K_test in tests.items()}
+    return {target: classes[predict_codes(dual.scores(K_test))] for target, K_test in tests.items()}
 
 
 def in_domain_error(bench: Bench, target: str) -> float:

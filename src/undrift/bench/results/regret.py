@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...classifier import ONE_SE, clearly_better
+from ...classifier import ONE_SE, is_clearly_better
 from .measures import task
 from .records import Record
 from .table import failure_notes
@@ -124,7 +124,7 @@ def cautiously_picked(own: Trials, preferred: int) -> np.ndarray:
     """Positions of the candidates that "one-se" chooses: what is preferred unless clearly beaten."""
     scores, best = own.scores["source-cv"], picked(own, "source-cv")
     better = [
-        clearly_better(each[i], each[preferred], n)
+        is_clearly_better(each[i], each[preferred], n)
         for each, i, n in zip(scores, best, own.n_train, strict=True)
     ]
     return np.where(better, best, preferred)

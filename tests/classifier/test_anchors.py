@@ -9,7 +9,7 @@ from undrift._core.denoise import Layer
 from undrift._core.passing import take_rows
 from undrift._core.stack import fit_layers
 from undrift._inputs.device import OnHost
-from undrift.classifier.propagation import by_themselves, domain_means, with_their_domains
+from undrift.classifier.anchors import propagate_alone, propagate_with_domains, stack_domain_means
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_both_ways_arrive_with_the_same(domains, rng):
     domain = np.array([0, 1, 0, 0, 1, 0])
     position = np.array([1, 0, 8, 9, 8, 22])
     X = np.stack([domains[k][i] for k, i in zip(domain, position, strict=True)])
-    together, alone = with_their_domains(domain, position), by_themselves(X, OnHost())
+    together, alone = propagate_with_domains(domain, position), propagate_alone(X, OnHost())
     ways = [[StoredBlocks(in_blocks(rows)) for rows in domains] for _ in range(2)]
     answers = [iter(layers[1:]) for _ in range(2)]
     stacks = [
@@ -54,10 +54,10 @@ def test_both_ways_arrive_with_the_same(domains, rng):
         )
         for arrived in (together(one, [2]), alone(other, [0, 1, 2])):
             assert_allclose(arrived.rows, H, rtol=1e-9)
-            means = domain_means(arrived.moments, 3)
+            means = stack_domain_means(arrived.moments, 3)
             assert_allclose(means, [rows.mean(axis=0) for rows in hidden], rtol=1e-9)
             arrived.rows[:] = 0  # whoever asked may write there
     only = together(one, ())
     assert sorted(only.moments) == [0, 1]
-    assert np.isnan(domain_means(only.moments, 3)[2]).all()
-    assert not np.isnan(domain_means(only.moments, 3)[:2]).any()
+    assert np.isnan(stack_domain_means(only.moments, 3)[2]).all()
+    assert not np.isnan(stack_domain_means(only.moments, 3)[:2]).any()
