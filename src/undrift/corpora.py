@@ -8,8 +8,8 @@ from itertools import chain, permutations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from ._core import stack_rows
 from ._inputs import missing_mask
 
 # Rows are an (n, d) array or sparse matrix, or a list of n texts.
@@ -168,7 +168,8 @@ class Corpus:
         """
         parts = [domain.rows for domain in self.domains.values()]
         domain = np.repeat(np.arange(len(parts)), [len(d) for d in self.domains.values()])
-        return _stacked(parts), domain
+        rows = list(chain.from_iterable(parts)) if isinstance(parts[0], list) else stack_rows(parts)
+        return rows, domain
 
 
 def _width(domain: Domain) -> int | None:
@@ -178,11 +179,3 @@ def _width(domain: Domain) -> int | None:
 
 def _subset(rows: Rows, index: np.ndarray) -> Rows:
     return [rows[i] for i in index] if isinstance(rows, list) else rows[index]
-
-
-def _stacked(parts: list[Rows]) -> Rows:
-    if isinstance(parts[0], list):
-        return list(chain.from_iterable(parts))
-    if any(sparse.issparse(part) for part in parts):
-        return sparse.vstack(parts, format="csr")
-    return np.concatenate(parts)

@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.utils.validation import check_is_fitted
 
-from ._core import Layer, Rows
+from ._core import Layer, Rows, stack_rows
 from ._inputs import as_array, check_matrix
-from .classifier import MSDAClassifier, accept_old_names, check_extra, stack_rows
+from .classifier import MSDAClassifier, accept_old_names, check_extra
 
 
 def reconstruction(

@@ -14,6 +14,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_array, check_random_state
 
+from ._core import stack_rows
+
 __all__ = [
     "DistanceInterval",
     "proxy_a_distance",
@@ -250,7 +252,7 @@ def _mistakes(
     """
     A, B, candidates = _checked(A, B, C, selection, n_folds)
     n = min(A.shape[0], B.shape[0])
-    rows = _compact(_stacked([X[random.permutation(X.shape[0])[:n]] for X in (A, B)]))
+    rows = _compact(_shorten_indices(stack_rows([X[random.permutation(X.shape[0])[:n]] for X in (A, B)])))
     from_b = np.repeat([0, 1], n)
     held_out = np.tile(np.arange(n) >= n // 2, 2)
     seed = int(random.randint(2**31 - 1))
@@ -282,11 +284,9 @@ def _checked(
     return A, B, candidates
 
 
-def _stacked(parts: list[Any]) -> Any:
-    if not any(sparse.issparse(part) for part in parts):
-        return np.concatenate(parts)
-    X = sparse.vstack(parts, format="csr")
-    if X.nnz < 2**31:  # liblinear takes no 64-bit indices, which sparse arrays often have without need
+def _shorten_indices(X: Any) -> Any:
+    """Give sparse rows 32-bit indices where they fit: liblinear takes no others."""
+    if sparse.issparse(X) and X.nnz < 2**31:
         X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return X
 

@@ -1,16 +1,23 @@
-"""Stacks against Algorithm 2, and the pieces that stack them."""
+"""Stacks against Algorithm 2, and first layers for many features against section 4."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from tests.helpers.oracles import algorithm_2, relative_error, weights
+from tests.helpers.oracles import algorithm_2, relative_error, section_4, weights
 from undrift import MSDA
-from undrift._core.blocks import StoredBlocks
+from undrift._core.blocks import StoredBlocks, StreamedBlocks
 from undrift._core.denoise import denoise
 from undrift._core.scatter import scatter
-from undrift._core.stack import fit_layers, hidden_rows, pooled_scatter
+from undrift._core.stack import (
+    fit_layers,
+    fit_pivot_layer,
+    hidden_rows,
+    most_frequent,
+    pooled_scatter,
+    random_parts,
+)
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
@@ -77,3 +84,81 @@ def test_hidden_yields_each_layer_of_the_one_before(counts):
     first, second, third = hidden_rows(layers, counts)
     assert_array_equal(second, layers[1](first))
     assert_array_equal(third, layers[2](second))
+
+
+# -- many features: pivots -----------------------------------------------------------------------------
+
+
+def frequency_by_hand(X):
+    return [sum(1 for row in X if row[j] != 0) for j in range(X.shape[1])]
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, sp.csc_matrix])
+@pytest.mark.parametrize("noise", [0.1, 0.5, 0.9])
+def test_first_layer_agrees_with_section_4_and_upper_ones_with_algorithm_2(counts, noise, container):
+    X = np.hstack([counts, np.zeros((60, 1))])
+    model = MSDA(n_layers=3, noise=noise, n_pivots=4, random_state=3).fit(container(X))
+    W = section_4(X, noise, model.pivots_, model.parts_)
+    assert model.layers_[0].coef.shape == (10, 4)
+    assert relative_error(weights(model.layers_[0]), W) < 1e-9
+    h = np.tanh(X @ W[:-1] + W[-1])
+    for layer, (expected, _) in zip(model.layers_[1:], algorithm_2(h, noise, 2), strict=True):
+        assert relative_error(weights(layer), expected) < 1e-9
+
+
+def test_pivots_are_the_features_of_most_rows_ties_by_column(counts):
+    model = MSDA(n_layers=1, n_pivots=4, random_state=0).fit(counts * 7)
+    frequency = frequency_by_hand(counts)
+    expected = sorted(range(9), key=lambda j: (-frequency[j], j))[:4]
+    assert_array_equal(model.pivots_, sorted(expected))
+
+
+def test_frequency_counts_rows_not_occurrences_and_ignores_stored_zeros():
+    X = sp.csr_array(
+        (np.array([9.0, 0.0, 1.0, 1.0]), np.array([0, 1, 1, 2]), np.array([0, 2, 3, 4])), shape=(3, 3)
+    )
+    model = MSDA(n_layers=1, n_pivots=1).fit(X)
+    assert_array_equal(model.pivots_, [0])  # each feature is in one row, one of them stored as zero besides
+    assert_array_equal(most_frequent(np.array([1, 3, 3, 2]), 2), [1, 2])
+    assert_array_equal(most_frequent(np.array([1, 3, 3, 3]), 2), [1, 2])
+
+
+@pytest.mark.parametrize(("d", "r", "n_parts"), [(9, 4, 3), (8, 4, 2), (9, 9, 1), (10, 1, 10)])
+def test_parts_are_a_random_partition_into_as_few_as_needed(d, r, n_parts):
+    parts = random_parts(d, r, np.random.RandomState(0))
+    assert len(parts) == n_parts
+    assert sorted(np.concatenate(parts)) == list(range(d))
+    assert max(map(len, parts)) <= r
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_the_split_is_random_and_decided_by_the_seed(counts):
+    def parts(seed):
+        return np.concatenate(MSDA(n_layers=1, n_pivots=3, random_state=seed).fit(counts).parts_).tolist()
+
+    assert parts(0) == parts(0)
+    assert len({tuple(parts(seed)) for seed in range(5)}) > 1
+
+
+def test_as_many_pivots_as_features_is_the_plain_stack(counts):
+    plain, pivoted = MSDA(n_layers=2).fit(counts), MSDA(n_layers=2, n_pivots=9).fit(counts)
+    for a, b in zip(plain.layers_, pivoted.layers_, strict=True):
+        assert relative_error(weights(b), weights(a)) < 1e-9
+
+
+def test_streamed_domains_give_the_layer_of_all_rows(counts):
+    pivots, parts = np.array([0, 3]), [np.array([0, 2, 4, 6, 8]), np.array([1, 3, 5, 7])]
+    domains = [StoredBlocks([counts[:7], counts[7:30]]), StreamedBlocks([counts[30:50], counts[50:]])]
+    layer = fit_pivot_layer(domains, pivots, parts, 0.5, 1e-5, "relu")
+    assert layer.activation == "relu"
+    assert relative_error(weights(layer), section_4(counts, 0.5, pivots, parts)) < 1e-9
+
+
+def test_new_rows_are_transformed_by_the_stored_layers(counts):
+    model = MSDA(n_layers=2, n_pivots=4, random_state=1).fit(counts[:40])
+    W = section_4(counts[:40], 0.5, model.pivots_, model.parts_)
+    h1 = np.tanh(counts[40:] @ W[:-1] + W[-1])
+    out = model.transform(sp.csr_array(counts[40:]))
+    assert out.shape == (20, 9 + 4 + 4)
+    assert_array_equal(out[:, :9], counts[40:])
+    assert_allclose(out[:, 9:13], h1, rtol=1e-9)

@@ -28,7 +28,7 @@ from undrift._core.torch import inverse as torch_inverse
 from undrift._core.torch import ops as torch_ops
 from undrift._core.torch.fetch import to_host
 from undrift._core.torch.rows import (
-    Carrier,
+    BlockCopier,
     DeviceBlocks,
     StreamToDevice,
     TensorBlock,
@@ -385,13 +385,13 @@ def test_arrays_come_back_in_chunks(chunk, dtype, rng, monkeypatch, torch_device
     A = rng.normal(size=(11, 7)).astype(dtype)
     for matrix in (A, A[:, 0], A[:0]):
         here = torch.tensor(matrix, device=torch_device)
-        np.testing.assert_array_equal(torch_fetch.in_chunks(here), matrix)
-    turned = torch_fetch.in_chunks(torch.tensor(A, device=torch_device).T)
+        np.testing.assert_array_equal(torch_fetch.copy_in_chunks(here), matrix)
+    turned = torch_fetch.copy_in_chunks(torch.tensor(A, device=torch_device).T)
     np.testing.assert_array_equal(turned, A.T)
     assert turned.flags.c_contiguous
 
 
-def test_a_layer_is_fetched_as_it_was_when_it_was_asked_for(torch_device):
+def test_a_layer_is_copied_to_the_host_as_it_was_when_the_copy_began(torch_device):
     (layer,) = layers(1, 30, torch_device)
     expected = layer.coef.cpu().numpy().copy()
     wait = torch_fetch.start_copy_to_host(layer)
@@ -467,7 +467,7 @@ def test_rows_stay_on_the_host_beyond_the_budget(monkeypatch, torch_device):
     ours = DeviceBlocks(
         [X[:20], X[20:]], torch_device, memory_budget=1.5 * X.nbytes
     )  # rows, and half of the hidden
-    monkeypatch.setattr(ours._carrier, "to_host", lambda block: left.append(block.shape) or block)
+    monkeypatch.setattr(ours._copier, "to_host", lambda block: left.append(block.shape) or block)
     ours.map(layers(1, 10, torch_device)[0]).total(scatter)
     assert left == ([(20, 10)] if torch_device != "cpu" else [])  # on the CPU the rows are there already
 
@@ -562,8 +562,8 @@ def test_hidden_rows_pass_in_blocks(kind, memory_budget, blocks_seen, torch_devi
 
 @pytest.mark.usefixtures("blocks_seen")
 def test_hidden_rows_of_the_last_layer_are_not_kept(monkeypatch, torch_device):
-    kept, real = [], Carrier.to_host
-    monkeypatch.setattr(Carrier, "to_host", lambda self, block: kept.append(block) or real(self, block))
+    kept, real = [], BlockCopier.to_host
+    monkeypatch.setattr(BlockCopier, "to_host", lambda self, block: kept.append(block) or real(self, block))
     for _ in device_hidden_rows(
         layers(3, 30, torch_device), np.ones((14, 30)), torch_device, memory_budget=0
     ):
@@ -583,10 +583,12 @@ def test_msda_cuts_the_rows_of_hidden(blocks_seen, device):
 @pytest.mark.usefixtures("blocks_seen")
 def test_hidden_rows_heed_the_budget(monkeypatch, device):
     X = sparse_rows(n=14)
-    left, real = [], Carrier.to_host
+    left, real = [], BlockCopier.to_host
     for budget, n_left in [(None, 0), (1, 2 * 2)]:
         model = MSDA(n_layers=3, device=device, memory_budget=budget).fit(X)
-        monkeypatch.setattr(Carrier, "to_host", lambda self, block: left.append(block) or real(self, block))
+        monkeypatch.setattr(
+            BlockCopier, "to_host", lambda self, block: left.append(block) or real(self, block)
+        )
         left.clear()
         list(model.hidden(X))
         assert len(left) == n_left

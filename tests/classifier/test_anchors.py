@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from undrift._core.blocks import StoredBlocks, StreamedBlocks
+from undrift._core.blocks import StoredBlocks, StreamedBlocks, take_rows
 from undrift._core.denoise import Layer
-from undrift._core.passing import take_rows
 from undrift._core.stack import fit_layers
 from undrift._inputs.device import OnHost
 from undrift.classifier.anchors import propagate_alone, propagate_with_domains, stack_domain_means

@@ -12,9 +12,8 @@ from tests.helpers.oracles import every_mask, moment_weights, relative_error, we
 from undrift import MDA, MSDA, MSDAClassifier, load_model, save_model
 from undrift._core.blocks import StoredBlocks
 from undrift._core.denoise import SingularSystem, denoise, denoise_onto
-from undrift._core.pivots import fit_pivot_layer
 from undrift._core.scatter import cross_scatter, scatter
-from undrift._core.stack import pooled_scatter
+from undrift._core.stack import fit_pivot_layer, pooled_scatter
 
 
 @pytest.fixture

@@ -13,20 +13,37 @@ paper                     here
 ``lambda`` (1e-5)         ``ridge``
 ========================  ==============================================================
 
-*Blocks are rows, parts are columns.* Nothing in this folder knows scikit-learn, reads
-files that it did not write itself, or draws random numbers it was not handed.
+*Blocks are rows, parts are columns.* This package does not import scikit-learn, reads no files but its own
+temporary ones, and draws random numbers only from a generator that it is given.
 """
 
 from . import numpy_ops
-from .array import Array, NotPositiveDefinite, Rows, array_ops
-from .blocks import BLOCK_ENTRIES, Blocks, StoredBlocks, StreamedBlocks, allocate, row_slices, split_rows
+from .array import Array, NotPositiveDefinite, Rows, array_ops, stack_rows
+from .blocks import (
+    BLOCK_ENTRIES,
+    Blocks,
+    StoredBlocks,
+    StreamedBlocks,
+    allocate,
+    as_slice,
+    blocks_with_offsets,
+    row_slices,
+    split_rows,
+    take_rows,
+)
 from .denoise import ACTIVATIONS, Layer, Noise, SingularSystem, denoise, select_noise
 from .gram import add_domain_centred_gram, decision_scores, domain_centred_gram, primal_weights, submatrix
 from .kfold import held_out_predictions
-from .passing import as_slice, blocks_with_offsets, take_rows
-from .pivots import PivotSplit, choose_pivots, fit_pivot_layer
 from .scatter import ROUNDING, CrossScatter, Moments, Scatter, mean_square, moments, scatter
-from .stack import FittedLayer, fit_layers, hidden_rows, pooled_scatter
+from .stack import (
+    FittedLayer,
+    PivotSplit,
+    choose_pivots,
+    fit_layers,
+    fit_pivot_layer,
+    hidden_rows,
+    pooled_scatter,
+)
 
 __all__ = [
     "ACTIVATIONS",
@@ -68,6 +85,7 @@ __all__ = [
     "scatter",
     "select_noise",
     "split_rows",
+    "stack_rows",
     "submatrix",
     "take_rows",
 ]

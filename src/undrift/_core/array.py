@@ -1,13 +1,13 @@
-"""The array seam: which library does the arithmetic.
+"""Choice of the array library: NumPy and SciPy sparse, or torch.
 
-The mathematics above this file calls the verbs of :func:`array_ops` and never asks what
-its arrays are. A library is one module with the same verbs: :mod:`.numpy_ops` (NumPy and
-SciPy sparse) and :mod:`.torch_ops`.
+The mathematics calls the functions of the module that :func:`array_ops` returns and never asks what its
+arrays are. Each library has one module with the same functions: :mod:`.numpy_ops` and :mod:`.torch.ops`.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor
@@ -15,7 +15,7 @@ Rows: TypeAlias = Any  # an Array or a SciPy sparse matrix or array, one sample 
 
 
 class NotPositiveDefinite(ArithmeticError):
-    """A factorisation met a pivot that is not positive; `column` says where."""
+    """A Cholesky factorisation met a pivot that is not positive, in `column`."""
 
     def __init__(self, column: int) -> None:
         super().__init__(f"pivot {column} is not positive")
@@ -23,8 +23,8 @@ class NotPositiveDefinite(ArithmeticError):
 
 
 def array_ops(array: Rows) -> Any:
-    """Return the module whose verbs act on `array`."""
-    torch = sys.modules.get("torch")  # a tensor of a library nobody imported cannot exist
+    """Return the module whose functions work on `array`."""
+    torch = sys.modules.get("torch")  # without torch imported there are no tensors
     if torch is not None and isinstance(array, torch.Tensor):
         from .torch import ops as torch_ops
 
@@ -32,3 +32,8 @@ def array_ops(array: Rows) -> Any:
     from . import numpy_ops
 
     return numpy_ops
+
+
+def stack_rows(blocks: Sequence[Rows]) -> Rows:
+    """Stack row blocks of one library, sparse if any of them is; a single block is returned itself."""
+    return blocks[0] if len(blocks) == 1 else array_ops(blocks[0]).stack(blocks)

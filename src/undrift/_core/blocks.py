@@ -1,7 +1,8 @@
-"""The execution seam: where rows live. Two verbs, `map` and `total`, and nothing else.
+"""Rows in blocks: in memory, in a temporary file, or read again for every pass.
 
-`map` is lazy; `total` reads every block once, so that a layer's product, its squashing and
-the next scatter are done on a block while it is at hand. *Blocks are rows, parts are columns.*
+Each class has `map`, which applies a layer lazily, and `total`, which reads every block once and sums over
+them, so that a layer's product, its activation and the next scatter are computed on a block while it is in
+cache. *Blocks are rows, parts are columns.*
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ import numpy as np
 
 from .array import Array, Rows
 from .denoise import Layer
+from .scatter import Moments, moments
 
 T = TypeVar("T")
 
-# Entries of a hidden block: large enough for full speed, small enough that a second one is cheap.
+# Entries of a block of hidden rows: large enough for full speed, small enough that a second one is cheap.
 BLOCK_ENTRIES = 2**25
 
 
@@ -34,7 +36,7 @@ class Blocks(Protocol):
         """Return the same rows after `layer`, computed when they are needed."""
 
     def total(self, fn: Callable[[Rows], Any]) -> Any:
-        """Sum of `fn` over blocks; `fn` returns something that adds."""
+        """Sum `fn` over the blocks; what it returns must support addition."""
 
 
 def row_slices(n: int, width: int, entries: int = 0) -> list[slice]:
@@ -50,7 +52,7 @@ def split_rows(X: Rows, width: int = 0, entries: int = 0) -> list[Rows]:
 
 
 def sum_in_place(values: Iterable[T]) -> T:
-    """Sum without a zero to start from. The values are used up: large ones add in place."""
+    """Sum values into the first of them, which is overwritten where it can be."""
     values = iter(values)
     result = next(values)
     for value in values:
@@ -59,7 +61,7 @@ def sum_in_place(values: Iterable[T]) -> T:
 
 
 def apply_layers(block: Rows, layers: Iterable[Layer]) -> Rows:
-    """Push a block through `layers`."""
+    """Return a block after `layers`, one after another."""
     for layer in layers:
         block = layer(block)
     return block
@@ -67,22 +69,22 @@ def apply_layers(block: Rows, layers: Iterable[Layer]) -> Rows:
 
 @dataclass
 class Store:
-    """Hidden rows after `layers`, overwritten by those of the next. No layers: rows that are not valid."""
+    """Hidden rows after `layers`, which the next layer overwrites; not valid while `layers` is empty."""
 
     rows: np.ndarray | None = None
     layers: tuple[Layer, ...] = ()
 
     def precedes(self, layers: tuple[Layer, ...]) -> bool:
-        """Tell whether `layers` go on from the rows stored here."""
+        """Tell whether `layers` begin with the layers of the stored rows."""
         return len(self.layers) <= len(layers) and all(map(operator.is_, self.layers, layers))
 
 
 class StoredBlocks:
-    """Rows held by this process. Hidden rows are kept too, in memory or in a temporary file.
+    """Rows of this process, with their hidden rows stored in memory or in a temporary file.
 
-    The blocks belong to the caller and are never written to. A layer's output takes the place of
-    the rows before it, so that one copy of the hidden rows exists, whatever the depth; rows of
-    a depth that has been overwritten are computed again from the blocks.
+    The given blocks are never written to. A layer's output overwrites that of the layer before it, so that
+    there is one copy of the hidden rows, whatever the depth; rows of a depth that has been overwritten are
+    computed again from the blocks.
     """
 
     def __init__(self, blocks: Sequence[Rows], *, memory_budget: float = float("inf")) -> None:
@@ -100,11 +102,11 @@ class StoredBlocks:
         return mapped
 
     def total(self, fn: Callable[[Rows], T]) -> T:
-        """Sum of `fn` over blocks; computes and keeps what `map` left to do."""
+        """Sum `fn` over the blocks; computes and stores what `map` left to do."""
         return sum_in_place(fn(block) for block in self)
 
     def __iter__(self) -> Iterator[Rows]:
-        """Yield the rows, block by block; a block is valid until the next one is asked for."""
+        """Yield the rows, block by block; a block is valid until the next one is yielded."""
         if not self._layers:
             yield from self._blocks
         elif self._store.precedes(self._layers):
@@ -113,11 +115,11 @@ class StoredBlocks:
             yield from (apply_layers(block, self._layers) for block in self._blocks)
 
     def _stored(self) -> Iterator[np.ndarray]:
-        """Yield the stored rows, bringing them to this depth where they are not there yet."""
+        """Yield the stored rows, applying first the layers that are still to come."""
         store, edges = self._store, np.cumsum([0, *(block.shape[0] for block in self._blocks)]).tolist()
-        start, store.layers = len(store.layers), ()  # not valid while half of it is overwritten
+        start, store.layers = len(store.layers), ()  # not valid while it is being overwritten
         pending = self._layers[start:]
-        scratch = None  # one block's output, used again: new memory for each would cost more than the copy
+        scratch = None  # one block's output, reused: new memory for each block would cost more than the copy
         for block, (first, last) in zip(self._blocks, pairwise(edges), strict=True):
             hidden = store.rows[first:last] if start and store.rows is not None else block
             if pending:
@@ -135,18 +137,18 @@ class StoredBlocks:
 
 
 def allocate(shape: tuple[int, int], dtype: np.dtype, memory_budget: float) -> np.ndarray:
-    """Room for rows: in memory, or above `memory_budget` bytes in a temporary memory-mapped file."""
+    """Allocate an array: in memory, or above `memory_budget` bytes in a temporary memory-mapped file."""
     n_bytes = shape[0] * shape[1] * np.dtype(dtype).itemsize
     if n_bytes <= memory_budget:
         return np.empty(shape, dtype)
-    # an anonymous file: the system removes it when the array goes, however the process ends
+    # an unnamed file: the system removes it when the array is freed, however the process ends
     with tempfile.TemporaryFile(prefix="undrift-") as file:
         reserve(file.fileno(), n_bytes)
         return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
 
 
 def reserve(descriptor: int, n_bytes: int) -> None:
-    """Claim the space of a file now: a disk that fills up under a memory map would kill the process."""
+    """Reserve the space of a file now: a disk that fills up under a memory map would kill the process."""
     if not hasattr(os, "posix_fallocate"):
         return
     try:
@@ -159,16 +161,16 @@ def reserve(descriptor: int, n_bytes: int) -> None:
 
 
 def forget_pages(rows: np.ndarray | None) -> None:
-    """Let the system take back the memory that caches a memory-mapped array."""
+    """Allow the system to free the pages that cache a memory-mapped array."""
     mapped = getattr(rows, "_mmap", None)
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
 class StreamedBlocks:
-    """Rows that are read again for every pass, from an iterable of blocks that can be iterated again.
+    """Rows read again for every pass, from an iterable of blocks that can be iterated more than once.
 
-    Nothing is kept: hidden rows are computed from the blocks as they come.
+    Nothing is stored: hidden rows are computed from each block as it is read.
     """
 
     def __init__(self, source: Iterable[Rows], layers: tuple[Layer, ...] = ()) -> None:
@@ -180,9 +182,41 @@ class StreamedBlocks:
         return StreamedBlocks(self._source, (*self._layers, layer))
 
     def total(self, fn: Callable[[Rows], T]) -> T:
-        """Sum of `fn` over blocks, in one pass over the source."""
+        """Sum `fn` over the blocks, in one pass over the source."""
         return sum_in_place(fn(block) for block in self)
 
     def __iter__(self) -> Iterator[Array]:
         """Yield the rows, block by block."""
         return (apply_layers(block, self._layers) for block in self._source)
+
+
+def take_rows(blocks: Iterable[Rows], rows: np.ndarray, out: Array, places: np.ndarray) -> Moments:
+    """Copy rows, given by ascending numbers, into the rows `places` of `out`; return the moments of all rows.
+
+    One pass over the blocks of one domain. `out` has at least ``len(rows)`` rows.
+    """
+
+    def copy_block(block: Rows, start: int) -> Moments:
+        first, last = np.searchsorted(rows, (start, start + block.shape[0]))
+        if first < last:
+            out[as_slice(places[first:last])] = block[as_slice(rows[first:last] - start)]
+        return moments(block)
+
+    return sum_in_place(copy_block(block, start) for block, start in blocks_with_offsets(blocks))
+
+
+def blocks_with_offsets(blocks: Iterable[Rows]) -> Iterable[tuple[Rows, int]]:
+    """Yield each block with the number of its first row."""
+    start = 0
+    for block in blocks:
+        yield block, start
+        start += block.shape[0]
+
+
+def as_slice(rows: np.ndarray) -> Any:
+    """Return ascending row numbers as a slice where they are contiguous, which avoids a copy."""
+    if len(rows) == 0:
+        return slice(0, 0)
+    if rows[-1] - rows[0] + 1 == len(rows):
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows

@@ -23,7 +23,7 @@ FLOAT64_BELOW = 0.01
 
 
 class SingularSystem(UndriftError):
-    """No denoiser exists for these rows with this noise and ridge; `features` are the culprits."""
+    """No denoiser exists for these rows with this noise and ridge, because of `features`."""
 
     def __init__(self, cause: str, features: Sequence[Any]) -> None:
         self.cause, self.features = cause, list(features)
@@ -35,13 +35,13 @@ class SingularSystem(UndriftError):
         )
 
     def with_names(self, names: Sequence[Any]) -> SingularSystem:
-        """Return the same complaint with ``names[feature]`` in place of each feature."""
+        """Return the same error with ``names[feature]`` in place of each feature."""
         return SingularSystem(self.cause, [names[feature] for feature in self.features])
 
 
 @dataclass(frozen=True)
 class Layer:
-    """An affine map followed by a squashing function: ``h = squash(x coef + intercept)``."""
+    """An affine map followed by an activation: ``h = squash(x coef + intercept)``."""
 
     coef: Array  # (d_in, d_out)
     intercept: Array  # (d_out,)
@@ -54,7 +54,7 @@ class Layer:
 
 
 def denoise(stats: Scatter, noise: Noise, ridge: float = 1e-5, activation: str = "tanh") -> Layer:
-    """Layer minimising eq. (2) in the limit of infinitely many corruptions.
+    """Fit the layer that minimises eq. (2) in the limit of infinitely many corruptions.
 
     Eliminating the never-corrupted constant from eq. (7) leaves, with C the centred scatter and
     D the diagonal of the raw one, the system ``A = (1-p) C + p D + ridge/(1-p) I``, and eq. (5)
@@ -72,7 +72,7 @@ def denoise(stats: Scatter, noise: Noise, ridge: float = 1e-5, activation: str =
 
 
 def denoise_onto(stats: CrossScatter, noise: Noise, ridge: float = 1e-5, activation: str = "tanh") -> Layer:
-    """Layer reconstructing clean columns Z from corrupted columns X of the same rows, eq. (8).
+    """Fit the layer that reconstructs clean columns Z from corrupted columns X of the same rows, eq. (8).
 
     ``W = C_zx A^-1`` with A as in :func:`denoise`; the factors (1-p) have cancelled.
     """

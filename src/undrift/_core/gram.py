@@ -17,7 +17,7 @@ from .blocks import row_slices
 from .denoise import Layer
 from .stack import hidden_rows
 
-CENTRED_ENTRIES = 2**22  # of rows that are centred where they are, at a time
+CENTRED_ENTRIES = 2**22  # entries of the rows that are centred at once, in place
 
 
 def domain_centred_gram(H: Rows, means: np.ndarray | None, domain: np.ndarray) -> Array:
@@ -51,13 +51,13 @@ def add_domain_centred_gram(
 ) -> Array:
     """`K` plus `share` times :func:`domain_centred_gram` of dense rows, in the memory of `K`.
 
-    The rows are centred where they are: `H` is overwritten.
+    The rows are centred in place: `H` is overwritten.
     """
     ops = array_ops(H)
     if means is not None:
-        own = ops.like(means, H)
+        means_like_H = ops.like(means, H)
         for rows in row_slices(len(H), H.shape[1], CENTRED_ENTRIES):
-            H[rows] -= own[domain[rows]]
+            H[rows] -= means_like_H[domain[rows]]
     return ops.add_inner_products(K, H, share)
 
 

@@ -14,7 +14,7 @@ from .numpy_ops import spd_inverse
 def held_out_predictions(
     K: np.ndarray, Y: np.ndarray, shift: np.ndarray, parts: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Predictions of `Y`, of shape (n, k), by classifiers that have not seen the part a row is in.
+    """Predict `Y`, of shape (n, k), each row by a least-squares classifier fitted without the part it is in.
 
     In the dual, ``M a = y - b`` with ``M = K + diag(shift)`` and a free intercept b. Bordered for it,
     ``P = M^-1 - M^-1 1 1'M^-1 / 1'M^-1 1``, the classifier trained without the rows t gives these
@@ -26,8 +26,8 @@ def held_out_predictions(
     dual = solved - np.outer(ones, solved.sum(axis=0) / ones.sum())
     predicted = np.empty(Y.shape)
     for rows in map(np.sort, parts):  # ascending, so that lower triangles are cut from the lower triangle
-        own = inverse.take(rows, axis=0).take(rows, axis=1) - np.outer(ones[rows], ones[rows]) / ones.sum()
-        predicted[rows] = Y[rows] - _solved(own, dual[rows])
+        P = inverse.take(rows, axis=0).take(rows, axis=1) - np.outer(ones[rows], ones[rows]) / ones.sum()
+        predicted[rows] = Y[rows] - _solve(P, dual[rows])
     return predicted
 
 
@@ -43,7 +43,7 @@ def _shifted_inverse(K: np.ndarray, shift: np.ndarray) -> np.ndarray:
     raise failed
 
 
-# by the library that the inverse comes from: NumPy's has threads of its own, and these wait for each other
+# SciPy's BLAS, from which the inverse comes: the threads of NumPy's would have to wait for its threads
 
 
 def _product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -51,7 +51,7 @@ def _product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.asarray(symm(1.0, A.T, B.astype(A.dtype), lower=0))  # the transposed view is in Fortran order
 
 
-def _solved(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+def _solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     _, X, info = lapack.dposv(A, B, lower=1)
     if info:
         raise NotPositiveDefinite(info - 1)

@@ -1,8 +1,8 @@
-"""The verbs of the array seam for NumPy arrays and SciPy sparse rows.
+"""Array operations for NumPy arrays and SciPy sparse rows.
 
-Symmetric matrices live in their *lower triangle* (C order); what stands above the diagonal
-is unspecified until :func:`mirror` fills it. BLAS and LAPACK see the transposed view, in
-Fortran order, so that nothing is copied.
+Symmetric matrices are stored in their *lower triangle* (C order); values above the diagonal are
+unspecified until :func:`mirror` fills them. BLAS and LAPACK see the transposed view, in Fortran order, so
+that nothing is copied.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .array import NotPositiveDefinite, Rows
 
 float64 = np.float64
 N_PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-# as many as BLAS is allowed, so that several processes can share a machine
+# the limit of BLAS counts here too, so that several processes can share a machine
 _ALLOWED = os.environ.get("OMP_NUM_THREADS", "")
 N_THREADS = min(int(_ALLOWED), N_PROCESSORS) if _ALLOWED.isdigit() and int(_ALLOWED) else N_PROCESSORS
-FACTORED_ENTRIES = 2**25  # of the factors of one Gram matrix with several shifts, held at once
-REFINEMENTS = 4  # of a float32 solution; it is enough when the last one changed it by less than
-REFINED = 1e-4  # of its norm: what is left after it is the square of that
-STRIPE = 512  # columns (or rows) of a d-wide matrix handled at once: 5,000 of them fit a shared cache
+FACTORED_ENTRIES = 2**25  # entries of the factors, for several shifts, that are in memory at once
+REFINEMENTS = 4  # at most, of a float32 solution; the last one must have changed it by less than
+REFINED = 1e-4  # of its norm, so that the error left is about the square of that
+STRIPE = 512  # columns (or rows) of a d-wide matrix processed at once: with d = 5,000 they fit a shared cache
 
 
 def stripes(n: int, size: int = STRIPE) -> list[slice]:
@@ -76,8 +76,8 @@ def gram(X: Rows) -> np.ndarray:
     """Lower triangle of ``X'X``, of shape (d, d), in the dtype of `X`."""
     if sp.issparse(X):
         return _sparse_gram(X)
-    # NumPy sees that both are one matrix and calls syrk. SciPy's would do it too, but its BLAS has threads of
-    # its own, which have to wait for those of the product before and cost 15 % of the rate
+    # NumPy sees that both are one matrix and calls syrk. SciPy's would do it too, but its BLAS has other
+    # threads, which have to wait for those of the product before and cost 15% of the rate
     return np.asarray(np.matmul(X.T, X))
 
 
@@ -128,7 +128,7 @@ def cast(A: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return A.astype(dtype, copy=False)
 
 
-def stacked(blocks: Sequence[Rows]) -> Rows:
+def stack(blocks: Sequence[Rows]) -> Rows:
     """Stack row blocks, sparse or dense; the result is sparse if any of them is."""
     return sp.vstack(blocks, format="csr") if any(map(sp.issparse, blocks)) else np.concatenate(blocks)
 
@@ -170,8 +170,8 @@ def denoising_system(
 def spd_inverse(A: np.ndarray, full: bool = True) -> np.ndarray:
     """Inverse of a symmetric positive definite matrix given by its lower triangle.
 
-    LAPACK potrf and potri, about d^3 flops, in place: `A` is used up. The result is full if wanted.
-    A pivot lost to rounding counts as not positive, since what would follow is noise.
+    LAPACK potrf and potri, about d^3 flops, in place: `A` is overwritten. `full` fills the upper triangle.
+    A pivot lost to rounding counts as not positive, since nothing computed from it could be trusted.
     """
     potrf, potri = lapack.get_lapack_funcs(("potrf", "potri"), (A,))
     diagonal = np.diagonal(A).copy()
@@ -209,7 +209,7 @@ def like(A: np.ndarray, X: Rows) -> np.ndarray:
 
 def inner_products(H: Rows) -> np.ndarray:
     """``H H'``, dense and full, of shape (n, n)."""
-    if sp.issparse(H):  # documents share their commonest terms, so a sparse result would be full
+    if sp.issparse(H):  # documents share frequent terms, so a sparse result would be full
         return mirror(gram(H.T.tocsr()))
     H = np.ascontiguousarray(H)
     return mirror(blas.get_blas_funcs("syrk", (H,))(1.0, H.T, trans=1).T)
@@ -225,33 +225,33 @@ def add_inner_products(K: np.ndarray, H: np.ndarray, share: float) -> np.ndarray
 def shifted_solves(
     K: np.ndarray, shifts: Sequence[np.ndarray], B: np.ndarray, rows: np.ndarray | None = None
 ) -> list[np.ndarray]:
-    """``(K + diag(shift))^-1 B`` for each shift and a positive semidefinite `K`, which is left alone.
+    """``(K + diag(shift))^-1 B`` for each shift and a positive semidefinite `K`, which is not changed.
 
-    With `rows`, for ``K[rows][:, rows]``, of which no copy is made but those that are factored. A float32
+    With `rows`, for ``K[rows][:, rows]``, which is copied only where it is factored. A float32
     matrix is factored in float32, at half the cost, and the solution refined by residuals in float64.
     """
     n = len(K) if rows is None else len(rows)
     at_once = max(1, FACTORED_ENTRIES // max(n, 1) ** 2)
     solved: list[np.ndarray] = []
     for start in range(0, len(shifts), at_once):
-        some = shifts[start : start + at_once]
-        found = None if K.dtype == np.float64 else _refined(K, some, B, rows)
-        solved += found or [_solved(_factor(K, shift, rows, np.float64), B) for shift in some]
+        batch = shifts[start : start + at_once]
+        refined = None if K.dtype == np.float64 else _solve_refined(K, batch, B, rows)
+        solved += refined or [_solve(_factor(K, shift, rows, np.float64), B) for shift in batch]
     return solved
 
 
-def _refined(
+def _solve_refined(
     K: np.ndarray, shifts: Sequence[np.ndarray], B: np.ndarray, rows: np.ndarray | None
 ) -> list[np.ndarray] | None:
-    """Solutions from factors in the precision of `K`, refined; None where that does not converge."""
+    """Solve with factors in the precision of `K`, and refine; None where that does not converge."""
     try:
         factors = [_factor(K, shift, rows, K.dtype) for shift in shifts]
     except NotPositiveDefinite:
         return None
-    X = [_solved(factor, B) for factor in factors]
+    X = [_solve(factor, B) for factor in factors]
     for _ in range(REFINEMENTS):
         residuals = _residuals(K, shifts, B, rows, X)
-        steps = [_solved(factor, own) for factor, own in zip(factors, residuals, strict=True)]
+        steps = [_solve(factor, residual) for factor, residual in zip(factors, residuals, strict=True)]
         X = [x + step for x, step in zip(X, steps, strict=True)]
         if np.all(np.linalg.norm(steps, axis=1) <= REFINED * np.linalg.norm(X, axis=1)):
             return X
@@ -267,13 +267,13 @@ def _residuals(
         part = K[stripe] if rows is None else K.take(rows[stripe], axis=0).take(rows, axis=1)
         product[stripe] = part.astype(np.float64) @ np.hstack(X)
     products = np.hsplit(product, len(X))
-    return [B - shift[:, None] * x - own for shift, x, own in zip(shifts, X, products, strict=True)]
+    return [B - shift[:, None] * x - product for shift, x, product in zip(shifts, X, products, strict=True)]
 
 
 def _factor(K: np.ndarray, shift: np.ndarray, rows: np.ndarray | None, dtype: Any) -> np.ndarray:
     """Cholesky factor of ``K[rows][:, rows] + diag(shift)``, upper in Fortran order."""
     M = np.empty((len(shift), len(shift)), dtype)
-    for stripe in stripes(len(M)):  # pages that lie above the diagonal are never touched, and cost no memory
+    for stripe in stripes(len(M)):  # pages above the diagonal are never touched, and take no memory
         left = slice(None, stripe.stop)
         part = K[stripe, left] if rows is None else K.take(rows[stripe], axis=0).take(rows[left], axis=1)
         M[stripe, left] = part
@@ -284,8 +284,8 @@ def _factor(K: np.ndarray, shift: np.ndarray, rows: np.ndarray | None, dtype: An
     return np.asarray(factor)
 
 
-def _solved(factor: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Solution in float64 by a factor that has been found."""
+def _solve(factor: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Solve with a Cholesky factor; the result is float64."""
     X, _ = lapack.get_lapack_funcs("potrs", (factor,))(factor, B.astype(factor.dtype), lower=0)
     return np.asarray(X, dtype=np.float64)
 
@@ -300,7 +300,7 @@ def affine(X: Rows, coef: np.ndarray, intercept: np.ndarray, out: np.ndarray | N
         return out
 
     def fill(stripe: slice) -> None:
-        # a contiguous stripe of coef stays in the shared cache while all rows pass
+        # a contiguous stripe of coef stays in the shared cache for all rows
         out[:, stripe] = X @ np.ascontiguousarray(coef[:, stripe])
         out[:, stripe] += intercept[stripe]
 

@@ -1,4 +1,4 @@
-"""Second moments of rows, which are all that a denoiser needs of the data."""
+"""Second moments of rows: all that a denoiser needs to know of the data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from .array import Array, Rows, array_ops
 
-ROUNDING = 1e-6  # of an energy: below it, what is left after subtracting means may be rounding
+ROUNDING = 1e-6  # share of the energy below which what centring leaves counts as rounding
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Scatter:
         return Scatter(self.n + other.n, self.total + other.total, self.gram + other.gram)
 
     def __iadd__(self, other: Scatter) -> Scatter:
-        """Add within the memory of this gram matrix, which is not this scatter's afterwards."""
+        """Add into the memory of this scatter's gram matrix."""
         gram = self.gram
         gram += other.gram
         return Scatter(self.n + other.n, self.total + other.total, gram)
@@ -43,7 +43,7 @@ class Scatter:
         return array_ops(self.gram).diagonal(self.gram)
 
     def to_host(self) -> Scatter:
-        """Bring the sums to the host."""
+        """Return the same scatter with NumPy arrays."""
         take = array_ops(self.gram).to_numpy
         return Scatter(self.n, take(self.total), take(self.gram))
 
@@ -93,14 +93,14 @@ def moments(X: Rows) -> Moments:
 
 
 def mean_square(domains: Sequence[Moments], center: bool) -> float:
-    """Mean square norm of the rows of all domains, each less the mean of its domain if `center`.
+    """Mean square norm of the rows of all domains, after subtracting each domain's mean if `center`.
 
-    Rows that differ from their domain's mean by rounding alone have none.
+    It is 0 where the rows differ from the means by no more than rounding.
     """
-    total = energy = sum(own.energy for own in domains)
+    total = energy = sum(moment.energy for moment in domains)
     if center:
-        energy -= sum(own.n * float(own.mean @ own.mean) for own in domains)
-    return energy / sum(own.n for own in domains) if energy > ROUNDING * total else 0.0
+        energy -= sum(moment.n * float(moment.mean @ moment.mean) for moment in domains)
+    return energy / sum(moment.n for moment in domains) if energy > ROUNDING * total else 0.0
 
 
 def scatter(X: Rows) -> Scatter:

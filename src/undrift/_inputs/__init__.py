@@ -1,7 +1,6 @@
-"""The boundary: what users may pass as parameters, rows, arrays, labels and devices, checked once."""
+"""The boundary: checks and conversions of what users pass as parameters, rows, arrays, labels and devices."""
 
 from .arrays import check_tensor, find_accelerator, to_host
-from .cluster import load_cluster, register_cluster
 from .device import OnHost, OnTorch, Place, check_device, check_place
 from .labels import is_missing, missing_mask, spell_label
 from .parameters import (
@@ -14,6 +13,7 @@ from .parameters import (
     check_positive,
 )
 from .progress import CallbackSupportMixin, track_steps, with_callbacks
+from .registry import SAVABLE, load_cluster, register_cluster, savable
 from .rows import (
     CheckedStream,
     as_array,
@@ -30,7 +30,6 @@ from .rows import (
     to_canonical,
     with_remedy,
 )
-from .savable import SAVABLE, savable
 
 __all__ = [
     "SAVABLE",

@@ -1,4 +1,4 @@
-"""Arrays of other libraries: on which device they are, as dense tensors, and as NumPy's."""
+"""Arrays of other libraries: their device, and conversion to tensors and to NumPy arrays."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from .._core import Array, array_ops, numpy_ops
 
-HOST = (1, 3, 11)  # DLPack's kDLCPU, kDLCUDAHost and kDLROCMHost: memory that NumPy sees
+HOST = (1, 3, 11)  # DLPack's kDLCPU, kDLCUDAHost and kDLROCMHost: memory that NumPy can read
 CUDA = (2, 13)  # DLPack's kDLCUDA and kDLCUDAManaged
 
 
 def find_accelerator(X: Any) -> str | None:
-    """Name, in torch, of the device of an array that NumPy cannot see, on a GPU say; None for all others."""
+    """Return torch's name for the device of an array outside the host's memory; None for all others."""
     device = getattr(X, "__dlpack_device__", None)
     if device is None or isinstance(X, np.ndarray):
         return None
@@ -24,7 +24,7 @@ def find_accelerator(X: Any) -> str | None:
 
 
 def dense_tensor(X: Any) -> Array:
-    """View an array as a tensor without a gradient; floats of 16 bits become float32, which holds them."""
+    """View an array as a tensor without a gradient; floats of 16 bits become float32."""
     try:
         import torch
     except ImportError:
@@ -41,9 +41,10 @@ def dense_tensor(X: Any) -> Array:
 
 
 def check_tensor(X: Any) -> Array | None:
-    """Rows on an accelerator as a tensor of float32 or float64 that stays there.
+    """Return rows on an accelerator as a float32 or float64 tensor there.
 
-    None for rows of the host, and for those that are no finite real matrix: NumPy can tell what is wrong.
+    None for rows of the host, and for anything but a finite real matrix, which the checks for NumPy arrays
+    then refuse.
     """
     if find_accelerator(X) is None:
         return None
@@ -51,12 +52,12 @@ def check_tensor(X: Any) -> Array | None:
     if X.ndim != 2 or 0 in X.shape or X.is_complex():
         return None
     X = X if X.is_floating_point() else X.double()
-    # the sum of finite values may overflow, but hardly ever does, and is quickly found
+    # the sum of finite values hardly ever overflows, and is quick to compute
     return X if bool(X.sum().isfinite()) or bool(X.isfinite().all()) else None
 
 
 def to_host(A: Any) -> Any:
-    """Bring an array of any library to the host as a NumPy array; what is no array stays as it is."""
+    """Return an array of any library as a NumPy array; anything else is returned unchanged."""
     if isinstance(A, np.ndarray) or not hasattr(A, "__dlpack_device__"):
         return A
     if find_accelerator(A) is None and array_ops(A) is numpy_ops:

@@ -1,4 +1,4 @@
-"""Where the arithmetic is done: NumPy on this machine's processors, or torch on a device."""
+"""Where to compute: NumPy on this machine's processors, or torch on a device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .parameters import check_choice, check_memory
 
 
 class NoDevice(UndriftError):
-    """A device that this machine, or its PyTorch, does not have."""
+    """The device is not one that this machine, or its PyTorch, has."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class OnHost:
     memory_budget: float | str | None = None
 
     def store_rows(self, X: Rows, width: int = 0) -> Blocks:
-        """Hold the rows of one matrix, and hidden rows of the given width."""
+        """Store the rows of one matrix, and hidden rows of the given width."""
         return StoredBlocks(split_rows(X, width), memory_budget=check_memory(self.memory_budget))
 
     def stream_rows(self, source: Iterable[Rows]) -> Blocks:
@@ -33,23 +33,23 @@ class OnHost:
         return StreamedBlocks(source)
 
     def move_rows(self, X: Rows) -> Rows:
-        """Bring some rows to where the arithmetic is done."""
+        """Return rows where the computation takes place."""
         return X
 
     def set_precision(self) -> AbstractContextManager[None]:
-        """Arithmetic inside is done as asked."""
+        """Return a context in which products have the precision of this place."""
         return nullcontext()
 
     def move_layers(self, layers: Sequence[Layer]) -> Sequence[Layer]:
-        """Bring layers to where the rows are."""
+        """Return layers where the rows are."""
         return layers
 
     def copy_to_host(self, layer: Layer) -> Layer:
-        """Bring a layer back as NumPy arrays."""
+        """Return a layer as NumPy arrays."""
         return layer
 
     def start_copy_to_host(self, layer: Layer) -> Callable[[], Layer]:
-        """Start bringing a layer back; what is returned waits for its NumPy arrays."""
+        """Start copying a layer to the host; calling the result waits for its NumPy arrays."""
         return lambda: layer
 
     def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[Array]:
@@ -59,14 +59,14 @@ class OnHost:
 
 @dataclass(frozen=True)
 class OnTorch:
-    """Torch tensors on one device; what comes back is NumPy."""
+    """Torch tensors on one device; results are NumPy arrays."""
 
     device: str
     precision: str = "high"
     memory_budget: float | str | None = None
 
     def store_rows(self, X: Rows, width: int = 0) -> Blocks:
-        """Hold the rows of one matrix, and hidden rows of the given width."""
+        """Store the rows of one matrix, and hidden rows of the given width."""
         from .._core.torch import DeviceBlocks, split_for_device
 
         return DeviceBlocks(split_for_device(X, width), self.device, memory_budget=self._budget)
@@ -83,40 +83,40 @@ class OnTorch:
         return StreamedBlocks(StreamToDevice(source, self.device))
 
     def move_rows(self, X: Rows) -> Rows:
-        """Bring some rows to where the arithmetic is done."""
+        """Return rows where the computation takes place."""
         from .._core.torch import TensorBlock
 
         return TensorBlock.of(X).map_tensors(lambda part: part.to(self.device)).dense()
 
     def set_precision(self) -> AbstractContextManager[None]:
-        """Arithmetic inside is done as asked."""
+        """Return a context in which products have the precision of this place."""
         from .._core.torch import precision
 
         return precision(self.precision)
 
     def move_layers(self, layers: Sequence[Layer]) -> Sequence[Layer]:
-        """Bring layers to where the rows are."""
+        """Return layers where the rows are."""
         from .._core.torch import to_device
 
         return [to_device(layer, self.device) for layer in layers]
 
     def copy_to_host(self, layer: Layer) -> Layer:
-        """Bring a layer back as NumPy arrays."""
+        """Return a layer as NumPy arrays."""
         return self.start_copy_to_host(layer)()
 
     def start_copy_to_host(self, layer: Layer) -> Callable[[], Layer]:
-        """Start bringing a layer back; what is returned waits for its NumPy arrays."""
+        """Start copying a layer to the host; calling the result waits for its NumPy arrays."""
         from .._core.torch import start_copy_to_host
 
         return start_copy_to_host(layer)
 
     def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[np.ndarray]:
-        """Yield h^1, ..., h^l of the rows of `X`; those that do not fit the device pass in blocks."""
+        """Yield h^1, ..., h^l of the rows of `X`; those that do not fit the device are copied in blocks."""
         from .._core.torch import device_hidden_rows
 
         rows = device_hidden_rows(layers, X, self.device, memory_budget=self._budget)
         for _ in layers:
-            with self.set_precision():  # not held while the caller has his turn
+            with self.set_precision():  # and not while the caller works
                 piece = next(rows)
             yield piece
 
@@ -129,8 +129,7 @@ def check_place(
 ) -> Place:
     """Return the place that `device` names: "cpu", or a device of torch.
 
-    Rows that are on an accelerator, `there`, are worked on where they are, unless another device is
-    asked for.
+    Rows on an accelerator, `there`, stay there, unless another device is named.
     """
     if not isinstance(device, str):
         raise TypeError(f"device must be a string such as 'cpu' or 'cuda', got {device!r}")
@@ -143,7 +142,7 @@ def check_place(
 
 
 def check_device(name: str) -> str:
-    """Return the name of a device that torch can use; ``torch:`` in front is left out."""
+    """Return the name of a device that torch can use; the prefix ``torch:`` is removed."""
     try:
         import torch
     except ImportError:
@@ -153,7 +152,7 @@ def check_device(name: str) -> str:
     try:
         device = torch.device(name.removeprefix("torch:"))
         if device.type not in ("cpu", "cuda"):
-            torch.zeros(1, device=device).cpu()  # torch knows more devices than it was built for
+            torch.zeros(1, device=device).cpu()  # torch accepts names of devices that it was not built for
     except (RuntimeError, AssertionError):
         raise NoDevice(
             f"device={name!r} is not known to the PyTorch that is installed; pass 'cpu', 'cuda' or 'cuda:1' "

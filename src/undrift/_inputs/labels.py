@@ -11,7 +11,7 @@ _WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
 
 
 def missing_mask(y: np.ndarray) -> np.ndarray:
-    """Tell which labels are None or NaN."""
+    """Mark the labels that are missing."""
     if y.dtype.kind == "f":
         return np.isnan(y)
     if y.dtype == object:

@@ -102,4 +102,4 @@ def check_memory(value: Any, name: str = "memory_budget") -> float:
 def _physical_memory() -> float:
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    return 8e9  # a system that does not tell
+    return 8e9  # where the system does not say

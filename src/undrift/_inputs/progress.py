@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn before 1.9 has no callbacks: fits are the same, silently
+except ImportError:  # scikit-learn before 1.9 has no callbacks
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in for scikit-learn's mixin."""
@@ -24,10 +24,9 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks: fits are the sa
 def track_steps(
     estimator: Any, steps: Iterable[T], n_steps: int, name: str, state: Callable[[], dict], X: Any = None
 ) -> Iterator[T]:
-    """Yield from `steps`, telling the estimator's callbacks and, if `verbose`, the terminal.
+    """Yield from `steps`, reporting each to the estimator's callbacks and, if `verbose`, to standard error.
 
-    `state` returns the fitted attributes that would make a usable estimator of the steps so far;
-    a callback may ask to stop there.
+    `state` returns the fitted attributes that the steps so far would give; a callback may stop there.
     """
     context = None
     if hasattr(estimator, "_init_callback_context"):

@@ -1,4 +1,4 @@
-"""What a user may pass as rows, and how it becomes trusted blocks."""
+"""Check what users pass as rows, and turn it into blocks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sklearn.utils.validation import validate_data
 
 from .._core import Blocks, Rows, array_ops, split_rows
 from .arrays import check_tensor, find_accelerator, to_host
-from .cluster import load_cluster
 from .device import Place, check_place
+from .registry import load_cluster
 
 
 def is_stream(X: Any) -> bool:
@@ -33,11 +33,11 @@ def on_cluster(X: Any) -> bool:
     """Tell whether `X` is rows of Dask: an array, or a list of arrays, delayed values or futures."""
     if isinstance(X, list | tuple):
         return len(X) > 0 and all(on_cluster(block) for block in X)
-    root, _, rest = type(X).__module__.partition(".")  # of a library nobody imported there can be no rows
+    root, _, rest = type(X).__module__.partition(".")  # by name, so that Dask is not imported
     return root in ("dask", "distributed") or (root == "undrift" and rest.startswith("distributed"))
 
 
-# what scikit-learn says of rows that it refuses, and what to do about it
+# parts of scikit-learn's messages about rows that it refuses, and what to do about each
 _REMEDIES = {
     "contains NaN": "drop or replace such values (a term that a row lacks is a 0)",
     "contains infinity": "drop or replace such values",
@@ -52,7 +52,7 @@ _REMEDIES = {
 
 
 def check_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
-    """Validate one matrix: float32 or float64, finite, dense or canonical CSR; copies only if it must.
+    """Return one matrix as finite float32 or float64, dense or canonical CSR, copied only if needed.
 
     Rows on a GPU stay there, as tensors.
     """
@@ -76,16 +76,16 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
 
 
 def with_remedy(error: ValueError | TypeError, X: Any) -> ValueError | TypeError:
-    """Return the complaint in one line, with what was seen where and what to do."""
+    """Return an error as one line: what happened, the value seen, and what to do."""
     symptom = next((symptom for symptom in _REMEDIES if symptom in str(error)), None)
     if symptom is None:
         return error
-    fact = str(error).splitlines()[0].rstrip(".:")[:120]  # the text of a whole document is no help
-    return ValueError(f"{fact}{_seen(X, symptom)}; {_REMEDIES[symptom]}")
+    fact = str(error).splitlines()[0].rstrip(".:")[:120]  # it may quote a whole document
+    return ValueError(f"{fact}{_describe_value(X, symptom)}; {_REMEDIES[symptom]}")
 
 
-def _seen(X: Any, symptom: str) -> str:
-    """Return what more can be said of the values that caused `symptom`."""
+def _describe_value(X: Any, symptom: str) -> str:
+    """Describe the value that caused `symptom`, where it can be located."""
     if symptom.startswith("Complex"):
         return f": X is {X.dtype}" if hasattr(X, "dtype") else ""
     if not symptom.startswith("contains"):
@@ -126,12 +126,12 @@ def binarize_rows(X: Rows) -> Rows:
         return X.binarize()
     if not sp.issparse(X):
         return array_ops(X).cast(X > 0, X.dtype)
-    # the pattern is shared with X, which nobody writes to
+    # the pattern is shared with X, which is not written to
     return type(X)(((X.data > 0).astype(X.dtype), X.indices, X.indptr), shape=X.shape)
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, binarize: bool = False) -> Rows:
-    """Validate rows that are one matrix, or that are on a cluster and stay there."""
+    """Check rows that are one matrix, or on a cluster, where they stay."""
     if on_cluster(X):
         return load_cluster().cluster_rows(estimator, X, reset=reset, dtype=dtype, binarize=binarize)
     X = check_matrix(estimator, X, reset=reset)
@@ -140,19 +140,19 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, binari
 
 
 def gather_rows(X: Rows) -> Rows:
-    """Return rows that are here, bringing them from a cluster if they are there."""
+    """Return rows of this process; those on a cluster are copied here."""
     return X.gather() if on_cluster(X) else X
 
 
 def column_sums(X: Rows) -> np.ndarray:
-    """Column sums in float64, here, of rows that are one matrix, or on a cluster."""
+    """Column sums in float64 of rows that are one matrix, or on a cluster."""
     if on_cluster(X):
         return X.total(column_sums)
     return to_host(array_ops(X).column_sums(X))
 
 
 class CheckedStream:
-    """The user's re-iterable blocks, each validated as it passes."""
+    """The user's re-iterable blocks, each checked as it is read."""
 
     def __init__(
         self, estimator: Any, source: Iterable[Any], *, reset: bool, dtype: Any = None, binarize: bool = False
@@ -160,7 +160,7 @@ class CheckedStream:
         first = iter(source)
         if first is source or iter(source) is first:
             raise TypeError(
-                f"X is a one-shot {type(source).__name__}, but each layer needs its own pass over the rows: "
+                f"X is a one-shot {type(source).__name__}, but each layer needs another pass over the rows: "
                 "pass a list of blocks, or an object whose __iter__ starts from the beginning each time"
             )
         self._estimator, self._source, self._binarize = estimator, source, binarize
@@ -170,7 +170,7 @@ class CheckedStream:
         self.accelerator = find_accelerator(first_block)
 
     def _matrices(self, reset: bool = False) -> Iterator[Rows]:
-        """Yield the blocks that hold rows, validated; the first one sets what the others must be like."""
+        """Yield the blocks that have rows, checked; the first one sets what the others must be like."""
         n_rows = 0
         for i, block in enumerate(self._source, start=1):
             if getattr(block, "shape", (1,))[0] == 0:
@@ -180,12 +180,12 @@ class CheckedStream:
             except ValueError as error:
                 raise ValueError(f"block {i} of X: {error}") from None
             n_rows += X.shape[0]
-            yield X if self.dtype is None else self._alike(X)
+            yield X if self.dtype is None else self._convert(X)
         if n_rows == 0:
             raise ValueError("X has no blocks with rows; at least one row is needed")
 
-    def _alike(self, X: Rows) -> Rows:
-        """Return a block in the dtype of the first, and on the host if that was."""
+    def _convert(self, X: Rows) -> Rows:
+        """Return a block in the dtype of the first, and on the host if the first was."""
         X = to_host(X) if self.accelerator is None else X
         return array_ops(X).cast(X, self.dtype)
 
@@ -199,7 +199,7 @@ class CheckedStream:
 def check_fit_rows(
     estimator: Any, X: Any, *, dtype: Any = None, binarize: bool = False
 ) -> Rows | CheckedStream:
-    """Validate the rows of a fit: one matrix, rows on a cluster, or a stream of blocks."""
+    """Check the rows of a fit: one matrix, rows on a cluster, or a stream of blocks."""
     validate = check_rows if on_cluster(X) or not is_stream(X) else CheckedStream
     return validate(estimator, X, reset=True, dtype=dtype, binarize=binarize)
 
@@ -207,13 +207,13 @@ def check_fit_rows(
 def choose_place(
     rows: Sequence[Rows | CheckedStream], device: Any, precision: Any, memory_budget: Any = None
 ) -> Place:
-    """Return where to work on validated rows: on `device`, or else where some of them are already."""
-    names = (own.accelerator if isinstance(own, CheckedStream) else find_accelerator(own) for own in rows)
+    """Return where to compute on checked rows: on `device`, or else where some of them are already."""
+    names = (X.accelerator if isinstance(X, CheckedStream) else find_accelerator(X) for X in rows)
     return check_place(device, precision, memory_budget, next(filter(None, names), None))
 
 
 def place_rows(rows: Rows | CheckedStream, place: Place, width: int = 0) -> Blocks:
-    """Return validated rows as blocks, wherever they live. `width` is that of the hidden rows."""
+    """Return checked rows as blocks; `width` is that of the hidden rows."""
     if isinstance(rows, CheckedStream):
         return place.stream_rows(rows)
     return rows if on_cluster(rows) else place.store_rows(rows, width)

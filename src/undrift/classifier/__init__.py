@@ -1,7 +1,6 @@
 """`MSDAClassifier`: the method, from rows of every domain to weights of every layer."""
 
 from .anchors import draw_scored_rows
-from .data import stack_rows
 from .estimator import MSDAClassifier
 from .extra_features import accept_old_names, check_extra
 from .grams import CentredRows, RunningGram, centre_rows, inner_products, layer_share
@@ -53,5 +52,4 @@ __all__ = [
     "self_train",
     "signs",
     "source_cv",
-    "stack_rows",
 ]

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from .._core import Array, FittedLayer, Moments, Rows, array_ops, moments, take_rows
+from .._core import Array, FittedLayer, Moments, Rows, array_ops, moments, stack_rows, take_rows
 from .._inputs import Place, gather_rows
 from ..errors import UndriftWarning
-from .data import TrainingRows, stack_rows
+from .data import TrainingRows
 from .selection import NEED_TARGET, Grid
 
 RULE_ROWS = 2000  # target rows that a selection rule looks at, drawn at random where there are more

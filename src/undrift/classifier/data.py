@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._core import Rows, array_ops
+from .._core import Rows
 from .._inputs import check_rows, find_accelerator, gather_rows, is_missing, missing_mask, on_cluster, to_host
 from .extra_features import check_extra
 
@@ -184,8 +184,3 @@ def _check_labels(y: np.ndarray) -> np.ndarray:
             f"the labelled rows have only 1 class, {y.tolist()[0]!r}; a classifier needs at least two classes"
         )
     return y
-
-
-def stack_rows(blocks: list[Rows]) -> Rows:
-    """Stack blocks of rows, all of one library, sparse or dense."""
-    return blocks[0] if len(blocks) == 1 else array_ops(blocks[0]).stacked(blocks)

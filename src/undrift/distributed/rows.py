@@ -30,9 +30,9 @@ from .._core import (
     array_ops,
     row_slices,
     split_rows,
+    stack_rows,
 )
 from .._inputs import binarize_rows, check_matrix, check_place
-from ..classifier import stack_rows
 from .cluster import Stage, client_of, computed, homes_of, kept, literal, spread, tree_sum
 
 SUM_ROWS = 4096  # a scatter costs d^2 to add, however few the rows of its block: not fewer than these

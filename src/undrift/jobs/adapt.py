@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._core import Rows as Matrix
-from ..classifier import stack_rows
+from .._core import stack_rows
 from ..errors import UndriftWarning
 from ..persist import save_model
 from ..tables import write_table

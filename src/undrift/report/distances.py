@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky
 
-from .._core import Rows, domain_centred_gram, hidden_rows, moments
+from .._core import Rows, domain_centred_gram, hidden_rows, moments, stack_rows
 from .._inputs import binarize_rows
 from ..classifier import MSDAClassifier, layer_share
 from ..metrics import proxy_a_distance_interval
-from .inputs import DomainRows, Evidence, stack
+from .inputs import DomainRows, Evidence
 
 DISTANCE_ROWS = 250  # of each domain
 MEAN_ROWS = 2_000  # of each domain, for the mean that is subtracted
@@ -26,14 +26,14 @@ def domain_distances(evidence: Evidence) -> dict[int, dict[str, Any]]:
     and balancing as it was fitted. A classifier that fell back sees terms alone and has no "after".
     """
     distances: dict[int, dict[str, Any]] = {}
-    sources, origin = stack([domain.X for domain in evidence.sources]), _origins(evidence.sources)
+    sources, origin = stack_rows([domain.X for domain in evidence.sources]), _origins(evidence.sources)
     drawn = _draw_rows(sources.shape[0], DISTANCE_ROWS)
     for target in evidence.targets:
         rows = target.X[_draw_rows(len(target), DISTANCE_ROWS)]
         n = min(len(drawn), rows.shape[0])
         if n < 20:
             continue
-        X = stack([sources[drawn[:n]], rows[:n]])
+        X = stack_rows([sources[drawn[:n]], rows[:n]])
         domain = np.append(origin[drawn[:n]], np.full(n, len(evidence.sources)))
         before = _distance(domain_centred_gram(X.astype(np.float64), None, domain), n)
         after = None

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from .._core import stack_rows
 from .._inputs import spell_label
 from ..baselines import linear_svm
 from ..classifier import MSDAClassifier
@@ -99,7 +99,7 @@ class Evidence:
 
     def labelled(self) -> tuple[Any, np.ndarray]:
         """Labelled source rows, and their labels."""
-        X = stack([own.X[np.flatnonzero(own.known)] for own in self.sources])
+        X = stack_rows([own.X[np.flatnonzero(own.known)] for own in self.sources])
         return X, np.concatenate([own.known_labels() for own in self.sources])
 
     @cached_property
@@ -156,10 +156,3 @@ def _plain_svm(X: Any, y: np.ndarray) -> Any:
     from sklearn.svm import LinearSVC
 
     return LinearSVC(dual="auto", random_state=0).fit(X, y)
-
-
-def stack(parts: Sequence[Any]) -> Any:
-    """Stack rows of several domains."""
-    if len(parts) == 1:
-        return parts[0]
-    return sparse.vstack(parts, format="csr") if any(map(sparse.issparse, parts)) else np.concatenate(parts)

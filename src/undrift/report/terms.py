@@ -10,7 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from .inputs import Evidence, stack
+from .._core import stack_rows
+from .inputs import Evidence
 
 MOST_DRAWN = 1_200  # points of the scatter: more are slow to scroll and hide one another
 MOST_LISTED = 5_000  # terms of the browser, which travel with the page
@@ -29,8 +30,10 @@ def shares(X: Any) -> np.ndarray:
 
 def term_statistics(evidence: Evidence) -> dict[str, np.ndarray]:
     """Everything about every term that is a number, as columns."""
-    source = shares(stack([own.X for own in evidence.sources]))
-    target = shares(stack([own.X for own in evidence.targets])) if evidence.targets else np.zeros_like(source)
+    source = shares(stack_rows([own.X for own in evidence.sources]))
+    target = (
+        shares(stack_rows([own.X for own in evidence.targets])) if evidence.targets else np.zeros_like(source)
+    )
     weights = evidence.weights
     speaks_for = weights.argmax(axis=1)
     return {

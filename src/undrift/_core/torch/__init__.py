@@ -1,4 +1,4 @@
-"""The array verbs and the row engine on torch tensors: a GPU, or torch on the CPU."""
+"""Array operations and blocks of rows on torch tensors: a GPU, or torch on the CPU."""
 
 from . import ops
 from .fetch import start_copy_to_host
@@ -8,7 +8,7 @@ from .rows import (
     StreamToDevice,
     TensorBlock,
     device_hidden_rows,
-    device_room,
+    free_bytes,
     split_for_device,
     to_device,
 )
@@ -18,7 +18,7 @@ __all__ = [
     "StreamToDevice",
     "TensorBlock",
     "device_hidden_rows",
-    "device_room",
+    "free_bytes",
     "ops",
     "precision",
     "split_for_device",

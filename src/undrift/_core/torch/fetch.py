@@ -1,8 +1,8 @@
-"""Layers on their way from a GPU to NumPy, while the next one is being fitted.
+"""Copy layers from a GPU to NumPy while the next one is being fitted.
 
-A copy into pageable memory runs at a fraction of the bus's rate, and page-locked memory is slow to get and
-not to be left to the user. So an array comes over in chunks, through two page-locked buffers that
-are kept: one is being filled while the other is emptied.
+A copy into pageable memory runs at a fraction of the bus's rate, and page-locked memory is slow to allocate
+and too scarce to hand to the user. So an array is copied in chunks, through two page-locked buffers that are
+reused: one is being filled while the other is emptied.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..denoise import Layer
 CHUNK = 2**25  # bytes of each buffer
 
 # one thread, so that the buffers have one user
-_COURIER = ThreadPoolExecutor(1, thread_name_prefix="undrift-fetch")
+_COPY_THREAD = ThreadPoolExecutor(1, thread_name_prefix="undrift-fetch")
 _BUFFERS: list[torch.Tensor] = []
 
 
@@ -32,23 +32,23 @@ def to_host(layer: Layer) -> Layer:
 
 
 def start_copy_to_host(layer: Layer) -> Callable[[], Layer]:
-    """Start bringing `layer` to the host; what is returned waits for its NumPy arrays."""
+    """Start copying `layer` to the host; calling the result waits for its NumPy arrays."""
     coef = layer.coef
     if not (isinstance(coef, torch.Tensor) and coef.is_cuda):
         take = array_ops(coef).to_numpy
         return partial(replace, layer, coef=take(coef), intercept=take(layer.intercept))
     ready = torch.cuda.current_stream(coef.device).record_event()
-    return _COURIER.submit(_fetched, layer, ready).result
+    return _COPY_THREAD.submit(_copy_layer, layer, ready).result
 
 
-def _fetched(layer: Layer, ready: torch.cuda.Event) -> Layer:
+def _copy_layer(layer: Layer, ready: torch.cuda.Event) -> Layer:
     stream = torch.cuda.Stream(layer.coef.device)
     with torch.cuda.device(layer.coef.device), torch.cuda.stream(stream):
         stream.wait_event(ready)
-        return replace(layer, coef=in_chunks(layer.coef), intercept=in_chunks(layer.intercept))
+        return replace(layer, coef=copy_in_chunks(layer.coef), intercept=copy_in_chunks(layer.intercept))
 
 
-def in_chunks(A: torch.Tensor) -> np.ndarray:
+def copy_in_chunks(A: torch.Tensor) -> np.ndarray:
     """Return `A` as a NumPy array in C order, copied through the buffers on the current stream."""
     flat = A.detach().contiguous().view(-1)
     host = torch.empty(flat.shape, dtype=flat.dtype)
@@ -60,17 +60,17 @@ def in_chunks(A: torch.Tensor) -> np.ndarray:
         filled = torch.cuda.current_stream(A.device).record_event() if A.is_cuda else None
         waiting.append((host[start:stop], stage, filled))
         if len(waiting) == 2:
-            _emptied(*waiting.pop(0))
+            _empty_buffer(*waiting.pop(0))
     for last in waiting:
-        _emptied(*last)
+        _empty_buffer(*last)
     array: np.ndarray = host.view(A.shape).numpy()
     return array
 
 
-def _emptied(place: torch.Tensor, stage: torch.Tensor, filled: torch.cuda.Event | None) -> None:
+def _empty_buffer(destination: torch.Tensor, stage: torch.Tensor, filled: torch.cuda.Event | None) -> None:
     if filled is not None:
         filled.synchronize()
-    place.copy_(stage)
+    destination.copy_(stage)
 
 
 def _buffer(i: int, pinned: bool) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Products of float32 matrices with 16-bit operands and float32 sums, in place of TF32's.
+"""Products of float32 matrices with 16-bit operands and float32 sums, instead of TF32.
 
 FP16 has the 11 significant bits of TF32 and twice its rate on a GPU, but a narrow exponent. So columns are
 first multiplied by powers of two, which is exact, such that the largest entry of each lies in
@@ -8,7 +8,7 @@ their error is at most 2^-25 before the scale is undone: 2^-39 of the largest en
 inner product of columns each error is thus either TF32's or below 2^-39 of the columns' largest entries,
 when float32 sums have a rounding of 2^-24 themselves. Undoing the scale is exact again.
 
-Scales are found and undone on the device; nothing here waits for it.
+Scales are computed and undone on the device; nothing here waits for it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import torch
 
 from .inverse import rounds_products, side_by_side, stripes
 
-DEVICES = {"cuda"}  # where this pays: the others have no faster 16-bit product with float32 sums
-# torch before 2.8 cannot ask for float32 sums, nor (reliably) ROCm's
+DEVICES = {"cuda"}  # those with a faster 16-bit product that sums in float32
+# torch before 2.8 has no float32 sums for 16-bit operands, and ROCm has no reliable ones
 KNOWN = "dtype" in torch.ops.aten.mm.overloads() and torch.version.hip is None
 
 
@@ -33,7 +33,7 @@ class Halved:
 
 
 def pays(*operands: torch.Tensor) -> bool:
-    """Tell whether products of these matrices are to be done in 16 bits."""
+    """Tell whether products of these matrices should have 16-bit operands."""
     fit = all(part.dtype == torch.float32 and part.device.type in DEVICES for part in operands)
     return fit and KNOWN and rounds_products()
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import torch
 
-STRIPE = 1024  # rows of a symmetric product computed at once: 60 % of the flops of all of it at d = 5,000
+STRIPE = 1024  # rows of a symmetric product computed at once: 60% of the flops of all of it at d = 5,000
 FACTOR = 2560  # the widest matrix that the library factors in one go: twice the width takes 3.4 times as long
 BLOCK = 64  # the widest triangular block inverted by substitution, all of them in one batch
 N_STREAMS = 2  # stripes in flight: the last wave of one leaves room for the first of the next
@@ -23,7 +23,7 @@ N_STREAMS = 2  # stripes in flight: the last wave of one leaves room for the fir
 
 @dataclass(frozen=True)
 class Inverse:
-    """The inverse of a symmetric matrix, with what tells whether it is to be trusted."""
+    """The inverse of a symmetric matrix, with what is needed to check it."""
 
     matrix: torch.Tensor  # (d, d), full
     pivots: torch.Tensor  # (d,) squares of the diagonal of the Cholesky factor
@@ -34,7 +34,7 @@ class Inverse:
 def precision(name: str) -> Iterator[None]:
     """Let float32 products round their operands to 11 bits ("high"), or not ("highest"), inside.
 
-    The setting belongs to the whole process; it is put back at the end.
+    The setting is that of the whole process; it is restored at the end.
     """
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(name)
@@ -93,7 +93,7 @@ _STREAMS: dict[torch.device, list[torch.cuda.Stream]] = {}
 
 
 def _side_streams(device: torch.device) -> list[torch.cuda.Stream]:
-    """Return the streams beside the current one; kept, since each brings a workspace of its own."""
+    """Return the streams beside the current one; they are reused, since each has a separate workspace."""
     streams = _STREAMS.setdefault(device, [])
     while len(streams) < N_STREAMS - 1:
         streams.append(torch.cuda.Stream(device))
@@ -114,8 +114,8 @@ def symmetric_inverse(A: torch.Tensor) -> Inverse:
 
         A^-1 = [[A11^-1 + T' S^-1 T, -T' S^-1], [-S^-1 T, S^-1]]
 
-    What S is made of is not rounded to 11 bits: the complement is a small difference of large numbers, and
-    all that follows would inherit the error.
+    The operands of S are not rounded to 11 bits: the complement is a small difference of large numbers, and
+    the error would spread to everything computed from it.
     """
     n = len(A)
     if n <= FACTOR:

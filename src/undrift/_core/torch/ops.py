@@ -1,9 +1,9 @@
-"""The verbs of the array seam for dense torch tensors, on any device.
+"""Array operations for dense torch tensors, on any device.
 
-Symmetric matrices live in their *lower triangle*, as in :mod:`.numpy_ops`; what stands above the
-diagonal is unspecified. Nothing here waits for the device except :func:`to_numpy` and the one
-look at the pivots in :func:`spd_inverse`. With ``precision="high"``, the scatters and forward passes of
-float32 rows on a GPU have 16-bit operands (:mod:`.torch_half`), and other products TF32's.
+Symmetric matrices are stored in their *lower triangle*, as in :mod:`..numpy_ops`; values above the diagonal
+are unspecified. Nothing here waits for the device except :func:`to_numpy`, :func:`energy` and the check of
+the pivots in :func:`spd_inverse`. With ``precision="high"``, the scatters and forward passes of
+float32 rows on a GPU have 16-bit operands (:mod:`.half`), and other products TF32's.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def cast(A: torch.Tensor, dtype: Any) -> torch.Tensor:
     return A.to(dtype if isinstance(dtype, torch.dtype) else getattr(torch, np.dtype(dtype).name))
 
 
-def stacked(blocks: Sequence[torch.Tensor]) -> torch.Tensor:
+def stack(blocks: Sequence[torch.Tensor]) -> torch.Tensor:
     """Stack row blocks."""
     return torch.cat(list(blocks))
 
@@ -114,25 +114,25 @@ def denoising_system(
 def spd_inverse(A: torch.Tensor) -> torch.Tensor:
     """Inverse of a symmetric positive definite matrix given by its lower triangle, as a full one.
 
-    A pivot lost to rounding counts as not positive, since what would follow is noise. Where products
-    are rounded and a pivot is lost, they are to blame first: it is tried again in full.
+    A pivot lost to rounding counts as not positive, since nothing computed from it could be trusted. Where
+    products are rounded and a pivot is lost, the inverse is tried again in full precision.
     """
-    found = symmetric_inverse(A)
-    column = _failed_column(found, A)
+    result = symmetric_inverse(A)
+    column = _failed_column(result, A)
     if column < len(A) and rounds_products():
         with precision("highest"):
-            found = symmetric_inverse(A)
-        column = _failed_column(found, A)
+            result = symmetric_inverse(A)
+        column = _failed_column(result, A)
     if column < len(A):
         raise NotPositiveDefinite(column)
-    return found.matrix
+    return result.matrix
 
 
-def _failed_column(found: Inverse, A: torch.Tensor) -> int:
-    """Return the first column without a pivot, or their number if all have one: a look at the device."""
+def _failed_column(result: Inverse, A: torch.Tensor) -> int:
+    """Return the first column without a pivot, or their number if all have one; waits for the device."""
     least = 8 * len(A) * torch.finfo(A.dtype).eps * A.diagonal()
-    lost = ~(found.pivots > least)
-    return int(torch.where(lost.any(), lost.int().argmax(), len(A)).minimum(found.failed))
+    lost = ~(result.pivots > least)
+    return int(torch.where(lost.any(), lost.int().argmax(), len(A)).minimum(result.failed))
 
 
 def denoising_coef(inverse: torch.Tensor, keep: float, damping: torch.Tensor) -> torch.Tensor:
@@ -164,7 +164,7 @@ def add_inner_products(K: torch.Tensor, H: torch.Tensor, share: float) -> torch.
 def shifted_solves(
     K: torch.Tensor, shifts: Sequence[np.ndarray], B: np.ndarray, rows: np.ndarray | None = None
 ) -> list[np.ndarray]:
-    """``(K + diag(shift))^-1 B`` for each shift and a positive semidefinite `K`, which is left alone.
+    """``(K + diag(shift))^-1 B`` for each shift and a positive semidefinite `K`, which is not changed.
 
     With `rows`, for ``K[rows][:, rows]``.
     """

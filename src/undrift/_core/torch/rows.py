@@ -1,10 +1,10 @@
-"""Rows on a torch device: the execution seam for a GPU.
+"""Blocks of rows on a torch device.
 
-Rows come over in blocks, CSR rows as they are and made dense where they are used. What does not fit
-the device stays on the host and passes through, the next block on its way while one is being used:
-hidden rows wait in page-locked memory, rows of the user where they are, since a page-locked copy of what
-is larger than a device would take that much of the host's memory again. The driver copies those
-more slowly, unless they are page-locked tensors themselves.
+Rows are copied to the device in blocks; CSR rows are made dense there, where they are used. Blocks that do
+not fit the device stay on the host and are copied for each pass, the next one while one is being used.
+Hidden rows stay in page-locked memory. The user's rows stay where they are, since a page-locked copy of rows
+larger than a device would take that much of the host's memory again; the driver copies them more slowly,
+unless they are page-locked tensors.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 # Entries of a block: a product of that many fills a GPU, and the space for one more is always there.
 BLOCK_ENTRIES = 2**28
-SHARE = 0.7  # of the free memory of a device, that rows may take; the rest is for blocks and scatters
+SHARE = 0.7  # of a device's free memory that rows may take; the rest is for blocks and scatters
 
 
 def tensor(array: Array) -> torch.Tensor:
     """View an array as a tensor, without a copy where torch can do that."""
     if isinstance(array, np.ndarray) and min(array.strides, default=0) < 0:
         array = np.ascontiguousarray(array)
-    with warnings.catch_warnings():  # of read-only arrays, which nobody here writes to
+    with warnings.catch_warnings():  # about read-only arrays, which are not written to here
         warnings.filterwarnings("ignore", message=".*not writable", category=UserWarning)
         return torch.as_tensor(array)
 
@@ -48,7 +48,7 @@ class TensorBlock:
 
     @classmethod
     def of(cls, X: Rows) -> TensorBlock:
-        """Hold `X` without a copy."""
+        """View `X` as tensors, without a copy."""
         if sp.issparse(X):
             return cls(tuple(map(tensor, (X.data, X.indices, X.indptr))), X.shape)
         return cls((tensor(X),), tuple(X.shape))
@@ -59,7 +59,7 @@ class TensorBlock:
         return sum(part.nbytes for part in self.tensors)
 
     def map_tensors(self, move: Callable[[torch.Tensor], torch.Tensor]) -> TensorBlock:
-        """Return the block with every tensor put through `move`."""
+        """Return the block with `move` applied to every tensor."""
         return replace(self, tensors=tuple(move(part) for part in self.tensors))
 
     def dense(self) -> torch.Tensor:
@@ -74,15 +74,15 @@ class TensorBlock:
         return X
 
 
-class Carrier:
-    """Carries blocks between host and device on a stream of its own, so that others need not wait."""
+class BlockCopier:
+    """Copies blocks between host and device on a separate CUDA stream, so that computation need not wait."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = torch.empty(0, device=device).device  # with its number, where the name has none
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
-    def ahead(self, blocks: Iterable[TensorBlock]) -> Iterator[TensorBlock]:
-        """Yield the blocks on the device, the next one already on its way."""
+    def prefetch(self, blocks: Iterable[TensorBlock]) -> Iterator[TensorBlock]:
+        """Yield the blocks on the device, while the next one is being copied."""
         stream = self._stream
         if stream is None:
             yield from (block.map_tensors(lambda part: part.to(self.device)) for block in blocks)
@@ -90,7 +90,7 @@ class Carrier:
         waiting: list[tuple[TensorBlock, torch.cuda.Event]] = []
         for block in chain(blocks, [None]):
             if block is not None:
-                waiting.append(self._fetch(block, stream))
+                waiting.append(self._start_copy(block, stream))
             if waiting and (len(waiting) == 2 or block is None):
                 moved, arrived = waiting.pop(0)
                 here = torch.cuda.current_stream(self.device)
@@ -99,36 +99,38 @@ class Carrier:
                     part.record_stream(here)
                 yield moved
 
-    def _fetch(self, block: TensorBlock, stream: torch.cuda.Stream) -> tuple[TensorBlock, torch.cuda.Event]:
+    def _start_copy(
+        self, block: TensorBlock, stream: torch.cuda.Stream
+    ) -> tuple[TensorBlock, torch.cuda.Event]:
         with torch.cuda.stream(stream):
             moved = block.map_tensors(lambda part: part.to(self.device, non_blocking=True))
             return moved, stream.record_event()
 
     def to_host(self, block: TensorBlock) -> TensorBlock:
-        """Return the block in page-locked memory of the host; valid for `ahead` at once."""
+        """Return the block in page-locked memory of the host; `prefetch` may use it at once."""
         stream = self._stream
         if stream is None:
             return block.map_tensors(lambda part: part.cpu())
         stream.wait_stream(torch.cuda.current_stream(self.device))
 
-        def leave(part: torch.Tensor) -> torch.Tensor:
+        def copy_part(part: torch.Tensor) -> torch.Tensor:
             host = torch.empty(part.shape, dtype=part.dtype, pin_memory=True)
             part.record_stream(stream)
             return host.copy_(part, non_blocking=True)
 
         with torch.cuda.stream(stream):
-            return block.map_tensors(leave)
+            return block.map_tensors(copy_part)
 
 
 @dataclass
 class TensorStore(Store):
-    """Hidden rows block by block, each on the device or on the host."""
+    """Hidden rows in blocks, each on the device or on the host."""
 
     blocks: list[TensorBlock] = field(default_factory=list)
 
 
-def device_room(device: torch.device) -> float:
-    """Bytes that rows may take on `device`."""
+def free_bytes(device: torch.device) -> float:
+    """Return how many bytes rows may take on `device`."""
     if device.type != "cuda":
         return float("inf")
     free, _ = torch.cuda.mem_get_info(device)
@@ -139,8 +141,8 @@ def device_room(device: torch.device) -> float:
 class DeviceBlocks:
     """Rows on a torch device, and hidden rows too where they fit; the others stay on the host.
 
-    The same contract as :class:`~undrift._core.blocks.StoredBlocks`: `map` is lazy, and a layer's output
-    takes the place of the rows before it.
+    As :class:`~undrift._core.blocks.StoredBlocks`: `map` is lazy, and a layer's output overwrites that of the
+    layer before it.
 
     Parameters
     ----------
@@ -152,22 +154,22 @@ class DeviceBlocks:
     """
 
     def __init__(self, blocks: Sequence[Rows], device: Any, *, memory_budget: float | None = None) -> None:
-        self._carrier = Carrier(torch.device(device))
-        self._room = device_room(self._carrier.device) if memory_budget is None else memory_budget
+        self._copier = BlockCopier(torch.device(device))
+        self._budget = free_bytes(self._copier.device) if memory_budget is None else memory_budget
         self._layers: tuple[Layer, ...] = ()
         self._store = TensorStore()
-        # the rows take their room first: those that do not fit pass once for each scatter and layer
-        self._blocks, self._room = self._placed([TensorBlock.of(block) for block in blocks])
+        # the input rows first: those that do not fit are copied once for each scatter and layer
+        self._blocks, self._budget = self._move_to_device([TensorBlock.of(block) for block in blocks])
 
-    def _placed(self, blocks: list[TensorBlock]) -> tuple[list[TensorBlock], float]:
-        room, placed = self._room, []
+    def _move_to_device(self, blocks: list[TensorBlock]) -> tuple[list[TensorBlock], float]:
+        budget, placed = self._budget, []
         for block in blocks:
-            here = all(part.device == self._carrier.device for part in block.tensors)
-            if not here and block.n_bytes <= room:
-                room -= block.n_bytes
-                block = block.map_tensors(lambda part: part.to(self._carrier.device, non_blocking=True))
+            here = all(part.device == self._copier.device for part in block.tensors)
+            if not here and block.n_bytes <= budget:
+                budget -= block.n_bytes
+                block = block.map_tensors(lambda part: part.to(self._copier.device, non_blocking=True))
             placed.append(block)
-        return placed, room
+        return placed, budget
 
     def map(self, layer: Layer) -> DeviceBlocks:
         """Return the same rows after `layer`, computed when they are needed."""
@@ -178,7 +180,7 @@ class DeviceBlocks:
         return mapped
 
     def total(self, fn: Callable[[Rows], T]) -> T:
-        """Sum of `fn` over blocks; computes and keeps what `map` left to do."""
+        """Sum `fn` over the blocks; computes and stores what `map` left to do."""
         return sum_in_place(fn(block) for block in self)
 
     def __iter__(self) -> Iterator[torch.Tensor]:
@@ -186,50 +188,50 @@ class DeviceBlocks:
         if self._layers and self._store.precedes(self._layers):
             yield from self._stored()
         else:
-            for block in self._carrier.ahead(self._blocks):
+            for block in self._copier.prefetch(self._blocks):
                 yield apply_layers(block.dense(), self._layers)
 
     def _stored(self) -> Iterator[torch.Tensor]:
-        """Yield the stored rows, bringing them to this depth where they are not there yet."""
+        """Yield the stored rows, applying first the layers that are still to come."""
         store, pending = self._store, self._layers[len(self._store.layers) :]
         before = store.blocks if store.layers else self._blocks
         if not pending:
-            yield from (block.dense() for block in self._carrier.ahead(before))
+            yield from (block.dense() for block in self._copier.prefetch(before))
             return
-        store.layers = ()  # not valid while half of it is overwritten
+        store.layers = ()  # not valid while it is being overwritten
         after: list[TensorBlock] = []
-        room = self._room
-        for block in self._carrier.ahead(_emptied(before) if before is store.blocks else before):
+        budget = self._budget
+        for block in self._copier.prefetch(_drain(before) if before is store.blocks else before):
             rows = apply_layers(block.dense(), pending)
             del block
-            held = TensorBlock.of(rows)
-            fits = held.n_bytes <= room
-            room -= held.n_bytes if fits else 0
-            after.append(held if fits else self._carrier.to_host(held))
+            output = TensorBlock.of(rows)
+            fits = output.n_bytes <= budget
+            budget -= output.n_bytes if fits else 0
+            after.append(output if fits else self._copier.to_host(output))
             yield rows
         store.blocks, store.layers = after, self._layers
 
 
-def _emptied(blocks: list[TensorBlock]) -> Iterator[TensorBlock]:
-    """Yield the blocks and let go of each, so that the next depth finds their memory free."""
+def _drain(blocks: list[TensorBlock]) -> Iterator[TensorBlock]:
+    """Yield the blocks and drop the reference to each, so that its memory is free for the next depth."""
     blocks.reverse()
     while blocks:
         yield blocks.pop()
 
 
 class StreamToDevice:
-    """Blocks that are read again for every pass, each on the device while it is used."""
+    """Blocks read again for every pass, each on the device while it is used."""
 
     def __init__(self, source: Iterable[Rows], device: Any) -> None:
-        self._source, self._carrier = source, Carrier(torch.device(device))
+        self._source, self._copier = source, BlockCopier(torch.device(device))
 
     def __iter__(self) -> Iterator[torch.Tensor]:
         """Yield the blocks as dense tensors on the device."""
-        return (block.dense() for block in self._carrier.ahead(map(TensorBlock.of, self._source)))
+        return (block.dense() for block in self._copier.prefetch(map(TensorBlock.of, self._source)))
 
 
 def split_for_device(X: Rows, width: int = 0) -> list[Rows]:
-    """Cut the rows of `X` for a device, where they are dense, and for hidden rows of the given width."""
+    """Cut the rows of `X` into blocks for a device, dense there, as are hidden rows of the given width."""
     return split_rows(X, max(width, X.shape[1]), BLOCK_ENTRIES)
 
 
@@ -242,7 +244,7 @@ def to_device(layer: Layer, device: Any) -> Layer:
 def device_hidden_rows(
     layers: Sequence[Layer], X: Rows, device: Any, *, memory_budget: float | None = None
 ) -> Iterator[np.ndarray]:
-    """Yield h^1, ..., h^l of the rows of `X`, computed on the device by `layers` that are there.
+    """Yield h^1, ..., h^l of the rows of `X`, computed on the device that `layers` are on.
 
     Block by block, each depth gathered on the host; the parameters are those of :class:`DeviceBlocks`.
     """
@@ -250,13 +252,13 @@ def device_hidden_rows(
     rows = DeviceBlocks(split_for_device(X, width), device, memory_budget=memory_budget)
     for layer in layers[:-1]:
         rows = rows.map(layer)
-        yield gathered(rows, X.shape[0])
-    for layer in layers[-1:]:  # nobody goes on from its rows, so they are not kept
-        yield gathered(map(layer, rows), X.shape[0])
+        yield gather_blocks(rows, X.shape[0])
+    for layer in layers[-1:]:  # no layer follows, so its rows are not stored
+        yield gather_blocks(map(layer, rows), X.shape[0])
 
 
-def gathered(blocks: Iterable[torch.Tensor], n: int) -> np.ndarray:
-    """Return blocks of rows, `n` in all, as one NumPy array, copied from the device as they come."""
+def gather_blocks(blocks: Iterable[torch.Tensor], n: int) -> np.ndarray:
+    """Return blocks of rows, `n` in all, as one NumPy array, copied from the device one by one."""
     blocks = iter(blocks)
     first = next(blocks)
     rows = torch.empty((n, first.shape[1]), dtype=first.dtype)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import Array, submatrix
+from ..._core import Array, stack_rows, submatrix
 from ...classifier import (
     NEED_TARGET,
     SOLVERS,
@@ -27,7 +27,6 @@ from ...classifier import (
     find_rule,
     predict_codes,
     self_train,
-    stack_rows,
 )
 from ...corpora import Corpus
 from ...text import TFIDF_LENGTH, text_classifier

@@ -147,7 +147,7 @@ def memory_budget(corpus: Corpus, place: Place) -> MemoryBudget:
     if not isinstance(place, OnHost):
         import torch
 
-        from ..._core.torch import device_room
+        from ..._core.torch import free_bytes
 
-        limit = min(limit, device_room(torch.device(place.device)))
+        limit = min(limit, free_bytes(torch.device(place.device)))
     return MemoryBudget(corpus, limit / 2)
