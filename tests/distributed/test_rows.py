@@ -14,8 +14,8 @@ from sklearn.base import clone
 
 from undrift import MDA, MSDA, MSDAClassifier
 from undrift._inputs.rows import on_cluster
-from undrift.distributed import ClusterLost, connected
-from undrift.distributed.cluster import homes_of, retold, spread, tree_sum
+from undrift.distributed import ClusterLost, connect
+from undrift.distributed.cluster import assign_workers, find_workers, translate_errors, tree_sum
 from undrift.distributed.rows import cluster_rows
 
 RTOL = {"float64": 1e-9, "float32": 1e-4}
@@ -240,19 +240,19 @@ def test_other_bad_input(X):
 
 @pytest.mark.parametrize("address", ["local:0", "here", "local:two", "http://host"])
 def test_addresses_of_no_cluster(address):
-    with pytest.raises(ValueError, match="is no cluster: write local"), connected(address):
+    with pytest.raises(ValueError, match="is no cluster: write local"), connect(address):
         pass
 
 
-def test_failures_of_a_cluster_are_retold():
+def test_failures_of_a_cluster_are_raised_as_clusterlost():
     from concurrent.futures import CancelledError
 
     from distributed.comm.core import CommClosedError
 
     for error, message in ((CancelledError(), "scheduler was lost"), (CommClosedError("x"), "be reached")):
-        with pytest.raises(ClusterLost, match=message), retold():
+        with pytest.raises(ClusterLost, match=message), translate_errors():
             raise error
-    with pytest.raises(FileNotFoundError), retold():
+    with pytest.raises(FileNotFoundError), translate_errors():
         raise FileNotFoundError("of the user")
 
 
@@ -263,8 +263,8 @@ def test_a_tree_adds_everything_once(cluster):
 
 
 def test_work_is_shared_out_by_size(cluster):
-    homes = spread([4, 1, 1, 1, 1], [delayed(1)])
+    homes = assign_workers([4, 1, 1, 1, 1], [delayed(1)])
     assert len(set(homes[1:])) == 1
     assert homes[0] not in homes[1:]
     with dask.config.set(scheduler="threads"):
-        assert spread([1, 2], [delayed(1)]) == homes_of([delayed(1)] * 2) == [None, None]
+        assert assign_workers([1, 2], [delayed(1)]) == find_workers([delayed(1)] * 2) == [None, None]

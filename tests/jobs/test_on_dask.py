@@ -13,7 +13,7 @@ pytest.importorskip("typer")
 import dask
 
 from undrift import MSDAClassifier, TermVectorizer, TextAdapter
-from undrift.distributed.shards import Shard, exact_frequencies, survey, text_rows
+from undrift.distributed.shards import Shard, count_exact_frequencies, survey_shards, vectorize_shards
 from undrift.jobs import AdaptJob, run_adapt
 from undrift.tables import Rows, TableError, open_table, shard_paths, write_table
 from undrift.text import words
@@ -158,10 +158,10 @@ def true_frequencies(folder) -> Counter:
 def test_the_vocabulary_is_exact_in_bounded_memory(reviews, max_counted):
     vectorizer = TermVectorizer(20, ngram_range=(1, 1), max_counted=max_counted)
     with dask.config.set(scheduler="synchronous"):
-        _, found = survey(shards_of(reviews), vectorizer, 0)
+        _, found = survey_shards(shards_of(reviews), vectorizer, 0)
         assert len(found.counts) <= max_counted
         assert (found.n_missed > 0) == (max_counted == 2000)
-        vectorizer.fit_frequencies(exact_frequencies(shards_of(reviews), vectorizer, found))
+        vectorizer.fit_frequencies(count_exact_frequencies(shards_of(reviews), vectorizer, found))
     truth = true_frequencies(reviews)
     expected = sorted(truth.items(), key=lambda item: (-item[1], item[0]))[:20]
     assert vectorizer.terms_ == [term for term, _ in expected]
@@ -172,10 +172,10 @@ def test_the_vocabulary_is_exact_in_bounded_memory(reviews, max_counted):
 
 def test_rows_of_shards_are_those_of_the_documents(cluster, reviews):
     vectorizer = TermVectorizer(50)
-    facts, found = survey(shards_of(reviews), vectorizer, 2)
+    facts, found = survey_shards(shards_of(reviews), vectorizer, 2)
     assert [own.n_rows for own in facts] == [15] * 20
     assert facts[3].head == column(reviews / "books.csv", "text")[45:47]
-    rows = text_rows(facts, vectorizer.fit_frequencies(found))
+    rows = vectorize_shards(facts, vectorizer.fit_frequencies(found))
     expected = vectorizer.transform(column(reviews / "books.csv", "text"))
     assert abs(rows.gather() - expected).max() == 0
 

@@ -1,16 +1,16 @@
-"""Rows on a Dask cluster: the same two verbs, the same answer. Needs the `dask` extra."""
+"""Rows on a Dask cluster: the same results as in memory. Needs the `dask` extra."""
 
-from .cluster import ClusterLost, computed, connected
-from .lazy import blockwise, lazy_hidden, sent_model
+from .cluster import ClusterLost, compute, connect
+from .lazy import blockwise, lazy_hidden, send_model
 from .rows import OnDask, cluster_rows
 from .shards import (
     Output,
     Shard,
-    Surveyed,
-    exact_frequencies,
-    predicted,
-    survey,
-    text_rows,
+    ShardSummary,
+    count_exact_frequencies,
+    predict_shards,
+    survey_shards,
+    vectorize_shards,
     write_shards,
 )
 
@@ -19,16 +19,16 @@ __all__ = [
     "OnDask",
     "Output",
     "Shard",
-    "Surveyed",
+    "ShardSummary",
     "blockwise",
     "cluster_rows",
-    "computed",
-    "connected",
-    "exact_frequencies",
+    "compute",
+    "connect",
+    "count_exact_frequencies",
     "lazy_hidden",
-    "predicted",
-    "sent_model",
-    "survey",
-    "text_rows",
+    "predict_shards",
+    "send_model",
+    "survey_shards",
+    "vectorize_shards",
     "write_shards",
 ]

@@ -1,4 +1,4 @@
-"""What is asked of Dask itself: a cluster, a value sent to it, an answer, and its failures in our words."""
+"""What Dask does for us: connecting, stages of tasks, sums in a tree, and one-line messages for failures."""
 
 from __future__ import annotations
 
@@ -42,96 +42,96 @@ class Stage:
     def __init__(self, name: str) -> None:
         self._name, self._n_tasks = f"undrift-{name}-{_token()}", 0
 
-    def __call__(self, fn: Any, *arguments: Any, home: str | None = None) -> Delayed:
-        """Return the lazy value of ``fn(*arguments)``, computed at `home` as long as that worker lives."""
+    def __call__(self, fn: Any, *arguments: Any, worker: str | None = None) -> Delayed:
+        """Return the lazy value of ``fn(*arguments)``, computed by `worker` as long as it lives."""
         self._n_tasks += 1
         key = (self._name, self._n_tasks - 1)
         # the scheduler would move rows to a worker that has less to do, which costs more than it saves
-        place = dask.annotate(workers=[home], allow_other_workers=True) if home else nullcontext()
+        place = dask.annotate(workers=[worker], allow_other_workers=True) if worker else nullcontext()
         with place:
             return delayed(fn, pure=False, traverse=False)(*arguments, dask_key_name=key)
 
 
-def tree_sum(values: Sequence[Delayed], name: str, homes: Sequence[Any] | None = None) -> Delayed:
-    """Add values in a tree: first those of one home, so that one sum leaves each worker."""
+def tree_sum(values: Sequence[Delayed], name: str, workers: Sequence[Any] | None = None) -> Delayed:
+    """Add values in a tree: first those of one worker, so that one sum leaves each."""
     stage, groups = Stage(f"{name}-sum"), dict[Any, list[Delayed]]()
-    for value, home in zip(values, homes or [None] * len(values), strict=True):
-        groups.setdefault(home, []).append(value)
-    return _summed([_summed(group, stage, home) for home, group in groups.items()], stage)
+    for value, worker in zip(values, workers or [None] * len(values), strict=True):
+        groups.setdefault(worker, []).append(value)
+    return _sum_in_tree([_sum_in_tree(group, stage, worker) for worker, group in groups.items()], stage)
 
 
-def _summed(values: list[Delayed], stage: Stage, home: str | None = None) -> Delayed:
+def _sum_in_tree(values: list[Delayed], stage: Stage, worker: str | None = None) -> Delayed:
     while len(values) > 1:
         groups = [values[i : i + TREE_WIDTH] for i in range(0, len(values), TREE_WIDTH)]
-        values = [group[0] if len(group) == 1 else stage(_added, *group, home=home) for group in groups]
+        values = [group[0] if len(group) == 1 else stage(_add, *group, worker=worker) for group in groups]
     return values[0]
 
 
-def _added(*values: Any) -> Any:
+def _add(*values: Any) -> Any:
     total = values[0]
     for value in values[1:]:
         total = total + value
     return total
 
 
-def client_of(values: Sequence[Any]) -> Any:
+def find_client(values: Sequence[Any]) -> Any:
     """Return the client of the cluster that would compute `values`; None for a scheduler of this process."""
     owner = getattr(get_scheduler(collections=list(values)), "__self__", None)
     return owner if hasattr(owner, "scheduler_info") else None
 
 
-def homes_of(blocks: Sequence[Delayed]) -> list[Any]:
-    """Return the worker that has each block, or what the block is made from; None where nobody knows."""
-    client = client_of(blocks)
+def find_workers(blocks: Sequence[Delayed]) -> list[Any]:
+    """Return the worker that holds each block, or its input; None where that is not known."""
+    client = find_client(blocks)
     if client is None:
         return [None] * len(blocks)
     from distributed import futures_of
 
     futures = [futures_of(block)[:1] for block in blocks]
-    with asked():
-        owners = client.who_has([own for found in futures for own in found])
-    return [min(owners.get(found[0].key, ()), default=None) if found else None for found in futures]
+    with translate_connection_errors():
+        holders = client.who_has([future for group in futures for future in group])
+    return [min(holders.get(group[0].key, ()), default=None) if group else None for group in futures]
 
 
-def spread(sizes: Sequence[int], values: Sequence[Delayed]) -> list[Any]:
-    """Share out blocks of these sizes, which are nowhere yet, among the workers that compute `values`."""
-    client = client_of(values)
+def assign_workers(sizes: Sequence[int], values: Sequence[Delayed]) -> list[Any]:
+    """Choose a worker for each block of these sizes, balancing the load of those that compute `values`."""
+    client = find_client(values)
     if client is None:
         return [None] * len(sizes)
-    with asked():
+    with translate_connection_errors():
         workers = sorted(client.nthreads().items())
     if not workers:  # they may come later
         return [None] * len(sizes)
     loads = {address: 0.0 for address, _ in workers}
-    n_threads, homes = dict(workers), []
+    n_threads, assigned = dict(workers), []
     for size in sizes:
-        home = min(loads, key=lambda address: loads[address] + size / n_threads[address])
-        loads[home] += size / n_threads[home]
-        homes.append(home)
-    return homes
+        worker = min(loads, key=lambda address: loads[address] + size / n_threads[address])
+        loads[worker] += size / n_threads[worker]
+        assigned.append(worker)
+    return assigned
 
 
-def computed(*values: Delayed) -> tuple[Any, ...]:
+def compute(*values: Delayed) -> tuple[Any, ...]:
     """Compute lazy values and bring them here."""
-    with retold():
+    with translate_errors():
         return dask.compute(*values, traverse=False)
 
 
-def kept(*values: Delayed) -> tuple[Delayed, ...]:
+def persist(*values: Delayed) -> tuple[Delayed, ...]:
     """Start computing values and leave them on the workers of a cluster; elsewhere they stay lazy.
 
-    The cluster remembers how each was made, and makes it again should its worker die.
+    The cluster knows how each was made, and makes it again if its worker dies.
     """
-    if client_of(values) is None:
+    if find_client(values) is None:
         return values
     # a layer is part of the graph on purpose: a value without a recipe would be lost with its worker
-    with retold(), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+    with translate_errors(), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
         return dask.persist(*values, traverse=False)
 
 
 @contextmanager
-def retold() -> Iterator[None]:
-    """Tell the failures of a cluster in one line that says what to do."""
+def translate_errors() -> Iterator[None]:
+    """Raise the failures of a cluster as `ClusterLost`, in one line that says what to do."""
     try:
         yield
     except CancelledError as error:
@@ -142,7 +142,7 @@ def retold() -> Iterator[None]:
     except OSError as error:
         if type(error).__module__.partition(".")[0] != "distributed":
             raise  # a file that a worker cannot read, say
-        raise unreachable(error) from error
+        raise _unreachable(error) from error
     except Exception as error:
         if type(error).__name__ != "KilledWorker":
             raise
@@ -153,24 +153,24 @@ def retold() -> Iterator[None]:
 
 
 @contextmanager
-def asked() -> Iterator[None]:
-    """As `retold`, for questions to the scheduler: no file is read, so what fails is the connection."""
+def translate_connection_errors() -> Iterator[None]:
+    """As `translate_errors`, where no file is read: every OSError is one of the connection."""
     try:
-        with retold():
+        with translate_errors():
             yield
     except ClusterLost:
         raise
     except OSError as error:
-        raise unreachable(error) from error
+        raise _unreachable(error) from error
 
 
-def unreachable(error: OSError) -> ClusterLost:
-    """Return the complaint about a scheduler that does not answer."""
+def _unreachable(error: OSError) -> ClusterLost:
+    """Return the error of a scheduler that does not answer."""
     return ClusterLost(f"the Dask scheduler cannot be reached: {error}; check its address")
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Any]:
+def connect(address: str) -> Iterator[Any]:
     """Yield a client of the cluster at `address`, for the tasks inside the ``with`` block.
 
     Parameters
@@ -187,7 +187,7 @@ def connected(address: str) -> Iterator[Any]:
             yield client
         return
     options = {"threads_per_worker": max(1, _n_processors() // n_workers), "dashboard_address": "127.0.0.1:0"}
-    # what goes wrong on a worker is raised here; its log would tell it twice
+    # what goes wrong on a worker is raised here; its log would repeat it
     with (
         LocalCluster(n_workers=n_workers, silence_logs=SILENT, **options) as cluster,
         Client(cluster) as client,

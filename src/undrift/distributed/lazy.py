@@ -10,23 +10,23 @@ import numpy as np
 from dask.delayed import Delayed
 from sklearn.base import BaseEstimator
 
-from .cluster import Stage, kept, literal
+from .cluster import Stage, literal, persist
 from .rows import lazy_blocks
 
 
-def sent_model(estimator: Any) -> Delayed:
+def send_model(estimator: Any) -> Delayed:
     """Send a fitted estimator to the cluster."""
-    (there,) = kept(literal(_portable(estimator), "model"))
+    (there,) = persist(literal(_strip_callbacks(estimator), "model"))
     return there
 
 
-def _portable(estimator: Any) -> Any:
-    """Return an estimator, and those inside it, without the callbacks that belong to this process."""
+def _strip_callbacks(estimator: Any) -> Any:
+    """Copy an estimator, and those inside it, without the callbacks that belong to this process."""
     model = copy(estimator)
     vars(model).pop("_skl_callbacks", None)
     for name, value in vars(model).items():
         if isinstance(value, BaseEstimator):
-            setattr(model, name, _portable(value))
+            setattr(model, name, _strip_callbacks(value))
     return model
 
 
@@ -47,23 +47,23 @@ def blockwise(
     -------
     Dask array, or list of delayed values if that is what `X` is
     """
-    stage, model = Stage(method.strip("_")), sent_model(estimator)
+    stage, model = Stage(method.strip("_")), send_model(estimator)
     answers = [
-        stage(_called, model, method, block, shape, np.dtype(dtype), options) for block in lazy_blocks(X)
+        stage(_call_method, model, method, block, shape, np.dtype(dtype), options) for block in lazy_blocks(X)
     ]
-    return _as_given(answers, X, shape, dtype)
+    return _match_form(answers, X, shape, dtype)
 
 
 def lazy_hidden(estimator: Any, X: Any) -> Iterator[Any]:
     """Yield h^1, ..., h^l of rows on a cluster, each a lazy value made from the one before."""
-    model, blocks = sent_model(estimator), lazy_blocks(X)
+    model, blocks = send_model(estimator), lazy_blocks(X)
     for t, layer in enumerate(estimator.layers_):
         stage = Stage(f"hidden-{t + 1}")
-        blocks = [stage(_hidden_of, model, t, block) for block in blocks]
-        yield _as_given(blocks, X, layer.coef.shape[1:], layer.coef.dtype)
+        blocks = [stage(_apply_layer, model, t, block) for block in blocks]
+        yield _match_form(blocks, X, layer.coef.shape[1:], layer.coef.dtype)
 
 
-def _called(
+def _call_method(
     model: Any, method: str, block: Any, shape: tuple[int, ...], dtype: np.dtype, options: dict
 ) -> np.ndarray:
     """On a worker: the answer for one block."""
@@ -72,7 +72,7 @@ def _called(
     return getattr(model, method)(block, **options)
 
 
-def _hidden_of(model: Any, t: int, block: Any) -> np.ndarray:
+def _apply_layer(model: Any, t: int, block: Any) -> np.ndarray:
     """On a worker: the rows of one block after layer `t`, from those before it."""
     if block.shape[0] == 0:
         return np.empty((0, model.layers_[t].coef.shape[1]), block.dtype)
@@ -81,7 +81,7 @@ def _hidden_of(model: Any, t: int, block: Any) -> np.ndarray:
     return model.layers_[t](block).astype(block.dtype, copy=False)
 
 
-def _as_given(blocks: Sequence[Delayed], X: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _match_form(blocks: Sequence[Delayed], X: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Return lazy blocks in the form that `X` has."""
     if not hasattr(type(X), "chunks"):
         return list(blocks)

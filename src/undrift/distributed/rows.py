@@ -1,8 +1,8 @@
-"""Rows on a Dask cluster: the execution seam's two verbs, on blocks that stay where they are.
+"""Rows on a Dask cluster: `map` and `total` on blocks that stay on their workers.
 
-A total is a sum on the workers, in a tree, of which one value comes here; a layer is solved for here and
-sent once. Hidden rows stay on the worker that made them, from rows that it has, and every block
-can be made again from its source when a worker dies.
+A total is summed on the workers, in a tree, and one value comes here; a layer is solved for here and
+sent once. Hidden rows stay on the worker that made them, and every block can be computed again from its
+source when a worker dies.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from .._core import (
     stack_rows,
 )
 from .._inputs import binarize_rows, check_matrix, check_place
-from .cluster import Stage, client_of, computed, homes_of, kept, literal, spread, tree_sum
+from .cluster import Stage, assign_workers, compute, find_client, find_workers, literal, persist, tree_sum
 
 SUM_ROWS = 4096  # a scatter costs d^2 to add, however few the rows of its block: not fewer than these
 
 
 def n_bytes(noun: Any) -> int:
     """Size of a noun by its fields: Dask places and spills by size, and would see an empty object."""
-    return sum(sizeof(getattr(noun, own.name)) for own in fields(noun))
+    return sum(sizeof(getattr(noun, field.name)) for field in fields(noun))
 
 
 for _noun in (Scatter, CrossScatter, Moments, Layer):
@@ -48,8 +48,8 @@ for _noun in (Scatter, CrossScatter, Moments, Layer):
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What the client knows of one block."""
+class BlockFacts:
+    """Size and type of one block, as the client knows them."""
 
     n_rows: int
     n_columns: int
@@ -59,38 +59,38 @@ class Facts:
 
 @dataclass(frozen=True)
 class Device:
-    """Where a worker does its arithmetic, as the estimator was told."""
+    """Where a worker does its arithmetic: the estimator's `device` and `precision`."""
 
     name: str = "cpu"
     precision: str = "high"
 
 
-class Sent:
+class SentLayer:
     """A layer and its copy on the cluster, sent when it is first needed; one for all domains."""
 
-    _all: WeakValueDictionary[int, Sent] = WeakValueDictionary()
+    _all: WeakValueDictionary[int, SentLayer] = WeakValueDictionary()
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self._there: Delayed | None = None
+        self._on_cluster: Delayed | None = None
 
     @classmethod
-    def of(cls, layer: Layer) -> Sent:
-        """Return what is known of `layer`; as long as it is known, no other object has its identity."""
+    def find(cls, layer: Layer) -> SentLayer:
+        """Return the entry of `layer`; while it lives, no other object has the layer's identity."""
         sent = cls._all.get(id(layer)) or cls(layer)
         cls._all[id(layer)] = sent
         return sent
 
     @property
-    def there(self) -> Delayed:
+    def on_cluster(self) -> Delayed:
         """The layer in the graph."""
-        if self._there is None:
-            (self._there,) = kept(literal(self.layer, "layer"))
-        return self._there
+        if self._on_cluster is None:
+            (self._on_cluster,) = persist(literal(self.layer, "layer"))
+        return self._on_cluster
 
 
 class OnDask:
-    """Rows of one domain in blocks on a cluster; also the little of a matrix that a fit asks for.
+    """Rows of one domain in blocks on a cluster, with what a fit needs of a matrix.
 
     The same contract as :class:`~undrift._core.blocks.StoredBlocks`: `map` is lazy, and a layer's output
     takes the place of the rows before it. Only a cluster can spill, so only there are hidden rows
@@ -98,14 +98,14 @@ class OnDask:
     kept: it is a dense matrix that costs little to compute again, once, for the second layer.
     """
 
-    def __init__(self, blocks: Sequence[Delayed], facts: Sequence[Facts], device: Device | None = None):
+    def __init__(self, blocks: Sequence[Delayed], facts: Sequence[BlockFacts], device: Device | None = None):
         self._blocks = list(blocks)
-        self._sizes = [own.n_rows for own in facts]
-        self._sparse = any(own.sparse for own in facts)
-        self._n_columns = max(own.n_columns for own in facts)
-        self.dtype = np.result_type(*{own.dtype for own in facts})
+        self._sizes = [block.n_rows for block in facts]
+        self._sparse = any(block.sparse for block in facts)
+        self._n_columns = max(block.n_columns for block in facts)
+        self.dtype = np.result_type(*{block.dtype for block in facts})
         self._device = device or Device()
-        self._layers: tuple[Sent, ...] = ()
+        self._layers: tuple[SentLayer, ...] = ()
         self._before: OnDask | None = None
         self._hidden: list[Delayed] | None = None  # blocks after the layers, where they are kept
 
@@ -120,27 +120,29 @@ class OnDask:
         return other
 
     @classmethod
-    def stacked(cls, domains: Sequence[OnDask]) -> OnDask:
+    def stack(cls, domains: Sequence[OnDask]) -> OnDask:
         """Return the rows of several domains, none of them behind a layer, one after another."""
-        facts = [Facts(n, own.shape[1], own.dtype, own._sparse) for own in domains for n in own._sizes]
-        return cls([block for own in domains for block in own._blocks], facts, domains[0]._device)
+        facts = [
+            BlockFacts(n, rows.shape[1], rows.dtype, rows._sparse) for rows in domains for n in rows._sizes
+        ]
+        return cls([block for rows in domains for block in rows._blocks], facts, domains[0]._device)
 
     def map(self, layer: Layer) -> OnDask:
         """Return the same rows after `layer`, computed when they are needed."""
-        return self._like(_layers=(*self._layers, Sent.of(layer)), _before=self, _hidden=None)
+        return self._like(_layers=(*self._layers, SentLayer.find(layer)), _before=self, _hidden=None)
 
     def total(self, fn: Callable[[Rows], Any]) -> Any:
         """Sum of `fn` over blocks, added on the workers; one value comes here."""
-        blocks, pending = self._nearest()
+        blocks, pending = self._find_deepest()
         if self._keeps and pending:
-            hidden, homes = self._made(blocks, pending)
-            (result, *self._hidden) = kept(self._summed(hidden, (), fn, homes), *hidden)
+            hidden, workers = self._make_hidden(blocks, pending)
+            (result, *self._hidden) = persist(self._sum_blocks(hidden, (), fn, workers), *hidden)
             self._forget_before()
         else:
-            (result,) = kept(self._summed(blocks, pending, fn, homes_of(blocks)))
-        return computed(result)[0]
+            (result,) = persist(self._sum_blocks(blocks, pending, fn, find_workers(blocks)))
+        return compute(result)[0]
 
-    def _nearest(self) -> tuple[list[Delayed], tuple[Sent, ...]]:
+    def _find_deepest(self) -> tuple[list[Delayed], tuple[SentLayer, ...]]:
         """Return the deepest blocks at hand, and the layers that they have yet to pass."""
         ancestor: OnDask | None = self
         while ancestor is not None:
@@ -151,7 +153,7 @@ class OnDask:
 
     @property
     def _keeps(self) -> bool:
-        return len(self._layers) > int(self._sparse) and client_of(self._blocks) is not None
+        return len(self._layers) > int(self._sparse) and find_client(self._blocks) is not None
 
     def _forget_before(self) -> None:
         """Let the workers drop shallower rows, each block as soon as what comes from it is there."""
@@ -159,38 +161,40 @@ class OnDask:
         while ancestor is not None:
             ancestor._hidden, ancestor = None, ancestor._before
 
-    def _made(self, blocks: list[Delayed], pending: tuple[Sent, ...]) -> tuple[list[Delayed], list[Any]]:
+    def _make_hidden(
+        self, blocks: list[Delayed], pending: tuple[SentLayer, ...]
+    ) -> tuple[list[Delayed], list[Any]]:
         """Lazy hidden rows, in blocks small enough that a worker can hold a few, and where they will be."""
         stage, device = Stage(f"hidden-{len(self._layers)}"), literal(self._device, "device")
-        layers = [sent.there for sent in pending]
-        homes = homes_of(blocks)
+        layers = [sent.on_cluster for sent in pending]
+        workers = find_workers(blocks)
         if blocks is self._blocks:
             width = max(sent.layer.coef.shape[1] for sent in self._layers)
             cuts = [
-                (b, h, rows)
-                for b, h, n in zip(blocks, homes, self._sizes, strict=True)
+                (block, worker, rows)
+                for block, worker, n in zip(blocks, workers, self._sizes, strict=True)
                 for rows in row_slices(n, width, max(BLOCK_ENTRIES, SUM_ROWS * width))
             ]
         else:
-            cuts = [(b, h, slice(None)) for b, h in zip(blocks, homes, strict=True)]
-        made = [stage(_hidden, block, rows, device, *layers, home=home) for block, home, rows in cuts]
-        return made, [home for _, home, _ in cuts]
+            cuts = [(block, worker, slice(None)) for block, worker in zip(blocks, workers, strict=True)]
+        made = [stage(_hidden, block, rows, device, *layers, worker=worker) for block, worker, rows in cuts]
+        return made, [worker for _, worker, _ in cuts]
 
-    def _summed(
+    def _sum_blocks(
         self,
         blocks: Sequence[Delayed],
-        pending: tuple[Sent, ...],
+        pending: tuple[SentLayer, ...],
         fn: Callable[[Rows], Any],
-        homes: Sequence[Any],
+        workers: Sequence[Any],
     ) -> Delayed:
         name = _stage_name(fn, len(self._layers))
         stage, device, task = Stage(name), literal(self._device, "device"), literal(fn, "function")
-        layers = [sent.there for sent in pending]
+        layers = [sent.on_cluster for sent in pending]
         partials = [
-            stage(_partial, block, task, device, *layers, home=home)
-            for block, home in zip(blocks, homes, strict=True)
+            stage(_sum_block, block, task, device, *layers, worker=worker)
+            for block, worker in zip(blocks, workers, strict=True)
         ]
-        return tree_sum(partials, name, homes)
+        return tree_sum(partials, name, workers)
 
     def __getitem__(self, which: np.ndarray) -> OnDask:
         """Return the rows that a mask, or increasing row numbers, choose."""
@@ -199,12 +203,12 @@ class OnDask:
         edges = np.cumsum([0, *self._sizes])
         stage, blocks, facts = Stage("take"), [], []
         for block, (first, last) in zip(self._blocks, pairwise(edges.tolist()), strict=True):
-            own = numbers[slice(*np.searchsorted(numbers, [first, last]))] - first
-            if len(own) == 0 and len(numbers):
+            chosen = numbers[slice(*np.searchsorted(numbers, [first, last]))] - first
+            if len(chosen) == 0 and len(numbers):
                 continue
-            whole = len(own) == last - first
-            blocks.append(block if whole else stage(_taken, block, literal(own, "numbers")))
-            facts.append(Facts(len(own), self.shape[1], self.dtype, self._sparse))
+            whole = len(chosen) == last - first
+            blocks.append(block if whole else stage(_take, block, literal(chosen, "numbers")))
+            facts.append(BlockFacts(len(chosen), self.shape[1], self.dtype, self._sparse))
         return OnDask(blocks, facts, self._device)
 
     def astype(self, dtype: Any, copy: bool = False) -> OnDask:
@@ -220,22 +224,24 @@ class OnDask:
         stage = Stage("presence")
         return self._like(_blocks=[stage(binarize_rows, block) for block in self._blocks])
 
-    def joined(self, fn: Callable[..., Any], name: str, values: np.ndarray, *others: Delayed) -> Delayed:
-        """Lazy sum of ``fn(block, its own values, *others)``; `values` has an item for each row."""
+    def sum_with_values(
+        self, fn: Callable[..., Any], name: str, values: np.ndarray, *others: Delayed
+    ) -> Delayed:
+        """Lazy sum of ``fn(block, values of its rows, *others)``; `values` has an item for each row."""
         stage, task = Stage(name), literal(fn, "function")
         edges = np.cumsum([0, *self._sizes]).tolist()
-        own = [literal(values[first:last], "values") for first, last in pairwise(edges)]
+        pieces = [literal(values[first:last], "values") for first, last in pairwise(edges)]
         return tree_sum(
             [
-                stage(_applied, task, block, mine, *others)
-                for block, mine in zip(self._blocks, own, strict=True)
+                stage(_apply, task, block, piece, *others)
+                for block, piece in zip(self._blocks, pieces, strict=True)
             ],
             name,
         )
 
     def gather(self) -> Rows:
         """Bring the rows here, as one matrix."""
-        return stack_rows(list(computed(*self._blocks)))
+        return stack_rows(list(compute(*self._blocks)))
 
 
 def _stage_name(fn: Callable, depth: int) -> str:
@@ -245,7 +251,7 @@ def _stage_name(fn: Callable, depth: int) -> str:
     return f"{name}-{depth}"
 
 
-def _partial(block: Rows, fn: Callable[[Rows], Any], device: Device, *layers: Layer) -> Any:
+def _sum_block(block: Rows, fn: Callable[[Rows], Any], device: Device, *layers: Layer) -> Any:
     """On a worker: sum of `fn` over one block after `layers`, a piece at a time."""
     place = check_place(device.name, device.precision)
     rows = place.stream_rows(split_rows(block, max((layer.coef.shape[1] for layer in layers), default=0)))
@@ -267,15 +273,15 @@ def _hidden(block: Rows, rows: slice, device: Device, *layers: Layer) -> np.ndar
 def _on_host(value: Any) -> Any:
     """Bring arrays back as NumPy's, also those inside a noun."""
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{own.name: _on_host(getattr(value, own.name)) for own in fields(value)})
+        return replace(value, **{field.name: _on_host(getattr(value, field.name)) for field in fields(value)})
     return array_ops(value).to_numpy(value) if hasattr(value, "dtype") else value
 
 
-def _applied(fn: Callable[..., Any], *arguments: Any) -> Any:
+def _apply(fn: Callable[..., Any], *arguments: Any) -> Any:
     return fn(*arguments)
 
 
-def _taken(block: Rows, numbers: np.ndarray) -> Rows:
+def _take(block: Rows, numbers: np.ndarray) -> Rows:
     return block[numbers]
 
 
@@ -287,7 +293,7 @@ class _AnyRows(BaseEstimator):
     """Stands for the user's estimator where a block is validated, which knows of no other block."""
 
 
-def _checked(block: Any, number: int, dtype: np.dtype | None) -> Rows:
+def _check_block(block: Any, number: int, dtype: np.dtype | None) -> Rows:
     """On a worker: validate one block."""
     if getattr(block, "ndim", 0) != 2:
         raise TypeError(f"block {number} of X is a {type(block).__name__}, not a two-dimensional matrix")
@@ -300,14 +306,14 @@ def _checked(block: Any, number: int, dtype: np.dtype | None) -> Rows:
     return rows if dtype is None else rows.astype(dtype, copy=False)
 
 
-def _facts(block: Rows) -> Facts:
-    return Facts(block.shape[0], block.shape[1], np.dtype(block.dtype), sp.issparse(block))
+def _describe(block: Rows) -> BlockFacts:
+    return BlockFacts(block.shape[0], block.shape[1], np.dtype(block.dtype), sp.issparse(block))
 
 
 def lazy_blocks(X: Any) -> list[Delayed]:
     """Return the row blocks of a Dask array, or of a list of arrays, delayed values or futures."""
     if isinstance(X, list | tuple):
-        return [block for own in X for block in lazy_blocks(own)]
+        return [block for part in X for block in lazy_blocks(part)]
     if not hasattr(type(X), "to_delayed"):
         return [X if isinstance(X, Delayed) else delayed(X)]  # a future
     if getattr(X, "ndim", 2) != 2:
@@ -330,7 +336,7 @@ def cluster_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, bina
     dtype : optional
         Precision to work in; that of the blocks by default.
     """
-    rows = X if isinstance(X, OnDask) else _checked_rows(lazy_blocks(X), dtype)
+    rows = X if isinstance(X, OnDask) else _check_rows(lazy_blocks(X), dtype)
     if rows.shape[0] == 0:
         raise ValueError("X has no blocks with rows; at least one row is needed")
     header = np.broadcast_to(np.zeros(1), (1, rows.shape[1]))
@@ -340,32 +346,32 @@ def cluster_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, bina
     return rows.binarize() if binarize else rows
 
 
-def _checked_rows(blocks: list[Delayed], dtype: Any) -> OnDask:
-    """Validate blocks where they are, each on its own, and then against each other."""
+def _check_rows(blocks: list[Delayed], dtype: Any) -> OnDask:
+    """Validate blocks where they are, one by one, and then against each other."""
     stage, dtype = Stage("rows"), None if dtype is None else np.dtype(dtype)
-    homes = homes_of(blocks)
-    if not any(homes):
-        homes = spread([1] * len(blocks), blocks)
+    workers = find_workers(blocks)
+    if not any(workers):
+        workers = assign_workers([1] * len(blocks), blocks)
     numbers = range(1, len(blocks) + 1)
-    checked = kept(
+    checked = persist(
         *(
-            stage(_checked, block, number, dtype, home=home)
-            for number, block, home in zip(numbers, blocks, homes, strict=True)
+            stage(_check_block, block, number, dtype, worker=worker)
+            for number, block, worker in zip(numbers, blocks, workers, strict=True)
         )
     )
-    survey = Stage("facts")
-    facts = computed(*(survey(_facts, block) for block in checked))
-    filled = [(block, own) for block, own in zip(checked, facts, strict=True) if own.n_rows]
+    stage = Stage("facts")
+    all_facts = compute(*(stage(_describe, block) for block in checked))
+    filled = [(block, facts) for block, facts in zip(checked, all_facts, strict=True) if facts.n_rows]
     if not filled:
         raise ValueError("X has no blocks with rows; at least one row is needed")
-    widths = sorted({own.n_columns for _, own in filled})
+    widths = sorted({facts.n_columns for _, facts in filled})
     if len(widths) > 1:
         raise ValueError(f"the blocks of X have {widths[0]} to {widths[-1]} columns; all need the same")
-    rows = OnDask([block for block, _ in filled], [own for _, own in filled])
-    return rows if len({own.dtype for _, own in filled}) == 1 else _unified(rows)
+    rows = OnDask([block for block, _ in filled], [facts for _, facts in filled])
+    return rows if len({facts.dtype for _, facts in filled}) == 1 else _unify_precision(rows)
 
 
-def _unified(rows: OnDask) -> OnDask:
+def _unify_precision(rows: OnDask) -> OnDask:
     """Bring blocks of different precision to the higher one."""
     stage = Stage("cast")
     return rows._like(_blocks=[stage(_cast, block, rows.dtype) for block in rows._blocks])

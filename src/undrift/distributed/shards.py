@@ -17,9 +17,9 @@ from scipy import sparse
 from ..errors import UndriftWarning
 from ..tables import Table, open_table, write_table
 from ..text import DocumentFrequencies, TermVectorizer
-from .cluster import Stage, computed, kept, literal, spread, tree_sum
-from .lazy import sent_model
-from .rows import Facts, OnDask, n_bytes
+from .cluster import Stage, assign_workers, compute, literal, persist, tree_sum
+from .lazy import send_model
+from .rows import BlockFacts, OnDask, n_bytes
 
 sizeof.register(DocumentFrequencies, n_bytes)
 
@@ -28,7 +28,7 @@ BLOCK_DOCUMENTS = 4096  # documents that are rows at the same time in prediction
 
 @dataclass(frozen=True)
 class Shard:
-    """One file, as a worker finds it: the path must lead to it from every worker."""
+    """One file of a table; its path must lead to it from every worker."""
 
     path: Path
     text: str
@@ -50,8 +50,8 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Surveyed:
-    """What the client knows of a shard."""
+class ShardSummary:
+    """What one reading of a shard gave, as far as the client needs it."""
 
     shard: Shard
     kinds: dict[str, Any]
@@ -63,7 +63,9 @@ class Surveyed:
     warnings: list[str]
 
 
-def _surveyed(shard: Shard, vectorizer: TermVectorizer, n_head: int) -> tuple[Surveyed, DocumentFrequencies]:
+def _survey_shard(
+    shard: Shard, vectorizer: TermVectorizer, n_head: int
+) -> tuple[ShardSummary, DocumentFrequencies]:
     """On a worker: read a shard once, for its document frequencies and whatever else the client needs."""
     labels: list[Any] = []
     head: list[str] = []
@@ -82,9 +84,10 @@ def _surveyed(shard: Shard, vectorizer: TermVectorizer, n_head: int) -> tuple[Su
                 yield from texts
 
         frequencies = vectorizer.frequencies(documents())
-    told = [str(own.message) for own in caught if own.category is UndriftWarning]
+    messages = [str(warning.message) for warning in caught if warning.category is UndriftWarning]
     n_rows = frequencies.n_documents
-    return Surveyed(shard, dict(table.kinds), n_rows, table.n_bad, n_empty, labels, head, told), frequencies
+    summary = ShardSummary(shard, dict(table.kinds), n_rows, table.n_bad, n_empty, labels, head, messages)
+    return summary, frequencies
 
 
 def _first(pair: tuple[Any, Any]) -> Any:
@@ -95,57 +98,57 @@ def _second(pair: tuple[Any, Any]) -> Any:
     return pair[1]
 
 
-def survey(
+def survey_shards(
     shards: Sequence[Shard], vectorizer: TermVectorizer, n_head: int
-) -> tuple[list[Surveyed], DocumentFrequencies]:
+) -> tuple[list[ShardSummary], DocumentFrequencies]:
     """Read every shard once, on the workers; document frequencies are added in a tree."""
     stage, sent = Stage("survey"), literal(vectorizer, "vectorizer")
-    pairs = [stage(_surveyed, literal(shard, "shard"), sent, n_head) for shard in shards]
+    pairs = [stage(_survey_shard, literal(shard, "shard"), sent, n_head) for shard in shards]
     first, second = Stage("survey-facts"), Stage("survey-frequencies")
-    *facts, frequencies = computed(
+    *facts, frequencies = compute(
         *(first(_first, pair) for pair in pairs),
         tree_sum([second(_second, pair) for pair in pairs], "frequencies"),
     )
     return facts, frequencies
 
 
-def exact_frequencies(
-    shards: Sequence[Shard], vectorizer: TermVectorizer, found: DocumentFrequencies
+def count_exact_frequencies(
+    shards: Sequence[Shard], vectorizer: TermVectorizer, frequencies: DocumentFrequencies
 ) -> DocumentFrequencies:
     """Count again the terms that may be in the vocabulary, if a first pass had to forget some.
 
     A worker holds at most `max_counted` terms in either pass. A first pass that forgot too much for
     the vocabulary to be certain is left as it is; the vectorizer then warns.
     """
-    ranked = found.ranked(vectorizer.max_features)
-    if found.n_missed == 0 or found.n_missed >= ranked[-1][1]:
-        return found
-    only = literal(found.candidates(vectorizer.max_features), "candidates")
+    ranked = frequencies.ranked(vectorizer.max_features)
+    if frequencies.n_missed == 0 or frequencies.n_missed >= ranked[-1][1]:
+        return frequencies
+    only = literal(frequencies.candidates(vectorizer.max_features), "candidates")
     stage, sent = Stage("recount"), literal(vectorizer, "vectorizer")
-    recounted = [stage(_counted, literal(shard, "shard"), sent, only) for shard in shards]
-    return computed(tree_sum(recounted, "recount"))[0]
+    recounted = [stage(_recount_shard, literal(shard, "shard"), sent, only) for shard in shards]
+    return compute(tree_sum(recounted, "recount"))[0]
 
 
-def _counted(shard: Shard, vectorizer: TermVectorizer, only: Collection[str]) -> DocumentFrequencies:
+def _recount_shard(shard: Shard, vectorizer: TermVectorizer, only: Collection[str]) -> DocumentFrequencies:
     return vectorizer.frequencies(shard.documents(), only)
 
 
-def text_rows(surveyed: Sequence[Surveyed], vectorizer: TermVectorizer) -> OnDask:
-    """Rows of shards, counted on the workers and kept there, in the order of the shards."""
-    stage, (sent,) = Stage("count-terms"), kept(literal(vectorizer, "vectorizer"))
-    filled = [own for own in surveyed if own.n_rows]
-    homes = spread([own.n_rows for own in filled], [sent])
-    blocks = kept(
+def vectorize_shards(summaries: Sequence[ShardSummary], vectorizer: TermVectorizer) -> OnDask:
+    """Count the terms of shards on the workers and leave the rows there, in the order of the shards."""
+    stage, (sent,) = Stage("count-terms"), persist(literal(vectorizer, "vectorizer"))
+    filled = [summary for summary in summaries if summary.n_rows]
+    workers = assign_workers([summary.n_rows for summary in filled], [sent])
+    blocks = persist(
         *(
-            stage(_rows, literal(own.shard, "shard"), sent, home=home)
-            for own, home in zip(filled, homes, strict=True)
+            stage(_count_terms, literal(summary.shard, "shard"), sent, worker=worker)
+            for summary, worker in zip(filled, workers, strict=True)
         )
     )
     dtype, d = np.dtype(vectorizer.dtype), len(vectorizer.terms_)
-    return OnDask(blocks, [Facts(own.n_rows, d, dtype, True) for own in filled])
+    return OnDask(blocks, [BlockFacts(summary.n_rows, d, dtype, True) for summary in filled])
 
 
-def _rows(shard: Shard, vectorizer: TermVectorizer) -> sparse.csr_array:
+def _count_terms(shard: Shard, vectorizer: TermVectorizer) -> sparse.csr_array:
     return vectorizer.transform(shard.documents())
 
 
@@ -161,13 +164,13 @@ class Output:
 Predict = Callable[[Any, Sequence[str]], dict[str, list[Any]]]  # model, documents -> columns
 
 
-def predicted(shards: Sequence[Shard], model: Any, predict: Predict) -> list[Delayed]:
-    """Lazy columns that predictions add to each shard."""
-    stage, sent, how = Stage("predict"), sent_model(model), literal(predict, "function")
-    return list(kept(*(stage(_predicted, literal(shard, "shard"), sent, how) for shard in shards)))
+def predict_shards(shards: Sequence[Shard], model: Any, predict: Predict) -> list[Delayed]:
+    """Predict every shard on the workers; returns the columns to add to each, lazily."""
+    stage, sent, how = Stage("predict"), send_model(model), literal(predict, "function")
+    return list(persist(*(stage(_predict_shard, literal(shard, "shard"), sent, how) for shard in shards)))
 
 
-def _predicted(shard: Shard, model: Any, predict: Predict) -> dict[str, list[Any]]:
+def _predict_shard(shard: Shard, model: Any, predict: Predict) -> dict[str, list[Any]]:
     answers: dict[str, list[Any]] = {}
     documents = shard.documents()
     while block := list(islice(documents, BLOCK_DOCUMENTS)):
@@ -178,15 +181,15 @@ def _predicted(shard: Shard, model: Any, predict: Predict) -> dict[str, list[Any
 
 def write_shards(shards: Sequence[Shard], outputs: Sequence[Output], model: Any, predict: Predict) -> int:
     """Let the workers write the predictions of each shard, whole or not at all; the number of rows."""
-    stage, sent, how = Stage("write"), sent_model(model), literal(predict, "function")
+    stage, sent, how = Stage("write"), send_model(model), literal(predict, "function")
     written = [
-        stage(_written, literal(shard, "shard"), literal(output, "output"), sent, how)
+        stage(_write_shard, literal(shard, "shard"), literal(output, "output"), sent, how)
         for shard, output in zip(shards, outputs, strict=True)
     ]
-    return sum(computed(*kept(*written)))
+    return sum(compute(*persist(*written)))
 
 
-def _written(shard: Shard, output: Output, model: Any, predict: Predict) -> int:
+def _write_shard(shard: Shard, output: Output, model: Any, predict: Predict) -> int:
     """On a worker: a shard of predictions. Done again after a failure, it replaces the same file."""
     with write_table(output.path, output.columns, kinds=output.kinds) as out:
         for rows in shard.table():

@@ -18,14 +18,14 @@ from ..distributed import (
     OnDask,
     Output,
     Shard,
-    Surveyed,
-    computed,
-    connected,
-    exact_frequencies,
-    predicted,
-    sent_model,
-    survey,
-    text_rows,
+    ShardSummary,
+    compute,
+    connect,
+    count_exact_frequencies,
+    predict_shards,
+    send_model,
+    survey_shards,
+    vectorize_shards,
     write_shards,
 )
 from ..errors import UndriftWarning
@@ -43,7 +43,7 @@ def open_cluster_rows(
     address: str, job: AdaptJob, adapter: TextAdapter, watch: Watch | None
 ) -> Iterator[ClusterRows]:
     """Connect to a cluster, and let its workers read the files of a job."""
-    with connected(address) as client, (watch or nullcontext)(client):
+    with connect(address) as client, (watch or nullcontext)(client):
         yield ClusterRows(job, clone(adapter.vectorizer or TermVectorizer(length=TFIDF_LENGTH)))
 
 
@@ -60,7 +60,7 @@ class ClusterRows:
         shards = [_list_shards(path, job, label) for path, label in zip(paths, columns, strict=True)]
         every_shard = [shard for domain_shards in shards for shard in domain_shards]
         n_head = -(-HEAD_DOCUMENTS // max(map(len, shards)))
-        surveyed, frequencies = survey(every_shard, vectorizer, n_head)
+        surveyed, frequencies = survey_shards(every_shard, vectorizer, n_head)
         for message in dict.fromkeys(message for item in surveyed for message in item.warnings):
             warnings.warn(message, UndriftWarning, stacklevel=2)
         rest = iter(surveyed)
@@ -73,14 +73,14 @@ class ClusterRows:
             if domain.n_rows == 0:
                 open_table(domain.path, skip_bad=job.skip_bad).require_rows()
         self.sources, self.targets = domains[: len(job.sources)], domains[len(job.sources) :]
-        vectorizer.fit_frequencies(exact_frequencies(every_shard, vectorizer, frequencies))
+        vectorizer.fit_frequencies(count_exact_frequencies(every_shard, vectorizer, frequencies))
 
     def fit(self, adapter: TextAdapter, labels: Sequence[Any]) -> None:
         """Fit the adapter on all domains; a single source and its targets keep no list of all rows here."""
         n_sources = len(self.sources)
         sources, targets = self.surveyed[:n_sources], self.surveyed[n_sources:]
-        self.source_rows = text_rows([item for items in sources for item in items], self.vectorizer)
-        self.target_rows = [text_rows(items, self.vectorizer) for items in targets]
+        self.source_rows = vectorize_shards([item for items in sources for item in items], self.vectorizer)
+        self.target_rows = [vectorize_shards(items, self.vectorizer) for items in targets]
         adapter.vectorizer_ = self.vectorizer
         y = np.array(labels, dtype=object)
         if n_sources == 1:
@@ -89,15 +89,15 @@ class ClusterRows:
         sample_domain = number_rows(self.sources, self.targets)
         y = np.concatenate([y, np.full(len(sample_domain) - len(y), None)])
         adapter.fit_rows(
-            OnDask.stacked([self.source_rows, *self.target_rows]), y, sample_domain=sample_domain
+            OnDask.stack([self.source_rows, *self.target_rows]), y, sample_domain=sample_domain
         )
 
     def count_mistakes(self, i: int, models: Sequence[Any], options: list[dict[str, Any]]) -> np.ndarray:
         """Count labelled rows of a target, and those that each model gets wrong."""
         truth = np.array(self.targets[i].labels, dtype=object)
         count = partial(count_mistakes, options=options)
-        sent = [sent_model(model) for model in models]
-        return computed(self.target_rows[i].joined(count, "mistakes", truth, *sent))[0]
+        sent = [send_model(model) for model in models]
+        return compute(self.target_rows[i].sum_with_values(count, "mistakes", truth, *sent))[0]
 
     @contextmanager
     def write_predictions(
@@ -116,8 +116,8 @@ class ClusterRows:
             return
         with write_table(self.job.out, columns, kinds=kinds) as out:
             for shards, predict in tasks:
-                for shard, added in zip(shards, predicted(shards, adapter, predict), strict=True):
-                    _write_rows(out, shard, computed(added)[0])
+                for shard, added in zip(shards, predict_shards(shards, adapter, predict), strict=True):
+                    _write_rows(out, shard, compute(added)[0])
             yield []
 
 
@@ -127,7 +127,7 @@ def _list_shards(path: Path, job: AdaptJob, label: str | None) -> list[Shard]:
     ]
 
 
-def _describe_domain(path: Path, surveyed: Sequence[Surveyed], label: str | None) -> JobDomain:
+def _describe_domain(path: Path, surveyed: Sequence[ShardSummary], label: str | None) -> JobDomain:
     """Add up what the workers say of the shards of a domain."""
     labels = [parse_label(value) for item in surveyed for value in item.labels]
     return JobDomain(
