@@ -214,7 +214,7 @@ def test_a_malformed_json_line_is_named_or_skipped(folder, undrift, reviews):
     arguments = change_options(ADAPT, target="kitchen.jsonl")
     said = check_refused(undrift, folder, arguments)
     assert said.startswith("kitchen.jsonl:5: ")
-    assert said.endswith("; mend it, or skip such rows with --skip-bad")
+    assert said.endswith("; fix it, or skip such rows with --skip-bad")
     status, out, _ = undrift(*arguments, "--skip-bad")
     assert status == 0
     assert "Left out 1 rows" in out

@@ -129,7 +129,7 @@ def test_broken_gzip(tmp_path, name):
     whole = gzip.compress(random.Random(1).randbytes(50_000).hex().encode())
     for broken in (whole[:-9], whole[:5000], b"text,label\na,b\n", whole[:200] + b"?" * 50 + whole[250:]):
         (tmp_path / name).write_bytes(broken)
-        assert "is not a whole gzip file" in refusal(tmp_path / name, skip_bad=True)
+        assert "is truncated or not a gzip file" in refusal(tmp_path / name, skip_bad=True)
 
 
 def test_broken_parquet(tmp_path):
@@ -138,7 +138,7 @@ def test_broken_parquet(tmp_path):
     whole = path.read_bytes()
     for broken in (b"text,label\na,b\n", whole[:-100], b"PAR1", whole[:100] + b"\xff" * 2000 + whole[2100:]):
         path.write_bytes(broken)
-        assert "is not a whole Parquet file (" in refusal(path)
+        assert "is truncated or not a Parquet file (" in refusal(path)
 
 
 def test_missing_pyarrow_names_the_extra(tmp_path, monkeypatch):
@@ -173,7 +173,7 @@ BAD_CSV = (
 
 def test_the_line_of_a_bad_csv_row_is_where_it_starts(tmp_path):
     path = saved(tmp_path, "t.csv", BAD_CSV)
-    assert "t.csv:4: the row has 3 fields, the header 2 fields; mend it" in refusal(path)
+    assert "t.csv:4: the row has 3 fields, the header 2 fields; fix it" in refusal(path)
     lines = BAD_CSV.split(b"\n")
     for number, fault in [(5, "1 field"), (6, "goes on after its closing quote"), (9, "is never closed")]:
         only = lines[:3] + [b""] * (number - 4) + lines[number - 1 :]

@@ -320,7 +320,7 @@ def test_a_full_disk_is_one_error(tmp_path, monkeypatch, name, n_blocks):
             return super().write(data)
 
     def opened_full(path, mode="r", **options):
-        return io.BufferedWriter(Full(path, "x")) if mode == "xb" else real(path, mode, **options)
+        return io.BufferedWriter(Full(path, "w")) if mode == "wb" else real(path, mode, **options)
 
     monkeypatch.setattr("undrift.tables.writing.open", opened_full, raising=False)
     block = Rows(("text",), ([os.urandom(50).hex() for _ in range(4000)],))

@@ -1,4 +1,4 @@
-"""Where the public data sets are found, and the checksums that are known of them.
+"""Addresses of the public data sets, and the checksums that are known of them.
 
 The SHA-256 of a file stands here where it is that of the copy on which the figures of ``paper/`` were
 measured. Of the archives of 2007 no checksum has been published, and none is made up: they are trusted on
@@ -63,7 +63,7 @@ _FDU_MTL = {
 
 @dataclass(frozen=True)
 class Source:
-    """Where a public data set is found, and where its files go."""
+    """The addresses of a public data set, and the folder its files go to."""
 
     name: str  # of the folder that the loader looks for
     urls: tuple[str, ...]  # an archive, or the files themselves

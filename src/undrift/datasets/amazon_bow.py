@@ -63,26 +63,26 @@ def _domain(name: str, parts: list[tuple[sparse.csr_array, np.ndarray]], width: 
 
 
 def _read_svmlight(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
-    """Read counts and labels of one file; its width is that of its own largest index."""
+    """Read counts and labels of one file; its width is its largest index and one."""
     labels, entries, lines = [], [], []
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
-        found = _ROW.fullmatch(line)
-        if found is None:
+        row = _ROW.fullmatch(line)
+        if row is None:
             raise malformed(path, number, f"expected '+1 index:count ...' or '-1 ...', got {line[:40]!r}.")
-        labels.append(float(found[1]))
-        entries.append(found[2])
+        labels.append(float(row[1]))
+        entries.append(row[2])
         lines.append(number)
     if not lines:
         raise ValueError(f"{path} has no rows.")
-    # One conversion for the whole file: the pattern has already vouched for every number.
+    # One conversion for the whole file: every number has matched the pattern.
     flat = np.array(" ".join(entries).replace(":", " ").split(), dtype=np.float64).reshape(-1, 2)
     indices = flat[:, 0].astype(np.int32)
     indptr = np.cumsum([0] + [entry.count(":") for entry in entries], dtype=np.int32)
-    row = np.repeat(np.arange(len(lines)), np.diff(indptr))  # of each entry
-    _check_increasing(path, lines, indices, row)
-    _check_counts(path, lines, flat[:, 1], row)
+    rows = np.repeat(np.arange(len(lines)), np.diff(indptr))  # of each entry
+    _check_increasing(path, lines, indices, rows)
+    _check_counts(path, lines, flat[:, 1], rows)
     shape = (len(lines), int(indices.max(initial=0)) + 1)
     X = sparse.csr_array((flat[:, 1].astype(np.float32), indices, indptr), shape=shape)
     return X, np.array(labels, dtype=np.int64)

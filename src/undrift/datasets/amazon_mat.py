@@ -1,4 +1,4 @@
-"""The authors' own release of the four-domain benchmark: the MATLAB file `amazon.mat`."""
+"""The authors' release of the four-domain benchmark: the MATLAB file `amazon.mat`."""
 
 from __future__ import annotations
 

@@ -46,24 +46,24 @@ def fetch_multidomain_sentiment(
     """Download the raw reviews; see `fetch`.
 
     ``full=True`` is the set of 25 product types (over a gigabyte), ``full=False`` that of four domains,
-    in a folder of its own, ``multidomain-acl``.
+    in the folder ``multidomain-acl``.
     """
     return fetch(MULTIDOMAIN if full else MULTIDOMAIN_ACL, data, progress=progress, n_retries=n_retries)
 
 
 def fetch(source: Source, data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
-    """Folder of a public data set, downloaded unless it is there already.
+    """Download a public data set, unless its folder exists already.
 
     Parameters
     ----------
     source : Source
     data : path, optional
-        The data folder, in which the data set gets a folder of its own, named after it. Default: the one
+        The data folder, in which the data set gets a folder of its name. Default: the one
         named by ``UNDRIFT_DATA``, or, where that is not set, undrift's in the user's cache folder. Loaders
         and ``undrift bench run`` look in the same places.
     progress : bool or object, default=False
         True shows a bar on a terminal (needs the `cli` extra). An object with ``total``, ``update(n)``,
-        ``reset()`` and ``close()`` is told about the bytes instead.
+        ``reset()`` and ``close()`` is updated with the bytes instead.
     n_retries : int, default=3
         Times to try again when a connection fails.
 

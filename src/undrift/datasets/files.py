@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..corpora import Corpus, Domain
 
-# Functions of undrift.datasets that download what a loader did not find.
+# Functions of undrift.datasets that download what a loader misses.
 _FETCH = {
     "amazon-bow": "fetch_amazon_bow",
     "fdu-mtl": "fetch_fdu_mtl",
@@ -34,7 +34,7 @@ def data_folder() -> Path | None:
 
 
 def dataset_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
-    """`folder`, or the folder `name` in the data folder; it must exist."""
+    """Return `folder`, or the folder `name` in the data folder; it must exist."""
     if folder is not None:
         path, remedy = Path(folder), "pass the folder that holds its files"
     else:
@@ -72,12 +72,12 @@ def find_file(folder: Path, name: str) -> Path:
 
 
 def stems(folder: Path, ending: str) -> list[str]:
-    """Sorted names that, followed by `ending`, are files of `folder`, plain or gzipped."""
-    names = (path.name.removesuffix(".gz") for path in folder.glob("*") if path.is_file())
-    found = sorted({name.removesuffix(ending) for name in names if name.endswith(ending)} - {""})
-    if not found:
+    """List the names, sorted, that followed by `ending` are files of `folder`, plain or gzipped."""
+    files = (path.name.removesuffix(".gz") for path in folder.glob("*") if path.is_file())
+    names = sorted({name.removesuffix(ending) for name in files if name.endswith(ending)} - {""})
+    if not names:
         raise FileNotFoundError(f"{folder} holds no *{ending} (nor *{ending}.gz); is it the right folder?")
-    return found
+    return names
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -91,7 +91,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with opener(path, "rb") as lines:
             for number, line in enumerate(lines, start=1):
-                text = _decoded(line).removesuffix("\n").removesuffix("\r")
+                text = _decode(line).removesuffix("\n").removesuffix("\r")
                 yield number, text.removeprefix("\ufeff") if number == 1 else text
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise OSError(f"{path} is damaged ({error}); fetch it again.") from error
@@ -103,11 +103,11 @@ def malformed(path: Path, line: int, what: str) -> ValueError:
 
 
 def corpus_of(name: str, domains: list[Domain], terms: list[str] | None = None) -> Corpus:
-    """Return the corpus of `domains`, each under its own name."""
+    """Return the corpus of `domains`, by name."""
     return Corpus(name, {domain.name: domain for domain in domains}, terms)
 
 
-def _decoded(line: bytes) -> str:
+def _decode(line: bytes) -> str:
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError:

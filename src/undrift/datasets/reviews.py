@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import random
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from ..corpora import Corpus, Domain
-from ._products import BAD, COMMON_FACTS, DISLIKING, GOOD, LIKING, MONTHS, OPINIONS, PEOPLE, PRODUCTS, Product
 
-__all__ = ["make_reviews"]
-
+PHRASES = json.loads(Path(__file__).with_name("products.json").read_text(encoding="utf-8"))
 CONTRARY_SHARE = 0.1  # of a review's opinions
 SHARED_OPINIONS = (0, 0, 0, 0, 0, 1, 2, 2, 3, 3)  # how many a review holds, each as likely
+
+
+@dataclass(frozen=True)
+class Product:
+    """The language of one domain; ``{thing}``, ``{part}``, ``{who}``, ``{month}`` are slots."""
+
+    things: list[str]  # what is sold
+    parts: list[str]  # what it has, neither good nor bad
+    facts: list[str]  # sentences without opinion
+    praise: list[str]  # opinions that mean something in this domain alone
+    complaints: list[str]
+
+
+PRODUCTS = {name: Product(**phrases) for name, phrases in PHRASES["products"].items()}
 
 
 def make_reviews(
@@ -30,7 +45,7 @@ def make_reviews(
     """Write readable reviews of books, kitchen ware, electronics and camping gear.
 
     A review mixes facts, opinions in words that every domain shares ("excellent", "what a waste of
-    money") and opinions in words of its own domain ("energy efficient", "page-turner"). Half of the
+    money") and opinions in words of its domain alone ("energy efficient", "page-turner"). Half of the
     reviews hold only the latter, on which a classifier from another domain has to guess; what they
     mean shows in the other half, where both occur together, and needs no labels to be learned.
 
@@ -59,16 +74,16 @@ def make_reviews(
     >>> len(corpus.domains["kitchen"].texts)
     10
     """
-    _check(n_per_domain, domains, test_share, unlabelled_share, positive_share)
+    _check_arguments(n_per_domain, domains, test_share, unlabelled_share, positive_share)
     n_test = round(test_share * n_per_domain)
     n_unlabelled = min(round(unlabelled_share * n_per_domain), n_per_domain - n_test)
     sizes = (n_per_domain - n_test - n_unlabelled, n_test, n_unlabelled)
     seed = secrets.randbits(64) if random_state is None else operator.index(random_state)
-    made = {name: _domain(name, sizes, positive_share, seed) for name in domains}
+    made = {name: _write_domain(name, sizes, positive_share, seed) for name in domains}
     return Corpus(name="reviews", domains=made)
 
 
-def _check(
+def _check_arguments(
     n_per_domain: int,
     domains: Sequence[str],
     test_share: float,
@@ -89,64 +104,64 @@ def _check(
         raise ValueError(f"positive_share must be between 0 and 1; got {positive_share}")
 
 
-def _domain(name: str, sizes: tuple[int, int, int], positive_share: float, seed: int) -> Domain:
+def _write_domain(name: str, sizes: tuple[int, int, int], positive_share: float, seed: int) -> Domain:
     """Write one domain: as many train, test and unlabelled rows as `sizes` says, in this order."""
-    rng = random.Random(f"{seed} {name}")  # a stream of its own
+    rng = random.Random(f"{seed} {name}")  # the domains do not depend on each other
     product = PRODUCTS[name]
     shares = (0.5, positive_share, positive_share)
-    labels = [label for n, share in zip(sizes, shares, strict=True) for label in _labels(rng, n, share)]
-    texts = [_review(rng, product, label == 1) for label in labels]
+    labels = [label for n, share in zip(sizes, shares, strict=True) for label in _draw_labels(rng, n, share)]
+    texts = [_write_review(rng, product, label == 1) for label in labels]
     train, test, unlabelled = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:2])
     y = np.array(labels, dtype=float)
     y[unlabelled] = np.nan
     return Domain(name=name, texts=texts, y=y, train=train, test=test, unlabelled=unlabelled)
 
 
-def _labels(rng: random.Random, n: int, positive_share: float) -> list[int]:
+def _draw_labels(rng: random.Random, n: int, positive_share: float) -> list[int]:
     """Shuffle that share of ones, to the nearest row, among zeros."""
     n_positive = round(positive_share * n)
     return rng.sample([1] * n_positive + [0] * (n - n_positive), n)
 
 
-def _review(rng: random.Random, product: Product, positive: bool) -> str:
+def _write_review(rng: random.Random, product: Product, positive: bool) -> str:
     """Write one review: up to two facts, one to three opinions of its domain, up to three shared ones."""
-    facts = rng.sample(COMMON_FACTS + product.facts, rng.randint(0, 2))
-    own = [_own_opinion(rng, product, positive) for _ in range(rng.randint(1, 3))]
-    shared = [_shared_opinion(rng, positive) for _ in range(rng.choice(SHARED_OPINIONS))]
-    sentences = list(dict.fromkeys(facts + own + shared))  # nobody says a thing twice
+    facts = rng.sample(PHRASES["common_facts"] + product.facts, rng.randint(0, 2))
+    specific = [_write_domain_opinion(rng, product, positive) for _ in range(rng.randint(1, 3))]
+    shared = [_write_shared_opinion(rng, positive) for _ in range(rng.choice(SHARED_OPINIONS))]
+    sentences = list(dict.fromkeys(facts + specific + shared))  # nobody says a thing twice
     rng.shuffle(sentences)
-    return " ".join(_filled(rng, sentence, product) for sentence in sentences)
+    return " ".join(_fill_slots(rng, sentence, product) for sentence in sentences)
 
 
-def _own_opinion(rng: random.Random, product: Product, positive: bool) -> str:
+def _write_domain_opinion(rng: random.Random, product: Product, positive: bool) -> str:
     """Write an opinion in words of this domain; one in ten goes against the verdict."""
     contrary = rng.random() < CONTRARY_SHARE
     opinion = rng.choice(product.praise if positive != contrary else product.complaints)
     return f"Others may say: {opinion}" if contrary else opinion
 
 
-def _shared_opinion(rng: random.Random, positive: bool) -> str:
+def _write_shared_opinion(rng: random.Random, positive: bool) -> str:
     """Write an opinion in words of every domain; one in ten goes against the verdict."""
     contrary = rng.random() < CONTRARY_SHARE
     liked = positive != contrary
     if rng.random() < 0.5:
-        opinion = rng.choice(LIKING if liked else DISLIKING)
+        opinion = rng.choice(PHRASES["liking" if liked else "disliking"])
     else:
-        word, word2 = rng.sample(GOOD if liked else BAD, 2)
-        opinion = rng.choice(OPINIONS).replace("{word}", word).replace("{word2}", word2)
+        word, word2 = rng.sample(PHRASES["good" if liked else "bad"], 2)
+        opinion = rng.choice(PHRASES["opinions"]).replace("{word}", word).replace("{word2}", word2)
         opinion = opinion.replace("{Word}", word.capitalize())
     return f"Others may say: {opinion}" if contrary else opinion
 
 
-def _filled(rng: random.Random, sentence: str, product: Product) -> str:
+def _fill_slots(rng: random.Random, sentence: str, product: Product) -> str:
     """Fill a sentence's slots."""
     if "{" not in sentence:
         return sentence
-    who = rng.choice(PEOPLE)
+    who = rng.choice(PHRASES["people"])
     return sentence.format(
         thing=rng.choice(product.things),
         part=rng.choice(product.parts),
-        month=rng.choice(MONTHS),
+        month=rng.choice(PHRASES["months"]),
         who=who,
         Who=who[0].upper() + who[1:],
     )

@@ -1,9 +1,7 @@
-"""Row tables in files: CSV, TSV, JSON lines and Parquet, streamed in and written whole or not at all."""
+"""Row tables in files: CSV, TSV, JSON lines and Parquet, read in bounded memory and written atomically."""
 
-from .columns import require_column, union_of, with_added
-from .errors import TableError
-from .rows import MISSING, Rows
-from .shards import is_pattern, shard_paths
+from .files import TableError, is_pattern, shard_paths
+from .rows import MISSING, Rows, require_column, union_of, with_added
 from .table import Table, open_table
 from .writing import TableWriter, check_writable, write_table
 

@@ -8,19 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from .columns import refuse_repeated
-from .errors import TableError
+from .files import TableError
 from .lines import LINE_LIMIT, LineFeed, OverlongError, Tally, TextFile
-from .rows import Rows, texts_of
+from .rows import Rows, refuse_repeated, to_texts
 
 BLOCK_ROWS = 4096
 BLOCK_CHARACTERS = 1 << 23
-
-# What the csv module says, retold for someone looking at the file.
-_FAULTS = {
-    "unexpected end of data": "a quoted field that starts here is never closed",
-    "expected after": "a quoted field goes on after its closing quote (quotes inside must be doubled)",
-}
 
 
 @dataclass(frozen=True)
@@ -31,7 +24,7 @@ class Header:
     columns: tuple[str, ...]
 
 
-def header_of(file: TextFile, kind: str) -> Header:
+def read_header(file: TextFile, kind: str) -> Header:
     """Header of a ``csv`` or ``tsv`` file.
 
     A ``csv`` header that has no comma between fields, but semicolons or tabs, is split at those.
@@ -50,13 +43,13 @@ def header_of(file: TextFile, kind: str) -> Header:
     return chosen
 
 
-def blocks_of(file: TextFile, header: Header, tally: Tally) -> Iterator[Rows]:
+def read_blocks(file: TextFile, header: Header, tally: Tally) -> Iterator[Rows]:
     """Yield the rows below the header, in blocks; every value is a string just as in the file."""
     with file.lines() as feed:
         reader = csv.reader(feed, delimiter=header.delimiter, strict=True)
-        _first_row(feed, reader)
+        _read_first_row(feed, reader)
         while not feed.ended:
-            rows = _some_rows(feed, reader, len(header.columns), tally)
+            rows = _read_rows(feed, reader, len(header.columns), tally)
             if rows:
                 yield Rows(
                     header.columns, tuple(list(column) for column in zip(*rows, strict=True)), feed.share_read
@@ -73,7 +66,7 @@ class DelimitedSink:
 
     def write(self, values: Sequence[Any]) -> None:
         """Write one block, given by columns."""
-        self._writer.writerows(zip(*map(texts_of, values), strict=True))
+        self._writer.writerows(zip(*map(to_texts, values), strict=True))
 
     def close(self) -> None:
         """Nothing is kept back."""
@@ -95,15 +88,15 @@ def _try_header(file: TextFile, delimiter: str) -> Header | str:
     """Return the header as split at `delimiter`, or why it cannot be."""
     with file.lines() as feed:
         try:
-            columns = _first_row(feed, csv.reader(feed, delimiter=delimiter, strict=True))
+            columns = _read_first_row(feed, csv.reader(feed, delimiter=delimiter, strict=True))
         except (csv.Error, OverlongError) as error:
-            return f"{file.path}:{feed.row_line}: {_fault(feed, error)}"
+            return f"{file.path}:{feed.row_line}: {_describe_fault(feed, error)}"
     return Header(delimiter, tuple(columns)) if columns else f"{file.path} is empty"
 
 
-def _first_row(feed: LineFeed, reader: Any) -> list[str]:
+def _read_first_row(feed: LineFeed, reader: Any) -> list[str]:
     """Return the first row that is not blank; empty when there is none."""
-    with _long_fields():
+    with _allow_long_fields():
         while not feed.ended:
             feed.start_row()
             row: list[str] = next(reader, [])
@@ -112,11 +105,11 @@ def _first_row(feed: LineFeed, reader: Any) -> list[str]:
     return []
 
 
-def _some_rows(feed: LineFeed, reader: Any, width: int, tally: Tally) -> list[list[str]]:
+def _read_rows(feed: LineFeed, reader: Any, width: int, tally: Tally) -> list[list[str]]:
     """Return the next block of rows that have `width` fields; empty lines are no rows."""
     rows: list[list[str]] = []
     end = feed.n_characters + BLOCK_CHARACTERS
-    with _long_fields():
+    with _allow_long_fields():
         while len(rows) < BLOCK_ROWS and feed.n_characters < end:
             feed.start_row()
             try:
@@ -124,13 +117,15 @@ def _some_rows(feed: LineFeed, reader: Any, width: int, tally: Tally) -> list[li
             except StopIteration:
                 break
             except (csv.Error, OverlongError) as error:
-                tally.bad(feed.row_line, _fault(feed, error))
+                tally.count_bad(feed.row_line, _describe_fault(feed, error))
                 feed.give_up_row()
                 continue
             if len(row) == width:
                 rows.append(row)
             elif row:
-                tally.bad(feed.row_line, f"the row has {_fields(len(row))}, the header {_fields(width)}")
+                tally.count_bad(
+                    feed.row_line, f"the row has {_fields(len(row))}, the header {_fields(width)}"
+                )
     return rows
 
 
@@ -138,15 +133,17 @@ def _fields(n_fields: int) -> str:
     return "1 field" if n_fields == 1 else f"{n_fields} fields"
 
 
-def _fault(feed: LineFeed, error: Exception) -> str:
-    """Return what is wrong with the current row, in words for the owner of the file."""
+def _describe_fault(feed: LineFeed, error: Exception) -> str:
+    """Say what is wrong with the current row, which the csv module has two reasons to refuse."""
     if isinstance(error, OverlongError):
-        return feed.fault()
-    return next((fault for sign, fault in _FAULTS.items() if sign in str(error)), str(error))
+        return feed.describe_fault()
+    if feed.ended:
+        return "a quoted field that starts here is never closed"
+    return "a quoted field goes on after its closing quote (quotes inside must be doubled)"
 
 
 @contextmanager
-def _long_fields() -> Iterator[None]:
+def _allow_long_fields() -> Iterator[None]:
     """Let csv take fields as long as a row may be; its limit is the process's, so put it back."""
     before = csv.field_size_limit()
     csv.field_size_limit(max(before, LINE_LIMIT))

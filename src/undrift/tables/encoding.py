@@ -1,4 +1,4 @@
-"""Which characters the bytes of a text file stand for, decided in one streaming pass."""
+"""The character encoding of a text file, detected in one streaming pass."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from os import PathLike
 from typing import BinaryIO
 
 from ..errors import UndriftWarning
-from .errors import TableError
-from .layout import refuse_misnamed
+from .files import TableError, refuse_misnamed
 
 _CHUNK = 1 << 20
 _FALLBACK = "undrift.windows-1252"
@@ -37,7 +36,7 @@ class Encoding:
     errors: str = "strict"
 
 
-def encoding_of(path: str | PathLike[str], stream: BinaryIO, asked: str | None = None) -> Encoding:
+def detect_encoding(path: str | PathLike[str], stream: BinaryIO, asked: str | None = None) -> Encoding:
     """Find the encoding of the text in `stream`, read to its end three times at most.
 
     UTF-8, or UTF-16 and UTF-32 by their byte-order marks. Text that is none of them is read as
@@ -58,19 +57,19 @@ def encoding_of(path: str | PathLike[str], stream: BinaryIO, asked: str | None =
     if not head:
         raise TableError(f"{path} is empty")
     refuse_misnamed(path, head)
-    encoding = Encoding(_known(path, asked)) if asked else _marked(head)
+    encoding = Encoding(_check_encoding_name(path, asked)) if asked else _read_mark(head)
     error = _examine(path, stream, encoding)
     if error is None:
         return encoding
-    line = _line_at(stream, encoding, error.offset)
-    found = f"{path}:{line}: byte 0x{error.byte:02X} is not {_plain_name(encoding)}"
+    line = _find_line(stream, encoding, error.offset)
+    fault = f"{path}:{line}: byte 0x{error.byte:02X} is not {_plain_name(encoding)}"
     if asked or not encoding.name.startswith("utf-8"):
-        raise TableError(f"{found}; give the file's real encoding")
-    encoding = Encoding("utf-8" if error.mostly_utf8 else "cp1252", _FALLBACK)
+        raise TableError(f"{fault}; give the file's real encoding")
+    encoding = Encoding("utf-8" if error.is_mostly_utf8 else "cp1252", _FALLBACK)
     _examine(path, stream, encoding)
-    scope = "it and its like are" if error.mostly_utf8 else "the file is"
+    scope = "such bytes are" if error.is_mostly_utf8 else "the file is"
     warnings.warn(
-        f"{found}; {scope} read as Windows-1252. Give the encoding if that is wrong",
+        f"{fault}; {scope} decoded as Windows-1252. Give the encoding if that is wrong",
         UndriftWarning,
         stacklevel=4,
     )
@@ -83,10 +82,10 @@ class _Undecodable:
 
     offset: int
     byte: int
-    mostly_utf8: bool
+    is_mostly_utf8: bool
 
 
-def _known(path: str | PathLike[str], asked: str) -> str:
+def _check_encoding_name(path: str | PathLike[str], asked: str) -> str:
     """Return the codec `asked` for, with UTF-8's optional mark allowed."""
     try:
         io.TextIOWrapper(io.BytesIO(), encoding=asked)
@@ -98,7 +97,7 @@ def _known(path: str | PathLike[str], asked: str) -> str:
     return "utf-8-sig" if name == "utf-8" else name
 
 
-def _marked(head: bytes) -> Encoding:
+def _read_mark(head: bytes) -> Encoding:
     """Return the encoding that the byte-order mark says, UTF-8 without one."""
     return Encoding(next((name for mark, name in _MARKS.items() if head.startswith(mark)), "utf-8"))
 
@@ -113,7 +112,7 @@ def _examine(path: str | PathLike[str], stream: BinaryIO, encoding: Encoding) ->
             text = lines.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
             start = n_bytes + len(chunk) - len(error.object)  # the decoder may have kept some bytes
-            return _Undecodable(start + error.start, error.object[error.start], _mostly_utf8(error.object))
+            return _Undecodable(start + error.start, error.object[error.start], _is_mostly_utf8(error.object))
         if "\0" in text:
             line = n_lines + text.count("\n", 0, text.index("\0")) + 1
             raise TableError(f"{path} is not a text file: it has a NUL byte in line {line}")
@@ -137,14 +136,14 @@ def _chunks(stream: BinaryIO, n_bytes: int | None = None) -> Iterator[bytes]:
     yield b""
 
 
-def _line_at(stream: BinaryIO, encoding: Encoding, offset: int) -> int:
+def _find_line(stream: BinaryIO, encoding: Encoding, offset: int) -> int:
     """Return the number of the line, from 1, that holds the byte at `offset`."""
     decoder = codecs.getincrementaldecoder(encoding.name)("replace")
     lines = io.IncrementalNewlineDecoder(decoder, translate=True)
     return 1 + sum(lines.decode(chunk, final=not chunk).count("\n") for chunk in _chunks(stream, offset))
 
 
-def _mostly_utf8(sample: bytes) -> bool:
+def _is_mostly_utf8(sample: bytes) -> bool:
     """Whether characters beyond ASCII are valid UTF-8 more often than not."""
     text = sample.decode("utf-8", "replace")
     n_bad = text.count("\ufffd")
@@ -157,7 +156,7 @@ def _plain_name(encoding: Encoding) -> str:
     return encoding.name.removesuffix("-sig").upper()
 
 
-def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
+def _decode_windows_1252(error: UnicodeError) -> tuple[str, int]:
     """Codec error handler: the offending bytes as Windows-1252, its five unused ones as Latin-1."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
@@ -168,4 +167,4 @@ def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
 
 
 _UNUSED = frozenset(b"\x81\x8d\x8f\x90\x9d")
-codecs.register_error(_FALLBACK, _as_windows_1252)
+codecs.register_error(_FALLBACK, _decode_windows_1252)

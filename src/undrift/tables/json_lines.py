@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any, TextIO
 
-from .columns import joined_kind
-from .errors import TableError
+from .files import TableError
 from .lines import LineFeed, OverlongError, Tally, TextFile
-from .rows import MISSING, Rows, as_json
+from .rows import MISSING, Rows, as_json, join_kinds
 
 BLOCK_ROWS = 4096
 BLOCK_CHARACTERS = 1 << 23
@@ -22,7 +21,7 @@ class _RowError(Exception):
     """What is wrong with one line."""
 
 
-def kinds_of(file: TextFile, tally: Tally) -> dict[str, str | None]:
+def read_kinds(file: TextFile, tally: Tally) -> dict[str, str | None]:
     """Every key of the file in order of first appearance, with the kind of its values.
 
     Reads the whole file. The kinds are ``bool``, ``int``, ``float`` (with or without whole numbers),
@@ -30,9 +29,9 @@ def kinds_of(file: TextFile, tally: Tally) -> dict[str, str | None]:
     """
     kinds: dict[str, str | None] = {}
     with file.lines() as feed:
-        for row in _objects(feed, tally):
+        for row in _read_objects(feed, tally):
             for key, value in row.items():
-                kinds[key] = joined_kind(kinds.get(key), _kind(value))
+                kinds[key] = join_kinds(kinds.get(key), _kind(value))
             if len(kinds) > _MOST_COLUMNS:
                 raise TableError(
                     f"{file.path} has over {_MOST_COLUMNS:,} different keys; rows must share theirs"
@@ -42,18 +41,18 @@ def kinds_of(file: TextFile, tally: Tally) -> dict[str, str | None]:
     return kinds
 
 
-def blocks_of(file: TextFile, columns: tuple[str, ...], tally: Tally) -> Iterator[Rows]:
+def read_blocks(file: TextFile, columns: tuple[str, ...], tally: Tally) -> Iterator[Rows]:
     """Yield the rows in blocks; values keep the types JSON gives them."""
     with file.lines() as feed:
         rows: list[dict[str, Any]] = []
         end = BLOCK_CHARACTERS
-        for row in _objects(feed, tally):
+        for row in _read_objects(feed, tally):
             rows.append(row)
             if len(rows) == BLOCK_ROWS or feed.n_characters >= end:
-                yield _block(rows, columns, feed.share_read)
+                yield _to_columns(rows, columns, feed.share_read)
                 rows, end = [], feed.n_characters + BLOCK_CHARACTERS
         if rows:
-            yield _block(rows, columns, 1.0)
+            yield _to_columns(rows, columns, 1.0)
 
 
 class JsonLinesSink:
@@ -78,23 +77,23 @@ class JsonLinesSink:
     abandon = close
 
 
-def _objects(feed: LineFeed, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read_objects(feed: LineFeed, tally: Tally) -> Iterator[dict[str, Any]]:
     """Yield the object of every line that has a good one."""
     while True:
         feed.start_row()
         try:
             line = next(feed)
             if not line.isspace():
-                yield _object(line)
+                yield _parse_object(line)
         except StopIteration:
             return
         except OverlongError:
-            tally.bad(feed.row_line, feed.fault())
+            tally.count_bad(feed.row_line, feed.describe_fault())
         except _RowError as error:
-            tally.bad(feed.row_line, str(error))
+            tally.count_bad(feed.row_line, str(error))
 
 
-def _object(line: str) -> dict[str, Any]:
+def _parse_object(line: str) -> dict[str, Any]:
     """Return the object in one line, or say why there is none."""
     try:
         value = _DECODER.decode(line.rstrip())
@@ -108,7 +107,7 @@ def _object(line: str) -> dict[str, Any]:
     return value
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of `pairs`; of two equal keys one would be lost, so they are refused."""
     made = dict(pairs)
     if len(made) < len(pairs):
@@ -118,7 +117,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys)
+_DECODER = json.JSONDecoder(object_pairs_hook=_refuse_repeated_keys)
 
 
 def _kind(value: Any) -> str | None:
@@ -129,7 +128,7 @@ def _kind(value: Any) -> str | None:
     return "str" if kind == "int" and not -(2**63) <= value < 2**63 else kind
 
 
-def _block(rows: list[dict[str, Any]], columns: tuple[str, ...], share_read: float) -> Rows:
+def _to_columns(rows: list[dict[str, Any]], columns: tuple[str, ...], share_read: float) -> Rows:
     """Return objects as columns."""
     return Rows(columns, tuple([row.get(name, MISSING) for row in rows] for name in columns), share_read)
 
@@ -140,6 +139,6 @@ def refuse_array(path: str | PathLike[str], file: TextFile) -> None:
         try:
             start = next((line.lstrip()[:1] for line in feed if not line.isspace()), "")
         except OverlongError:
-            return  # told with its line number when it is read
+            return  # refused with its line number when it is read
     if start == "[":
         raise TableError(f"{path} is one JSON array; one object a line is needed (jq -c '.[]' makes them)")

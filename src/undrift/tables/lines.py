@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
 from .encoding import Encoding
-from .errors import TableError
+from .files import TableError
 
 LINE_LIMIT = 1 << 24
 """Characters a row may have (about ten times *War and Peace*)."""
@@ -84,7 +84,7 @@ class LineFeed:
         self.ended = False
         self.start_row()
 
-    def fault(self) -> str:
+    def describe_fault(self) -> str:
         """Return why the current row is too long."""
         if len(self._row) == 1:
             return f"the line has more than {LINE_LIMIT:,} characters"
@@ -148,11 +148,11 @@ class Tally:
     n_bad: int = field(default=0, init=False)
     first: str | None = field(default=None, init=False)
 
-    def bad(self, line: int, fault: str) -> None:
+    def count_bad(self, line: int, fault: str) -> None:
         """Count the row at `line` as bad, or raise because of it."""
         message = f"{self.path}:{line}: {fault}"
         if not self.skip:
-            raise TableError(f"{message}; mend it, or skip bad rows")
+            raise TableError(f"{message}; fix it, or skip bad rows")
         self.n_bad += 1
         self.first = self.first or message
 

@@ -1,4 +1,4 @@
-"""Parquet tables, through pyarrow (extra ``data``)."""
+"""Parquet tables, by pyarrow (extra ``data``)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .columns import refuse_repeated
-from .errors import TableError
-from .rows import MISSING, Rows, texts_of
+from .files import TableError
+from .rows import MISSING, Rows, refuse_repeated, to_texts
 
 BLOCK_ROWS = 4096
 BLOCK_BYTES = 1 << 23
@@ -17,9 +16,9 @@ _GROUP_ROWS = 1 << 16
 _GROUP_BYTES = 1 << 26
 
 
-def kinds_of(path: Path) -> dict[str, Any]:
+def read_kinds(path: Path) -> dict[str, Any]:
     """Every column with its Arrow type."""
-    with _opened(path) as file:
+    with _open(path) as file:
         schema = file.schema_arrow
         if not schema.names:
             raise TableError(f"{path} has no columns")
@@ -27,9 +26,9 @@ def kinds_of(path: Path) -> dict[str, Any]:
         return dict(zip(schema.names, schema.types, strict=True))
 
 
-def blocks_of(path: Path) -> Iterator[Rows]:
+def read_blocks(path: Path) -> Iterator[Rows]:
     """Yield the rows in blocks of Arrow arrays, with no value converted."""
-    with _opened(path) as file:
+    with _open(path) as file:
         n_rows, n_read = file.metadata.num_rows, 0
         for batch in file.iter_batches(batch_size=_block_rows(file.metadata)):
             n_read += batch.num_rows
@@ -43,7 +42,7 @@ class ParquetSink:
     def __init__(
         self, stream: BinaryIO, columns: Sequence[str], kinds: Mapping[str, Any], path: Path
     ) -> None:
-        self._pyarrow = _pyarrow(path)
+        self._pyarrow = _import_pyarrow(path)
         self._stream, self._path = stream, path
         self._columns, self._kinds = tuple(columns), dict(kinds)
         self._writer: Any = None
@@ -89,16 +88,20 @@ class ParquetSink:
         pyarrow = self._pyarrow
         try:
             if self._kinds.get(name) is None:
-                found = (
-                    column.type if isinstance(column, pyarrow.Array) else pyarrow.array(_nulled(column)).type
+                arrow_type = (
+                    column.type
+                    if isinstance(column, pyarrow.Array)
+                    else pyarrow.array(_replace_missing(column)).type
                 )
-                self._kinds[name] = pyarrow.string() if pyarrow.types.is_null(found) else found
+                self._kinds[name] = pyarrow.string() if pyarrow.types.is_null(arrow_type) else arrow_type
             wanted = _arrow_type(pyarrow, self._kinds[name])
             if isinstance(column, pyarrow.Array) and column.type != wanted and wanted != pyarrow.string():
                 return column.cast(wanted)
             if isinstance(column, pyarrow.Array) and column.type == wanted:
                 return column
-            return pyarrow.array(_texts(column) if wanted == pyarrow.string() else _nulled(column), wanted)
+            return pyarrow.array(
+                _texts(column) if wanted == pyarrow.string() else _replace_missing(column), wanted
+            )
         except (pyarrow.ArrowException, OverflowError) as error:
             raise TableError(
                 f"{self._path}: column {name!r} mixes values that Parquet cannot hold together "
@@ -106,7 +109,7 @@ class ParquetSink:
             ) from error
 
 
-def _pyarrow(path: Path) -> Any:
+def _import_pyarrow(path: Path) -> Any:
     """Import pyarrow, or say which extra brings it."""
     try:
         import pyarrow
@@ -117,9 +120,9 @@ def _pyarrow(path: Path) -> Any:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _open(path: Path) -> Iterator[Any]:
     """Open a Parquet file; whatever is broken in it, now or while it is read, is one error."""
-    pyarrow = _pyarrow(path)
+    pyarrow = _import_pyarrow(path)
     if not path.stat().st_size:
         raise TableError(f"{path} is empty")
     try:
@@ -128,7 +131,7 @@ def _opened(path: Path) -> Iterator[Any]:
     except FileNotFoundError:
         raise
     except (pyarrow.ArrowException, OSError) as error:
-        raise TableError(f"{path} is not a whole Parquet file ({_first_line(error)})") from error
+        raise TableError(f"{path} is truncated or not a Parquet file ({_first_line(error)})") from error
 
 
 def _first_line(error: Exception) -> str:
@@ -153,7 +156,7 @@ def _arrow_type(pyarrow: Any, kind: Any) -> Any:
     return names[kind or "str"] if kind is None or isinstance(kind, str) else kind
 
 
-def _nulled(column: Any) -> list[Any]:
+def _replace_missing(column: Any) -> list[Any]:
     """Return the values with None for what is missing."""
     return [None if value is MISSING else value for value in column]
 
@@ -163,5 +166,5 @@ def _texts(column: Any) -> list[str | None]:
     values = column.to_pylist() if hasattr(column, "to_pylist") else column
     return [
         None if value is None or value is MISSING else text.encode("utf-8", "backslashreplace").decode()
-        for value, text in zip(values, texts_of(values), strict=True)
+        for value, text in zip(values, to_texts(values), strict=True)
     ]

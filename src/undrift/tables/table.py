@@ -10,13 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from . import delimited, json_lines, parquet
-from .columns import require_column, union_of
-from .encoding import encoding_of
-from .errors import TableError, reading
-from .layout import Layout, layout_of
+from .encoding import detect_encoding
+from .files import Layout, TableError, infer_layout, is_pattern, shard_paths, translate_read_errors
 from .lines import Tally, TextFile, open_bytes, refuse_unreadable
-from .rows import Rows
-from .shards import is_pattern, joined_rows, shard_paths
+from .rows import Rows, align_rows, require_column, union_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Table:
 
     def __iter__(self) -> Iterator[Rows]:
         self._tally.restart()
-        with reading(self.path):
+        with translate_read_errors(self.path):
             yield from self._blocks()
 
     def require_column(self, name: str) -> None:
@@ -108,41 +105,41 @@ def open_table(
     """
     if is_pattern(path):
         options: dict[str, Any] = {"text": text, "encoding": encoding, "skip_bad": skip_bad}
-        return _joined(Path(path), [open_table(each, **options) for each in shard_paths(path)], skip_bad)
-    file, layout = Path(path), layout_of(path)
+        return _join_tables(Path(path), [open_table(each, **options) for each in shard_paths(path)], skip_bad)
+    file, layout = Path(path), infer_layout(path)
     tally = Tally(file, skip_bad)
-    with reading(file):
+    with translate_read_errors(file):
         refuse_unreadable(file)
         if layout.kind == "parquet":
-            table = Table(file, parquet.kinds_of(file), partial(parquet.blocks_of, file), tally)
+            table = Table(file, parquet.read_kinds(file), partial(parquet.read_blocks, file), tally)
         else:
-            table = _text_table(file, layout, encoding, tally)
+            table = _open_text_table(file, layout, encoding, tally)
     if text is not None:
         table.require_column(text)
     return table
 
 
-def _joined(path: Path, tables: list[Table], skip_bad: bool) -> Table:
-    """Return several tables as one, with the columns of all; `path` is the pattern that found them."""
+def _join_tables(path: Path, tables: list[Table], skip_bad: bool) -> Table:
+    """Return several tables as one, with the columns of all; `path` is their pattern."""
     kinds, tally = union_of(table.kinds for table in tables), Tally(path, skip_bad)
 
     def blocks() -> Iterator[Rows]:
         for i, table in enumerate(tables):
-            yield from joined_rows(iter(table), tuple(kinds), i, len(tables))
+            yield from align_rows(iter(table), tuple(kinds), i, len(tables))
             tally.n_bad += table.n_bad
             tally.first = tally.first or table.first_bad
 
     return Table(path, kinds, blocks, tally)
 
 
-def _text_table(path: Path, layout: Layout, encoding: str | None, tally: Tally) -> Table:
+def _open_text_table(path: Path, layout: Layout, encoding: str | None, tally: Tally) -> Table:
     """Return the table in a text file."""
     with open_bytes(path, layout.gzipped) as (stream, _):
-        file = TextFile(path, layout.gzipped, encoding_of(path, stream, encoding))
+        file = TextFile(path, layout.gzipped, detect_encoding(path, stream, encoding))
     if layout.kind == "jsonl":
         json_lines.refuse_array(path, file)
-        kinds = json_lines.kinds_of(file, tally)
-        return Table(path, kinds, partial(json_lines.blocks_of, file, tuple(kinds), tally), tally)
-    header = delimited.header_of(file, layout.kind)
+        kinds = json_lines.read_kinds(file, tally)
+        return Table(path, kinds, partial(json_lines.read_blocks, file, tuple(kinds), tally), tally)
+    header = delimited.read_header(file, layout.kind)
     kinds = dict.fromkeys(header.columns, "str")
-    return Table(path, kinds, partial(delimited.blocks_of, file, header, tally), tally)
+    return Table(path, kinds, partial(delimited.read_blocks, file, header, tally), tally)

@@ -1,24 +1,22 @@
-"""Tables written whole or not at all."""
+"""Tables written by an atomic write: all of it, or nothing."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import os
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
-from .columns import refuse_repeated
+from .._files import replace_file
 from .delimited import DelimitedSink
-from .errors import TableError, writing
+from .files import Layout, TableError, infer_layout, translate_write_errors
 from .json_lines import JsonLinesSink
-from .layout import Layout, layout_of
 from .parquet import ParquetSink
-from .rows import MISSING, Rows
+from .rows import MISSING, Rows, refuse_repeated
 
 _BUFFER = 1 << 18
 
@@ -49,7 +47,7 @@ class TableWriter:
             raise TableError(f"{self.path} was begun without the column {unknown[0]!r}")
         held = dict(zip(rows.columns, rows.values, strict=True))
         absent = [MISSING] * len(rows)
-        with writing(self.path):
+        with translate_write_errors(self.path):
             self._sink.write([held.get(name, absent) for name in self.columns])
         self.n_rows += len(rows)
 
@@ -58,10 +56,10 @@ class TableWriter:
 def write_table(
     path: str | PathLike[str], columns: Sequence[str], *, kinds: Mapping[str, Any] | None = None
 ) -> Iterator[TableWriter]:
-    """Write a table block by block; the file appears, whole, when the ``with`` block ends well.
+    """Write a table block by block; the file appears when the ``with`` block ends without an exception.
 
-    Rows go to a temporary file in the same folder, which replaces `path` at the end. Any exception,
-    an interruption among them, leaves `path` as it was and nothing else behind.
+    An atomic write: rows go to a temporary file in the same folder, which replaces `path` at the end. Any
+    exception, an interrupt among them, leaves `path` as it was and nothing else behind.
 
     Parameters
     ----------
@@ -86,25 +84,20 @@ def write_table(
     ...     for rows in table:
     ...         out.write(rows.with_columns({"score": score(rows.texts("text"))}))
     """
-    final, layout = Path(path), layout_of(path)
+    final, layout = Path(path), infer_layout(path)
     refuse_repeated(final, columns)
-    with writing(final):
-        temporary = _temporary(final)
-    try:
-        with ExitStack() as stack:
-            with writing(final):
-                streams = stack.enter_context(_opened(temporary, layout))
-                sink = _sink(streams[-1], layout, columns, kinds or {}, final)
-                stack.callback(sink.abandon)
-            yield TableWriter(final, columns, sink)
-            with writing(final):
-                sink.close()
-                _settle(streams)
-        with writing(final):
-            os.replace(temporary, _real(final))
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
+    with ExitStack() as stack:
+        with translate_write_errors(final):
+            _refuse_unwritable(final)
+            temporary = stack.enter_context(replace_file(final))
+            streams = stack.enter_context(_open(temporary, layout))
+            sink = _build_sink(streams[-1], layout, columns, kinds or {}, final)
+            stack.callback(sink.abandon)
+        yield TableWriter(final, columns, sink)
+        with translate_write_errors(final):
+            sink.close()
+            _flush_to_disk(streams)
+            stack.close()
 
 
 def check_writable(path: str | PathLike[str]) -> None:
@@ -117,25 +110,19 @@ class _Enough(Exception):
     """Leaves a trial of writing before anything is kept."""
 
 
-def _real(path: Path) -> Path:
-    """Return what `path` links to, if it is a link, so that the link stays one."""
-    return Path(os.path.realpath(path))
-
-
-def _temporary(path: Path) -> Path:
-    """Return a new hidden name beside `path`, once `path` has been found to be possible."""
-    final = _real(path)
-    if final.is_dir():
+def _refuse_unwritable(path: Path) -> None:
+    """Raise a `TableError` unless `path` is a regular file, or a name for one in an existing folder."""
+    if path.is_dir():
         raise TableError(f"{path} is a folder; give the name of a file in it")
-    if final.exists() and not final.is_file():
+    if path.exists() and not path.is_file():
         raise TableError(f"{path} is not a regular file, which it would be replaced by")
-    if not final.parent.is_dir():
-        raise TableError(f"{path} cannot be written: there is no folder {final.parent}")
-    return final.with_name(f".undrift-{secrets.token_hex(6)}.part")
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise TableError(f"{path} cannot be written: there is no folder {folder}")
 
 
 @contextmanager
-def _opened(path: Path, layout: Layout) -> Iterator[list[Any]]:
+def _open(path: Path, layout: Layout) -> Iterator[list[Any]]:
     """Open the streams from the new file outwards; the last is the one to write to."""
     with ExitStack() as stack:
         streams: list[Any] = []
@@ -144,7 +131,7 @@ def _opened(path: Path, layout: Layout) -> Iterator[list[Any]]:
             streams.append(stream)
             stack.callback(_abandon, stream)
 
-        add(open(path, "xb", buffering=_BUFFER))  # noqa: SIM115 (closed by the stack)
+        add(open(path, "wb", buffering=_BUFFER))  # noqa: SIM115 (closed by the stack)
         if layout.gzipped:
             # No name and no time inside: the same rows give the same bytes.
             add(gzip.GzipFile("", "wb", compresslevel=6, fileobj=streams[-1], mtime=0))
@@ -154,7 +141,9 @@ def _opened(path: Path, layout: Layout) -> Iterator[list[Any]]:
         yield streams
 
 
-def _sink(stream: Any, layout: Layout, columns: Sequence[str], kinds: Mapping[str, Any], path: Path) -> _Sink:
+def _build_sink(
+    stream: Any, layout: Layout, columns: Sequence[str], kinds: Mapping[str, Any], path: Path
+) -> _Sink:
     """Return what writes the format of `layout` to `stream`."""
     if layout.kind == "parquet":
         return ParquetSink(stream, columns, kinds, path)
@@ -163,7 +152,7 @@ def _sink(stream: Any, layout: Layout, columns: Sequence[str], kinds: Mapping[st
     return DelimitedSink(stream, columns, "\t" if layout.kind == "tsv" else ",")
 
 
-def _settle(streams: list[Any]) -> None:
+def _flush_to_disk(streams: list[Any]) -> None:
     """Bring everything to the disk, so that a full one is noticed before the file is renamed."""
     raw, *around = streams
     for stream in reversed(around):
