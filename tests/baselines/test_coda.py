@@ -12,9 +12,15 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from undrift.baselines import CODA
-from undrift.baselines.logistic import correlation, feature_cost, sparse_logistic
-from undrift.baselines.rounds import most_confident
-from undrift.baselines.views import ViewProblem, disjoint_views, split_at_random
+from undrift.baselines.rounds import choose_most_confident
+from undrift.baselines.views import (
+    ViewProblem,
+    correlation,
+    feature_cost,
+    fit_disjoint_views,
+    fit_sparse_logistic,
+    split_at_random,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -109,7 +115,7 @@ def test_views_are_disjoint_but_for_the_constant_and_both_classify():
     p = problem(threshold=0.8, expandability=0.5)
     start = split_at_random(np.linspace(1, 2, 7), np.random.RandomState(0))
     assert_array_equal(start.sum(axis=0), np.linspace(1, 2, 7))
-    views = disjoint_views(p, start, n_steps=100)
+    views = fit_disjoint_views(p, start, n_steps=100)
     assert_array_equal((views != 0)[:, :-1].sum(axis=0) <= 1, True)
     assert (views[:, :-1] != 0).any(axis=1).all()
     assert (views[:, -1] != 0).all()
@@ -120,7 +126,7 @@ def test_sparse_logistic_meets_the_optimality_conditions():
     X = sp.csr_array(RNG.poisson(0.6, (120, 15)).astype(float))
     y = np.where(RNG.random(120) < expit(np.asarray(X[:, [0]].todense()).ravel() - 0.5), 1.0, -1.0)
     price = np.linspace(0.005, 0.05, 15)
-    w = sparse_logistic(X, y, price, tol=1e-10, max_iter=5000)
+    w = fit_sparse_logistic(X, y, price, tol=1e-10, max_iter=5000)
     slope = X.toarray().T @ (-y * expit(-y * (X @ w))) / 120
     used = w != 0
     assert 0 < used.sum() < 15
@@ -169,10 +175,10 @@ def test_rows_are_chosen_where_one_view_alone_is_confident():
     margins = np.array(
         [[3.0, 0.1], [-0.2, -4.0], [3.0, 3.0], [0.1, 0.2], [0.0, 2.0], [-5.0, 0.4], [2.5, -0.3]]
     )
-    rows, labels = most_confident(margins, 0.8, 4)
+    rows, labels = choose_most_confident(margins, 0.8, 4)
     assert_array_equal(rows, [5, 1, 0, 6])  # two of each class, surest first; 2 is confident twice, 3 never
     assert_array_equal(labels, [-1, -1, 1, 1])
-    rows, labels = most_confident(margins[:, :1], 0.8, 2)
+    rows, labels = choose_most_confident(margins[:, :1], 0.8, 2)
     assert_array_equal(rows, [5, 0])
     assert_array_equal(labels, [-1, 1])
 

@@ -11,10 +11,10 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from undrift.baselines import SCL
-from undrift.baselines.pivots import (
+from undrift.baselines.scl import (
     huber_predictors,
     mutual_information,
-    ranked_by_information,
+    rank_by_information,
     ridge_predictors,
 )
 
@@ -112,7 +112,7 @@ def test_with_three_classes_rankings_take_turns():
     for column, group in enumerate(["c", "c", "b", "a", "b"]):
         X[labels == group, column] = 1
         X[: 2 * column, column] = 1 - X[: 2 * column, column]  # the later, the less informative
-    ranked = ranked_by_information(X, labels, np.arange(6))
+    ranked = rank_by_information(X, labels, np.arange(6))
     firsts = [
         np.argsort([-mutual_information(X, labels == c)[j] for j in range(6)], kind="stable")[0]
         for c in "abc"

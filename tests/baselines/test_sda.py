@@ -15,10 +15,10 @@ from undrift.baselines import SDA
 from undrift.baselines.autoencoder import (
     Autoencoder,
     Recipe,
-    device_rows,
-    fresh,
-    masked,
-    reconstruction_sample,
+    draw_importance,
+    draw_weights,
+    mask,
+    move_rows,
     sgd_step,
 )
 
@@ -92,7 +92,7 @@ def test_a_step_descends_the_gradient_of_the_loss(decoder, sampled, density):
 def test_reconstruction_sampling_is_unbiased():
     clean = torch.from_numpy((RNG.random((4, 10)) < 0.3).astype(float))
     generator = torch.Generator().manual_seed(0)
-    draws = torch.stack([reconstruction_sample(clean, 0.2, generator) for _ in range(20000)])
+    draws = torch.stack([draw_importance(clean, 0.2, generator) for _ in range(20000)])
     assert_array_equal(draws[:, clean > 0].numpy(), 1.0)
     assert set(np.unique(draws[:, clean == 0].numpy())) == {0.0, 5.0}
     deviation = np.sqrt((1 - 0.2) / 0.2 / 20000)
@@ -100,13 +100,13 @@ def test_reconstruction_sampling_is_unbiased():
 
 
 def test_noise_masks_its_share():
-    kept = masked(torch.ones(400, 500), 0.8, torch.Generator().manual_seed(0)).numpy()
+    kept = mask(torch.ones(400, 500), 0.8, torch.Generator().manual_seed(0)).numpy()
     assert set(np.unique(kept)) == {0.0, 1.0}
     assert_allclose(kept.mean(), 0.2, atol=5 * np.sqrt(0.16 / kept.size))
 
 
 def test_weights_start_within_their_bound():
-    net = fresh(30, 20, torch.float64, torch.Generator().manual_seed(0))
+    net = draw_weights(30, 20, torch.float64, torch.Generator().manual_seed(0))
     bound = np.sqrt(6 / 50)
     for weights in (net.encoder.numpy(), net.decoder.numpy()):
         assert weights.shape == (30, 20)
@@ -116,7 +116,7 @@ def test_weights_start_within_their_bound():
 
 
 def test_minibatches_are_the_rows_in_order():
-    rows, order = device_rows(sp.csr_array(X), "cpu"), RNG.permutation(50)
+    rows, order = move_rows(sp.csr_array(X), "cpu"), RNG.permutation(50)
     blocks = list(rows.batches(order, 8))
     assert [len(b) for b in blocks] == [8] * 6 + [2]
     assert_array_equal(torch.cat(blocks).numpy(), X[order])
@@ -127,7 +127,7 @@ def test_fit_is_the_steps_it_promises():
     settings = {"n_hidden": 6, "noise": 0.0, "learning_rate": 0.05, "sparsity": 0.01, "n_epochs": 1}
     fitted = SDA(**settings, batch_size=8, random_state=3).fit(X)
     rng = np.random.RandomState(3)
-    net = fresh(12, 6, torch.float64, torch.Generator().manual_seed(int(rng.randint(2**31 - 1))))
+    net = draw_weights(12, 6, torch.float64, torch.Generator().manual_seed(int(rng.randint(2**31 - 1))))
     W, V = net.encoder.numpy().copy(), net.decoder.numpy().copy()
     b, c, losses = np.zeros(6), np.zeros(12), []
     B = (X > 0).astype(float)[rng.permutation(50)]

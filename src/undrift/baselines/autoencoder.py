@@ -76,15 +76,17 @@ class DeviceRows:
             yield block
 
 
-def device_rows(X: Any, device: str) -> DeviceRows:
+def move_rows(X: Any, device: str) -> DeviceRows:
     """Put the CSR rows `X` on `device`."""
     columns = torch.from_numpy(X.indices.astype(np.int64)).to(device)
     values = torch.from_numpy(np.array(X.data)).to(device)
     return DeviceRows(X.indptr.astype(np.int64), columns, values, X.shape[1])
 
 
-def fresh(n_features: int, n_hidden: int, dtype: torch.dtype, generator: torch.Generator) -> Autoencoder:
-    """Weights uniform within ``±sqrt(6 / (d + h))``, biases zero."""
+def draw_weights(
+    n_features: int, n_hidden: int, dtype: torch.dtype, generator: torch.Generator
+) -> Autoencoder:
+    """Draw weights uniform within ``±sqrt(6 / (d + h))``, biases zero."""
     bound = (6 / (n_features + n_hidden)) ** 0.5
     encoder, decoder = (
         torch.empty(n_features, n_hidden, dtype=dtype, device=generator.device).uniform_(
@@ -95,7 +97,7 @@ def fresh(n_features: int, n_hidden: int, dtype: torch.dtype, generator: torch.G
     return Autoencoder(encoder, encoder.new_zeros(n_hidden), decoder, decoder.new_zeros(n_features))
 
 
-def encoded(encoder: Tensor, bias: Tensor, rows: Tensor) -> Tensor:
+def encode(encoder: Tensor, bias: Tensor, rows: Tensor) -> Tensor:
     """Hidden values of dense rows: the rectified affine map."""
     return torch.relu(torch.addmm(bias, rows, encoder))
 
@@ -116,9 +118,9 @@ def sgd_step(
     The loss is the sum over features of the reconstruction loss (times `importance`, where given: entries
     of importance 0 are not reconstructed) + `sparsity` × the sum of hidden values, averaged over rows.
     """
-    inputs = _touched(noisy)
-    outputs = EVERY if importance is None else _touched(importance)
-    hidden = encoded(net.encoder[inputs], net.hidden_bias, noisy[:, inputs])
+    inputs = _nonzero_columns(noisy)
+    outputs = EVERY if importance is None else _nonzero_columns(importance)
+    hidden = encode(net.encoder[inputs], net.hidden_bias, noisy[:, inputs])
     decoder = net.decoder[outputs]
     logits = torch.addmm(net.output_bias[outputs], hidden, decoder.T)
     loss, slope = reconstruction_loss(logits, clean[:, outputs], recipe.decoder)
@@ -133,7 +135,7 @@ def sgd_step(
     return (loss.sum() + recipe.sparsity * hidden.sum()) / len(clean)
 
 
-def reconstruction_sample(clean: Tensor, share: float, generator: torch.Generator) -> Tensor:
+def draw_importance(clean: Tensor, share: float, generator: torch.Generator) -> Tensor:
     """Give each entry its importance: 1 to what is there, ``1 / share`` to a random `share` of the zeros.
 
     Its expectation is 1 everywhere, so the sampled loss and gradient are unbiased (Dauphin et al. 2011).
@@ -142,12 +144,12 @@ def reconstruction_sample(clean: Tensor, share: float, generator: torch.Generato
     return torch.where(clean > 0, 1.0, drawn.to(clean.dtype) / share)
 
 
-def masked(clean: Tensor, noise: float, generator: torch.Generator) -> Tensor:
+def mask(clean: Tensor, noise: float, generator: torch.Generator) -> Tensor:
     """`clean` with each entry set to zero with probability `noise`."""
     return clean * (torch.rand(clean.shape, generator=generator, device=clean.device) >= noise)
 
 
-def epoch(
+def train_epoch(
     net: Autoencoder,
     clean_batches: Iterator[Tensor],
     recipe: Recipe,
@@ -159,15 +161,15 @@ def epoch(
     for clean in clean_batches:
         importance = None
         if recipe.sampling is not None:
-            importance = reconstruction_sample(clean, recipe.sampling, generator)
-        loss = sgd_step(net, masked(clean, recipe.noise, generator), clean, importance, recipe)
+            importance = draw_importance(clean, recipe.sampling, generator)
+        loss = sgd_step(net, mask(clean, recipe.noise, generator), clean, importance, recipe)
         total += loss * len(clean)
         n_done += len(clean)
         report(n_done, total)
     return float(total) / n_done
 
 
-def trained_layer(
+def train_layer(
     rows: DeviceRows,
     below: list[tuple[Any, Any]],
     recipe: Recipe,
@@ -182,27 +184,27 @@ def trained_layer(
     device, dtype = rows.values.device, rows.values.dtype
     generator = torch.Generator(device).manual_seed(int(rng.randint(2**31 - 1)))
     lower = [(torch.from_numpy(coef).to(device), torch.from_numpy(bias).to(device)) for coef, bias in below]
-    net = fresh(len(lower[-1][1]) if lower else rows.n_features, recipe.n_hidden, dtype, generator)
+    net = draw_weights(len(lower[-1][1]) if lower else rows.n_features, recipe.n_hidden, dtype, generator)
     losses: list[float] = []
     for number in range(recipe.n_epochs):
         batches = rows.batches(rng.permutation(rows.n_rows), recipe.batch_size)
-        clean = (_through(lower, batch) for batch in batches)
-        losses.append(epoch(net, clean, recipe, generator, partial(report, number)))
+        clean = (_pass_through(lower, batch) for batch in batches)
+        losses.append(train_epoch(net, clean, recipe, generator, partial(report, number)))
         if not np.isfinite(losses[-1]):
             break
     return net.encoder.cpu().numpy(), net.hidden_bias.cpu().numpy(), np.array(losses)
 
 
-def encoded_rows(rows: DeviceRows, coef: Any, bias: Any, size: int) -> NDArray[Any]:
+def encode_rows(rows: DeviceRows, coef: Any, bias: Any, size: int) -> NDArray[Any]:
     """Hidden values of all rows, `size` of them at a time on the device."""
     device = rows.values.device
     coef, bias = torch.from_numpy(coef).to(device), torch.from_numpy(bias).to(device)
     batches = rows.batches(np.arange(rows.n_rows), size)
-    return np.concatenate([encoded(coef, bias, batch).cpu().numpy() for batch in batches])
+    return np.concatenate([encode(coef, bias, batch).cpu().numpy() for batch in batches])
 
 
 @contextmanager
-def fast_products(device: str) -> Iterator[None]:
+def allow_tf32(device: str) -> Iterator[None]:
     """Let float32 products on a GPU use TF32, and put the setting back afterwards."""
     before = torch.get_float32_matmul_precision()
     if device != "cpu":
@@ -213,13 +215,13 @@ def fast_products(device: str) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def _through(layers: list[tuple[Tensor, Tensor]], rows: Tensor) -> Tensor:
+def _pass_through(layers: list[tuple[Tensor, Tensor]], rows: Tensor) -> Tensor:
     for coef, bias in layers:
-        rows = encoded(coef, bias, rows)
+        rows = encode(coef, bias, rows)
     return rows
 
 
-def _touched(block: Tensor) -> Columns:
+def _nonzero_columns(block: Tensor) -> Columns:
     """Columns of a minibatch that hold something; all of them where leaving some out would not pay."""
     columns = block.any(dim=0).nonzero().squeeze(1)
     return columns if len(columns) < block.shape[1] / 2 else EVERY

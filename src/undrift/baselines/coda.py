@@ -15,8 +15,9 @@ from sklearn.utils import assert_all_finite, check_random_state, check_scalar
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._inputs import missing_mask
 from .rounds import VARIANTS, Round, Schedule, State, run_rounds
-from .rows import labelled_rows, one_label_per_row, source_rows
+from .rows import check_labels, check_source_rows
 
 Floats = NDArray[np.floating[Any]]
 
@@ -146,7 +147,7 @@ class CODA(ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         X = validate_data(self, X, accept_sparse=["csr"], dtype=[np.float64, np.float32])
-        labels = self._encoded(X, y, source_rows(sample_domain, X.shape[0]))
+        labels = self._encode_labels(X, y, check_source_rows(sample_domain, X.shape[0]))
         others = [] if X_target is None else X_target if isinstance(X_target, list) else [X_target]
         others = [
             validate_data(self, rows, accept_sparse=["csr"], dtype=[np.float64, np.float32], reset=False)
@@ -157,14 +158,14 @@ class CODA(ClassifierMixin, BaseEstimator):
         self._keep_features(rows)
         schedule = self._schedule(int(np.sum(labels == 0)))
         rng = check_random_state(self.random_state)
-        self._store(*run_rounds(self._weighted(rows), labels, schedule, rng))
+        self._store(*run_rounds(self._weight_rows(rows), labels, schedule, rng))
         return self
 
     def decision_function(self, X: Any) -> Floats:
         """``x'w`` + intercept: positive for ``classes_[1]``."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=["csr"], dtype=[np.float64, np.float32], reset=False)
-        scores: Floats = self._weighted(sp.csr_array(X)) @ np.append(
+        scores: Floats = self._weight_rows(sp.csr_array(X)) @ np.append(
             self.coef_[0, self._kept], self.intercept_
         )
         return scores
@@ -194,12 +195,14 @@ class CODA(ClassifierMixin, BaseEstimator):
         if self.n_per_round is not None:
             check_scalar(self.n_per_round, "n_per_round", Integral, min_val=2)
 
-    def _encoded(self, X: Any, y: ArrayLike, is_source: NDArray[np.bool_] | None) -> Floats:
+    def _encode_labels(self, X: Any, y: ArrayLike, is_source: NDArray[np.bool_] | None) -> Floats:
         """Labels as -1 and +1, with 0 for rows that have none; sets `classes_`."""
         if y is None:
             raise ValueError("This CODA estimator requires y to be passed, but the target y is None.")
-        given = one_label_per_row(X, y)
-        known = labelled_rows(given) if is_source is None else labelled_rows(given) & is_source
+        given = check_labels(X, y)
+        known = ~missing_mask(given)
+        if is_source is not None:
+            known &= is_source
         kept = given[known]
         if kept.dtype.kind == "O" and len(kept):
             kept = np.array(kept.tolist())
@@ -228,7 +231,7 @@ class CODA(ClassifierMixin, BaseEstimator):
             self._kept = np.arange(rows.shape[1])
         self._weighting = TfidfTransformer().fit(rows[:, self._kept]) if self.tfidf else None
 
-    def _weighted(self, rows: Any) -> Any:
+    def _weight_rows(self, rows: Any) -> Any:
         """Weight the features in use, and add the constant as the last column."""
         kept = rows[:, self._kept].astype(np.float64)
         kept = kept if self._weighting is None else self._weighting.transform(kept)

@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from .logistic import feature_cost, sparse_logistic
-from .views import ViewProblem, disjoint_views, split_at_random
+from .views import ViewProblem, feature_cost, fit_disjoint_views, fit_sparse_logistic, split_at_random
 
 VARIANTS = ("coda", "seda", "self-training")
 LEAST_COST = 1e-3  # a feature that agrees perfectly in both domains is cheap, not free
@@ -66,7 +65,7 @@ def run_rounds(
     notice; prices are those of the weights of `X` itself, and the weights returned are too.
     """
     size = root_mean_square(X)
-    state, record = _all_rounds(X @ sp.diags_array(1 / size), size, labels, schedule, rng)
+    state, record = _run_all_rounds(X @ sp.diags_array(1 / size), size, labels, schedule, rng)
     return replace(state, views=state.views / size), record
 
 
@@ -76,20 +75,20 @@ def root_mean_square(X: Any) -> Floats:
     return np.sqrt(np.where(square > 0, square, 1.0))
 
 
-def _all_rounds(
+def _run_all_rounds(
     X: Any, size: Floats, labels: Floats, schedule: Schedule, rng: np.random.RandomState
 ) -> tuple[State, list[Round]]:
-    state = _first_state(X, size, labels, schedule, rng)
+    state = _start(X, size, labels, schedule, rng)
     record: list[Round] = []
     while np.any(state.labels == 0):
-        state = _fitted(X, size, state, schedule)
+        state = _fit_round(X, size, state, schedule)
         if len(record) == schedule.max_rounds:
             break
-        state, moved, new_labels = _confident_rows(X, state, schedule.n_per_round)
-        record.append(_summary(state, len(moved)))
+        state, moved, new_labels = _choose_confident_rows(X, state, schedule.n_per_round)
+        record.append(_summarize(state, len(moved)))
         if not len(moved):
             break
-        state = _with_labels(state, moved, new_labels, schedule.decay)
+        state = _add_labels(state, moved, new_labels, schedule.decay)
     return state, record
 
 
@@ -99,12 +98,10 @@ def price(cost: Floats, penalty: float, n_labelled: int, size: Floats) -> Floats
     return np.append(priced[:-1], 0.0)
 
 
-def _first_state(
-    X: Any, size: Floats, labels: Floats, schedule: Schedule, rng: np.random.RandomState
-) -> State:
+def _start(X: Any, size: Floats, labels: Floats, schedule: Schedule, rng: np.random.RandomState) -> State:
     """Plain L1 logistic regression on the labelled rows; for CODA, its features dealt to two views."""
     known, cost = labels != 0, np.ones(X.shape[1])
-    w = sparse_logistic(
+    w = fit_sparse_logistic(
         X[known], labels[known], price(cost, schedule.penalty, int(known.sum()), size), tol=schedule.tol
     )
     two_views = schedule.variant == "coda" and not known.all()
@@ -112,7 +109,7 @@ def _first_state(
     return State(labels, views, cost, schedule.penalty, schedule.threshold)
 
 
-def _fitted(X: Any, size: Floats, state: State, schedule: Schedule) -> State:
+def _fit_round(X: Any, size: Floats, state: State, schedule: Schedule) -> State:
     """Fit the classifiers to the labels so far, with feature costs from those of the round before."""
     known = state.labels != 0
     L, y, U = X[known], state.labels[known], X[~known]
@@ -121,28 +118,27 @@ def _fitted(X: Any, size: Floats, state: State, schedule: Schedule) -> State:
         cost = feature_cost(L, y, U, state.views.sum(axis=0))
     priced = price(cost, state.penalty, len(y), size)
     if schedule.variant != "coda":
-        return replace(
-            state, cost=cost, views=sparse_logistic(L, y, priced, state.views[0], tol=schedule.tol)[None, :]
-        )
+        w = fit_sparse_logistic(L, y, priced, state.views[0], tol=schedule.tol)
+        return replace(state, cost=cost, views=w[None, :])
     problem = ViewProblem(L, y, U, priced, state.threshold, schedule.expandability)
     return replace(
-        state, cost=cost, views=disjoint_views(problem, state.views, schedule.n_steps, schedule.tol)
+        state, cost=cost, views=fit_disjoint_views(problem, state.views, schedule.n_steps, schedule.tol)
     )
 
 
-def _confident_rows(X: Any, state: State, n_rows: int) -> tuple[State, NDArray[np.intp], Floats]:
+def _choose_confident_rows(X: Any, state: State, n_rows: int) -> tuple[State, NDArray[np.intp], Floats]:
     """Unlabelled rows to label, and their labels; the threshold sinks until there are some."""
     free = np.flatnonzero(state.labels == 0)
     margins = np.asarray(X[free] @ state.views.T)
     while True:
-        chosen, labels = most_confident(margins, state.threshold, n_rows)
+        chosen, labels = choose_most_confident(margins, state.threshold, n_rows)
         lower = state.threshold - THRESHOLD_STEP
         if len(chosen) or lower < LEAST_THRESHOLD - 1e-9:
             return state, free[chosen], labels
         state = replace(state, threshold=lower)
 
 
-def most_confident(margins: Floats, threshold: float, n_rows: int) -> tuple[NDArray[np.intp], Floats]:
+def choose_most_confident(margins: Floats, threshold: float, n_rows: int) -> tuple[NDArray[np.intp], Floats]:
     """Rows on which exactly one view is confident, half of `n_rows` at most in each class, and their labels.
 
     `margins` is (n, views). With a single view, that one has to be confident.
@@ -158,12 +154,12 @@ def most_confident(margins: Floats, threshold: float, n_rows: int) -> tuple[NDAr
     return rows, labels[rows]
 
 
-def _with_labels(state: State, rows: NDArray[np.intp], new_labels: Floats, decay: float) -> State:
+def _add_labels(state: State, rows: NDArray[np.intp], new_labels: Floats, decay: float) -> State:
     labels = state.labels.copy()
     labels[rows] = new_labels
     return replace(state, labels=labels, penalty=max(state.penalty / decay, LEAST_PENALTY))
 
 
-def _summary(state: State, n_moved: int) -> Round:
+def _summarize(state: State, n_moved: int) -> Round:
     n_unlabelled = int(np.sum(state.labels == 0))
     return Round(len(state.labels) - n_unlabelled, n_unlabelled, n_moved, state.penalty, state.threshold)

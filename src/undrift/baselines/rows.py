@@ -1,4 +1,4 @@
-"""What the baselines ask of rows: presence of terms, which rows are source, which carry a label."""
+"""Checks of the rows that baselines are fitted on, and the presence of terms in them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def presence(X: Any) -> Any:
     return marks
 
 
-def source_rows(sample_domain: ArrayLike | None, n_rows: int) -> NDArray[np.bool_] | None:
-    """Which rows are source rows (domain >= 0, as in skada), or None where nothing is said."""
+def check_source_rows(sample_domain: ArrayLike | None, n_rows: int) -> NDArray[np.bool_] | None:
+    """Tell which rows are source rows (domain >= 0, as in skada); None if `sample_domain` is."""
     if sample_domain is None:
         return None
     domain = column_or_1d(sample_domain)
@@ -34,18 +34,8 @@ def source_rows(sample_domain: ArrayLike | None, n_rows: int) -> NDArray[np.bool
     return domain >= 0
 
 
-def labelled_rows(y: ArrayLike) -> NDArray[np.bool_]:
-    """Which labels are present, that is neither None nor NaN."""
-    labels = np.asarray(y)
-    if labels.dtype.kind == "f":
-        return ~np.isnan(labels)
-    if labels.dtype.kind == "O":
-        return np.array([not (v is None or v != v) for v in labels.ravel()], dtype=bool)
-    return np.ones(len(labels), dtype=bool)
-
-
-def one_label_per_row(X: Any, y: ArrayLike) -> NDArray[Any]:
-    """`y` as one array, as long as `X`."""
+def check_labels(X: Any, y: ArrayLike) -> NDArray[Any]:
+    """Return `y` as one array, as long as `X`."""
     labels = column_or_1d(y, warn=True)
     check_consistent_length(X, labels)
     return labels

@@ -157,13 +157,13 @@ class SDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"decoder='sigmoid' needs values in [0, 1], and they reach from {X.data.min():g} to "
                 f"{X.data.max():g}; use binarize=True or decoder='softplus'."
             )
-        torch_part, device = _torch_part(self.device)
+        torch_part, device = _import_torch_part(self.device)
         rng = check_random_state(self.random_state)
-        rows = torch_part.device_rows(X, device)
+        rows = torch_part.move_rows(X, device)
         self.layers_: list[Encoder] = []
         self.losses_: list[NDArray[np.float64]] = []
         self.seconds_: list[float] = []
-        with torch_part.fast_products(device):
+        with torch_part.allow_tf32(device):
             for position in range(self.n_layers):
                 self._train_layer(torch_part, rows, position, rng)
         return self
@@ -179,14 +179,14 @@ class SDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         h: Any = self._rows(X, reset=False)
         for layer in self.layers_:
-            h = layer(h) if self.device == "cpu" else self._encoded_on_device(layer, h)
+            h = layer(h) if self.device == "cpu" else self._encode_on_device(layer, h)
             yield h
 
-    def _encoded_on_device(self, layer: Encoder, h: Any) -> NDArray[Any]:
-        torch_part, device = _torch_part(self.device)
-        with torch_part.fast_products(device):
-            rows = torch_part.device_rows(sp.csr_array(h), device)
-            return torch_part.encoded_rows(rows, layer.coef, layer.intercept, N_ROWS_AT_ONCE)
+    def _encode_on_device(self, layer: Encoder, h: Any) -> NDArray[Any]:
+        torch_part, device = _import_torch_part(self.device)
+        with torch_part.allow_tf32(device):
+            rows = torch_part.move_rows(sp.csr_array(h), device)
+            return torch_part.encode_rows(rows, layer.coef, layer.intercept, N_ROWS_AT_ONCE)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -235,12 +235,12 @@ class SDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _train_layer(self, torch_part: ModuleType, rows: Any, position: int, rng: Any) -> None:
         """Train one layer on what those below make of the rows; append its encoder and its losses."""
         began = time.perf_counter()
-        trained = torch_part.trained_layer(
+        trained = torch_part.train_layer(
             rows,
             [(layer.coef, layer.intercept) for layer in self.layers_],
             self._recipe(torch_part, position),
             rng,
-            self._reporter(position, rows.n_rows, began),
+            self._build_reporter(position, rows.n_rows, began),
         )
         coef, intercept, losses = trained
         if not np.all(np.isfinite(losses)):
@@ -251,7 +251,7 @@ class SDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.losses_.append(losses)
         self.seconds_.append(time.perf_counter() - began)
 
-    def _reporter(self, position: int, n_rows: int, began: float) -> Callable[[int, int, Any], None]:
+    def _build_reporter(self, position: int, n_rows: int, began: float) -> Callable[[int, int, Any], None]:
         """Tells `callback` how an epoch goes, and reads the loss from the device only then."""
         due = {int(np.ceil(n_rows * part / N_REPORTS)) for part in range(1, N_REPORTS + 1)}
 
@@ -276,7 +276,7 @@ def _as_tuple(setting: Any) -> tuple[Any, ...]:
     return tuple(setting) if isinstance(setting, tuple | list) else (setting,)
 
 
-def _torch_part(device: Any) -> tuple[ModuleType, str]:
+def _import_torch_part(device: Any) -> tuple[ModuleType, str]:
     """Import the module that needs torch; also return torch's name of `device`, which is there."""
     try:
         from . import autoencoder

@@ -1,20 +1,98 @@
-"""The joint problem of a co-training round: two classifiers on disjoint features, and how they disagree."""
+"""The problems of a co-training round: a classifier with priced weights, and two on disjoint features."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.special import expit
-
-from .logistic import logistic_loss, priced_minimum
 
 Floats = NDArray[np.floating[Any]]
 STEEPNESS = 50.0  # slope of the sigmoid that stands for "confidence above the threshold"
 N_PENALTY_STEPS = 5  # the constraints' weight is 1, 10, ..., 10^4
+
+
+def logistic_loss(margins: Floats) -> Floats:
+    """``log(1 + exp(-margin))`` of each margin, without overflow."""
+    return np.logaddexp(0.0, -margins)
+
+
+def minimize_priced(
+    smooth: Callable[[Floats], tuple[float, Floats]],
+    price: Floats,
+    start: Floats,
+    *,
+    tol: float,
+    max_iter: int,
+) -> Floats:
+    """Weights minimising ``smooth(w) + sum(price |w|)``, exactly sparse; `smooth` also returns its gradient.
+
+    Written as ``w = p - q`` with ``p, q >= 0`` the problem is smooth with bounds, which L-BFGS-B solves.
+    """
+    half = len(start)
+
+    def objective(halves: Floats) -> tuple[float, Floats]:
+        value, slope = smooth(halves[:half] - halves[half:])
+        total = value + price @ (halves[:half] + halves[half:])
+        return float(total), np.concatenate([price + slope, price - slope])
+
+    solution = minimize(
+        objective,
+        np.concatenate([np.maximum(start, 0), np.maximum(-start, 0)]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * (2 * half),
+        options={"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 20},
+    )
+    weights: Floats = solution.x[:half] - solution.x[half:]
+    return weights
+
+
+def fit_sparse_logistic(
+    X: Any, y: Floats, price: Floats, start: Floats | None = None, *, tol: float = 1e-6, max_iter: int = 1000
+) -> Floats:
+    """Weights minimising ``mean(logistic_loss(y X w)) + sum(price |w|)``."""
+
+    def smooth(w: Floats) -> tuple[float, Floats]:
+        margins = y * (X @ w)
+        return float(logistic_loss(margins).mean()), X.T @ (-y * expit(-margins)) / len(y)
+
+    start = np.zeros(X.shape[1]) if start is None else start
+    return minimize_priced(smooth, price, start, tol=tol, max_iter=max_iter)
+
+
+def correlation(X: Any, expected: Floats) -> Floats:
+    """Pearson correlation of each column of `X` with a random ±1 label of the given expectation per row.
+
+    A known label is its expectation. Columns (or labels) that do not vary correlate with nothing: 0.
+    """
+    n_rows = X.shape[0]
+    mean, square = _column_mean(X), _column_mean(X.multiply(X) if hasattr(X, "multiply") else X * X)
+    together = np.asarray(X.T @ expected).ravel() / n_rows - mean * expected.mean()
+    spread = np.sqrt(np.maximum(square - mean**2, 0) * max(1 - float(expected.mean()) ** 2, 0))
+    varies = spread > 1e-12
+    return np.divide(together, spread, out=np.zeros_like(together), where=varies)
+
+
+def feature_cost(X_labelled: Any, y: Floats, X_unlabelled: Any, w: Floats) -> Floats:
+    """Set each feature's cost: ``1 - r_L r_U``, in [0, 2].
+
+    ``r_L`` is its correlation with the labels, ``r_U`` that with labels drawn from the model `w` on the
+    unlabelled rows, whose expectation is ``tanh(x'w / 2)``. 0 predicts alike in both, 1 is uninformative
+    in one, and beyond 1 the feature changes its sign.
+    """
+    expected = np.tanh(np.asarray(X_unlabelled @ w).ravel() / 2)
+    cost: Floats = 1.0 - correlation(X_labelled, y) * correlation(X_unlabelled, expected)
+    return cost
+
+
+def _column_mean(X: Any) -> Floats:
+    return np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
 
 
 @dataclass(frozen=True)
@@ -72,12 +150,12 @@ class ViewProblem:
         return gap**2, (self.X_unlabelled.T @ (sure_slope * margin_slope)).T
 
 
-def disjoint_views(problem: ViewProblem, start: Floats, n_steps: int, tol: float = 1e-6) -> Floats:
+def fit_disjoint_views(problem: ViewProblem, start: Floats, n_steps: int, tol: float = 1e-6) -> Floats:
     """Solve `problem` from `start`: (2, d), each column but the last left to the stronger view."""
     both, price = start.ravel(), np.tile(problem.price, 2)
     for step in range(N_PENALTY_STEPS):
         smooth = partial(problem.smooth_part, weight=10.0**step)
-        both = priced_minimum(smooth, price, both, tol=tol, max_iter=n_steps)
+        both = minimize_priced(smooth, price, both, tol=tol, max_iter=n_steps)
     views = both.reshape(2, -1)
     weaker = np.abs(views) < np.abs(views[::-1])
     weaker[1] |= np.abs(views[0]) == np.abs(views[1])  # a tie goes to the first view

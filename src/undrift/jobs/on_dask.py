@@ -88,9 +88,7 @@ class ClusterRows:
             return
         sample_domain = number_rows(self.sources, self.targets)
         y = np.concatenate([y, np.full(len(sample_domain) - len(y), None)])
-        adapter.fit_rows(
-            OnDask.stack([self.source_rows, *self.target_rows]), y, sample_domain=sample_domain
-        )
+        adapter.fit_rows(OnDask.stack([self.source_rows, *self.target_rows]), y, sample_domain=sample_domain)
 
     def count_mistakes(self, i: int, models: Sequence[Any], options: list[dict[str, Any]]) -> np.ndarray:
         """Count labelled rows of a target, and those that each model gets wrong."""
