@@ -1,10 +1,8 @@
 """Fixtures of the benchmark's tests."""
 
-from itertools import permutations
-
 import pytest
 
-from tests.helpers.bench_corpus import DOMAINS, PLAN, transfer, write_corpus
+from tests.helpers.bench_corpus import PLAN, records_of_all_tasks, write_corpus
 
 
 @pytest.fixture(scope="session")
@@ -24,9 +22,4 @@ def plan_file(tmp_path):
 
 @pytest.fixture
 def records():
-    """Two methods on six tasks; msda-5 is a tenth better, but on books->dvd."""
-    made = []
-    for i, (source, target) in enumerate(permutations(DOMAINS, 2)):
-        made.append(transfer("svm", source, target, 0.30 + 0.01 * i, represent_seconds=0.0))
-        made.append(transfer("msda-5", source, target, 0.35 if i == 0 else 0.20 + 0.01 * i))
-    return made
+    return records_of_all_tasks()

@@ -9,8 +9,6 @@ from scipy import stats
 
 from undrift.report import benchmark_report
 from undrift.report.benchmark import _chart, benchmark_data
-from undrift.report.plots import drawn
-from undrift.report.svg import Scale
 
 ERRORS = {"svm": [0.24, 0.25, 0.22, 0.27, 0.3, 0.2], "msda-5": [0.17, 0.2, 0.16, 0.28, 0.21, 0.15]}
 TASKS = [(s, t) for s in ("books", "dvd", "<i>") for t in ("books", "dvd", "<i>") if s != t]
@@ -80,22 +78,6 @@ def test_the_command_writes_the_page(tmp_path):
     assert "msda-5 has the lowest mean error" in out.read_text(encoding="utf-8")
 
 
-def test_what_learns_nothing_stands_at_the_left_edge_of_a_log_scale():
-    (figure,) = [own for own in benchmark_data(contract_records())["figures"] if own["kind"] == "scatter"]
-    xs = {own["label"]: own["x"] for own in figure["series"]}
-    assert xs == {"svm": [0.0], "msda-5": [3.0]}
-    svg = str(drawn(figure))
-    places = {
-        name: float(x)
-        for x, name in re.findall(r'translate\(([\d.]+) [\d.]+\)"[^>]*><title>([^<]+?): [\d.]+ at', svg)
-    }
-    assert set(places) == {"svm", "msda-5"}
-    lines = [float(x) for x in re.findall(r'<line x1="([\d.]+)"', svg)]
-    assert places["svm"] == min(lines) < places["msda-5"]
-    assert Scale(1.0, 100.0, 10.0, 30.0, log=True)(-1.0) == 10.0
-    assert Scale(1.0, 100.0, 10.0, 30.0, log=True)(10.0) == pytest.approx(20.0)
-
-
 def test_published_times_and_notes_reach_the_report():
     figure = {
         "kind": "lines", "title": "t", "name": "n", "x_label": "x", "y_label": "y", "y_log": True,
@@ -106,21 +88,3 @@ def test_published_times_and_notes_reach_the_report():
     assert ("a, the paper", "2", "5,000") in chart.rows
     assert "a, the paper: 5,000 at 2" in str(chart.svg)
     assert chart.note == "Lower is better. On another machine."
-
-
-def test_distances_and_curves_are_drawn_with_every_point():
-    pairs = {
-        "kind": "pairs", "title": "t", "x_label": "x", "y_label": "y",
-        "points": [
-            {"label": f"p{i}", "x": i / 5, "y": i / 4, "x_interval": [0, 1], "y_interval": [0, 2]}
-            for i in range(4)
-        ],
-    }  # fmt: skip
-    assert str(drawn(pairs)).count("<path") == 4
-    curves = {
-        "kind": "lines", "title": "t", "x_label": "x", "y_label": "y", "y_log": True,
-        "series": [{"label": "a", "x": [1, 2, 3], "y": [1.0, None, 100.0]}],
-    }  # fmt: skip
-    svg = str(drawn(curves))
-    assert svg.count("<path") == 3  # two points, and one mark of the legend
-    assert svg.count("<polyline") == 1

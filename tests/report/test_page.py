@@ -7,7 +7,7 @@ import re
 import pytest
 
 from undrift.report import Report
-from undrift.report.svg import Scale, covering, nice_step, percent, tag
+from undrift.report.svg import Scale, cover, nice_step, percent, tag
 
 
 def test_it_is_small_and_names_no_address(report, unscored):
@@ -97,11 +97,11 @@ def test_scales_place_their_ends_and_label_between_them():
     assert log.ticks() == pytest.approx([0.1, 1, 10, 100, 1000])
 
 
-def test_covering_holds_every_value_and_zero():
-    low, high = covering([2.0, 3.0, float("nan")])
+def test_an_axis_covers_every_value_and_zero():
+    low, high = cover([2.0, 3.0, float("nan")])
     assert low == 0
     assert high > 3
-    assert covering([]) == (0.0, 1.0)
+    assert cover([]) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(("share", "shown"), [(0.5, "50%"), (0.001, "0.1%"), (0.0123, "1.2%"), (0, "0%")])

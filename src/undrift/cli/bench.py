@@ -91,7 +91,7 @@ def run_plan(
         raise typer.Exit(1)
 
 
-FIGURES = """Draw the paper's figures from results: SVG and PNG, their data as JSON, and a Markdown table.
+FIGURES = """Draw the paper's figures from results: SVG, their data as JSON, and a Markdown table.
 
 Example, the figures of paper/figures:
 
@@ -108,21 +108,20 @@ def draw_figures(
         None, "--only", help="Patterns of names such as '*-figure-1', separated by commas. Default: all."
     ),
     formats: str = typer.Option(
-        "svg,png,json,md", "--formats", help="Which files, separated by commas; md is the table."
+        "svg,json,md", "--formats", help="Which files, separated by commas; md is the table."
     ),
 ) -> None:
     from .._files import write_text_atomically
-    from ..bench.figures import FORMATS, ablation_figures, all_figures, draw, named
+    from ..bench.figures import ablation_figures, all_figures, named
     from ..bench.results import results_table
+    from ..report import FIGURE_FORMATS, write_figure
     from . import screen
 
     wanted = _names(formats) or []
-    unknown = set(wanted) - {*FORMATS, "md"}
+    unknown = set(wanted) - {*FIGURE_FORMATS, "md"}
     if unknown:
-        raise ValueError(
-            f"--formats: {', '.join(sorted(unknown))} is not known; choose of svg, png, json, md"
-        )
-    drawn = [own for own in wanted if own in FORMATS]
+        raise ValueError(f"--formats: {', '.join(sorted(unknown))} is not known; choose of svg, json, md")
+    drawn = [own for own in wanted if own in FIGURE_FORMATS]
     records = _records(results)
     figures = named([*all_figures(records), *ablation_figures(records)], _names(only)) if drawn else []
     if not (figures if drawn else records):
@@ -131,7 +130,7 @@ def draw_figures(
         )
     out.mkdir(parents=True, exist_ok=True)
     for figure in figures:
-        draw(figure, out, drawn)
+        write_figure(figure, out, drawn)
     if "md" in wanted:
         write_text_atomically(out / "table.md", results_table(records))
     made = [f"{len(figures)} figures"] * bool(drawn) + ["a table"] * ("md" in wanted)

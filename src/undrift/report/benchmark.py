@@ -22,8 +22,8 @@ from ..bench.results import (
     task,
 )
 from ..bench.results import records as journal
-from .captions import Chart
-from .plots import MOST_TASKS, drawn
+from .charts import Chart
+from .figures import MOST_TASKS, draw_figure
 
 MOST_RECORDS = 2_500  # rows of the table of all records
 BASELINES = ("svm", "svm-tfidf")
@@ -184,14 +184,10 @@ def _has_something(figure: dict[str, Any]) -> bool:
 def _chart(figure: dict[str, Any]) -> Chart:
     columns, rows = _table(figure)
     n_tasks = len(figure["x"]) if figure["kind"] == "points" else 0
-    cut = (
-        f" The first {MOST_TASKS} of {n_tasks} tasks are drawn; the table has all."
-        if n_tasks > MOST_TASKS
-        else ""
-    )
+    cut = f" A mark for each of {n_tasks} tasks, a line at the median." if n_tasks > MOST_TASKS else ""
     own = figure.get("note") or ""
     note = _note(figure) + cut + (f" {own[0].upper()}{own[1:]}." if own else "")
-    return Chart(figure["name"], _title(figure), note, drawn(figure), columns, rows)
+    return Chart(figure["name"], _title(figure), note, draw_figure(figure), columns, rows)
 
 
 def _title(figure: dict[str, Any]) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._files import write_text_atomically
 from ..jobs import AdaptJob, AdaptResult
 from ..text import TextAdapter
 from .content import adaptation_data
@@ -125,6 +127,38 @@ def benchmark_report(results: Any) -> Report:
     from .benchmark import benchmark_data
 
     return Report(benchmark_data(results))
+
+
+FIGURE_FORMATS = ("svg", "json")
+
+
+def write_figure(
+    figure: dict[str, Any], folder: str | Path, formats: Sequence[str] = FIGURE_FORMATS
+) -> list[Path]:
+    """Write a figure of `undrift.bench.figures` into `folder`, as SVG and as JSON (its data).
+
+    Returns
+    -------
+    list of Path
+        The files, in the order of `formats`.
+    """
+    contents = {ending: _figure_text(figure, ending) for ending in formats}
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {folder / f"{figure['name']}.{ending}": content for ending, content in contents.items()}
+    for path, content in paths.items():
+        write_text_atomically(path, content)
+    return list(paths)
+
+
+def _figure_text(figure: dict[str, Any], ending: str) -> str:
+    if ending == "json":
+        return json.dumps(figure, indent=1, ensure_ascii=False) + "\n"
+    try:
+        from .figures import standalone_svg
+    except ImportError:
+        raise ImportError("drawing figures needs the `report` extra: pip install 'undrift[report]'") from None
+    return standalone_svg(figure)
 
 
 def _plain(values: Any) -> list[Any]:

@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from markupsafe import Markup
-
-from .charts import heat_map, heat_value, histogram, interval_chart, label_bar, push_chart, shift_chart
+from .charts import Chart, heat_map, heat_value, histogram, interval_chart, label_bar, push_chart, shift_chart
 
 
-@dataclass(frozen=True)
-class Chart:
-    """A drawing with its title, what to read from it, and the table behind it."""
-
-    key: str
-    title: str
-    note: str
-    svg: Markup
-    columns: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
-
-
-def charts_of(data: dict[str, Any]) -> dict[str, Any]:
-    """All charts of a report, by the place where they stand."""
-    if data["kind"] == "benchmark":
-        from .benchmark import benchmark_charts
-
-        return benchmark_charts(data)
+def adaptation_charts(data: dict[str, Any]) -> dict[str, Any]:
+    """Draw all charts of an adaptation's report, and make its tables."""
     return {
         "errors": _errors(data) if data["verdict"]["scored"] else None,
         "difference": _difference(data) if data["difference"]["terms"] else None,

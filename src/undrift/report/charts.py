@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -13,8 +14,9 @@ from .svg import (
     TEXT,
     WIDTH,
     Scale,
-    covering,
+    cover,
     drawing,
+    hint,
     horizontal_axis,
     join,
     legend,
@@ -28,15 +30,22 @@ from .svg import (
 ROW = 30  # height of a bar and the space around it
 
 
-def hint(content: str) -> Markup:
-    """Say what a mark is: shown by the browser, or by the script in its own manner."""
-    return tag("title", content)
+@dataclass(frozen=True)
+class Chart:
+    """A drawing with its title, what to read from it, and the table behind it."""
+
+    key: str
+    title: str
+    note: str
+    svg: Markup
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
 
 
 def interval_chart(title: str, rows: Sequence[dict[str, Any]]) -> Markup:
     """Draw an error for each row, as a dot with its interval; rows hold label, kind, error, low, high."""
     left = 24 + 7.4 * max(len(row["label"]) for row in rows)
-    low, high = covering([row["high"] for row in rows])
+    low, high = cover([row["high"] for row in rows])
     scale, bottom = Scale(low, min(high, 1.0), left, NARROW - 30), 12 + ROW * len(rows)
     parts = [horizontal_axis(scale, 8, bottom, "error: share of target rows predicted wrongly", percent)]
     for i, row in enumerate(rows):
@@ -65,7 +74,7 @@ def push_chart(title: str, rows: Sequence[dict[str, Any]], axis: str) -> Markup:
     """Draw a bar for each term; those that labelled rows never (★) or rarely (☆) have stand out."""
     names = [STARS[row["rarity"]] + _short(row["term"]) for row in rows]
     left = 24 + 7.8 * max(map(len, names))
-    scale = Scale(*covering([row["push"] for row in rows]), left, WIDTH - 150)
+    scale = Scale(*cover([row["push"] for row in rows]), left, WIDTH - 150)
     bottom = 12 + ROW * len(rows)
     parts = [horizontal_axis(scale, 8, bottom, axis, percent)]
     for i, (row, name) in enumerate(zip(rows, names, strict=True)):

@@ -9,7 +9,6 @@ import os
 import re
 import tempfile
 import webbrowser
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +66,12 @@ class Report:
 
 
 def _page(data: dict[str, Any]) -> str:
-    from . import captions as figures
+    from .benchmark import benchmark_charts
+    from .captions import adaptation_charts
+    from .svg import read_asset
 
-    style, script = (_asset(name) for name in ("style.css", "script.js"))
+    charts = adaptation_charts if data["kind"] == "adaptation" else benchmark_charts
+    style, script = read_asset("style.css") + read_asset("chart.css"), read_asset("script.js")
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -77,7 +79,7 @@ def _page(data: dict[str, Any]) -> str:
     template = _environment().get_template(f"{data['kind']}.html")
     return template.render(
         data=data,
-        charts=figures.charts_of(data),
+        charts=charts(data),
         embedded=_embedded(data),
         style=_trusted(style),
         script=_trusted(script),
@@ -120,10 +122,6 @@ def _percent(value: float | None, digits: int = 1) -> str:
 def _is_quantity(cell: Any) -> bool:
     """Whether a table's cell is a number, with its unit or without."""
     return not isinstance(cell, str) or re.fullmatch(r"[+-]?[\d.,]+(e[+-]?\d+)?(%| s)?", cell) is not None
-
-
-def _asset(name: str) -> str:
-    return (files("undrift.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _trusted(text: str) -> Any:

@@ -9,12 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib.resources import files
 
 from markupsafe import Markup, escape
 
 WIDTH = 640
 NARROW = 440  # charts that fit a telephone as they are
 TEXT = 14  # height of a letter's line, in the units of the drawing
+
+
+def read_asset(name: str) -> str:
+    """Read a style or a script of the folder `templates`."""
+    return (files("undrift.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 def tag(name: str, *children: str, **attributes: object) -> Markup:
@@ -47,6 +53,11 @@ def text(x: float, y: float, content: object, anchor: str = "start", cls: str | 
 def line(x1: float, y1: float, x2: float, y2: float, cls: str) -> Markup:
     """Draw a straight line."""
     return tag("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), cls=cls)
+
+
+def hint(content: str) -> Markup:
+    """Say what a mark is: shown by the browser, or by the script in its place."""
+    return tag("title", content)
 
 
 def drawing(title: str, height: float, *parts: str, width: float = WIDTH) -> Markup:
@@ -92,13 +103,13 @@ def nice_step(step: float) -> float:
     return next(k * power for k in (1, 2, 5, 10) if k * power >= step * (1 - 1e-9))
 
 
-def covering(values: Iterable[float], *, zero: bool = True, room: float = 0.05) -> tuple[float, float]:
-    """Return an interval that holds all values, and 0 if asked, with some room."""
-    found = [value for value in values if math.isfinite(value)] + ([0.0] if zero else [])
-    low, high = min(found, default=0.0), max(found, default=0.0)
+def cover(values: Iterable[float], *, zero: bool = True, margin: float = 0.05) -> tuple[float, float]:
+    """Return an interval that holds all values, and 0 if asked, with a margin."""
+    finite = [value for value in values if math.isfinite(value)] + ([0.0] if zero else [])
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
     if low == high == 0:
         return 0.0, 1.0
-    more = (high - low) * room or 0.5
+    more = (high - low) * margin or 0.5
     return (low if zero and low == 0 else low - more), (high if zero and high == 0 else high + more)
 
 

@@ -1,12 +1,8 @@
-"""Figures as data against hand computation; drawings that are what they claim."""
-
-import json
-from itertools import pairwise
-from xml.etree import ElementTree
+"""Figures as data against hand computation."""
 
 import pytest
 
-from tests.helpers.bench_corpus import DISTANCES, DOMAINS, transfer
+from tests.helpers.bench_corpus import DISTANCES, DOMAINS, dimension_records, transfer
 from undrift.bench.figures.data import (
     all_figures,
     dimension_times,
@@ -66,19 +62,6 @@ def test_figure_2_says_which_times_are_of_which_machine():
         "learnt: scl on a CPU, 16 cores; coda on a CPU, 2 cores; sda, msda-1 on a GPU; "
         "the paper's times are of twelve cores at 2.66 GHz"
     )
-
-
-def dimension_records(plan="dimensions", corpus="processed_acl"):
-    """Two widths; the in-domain errors are of the first."""
-    in_domain = {"kind": "in-domain", "plan": plan, "variant": "5000", "corpus": corpus, "error": 0.2}
-    return [in_domain] + [
-        transfer(
-            method, "books", "dvd", 0.3, plan=plan, corpus=corpus, variant=str(n), n_features=n,
-            represent_seconds=seconds, machine="a CPU; a GPU; torch 2.11",
-        )
-        for n in (5000, 30_000)
-        for method, seconds in (("svm", 0.0), ("sda", 9.0), ("msda-5", 3.0))
-    ]  # fmt: skip
 
 
 def test_figure_3_left_says_what_ratios_are_relative_to_and_that_the_setting_is_another():
@@ -143,63 +126,6 @@ def test_failures_are_not_drawn_and_later_records_replace_earlier(records):
     assert len(svm["y"]) == 6
 
 
-def many_tasks():
-    names = [f"d{i}" for i in range(6)]
-    return [transfer("msda-5", a, b, 0.3, plan="wide") for a in names for b in names if a != b]
-
-
-def test_every_kind_of_figure_is_drawn_as_svg_png_and_data(records, tmp_path):
-    pytest.importorskip("matplotlib")
-    from undrift.bench.figures.draw import draw
-
-    figures = all_figures([*records, *many_tasks(), *dimension_records(), *DISTANCES])
-    assert {figure["kind"] for figure in figures} == {"points", "scatter", "lines", "pairs", "heatmap"}
-    for figure in figures:
-        svg, png, data = draw(figure, tmp_path / "figures")
-        root = ElementTree.parse(svg).getroot()
-        assert root.tag == "{http://www.w3.org/2000/svg}svg"
-        words = "".join(root.itertext())
-        assert figure["title"] in words
-        assert figure["y_label"] in words
-        assert all(word in words for word in (figure.get("note") or "").split())
-        assert all(own["label"] in words for own in figure.get("published", []))
-        assert png.read_bytes().startswith(b"\x89PNG")
-        assert json.loads(data.read_text()) == json.loads(json.dumps(figure))
-
-
-def test_the_same_figure_gives_the_same_svg(records, tmp_path):
-    pytest.importorskip("matplotlib")
-    from undrift.bench.figures.draw import draw
-
-    first, second = (draw(figure_1(records), tmp_path / name)[0].read_bytes() for name in "ab")
-    assert first == second
-    assert b"<dc:date>" not in first
-    assert b"Matplotlib v" not in first  # nor which version drew it
-
-
-def test_only_the_files_asked_for_are_written(records, tmp_path):
-    pytest.importorskip("matplotlib")
-    from undrift.bench.figures.draw import draw
-
-    assert draw(figure_1(records), tmp_path, ["svg"]) == [tmp_path / "tiny-main-figure-1.svg"]
-    assert [path.suffix for path in tmp_path.iterdir()] == [".svg"]
-
-
-def test_every_method_of_the_contract_has_its_own_look():
-    from undrift.bench.catalogue import METHODS
-    from undrift.bench.figures.draw import STYLES, _styles
-
-    assert set(STYLES) == set(METHODS)
-    more = _styles([*METHODS, "msda-2", "msda-4", "msda-9", "msda-10"])
-    assert len({marker for _, marker in more.values()}) == len({colour for colour, _ in more.values()}) == 14
-    assert len(set(_styles([*METHODS, "msda-2", "msda-4"]).values())) == len(METHODS) + 2
-    losses = _styles([f"sda, {n}" for n in (5000, 10000, 20000, 30000, 40000)])
-    assert (
-        len({marker for _, marker in losses.values()}) == len({colour for colour, _ in losses.values()}) == 5
-    )
-    assert len(set(_styles([f"variant {i}" for i in range(40)]).values())) == 40
-
-
 def test_methods_stand_in_the_contracts_order_whichever_was_run_first():
     methods = ["undrift", "msda-10", "sda", "msda-2", "svm", "msda-5"]
     for i in range(2):
@@ -228,58 +154,6 @@ def test_figures_say_which_plan_and_variant_they_are_of(records):
     assert all(figure["title"].endswith("– tiny, main") for figure in figures)
     spaced = all_figures([{**record, "variant": "a b"} for record in records])
     assert spaced[0]["name"] == "tiny-a-b-figure-1"
-
-
-def log_labels(times):
-    figures = pytest.importorskip("matplotlib.figure")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    from undrift.bench.figures.draw import _scatter
-
-    methods = ["msda-1", "msda-3", "msda-5"]
-    records = [transfer(m, "a", "b", 0.3, represent_seconds=t) for m, t in zip(methods, times, strict=True)]
-    canvas = figures.Figure(figsize=(7.5, 4.6))
-    axes = canvas.subplots()
-    _scatter(figure_2(records), axes)
-    renderer = FigureCanvasAgg(canvas).get_renderer()
-    canvas.draw(renderer)
-    low, high = axes.get_xlim()
-    ticks = [
-        t for t in axes.xaxis.get_major_ticks() + axes.xaxis.get_minor_ticks() if low <= t.get_loc() <= high
-    ]
-    shown = sorted((t for t in ticks if t.label1.get_text()), key=lambda t: t.get_loc())
-    boxes = [t.label1.get_window_extent(renderer) for t in shown]
-    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
-    return [t.label1.get_text() for t in shown]
-
-
-@pytest.mark.parametrize(
-    ("times", "labels"),
-    [
-        ((0.015, 0.1, 0.6), ["0.02", "0.05", "0.1", "0.2", "0.5"]),
-        ((0.1, 10, 2000), ["0.1", "1", "10", "100", "1,000"]),
-        ((3.0, 4.0, 6.0), ["3", "3.5", "4", "4.5", "5", "5.5", "6"]),  # as on a linear scale
-    ],
-)
-def test_log_scales_name_a_few_values_that_do_not_overlap(times, labels):
-    assert log_labels(times) == labels
-
-
-@pytest.mark.parametrize(
-    ("lengths", "width", "n"),
-    [
-        ([3] * 6, 10.0, 6),
-        ([3] * 6, 3.0, 4),  # a column takes 0.695 inches
-        ([3, 3, 40, 40], 4.0, 2),  # 0.695 + 3.1
-        ([3, 3, 40, 40], 3.7, 1),
-        ([100], 1.0, 1),
-    ],
-)
-def test_legends_are_no_wider_than_their_figure(lengths, width, n):
-    pytest.importorskip("matplotlib")
-    from undrift.bench.figures.draw import _n_columns
-
-    assert _n_columns(lengths, width) == n
 
 
 def test_training_losses_have_a_line_for_each_run():

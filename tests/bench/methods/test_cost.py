@@ -162,12 +162,3 @@ def test_memory_against_dimensionality(tmp_path):
         "tiny-figure-3-left", "tiny-dimension-times", "tiny-dimension-memory",
     ]  # fmt: skip
     assert len(all_figures(widths(with_memory=False))) == 2
-
-
-def test_memory_is_drawn_from_nothing_up(tmp_path):
-    figures = pytest.importorskip("matplotlib.figure")
-    from undrift.bench.figures.draw import _lines
-
-    axes = figures.Figure().subplots()
-    _lines(dimension_memory(widths(with_memory=True)), axes)
-    assert axes.get_ylim()[0] == 0

@@ -114,22 +114,6 @@ def test_an_ablation_has_one_figure_for_all_its_variants(tmp_path):
     assert {p["label"] for p in ablation_figures(several)[0]["points"]} >= {"more, undrift", "more, svm"}
 
 
-def test_an_ablation_is_drawn_in_points_from_the_top(tmp_path):
-    figures = pytest.importorskip("matplotlib.figure")
-    from undrift.bench.figures.draw import _intervals, draw
-
-    records = ablation({"all": [0.10, 0.20, 0.30], "less": [0.12, 0.22, 0.32], "more": [0.10, 0.19, 0.30]})
-    (figure,) = ablation_figures(records)
-    axes = figures.Figure().subplots()
-    _intervals(figure, axes)
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["more", "less"]
-    assert axes.get_ylim() == (1.5, -0.5)
-    interval, point = axes.lines[:2]
-    assert list(interval.get_xdata()) == pytest.approx([-1.0, 0.0])
-    assert list(point.get_xdata()) == pytest.approx([-1 / 3])
-    assert all(path.exists() for path in draw(figure, tmp_path))
-
-
 def test_seeds_are_averaged_and_are_not_tasks():
     records = [*ablation({"all": [0.10, 0.20]}), *ablation({"all": [0.16, 0.26]}, seed=1)]
     assert "| tiny | all | undrift | 2 | 18.00 |" in results_table(records)

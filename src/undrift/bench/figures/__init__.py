@@ -1,6 +1,5 @@
-"""Figures as data, and as SVG or PNG."""
+"""The paper's figures as data; `undrift.report` draws them."""
 
-from .data import ablation_figures, all_figures, named
-from .draw import FORMATS, draw
+from .data import ablation_figures, all_figures, named, series_numbers
 
-__all__ = ["FORMATS", "ablation_figures", "all_figures", "draw", "named"]
+__all__ = ["ablation_figures", "all_figures", "named", "series_numbers"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+from ..catalogue import METHODS
 from ..results import (
     REFERENCE,
     Difference,
@@ -57,6 +58,12 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
 def named(figures: Sequence[Figure], patterns: Sequence[str] | None) -> list[Figure]:
     """Figures whose name fits one of the patterns; without any, all."""
     return [own for own in figures if patterns is None or any(fnmatchcase(own["name"], p) for p in patterns)]
+
+
+def series_numbers(labels: Sequence[str]) -> dict[str, int]:
+    """Number series for their look: a method of the contract has the same number in every figure."""
+    others = [label for label in dict.fromkeys(labels) if label not in METHODS]
+    return {label: i for i, label in enumerate([*METHODS, *others])}
 
 
 def training_losses(records: Sequence[Record]) -> list[Figure]:
