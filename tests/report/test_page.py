@@ -95,6 +95,8 @@ def test_scales_place_their_ends_and_label_between_them():
     assert linear.ticks() == [0, 10, 20, 30, 40, 50]
     assert log(10) == pytest.approx(2)
     assert log.ticks() == pytest.approx([0.1, 1, 10, 100, 1000])
+    assert Scale(0.015, 0.6, 0, 1, log=True).ticks() == pytest.approx([0.02, 0.05, 0.1, 0.2, 0.5])
+    assert Scale(1e-6, 1e6, 0, 1, log=True).ticks() == pytest.approx([1e-6, 1e-4, 1e-2, 1, 1e2, 1e4, 1e6])
 
 
 def test_an_axis_covers_every_value_and_zero():

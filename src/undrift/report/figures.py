@@ -57,7 +57,7 @@ def standalone_svg(figure: dict[str, Any]) -> str:
     """Draw a figure as an SVG file with its title, its note and the page's styles in light colours."""
     parts, height = _KINDS[figure["kind"]](figure)
     title = textwrap.wrap(figure["title"], 76)
-    notes = textwrap.wrap(figure.get("note") or "", 100)
+    notes = textwrap.wrap(figure.get("note") or "", 92)
     top = 18 + 20 * len(title)
     whole = top + height + 18 * len(notes) + 10
     return str(

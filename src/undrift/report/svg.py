@@ -88,8 +88,11 @@ class Scale:
     def ticks(self, n: int = 5) -> list[float]:
         """Round values to label, about `n` of them."""
         if self.log:
-            first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
-            return [10.0**k for k in range(first, last + 1, max(1, math.ceil((last - first + 1) / (n + 1))))]
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            parts = (1, 2, 5) if math.log10(self.high / self.low) < 2.5 else (1,)
+            step = max(1, math.ceil((last - first) / (n + 1)))
+            values = [part * 10.0**k for k in range(first, last + 1, step) for part in parts]
+            return [value for value in values if self.low * (1 - 1e-9) <= value <= self.high * (1 + 1e-9)]
         step = nice_step((self.high - self.low) / n)
         start = math.ceil(self.low / step - 1e-9)
         return [k * step for k in range(start, math.floor(self.high / step + 1e-9) + 1)]
