@@ -90,8 +90,8 @@ class Scale:
         if self.log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             parts = (1, 2, 5) if math.log10(self.high / self.low) < 2.5 else (1,)
-            step = max(1, math.ceil((last - first) / (n + 1)))
-            values = [part * 10.0**k for k in range(first, last + 1, step) for part in parts]
+            every = max(1, math.ceil((last - first) / (n + 1)))
+            values = [part * 10.0**k for k in range(first, last + 1, every) for part in parts]
             return [value for value in values if self.low * (1 - 1e-9) <= value <= self.high * (1 + 1e-9)]
         step = nice_step((self.high - self.low) / n)
         start = math.ceil(self.low / step - 1e-9)
