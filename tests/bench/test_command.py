@@ -135,7 +135,7 @@ def test_check_wants_every_task_of_a_bar(undrift, records, tmp_path):
         assert undrift(*arguments, "--partial")[0] == if_partial
         # nor does a page lose a verdict for want of tasks
         assert undrift(*arguments, "--into", page)[0] == (0 if n == 12 else 2)
-        assert "| low | pass | 6 | 32.50 %, at most 90.00 % |" in page.read_text()
+        assert "| low | pass | 6 | 32.50%, at most 90.00% |" in page.read_text()
     page.write_text("<!-- bench table: check -->\n<!-- end -->\n")
     status, printed, said = undrift("bench", "check", files[12], "--expected", bars, "--into", page, "--json")
     assert status == 0

@@ -112,7 +112,7 @@ def draw_figures(
     ),
 ) -> None:
     from .._files import write_text_atomically
-    from ..bench.figures import ablation_figures, all_figures, named
+    from ..bench.figures import ablation_figures, all_figures, choose_figures
     from ..bench.results import results_table
     from ..report import FIGURE_FORMATS, write_figure
     from . import screen
@@ -123,7 +123,8 @@ def draw_figures(
         raise ValueError(f"--formats: {', '.join(sorted(unknown))} is not known; choose of svg, json, md")
     drawn = [own for own in wanted if own in FIGURE_FORMATS]
     records = _records(results)
-    figures = named([*all_figures(records), *ablation_figures(records)], _names(only)) if drawn else []
+    every = [*all_figures(records), *ablation_figures(records)] if drawn else []
+    figures = choose_figures(every, _names(only))
     if not (figures if drawn else records):
         raise ValueError(
             "the results hold nothing to draw yet" + (f" that --only {only} names" if only else "")
@@ -156,26 +157,26 @@ def check_results(
     partial: bool = PARTIAL,
     as_json: bool = options.JSON,
 ) -> None:
-    from ..bench.results import check, load_bars, satisfied, verdict_table
+    from ..bench.results import are_met, check_bars, load_bars, verdict_table
     from . import screen
 
-    verdicts = check(load_bars(expected), _records(results))
+    verdicts = check_bars(load_bars(expected), _records(results))
     if into is not None:
         _fill(into, [], {"check": verdict_table(verdicts)}, partial, screen.messages if as_json else None)
     if as_json:
         screen.show_json(
             [
                 {
-                    "says": v.bar.says, "verdict": v.word, "found": v.found,
+                    "says": v.bar.says, "verdict": v.word, "found": v.summary,
                     "n_tasks": v.n_tasks, "n_tasks_expected": v.bar.n_tasks,
                 }
                 for v in verdicts
             ]
         )  # fmt: skip
     elif into is None:
-        rows = [[v.bar.says, v.word, v.found] for v in verdicts]
+        rows = [[v.bar.says, v.word, v.summary] for v in verdicts]
         screen.show_table("Results against what is expected", ["expected", "verdict", "found"], rows)
-    if not satisfied(verdicts, partial):
+    if not are_met(verdicts, partial):
         raise typer.Exit(1)
 
 
@@ -270,12 +271,12 @@ def _fill(
 ) -> None:
     """Fill the slots of a page, unless it would then tell of fewer tasks than now; say so on `console`."""
     from .._files import write_text_atomically
-    from ..bench.results import filled, lost
+    from ..bench.results import fill_page, find_losses
     from . import screen
 
     page = path.read_text(encoding="utf-8")
-    new = filled(page, records, tables)
-    less = lost(page, new)
+    new = fill_page(page, records, tables)
+    less = find_losses(page, new)
     if less and not partial:
         more = f" and {len(less) - 3} more" if len(less) > 3 else ""
         raise ValueError(

@@ -18,10 +18,10 @@ from ..bench.results import (
     mean_of,
     mean_ratio,
     places,
-    side_by_side,
+    published_rows,
+    read,
     task,
 )
-from ..bench.results import records as journal
 from .charts import Chart
 from .figures import MOST_TASKS, draw_figure
 
@@ -48,7 +48,7 @@ def benchmark_data(results: Any) -> dict[str, Any]:
         "verdict": [_verdict(records, plan, variant) for plan, variant in _settings(records)],
         "standings": standings,
         "figures": all_figures(records),
-        "published": _rows_of(side_by_side(records)),
+        "published": published_rows(records),
         "n_records": len(own),
         "records": [_shown(record) for record in own[:MOST_RECORDS]],
         "failures": [
@@ -67,7 +67,7 @@ def _records(results: Any) -> list[dict[str, Any]]:
         results = [results]
     found: list[dict[str, Any]] = []
     for own in results:
-        found += [dict(own)] if isinstance(own, Mapping) else journal.read(own, "transfer")
+        found += [dict(own)] if isinstance(own, Mapping) else read(own, "transfer")
     return [
         {"plan": record.get("corpus", "results"), "variant": "default", "kind": "transfer"} | record
         for record in found
@@ -129,11 +129,6 @@ def _shown(record: Mapping[str, Any]) -> dict[str, Any]:
         name: record.get(name)
         for name in (*names, "represent_seconds", "classify_seconds", "n_train", "n_test")
     }
-
-
-def _rows_of(markdown: str) -> list[list[str]]:
-    """Cells of a Markdown table, its heading left out."""
-    return [[cell.strip() for cell in row.strip("|").split("|")] for row in markdown.splitlines()[2:] if row]
 
 
 def benchmark_charts(data: dict[str, Any]) -> dict[str, Any]:

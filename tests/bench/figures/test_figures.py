@@ -5,12 +5,12 @@ import pytest
 from tests.helpers.bench_corpus import DISTANCES, DOMAINS, dimension_records, transfer
 from undrift.bench.figures.data import (
     all_figures,
+    choose_figures,
     dimension_times,
     figure_1,
     figure_2,
     figure_3_left,
     figure_3_right,
-    named,
     training_losses,
 )
 from undrift.bench.results.published import AMAZON
@@ -139,14 +139,14 @@ def test_methods_stand_in_the_contracts_order_whichever_was_run_first():
 
 def test_figures_are_chosen_by_their_names(records):
     figures = all_figures(records)
-    assert named(figures, None) == figures
-    chosen = named(figures, ["*-figure-?", "tiny-main-matrix-svm"])
+    assert choose_figures(figures, None) == figures
+    chosen = choose_figures(figures, ["*-figure-?", "tiny-main-matrix-svm"])
     assert [own["name"].removeprefix("tiny-main-") for own in chosen] == [
         "figure-1",
         "figure-2",
         "matrix-svm",
     ]
-    assert named(figures, ["figure-1"]) == []
+    assert choose_figures(figures, ["figure-1"]) == []
 
 
 def test_figures_say_which_plan_and_variant_they_are_of(records):

@@ -10,9 +10,15 @@ from undrift.bench import Request, load_plan, read, run
 from undrift.bench.__main__ import main
 from undrift.bench.figures.data import ablation_figures, all_figures, figure_1
 from undrift.bench.plan import parse_plan
-from undrift.bench.results.differences import bootstrap_interval, difference, differences
-from undrift.bench.results.measures import Where, errors_by_task, failures
-from undrift.bench.results.page import filled
+from undrift.bench.results.measures import (
+    Where,
+    bootstrap_interval,
+    difference,
+    differences,
+    errors_by_task,
+    failures,
+)
+from undrift.bench.results.page import fill_page
 from undrift.bench.results.table import results_table
 
 
@@ -92,7 +98,7 @@ def test_the_table_says_how_each_variant_differs():
     assert "| less | undrift | 3 | 1 | +2.00 | +2.00 to +2.00 | 3 of 3 |" in table
     assert "| more | undrift | 3 | 1 | -0.33 | -1.00 to +0.00 | 0 of 3 |" in table
     assert "| all | undrift | 3 | 1 |" not in table
-    page = filled("<!-- bench table: tiny -->\n<!-- end -->\n", records)
+    page = fill_page("<!-- bench table: tiny -->\n<!-- end -->\n", records)
     assert "| less | undrift | 3 | 1 | +2.00 |" in page
     assert "interval" not in results_table(records, "another")
     assert "interval" not in results_table(ablation({"some": [0.1], "less": [0.2]}))

@@ -3,12 +3,12 @@
 import pytest
 
 from tests.helpers.bench_corpus import DISTANCES, transfer
-from undrift.bench.results.expected import bar_of, check, load_bars, satisfied
+from undrift.bench.results.expected import are_met, check_bars, load_bars, parse_bar
 
 
 def judged(records, **bar):
     whole = {"says": "it", "plan": "tiny", "method": "msda-5", "n_tasks": 6, **bar}
-    (verdict,) = check([bar_of(whole)], records)
+    (verdict,) = check_bars([parse_bar(whole)], records)
     return verdict
 
 
@@ -67,7 +67,7 @@ def test_with_a_task_missing_there_is_no_verdict(records, bar, claim):
     verdict = judged(records[:-1], claim=claim, **bar)  # the last task of msda-5
     assert verdict.word == "incomplete"
     assert (verdict.complete, verdict.n_tasks) == (False, 5)
-    assert verdict.found.endswith("; incomplete, 5 of 6 tasks")
+    assert verdict.summary.endswith("; incomplete, 5 of 6 tasks")
     others = {"than", "best_of", "worse_than"} & set(bar)
     without = [r for r in records if (r["method"], r["target"]) != ("svm", "dvd")]
     assert judged(without, claim=claim, **bar).complete == (not others)
@@ -84,7 +84,7 @@ def test_means_are_compared_over_the_same_tasks(measure, more):
     verdict = judged(records, measure=measure, than={"method": "svm"}, n_tasks=1, **more)
     assert verdict.met is False
     assert verdict.numbers.startswith(
-        "40.00 % against 30.00 %" if measure == "mean_error" else "0.4 s against 0.3 s"
+        "40.00% against 30.00%" if measure == "mean_error" else "0.4 s against 0.3 s"
     )
 
 
@@ -97,15 +97,15 @@ def test_bars_are_met_when_all_pass_and_none_is_incomplete(records):
     good, missed = judged(records, at_most=0.9), judged(records, at_most=0.1)
     denied = judged(records, at_most=0.1, claim=True)
     some, nothing = judged(records[:4], at_most=0.9), judged([], at_most=0.9)
-    assert satisfied([good, denied])
-    assert not satisfied([good, missed])
-    assert not satisfied([good, some])
-    assert not satisfied([good, nothing])
-    assert not satisfied([good, judged([], at_most=0.9, claim=True)])
-    assert satisfied([good, some, nothing], partial=True)
-    assert satisfied([some, nothing], partial=True)
-    assert not satisfied([some, missed], partial=True)
-    assert not satisfied([nothing], partial=True)
+    assert are_met([good, denied])
+    assert not are_met([good, missed])
+    assert not are_met([good, some])
+    assert not are_met([good, nothing])
+    assert not are_met([good, judged([], at_most=0.9, claim=True)])
+    assert are_met([good, some, nothing], partial=True)
+    assert are_met([some, nothing], partial=True)
+    assert not are_met([some, missed], partial=True)
+    assert not are_met([nothing], partial=True)
 
 
 def test_so_many_times_faster():
@@ -127,7 +127,7 @@ def test_tasks_made_worse_are_counted_over_several_plans(records):
             n_tasks=12,
         )
         assert verdict.word == ("pass" if met else "FAIL")
-        assert verdict.found == (
+        assert verdict.summary == (
             "worse by more than 1 points on 2 of 12 tasks: tiny books->dvd, wide books->dvd"
         )
 
@@ -142,12 +142,12 @@ def test_claims_are_answered_yes_or_no(records):
     assert judged(records, at_most=0.1, claim=True).word == "no"
     assert judged(records, at_most=0.3, claim=True).word == "yes"
     about = {"plan": "far", "method": "msda-5", "measure": "distances_grown"}
-    grows = bar_of({"says": "grows", **about, "n_tasks": 3, "at_least": 1.0, "claim": True})
-    (verdict,) = check([grows], DISTANCES)
-    assert (verdict.word, verdict.found) == ("no", "66.67 %, at least 100.00 %")
-    (verdict,) = check([grows], DISTANCES[::2])
+    grows = parse_bar({"says": "grows", **about, "n_tasks": 3, "at_least": 1.0, "claim": True})
+    (verdict,) = check_bars([grows], DISTANCES)
+    assert (verdict.word, verdict.summary) == ("no", "66.67%, at least 100.00%")
+    (verdict,) = check_bars([grows], DISTANCES[::2])
     assert verdict.word == "incomplete"
-    assert verdict.found == "100.00 %, at least 100.00 %; incomplete, 2 of 3 pairs"
+    assert verdict.summary == "100.00%, at least 100.00%; incomplete, 2 of 3 pairs"
 
 
 GOOD = '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nat_most = 1\n'

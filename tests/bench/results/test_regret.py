@@ -12,14 +12,14 @@ from undrift import MSDA
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.corpora import load_corpus
 from undrift.bench.methods.baselines import weight_tfidf
-from undrift.bench.results.page import filled, lost
+from undrift.bench.results.page import fill_page, find_losses
 from undrift.bench.results.regret import (
     best_rule,
     candidate_sets,
-    cautiously_picked,
-    picked,
+    choose_by_one_se,
+    choose_candidates,
+    gather_trials,
     regret_table,
-    trials,
     verdicts,
 )
 from undrift.classifier import anchors
@@ -165,7 +165,7 @@ def test_a_failure_is_recorded_and_can_be_tried_again(data, plan, tmp_path, monk
     again = run(plan, results, Request(data=data, tasks=["books->*"], retry_failed=True))
     assert (again.n_new, again.n_failed) == (2, 0)
     assert run(plan, results, request).n_before == 2
-    assert trials(read(results))[0].tasks == ["books->dvd", "books->toys"]
+    assert gather_trials(read(results))[0].tasks == ["books->dvd", "books->toys"]
 
 
 CHOOSING = """
@@ -334,11 +334,11 @@ def by_hand():
 
 
 def test_regret_by_hand(by_hand):
-    one, two = trials(by_hand)
+    one, two = gather_trials(by_hand)
     assert one.tasks == ["a->toys", "b->toys"]
     assert_allclose(one.errors, [[0.1, 0.2, 0.3, 0.4], [0.5, 0.4, 0.2, 0.3]])
-    assert picked(one, "reverse").tolist() == [1, 3]  # the first of two equal scores
-    assert picked(one, "importance-cv").tolist() == [0, 0]
+    assert choose_candidates(one, "reverse").tolist() == [1, 3]  # the first of two equal scores
+    assert choose_candidates(one, "importance-cv").tolist() == [0, 0]
     found = {v.rule: (v.mean_error, v.regret, v.beyond_single) for v in verdicts(one)}
     single = 0.25  # (.7, 1): .30 and .20; the others .30, .30, .35
     assert_allclose(found["best in hindsight"], (0.15, 0, 0.15 - single), atol=1e-12)
@@ -361,10 +361,10 @@ def test_one_se_keeps_the_preset_unless_it_is_clearly_beaten():
         )
         for noise, errors, scores in ((0.5, first, (0.84, 0.80)), (0.7, second, (0.80, 0.79)))
     ]
-    (own,) = trials(records)
+    (own,) = gather_trials(records)
     assert own.n_train.tolist() == [100, 50]
-    assert picked(own, "source-cv").tolist() == [0, 0]
-    assert cautiously_picked(own, 2).tolist() == [0, 2]
+    assert choose_candidates(own, "source-cv").tolist() == [0, 0]
+    assert choose_by_one_se(own, 2).tolist() == [0, 2]
     found = {v.rule: (v.mean_error, v.regret) for v in verdicts(own)}
     assert list(found) == ["best in hindsight", "best single candidate", "fixed", "source-cv", "one-se"]
     assert_allclose(found["source-cv"], (0.30, 0.15), atol=1e-12)
@@ -375,22 +375,22 @@ def test_one_se_keeps_the_preset_unless_it_is_clearly_beaten():
 
 
 def test_without_self_training_the_other_error_counts(by_hand):
-    assert_allclose(trials(by_hand, "error")[0].errors, trials(by_hand)[0].errors + 0.1)
+    assert_allclose(gather_trials(by_hand, "error")[0].errors, gather_trials(by_hand)[0].errors + 0.1)
 
 
 def test_the_interval_is_over_tasks(by_hand):
-    (single,) = [v for v in verdicts(trials(by_hand)[0]) if v.rule == "best single candidate"]
+    (single,) = [v for v in verdicts(gather_trials(by_hand)[0]) if v.rule == "best single candidate"]
     assert (single.low, single.high) == (pytest.approx(0.0), pytest.approx(0.2))  # regrets .2 and .0
-    (rule,) = [v for v in verdicts(trials(by_hand)[1]) if v.rule == "importance-cv"]
+    (rule,) = [v for v in verdicts(gather_trials(by_hand)[1]) if v.rule == "importance-cv"]
     assert (rule.low, rule.high) == (pytest.approx(0.0), pytest.approx(0.1))
     many = [made("many", f"t{i}", (0.2 if i % 4 else 0.1, 0.1), {"reverse": (1.0, 0.0)}) for i in range(400)]
-    (rule,) = [v for v in verdicts(trials(many)[0]) if v.rule == "reverse"]
+    (rule,) = [v for v in verdicts(gather_trials(many)[0]) if v.rule == "reverse"]
     half = 1.96 * 0.1 * np.sqrt(0.75 * 0.25 / 400)
     assert_allclose((rule.low, rule.high), (0.075 - half, 0.075 + half), atol=5e-4)
 
 
 def test_sets_of_candidates(by_hand):
-    sets = candidate_sets(trials(by_hand)[0])
+    sets = candidate_sets(gather_trials(by_hand)[0])
     assert {name: [str(p) for p in own.points] for name, own in sets.items() if name != "all"} == {
         "C = 1": ["noise 0.5, 1 layers, C 1", "noise 0.7, 1 layers, C 1"],
         "small grid": ["noise 0.7, 1 layers, C 1", "noise 0.7, 1 layers, C 3"],
@@ -402,7 +402,7 @@ def test_sets_of_candidates(by_hand):
 def test_tasks_that_are_not_finished_or_failed_do_not_count(by_hand):
     unfinished = made("one", "c", (0.0, 0.0), {"reverse": (1, 1), "importance-cv": (1, 1)})
     failed = {**unfinished, "source": "d", "failed": "out of luck"}
-    assert trials([*by_hand, unfinished, failed])[0].tasks == ["a->toys", "b->toys"]
+    assert gather_trials([*by_hand, unfinished, failed])[0].tasks == ["a->toys", "b->toys"]
 
 
 def test_the_table_and_the_rule_of_one_corpus_on_the_other(by_hand):
@@ -425,10 +425,10 @@ def test_the_table_and_the_rule_of_one_corpus_on_the_other(by_hand):
 
 def test_a_page_has_a_slot_for_it(by_hand):
     page = "before\n<!-- bench table: regret -->\nold\n<!-- end -->\nafter\n"
-    assert filled(page, by_hand) == (
+    assert fill_page(page, by_hand) == (
         f"before\n<!-- bench table: regret -->\n{regret_table(by_hand)}<!-- end -->\nafter\n"
     )
-    assert filled(page, []) == page
+    assert fill_page(page, []) == page
 
 
 @pytest.fixture
@@ -468,10 +468,10 @@ def test_a_page_does_not_lose_tasks_of_regret_unless_told_to(by_hand, tmp_path, 
 
 def test_what_is_lost_of_the_rules_across_corpora(by_hand):
     page = "<!-- bench table: regret -->\n<!-- end -->\n"
-    whole, some = filled(page, by_hand), filled(page, by_hand[:4])
-    said = {row for row in lost(whole, some) if "(0 instead of 1)" in row}
+    whole, some = fill_page(page, by_hand), fill_page(page, by_hand[:4])
+    said = {row for row in find_losses(whole, some) if "(0 instead of 1)" in row}
     assert {"all, one, two (0 instead of 1)", "all, two, one (0 instead of 1)"} < said
-    assert lost(some, whole) == []
+    assert find_losses(some, whole) == []
 
 
 def test_the_command(by_hand, tmp_path, command):

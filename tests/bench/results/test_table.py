@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.helpers.bench_corpus import DISTANCES, transfer
 from undrift.bench.figures.data import figure_3_right
-from undrift.bench.results.page import filled, lost
+from undrift.bench.results.page import fill_page, find_losses
 from undrift.bench.results.regret import regret_table
 from undrift.bench.results.table import distance_table, results_table, side_by_side
 
@@ -65,44 +65,44 @@ def test_the_table_of_distances_says_how_they_were_measured():
     assert "5 layers, learnt from all rows at noise 0.7 for every pair, not chosen" in setting
     assert stamp == "2026-11-15: a machine."
     (note,) = {figure_3_right([{**record, **stamped} for record in DISTANCES])["note"]}
-    assert note == "1,000 rows of each domain; 5 layers at noise 0.7, not chosen; lines are 95 % intervals"
+    assert note == "1,000 rows of each domain; 5 layers at noise 0.7, not chosen; lines are 95% intervals"
 
 
 def filled_page(records):
     slots = ("tiny", "paper", "distance", "far")
     empty = "".join(f"<!-- bench table: {name} -->\n<!-- end -->\n" for name in slots)
-    return filled(empty, records)
+    return fill_page(empty, records)
 
 
 def test_what_a_page_would_lose_is_named(records):
     small = [{**record, "plan": "small"} for record in records]
     page = filled_page([*records, *small, *DISTANCES])
-    assert lost(page, page) == []
-    assert lost("<!-- bench table: tiny -->\n<!-- end -->\n", page) == []
+    assert find_losses(page, page) == []
+    assert find_losses("<!-- bench table: tiny -->\n<!-- end -->\n", page) == []
     fewer = [record for record in records if record["source"] == "books"]
-    assert lost(page, filled(page, fewer)) == [
+    assert find_losses(page, fill_page(page, fewer)) == [
         "tiny, main, svm (2 instead of 6)", "tiny, main, msda-5 (2 instead of 6)",
     ]  # fmt: skip
-    assert lost(page, filled(page, [r for r in records if r["method"] == "svm"])) == [
+    assert find_losses(page, fill_page(page, [r for r in records if r["method"] == "svm"])) == [
         "tiny, main, msda-5 (0 instead of 6)"
     ]
-    assert lost(page, filled(page, DISTANCES[:2])) == ["b, c (0 instead of 1)"]
-    (lower,) = lost(page, filled(page, [{**record, "plan": "small"} for record in fewer]))
+    assert find_losses(page, fill_page(page, DISTANCES[:2])) == ["b, c (0 instead of 1)"]
+    (lower,) = find_losses(page, fill_page(page, [{**record, "plan": "small"} for record in fewer]))
     assert lower == "mSDA, 5 layers, 27,677 documents (2 instead of 6)"
-    assert lost(filled(page, fewer), page) == []  # more is welcome
+    assert find_losses(fill_page(page, fewer), page) == []  # more is welcome
 
 
 def test_a_page_is_filled_again_and_again(records):
     page = "# Title\n<!-- bench table: tiny -->\nold\n<!-- end -->\nkept\n"
     page += "<!-- bench table: distance -->\n<!-- end -->\n"
-    once = filled(page, [*records, *DISTANCES])
-    assert filled(once, [*records, *DISTANCES]) == once
+    once = fill_page(page, [*records, *DISTANCES])
+    assert fill_page(once, [*records, *DISTANCES]) == once
     assert "old" not in once
     assert once.startswith("# Title\n")
     assert "kept" in once
     assert results_table([*records, *DISTANCES], "tiny") in once
     assert distance_table(DISTANCES) in once
-    assert filled(once, DISTANCES) == once  # results of one plan leave the tables of others alone
+    assert fill_page(once, DISTANCES) == once  # results of one plan leave the tables of others alone
     assert "| a, b | 1.200 (1.100 to 1.300) | 1.500 (1.400 to 1.600) | yes |" in once
 
 
@@ -115,9 +115,9 @@ def test_the_paper_and_ours_side_by_side():
     table = side_by_side(records)
     assert "| mSDA, 5 layers, 27,677 documents | < 2 min | 4 s | 1 of 12 |" in table
     assert "| SDA against mSDA-5, time | 180 × | 100 × | 1 of 12 |" in table
-    assert "| 380 tasks, baseline, mean error | 13.93 % | 13.93 % | 1 of 380 |" in table
-    assert "| 380 tasks, SDA, mean error | 10.50 % |  |  |" in table
-    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03 % |  |  |" in table
+    assert "| 380 tasks, baseline, mean error | 13.93% | 13.93% | 1 of 380 |" in table
+    assert "| 380 tasks, SDA, mean error | 10.50% |  |  |" in table
+    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03% |  |  |" in table
 
 
 def test_ratios_of_times_are_over_the_same_tasks():
@@ -142,11 +142,11 @@ def test_others_errors_stand_beside_ours_on_all_their_test_rows_and_tasks():
         if source != target
     ]
     table = side_by_side(records)
-    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03 % | 24.00 % | 12 |" in table
-    assert "| SVM+mSDA, 12 tasks (Ganin et al. 2016, table 1) | 19.82 % | 16.70 % | 12 |" in table
-    assert "| DANN+mSDA, 12 tasks (Ganin et al. 2016, table 1) | 18.68 % |  |  |" in table
+    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03% | 24.00% | 12 |" in table
+    assert "| SVM+mSDA, 12 tasks (Ganin et al. 2016, table 1) | 19.82% | 16.70% | 12 |" in table
+    assert "| DANN+mSDA, 12 tasks (Ganin et al. 2016, table 1) | 18.68% |  |  |" in table
     trial = [{**record, "n_test": 50} for record in records]
-    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03 % |  |  |" in side_by_side(trial)
+    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03% |  |  |" in side_by_side(trial)
 
 
 def test_the_papers_times_of_the_full_set_are_stated():

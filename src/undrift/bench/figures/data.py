@@ -8,7 +8,11 @@ from typing import Any
 
 from ..catalogue import METHODS
 from ..results import (
+    AMAZON,
+    HIGH_DIMENSION,
+    PAPER,
     REFERENCE,
+    SAME_ROWS,
     Difference,
     Record,
     Where,
@@ -17,10 +21,10 @@ from ..results import (
     errors_by_task,
     mean_of,
     mean_ratio,
-    ordered,
     peak_gigabytes,
     places,
-    published,
+    same_test_rows,
+    sort_places,
     task,
     where,
 )
@@ -55,7 +59,7 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
     return figures + training_losses(records)
 
 
-def named(figures: Sequence[Figure], patterns: Sequence[str] | None) -> list[Figure]:
+def choose_figures(figures: Sequence[Figure], patterns: Sequence[str] | None) -> list[Figure]:
     """Figures whose name fits one of the patterns; without any, all."""
     return [own for own in figures if patterns is None or any(fnmatchcase(own["name"], p) for p in patterns)]
 
@@ -113,7 +117,7 @@ def _ablation(plan: str, found: Sequence[Difference]) -> Figure:
         "name": f"{plan}-ablation",
         "kind": "intervals",
         "title": f"What each part buys: {plan}",
-        "x_label": f"error above that of variant {REFERENCE!r} on the same tasks (points; 95 % intervals)",
+        "x_label": f"error above that of variant {REFERENCE!r} on the same tasks (points; 95% intervals)",
         "y_label": "variant",
         "points": points,
         "percent": True,
@@ -133,12 +137,12 @@ def figure_1(records: Sequence[Record]) -> Figure:
         if "transfer_error" in record
     }
     series = []
-    for place in ordered(places(records)):
+    for place in sort_places(places(records)):
         loss = by_task(place.of(records), "transfer_loss")
         series.append({"label": place.method, "y": [loss.get(name) for name in tasks]})
     overlay = []
-    if published.same_test_rows(records):
-        for found in (own for own in published.AMAZON if own.protocol == published.SAME_ROWS):
+    if same_test_rows(records):
+        for found in (own for own in AMAZON if own.protocol == SAME_ROWS):
             losses = [_less(found.errors.get(name), baseline[name.split("->")[1]]) for name in tasks]
             overlay.append({"label": f"{found.label} ({found.reference})", "y": losses})
     return {
@@ -157,7 +161,7 @@ def figure_1(records: Sequence[Record]) -> Figure:
 def figure_2(records: Sequence[Record]) -> Figure:
     """Mean transfer ratio against the time to learn a representation (section 5, figure 2)."""
     series = []
-    for place in ordered(places(records)):
+    for place in sort_places(places(records)):
         own = place.of(records)
         series.append(
             {"label": place.method, "x": [mean_of(own, "represent_seconds")], "y": [mean_ratio(own)]}
@@ -165,7 +169,7 @@ def figure_2(records: Sequence[Record]) -> Figure:
     plan = records[0]["plan"]
     marks = [
         {"label": f"paper: {said.method} {said.value}", "x": said.seconds}
-        for said in published.PAPER
+        for said in PAPER
         if said.plan == plan and said.seconds is not None
     ]
     return {
@@ -184,7 +188,7 @@ def figure_2(records: Sequence[Record]) -> Figure:
 def _learnt_on(records: Sequence[Record]) -> list[str]:
     """Which methods were learnt on which machine: their times share an axis, but not a device."""
     found: dict[str, list[str]] = {}
-    for place in ordered(places(records)):
+    for place in sort_places(places(records)):
         own = place.of(records)
         hardware = _hardware(own[0].get("machine") or "")
         if hardware and mean_of(own, "represent_seconds"):
@@ -233,11 +237,11 @@ def dimension_times(records: Sequence[Record]) -> Figure:
         {
             "label": f"{own.method}, the paper: {own.value}",
             "of": own.method,
-            "x": [published.HIGH_DIMENSION],
+            "x": [HIGH_DIMENSION],
             "y": [own.seconds],
         }
         for line in kept
-        for own in published.PAPER
+        for own in PAPER
         if (own.plan, own.method) == (records[0]["plan"], line["label"]) and own.seconds is not None
     ]
     note = "; ".join(filter(None, [figure["note"], *_learnt_on(records), *([THE_PAPERS] if said else [])]))
@@ -265,7 +269,7 @@ def _by_dimension(
     measure: Callable[[Sequence[Record]], float | None],
 ) -> Figure:
     series: dict[str, list[tuple[int, float | None]]] = {}
-    for place in ordered(places(records)):
+    for place in sort_places(places(records)):
         own = place.of(records)
         series.setdefault(place.method, []).append((own[0]["n_features"], measure(own)))
     lines = []
@@ -313,13 +317,13 @@ def _measured(params: Mapping[str, Any]) -> str:
         return ""
     return (
         f"{params['n_rows']:,} rows of each domain; {params['n_layers']} layers at noise "
-        f"{params['noise']:g}, not chosen; lines are 95 % intervals"
+        f"{params['noise']:g}, not chosen; lines are 95% intervals"
     )
 
 
 def task_matrices(records: Sequence[Record]) -> list[Figure]:
     """Transfer error of every source and target, one heat map per method."""
-    return [_task_matrix(records, place) for place in ordered(places(records))]
+    return [_task_matrix(records, place) for place in sort_places(places(records))]
 
 
 def _task_matrix(records: Sequence[Record], place: Where) -> Figure:

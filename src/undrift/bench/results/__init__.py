@@ -1,57 +1,62 @@
 """Records of runs, and what is made of them: measures, tables, verdicts."""
 
-from . import published, records
-from .differences import REFERENCE, Difference, differences
-from .expected import check, load_bars, satisfied, verdict_table
+from .expected import are_met, check_bars, load_bars, verdict_table
 from .measures import (
+    REFERENCE,
+    Difference,
     Where,
     by_task,
+    differences,
     errors_by_task,
     failures,
     mean_error,
     mean_of,
     mean_ratio,
-    ordered,
     peak_gigabytes,
     places,
+    sort_places,
     task,
     where,
 )
-from .page import filled, lost
+from .page import fill_page, find_losses
+from .published import AMAZON, HIGH_DIMENSION, PAPER, SAME_ROWS, same_test_rows
 from .records import Journal, Record, Unwritable, journal, read
 from .regret import MEASURES, regret_table
-from .table import results_table, side_by_side
+from .table import published_rows, results_table
 
 __all__ = [
+    "AMAZON",
+    "HIGH_DIMENSION",
     "MEASURES",
+    "PAPER",
     "REFERENCE",
+    "SAME_ROWS",
     "Difference",
     "Journal",
     "Record",
     "Unwritable",
     "Where",
+    "are_met",
     "by_task",
-    "check",
+    "check_bars",
     "differences",
     "errors_by_task",
     "failures",
-    "filled",
+    "fill_page",
+    "find_losses",
     "journal",
     "load_bars",
-    "lost",
     "mean_error",
     "mean_of",
     "mean_ratio",
-    "ordered",
     "peak_gigabytes",
     "places",
-    "published",
+    "published_rows",
     "read",
-    "records",
     "regret_table",
     "results_table",
-    "satisfied",
-    "side_by_side",
+    "same_test_rows",
+    "sort_places",
     "task",
     "verdict_table",
     "where",

@@ -1,27 +1,21 @@
-"""Checks of results against bars, and of the paper's claims: paper/expected.toml."""
+"""Results against the bars of `paper/expected.toml`, and answers to the paper's claims."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import Parameter, signature
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from ..keys import check_keys, check_list
-from .criteria import About, Asked, AtLeast, AtMost, BestOf, Expected, Lower, LowerOnTasks, Near, SeldomWorse
-from .measures import Where
+from .measures import Where, by_task, where
 from .records import Record
 
-# the key that says what is asked, and the nouns of it, by their own keys: of several, the last needs none
-KINDS: Mapping[str, Mapping[str, type[Any]]] = {
-    "at_most": {"at_most": AtMost},
-    "at_least": {"at_least": AtLeast},
-    "value": {"value": Expected},
-    "than": {"at_least_tasks": LowerOnTasks, "near": Near, "than": Lower},
-    "best_of": {"best_of": BestOf},
-    "worse_than": {"worse_than": SeldomWorse},
-}
+MEASURES = ("mean_error", "represent_seconds", "distances_grown")
+NEEDED = ("says", "plan", "method", "n_tasks")
 
 
 @dataclass(frozen=True)
@@ -32,19 +26,38 @@ class Bar:
     """
 
     says: str
+    plan: str
+    method: str
     n_tasks: int
-    about: About
-    asked: Asked
+    criterion: Callable[..., tuple[bool | None, int, str]]
+    options: Mapping[str, Any]
+    variant: str = "main"
+    measure: str = "mean_error"
     claim: bool = False
 
     def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            raise ValueError(f"measure={self.measure!r} is not known; choose one of {', '.join(MEASURES)}")
         if not (isinstance(self.n_tasks, int) and self.n_tasks >= 1):
             raise ValueError(f"n_tasks={self.n_tasks!r} is not a number of tasks; give a whole number from 1")
+
+    def values(
+        self, records: Sequence[Record], *others: Where, plan: str | None = None
+    ) -> list[dict[str, float]]:
+        """Measure the method and others by task, over the tasks that all of them have."""
+        places = (Where(plan or self.plan, self.variant, self.method), *others)
+        measured = [_values(self.measure, place, records) for place in places]
+        common = [task for task in measured[0] if all(task in values for values in measured)]
+        return [{task: values[task] for task in common} for values in measured]
+
+    def show(self, value: float) -> str:
+        """Write a value with its unit."""
+        return f"{value:.3g} s" if self.measure == "represent_seconds" else f"{value:.2%}"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a bar: whether the tasks at hand meet it (None: there are none), how many, the numbers."""
+    """Whether the tasks at hand meet a bar (None: there are none), how many they are, and the numbers."""
 
     bar: Bar
     met: bool | None
@@ -63,16 +76,124 @@ class Verdict:
             return "no results"
         if not self.complete:
             return "incomplete"
-        words = ("no", "yes") if self.bar.claim else ("FAIL", "pass")
-        return words[self.met]
+        return (("no", "yes") if self.bar.claim else ("FAIL", "pass"))[self.met]
 
     @property
-    def found(self) -> str:
+    def summary(self) -> str:
         """The numbers, and how much is missing."""
         if self.met is None or self.complete:
             return self.numbers
-        kind = "pairs" if self.bar.about.measure == "distances_grown" else "tasks"
+        kind = "pairs" if self.bar.measure == "distances_grown" else "tasks"
         return f"{self.numbers}; incomplete, {self.n_tasks} of {self.bar.n_tasks} {kind}"
+
+
+def _values(measure: str, place: Where, records: Sequence[Record]) -> dict[str, float]:
+    """Measure by task; of distances, 1 for each pair of domains where it grows, else 0."""
+    if measure != "distances_grown":
+        name = "transfer_error" if measure == "mean_error" else measure
+        return by_task([record for record in place.of(records) if record.get(name) is not None], name)
+    distances = [
+        r for r in records if r.get("kind") == "distance" and "failed" not in r and where(r) == place
+    ]
+    grown = [{**r, "grown": float(r["distance_after"] > r["distance_before"])} for r in distances]
+    return by_task(grown, "grown")
+
+
+# Criteria: whether it is met (None without a task), the number of tasks, the numbers in words. Their keyword
+# arguments are the keys that a bar may give.
+Result = tuple[bool | None, int, str]
+NOTHING: Result = (None, 0, "")
+
+
+def _check_mean(bar: Bar, records: Sequence[Record], holds: Callable[[float], bool], wanted: str) -> Result:
+    (ours,) = bar.values(records)
+    if not ours:
+        return NOTHING
+    mean = fmean(ours.values())
+    return holds(mean), len(ours), f"{bar.show(mean)}, {wanted}"
+
+
+def _at_most(bar: Bar, records: Sequence[Record], *, at_most: float) -> Result:
+    return _check_mean(bar, records, lambda mean: mean <= at_most, f"at most {bar.show(at_most)}")
+
+
+def _at_least(bar: Bar, records: Sequence[Record], *, at_least: float) -> Result:
+    return _check_mean(bar, records, lambda mean: mean >= at_least, f"at least {bar.show(at_least)}")
+
+
+def _value(bar: Bar, records: Sequence[Record], *, value: float, tolerance: float = 0.0) -> Result:
+    wanted = f"expected {bar.show(value)} ± {bar.show(tolerance)}"
+    return _check_mean(bar, records, lambda mean: abs(mean - value) <= tolerance, wanted)
+
+
+def _lower(
+    bar: Bar,
+    records: Sequence[Record],
+    *,
+    than: Where,
+    margin: float = 0.0,
+    times: float = 1.0,
+    near: float | None = None,
+    at_least_tasks: int | None = None,
+) -> Result:
+    """Lower than another method on the mean, by a margin or a factor; near it; or lower on many tasks."""
+    ours, theirs = bar.values(records, than)
+    if not ours:
+        return NOTHING
+    mean, other = fmean(ours.values()), fmean(theirs.values())
+    numbers = f"{bar.show(mean)} against {bar.show(other)}"
+    if near is not None:
+        return abs(mean - other) <= near, len(ours), f"{numbers}, within {bar.show(near)}"
+    if at_least_tasks is not None:
+        n_lower = sum(ours[task] < theirs[task] for task in ours)
+        counted = f"lower on {n_lower} of {len(ours)} tasks; mean {numbers}"
+        return n_lower >= at_least_tasks, len(ours), counted
+    return mean * times < other - margin, len(ours), numbers
+
+
+def _best_of(bar: Bar, records: Sequence[Record], *, best_of: Sequence[str], at_least_tasks: int) -> Result:
+    """None of several methods is better, on many tasks."""
+    ours, *others = bar.values(records, *(Where(bar.plan, bar.variant, name) for name in best_of))
+    if not ours:
+        return NOTHING
+    beaten = [task for task, error in ours.items() if any(values[task] < error for values in others)]
+    n_best = len(ours) - len(beaten)
+    named = f"; not on {', '.join(beaten)}" if beaten else ""
+    return n_best >= at_least_tasks, len(ours), f"best on {n_best} of {len(ours)} tasks{named}"
+
+
+def _worse_than(
+    bar: Bar,
+    records: Sequence[Record],
+    *,
+    worse_than: str,
+    at_most_tasks: int,
+    by: float = 0.0,
+    and_plans: Sequence[str] = (),
+) -> Result:
+    """Worse than another method by more than `by` on few tasks, of further plans too."""
+    n_tasks, worse = 0, []
+    for plan in (bar.plan, *and_plans):
+        ours, others = bar.values(records, Where(plan, bar.variant, worse_than), plan=plan)
+        n_tasks += len(ours)
+        # errors are counts over a number of rows: exactly `by` must not become more by rounding
+        worse += [f"{plan} {task}" for task in ours if ours[task] - others[task] > by + 1e-9]
+    if not n_tasks:
+        return NOTHING
+    named = f": {', '.join(worse)}" if worse else ""
+    counted = f"worse by more than {100 * by:g} points on {len(worse)} of {n_tasks} tasks{named}"
+    return len(worse) <= at_most_tasks, n_tasks, counted
+
+
+CRITERIA: Mapping[str, Callable[..., Result]] = {
+    "at_most": _at_most,
+    "at_least": _at_least,
+    "value": _value,
+    "than": _lower,
+    "best_of": _best_of,
+    "worse_than": _worse_than,
+}
+EXCLUSIVE = ({"near"}, {"at_least_tasks"}, {"margin", "times"})  # of the keys beside `than`
 
 
 def load_bars(path: str | Path) -> list[Bar]:
@@ -89,73 +210,77 @@ def load_bars(path: str | Path) -> list[Bar]:
     if not given:
         raise ValueError(f"{path} has no bars: give what is expected, each in a table [[bar]]")
     bars = []
-    for number, own in enumerate(given, start=1):
+    for number, entry in enumerate(given, start=1):
         try:
-            bars.append(bar_of(own))
+            bars.append(parse_bar(entry))
         except ValueError as error:
             raise ValueError(f"{path}, bar {number}: {error}") from None
     return bars
 
 
-def bar_of(table: Any) -> Bar:
+def parse_bar(table: Any) -> Bar:
     """Make the bar that a table ``[[bar]]`` describes."""
     if not isinstance(table, Mapping):
         raise ValueError(f"it must be a table, got {table!r}")
-    nouns = [Bar, About, *(noun for kind in KINDS.values() for noun in kind.values())]
-    check_keys(table, {name for noun in nouns for name in _names(noun)} - {"about", "asked"}, "")
-    kinds = [key for key in KINDS if key in table]
+    shared = {*NEEDED, "variant", "measure", "claim"}
+    check_keys(table, shared.union(*map(_keys, CRITERIA.values())), "")
+    kinds = [kind for kind in CRITERIA if kind in table]
     if len(kinds) != 1:
-        raise ValueError(f"give one of {', '.join(KINDS)}; got {', '.join(kinds) or 'none'}")
-    about = _made(About, table, "a bar")
-    shared = {*_names(Bar), *_names(About)}
-    asked = _asked(kinds[0], {key: value for key, value in table.items() if key not in shared}, about)
-    return _made(Bar, {**table, "about": about, "asked": asked}, "a bar")
+        raise ValueError(f"give one of {', '.join(CRITERIA)}; got {', '.join(kinds) or 'none'}")
+    _check_needed(table, NEEDED, "a bar")
+    options = {key: value for key, value in table.items() if key not in shared}
+    _check_options(kinds[0], options)
+    if "than" in options:
+        check_keys(options["than"], {"plan", "variant", "method"}, "than.")
+        _check_needed(options["than"], ["method"], "than")
+        place = {"plan": table["plan"], "variant": table.get("variant", "main"), **options["than"]}
+        options["than"] = Where(**place)
+    given = {key: table[key] for key in shared if key in table}
+    return Bar(criterion=CRITERIA[kinds[0]], options=options, **given)
 
 
-def _asked(kind: str, given: Mapping[str, Any], about: About) -> Asked:
-    """Make what is asked from the keys that are left for it."""
-    noun = next(noun for key, noun in KINDS[kind].items() if key in given)
-    foreign = [key for key in given if key not in _names(noun)]
+def _keys(criterion: Callable[..., Result]) -> dict[str, Parameter]:
+    """Return the keys that a criterion takes."""
+    parameters = signature(criterion).parameters
+    return {name: each for name, each in parameters.items() if each.kind is Parameter.KEYWORD_ONLY}
+
+
+def _check_options(kind: str, options: Mapping[str, Any]) -> None:
+    keys = _keys(CRITERIA[kind])
+    foreign = [key for key in options if key not in keys]
+    for group in EXCLUSIVE if kind == "than" else ():
+        if group & set(options):
+            foreign += [key for key in options if key not in {"than", *group}]
+            break
     if foreign:
         raise ValueError(f"{kind} does not go with {', '.join(foreign)}")
-    if kind == "than":
-        check_keys(given["than"], set(_names(Where)), "than.")
-        place = {"plan": about.plan, "variant": about.variant, **given["than"]}
-        given = {**given, "than": _made(Where, place, "than")}
-    return _made(noun, given, kind)
+    _check_needed(options, [name for name, key in keys.items() if key.default is Parameter.empty], kind)
 
 
-def _made(noun: type[Any], given: Mapping[str, Any], what: str) -> Any:
-    """Make a noun from those keys that are its own."""
-    missing = [own.name for own in fields(noun) if own.default is MISSING and own.name not in given]
+def _check_needed(table: Mapping[str, Any], names: Sequence[str], what: str) -> None:
+    missing = [name for name in names if name not in table]
     if missing:
         raise ValueError(f"{what} needs {', '.join(missing)}")
-    return noun(**{name: given[name] for name in _names(noun) if name in given})
 
 
-def _names(noun: type[Any]) -> list[str]:
-    return [own.name for own in fields(noun)]
+def check_bars(bars: Sequence[Bar], records: Sequence[Record]) -> list[Verdict]:
+    """Compare the records with every bar."""
+    return [Verdict(bar, *bar.criterion(bar, records, **bar.options)) for bar in bars]
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> str:
     """Return verdicts as a Markdown table."""
-    rows = [f"| {own.bar.says} | {own.word} | {own.n_tasks} | {own.found} |" for own in verdicts]
+    rows = [f"| {v.bar.says} | {v.word} | {v.n_tasks} | {v.summary} |" for v in verdicts]
     return "\n".join(["| expected | verdict | tasks | found |", "| --- | --- | ---: | --- |", *rows]) + "\n"
 
 
-def satisfied(verdicts: Sequence[Verdict], partial: bool = False) -> bool:
+def are_met(verdicts: Sequence[Verdict], partial: bool = False) -> bool:
     """Tell whether no bar is missed and none is without all its tasks.
 
-    With `partial`, what is incomplete is let pass, as long as anything at all could be judged.
+    With `partial`, an incomplete bar does not count, as long as any bar has results.
     """
-    if any(own.word == "FAIL" for own in verdicts):
+    if any(v.word == "FAIL" for v in verdicts):
         return False
     if partial:
-        return any(own.met is not None for own in verdicts)
-    return all(own.complete for own in verdicts)
-
-
-def check(bars: Sequence[Bar], records: Sequence[Record]) -> list[Verdict]:
-    """Judge every bar by the records."""
-    found = [(bar, bar.asked.judged(bar.about, records)) for bar in bars]
-    return [Verdict(bar, own.met, own.n_tasks, own.numbers) for bar, own in found]
+        return any(v.met is not None for v in verdicts)
+    return all(v.complete for v in verdicts)

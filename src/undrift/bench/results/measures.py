@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from ..catalogue import METHODS
 from .records import Record
+
+REFERENCE = "all"  # the variant of an ablation plan that the others are compared with
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class Where:
     method: str
 
     def of(self, records: Iterable[Record]) -> list[Record]:
-        """Successful transfer records here, the latest for each task and seed."""
+        """Return the successful transfer records here, the latest for each task and seed."""
         latest: dict[Any, Record] = {}
         for record in records:
             if record.get("kind") == "transfer" and "failed" not in record and self == where(record):
@@ -29,7 +33,7 @@ class Where:
 
 
 def where(record: Record) -> Where:
-    """Return the place of a record."""
+    """Plan, variant and method of a record."""
     return Where(record["plan"], record["variant"], record["method"])
 
 
@@ -43,22 +47,18 @@ def places(records: Iterable[Record]) -> list[Where]:
     return list(dict.fromkeys(where(r) for r in records if r.get("kind") == "transfer" and "failed" not in r))
 
 
-def ordered(found: Sequence[Where]) -> list[Where]:
-    """Plans and variants as they come; methods in the contract's order and by depth, not as they were run."""
-    settings = list(dict.fromkeys((place.plan, place.variant) for place in found))
-    plans = list(dict.fromkeys(plan for plan, _ in settings))
+def sort_places(given: Sequence[Where]) -> list[Where]:
+    """Sort methods in the contract's order and by depth; plans and variants stay as they come."""
+    plans = list(dict.fromkeys(place.plan for place in given))
+    settings = list(dict.fromkeys((place.plan, place.variant) for place in given))
 
     def rank(place: Where) -> tuple[int, int, int, str]:
         family = "msda-1" if place.method.startswith("msda-") else place.method
-        own = METHODS.index(family) if family in METHODS else len(METHODS)
-        return (
-            plans.index(place.plan),
-            settings.index((place.plan, place.variant)),
-            own,
-            place.method.zfill(10),
-        )
+        method = METHODS.index(family) if family in METHODS else len(METHODS)
+        setting = settings.index((place.plan, place.variant))
+        return plans.index(place.plan), setting, method, place.method.zfill(10)
 
-    return sorted(found, key=rank)
+    return sorted(given, key=rank)
 
 
 def mean_of(records: Sequence[Record], name: str) -> float | None:
@@ -92,7 +92,7 @@ def by_task(records: Sequence[Record], name: str) -> dict[str, float]:
     values: dict[str, list[float]] = {}
     for record in records:
         values.setdefault(task(record), []).append(record[name])
-    return {own: fmean(found) for own, found in values.items()}
+    return {name: fmean(numbers) for name, numbers in values.items()}
 
 
 def failures(records: Iterable[Record]) -> list[Record]:
@@ -102,3 +102,54 @@ def failures(records: Iterable[Record]) -> list[Record]:
         if record.get("kind") in ("transfer", "distance", "regret"):
             last[record["kind"], where(record), task(record), record.get("seed")] = record
     return [record for record in last.values() if "failed" in record]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean over tasks (and seeds) of one error less another, with the bounds of its bootstrap interval."""
+
+    where: Where
+    mean: float
+    low: float
+    high: float
+    n_tasks: int
+    n_seeds: int
+    n_worse: int  # tasks whose error is higher here
+
+
+def differences(records: Sequence[Record], plan: str) -> list[Difference]:
+    """Compare every variant of an ablation plan with its variant "all", method by method."""
+    variants = [place for place in places(records) if place.plan == plan and place.variant != REFERENCE]
+    compared = [difference(records, place, Where(plan, REFERENCE, place.method)) for place in variants]
+    return [each for each in compared if each is not None]
+
+
+def difference(records: Sequence[Record], here: Where, there: Where) -> Difference | None:
+    """Compare two places, task by task and seed by seed; None where they share no task."""
+    ours, theirs = (
+        {(task(record), record.get("seed")): record["transfer_error"] for record in place.of(records)}
+        for place in (here, there)
+    )
+    common = [run for run in ours if run in theirs]
+    seeds = list(dict.fromkeys(seed for _, seed in common))
+    tasks = [
+        name
+        for name in dict.fromkeys(name for name, _ in common)
+        if all((name, seed) in ours and (name, seed) in theirs for seed in seeds)
+    ]
+    if not tasks:
+        return None
+    D = np.array([[ours[name, seed] - theirs[name, seed] for seed in seeds] for name in tasks])
+    n_worse = int(np.sum(D.mean(axis=1) > 1e-12))
+    return Difference(here, float(D.mean()), *bootstrap_interval(D), len(tasks), len(seeds), n_worse)
+
+
+def bootstrap_interval(D: np.ndarray, n_draws: int = 10_000, seed: int = 0) -> tuple[float, float]:
+    """95% percentile interval of the mean of `D` (tasks down, seeds across), both drawn with replacement.
+
+    All tasks of a draw have the same seeds, as a seed is that of a run over all tasks.
+    """
+    rng = np.random.default_rng(seed)
+    rows, columns = (rng.multinomial(n, np.full(n, 1 / n), n_draws) / n for n in D.shape)
+    low, high = np.quantile(np.einsum("bt,ts,bs->b", rows, D, columns, optimize=True), [0.025, 0.975])
+    return float(low), float(high)

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from .records import Record
 from .regret import regret_table
-from .table import distance_table, results_table, side_by_side, stated
+from .table import distance_table, has_published, results_table, side_by_side
 
 _SLOT = re.compile(r"(<!-- bench table: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-# columns that say what a row is about; the others are what was found
+# columns that say what a row is about; the others are results
 _NAMES = {"", "plan", "variant", "method", "expected", "domains"}
 _NAMES |= {"corpus", "candidates", "chosen by", "chosen on", "reported on"}  # of regret
 
 
-def filled(page: str, records: Sequence[Record], tables: Mapping[str, str] | None = None) -> str:
+def fill_page(page: str, records: Sequence[Record], tables: Mapping[str, str] | None = None) -> str:
     """Put tables into the slots of a page: ``<!-- bench table: small -->`` up to ``<!-- end -->``.
 
     `tables` are those that are made already, by the names of their slots. What there is no result for stays.
@@ -32,22 +32,22 @@ def filled(page: str, records: Sequence[Record], tables: Mapping[str, str] | Non
 def _table(name: str, records: Sequence[Record]) -> str | None:
     """Table of a slot, or None where the records have nothing for it."""
     if name == "paper":
-        return side_by_side(records) if stated(records) else None
+        return side_by_side(records) if has_published(records) else None
     if name not in {record.get(key) for record in records for key in ("plan", "kind")}:
         return None
     special = {"distance": distance_table, "regret": regret_table}
     return special[name](records) if name in special else results_table(records, name)
 
 
-def lost(before: str, after: str) -> list[str]:
-    """Rows of the tables of a page, in words, that would be of fewer tasks afterwards, or gone."""
-    new, found = dict(_slots(after)), []
+def find_losses(before: str, after: str) -> list[str]:
+    """List the rows of a page's tables that would be of fewer tasks afterwards, or gone."""
+    new, losses = dict(_slots(after)), []
     for slot, table in _slots(before):
         now = _n_tasks(new.get(slot, ""))
         for row, n in _n_tasks(table).items():
             if now[row] < n:
-                found.append(f"{', '.join(row) or slot} ({now[row]} instead of {n})")
-    return found
+                losses.append(f"{', '.join(row) or slot} ({now[row]} instead of {n})")
+    return losses
 
 
 def _slots(page: str) -> Iterator[tuple[str, str]]:

@@ -76,10 +76,10 @@ _TEST_ROWS = {"books": 4465, "dvd": 3586, "electronics": 5681, "kitchen": 5945}
 
 def same_test_rows(records: Iterable[Record]) -> bool:
     """Tell whether records are of all test rows of amazon-bow, so that `AMAZON` may stand beside them."""
-    own = [record for record in records if "n_test" in record]
-    return bool(own) and all(
+    tested = [record for record in records if "n_test" in record]
+    return bool(tested) and all(
         (record.get("corpus"), record["n_test"]) == ("amazon-bow", _TEST_ROWS.get(record["target"]))
-        for record in own
+        for record in tested
     )
 
 
@@ -124,9 +124,9 @@ PAPER = (
     Statement("full set, SDA", "> 2 days", "full", "sda", "represent_seconds"),
     Statement("full set, SDA against mSDA-1, time", "700 ×", "full", "sda", "time_ratio", than="msda-1"),
     Statement("full set, SDA against mSDA-3, time", "230 ×", "full", "sda", "time_ratio", than="msda-3"),
-    Statement("380 tasks, baseline, mean error", "13.93 %", "full", "svm", "mean_error"),
-    Statement("380 tasks, SDA, mean error", "10.50 %", "full", "sda", "mean_error"),
-    Statement("380 tasks, mSDA-1, mean error", "11.50 %", "full", "msda-1", "mean_error"),
-    Statement("380 tasks, mSDA-3, mean error", "10.47 %", "full", "msda-3", "mean_error"),
-    Statement("380 tasks, mSDA-5, mean error", "10.33 %", "full", "msda-5", "mean_error"),
+    Statement("380 tasks, baseline, mean error", "13.93%", "full", "svm", "mean_error"),
+    Statement("380 tasks, SDA, mean error", "10.50%", "full", "sda", "mean_error"),
+    Statement("380 tasks, mSDA-1, mean error", "11.50%", "full", "msda-1", "mean_error"),
+    Statement("380 tasks, mSDA-3, mean error", "10.47%", "full", "msda-3", "mean_error"),
+    Statement("380 tasks, mSDA-5, mean error", "10.33%", "full", "msda-5", "mean_error"),
 )
