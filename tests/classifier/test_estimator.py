@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -6,7 +8,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import SVC
@@ -217,6 +219,40 @@ def test_saved_and_loaded(shifted, tmp_path, labels):
     assert loaded.best_params_ == model.best_params_
     assert loaded.get_params() == model.get_params()
     assert_array_equal(next(loaded.representation_.hidden(Z)), next(model.representation_.hidden(Z)))
+
+
+def test_the_temperature_has_the_least_log_loss_of_held_out_scores(shifted):
+    X, y, Z, _ = shifted
+    model = MSDAClassifier(2, 0.5, 3.0, dtype="float64", n_folds=4, random_state=3).fit(X, y, Z)
+    H = np.hstack([np.vstack([X, Z]), *hidden(np.vstack([X, Z]), 0.5, 2)])[:80]
+    H = H - H.mean(axis=0)
+    alpha, scores = np.mean((H**2).sum(axis=1)) / 3.0, np.empty(80)
+    folds = StratifiedKFold(4, shuffle=True, random_state=np.random.RandomState(3))
+    for train, test in folds.split(H, y):
+        machine = RidgeClassifier(alpha=alpha, solver="cholesky").fit(H[train], y[train])
+        scores[test] = machine.decision_function(H[test])
+
+    def loss(temperature):
+        return log_loss(y, 1 / (1 + np.exp(-scores / temperature)))
+
+    T = model.temperature_
+    assert loss(T) < min(loss(0.99 * T), loss(1.01 * T))
+    assert loss(T) < loss(1.0) - 1e-3
+    expected = 1 / (1 + np.exp(-model.decision_function(Z) / T))
+    assert_allclose(model.predict_proba(Z)[:, 1], expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "relu", "identity"])
+def test_a_loaded_model_has_its_activation(shifted, tmp_path, activation):
+    X, y, Z, _ = shifted
+    model = MSDAClassifier(2, 0.5, activation=activation, random_state=0).fit(X, y, Z)
+    save_model(model, tmp_path / "model.safetensors")
+    loaded = load_model(tmp_path / "model.safetensors")
+    expected = model.decision_function(Z)
+    assert_array_equal(loaded.decision_function(Z), expected)
+    layers = loaded.representation_.layers_
+    loaded.representation_.layers_ = [replace(layer, activation="tanh") for layer in layers]
+    assert np.abs(loaded.decision_function(Z) - expected).max() > 1e-3  # so it matters
 
 
 def test_probabilities_agree_and_are_calibrated(rng):

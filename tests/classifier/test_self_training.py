@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 from tests.helpers.oracles import algorithm_2
 from undrift import MSDAClassifier, load_model, save_model
 from undrift.classifier.linear import SOLVERS, confidence
-from undrift.classifier.selection import Problem, importance_cv
+from undrift.classifier.selection import Problem, importance_cv, target_odds
 from undrift.classifier.self_training import SelfTraining, round_trip_accuracy, self_train
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
@@ -55,11 +55,11 @@ def test_rounds_are_those_of_the_transcription(two_domains):
     options = SelfTraining(n_rounds=3, share=0.7, weight=0.4)
     dual, rounds = self_train(K, problem_of(y), 0.2, options)
     expected = transcription(H, 2 * y - 1, T, 0.2, 3, 0.7, 0.4)
-    assert all(own.kept for own in rounds)
-    assert [own.n_labelled for own in rounds] == [0, 14, 28, 42]
+    assert all(r.kept for r in rounds)
+    assert [r.n_labelled for r in rounds] == [0, 14, 28, 42]
     assert_allclose(dual.scores(K[len(H) :])[:, 0], expected[-1], rtol=1e-8, atol=1e-10)
     changed = [np.mean((f > 0) != (expected[0] > 0)) for f in expected]
-    assert_allclose([own.changed for own in rounds], changed)
+    assert_allclose([r.changed for r in rounds], changed)
     assert (dual.coef[len(H) :] == 0).sum() == len(T) - 42
 
 
@@ -83,18 +83,43 @@ def test_nothing_is_labelled_where_the_round_trip_fails(rng, two_domains):
     assert np.any(dual.coef[:80] != 0)
 
 
-def test_a_round_that_loses_the_way_back_is_undone(two_domains):
-    """A weight that drowns the source: the first round changes everything and is taken back."""
-    H, y, T, _ = two_domains
-    rng = np.random.default_rng(0)
-    T = np.hstack([T[:, :1], 30 * rng.normal(size=(60, 6))])  # loud features that carry nothing
-    rows = np.vstack([H, T])
-    dual, rounds = self_train(rows @ rows.T, problem_of(y), 0.2, SelfTraining(n_rounds=2, weight=1e4))
-    kept = [own.kept for own in rounds]
-    assert not kept[-1]
-    n_kept = sum(kept)
-    used = rounds[n_kept - 1].n_labelled if n_kept else 0
-    assert np.sum(dual.coef[80:] != 0) == used
+@pytest.fixture
+def misleading():
+    """Unbalanced source rows, and target rows in which a direction without meaning takes over."""
+    rng = np.random.default_rng(9)
+    y, z = (rng.uniform(size=60) < 0.75).astype(int), (rng.uniform(size=40) < 0.5).astype(int)
+    H, T = rng.normal(size=(60, 5)), rng.normal(size=(40, 5))
+    H[:, 0] += 0.8 * (2 * y - 1)
+    T[:, 0] += 0.8 * (2 * z - 1)
+    T[:, 1] += 2.5 * np.sign(rng.normal(size=40))
+    H[:, 1] += 0.3 * (2 * y - 1)
+    return H, y, T
+
+
+def round_trip_by_hand(H, y, T, C, f):
+    back = ridge_scores(T, np.where(f > 0, 1, -1), np.ones(len(T)), C, H)
+    return np.mean((back > 0) == y)
+
+
+def test_a_round_whose_round_trip_fails_is_undone(misleading):
+    """Three rounds succeed, each with the predictions of the one before; the fourth does not."""
+    H, y, T = misleading
+    rows, C, options = np.vstack([H, T]), 0.3, SelfTraining(n_rounds=4, share=0.9, weight=3.0)
+    scores = transcription(H, 2 * y - 1, T, C, 4, 0.9, 3.0)
+    trips = [round_trip_by_hand(H, y, T, C, f) for f in scores]
+    chance = max(np.mean(y), 1 - np.mean(y))
+    train_accuracy = np.mean((ridge_scores(H, 2 * y - 1, np.ones(60), C, H) > 0) == y)
+    is_kept = [trip - chance >= 0.5 * (train_accuracy - chance) for trip in trips]
+    assert is_kept == [True, True, True, True, False]
+    assert trips[4] - 0.5 >= 0.5 * (train_accuracy - 0.5)  # a half is not chance here
+    confident = np.argsort(-np.abs(scores[2]))[: round(0.9 * 3 / 4 * 40)]
+    assert np.any((scores[2] > 0)[confident] != (scores[0] > 0)[confident])  # pseudo-labels that changed
+
+    dual, rounds = self_train(rows @ rows.T, problem_of(y), C, options)
+    assert [r.kept for r in rounds] == is_kept
+    assert_allclose([r.round_trip for r in rounds], trips)
+    assert_allclose(dual.scores(rows @ rows.T)[60:, 0], scores[3], rtol=1e-8, atol=1e-10)
+    assert np.abs(scores[3] - scores[4]).max() > 0.1
 
 
 def test_self_training_helps_where_the_classes_come_apart(two_domains):
@@ -110,6 +135,21 @@ def test_self_training_helps_where_the_classes_come_apart(two_domains):
 def test_confidence_is_the_lead_of_the_winner():
     assert_array_equal(confidence(np.array([[-2.0], [0.5]])), [2, 0.5])
     assert_array_equal(confidence(np.array([[1.0, 4.0, 3.0], [0.0, 0.0, -1.0]])), [1, 0])
+
+
+def test_the_odds_of_a_row_are_at_most_twenty_times_the_mean(rng):
+    """One labelled row that looks like the target more than all others would decide alone."""
+    rows = rng.normal(size=(300, 3))
+    rows[:, 0] += np.repeat([-2, 2], [200, 100])
+    rows[7, 0] = 30.0
+    is_target, scores = np.repeat([-1, 1], [200, 100]), np.empty(300)
+    even, odd = np.arange(0, 300, 2), np.arange(1, 300, 2)
+    for half, other in ((even, odd), (odd, even)):
+        scores[other] = ridge_scores(rows[half], is_target[half], np.ones(150), 1.0, rows[other])
+    odds = np.exp(2 * scores[:200])
+    expected = np.minimum(odds, 20 * odds.mean())
+    assert np.flatnonzero(expected < odds).tolist() == [7]
+    assert_allclose(target_odds(rows @ rows.T, 200, 1.0), expected, rtol=1e-8)
 
 
 def test_importance_cv_weighs_rows_by_the_odds_of_the_target(two_domains):

@@ -224,7 +224,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         rows = check_training_rows(self, X, y, X_target, sample_domain, self.dtype, extra, extra_target)
         self.classes_, codes = np.unique(rows.y, return_inverse=True)
         is_remote = any(on_cluster(domain) for domain in rows.domains.values())
-        device = "cpu" if is_remote else self.device  # the workers have devices of their own
+        device = "cpu" if is_remote else self.device  # remote rows are worked on where they are
         place = choose_place(rows.matrices, device, self.precision, self.memory_budget)
         weight = compute_sample_weight(self.class_weight, rows.y)
         grid = restrict_grid(grid, self.selection, codes, bool(rows.targets))
