@@ -39,14 +39,15 @@ from family_layers import (
     within,
 )
 
+from undrift import SelfTraining
 from undrift._core.scatter import moments, scatter
 from undrift._inputs.device import Place, check_place
 from undrift.bench.corpora import CorpusSpec, load_corpus, part_labels, part_rows
 from undrift.bench.methods.baselines import weight_tfidf
-from undrift.bench.methods.ours import target_codes
+from undrift.bench.methods.candidates import predict_target_codes
 from undrift.bench.methods.resources import Cost
 from undrift.bench.methods.stacks import Level, RunningGrams, join_blocks
-from undrift.bench.methods.svm import source_problem
+from undrift.bench.methods.svm import authors_C, source_problem
 from undrift.classifier.grams import layer_share
 from undrift.classifier.linear import SOLVERS
 from undrift.corpora import Corpus
@@ -195,13 +196,15 @@ def measure_task(corpus: Corpus, grams: RunningGrams, task: Task) -> list[float]
     model = text_classifier()
     problem, classes = source_problem(corpus, task.source, 2, 0)
     problem = replace(problem, solver=SOLVERS[model.classifier])
-    K = join_blocks(*(grams.where_it_is(pair) for pair in pairs(task)))
+    K = join_blocks(*(grams.peek(pair) for pair in pairs(task)))
     test, y = part_rows(corpus, (task.target, "test")), part_labels(corpus, task.target, "test")
-    errors = []
-    for self_training in (False, True):
-        model.set_params(self_training=self_training)
-        errors.append(float(np.mean(classes[target_codes(model, K, problem, test)] != y)))
-    return errors
+    n = len(problem.codes)
+    C = model.C * authors_C(K[:n, :n])
+    predictions = (
+        classes[predict_target_codes(K, problem, C, test, self_training)]
+        for self_training in (None, SelfTraining())
+    )
+    return [float(np.mean(predicted != y)) for predicted in predictions]
 
 
 def interval(difference: np.ndarray, n_draws: int = 10_000) -> list[float]:

@@ -14,12 +14,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from undrift import SelfTraining
 from undrift._inputs.device import check_place
 from undrift._inputs.rows import binarize_rows
 from undrift.bench.corpora import part_labels, part_rows, take_rows
 from undrift.bench.methods.baselines import weight_tfidf
-from undrift.bench.methods.ours import target_codes
+from undrift.bench.methods.candidates import predict_target_codes
 from undrift.bench.methods.stacks import RunningGrams, SharedStack, join_blocks
+from undrift.bench.methods.svm import authors_C
 from undrift.classifier.estimator import MSDAClassifier
 from undrift.classifier.linear import least_squares
 from undrift.classifier.selection import Problem
@@ -52,9 +54,11 @@ def mean_error(corpus, model, place, first=lambda X: X):
     for cell, (s, t) in parts.items():
         classes, codes = np.unique(part_labels(corpus, cell[0], "train"), return_inverse=True)
         problem = Problem(codes, len(classes), np.ones(len(codes)), [], least_squares)
-        K = join_blocks(*(grams.where_it_is(pair) for pair in ((s, s), (t, s), (t, t))))
+        K = join_blocks(*(grams.peek(pair) for pair in ((s, s), (t, s), (t, t))))
         test = part_rows(corpus, (cell[1], "test"))
-        predicted = classes[target_codes(model, K, problem, test)]
+        n, options = len(codes), SelfTraining() if model.self_training else None
+        C = model.C * authors_C(K[:n, :n])
+        predicted = classes[predict_target_codes(K, problem, C, test, options)]
         errors.append(np.mean(predicted != part_labels(corpus, cell[1], "test")))
     return float(np.mean(errors))
 

@@ -145,7 +145,7 @@ def test_check_wants_every_task_of_a_bar(undrift, records, tmp_path):
 
 
 def test_stopped_by_hand_it_says_that_nothing_is_lost(undrift, data, plan_file, tmp_path, monkeypatch):
-    from undrift.bench.methods import ours
+    from undrift.bench.methods import undrift as method
 
     def stopped(*arguments):
         raise KeyboardInterrupt
@@ -153,7 +153,7 @@ def test_stopped_by_hand_it_says_that_nothing_is_lost(undrift, data, plan_file, 
     results = tmp_path / "r.jsonl"
     arguments = ("bench", "run", plan_file, "--results", results, "--data", data, "--methods", "svm,undrift")
     with monkeypatch.context() as patch:
-        patch.setattr(ours, "target_codes", stopped)
+        patch.setattr(method, "_predict", stopped)
         status, _, said = undrift(*arguments)
     assert status == 130
     assert "what is done is kept" in said

@@ -160,9 +160,9 @@ def test_what_is_changed_is_checked_as_what_is_read(tmp_path):
         (CODA + "random_state = 3\n", "parameters.coda.random_state is not known"),
         (CODA + "max_rounds = 2020-01-01\n", "parameters.coda.max_rounds=datetime.date(2020, 1, 1) must be"),
         (SVM + CORPUS + "[parameters.coda]\nmax_rounds = 3\n", "coda is not among the plan's methods"),
-        (UNDRIFT + "[parameters.undrift]\nfallback = true\n", "parameters.undrift.fallback is not known"),
+        (UNDRIFT + "[parameters.undrift]\ndevice = 'cuda'\n", "parameters.undrift.device is not known"),
         (UNDRIFT + "[[variants]]\nchanges = { n_layer = 1 }\n", "did you mean changes.n_layers?"),
-        (UNDRIFT + "[[variants]]\nchanges = { fallback = true }\n", "changes.fallback is not known"),
+        (UNDRIFT + "[[variants]]\nchanges = { verbose = true }\n", "changes.verbose is not known"),
         (
             UNDRIFT + "[[variants]]\nchanges = { C = 2020-01-01 }\n",
             "changes.C=datetime.date(2020, 1, 1) must be",

@@ -20,11 +20,6 @@ LASTING = ("sda",)  # methods whose representations take too long to be learnt a
 
 _ESTIMATORS = {"pca": PCA, "scl": SCL, "coda": CODA, "sda": SDA}
 _SET_BY_RUNNER = {"random_state", "n_components:pca", "device:sda", "callback:sda"}
-# what the shared stacks follow of the classifier's parameters; without them, `fit` follows all
-_FOLLOWED = (
-    "activation", "balance_layers", "C", "center", "classifier", "n_layers", "n_pivots", "noise", "ridge",
-    "selection", "self_training",
-)  # fmt: skip
 _RUNNERS = ("device", "memory_budget", "random_state", "verbose")  # not the plan's to decide
 
 
@@ -37,25 +32,21 @@ def find_family(method: str) -> str:
     raise ValueError(f"method {method!r} is not known; known are {', '.join(METHODS)}")
 
 
-def list_parameters(method: str, *, inductive: bool = False) -> set[str]:
+def list_parameters(method: str) -> set[str]:
     """Parameters that a plan may give to a method: those of its estimator that the runner does not set."""
     if method == "undrift":
-        return {*_list_followed(inductive), "length"}
+        return {*text_classifier().get_params(deep=False), "length"} - set(_RUNNERS)
     if method not in _ESTIMATORS:
         return set()
     names = signature(_ESTIMATORS[method]).parameters
     return {name for name in names if not {name, f"{name}:{method}"} & _SET_BY_RUNNER}
 
 
-def resolve_undrift(changes: Mapping[str, Any], inductive: bool) -> dict[str, Any]:
+def resolve_undrift(changes: Mapping[str, Any]) -> dict[str, Any]:
     """All that makes method `undrift` what it is: `changes`, and the defaults of everything else."""
     changes = {"length": TFIDF_LENGTH, **changes}
     length = changes.pop("length")
     values = text_classifier(**changes).get_params(deep=False)
     if values["self_training"] is True:
         values["self_training"] = asdict(SelfTraining())
-    return {"length": length, **{name: values[name] for name in sorted(_list_followed(inductive))}}
-
-
-def _list_followed(inductive: bool) -> set[str]:
-    return set(text_classifier().get_params(deep=False)) - set(_RUNNERS) if inductive else set(_FOLLOWED)
+    return {"length": length, **{name: values[name] for name in sorted(set(values) - set(_RUNNERS))}}

@@ -106,7 +106,7 @@ class Setting:
             raise ValueError("n_folds=1 must be at least 2")
         check_count(self.n_rows, "n_rows")
         if self.changes != {}:
-            check_keys(self.changes, list_parameters("undrift", inductive=self.inductive), "changes.")
+            check_keys(self.changes, list_parameters("undrift"), "changes.")
             for name, value in self.changes.items():
                 check_plain(value, f"changes.{name}")
 
@@ -177,7 +177,7 @@ class Plan:
         decisive = [asdict(self.corpus), setting, self.kind, self.seed, parameters]
         if "undrift" in (variant.methods or self.methods):
             changes = {**self.parameters.get("undrift", {}), **variant.changes}
-            decisive.append(resolve_undrift(changes, variant.inductive))
+            decisive.append(resolve_undrift(changes))
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
 
     def seeded(self, seed: int | None) -> Plan:

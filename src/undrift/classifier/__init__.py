@@ -21,6 +21,7 @@ from .selection import (
     source_cv,
 )
 from .self_training import SelfTraining, fit_dual, self_train
+from .together import FittedTask, fit_together
 
 __all__ = [
     "NEED_TARGET",
@@ -30,6 +31,7 @@ __all__ = [
     "SOLVERS",
     "Candidate",
     "CentredRows",
+    "FittedTask",
     "Grid",
     "MSDAClassifier",
     "Problem",
@@ -44,6 +46,7 @@ __all__ = [
     "draw_scored_rows",
     "find_rule",
     "fit_dual",
+    "fit_together",
     "hinge",
     "inner_products",
     "is_clearly_better",

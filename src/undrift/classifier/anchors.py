@@ -13,6 +13,7 @@ from .._core import Array, FittedLayer, Moments, Rows, array_ops, moments, stack
 from .._inputs import Place, gather_rows
 from ..errors import UndriftWarning
 from .data import TrainingRows
+from .layers import MeasuredLayer
 from .selection import NEED_TARGET, Grid
 
 RULE_ROWS = 2000  # target rows that a selection rule looks at, drawn at random where there are more
@@ -121,7 +122,9 @@ def propagate_with_domains(domain: np.ndarray, position: np.ndarray) -> Propagat
         H, totals = array_ops(coef).empty_like(coef, (len(domain), coef.shape[1])), {}
         for k, blocks in enumerate(cast(list[Iterable[Rows]], grown.domains)):
             places = np.flatnonzero(domain == k)
-            if len(places) or k in needed:
+            if k in needed and not len(places) and isinstance(grown, MeasuredLayer):
+                totals[k] = grown.moments[k]
+            elif len(places) or k in needed:
                 totals[k] = take_rows(blocks, position[places], H, places)
         return Propagated(H, totals)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core import ACTIVATIONS, Rows, SingularSystem
 from .._inputs import (
     CallbackSupportMixin,
+    Place,
     binarize_rows,
     check_choice,
     check_count,
@@ -29,14 +31,26 @@ from .._inputs import (
 )
 from .data import TrainingRows, check_training_rows
 from .extra_features import accept_old_names, check_extra
+from .layers import SharedLayers
 from .linear import SOLVERS, predict_codes, probabilities
 from .prediction import Pass, domain_intercepts, predict_lazily, row_scores
 from .safeguard import is_fallback, warn_of_blocking
-from .search import SearchResult
+from .search import Search, SearchResult
 from .selection import SELECTIONS, Grid, check_grid, note_ties_and_edges, restrict_grid, warn_of_edges
 from .self_training import check_self_training
-from .two_stage import SearchPlan, plan_search
+from .two_stage import SearchPlan, TwoStageSearch, plan_search
 from .weights import build_representation, calibrate, fit_readout
+
+
+@dataclass(frozen=True)
+class PreparedFit:
+    """A fit whose parameters and rows are checked: what is to be searched, and where."""
+
+    rows: TrainingRows
+    codes: np.ndarray  # (n,) classes of the labelled rows
+    weight: np.ndarray  # (n,)
+    place: Place
+    search: Search | TwoStageSearch
 
 
 @savable
@@ -220,6 +234,28 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         extra_target : optional
             The same for the rows of `X_target`; if that is a list, a list with an entry for each.
         """
+        fit = self._prepare(X, y, X_target, sample_domain, extra, extra_target)
+        try:
+            with fit.place.set_precision():
+                for _ in track_steps(self, fit.search.steps(), fit.search.n_steps, "layer", dict):
+                    pass
+                self._finish(fit)
+        except SingularSystem as error:
+            names = getattr(self, "feature_names_in_", None)
+            raise (error if names is None else error.with_names(names)) from None
+        return self
+
+    def _prepare(
+        self,
+        X: Any,
+        y: Any,
+        X_target: Any = None,
+        sample_domain: Any = None,
+        extra: Any = None,
+        extra_target: Any = None,
+        shared: SharedLayers | None = None,
+    ) -> PreparedFit:
+        """Check parameters and rows, and plan the search; layers may be shared with other classifiers."""
         grid, layer_options = self._check_parameters()
         rows = check_training_rows(self, X, y, X_target, sample_domain, self.dtype, extra, extra_target)
         self.classes_, codes = np.unique(rows.y, return_inverse=True)
@@ -228,18 +264,14 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         place = choose_place(rows.matrices, device, self.precision, self.memory_budget)
         weight = compute_sample_weight(self.class_weight, rows.y)
         grid = restrict_grid(grid, self.selection, codes, bool(rows.targets))
-        search = plan_search(SearchPlan(self, rows, codes, weight, layer_options, place), grid)
-        try:
-            with place.set_precision():
-                for _ in track_steps(self, search.steps(), search.n_steps, "layer", dict):
-                    pass
-                result = search.result()
-                self._keep_choice(result)
-                self._keep_classifier(rows, codes, weight, result)
-        except SingularSystem as error:
-            names = getattr(self, "feature_names_in_", None)
-            raise (error if names is None else error.with_names(names)) from None
-        return self
+        search = plan_search(SearchPlan(self, rows, codes, weight, layer_options, place, shared), grid)
+        return PreparedFit(rows, codes, weight, place, search)
+
+    def _finish(self, fit: PreparedFit) -> None:
+        """Keep what the search chose, and solve for the classifier."""
+        result = fit.search.result()
+        self._keep_choice(result)
+        self._keep_classifier(fit.rows, fit.codes, fit.weight, result)
 
     def _check_parameters(self) -> tuple[Grid, dict[str, Any]]:
         """Return the grid to choose from and the options of every layer; refuse what cannot be meant."""

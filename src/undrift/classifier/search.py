@@ -13,17 +13,12 @@ from .._core import (
     Array,
     Blocks,
     FittedLayer,
-    Layer,
     Moments,
     PivotSplit,
     Rows,
     choose_pivots,
-    denoise,
-    fit_layers,
-    fit_pivot_layer,
     mean_square,
     moments,
-    pooled_scatter,
     submatrix,
 )
 from .._inputs import Place, binarize_rows, on_cluster, place_rows
@@ -39,6 +34,7 @@ from .anchors import (
 from .data import TrainingRows
 from .extra_features import add_extra
 from .grams import RunningGram, Stack, layer_share
+from .layers import LayerFitter, SharedFitter, SharedLayers
 from .selection import NEED_TARGET, ONE_SE, Candidate, Grid, Problem, choose_candidate, find_rule
 from .source_only import SourceOnly, fit_source_only
 
@@ -59,6 +55,7 @@ class SearchSpec:
     n_pivots: int | None
     max_upper_rows: int | None  # None: upper layers learn from all rows
     place: Place
+    shared: SharedLayers | None = None  # layers learnt once for several tasks
 
     def first_rows(self, X: Rows) -> Rows:
         """Return what the first layer sees of `X`."""
@@ -137,30 +134,30 @@ class Search:
     def steps(self) -> Iterator[None]:
         """Explore the grid; yields once per layer."""
         spec, noises = self.spec, self.spec.grid.noises
-        domains = self._place(list(spec.rows.domains.values()))
         scored_rows = self._draw_scored_rows()
-        scatter: Any = None
-        if spec.n_pivots is None:
-            scatter = pooled_scatter(domains)  # the same for every noise level
+        if spec.shared is None:
+            layers: LayerFitter | SharedFitter = self._make_fitter()
         else:
-            width = spec.anchors.X.shape[1]
-            self._split = choose_pivots(domains, width, spec.n_pivots, self._random_state)
-        drawn = draw_rows(list(spec.rows.domains.values()), spec.max_upper_rows, self._random_state)
-        upper = None if drawn is None else self._place(drawn)
+            layers = spec.shared.join(list(spec.rows.domains), self._make_fitter)
+        self._split = layers.split
         start, stack, extra = self._start()
         for i, noise in enumerate(noises):
             is_last = i == len(noises) - 1
-            options = {"noise": noise, **spec.layer_options}
-            if self._split is None:
-                first = denoise(scatter, **options)
-            else:
-                first = fit_pivot_layer(domains, self._split.pivots, self._split.parts, **options)
-            if is_last:
-                scatter = None  # which frees it while the layers are learnt
+            fitted = layers.fit(noise, max(spec.grid.depths), is_last=is_last)
             gram = start if is_last else start.copy()
             score = partial(self._score, noise, gram, extra, scored_rows)
-            propagate = self._propagate(upper is not None)
-            yield from self._grow(upper or domains, first, options, gram, stack, propagate, score)
+            propagate = self._propagate(layers.is_sample)
+            yield from self._grow(fitted, gram, stack, propagate, score)
+
+    def _make_fitter(self) -> LayerFitter:
+        spec = self.spec
+        domains, split = self._place(list(spec.rows.domains.values())), None
+        if spec.n_pivots is not None:
+            width = spec.anchors.X.shape[1]
+            split = choose_pivots(domains, width, spec.n_pivots, self._random_state)
+        drawn = draw_rows(list(spec.rows.domains.values()), spec.max_upper_rows, self._random_state)
+        upper = None if drawn is None else self._place(drawn)
+        return LayerFitter(domains, upper, spec.layer_options, split)
 
     def _draw_scored_rows(self) -> np.ndarray | None:
         spec = self.spec
@@ -190,9 +187,7 @@ class Search:
 
     def _grow(
         self,
-        domains: Sequence[Blocks],
-        first: Layer,
-        options: dict[str, Any],
+        layers: Iterator[FittedLayer],
         gram: RunningGram,
         stack: Stack,
         propagate: Propagate,
@@ -200,7 +195,7 @@ class Search:
     ) -> Iterator[None]:
         """Grow the stack of one noise level and score its depths."""
         spec, depth = self.spec, max(self.spec.grid.depths)
-        for grown in fit_layers(domains, depth, partial(denoise, **options), first):
+        for grown in layers:
             is_last = len(stack.layers) + 1 == depth
             propagated = propagate(grown, self._measured_domains(is_last))
             means, share = self._centring(propagated.moments)

@@ -19,6 +19,7 @@ from .anchors import (
     draw_labelled_rows,
 )
 from .data import TrainingRows
+from .layers import SharedLayers
 from .linear import SOLVERS
 from .search import Search, SearchResult, SearchSpec
 from .selection import NEED_TARGET, Grid, Problem, draw_folds, single_candidate
@@ -76,6 +77,7 @@ class SearchPlan:
     weight: np.ndarray  # (n,)
     layer_options: dict[str, Any]  # ridge, activation
     place: Place
+    shared: SharedLayers | None = None
 
     def search(self, grid: Grid, n_labelled: int, n_target: int) -> Search:
         """Set up a search with so many labelled rows and target rows as anchors."""
@@ -106,6 +108,7 @@ class SearchPlan:
             n_pivots=None if pivots is None else check_pivots(pivots, width),
             max_upper_rows=check_max_rows(classifier.max_upper_rows, list(rows.domains.values())),
             place=self.place,
+            shared=self.shared,
         )
         return Search(spec, random_state)
 

@@ -7,7 +7,9 @@ import pytest
 
 from tests.bench.runner.test_run import of_kind
 from tests.helpers.bench_corpus import DOMAINS, PLAN, write_corpus
+from undrift import MSDAClassifier
 from undrift.bench import Request, load_plan, run
+from undrift.bench.methods import candidates, msda
 from undrift.bench.methods.svm import source_codes
 from undrift.bench.results.measures import task
 from undrift.corpora import Corpus, Domain
@@ -90,8 +92,6 @@ def test_no_train_rows_are_no_source():
 @pytest.mark.parametrize("name", ["choose_C", "predict_targets"])
 def test_an_error_of_one_source_leaves_the_others_of_msda(ran, monkeypatch, name):
     """In the search for noise, and in the classifier at the end."""
-    from undrift.bench.methods import msda
-
     calls = first_call_fails(monkeypatch, msda, name)
     errors, failed = ran(["msda-1"])
     (source,) = {key[1].split("->")[0] for key in failed}
@@ -103,8 +103,6 @@ def test_an_error_of_one_source_leaves_the_others_of_msda(ran, monkeypatch, name
 
 
 def test_a_record_has_the_error_of_its_own_source(ran, monkeypatch):
-    from undrift.bench.methods import msda
-
     first_call_fails(monkeypatch, msda, "choose_C", 2)
     errors, failed = ran(["msda-1", "msda-3"])
     no_luck = {"books": "ArithmeticError: no luck 1", "dvd": "ArithmeticError: no luck 2"}
@@ -118,8 +116,6 @@ def test_a_record_has_the_error_of_its_own_source(ran, monkeypatch):
 
 
 def test_an_error_at_one_depth_leaves_the_other(ran, monkeypatch):
-    from undrift.bench.methods import msda
-
     plan = PLAN.replace("[0.5, 0.8]", "[0.5]")  # one stack, the shallow classifiers first
     first_call_fails(monkeypatch, msda, "predict_targets", 2)
     errors, failed = ran(["msda-1", "msda-3"], plan)
@@ -131,54 +127,33 @@ def test_an_error_at_one_depth_leaves_the_other(ran, monkeypatch):
     assert len(errors) == 8
 
 
-@pytest.mark.parametrize("plan", [PLAN, REGRET], ids=["transfer", "regret"])
-def test_a_record_has_the_error_of_its_own_task(ran, monkeypatch, plan):
-    from undrift.bench.methods import ours
-
-    plan = plan if plan is REGRET else "changes = { noise = [0.5, 0.8] }\n" + plan
-    first_call_fails(monkeypatch, ours, "gram", 2)
-    done, failed = ran(["undrift"], plan)
+def test_a_record_of_regret_has_the_error_of_its_task(ran, monkeypatch):
+    first_call_fails(monkeypatch, candidates, "join_blocks", 2)
+    done, failed = ran(["undrift"], REGRET)
     assert failed == {
         ("undrift", "books->dvd"): "ArithmeticError: no luck 1",
         ("undrift", "books->toys"): "ArithmeticError: no luck 2",
     }
-    assert set(done) == {("undrift", own) for own in ALL if not own.startswith("books")}
+    assert set(done) == {("undrift", task) for task in ALL if not task.startswith("books")}
 
 
-def test_where_test_rows_are_unseen_too(ran, monkeypatch):
-    from undrift.bench.methods import ours
-
-    first_call_fails(monkeypatch, ours, "_without_test_rows", 2)
-    _, failed = ran(["undrift"], "inductive = true\nchanges = { n_layers = 1, noise = 0.5 }\n" + PLAN)
-    assert list(failed.values()) == ["ArithmeticError: no luck 1", "ArithmeticError: no luck 2"]
-
-
-@pytest.mark.parametrize("name", ["gram", "target_codes"])
-def test_an_error_of_one_task_leaves_the_others_of_undrift(ran, monkeypatch, name):
-    """In the choice of noise, and in the classifier at the end."""
-    from undrift.bench.methods import ours
-
-    first_call_fails(monkeypatch, ours, name)
-    errors, failed = ran(["undrift"])
-    assert list(failed.values()) == ["ArithmeticError: no luck 1"]
-    assert len(errors) == 5
-
-
-def test_an_error_of_one_task_leaves_the_others_where_test_rows_are_unseen(ran, monkeypatch):
-    from undrift.bench.methods import ours
-
-    first_call_fails(monkeypatch, ours, "_without_test_rows")
-    plan = "inductive = true\nchanges = { n_layers = 1, noise = 0.5 }\n" + PLAN
+@pytest.mark.parametrize("inductive", ["true", "false"])
+@pytest.mark.parametrize("name", ["_prepare", "_finish", "predict"])
+def test_an_error_of_one_task_leaves_the_others_of_undrift(ran, monkeypatch, name, inductive):
+    """In the check of its rows, in its classifier, and in its predictions."""
+    first_call_fails(monkeypatch, MSDAClassifier, name, 2)
+    plan = f"inductive = {inductive}\nchanges = {{ n_layers = 1, noise = 0.5 }}\n" + PLAN
     errors, failed = ran(["undrift"], plan)
-    assert failed == {("undrift", "books->dvd"): "ArithmeticError: no luck 1"}
-    assert len(errors) == 5
+    assert failed == {
+        ("undrift", "books->dvd"): "ArithmeticError: no luck 1",
+        ("undrift", "books->toys"): "ArithmeticError: no luck 2",
+    }
+    assert len(errors) == 4
 
 
-@pytest.mark.parametrize(("module", "name"), [("ours", "gram"), ("candidates", "target_codes")])
-def test_an_error_of_one_task_leaves_the_others_of_regret(ran, monkeypatch, module, name):
-    import importlib
-
-    first_call_fails(monkeypatch, importlib.import_module(f"undrift.bench.methods.{module}"), name)
+@pytest.mark.parametrize("name", ["join_blocks", "predict_target_codes"])
+def test_an_error_of_one_task_leaves_the_others_of_regret(ran, monkeypatch, name):
+    first_call_fails(monkeypatch, candidates, name)
     done, failed = ran(["undrift"], REGRET)
     assert failed == {("undrift", "books->dvd"): "ArithmeticError: no luck 1"}
     assert len(done) == 5

@@ -2,14 +2,15 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from undrift._inputs.device import OnHost, check_place
-from undrift.bench.methods import msda, ours, svm
-from undrift.bench.methods.cells import Bench, Cell, Failure, GridPoint, Outcome
+from undrift.bench.methods import candidates, msda, svm, undrift
+from undrift.bench.methods.cells import Bench, Cell, CellRecord, Failure, GridPoint, Outcome, Unit
 from undrift.bench.methods.resources import MemoryBudget, TooLarge, memory_budget
 from undrift.bench.methods.stacks import RunningGrams
 from undrift.bench.plan import Setting
@@ -55,7 +56,7 @@ def bench_of(corpus, pool, **options):
 
 
 def limited(monkeypatch, n_bytes):
-    for module in (msda, ours):
+    for module in (msda, candidates, undrift):
         monkeypatch.setattr(module, "memory_budget", lambda corpus, place: MemoryBudget(corpus, n_bytes))
 
 
@@ -63,15 +64,25 @@ def outcomes(units):
     """What units give: predictions by cell, and errors by cell."""
     findings = [finding for unit in units for finding in unit.run()]
     predictions = {each.cell: each.predicted.tolist() for each in findings if isinstance(each, Outcome)}
+    for each in findings:
+        if isinstance(each, CellRecord):
+            predictions[each.cell] = [candidate["error"] for candidate in each.values["candidates"]]
     return predictions, {each.cell: each.error for each in findings if isinstance(each, Failure)}
 
 
 SOURCE = 4 * N_TRAIN * (N_TRAIN + N_TEST)  # bytes of one source with itself and one target
 TASK = 4 * (N_TRAIN**2 + N_TRAIN * N_ROWS + N_ROWS**2)  # of one source and all rows of one target
-CASES = [(msda.msda_units, "msda-2", SOURCE, 2), (ours.ours_units, "undrift", TASK, 3)]
 
 
-@pytest.mark.parametrize(("units", "method", "n_bytes", "n_blocks"), CASES, ids=["msda", "undrift"])
+def regret_units(bench, cells):
+    bench = replace(bench, setting=replace(bench.setting, depths=(2,), C=(1.0,)))
+    return [Unit(cells, partial(candidates.candidate_records, bench, cells))]
+
+
+CASES = [(msda.msda_units, "msda-2", SOURCE, 2), (regret_units, "undrift", TASK, 3)]
+
+
+@pytest.mark.parametrize(("units", "method", "n_bytes", "n_blocks"), CASES, ids=["msda", "regret"])
 def test_more_sources_hold_no_more_blocks(pool, held, monkeypatch, units, method, n_bytes, n_blocks):
     peaks, whole_peaks = [], []
     for n_sources in (2, 5):
@@ -93,7 +104,7 @@ def test_more_sources_hold_no_more_blocks(pool, held, monkeypatch, units, method
     assert whole_peaks[0] < whole_peaks[1]
 
 
-@pytest.mark.parametrize(("units", "method", "n_bytes", "n_blocks"), CASES, ids=["msda", "undrift"])
+@pytest.mark.parametrize(("units", "method", "n_bytes", "n_blocks"), CASES, ids=["msda", "regret"])
 def test_what_fits_no_machine_is_refused_beforehand(
     pool, held, monkeypatch, units, method, n_bytes, n_blocks
 ):
@@ -106,6 +117,26 @@ def test_what_fits_no_machine_is_refused_beforehand(
     assert "d0" in str(errors[cells[0]])
     assert "set corpus.max_rows in the plan" in str(errors[cells[0]])
     assert held == []
+
+
+@pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
+def test_tasks_of_undrift_are_fitted_in_groups_that_fit_into_memory(pool, monkeypatch):
+    cells = [Cell("undrift", f"d{i}", "d3") for i in range(3)]
+    bench = bench_of(corpus_of(4), pool, changes={"noise": 0.5, "n_layers": 1})
+    sizes, fit_together = [], undrift.fit_together
+
+    def counted(classifier, X, tasks):
+        sizes.append(len(tasks))
+        return fit_together(classifier, X, tasks)
+
+    monkeypatch.setattr(undrift, "fit_together", counted)
+    limited(monkeypatch, 1e9)
+    whole, _ = outcomes(undrift.undrift_units(bench, cells))
+    limited(monkeypatch, 1.0)
+    alone, _ = outcomes(undrift.undrift_units(bench, cells))
+    assert sizes == [3, 1, 1, 1]
+    assert alone == whole
+    assert len(whole) == 3
 
 
 def test_a_larger_source_alone_is_refused(pool, monkeypatch):

@@ -79,7 +79,7 @@ def test_rows_of_a_device_are_there_from_the_input_on(corpus):
     grams = RunningGrams(corpus, PAIRS)
     for level in SharedStack(corpus, center=True, place=check_place("torch:cpu")).levels(0.7, 1):
         grams.add(level)
-        assert all(isinstance(grams.where_it_is(pair), torch.Tensor) for pair in PAIRS)
+        assert all(isinstance(grams.peek(pair), torch.Tensor) for pair in PAIRS)
 
 
 def test_rows_of_a_part_need_not_be_in_order_or_together():

@@ -189,12 +189,12 @@ def test_killed_at_any_moment_it_goes_on_and_repeats_nothing(finished, data, pla
 
 
 def test_a_failing_method_is_a_record_and_the_others_go_on(data, plan_file, tmp_path, monkeypatch):
-    from undrift.bench.methods import ours
+    from undrift.bench.methods import undrift
 
     def broken(*arguments):
         raise ArithmeticError("no such luck\nand more")
 
-    monkeypatch.setattr(ours, "target_codes", broken)
+    monkeypatch.setattr(undrift, "_predict", broken)
     plan, results = load_plan(plan_file), tmp_path / "results.jsonl"
     request = Request(data=data, methods=["undrift", "svm"], tasks=["books->*"])
     summary = run(plan, results, request)

@@ -111,7 +111,7 @@ class RunningGrams:
         """Free a pair that nobody needs any more."""
         self._sums.pop(pair, None)
 
-    def where_it_is(self, pair: tuple[Part, Part]) -> Array:
+    def peek(self, pair: tuple[Part, Part]) -> Array:
         """The sum as it is kept, on a device or not; not to be written to."""
         return self._sums[pair]
 

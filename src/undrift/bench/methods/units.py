@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from ..catalogue import LASTING, find_family
-from . import baselines, msda, ours
+from . import baselines, msda
 from .candidates import candidate_records
 from .cells import Bench, Cell, Unit
 from .distances import measure_distances
+from .undrift import undrift_units
 
 FAMILIES: dict[str, Callable[[Bench, Sequence[Cell]], list[Unit]]] = {
     "svm": partial(baselines.shared_units, represent=baselines.counts),
@@ -19,7 +20,7 @@ FAMILIES: dict[str, Callable[[Bench, Sequence[Cell]], list[Unit]]] = {
     "coda": baselines.coda_units,
     "sda": partial(baselines.shared_units, represent=baselines.autoencoded, lasting="sda" in LASTING),
     "msda": msda.msda_units,
-    "undrift": ours.ours_units,
+    "undrift": undrift_units,
 }
 
 

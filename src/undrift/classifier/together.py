@@ -1,0 +1,93 @@
+"""Fitting the classifiers of several tasks on the same domains, whose layers are learnt once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import clone
+
+from .estimator import MSDAClassifier, PreparedFit
+from .layers import SharedLayers
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class FittedTask:
+    """A fitted classifier, and what it took.
+
+    `layer_seconds` is the time from the rows to the chosen layers, which other tasks share;
+    `search_seconds` that of all layers among which they were chosen; `seconds` that of the task alone.
+    """
+
+    classifier: MSDAClassifier
+    layer_seconds: float
+    search_seconds: float
+    seconds: float
+
+
+def fit_together(
+    classifier: MSDAClassifier, X: Any, tasks: Mapping[Key, tuple[np.ndarray, np.ndarray]]
+) -> Iterator[tuple[Key, FittedTask | Exception]]:
+    """Fit a classifier for each of several tasks, which differ in what is labelled and what is the target.
+
+    Each is what ``clone(classifier).fit(X, y, sample_domain=sample_domain)`` would be, up to rounding, but
+    every layer is learnt once; with `max_upper_rows`, from rows that are drawn once. An error of one task
+    leaves the others.
+
+    Parameters
+    ----------
+    classifier : MSDAClassifier
+    X : matrix of shape (n, d)
+        Rows of all domains.
+    tasks : mapping to pairs (y, sample_domain)
+        Labels as in `fit`, and the domain of each row: domain k has the number k, or -1 - k as a target.
+    """
+    shared, running = SharedLayers(), {}
+    for key, (y, sample_domain) in tasks.items():
+        try:
+            running[key] = _TaskFit(clone(classifier), shared, X, y, sample_domain)
+        except Exception as error:
+            yield key, error
+    while running:
+        for key in list(running):
+            try:
+                fitted = running[key].advance()
+            except Exception as error:
+                del running[key]
+                yield key, error
+                continue
+            if fitted is not None:
+                del running[key]
+                yield key, fitted
+
+
+class _TaskFit:
+    """One of the fits, which proceeds layer by layer."""
+
+    def __init__(
+        self, classifier: MSDAClassifier, shared: SharedLayers, X: Any, y: np.ndarray, domain: np.ndarray
+    ) -> None:
+        began = time.perf_counter()
+        self._classifier, self._shared = classifier, shared
+        self._fit: PreparedFit = classifier._prepare(X, y, sample_domain=domain, shared=shared)
+        self._steps = self._fit.search.steps()
+        self._seconds = time.perf_counter() - began
+
+    def advance(self) -> FittedTask | None:
+        """Take the next layer; once there is none, solve for the classifier and return it."""
+        began, learning = time.perf_counter(), self._shared.total_seconds
+        with self._fit.place.set_precision():
+            is_done = next(self._steps, self) is self
+            if is_done:
+                self._classifier._finish(self._fit)
+        self._seconds += time.perf_counter() - began - (self._shared.total_seconds - learning)
+        if not is_done:
+            return None
+        best = self._classifier.best_params_
+        layer_seconds = self._shared.seconds[best["noise"], int(best["n_layers"])]
+        return FittedTask(self._classifier, layer_seconds, self._shared.total_seconds, self._seconds)
