@@ -185,7 +185,7 @@ def test_help_is_enough(undrift):
         ({"sauce": "x"}, "No such option: --sauce"),
     ],
 )
-def test_what_the_user_can_mend_is_one_line(folder, undrift, options, message):
+def test_what_the_user_can_fix_is_one_line(folder, undrift, options, message):
     assert message in check_refused(undrift, folder, change_options(ADAPT, **options))
 
 
@@ -214,10 +214,10 @@ def test_a_malformed_json_line_is_named_or_skipped(folder, undrift, reviews):
     arguments = change_options(ADAPT, target="kitchen.jsonl")
     said = check_refused(undrift, folder, arguments)
     assert said.startswith("kitchen.jsonl:5: ")
-    assert said.endswith("; fix it, or skip such rows with --skip-bad")
+    assert said.endswith("; fix it, or skip such rows (skip_bad=True, --skip-bad)")
     status, out, _ = undrift(*arguments, "--skip-bad")
     assert status == 0
-    assert "Left out 1 rows" in out
+    assert "Skipped 1 rows" in out
     assert len(read_csv("out.csv")) == 19
 
 

@@ -51,7 +51,7 @@ def test_predict_again_needs_a_prefix(folder, undrift, model):
     again = predict(model, input="out.csv", out="again.csv")
     said = check_refused(undrift, folder, again)
     assert "out.csv already has a column 'prediction', 'score'" in said
-    assert said.endswith("; rename it, or pass --prefix")
+    assert said.endswith("; rename it, or give a prefix (--prefix)")
     assert undrift(*again, "--prefix", "second_")[0] == 0
     rows = read_csv("again.csv")
     assert [row["second_prediction"] for row in rows] == [row["prediction"] for row in rows]

@@ -267,7 +267,7 @@ def test_the_list_of_columns_in_a_message_stays_short():
 
 def test_added_columns_must_be_new():
     assert with_added("t.csv", ["a", "b"], ["score"]) == ("a", "b", "score")
-    with pytest.raises(TableError, match=r"t\.csv already has a column 'score'.*rename it, or pass a prefix"):
+    with pytest.raises(TableError, match=r"t\.csv already has a column 'score'.*rename it, or give a prefix"):
         with_added("t.csv", ["a", "score"], ["prediction", "score"])
 
 

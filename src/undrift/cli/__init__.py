@@ -1,4 +1,4 @@
-"""The command line. A command parses, calls and prints; what the user can mend is one line and exit 2."""
+"""The command line. What the user can fix is one line on standard error, and exit status 2."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _run(arguments)
     except SystemExit as ended:
         code = ended.code
-    exit_process(_status(code))
+    exit_process(_exit_status(code))
 
 
-def _status(code: str | int | None) -> int:
-    """Exit status as Python has it: 0 for None alone; a text is an error, and is told."""
+def _exit_status(code: str | int | None) -> int:
+    """Return the exit status as Python does: 0 for None; a text is an error, and is printed."""
     if code is None or isinstance(code, int):
         return code or 0
     print(f"undrift: {code}", file=sys.stderr)
@@ -44,27 +44,23 @@ def _run(arguments: list[str] | None) -> NoReturn:
     except _usage_errors() as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the help has been shown
             raise SystemExit(2) from None
-        _fail(_one_line(error), 2)
-    except BrokenPipeError:  # whoever reads our output has seen enough
+        _fail(_format_error(error), 2)
+    except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
     except MemoryError as error:
-        _fail(f"out of memory ({_one_line(error)}); try a smaller --max-features", 2)
-    except (KeyError, IndexError) as error:  # nothing that the user could mend
-        _fail(f"this is a fault of undrift, please report it: {_located(error)}", 1)
+        _fail(f"out of memory ({_format_error(error)}); try a smaller --max-features", 2)
+    except (KeyError, IndexError) as error:  # nothing that the user can fix
+        _fail(f"this is a fault of undrift, please report it: {_locate(error)}", 1)
     except (OSError, ValueError, LookupError, ImportError) as error:
-        _fail(_one_line(error), 2)
+        _fail(_format_error(error), 2)
     except KeyboardInterrupt:
         _fail("interrupted; nothing was written", 130)
     raise SystemExit(status if isinstance(status, int) else 0)
 
 
-# what the library advises in its own terms, and the option that does it
-_OPTIONS = {"skip bad rows": "skip such rows with --skip-bad", "pass a prefix": "pass --prefix"}
-
-
 def _usage_errors() -> tuple[type[Exception], ...]:
-    """Return what click raises; typer brings its own copy of click, or uses another, by its version."""
+    """Return the class of click's errors; some versions of typer bring a copy of click."""
     import typer
 
     return tuple(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -75,8 +71,8 @@ def _fail(message: str, status: int) -> None:
     raise SystemExit(status)
 
 
-def _located(error: BaseException) -> str:
-    """Say what was raised, and in which line."""
+def _locate(error: BaseException) -> str:
+    """Describe an exception, with the file and line that raised it."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -88,14 +84,12 @@ def _located(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{where}"
 
 
-def _one_line(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
+    """Return the message of an exception in one line."""
     message = error.args[0] if isinstance(error, LookupError) and error.args else str(error)
     if hasattr(error, "format_message"):  # click's, which names the option
         message = error.format_message()
-    line = " ".join(str(message).split()) or type(error).__name__
-    for advice, option in _OPTIONS.items():
-        line = line.replace(advice, option)
-    return line
+    return " ".join(str(message).split()) or type(error).__name__
 
 
 def _terminated(signum: int, frame: Any) -> None:

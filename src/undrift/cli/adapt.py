@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from . import options
-from .report import require_report, write_report
+
+if TYPE_CHECKING:
+    from ..jobs import AdaptJob
+    from ..text import TextAdapter
 
 HELP = """Learn from labelled source files and unlabelled target files; write predictions for the target.
 
@@ -21,25 +25,25 @@ Example (books.csv has the columns review and stars, kitchen.csv has review):
 Source rows whose label is empty serve as unlabelled rows; labels in the target are never learnt from.
 
 [bold]Output[/]: every column and row of the target, in order, with `prediction` and `score` added. With two
-labels a positive score speaks for the second of them in order; with more it is the winner's.
+labels a positive score means the second of them in sorted order; with more it is the predicted label's.
 Several targets follow one another in one file, with a column `domain`.
 
-[bold]Choosing[/]: --noise, --layers and --C take one value, or several separated by commas, among which
+[bold]Selection[/]: --noise, --layers and --C take one value, or several separated by commas, among which
 --selection chooses without seeing a target label: --noise 0.5,0.6,0.7,0.8,0.9 --layers 1,3,5 --C 0.1,0.3,1
 By default noise is 0.7 unless 0.6 or 0.8 is clearly better in cross-validation on the source (one-se).
 
 [bold]Scoring[/]: if the target has labels after all, --target-label COL shows the error of the baseline (a
 linear SVM trained on the source) beside that of the predictions; they are used for nothing else.
 
-[bold]No harm[/]: where signs that need no label speak against adapting (nothing shared with the source, no
-way back from the target's predictions) a warning says so, and the predictions are those of
-a classifier trained on the source alone; --no-fallback adapts all the same.
+[bold]Fallback[/]: where diagnostics that need no target label say that adaptation will not help (the domains
+share almost no vocabulary, or the target's pseudo-labels do not recover the source's), a warning says so and
+the predictions are those of a classifier trained on the source alone; --no-fallback adapts all the same.
 
-[bold]Looking[/]: --report FILE writes one HTML page: did it help, how sure is that, which words made the
-difference, what to try next. It needs no network and holds some of the documents.
+[bold]Report[/]: --report FILE writes one HTML page: did it help, how certain is that, which words made the
+difference, what to try next. It needs no network and contains some of the documents.
 
 A pattern in quotes ('reviews-*.csv') is one domain in many files. With --dask the workers read them, and
---out may be a folder, where each file of the target gets its predictions under its own name.
+--out may be a folder, where the predictions of each target file are a file of the same name.
 """
 
 
@@ -56,25 +60,25 @@ def adapt(
         ..., "--label", metavar="COL", help="Column of the source that holds the label."
     ),
     out: Path = typer.Option(
-        ..., "--out", metavar="FILE", help="Where predictions go; its ending says the format."
+        ..., "--out", metavar="FILE", help="Where to write predictions; the ending is the format."
     ),
     model: Path | None = typer.Option(
         None, "--model", metavar="FILE", help="Save the model here, for `predict`."
     ),
     report: Path | None = typer.Option(
-        None, "--report", metavar="FILE", help="Write a report here: one HTML page that shows what happened."
+        None, "--report", metavar="FILE", help="Write a report here: one HTML page."
     ),
     target_label: str | None = typer.Option(
         None,
         "--target-label",
         metavar="COL",
-        help="Column with the target's labels: for scoring, nothing else.",
+        help="Column with the target's labels, used for scoring only.",
     ),
     noise: str = typer.Option(
-        "0.7,0.6,0.8", "--noise", help="Share of features to corrupt; several: choose among them."
+        "0.7,0.6,0.8", "--noise", help="Share of features to corrupt; of several one is chosen."
     ),
-    layers: str = typer.Option("5", "--layers", help="Number of layers; several: choose among them."),
-    C: str = typer.Option("1", "--C", help="Weight of the training errors; several: choose among them."),
+    layers: str = typer.Option("5", "--layers", help="Number of layers; of several one is chosen."),
+    C: str = typer.Option("1", "--C", help="Weight of the training errors; of several one is chosen."),
     max_features: int = typer.Option(5000, "--max-features", help="Size of the vocabulary."),
     weighting: str = typer.Option("tfidf", "--weighting", help="tfidf, counts or binary."),
     classifier: str = typer.Option("least-squares", "--classifier", help="least-squares or hinge."),
@@ -88,7 +92,7 @@ def adapt(
     self_training: bool = typer.Option(
         True,
         "--self-training/--no-self-training",
-        help="Let the most confident target rows, labelled as predicted, join the training set.",
+        help="Add the most confident target rows, with their pseudo-labels, to the training set.",
     ),
     fallback: bool = typer.Option(
         True,
@@ -99,74 +103,137 @@ def adapt(
         None, "--dask", metavar="CLUSTER", help="Work on a cluster: local, local:N or tcp://host:port."
     ),
     device: str = typer.Option("cpu", "--device", help="Where to compute: cpu, or cuda with a GPU."),
-    seed: int = typer.Option(0, "--seed", help="Seed of whatever is random."),
+    seed: int = typer.Option(0, "--seed", help="Seed of the random numbers."),
     encoding: str | None = options.ENCODING,
     skip_bad: bool = options.SKIP_BAD,
     prefix: str = options.PREFIX,
     as_json: bool = options.JSON,
 ) -> None:
-    from ..jobs import AdaptJob, run_adapt
-    from . import screen
+    from ..classifier import SELECTIONS, SOLVERS
+    from ..jobs import AdaptJob
+    from ..text import TFIDF_LENGTH, WEIGHTINGS, TermVectorizer, TextAdapter, text_classifier
 
-    choices = weighting, classifier, selection
-    adapter = options.text_adapter(
-        noise, layers, C, max_features, *choices, center, self_training, device, seed, fallback
+    if max_features < 1:
+        raise typer.BadParameter(f"--max-features {max_features}: at least one term is needed")
+    options.check_option("--classifier", classifier, SOLVERS)
+    options.check_option("--selection", selection, SELECTIONS)
+    options.check_option("--weighting", weighting, WEIGHTINGS)
+    adapter = TextAdapter(
+        TermVectorizer(max_features, weighting=weighting, length=TFIDF_LENGTH),
+        text_classifier(
+            n_layers=options.parse_numbers(layers, "--layers", int),
+            noise=options.parse_numbers(noise, "--noise", float),
+            C=options.parse_numbers(C, "--C", float),
+            classifier=classifier,
+            selection=selection,
+            center=center,
+            self_training=self_training,
+            fallback=fallback,
+            device=device,
+            random_state=seed,
+        ),
     )
     job = AdaptJob(source, target, text, label, out, model, target_label, encoding, skip_bad, prefix, report)
-    require_report(report)
-    with screen.progress_bar() as progress:
-        screen.follow(adapter.classifier, progress)
-        show_stage = screen.stages(progress)
-        watch = partial(screen.follow_cluster, progress)
-        result = run_adapt(job, adapter, show_stage, cluster=dask, watch=watch)
-        write_report(job, result, context, show_stage)
-    show_summary(result.summary, as_json)
+    summary = run_job(job, adapter, context, cluster=dask)
+    show_summary(summary, as_json)
+
+
+def run_job(
+    job: AdaptJob, adapter: TextAdapter, context: typer.Context, cluster: str | None = None
+) -> dict[str, Any]:
+    """Run an adapt job with progress bars, write its report if it asks for one, and return its summary."""
+    from ..jobs import run_adapt
+    from . import terminal
+
+    if job.report is not None:
+        check_report_extra()
+    with terminal.show_progress() as progress:
+        terminal.follow_fit(adapter.classifier, progress)
+        show_stage = terminal.track_stages(progress)
+        watch = partial(terminal.follow_cluster, progress)
+        result = run_adapt(job, adapter, show_stage, cluster=cluster, watch=watch)
+        if job.report is not None:
+            from ..report import job_report
+
+            show_stage("writing the report", None)
+            job_report(job, result, format_command(context)).save(job.report)
+    return result.summary
+
+
+def check_report_extra() -> None:
+    """Refuse a report, before the work starts, if the library that writes it is not installed."""
+    try:
+        import jinja2  # noqa: F401
+    except ImportError:
+        raise ValueError("a report needs the `report` extra: pip install 'undrift[report]'") from None
+
+
+def format_command(context: typer.Context) -> str:
+    """Return the command that is running, with the options that are not their defaults."""
+    words = context.command_path.split()
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if value is None or value == parameter.get_default(context):
+            continue
+        if isinstance(value, bool):
+            words += [parameter.opts[0] if value else (parameter.secondary_opts or parameter.opts)[0]]
+            continue
+        for item in value if isinstance(value, list | tuple) else [value]:
+            words += [parameter.opts[0], str(item)]
+    return shlex.join(words)
 
 
 def show_summary(summary: dict[str, Any], as_json: bool) -> None:
-    """Print what a job found."""
-    from . import screen
+    """Print the summary of a job."""
+    from . import terminal
 
     for warning in summary["warnings"]:
-        screen.warn(warning)
+        terminal.show_warning(warning)
     if as_json:
-        screen.show_json(summary)
+        terminal.show_json(summary)
         return
     _show_files(summary)
     chosen = ", ".join(f"{name} {value:g}" for name, value in summary["chosen"].items())
     rule = "fixed" if summary["rule"] == "fixed" else f"{summary['rule']} over {summary['n_candidates']}"
     labels = ", ".join(f"{label} ({n:,})" for label, n in list(summary["labels"].items())[:10])
-    screen.output.print(screen.escaped(f"Labels: {labels}."), soft_wrap=True)
-    screen.output.print(f"Vocabulary: {summary['vocabulary']:,} terms. Chosen: {chosen} ({rule}).")
+    terminal.output.print(terminal.escape(f"Labels: {labels}."), soft_wrap=True)
+    terminal.output.print(f"Vocabulary: {summary['vocabulary']:,} terms. Chosen: {chosen} ({rule}).")
     caution = summary["caution"]
     if caution["fell_back"]:
-        screen.output.print("Fell back: the predictions are those of the source-only classifier.")
-    _show_errors([own for own in summary["targets"] if own.get("scored")])
-    doubts = [
+        terminal.output.print("Fell back: the predictions are those of the source-only classifier.")
+    _show_errors([target for target in summary["targets"] if target.get("scored")])
+    reservations = [
         text for text in caution["reasons"] if not caution["fell_back"] or text not in caution["blocking"]
     ]
-    for note in [*summary["selection_notes"], *summary["notes"], *doubts]:
-        screen.output.print(f"Note: {screen.escaped(note)}.", soft_wrap=True)
-    n_bad = sum(own["bad_rows"] for own in (*summary["sources"], *summary["targets"]))
+    for note in [*summary["selection_notes"], *summary["notes"], *reservations]:
+        terminal.output.print(f"Note: {terminal.escape(note)}.", soft_wrap=True)
+    n_bad = sum(domain["bad_rows"] for domain in (*summary["sources"], *summary["targets"]))
     if n_bad:
-        screen.output.print(f"Left out {n_bad:,} rows that could not be read.")
-    out = screen.escaped(summary["out"])
-    screen.output.print(f"Predictions: {out}, after {summary['seconds']:.0f} s.", soft_wrap=True)
+        terminal.output.print(f"Skipped {n_bad:,} rows that could not be read.")
+    out = terminal.escape(summary["out"])
+    terminal.output.print(f"Predictions: {out}, after {summary['seconds']:.0f} s.", soft_wrap=True)
     for name in ("model", "report"):
         if summary[name]:
-            screen.output.print(f"{name.capitalize()}: {screen.escaped(summary[name])}", soft_wrap=True)
+            terminal.output.print(f"{name.capitalize()}: {terminal.escape(summary[name])}", soft_wrap=True)
 
 
 def _show_files(summary: dict[str, Any]) -> None:
-    """Show the rows of every file and how far the targets are."""
-    from . import screen
+    """Show the rows of every file, and how far each target is from the source."""
+    from . import terminal
 
-    screen.show_table(
-        "Files (distance: 0 where the domains look alike, 2 where they can be told apart without fail)",
-        ["file", "rows", "labelled", "unlabelled", "words unseen in source", "distance"],
+    terminal.show_table(
+        "Files (distance from the source: 0 if indistinguishable, 2 if a classifier never confuses them)",
+        ["file", "rows", "labelled", "unlabelled", "words not in source", "distance"],
         [[s["file"], s["rows"], s["labelled"], s["unlabelled"], None, None] for s in summary["sources"]]
         + [
-            [t["file"], t["rows"], 0, t["rows"], screen.percent(t["unseen_share"]), t["distance_before"]]
+            [
+                t["file"],
+                t["rows"],
+                0,
+                t["rows"],
+                terminal.format_percent(t["unseen_share"]),
+                t["distance_before"],
+            ]
             for t in summary["targets"]
         ],
     )
@@ -174,14 +241,19 @@ def _show_files(summary: dict[str, Any]) -> None:
 
 def _show_errors(scored: list[dict[str, Any]]) -> None:
     """Show both errors of every target that has labels."""
-    from . import screen
+    from . import terminal
 
     if not scored:
         return
     rows = [
-        [t["file"], t["scored"], screen.percent(t["baseline_error"]), screen.percent(t["adapted_error"])]
+        [
+            t["file"],
+            t["scored"],
+            terminal.format_percent(t["baseline_error"]),
+            terminal.format_percent(t["adapted_error"]),
+        ]
         for t in scored
     ]
     title = "Error on the target's labelled rows (baseline: a linear SVM trained on the source)"
     name = "source only (fallback)" if any(t["fell_back"] for t in scored) else "adapted"
-    screen.show_table(title, ["file", "rows", "baseline", name], rows)
+    terminal.show_table(title, ["file", "rows", "baseline", name], rows)

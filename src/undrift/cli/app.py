@@ -1,11 +1,11 @@
-"""The commands, gathered."""
+"""The list of commands."""
 
 from __future__ import annotations
 
 import typer
 
 from .. import __version__
-from . import adapt, bench, demo, explain, predict, report
+from . import adapt, bench, demo, explain, predict
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,5 +29,4 @@ app.command("demo", help=demo.HELP)(demo.demo)
 app.command("adapt", help=adapt.HELP)(adapt.adapt)
 app.command("predict", help=predict.HELP)(predict.predict)
 app.command("explain", help=explain.HELP)(explain.explain)
-bench.app.command("report", help=report.BENCH_HELP)(report.bench_report)
 app.add_typer(bench.app, name="bench")

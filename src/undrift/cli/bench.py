@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from . import fetch, options
+from . import options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +21,7 @@ PARTIAL = typer.Option(
     False, "--partial", help="Results of some tasks will do, even where --into then leaves a page with less."
 )
 
-RUN = """Run a benchmark plan. Stop it at any time and run it again: it goes on where it was.
+RUN = """Run a benchmark plan. Stop it at any time and run it again: it resumes where it was.
 
 Example:
 
@@ -31,8 +31,8 @@ Every task is a line of the results. A method that fails leaves lines that say w
 with --retry-failed they are tried again. While tasks of SDA are left, what it has learnt is kept in a file \
 beside the results.
 
-Exit status: 0 if every task that was asked for has a result, 1 if some are recorded as failed, 2 if there \
-is something to mend first, 130 if it was interrupted.
+Exit status: 0 if every task that was asked for has a result, 1 if some are recorded as failed, 2 if \
+something must be fixed first, 130 if it was interrupted.
 """
 
 
@@ -66,27 +66,27 @@ def run_plan(
 ) -> None:
     from ..bench import Request, load_plan, run
     from ..bench.runner import STOPPED
-    from . import screen
+    from . import terminal
 
     chosen = load_plan(plan).smaller(max_rows, max_features).seeded(seed)
-    with screen.progress_bar() as progress:
+    with terminal.show_progress() as progress:
         bar = progress.add_task(chosen.name, total=None)
 
         def show(n_done: int, n_total: int, what: str) -> None:
             progress.update(bar, completed=n_done, total=n_total, description=what or chosen.name)
 
-        request = Request(data, _names(methods), _names(tasks), jobs, device, retry_failed, show)
+        request = Request(data, _split_names(methods), _split_names(tasks), jobs, device, retry_failed, show)
         try:
             summary = run(chosen, results, request)
         except KeyboardInterrupt:
-            screen.messages.print(STOPPED, soft_wrap=True)
+            terminal.messages.print(STOPPED, soft_wrap=True)
             raise typer.Exit(130) from None
     if as_json:
-        screen.show_json({"results": str(results), **vars(summary)})
+        terminal.show_json({"results": str(results), **vars(summary)})
     else:
         failed = f"; {summary.n_failed} failed" if summary.n_failed else ""
         done = f"{summary.n_new} tasks run, {summary.n_before} done before{failed}"
-        screen.output.print(f"{done}: {screen.escaped(str(results))}", soft_wrap=True)
+        terminal.output.print(f"{done}: {terminal.escape(str(results))}", soft_wrap=True)
     if summary.n_failed:
         raise typer.Exit(1)
 
@@ -115,16 +115,16 @@ def draw_figures(
     from ..bench.figures import ablation_figures, all_figures, choose_figures
     from ..bench.results import results_table
     from ..report import FIGURE_FORMATS, write_figure
-    from . import screen
+    from . import terminal
 
-    wanted = _names(formats) or []
+    wanted = _split_names(formats) or []
     unknown = set(wanted) - {*FIGURE_FORMATS, "md"}
     if unknown:
         raise ValueError(f"--formats: {', '.join(sorted(unknown))} is not known; choose of svg, json, md")
-    drawn = [own for own in wanted if own in FIGURE_FORMATS]
-    records = _records(results)
+    drawn = [name for name in wanted if name in FIGURE_FORMATS]
+    records = _read_records(results)
     every = [*all_figures(records), *ablation_figures(records)] if drawn else []
-    figures = choose_figures(every, _names(only))
+    figures = choose_figures(every, _split_names(only))
     if not (figures if drawn else records):
         raise ValueError(
             "the results hold nothing to draw yet" + (f" that --only {only} names" if only else "")
@@ -135,7 +135,7 @@ def draw_figures(
     if "md" in wanted:
         write_text_atomically(out / "table.md", results_table(records))
     made = [f"{len(figures)} figures"] * bool(drawn) + ["a table"] * ("md" in wanted)
-    screen.output.print(f"{' and '.join(made)}: {screen.escaped(str(out))}")
+    terminal.output.print(f"{' and '.join(made)}: {terminal.escape(str(out))}")
 
 
 CHECK = """Check results against the bars of paper/expected.toml, and answer its claims.
@@ -158,13 +158,15 @@ def check_results(
     as_json: bool = options.JSON,
 ) -> None:
     from ..bench.results import are_met, check_bars, load_bars, verdict_table
-    from . import screen
+    from . import terminal
 
-    verdicts = check_bars(load_bars(expected), _records(results))
+    verdicts = check_bars(load_bars(expected), _read_records(results))
     if into is not None:
-        _fill(into, [], {"check": verdict_table(verdicts)}, partial, screen.messages if as_json else None)
+        _fill_page(
+            into, [], {"check": verdict_table(verdicts)}, partial, terminal.messages if as_json else None
+        )
     if as_json:
-        screen.show_json(
+        terminal.show_json(
             [
                 {
                     "says": v.bar.says, "verdict": v.word, "found": v.summary,
@@ -175,7 +177,7 @@ def check_results(
         )  # fmt: skip
     elif into is None:
         rows = [[v.bar.says, v.word, v.summary] for v in verdicts]
-        screen.show_table("Results against what is expected", ["expected", "verdict", "found"], rows)
+        terminal.show_table("Results against what is expected", ["expected", "verdict", "measured"], rows)
     if not are_met(verdicts, partial):
         raise typer.Exit(1)
 
@@ -191,11 +193,11 @@ def print_table(
 ) -> None:
     from ..bench.results import results_table
 
-    records = _records(results)
+    records = _read_records(results)
     if into is None:
         print(results_table(records, plan), end="")
         return
-    _fill(into, [r for r in records if plan in (None, r.get("plan"))], {}, partial)
+    _fill_page(into, [r for r in records if plan in (None, r.get("plan"))], {}, partial)
 
 
 REGRET = """Print, as Markdown tables, what choosing without target labels costs: regret of every rule.
@@ -212,7 +214,7 @@ Results are those of plans of kind "regret". The page's slot is '<!-- bench tabl
 def print_regret(
     results: list[Path] = RESULTS,
     self_training: bool = typer.Option(
-        True, "--self-training/--no-self-training", help="Which of a candidate's two errors counts."
+        True, "--self-training/--no-self-training", help="Whether to use the error after self-training."
     ),
     into: Path | None = typer.Option(
         None, "--into", metavar="FILE", help="Fill this page between its 'bench table: regret' comments."
@@ -221,7 +223,7 @@ def print_regret(
 ) -> None:
     from ..bench.results import MEASURES, regret_table
 
-    records = [record for record in _records(results) if record.get("kind") == "regret"]
+    records = [record for record in _read_records(results) if record.get("kind") == "regret"]
     if not records:
         raise ValueError('the results hold no record of kind "regret"; run paper/regret-small.toml first')
     if into is None:
@@ -229,10 +231,65 @@ def print_regret(
         return
     if not self_training:
         raise ValueError("--into fills in errors with self-training; leave out --no-self-training or --into")
-    _fill(into, records, {}, partial)
+    _fill_page(into, records, {}, partial)
 
 
-app.command("fetch", help=fetch.HELP)(fetch.fetch_dataset)
+REPORT = """Show benchmark results as one HTML page: the paper's figures, the task matrix, every record.
+
+Example:
+
+    undrift bench report results.jsonl --out results.html
+"""
+
+
+@app.command("report", help=REPORT)
+def write_report(
+    results: list[Path] = RESULTS,
+    out: Path = typer.Option(..., "--out", metavar="FILE", help="Where the page goes."),
+) -> None:
+    from ..report import benchmark_report
+    from . import terminal
+    from .adapt import check_report_extra
+
+    check_report_extra()
+    benchmark_report(results).save(out)
+    terminal.output.print(f"Report: {terminal.escape(str(out))}")
+
+
+FETCH = """Download a public data set: amazon-bow, processed_acl, fdu-mtl, multidomain or multidomain-acl.
+
+Example:
+
+    undrift bench fetch amazon-bow --data ~/data
+
+It becomes a folder of that name in DIR, where `bench run --data DIR` looks for it; one that is there
+already is left as it is. docs/data.md has the addresses, and what else can be had.
+"""
+
+
+@app.command("fetch", help=FETCH)
+def fetch_dataset(
+    name: str = typer.Argument(..., metavar="NAME", help="Which data set."),
+    data: Path | None = typer.Option(
+        None, "--data", metavar="DIR", help="Data folder. Default: UNDRIFT_DATA, or the user's cache folder."
+    ),
+    as_json: bool = options.JSON,
+) -> None:
+    from ..datasets import SOURCES, fetch
+    from . import terminal
+
+    if name == "amazon-mat":
+        raise ValueError(
+            "amazon-mat cannot be fetched: no lasting public address of amazon.mat is known. Put your copy "
+            "at DIR/amazon-mat/amazon.mat, or fetch amazon-bow, the same reviews (docs/data.md)"
+        )
+    if name not in SOURCES:
+        raise ValueError(f"there is no data set {name!r} to fetch; choose one of {', '.join(SOURCES)}")
+    folder = fetch(SOURCES[name], data, progress=True)
+    if as_json:
+        terminal.show_json({"name": name, "folder": str(folder)})
+        return
+    terminal.output.print(f"{name} is in {terminal.escape(str(folder))}")
 
 
 @app.command(
@@ -247,32 +304,32 @@ def generate(
         min=1,
         help="Reviews of each; with fewer than 1000 a plan needs options = { min_reviews = ... }.",
     ),
-    seed: int = typer.Option(0, "--seed", help="Seed of whatever is random."),
+    seed: int = typer.Option(0, "--seed", help="Seed of the random numbers."),
 ) -> None:
     from ..bench import write_domains
-    from . import screen
+    from . import terminal
 
     root = write_domains(folder, domains, reviews, seed)
-    screen.output.print(f"{domains} domains of {reviews:,} reviews: {screen.escaped(str(root))}")
+    terminal.output.print(f"{domains} domains of {reviews:,} reviews: {terminal.escape(str(root))}")
 
 
-def _names(given: str | None) -> list[str] | None:
+def _split_names(given: str | None) -> list[str] | None:
     return None if given is None else [name.strip() for name in given.split(",")]
 
 
-def _records(paths: list[Path]) -> list[dict]:
+def _read_records(paths: list[Path]) -> list[dict]:
     from ..bench import read
 
     return [record for path in paths for record in read(path)]
 
 
-def _fill(
+def _fill_page(
     path: Path, records: list[dict], tables: dict[str, str], partial: bool, console: Console | None = None
 ) -> None:
-    """Fill the slots of a page, unless it would then tell of fewer tasks than now; say so on `console`."""
+    """Fill the slots of a page, and say so on `console`; refuse if it would then show fewer tasks."""
     from .._files import write_text_atomically
     from ..bench.results import fill_page, find_losses
-    from . import screen
+    from . import terminal
 
     page = path.read_text(encoding="utf-8")
     new = fill_page(page, records, tables)
@@ -280,8 +337,8 @@ def _fill(
     if less and not partial:
         more = f" and {len(less) - 3} more" if len(less) > 3 else ""
         raise ValueError(
-            f"{path} would tell of fewer tasks than now: {'; '.join(less[:3])}{more}. "
+            f"{path} would show fewer tasks than now: {'; '.join(less[:3])}{more}. "
             "Give all results, or --partial"
         )
     write_text_atomically(path, new)
-    (console or screen.output).print(f"Filled {screen.escaped(str(path))}")
+    (console or terminal.output).print(f"Filled {terminal.escape(str(path))}")

@@ -11,7 +11,7 @@ from ..corpora import Domain
 HELP = """Do the whole job on the built-in corpus of synthetic reviews: adapt, score, explain, report.
 
 Writes the reviews of two products as CSV files, learns from the labels of the first, predicts the second,
-says which words made the difference, and writes a report: one HTML page that shows all of it.
+shows which words made the difference, and writes a report: one HTML page.
 """
 
 
@@ -23,10 +23,10 @@ def demo(
 ) -> None:
     from ..datasets import make_reviews
     from ..explain import new_terms
-    from ..jobs import AdaptJob, run_adapt
-    from . import options, screen
-    from .adapt import show_summary
-    from .report import require_report, write_report
+    from ..jobs import AdaptJob
+    from ..text import TFIDF_LENGTH, TermVectorizer, TextAdapter, text_classifier
+    from . import terminal
+    from .adapt import run_job, show_summary
 
     corpus = make_reviews(random_state=0)
     for name in (source, target):
@@ -39,30 +39,24 @@ def demo(
         [out / f"{source}.csv"], [out / f"{target}.csv"], "text", "label", out / "predictions.csv",
         out / "model.safetensors", "truth", report=out / "report.html",
     )  # fmt: skip
-    require_report(job.report)
-    choices = "tfidf", "least-squares", "reverse"
-    adapter = options.text_adapter("0.6,0.7,0.8", "1,3,5", "1", 1500, *choices, True, True, "cpu", 0)
-    with screen.progress_bar() as progress:
-        screen.follow(adapter.classifier, progress)
-        show_stage = screen.stages(progress)
-        result = run_adapt(job, adapter, show_stage)
-        write_report(job, result, context, show_stage)
-    show_summary(result.summary, as_json=False)
+    adapter = TextAdapter(
+        TermVectorizer(1500, length=TFIDF_LENGTH),
+        text_classifier(noise=[0.6, 0.7, 0.8], n_layers=[1, 3, 5], selection="reverse", random_state=0),
+    )
+    show_summary(run_job(job, adapter, context), as_json=False)
     unseen = new_terms(adapter.classifier_, adapter.terms_, 6)
-    screen.show_table(
-        f"Words of {target} that no labelled review of {source} contains, and what they speak for",
+    terminal.show_table(
+        f"Words of {target} that no labelled review of {source} contains, and the label they indicate",
         ["label", "term", "weight"],
         [[t["class"], t["term"], t["weight"]] for t in unseen],
     )
-    model, word = (
-        screen.escaped(str(job.model)),
-        next((t["term"] for t in unseen if " " not in t["term"]), ""),
-    )
-    screen.output.print(f"Try next: undrift explain --model {model} {word}", soft_wrap=True)
+    model = terminal.escape(str(job.model))
+    word = next((t["term"] for t in unseen if " " not in t["term"]), "")
+    terminal.output.print(f"Try next: undrift explain --model {model} {word}", soft_wrap=True)
 
 
 def _write_reviews(path: Path, domain: Domain, *, labelled: bool) -> None:
-    """Write a domain as CSV: with labels, or with the truth in a column that is for scoring."""
+    """Write a domain as CSV: with labels, or with the true labels in a column for scoring."""
     from ..tables import Rows, write_table
 
     names = {0.0: "negative", 1.0: "positive"}

@@ -10,7 +10,7 @@ import typer
 
 from . import options
 
-HELP = """Show which terms reconstruct a term and what weight it gets, seen in the labelled source or not.
+HELP = """Show which terms reconstruct a term, and its weight, whether or not the labelled source contains it.
 
 Examples:
 
@@ -18,7 +18,7 @@ Examples:
 
     undrift explain --model kitchen.safetensors --document "The lid broke after a week"
 
-Without words or documents: the terms that speak most for each label.
+Without words or documents: the strongest terms of each label.
 """
 
 
@@ -32,20 +32,20 @@ def explain(
     from ..explain import document_terms, reconstruction, term_weight, top_terms
     from ..text import load_adapter
     from ..text import words as words_of
-    from . import screen
+    from . import terminal
 
     adapter = load_adapter(model)
     classifier, terms = adapter.classifier_, adapter.terms_
     stack = classifier.representation_
     pivots = getattr(stack, "pivots_", None)
-    asked = [" ".join(words_of(word)) or word for word in words or []]
-    found: dict[str, Any] = {
+    queries = [" ".join(words_of(word)) or word for word in words or []]
+    explanation: dict[str, Any] = {
         "words": [
             {
                 **term_weight(classifier, terms, term),
                 **reconstruction(stack.layers_[0], terms, term, top, pivots=pivots),
             }
-            for term in asked
+            for term in queries
         ],
         "documents": [
             {
@@ -56,48 +56,49 @@ def explain(
             for text in document
         ],
     }
-    if not asked and not document:
-        found["top"] = top_terms(classifier, terms, top)
+    if not queries and not document:
+        explanation["top"] = top_terms(classifier, terms, top)
     if as_json:
-        screen.show_json(found)
+        terminal.show_json(explanation)
         return
-    for word in found["words"]:
+    for word in explanation["words"]:
         _show_word(word)
-    for own in found["documents"]:
-        _show_document(own)
-    if "top" in found:
-        rows = [[t["class"], t["term"], t["weight"], _seen(t["n_labelled"])] for t in found["top"]]
-        screen.show_table("Terms that speak most for each label", ["label", "term", "weight", "source"], rows)
+    for entry in explanation["documents"]:
+        _show_document(entry)
+    if "top" in explanation:
+        rows = [
+            [t["class"], t["term"], t["weight"], _count_labelled(t["n_labelled"])] for t in explanation["top"]
+        ]
+        terminal.show_table("Strongest terms of each label", ["label", "term", "weight", "source"], rows)
 
 
-def _seen(n_labelled: int) -> str:
-    return f"in {n_labelled:,} labelled rows" if n_labelled else "never seen labelled"
+def _count_labelled(n_labelled: int) -> str:
+    return f"in {n_labelled:,} labelled rows" if n_labelled else "in no labelled row"
 
 
 def _show_word(word: dict[str, Any]) -> None:
-    from . import screen
+    from . import terminal
 
-    screen.output.print(f"[bold]{screen.escaped(word['term'])}[/]: {_seen(word['n_labelled'])}")
+    terminal.output.print(f"[bold]{terminal.escape(word['term'])}[/]: {_count_labelled(word['n_labelled'])}")
     for output in word["outputs"]:
-        screen.output.print(
-            f"  weight {output['weight']:+.4g} for {screen.escaped(str(output['class']))!s} "
-            f"(its own column {output['direct']:+.4g}), rank {output['rank']:,}"
+        terminal.output.print(
+            f"  weight {output['weight']:+.4g} for {terminal.escape(str(output['class']))!s} "
+            f"(its column alone {output['direct']:+.4g}), rank {output['rank']:,}"
         )
     nothing = [None, None]
     rows = [[*f, *t] for f, t in zip_longest(word["from"], word["to"], fillvalue=nothing)]
-    screen.show_table("", ["is expected from", "weight", "makes expected", "weight"], rows)
+    terminal.show_table("", ["reconstructed from", "weight", "reconstructs", "weight"], rows)
 
 
-def _show_document(own: dict[str, Any]) -> None:
-    from . import screen
+def _show_document(entry: dict[str, Any]) -> None:
+    from . import terminal
 
-    screen.output.print(
-        f"{screen.escaped(own['document'])}\n  → [bold]{screen.escaped(str(own['prediction']))}[/]"
-    )
-    if not own["terms"]:
-        screen.output.print("  none of its words is among the model's terms")
+    document, prediction = (terminal.escape(str(entry[name])) for name in ("document", "prediction"))
+    terminal.output.print(f"{document}\n  → [bold]{prediction}[/]")
+    if not entry["terms"]:
+        terminal.output.print("  the model knows none of its words")
         return
-    rows = [[t["term"], t["effect"], _seen(t["n_labelled"])] for t in own["terms"]]
-    screen.show_table(
-        "What moved it (score with the term less score without)", ["term", "effect", "source"], rows
+    rows = [[t["term"], t["effect"], _count_labelled(t["n_labelled"])] for t in entry["terms"]]
+    terminal.show_table(
+        "Effect of each term (score with the term minus score without)", ["term", "effect", "source"], rows
     )

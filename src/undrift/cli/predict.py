@@ -23,7 +23,9 @@ def predict(
     model: Path = typer.Option(..., "--model", metavar="FILE", help="Model saved by `adapt --model`."),
     input: Path = typer.Option(..., "--input", metavar="FILE", help="Rows to predict."),
     text: str = options.TEXT,
-    out: Path = typer.Option(..., "--out", metavar="FILE", help="Where predictions go; the ending says how."),
+    out: Path = typer.Option(
+        ..., "--out", metavar="FILE", help="Where to write predictions; the ending is the format."
+    ),
     domain: str | None = typer.Option(
         None, "--domain", metavar="NAME", help="Target domain of the rows, if the model has several."
     ),
@@ -40,22 +42,22 @@ def predict(
     from ..jobs import run_predict
     from ..tables import open_table
     from ..text import load_adapter
-    from . import screen
+    from . import terminal
 
     adapter = load_adapter(model)
     if device is not None:
         adapter.classifier_.set_params(device=device)
     n_rows = 0
-    with screen.warnings_shown(), screen.progress_bar() as progress:
+    with terminal.show_warnings(), terminal.show_progress() as progress:
         table = open_table(input, text=text, encoding=encoding, skip_bad=skip_bad)
         table.require_rows()
-        stage = screen.stages(progress)
+        show_stage = terminal.track_stages(progress)
         for done, share in run_predict(adapter, table, text, out, prefix, domain):
             n_rows = done
-            stage(f"predicting {input.name}", share)
+            show_stage(f"predicting {input.name}", share)
     summary = {"input": str(input), "out": str(out), "rows": n_rows, "bad_rows": table.n_bad}
     if as_json:
-        screen.show_json(summary)
+        terminal.show_json(summary)
         return
-    bad = f", {table.n_bad:,} left out" if table.n_bad else ""
-    screen.output.print(f"Predictions of {n_rows:,} rows{bad}: {screen.escaped(str(out))}")
+    bad = f", {table.n_bad:,} skipped" if table.n_bad else ""
+    terminal.output.print(f"Predictions of {n_rows:,} rows{bad}: {terminal.escape(str(out))}")

@@ -152,7 +152,7 @@ class Tally:
         """Count the row at `line` as bad, or raise because of it."""
         message = f"{self.path}:{line}: {fault}"
         if not self.skip:
-            raise TableError(f"{message}; fix it, or skip bad rows")
+            raise TableError(f"{message}; fix it, or skip such rows (skip_bad=True, --skip-bad)")
         self.n_bad += 1
         self.first = self.first or message
 

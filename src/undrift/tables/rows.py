@@ -151,7 +151,8 @@ def with_added(path: str | PathLike[str], columns: Sequence[str], added: Sequenc
     if clashes:
         names = ", ".join(repr(name) for name in clashes)
         raise TableError(
-            f"{path} already has a column {names}, which the output adds; rename it, or pass a prefix"
+            f"{path} already has a column {names}, which the output adds; "
+            "rename it, or give a prefix (--prefix)"
         )
     return (*columns, *added)
 
