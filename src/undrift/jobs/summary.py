@@ -9,20 +9,16 @@ from itertools import chain
 from typing import Any
 
 from ..errors import UndriftWarning
-from ..text import TextAdapter, unseen_shares
+from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
 from .inputs import AdaptJob, JobDomain
-
-FAR_APART = 0.5  # share of unseen words above which a warning says that the domains are far apart
 
 
 def summarize_domains(
     job: AdaptJob, sources: Sequence[JobDomain], targets: Sequence[JobDomain], labels: Sequence[Any]
 ) -> dict[str, Any]:
     """Begin a summary: what was read, and how many words of each target do not occur in the source."""
-    shares = unseen_shares(
-        [target.documents for target in targets],
-        chain.from_iterable(source.documents for source in sources),
-    )
+    known = collect_words(chain.from_iterable(source.documents for source in sources))
+    shares = [unseen_share(target.documents, known) for target in targets]
     notes = []
     for target, share in zip(targets, shares, strict=True):
         name = target.path.name

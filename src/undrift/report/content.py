@@ -13,7 +13,7 @@ from scipy import sparse
 
 from .._version import __version__
 from ..classifier import SELECTIONS
-from ..text import words
+from ..text import collect_words, unseen_share
 from .changed_documents import changed_documents
 from .distances import domain_distances
 from .inputs import DomainRows, Evidence
@@ -118,13 +118,12 @@ def _labelled_words(evidence: Evidence) -> set[str] | None:
     """Return the words of the labelled source documents; None where there are only rows."""
     if any(own.documents is None for own in evidence.domains):
         return None
-    return {
-        word
-        for own in evidence.sources
-        for document, is_known in zip(own.documents or [], own.known, strict=True)
+    return collect_words(
+        document
+        for domain in evidence.sources
+        for document, is_known in zip(domain.documents or [], domain.known, strict=True)
         if is_known
-        for word in words(document)
-    }
+    )
 
 
 def _unseen_share(own: DomainRows, known_words: set[str] | None, seen: np.ndarray) -> float | None:
@@ -132,13 +131,9 @@ def _unseen_share(own: DomainRows, known_words: set[str] | None, seen: np.ndarra
     if known_words is None or own.documents is None:
         values = np.asarray(abs(own.X).sum(axis=0)).ravel()
         return float(values[~seen].sum() / values.sum()) if values.sum() else None
-    n_words = n_unseen = 0
     step = math.ceil(len(own.documents) / UNSEEN_DOCUMENTS)
-    for document in own.documents[::step]:
-        found = words(document)
-        n_words += len(found)
-        n_unseen += sum(word not in known_words for word in found)
-    return n_unseen / n_words if n_words else None
+    share = unseen_share(own.documents[::step], known_words)
+    return None if share != share else share
 
 
 def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:

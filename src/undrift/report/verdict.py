@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from ..text import FAR_APART
 from .inputs import Evidence
 
-FAR_APART = 0.5  # share of a target's words without a label above which advice is given
 FEW_ROWS = 1_000  # target rows below which advice is given
 CLASS_DRIFT = 0.15  # difference of the class shares above which centring is questioned
 

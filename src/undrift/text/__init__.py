@@ -1,7 +1,7 @@
 """Raw text in, predictions out: `TermVectorizer` and `TextAdapter`."""
 
 from .adapter import TFIDF_LENGTH, TextAdapter, load_adapter, text_classifier
-from .tokens import FAR_APART, unseen_share, unseen_shares, words
+from .tokens import FAR_APART, collect_words, unseen_share, words
 from .vectorizer import WEIGHTINGS, DocumentFrequencies, TermVectorizer
 
 __all__ = [
@@ -11,9 +11,9 @@ __all__ = [
     "DocumentFrequencies",
     "TermVectorizer",
     "TextAdapter",
+    "collect_words",
     "load_adapter",
     "text_classifier",
     "unseen_share",
-    "unseen_shares",
     "words",
 ]

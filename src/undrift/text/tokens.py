@@ -54,31 +54,27 @@ def words(document: str) -> list[str]:
     return _WORDS.findall(normalise(document))
 
 
-def unseen_share(target: Iterable[str], source: Iterable[str]) -> float:
+def collect_words(documents: Iterable[str]) -> set[str]:
+    """Return the words that occur in some documents; each is read once."""
+    return {word for document in check_documents(documents) for word in words(document)}
+
+
+def unseen_share(target: Iterable[str], source: Iterable[str] | set[str]) -> float:
     """Share of the target's words, each occurrence counted, that never occur in the source.
 
     Parameters
     ----------
-    target, source : iterable of str
+    target : iterable of str
         Documents; each is read once.
+    source : iterable of str, or set
+        Documents; or, as a set, the words of them, as :func:`collect_words` returns them.
 
     Returns
     -------
     float
         In [0, 1]; NaN if the target has no words at all.
     """
-    return unseen_shares([target], source)[0]
-
-
-def unseen_shares(targets: Iterable[Iterable[str]], source: Iterable[str]) -> list[float]:
-    """:func:`unseen_share` of several targets, reading the source once."""
-    known: set[str] = set()
-    for document in check_documents(source):
-        known.update(words(document))
-    return [_unseen_share(target, known) for target in targets]
-
-
-def _unseen_share(target: Iterable[str], known: set[str]) -> float:
+    known = source if isinstance(source, set) else collect_words(source)
     n_words = n_unseen = 0
     for document in check_documents(target):
         occurring = words(document)
