@@ -409,3 +409,16 @@ def test_a_class_of_one_row_has_probabilities_too(shifted):
     P = MSDAClassifier(1, random_state=0).fit(X, y, Z).predict_proba(Z)
     assert P.shape == (50, 3)
     assert_allclose(P.sum(axis=1), 1)
+
+
+def test_labelled_rows_of_several_sources_count_alike(shifted):
+    """Each source is centred on its mean; the classes of each have the weights given."""
+    X, y, Z, _ = shifted
+    rows, domain = np.vstack([X, Z]), np.repeat([0, 1, -1], [50, 30, 50])
+    weights = {-1: 3.0, 1: 0.5}
+    model = MSDAClassifier(1, 0.5, 0.8, class_weight=weights, dtype="float64")
+    model.fit(rows, np.concatenate([y, np.zeros(50, dtype=int)]), sample_domain=domain)
+    H = np.hstack([rows, *hidden(rows, 0.5, 1)])
+    H = np.vstack([H[domain == k] - H[domain == k].mean(axis=0) for k in (0, 1, -1)])
+    expected = ridge_scores(H[:80], y, H[80:], 0.8, class_weight=weights)
+    assert_allclose(model.decision_function(Z), expected, rtol=1e-8, atol=1e-9)

@@ -12,7 +12,18 @@ from tests.helpers.oracles import algorithm_2
 from undrift import MSDAClassifier, UndriftWarning
 from undrift._core.denoise import Layer
 from undrift.classifier.linear import least_squares
-from undrift.classifier.selection import Candidate, Problem, draw_folds, held_out_scores, note_ties_and_edges
+from undrift.classifier.selection import (
+    Candidate,
+    Grid,
+    Problem,
+    check_grid,
+    draw_folds,
+    held_out_scores,
+    note_ties_and_edges,
+    restrict_grid,
+    single_candidate,
+    target_odds,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
 
@@ -296,3 +307,49 @@ def test_too_few_rows_to_choose(shifted):
     X, _, Z = shifted
     with pytest.raises(ValueError, match="at least 2 labelled rows of every class"):
         MSDAClassifier(1, 0.5, [0.1, 1]).fit(X[:4], [0, 0, 0, 1], Z)
+
+
+SEVERAL = check_grid([0.7, 0.6, 0.8], [3, 1], [1.0, 0.1])
+
+
+def test_values_are_in_order_and_what_was_named_first_is_preferred():
+    assert Grid((0.6, 0.7, 0.8), (1, 3), (0.1, 1.0), (0.7, 3, 1.0)) == SEVERAL
+    assert SEVERAL.n_candidates == 12
+    assert check_grid(0.5, np.array([2]), (3.0,)) == single_candidate(0.5, 2, 3.0)
+    assert single_candidate(0.5, 2, 3.0).n_candidates == 1
+
+
+@pytest.mark.parametrize("selection", ["one-se", "source-cv", "reverse"])
+def test_all_is_offered_where_every_class_has_two_rows(selection):
+    assert restrict_grid(SEVERAL, selection, np.array([0, 0, 1, 1]), has_target=True) is SEVERAL
+
+
+def test_a_class_of_one_row_leaves_one_se_with_what_is_preferred():
+    codes = np.array([0, 0, 0, 1])
+    assert restrict_grid(SEVERAL, "one-se", codes, has_target=True) == single_candidate(0.7, 3, 1.0)
+    assert restrict_grid(SEVERAL, "source-cv", codes, has_target=True) is SEVERAL  # which folds will refuse
+
+
+def test_what_cannot_be_compared_is_refused():
+    codes = np.array([0, 0, 1, 1])
+    with pytest.raises(ValueError, match='selection="reverse" needs target rows'):
+        restrict_grid(SEVERAL, "reverse", codes, has_target=False)
+    for selection in ("one-se", "source-cv"):
+        assert restrict_grid(SEVERAL, selection, codes, has_target=False) is SEVERAL
+    alone = single_candidate(0.5, 1, 1.0)
+    assert restrict_grid(alone, "reverse", codes, has_target=False) is alone
+
+
+def test_the_odds_of_a_row_are_at_most_twenty_times_the_mean(rng):
+    """One labelled row that looks like the target more than all others would decide alone."""
+    rows = rng.normal(size=(300, 3))
+    rows[:, 0] += np.repeat([-2, 2], [200, 100])
+    rows[7, 0] = 30.0
+    is_target, scores = np.repeat([-1, 1], [200, 100]), np.empty(300)
+    even, odd = np.arange(0, 300, 2), np.arange(1, 300, 2)
+    for half, other in ((even, odd), (odd, even)):
+        scores[other] = Ridge(alpha=1.0).fit(rows[half], is_target[half]).predict(rows[other])
+    odds = np.exp(2 * scores[:200])
+    expected = np.minimum(odds, 20 * odds.mean())
+    assert np.flatnonzero(expected < odds).tolist() == [7]
+    assert_allclose(target_odds(rows @ rows.T, 200, 1.0), expected, rtol=1e-8)

@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 from tests.helpers.oracles import algorithm_2
 from undrift import MSDAClassifier, load_model, save_model
 from undrift.classifier.linear import SOLVERS, confidence
-from undrift.classifier.selection import Problem, importance_cv, target_odds
+from undrift.classifier.selection import Problem, importance_cv
 from undrift.classifier.self_training import SelfTraining, round_trip_accuracy, self_train
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
@@ -137,21 +137,6 @@ def test_confidence_is_the_lead_of_the_winner():
     assert_array_equal(confidence(np.array([[1.0, 4.0, 3.0], [0.0, 0.0, -1.0]])), [1, 0])
 
 
-def test_the_odds_of_a_row_are_at_most_twenty_times_the_mean(rng):
-    """One labelled row that looks like the target more than all others would decide alone."""
-    rows = rng.normal(size=(300, 3))
-    rows[:, 0] += np.repeat([-2, 2], [200, 100])
-    rows[7, 0] = 30.0
-    is_target, scores = np.repeat([-1, 1], [200, 100]), np.empty(300)
-    even, odd = np.arange(0, 300, 2), np.arange(1, 300, 2)
-    for half, other in ((even, odd), (odd, even)):
-        scores[other] = ridge_scores(rows[half], is_target[half], np.ones(150), 1.0, rows[other])
-    odds = np.exp(2 * scores[:200])
-    expected = np.minimum(odds, 20 * odds.mean())
-    assert np.flatnonzero(expected < odds).tolist() == [7]
-    assert_allclose(target_odds(rows @ rows.T, 200, 1.0), expected, rtol=1e-8)
-
-
 def test_importance_cv_weighs_rows_by_the_odds_of_the_target(two_domains):
     H, y, T, _ = two_domains
     y = np.where(np.arange(80) % 9 == 0, 1 - y, y)  # some labels are wrong, so that some folds are
@@ -202,7 +187,13 @@ def test_balanced_layers_in_the_primal(two_domains, monkeypatch):
 def test_labels_of_the_target_are_never_seen(two_domains, rng):
     X, y, Z, z = two_domains
     rows, domain = np.vstack([X, Z]), np.repeat([0, -1], [80, 60])
-    options = {"noise": [0.4, 0.7], "self_training": True, "balance_layers": True, "selection": "reverse"}
+    options = {
+        "noise": [0.4, 0.7],
+        "self_training": True,
+        "balance_layers": True,
+        "selection": "reverse",
+        "random_state": 0,
+    }
     scores = [
         MSDAClassifier(2, C=1.0, **options)
         .fit(rows, np.concatenate([y, own]), sample_domain=domain)
