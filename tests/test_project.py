@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -36,6 +37,16 @@ def test_ci_runs_the_very_line_of_the_readme():
     assert demo.strip().endswith("undrift demo")
     assert "pytest" in tests
     assert tests.strip() in read(".ci/run").splitlines()
+
+
+def test_ci_names_tests_that_exist():
+    (names,) = re.findall(r"^core_tests=\(_.*?\)$", read(".ci/run"), flags=re.MULTILINE | re.DOTALL)
+    program = names + '; printf "%s\\n" "${core_tests[@]}"'  # bash expands the braces
+    listed = subprocess.run(
+        ["bash", "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert len(listed) > 5
+    assert not [name for name in listed if not (ROOT / "tests" / f"{name}.py").exists()]
 
 
 def test_the_quick_start_runs(tmp_path, monkeypatch):
