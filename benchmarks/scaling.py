@@ -2,7 +2,8 @@
 
 Rows have 77 terms on average, of Zipf frequencies, in float32. Every size is fitted in a separate process;
 making the rows is not timed. Hidden rows above `--budget` go to a temporary file (`TMPDIR` says where).
-Results go to FOLDER as `scaling.json`, which a later run with other sizes adds to, and as a plot of them all.
+Results go to FOLDER as `scaling.json`, which a later run with other sizes adds to, and as a plot of them all
+(which needs matplotlib).
 Slopes over rows are taken from n = 10 d on, where the solves (d^3) no longer count for much.
 
     python benchmarks/scaling.py FOLDER                           10^4 to 10^6 rows, 1,000 to 10,000 terms
