@@ -39,7 +39,7 @@ def test_as_a_program(folder):
     ("code", "status", "says"),
     [(None, 0, ""), (0, 0, ""), (3, 3, ""), ("no luck", 1, "undrift: no luck\n"), ("", 1, "undrift: \n")],
 )
-def test_a_text_to_exit_with_is_an_error_and_is_told(undrift, monkeypatch, code, status, says):
+def test_a_text_to_exit_with_is_an_error_and_is_printed(undrift, monkeypatch, code, status, says):
     def ended(*args, **options):
         raise SystemExit(code)
 

@@ -23,7 +23,7 @@ def reviews():
 
 @pytest.fixture
 def files(tmp_path, reviews):
-    """A source with a few labels missing, and targets with the truth in a column of its own."""
+    """A source with a few labels missing, and targets with the true labels in the column `truth`."""
     paths = {}
     for name, (texts, labels) in reviews.items():
         ids = [f"{name}-{i}" for i in range(len(texts))]
@@ -74,19 +74,19 @@ def test_summary_counts_and_is_json(files, tmp_path, reviews):
     assert summary["rule"] == "fixed"
     assert summary["chosen"] == {"noise": 0.7, "n_layers": 2, "C": 0.3}
     assert summary["self_training"] == []
-    for own, name in zip(summary["targets"], ("kitchen", "camping"), strict=True):
-        assert 0 < own["unseen_share"] < 1
-        assert 0 <= own["distance_before"] <= 2
-        assert own["scored"] == 120 - reviews[name][1].count("")
+    for target, name in zip(summary["targets"], ("kitchen", "camping"), strict=True):
+        assert 0 < target["unseen_share"] < 1
+        assert 0 <= target["distance_before"] <= 2
+        assert target["scored"] == 120 - reviews[name][1].count("")
 
 
 def test_errors_are_of_the_labelled_rows(files, tmp_path, reviews):
     job = job_of(files, tmp_path, "kitchen", "camping", target_label="truth")
     adapted = run_adapt(job, small())
     rows = read_csv(tmp_path / "out.csv")
-    for own, name in zip(adapted.summary["targets"], ("kitchen.csv", "camping.csv"), strict=True):
+    for target, name in zip(adapted.summary["targets"], ("kitchen.csv", "camping.csv"), strict=True):
         scored = [row for row in rows if row["domain"] == name and row["truth"]]
-        assert_allclose(own["adapted_error"], np.mean([r["truth"] != r["prediction"] for r in scored]))
+        assert_allclose(target["adapted_error"], np.mean([r["truth"] != r["prediction"] for r in scored]))
     (books, labels), (kitchen, truth) = reviews["books"], reviews["kitchen"]
     vectorizer = TermVectorizer(150).fit(books + kitchen + reviews["camping"][0])
     labelled = [i for i, label in enumerate(labels) if label]
@@ -337,14 +337,14 @@ def test_the_rule_is_named_where_there_was_a_choice(files, tmp_path):
     assert (summary["rule"], summary["n_candidates"]) == ("source-cv", 3)
 
 
-def test_stages_are_told(files, tmp_path):
-    told = []
+def test_every_stage_is_shown(files, tmp_path):
+    shown = []
     job = job_of(files, tmp_path, model=tmp_path / "m.safetensors")
-    run_adapt(job, small(), lambda stage, share: told.append((stage, share)))
-    stages = list(dict.fromkeys(stage for stage, _ in told))
+    run_adapt(job, small(), lambda stage, share: shown.append((stage, share)))
+    stages = list(dict.fromkeys(stage for stage, _ in shown))
     assert stages[:2] == ["reading books.csv", "reading kitchen.csv"]
     assert stages[-2:] == ["writing predictions", "saving the model"]
-    assert ("reading books.csv", 1.0) in told
+    assert ("reading books.csv", 1.0) in shown
 
 
 def test_other_warnings_stay_where_they_are(files, tmp_path):

@@ -214,7 +214,7 @@ def test_a_table_in_many_files_has_the_columns_of_all(tmp_path):
         open_table(tmp_path / "part-*.csv", text="stars")
 
 
-def test_bad_shards_are_told_as_they_are_alone(cluster, reviews):
+def test_bad_shards_are_refused_as_single_files_are(cluster, reviews):
     patterns = [reviews / "books-*.csv"], [reviews / "kitchen-*.csv"]
     address = cluster.scheduler.address
     with pytest.raises(TableError, match="has no column 'txt'; did you mean 'text'"):
