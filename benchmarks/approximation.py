@@ -24,13 +24,13 @@ from undrift._core.scatter import scatter
 from undrift._inputs.device import check_place
 from undrift.bench.corpora import CorpusSpec, load_corpus
 from undrift.corpora import Corpus
-from undrift.representation.subsample import sample_sizes
+from undrift.representation.subsample import share_rows
 
 
 def draw_rows(corpus: Corpus, n_sampled: int, seed: int) -> dict[str, np.ndarray]:
     """Draw row numbers of each domain, as many as `max_upper_rows` would draw."""
     n_rows = {name: len(domain) for name, domain in corpus.domains.items()}
-    sizes = sample_sizes([*n_rows.values()], min(n_sampled, sum(n_rows.values())))
+    sizes = share_rows([*n_rows.values()], min(n_sampled, sum(n_rows.values())))
     rng = np.random.default_rng(seed)
     return {
         name: np.sort(rng.choice(n, size, replace=False))

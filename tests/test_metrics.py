@@ -9,7 +9,8 @@ from sklearn.svm import SVC, LinearSVC
 
 from undrift.datasets import load_amazon_bow
 from undrift.metrics import (
-    _compact,
+    _row_coordinates,
+    gram_distance_interval,
     proxy_a_distance,
     proxy_a_distance_interval,
     transfer_error,
@@ -146,11 +147,11 @@ class TestProxyADistance:
 
     def test_compact_rows_have_the_same_inner_products(self):
         rows, _ = draw_gaussians(0.0, n=30, d=80)
-        compact = _compact(rows)
+        compact = _row_coordinates(rows)
         assert compact.shape == (30, 30)
         assert_allclose(compact @ compact.T, rows @ rows.T, rtol=1e-9, atol=1e-9)
-        assert _compact(rows[:, :30]).shape == (30, 30)
-        assert _compact(rows.astype(np.float32)).dtype == np.float32
+        assert _row_coordinates(rows[:, :30]).shape == (30, 30)
+        assert _row_coordinates(rows.astype(np.float32)).dtype == np.float32
 
     def test_arguments_are_not_changed(self):
         A, B = draw_gaussians(1.0, n=50, d=200)
@@ -275,3 +276,16 @@ def test_books_and_kitchen_against_an_independent_computation(data_folder):
     # Other halves, so two independent errors on 2,000 held-out rows each: four standard errors.
     assert abs(actual - error) < 4 * np.sqrt(2 * error * (1 - error) / 2000)
     assert 0 < actual < 0.05
+
+
+def test_inner_products_are_enough_for_the_distance(rng):
+    X = rng.normal(size=(120, 6)) + np.repeat([[0.0], [0.8]], [50, 70], axis=0)
+    X /= np.sqrt(np.mean(np.sum(X**2, axis=1)))
+    expected = proxy_a_distance_interval(X[:50], X[50:], C=(0.01, 1.0), random_state=3)
+    for scale in (1.0, 1e4):  # of no consequence: the rows are brought to one size
+        assert gram_distance_interval(scale * X @ X.T, 50, C=(0.01, 1.0), random_state=3) == expected
+    assert 0 < expected.distance < 2
+
+
+def test_rows_without_any_difference_have_no_distance():
+    assert gram_distance_interval(np.zeros((40, 40)), 20, clip=True, random_state=0).distance == 0

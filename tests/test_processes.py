@@ -72,7 +72,7 @@ def test_a_call_apart_is_as_one_here_but_for_the_process():
         assert pool.call_in_subprocess(print, "no answer") is None
         with pytest.raises(ZeroDivisionError, match="by zero"):
             pool.call_in_subprocess(divmod, 17, 0)
-        with pytest.raises(ChildProcessError, match="a process ended with status 7 and no answer"):
+        with pytest.raises(ChildProcessError, match="a subprocess ended with status 7 and no answer"):
             pool.call_in_subprocess(os._exit, 7)
         with pytest.raises(ChildProcessError, match="ended with status 1 and no answer"):
             pool.call_in_subprocess(sys.exit, 1)

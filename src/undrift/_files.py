@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: beside where they belong, then in place of what is there."""
+"""Atomic writes: a temporary file in the same folder, which then replaces the old one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 @contextmanager
 def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a new file to write, beside `path` and with its ending, which then takes its place.
+    """Yield a temporary path to write to, which replaces `path` when the block ends.
 
-    Any error inside, an interrupt among them, leaves `path` as it was and nothing else behind. A link stays
-    a link, a file that was there gives the new one its permissions.
+    An error or an interrupt leaves `path` as it was and no other file. A link stays a link, and an existing
+    file's permissions are those of the new one.
     """
     final = Path(os.path.realpath(path))
     if not final.parent.is_dir():
@@ -35,13 +35,13 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text_atomically(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text in UTF-8; what it cannot hold becomes a question mark."""
+    """Write a text file in UTF-8; characters that cannot be encoded become question marks."""
     with replace_file(path) as new:
         new.write_text(text, encoding="utf-8", errors="replace", newline="\n")
 
 
 def _permissions(path: Path) -> int:
-    """Permissions of a file, or those that a new one would get."""
+    """Return the permissions of a file, or those that a new one would get."""
     with suppress(FileNotFoundError):
         return stat.S_IMODE(path.stat().st_mode)
     mask = os.umask(0)

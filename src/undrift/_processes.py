@@ -1,4 +1,4 @@
-"""Threads and processes that work for a run, and leaving without those that are still at it."""
+"""Worker threads and subprocesses, and ending the program without waiting for busy ones."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
-NAME = "undrift-worker"  # what the names of the threads begin with
-GRACE_SECONDS = 0.2  # in which a thread that has nothing to do ends
+NAME = "undrift-worker"  # prefix of the threads' names
+GRACE_SECONDS = 0.2  # enough for an idle thread to end
 CHILD = "from undrift._processes import serve; serve()"
 
 
 class WorkerPool(ThreadPoolExecutor):
-    """A pool of threads, each of which may have something done by a process of its own.
+    """A pool of threads, which can also call functions in subprocesses.
 
-    As a context it waits for what is under way if all went well. After an error or an interrupt it does
-    not: processes are killed, and threads, which cannot be, are left to themselves (see `exit_process`).
+    As a context it waits for running tasks if the block succeeds. After an error or an interrupt it does not:
+    subprocesses are killed, and threads, which cannot be killed, are abandoned (see `exit_process`).
     """
 
     def __init__(self, n_workers: int) -> None:
@@ -31,22 +31,22 @@ class WorkerPool(ThreadPoolExecutor):
         self._abandoned = False
 
     def call_in_subprocess(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function in a process, as what holds Python's lock should be; it must be importable."""
+        """Call an importable function in a subprocess, which does not hold this one's interpreter lock."""
         with self._changing:
             if self._abandoned:
                 raise ChildProcessError("the run has been stopped")
-            child = _started()
+            child = _start_child()
             self._children.add(child)
         with child:
             try:
-                return _answer(child, pickle.dumps((function, arguments)))
+                return _ask_child(child, pickle.dumps((function, arguments)))
             finally:
                 child.kill()
                 with self._changing:
                     self._children.discard(child)
 
     def abandon(self) -> None:
-        """Begin nothing more, and wait for nothing."""
+        """Cancel what has not begun, kill the subprocesses, and wait for nothing."""
         self.shutdown(wait=False, cancel_futures=True)
         with self._changing:
             self._abandoned = True
@@ -61,14 +61,14 @@ class WorkerPool(ThreadPoolExecutor):
 
 
 def exit_process(status: int) -> NoReturn:
-    """End the process. Python itself would wait for threads that were given up; this does not."""
+    """End the process without waiting for abandoned threads, as Python would."""
     try:
         end = time.monotonic() + GRACE_SECONDS
-        given_up = [thread for thread in threading.enumerate() if thread.name.startswith(NAME)]
-        for thread in given_up:
+        abandoned = [thread for thread in threading.enumerate() if thread.name.startswith(NAME)]
+        for thread in abandoned:
             thread.join(max(0.0, end - time.monotonic()))
-        busy = any(thread.is_alive() for thread in given_up)
-    except KeyboardInterrupt:  # once more, by someone who does not want to wait
+        busy = any(thread.is_alive() for thread in abandoned)
+    except KeyboardInterrupt:  # a second interrupt: do not wait at all
         busy = True
     if busy:
         sys.stdout.flush()
@@ -78,48 +78,48 @@ def exit_process(status: int) -> NoReturn:
 
 
 def serve() -> None:
-    """Be the process of `WorkerPool.call_in_subprocess`: one call, its answer, the end."""
-    with os.fdopen(os.dup(1), "wb") as answers:
-        os.dup2(2, 1)  # what the function prints is no answer
+    """Run as the subprocess of `WorkerPool.call_in_subprocess`: read one call, send its result, exit."""
+    with os.fdopen(os.dup(1), "wb") as replies:
+        os.dup2(2, 1)  # what the function prints must not mix with the reply
         function, arguments = pickle.load(sys.stdin.buffer)
         threading.Thread(target=_end_with_parent, daemon=True).start()
         try:
-            answer = pickle.dumps((function(*arguments), None))
+            reply = pickle.dumps((function(*arguments), None))
         except Exception as error:
-            answer = pickle.dumps((None, error))
-        answers.write(answer)
+            reply = pickle.dumps((None, error))
+        replies.write(reply)
 
 
-def _started() -> subprocess.Popen[bytes]:
-    """Start a process that imports from where this one does, in a session that no terminal interrupts."""
-    places = os.pathsep.join(place or os.getcwd() for place in sys.path)
+def _start_child() -> subprocess.Popen[bytes]:
+    """Start a subprocess with this one's import path, in a session that a terminal does not interrupt."""
+    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", CHILD],  # -P: the working folder is no place to import from by itself
+        [sys.executable, "-P", "-c", CHILD],  # -P: do not import from the working folder
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": places},
+        env={**os.environ, "PYTHONPATH": path},
         start_new_session=True,
     )
 
 
-def _answer(child: subprocess.Popen[bytes], question: bytes) -> Any:
+def _ask_child(child: subprocess.Popen[bytes], request: bytes) -> Any:
     assert child.stdin is not None
     assert child.stdout is not None
     try:
-        child.stdin.write(question)
-        child.stdin.flush()  # and stays open: its end would be that of this process
-        found = child.stdout.read()
+        child.stdin.write(request)
+        child.stdin.flush()  # and stays open: the child exits when it is closed
+        reply = child.stdout.read()
     except BrokenPipeError:
-        found = b""
-    if not found:
-        raise ChildProcessError(f"a process ended with status {child.wait()} and no answer")
-    value, error = pickle.loads(found)
+        reply = b""
+    if not reply:
+        raise ChildProcessError(f"a subprocess ended with status {child.wait()} and no answer")
+    value, error = pickle.loads(reply)
     if error is not None:
         raise error
     return value
 
 
 def _end_with_parent() -> None:
-    """Wait for the end of what the parent says, which is the parent's."""
+    """Block until stdin closes, which means that the parent has exited; then exit too."""
     os.read(0, 1)
     os._exit(1)

@@ -22,7 +22,7 @@ def _no_rows() -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """Rows of one domain, what is known of their labels, and the part each row plays.
+    """Rows of one domain, their labels where known, and which of them train, test or are unlabelled.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ class Domain:
         if not len(index):
             raise ValueError(f"domain {self.name!r} has no {part} rows")
         y = self.y[index]
-        whole = y.dtype.kind == "f" and (y == np.rint(y)).all()
-        return _subset(self.rows, index), y.astype(np.int64) if whole else y
+        is_whole = y.dtype.kind == "f" and (y == np.rint(y)).all()
+        return _subset(self.rows, index), y.astype(np.int64) if is_whole else y
 
     def with_rows(self, rows: Rows) -> Domain:
         """Return the same domain with other rows in the same order: features, or a list of texts."""
@@ -99,7 +99,7 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Learn in `source`, be right in `target`."""
+    """Train on `source`, predict on `target`."""
 
     source: Domain
     target: Domain
@@ -127,7 +127,7 @@ class Corpus:
     name : str
     domains : dict of str to Domain
     terms : list of str, optional
-        What each column of `X` counts, where that is known.
+        Names of the columns of `X`, where they are known.
     """
 
     name: str
@@ -173,7 +173,7 @@ class Corpus:
 
 
 def _width(domain: Domain) -> int | None:
-    """Columns of the domain's rows, or None for texts."""
+    """Return the number of columns of the domain's rows, or None for texts."""
     return None if domain.texts is not None else domain.X.shape[1]
 
 

@@ -1,4 +1,4 @@
-"""Why a classifier decides as it does: which terms reconstruct which, and what weight each gets.
+"""Explain a classifier: which terms reconstruct which, and the weight of each term.
 
 Everything here is JSON-ready data: lists of terms with numbers.
 """
@@ -21,7 +21,7 @@ from .classifier import MSDAClassifier, accept_old_names, check_extra
 def reconstruction(
     layer: Layer, terms: Sequence[str], term: str, k: int = 10, *, pivots: np.ndarray | None = None
 ) -> dict[str, Any]:
-    """Say which terms' presence makes `layer` expect `term`, and which terms it makes it expect.
+    """Return the terms from which `layer` reconstructs `term`, and those that it reconstructs from `term`.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def reconstruction(
     terms : sequence of str
         Names of the features.
     term : str
-        The term asked about.
+        One of them.
     k : int, default=10
         How many terms to list each way.
     pivots : int array, optional
@@ -46,16 +46,18 @@ def reconstruction(
     outputs = np.arange(len(terms)) if pivots is None else np.asarray(pivots)
     if layer.coef.shape != (len(terms), len(outputs)):
         raise ValueError(f"a layer of shape {layer.coef.shape} does not map the {len(terms)} terms")
-    own = np.flatnonzero(outputs == j)
+    column = np.flatnonzero(outputs == j)
     return {
         "term": term,
-        "from": _strongest(layer.coef[:, own[0]], np.arange(len(terms)), terms, j, k) if len(own) else [],
-        "to": _strongest(layer.coef[j], outputs, terms, j, k),
+        "from": _strongest_terms(layer.coef[:, column[0]], np.arange(len(terms)), terms, j, k)
+        if len(column)
+        else [],
+        "to": _strongest_terms(layer.coef[j], outputs, terms, j, k),
     }
 
 
 def position_of(term: str, terms: Sequence[str]) -> int:
-    """Column of `term`, or an error that suggests a similar one."""
+    """Return the column of `term`; the error for an unknown one suggests similar terms."""
     try:
         return list(terms).index(term)
     except ValueError:
@@ -64,25 +66,25 @@ def position_of(term: str, terms: Sequence[str]) -> int:
         raise LookupError(f"{term!r} is not among the {len(terms)} terms of this model{hint}") from None
 
 
-def _strongest(
-    weights: np.ndarray, features: np.ndarray, terms: Sequence[str], own: int, k: int
+def _strongest_terms(
+    weights: np.ndarray, features: np.ndarray, terms: Sequence[str], excluded: int, k: int
 ) -> list[list[Any]]:
-    """Return the k largest weights of `features` with their terms, leaving out the term itself."""
-    order = [i for i in np.argsort(-weights, kind="stable")[: k + 1] if features[i] != own]
+    """Return the k largest weights of `features` with their terms, without the term `excluded`."""
+    order = [i for i in np.argsort(-weights, kind="stable")[: k + 1] if features[i] != excluded]
     return [[terms[features[i]], round(float(weights[i]), 6)] for i in order[:k]]
 
 
 def effective_weights(classifier: MSDAClassifier) -> np.ndarray:
     """Weight of every input feature through all layers: the slope of the score at the mean target row.
 
-    For one layer without squashing this is ``w_0 + W'w_1`` exactly; a squashed layer contributes
-    with the slope of its squashing function. Features never seen in the labelled source get their
-    weight from the features that they reconstruct.
+    For one layer without an activation this is ``w_0 + W'w_1`` exactly; a layer with one contributes with the
+    slope of the activation. Features that no labelled source row has get their weight from the
+    features that they reconstruct.
 
     Returns
     -------
     ndarray of shape (d, n_outputs)
-        Positive speaks for the second of two classes, or for the output's class.
+        Positive favours the second of two classes, or the output's class.
     """
     check_is_fitted(classifier)
     slopes, H = [], classifier.input_mean_[None, :]
@@ -97,7 +99,7 @@ def effective_weights(classifier: MSDAClassifier) -> np.ndarray:
 
 
 def _slope(h: np.ndarray, activation: str) -> np.ndarray:
-    """Derivative of a squashing function, from its value."""
+    """Derivative of an activation, from its value."""
     if activation == "tanh":
         return 1 - h * h
     if activation == "sigmoid":
@@ -129,31 +131,33 @@ def term_weight(classifier: MSDAClassifier, terms: Sequence[str], term: str) -> 
 
 
 def output_classes(classifier: MSDAClassifier) -> list[Any]:
-    """Return the class for which each output's positive scores speak."""
+    """Return, for each output, the class that positive scores favour."""
     labels = classifier.classes_.tolist()
     return labels[1:] if len(labels) == 2 else labels
 
 
 def top_terms(classifier: MSDAClassifier, terms: Sequence[str], k: int = 20) -> list[dict[str, Any]]:
-    """List the terms that speak most for each class, through all layers."""
+    """List the terms with the largest weights for each class, through all layers."""
     return _top(classifier, terms, np.arange(len(terms)), k)
 
 
 def new_terms(classifier: MSDAClassifier, terms: Sequence[str], k: int = 20) -> list[dict[str, Any]]:
-    """List the terms without any labelled row that speak most for each class; stop words are left out.
+    """List the terms in no labelled row with the largest weights for each class, without stop words.
 
-    Their weight comes from the representation alone: no label has ever been seen with them.
+    Their weight comes from the representation alone: no labelled row contains them.
     """
-    among = [
+    features = [
         j
         for j in np.flatnonzero(classifier.labelled_counts_ == 0).tolist()
         if not ENGLISH_STOP_WORDS.intersection(terms[j].split())
     ]
-    return _top(classifier, terms, np.array(among, dtype=int), k)
+    return _top(classifier, terms, np.array(features, dtype=int), k)
 
 
-def _top(classifier: MSDAClassifier, terms: Sequence[str], among: np.ndarray, k: int) -> list[dict[str, Any]]:
-    """List the k of the features `among` that speak most for each class, if they speak for it at all."""
+def _top(
+    classifier: MSDAClassifier, terms: Sequence[str], features: np.ndarray, k: int
+) -> list[dict[str, Any]]:
+    """List, for each class, the k of `features` with the largest positive weights."""
     weights = effective_weights(classifier)
     if weights.shape[1] == 1:
         weights = np.hstack([-weights, weights])
@@ -161,12 +165,12 @@ def _top(classifier: MSDAClassifier, terms: Sequence[str], among: np.ndarray, k:
         {
             "class": label,
             "term": terms[j],
-            "weight": float(own[j]),
+            "weight": float(class_weights[j]),
             "n_labelled": int(classifier.labelled_counts_[j]),
         }
-        for label, own in zip(classifier.classes_.tolist(), weights.T, strict=True)
-        for j in among[np.argsort(-own[among], kind="stable")[:k]]
-        if own[j] > 0
+        for label, class_weights in zip(classifier.classes_.tolist(), weights.T, strict=True)
+        for j in features[np.argsort(-class_weights[features], kind="stable")[:k]]
+        if class_weights[j] > 0
     ]
 
 
@@ -174,7 +178,7 @@ def _top(classifier: MSDAClassifier, terms: Sequence[str], among: np.ndarray, k:
 def document_terms(
     classifier: MSDAClassifier, terms: Sequence[str], x: Rows, k: int = 10, *, extra: Any = None
 ) -> list[dict[str, Any]]:
-    """List the terms that moved the prediction of one row most.
+    """List the terms with the largest effect on the prediction of one row.
 
     The effect of a term is exact: the score of the row less its score without the term.
 

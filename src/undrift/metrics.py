@@ -18,6 +18,7 @@ from ._core import stack_rows
 
 __all__ = [
     "DistanceInterval",
+    "gram_distance_interval",
     "proxy_a_distance",
     "proxy_a_distance_interval",
     "transfer_error",
@@ -72,15 +73,18 @@ def transfer_loss(error: Any, baseline_error: Any) -> Any:
     Returns
     -------
     float or array
-        Negative where the transferred classifier beats the baseline at home.
+        Negative where the transferred classifier beats the in-domain baseline.
 
     Examples
     --------
     >>> transfer_loss(0.25, 0.125)
     0.125
     """
-    error, baseline_error = _fractions("error", error), _fractions("baseline_error", baseline_error)
-    return _plain(error - baseline_error)
+    error, baseline_error = (
+        _check_fractions("error", error),
+        _check_fractions("baseline_error", baseline_error),
+    )
+    return _unwrap(error - baseline_error)
 
 
 def transfer_ratio(error: Any, baseline_error: Any) -> Any:
@@ -104,9 +108,12 @@ def transfer_ratio(error: Any, baseline_error: Any) -> Any:
     >>> transfer_ratio(0.25, 0.125)
     2.0
     """
-    error, baseline_error = _fractions("error", error), _fractions("baseline_error", baseline_error)
+    error, baseline_error = (
+        _check_fractions("error", error),
+        _check_fractions("baseline_error", baseline_error),
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _plain(error / baseline_error)
+        return _unwrap(error / baseline_error)
 
 
 def proxy_a_distance(
@@ -163,8 +170,8 @@ def proxy_a_distance(
     >>> proxy_a_distance(A, B, random_state=0)
     2.0
     """
-    mistakes = _mistakes(A, B, C, selection, n_folds, check_random_state(random_state))
-    return _clipped(_distance(mistakes), clip)
+    mistakes = _held_out_mistakes(A, B, C, selection, n_folds, check_random_state(random_state))
+    return _clip(_distance(mistakes), clip)
 
 
 @dataclass(frozen=True)
@@ -190,8 +197,8 @@ def proxy_a_distance_interval(
 ) -> DistanceInterval:
     """Proxy A-distance with a percentile bootstrap interval.
 
-    The held-out rows of each domain are drawn anew, with replacement, `n_bootstrap` times. The SVM is not
-    trained again, so the interval tells how sure the error is on the held-out half, not how much another
+    The held-out rows of each domain are drawn with replacement `n_bootstrap` times. The SVM is not
+    trained again, so the interval covers the error on the held-out half, not how much another
     training half would change it.
 
     Parameters
@@ -211,30 +218,64 @@ def proxy_a_distance_interval(
     if n_bootstrap < 1:
         raise ValueError(f"n_bootstrap is {n_bootstrap}; give at least 1.")
     random = check_random_state(random_state)
-    mistakes = _mistakes(A, B, C, selection, n_folds, random)
+    mistakes = _held_out_mistakes(A, B, C, selection, n_folds, random)
     half = mistakes.shape[1] // 2  # the held-out rows of A come first, then as many of B
     draws = []
     for _ in range(n_bootstrap):
         drawn = random.randint([[0], [half]], [[half], [2 * half]], size=(2, half))
         draws.append(_distance(mistakes[:, drawn.ravel()]))
     low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return DistanceInterval(*(_clipped(float(d), clip) for d in (_distance(mistakes), low, high)))
+    return DistanceInterval(*(_clip(float(d), clip) for d in (_distance(mistakes), low, high)))
 
 
-def _fractions(name: str, values: Any) -> np.ndarray:
-    """Errors as an array; each must be a fraction."""
+def gram_distance_interval(
+    K: np.ndarray,
+    n: int,
+    *,
+    C: float | Sequence[float] = C_GRID,
+    clip: bool = False,
+    random_state: Any = None,
+) -> DistanceInterval:
+    """Proxy A-distance of the first `n` rows from the others, given the inner products of all rows.
+
+    A linear SVM depends on the rows through these alone, so any coordinates that have them will do. They are
+    scaled to a mean square norm of 1, so that one grid of C suits every representation.
+
+    Parameters
+    ----------
+    K : array of shape (n_rows, n_rows)
+        Inner products.
+    n : int
+        Rows of the first set.
+    C, clip, random_state
+        As for `proxy_a_distance`.
+
+    Returns
+    -------
+    DistanceInterval
+    """
+    values, vectors = linalg.eigh(K.astype(np.float64))
+    positive = values > values[-1] * 1e-7
+    positive[-1] = True  # one coordinate, of zeros, where all inner products are 0
+    rows = vectors[:, positive] * np.sqrt(values[positive].clip(0))
+    rows /= np.sqrt(np.mean(np.sum(rows**2, axis=1))) or 1.0
+    return proxy_a_distance_interval(rows[:n], rows[n:], C=C, clip=clip, random_state=random_state)
+
+
+def _check_fractions(name: str, values: Any) -> np.ndarray:
+    """Return errors as an array; each must be a fraction."""
     array = np.asarray(values, dtype=np.float64)
     if not ((array >= 0) & (array <= 1)).all():
-        raise ValueError(f"{name} must lie in [0, 1]: errors are fractions, not per cent.")
+        raise ValueError(f"{name} must lie in [0, 1]: errors are fractions, not percentages.")
     return array
 
 
-def _plain(values: np.ndarray) -> Any:
+def _unwrap(values: np.ndarray) -> Any:
     """Return a float for a scalar, else the array."""
     return float(values) if values.ndim == 0 else values
 
 
-def _clipped(distance: float, clip: bool) -> float:
+def _clip(distance: float, clip: bool) -> float:
     return max(distance, 0.0) if clip else distance
 
 
@@ -243,26 +284,28 @@ def _distance(mistakes: np.ndarray) -> float:
     return float(2 * (1 - 2 * mistakes.mean(axis=1).min()))
 
 
-def _mistakes(
+def _held_out_mistakes(
     A: Any, B: Any, C: float | Sequence[float], selection: str, n_folds: int, random: np.random.RandomState
 ) -> np.ndarray:
     """Mark the held-out rows that each candidate C gets wrong, of shape (candidates, rows).
 
     Nested selection leaves one candidate. Rows of `A` come first, then as many of `B`.
     """
-    A, B, candidates = _checked(A, B, C, selection, n_folds)
+    A, B, candidates = _check_arguments(A, B, C, selection, n_folds)
     n = min(A.shape[0], B.shape[0])
-    rows = _compact(_shorten_indices(stack_rows([X[random.permutation(X.shape[0])[:n]] for X in (A, B)])))
+    rows = _row_coordinates(
+        _shorten_indices(stack_rows([X[random.permutation(X.shape[0])[:n]] for X in (A, B)]))
+    )
     from_b = np.repeat([0, 1], n)
     held_out = np.tile(np.arange(n) >= n // 2, 2)
     seed = int(random.randint(2**31 - 1))
     train, test = (rows[~held_out], from_b[~held_out]), (rows[held_out], from_b[held_out])
     if selection == "nested" and len(candidates) > 1:
-        candidates = [_chosen(*train, candidates, n_folds, seed)]
-    return np.array([_wrong(train, test, c, seed) for c in candidates])
+        candidates = [_choose_C(*train, candidates, n_folds, seed)]
+    return np.array([_mark_mistakes(train, test, c, seed) for c in candidates])
 
 
-def _checked(
+def _check_arguments(
     A: Any, B: Any, C: float | Sequence[float], selection: str, n_folds: int
 ) -> tuple[Any, Any, list[float]]:
     """Validate the arguments of the distance; rows come back as arrays or CSR."""
@@ -291,8 +334,8 @@ def _shorten_indices(X: Any) -> Any:
     return X
 
 
-def _compact(rows: Any) -> Any:
-    """Replace dense rows wider than they are many by their coordinates in their own row space.
+def _row_coordinates(rows: Any) -> Any:
+    """Replace dense rows wider than they are many by their coordinates in the space that they span.
 
     With ``X' = Q R``, the rows of ``R'`` have the inner products of those of `X`, and a linear SVM sees
     nothing else: the same answer from (n, n) instead of (n, d).
@@ -302,21 +345,23 @@ def _compact(rows: Any) -> Any:
     return linalg.qr(rows.T, mode="r", check_finite=False)[0][: rows.shape[0]].T
 
 
-def _chosen(X: Any, y: np.ndarray, candidates: list[float], n_folds: int, seed: int) -> float:
+def _choose_C(X: Any, y: np.ndarray, candidates: list[float], n_folds: int, seed: int) -> float:
     """Choose the candidate with the lowest cross-validated error, the smallest of several."""
     candidates = sorted(candidates)
     folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(y, y))
     n_wrong = [
-        sum(_wrong((X[fit], y[fit]), (X[check], y[check]), c, seed).sum() for fit, check in folds)
+        sum(_mark_mistakes((X[fit], y[fit]), (X[check], y[check]), c, seed).sum() for fit, check in folds)
         for c in candidates
     ]
     return candidates[int(np.argmin(n_wrong))]
 
 
-def _wrong(train: tuple[Any, np.ndarray], test: tuple[Any, np.ndarray], C: float, seed: int) -> np.ndarray:
+def _mark_mistakes(
+    train: tuple[Any, np.ndarray], test: tuple[Any, np.ndarray], C: float, seed: int
+) -> np.ndarray:
     """Mark the test rows that a linear SVM fitted on the train rows gets wrong."""
     with warnings.catch_warnings():
-        # A large C may stop early: its held-out error is honest all the same.
+        # a large C may stop before it converges: its held-out error is valid all the same
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = LinearSVC(C=C, dual="auto", random_state=seed).fit(*train)
     return fitted.predict(test[0]) != test[1]

@@ -9,7 +9,7 @@ from sklearn.linear_model import RidgeClassifier
 from tests.helpers.oracles import algorithm_1, algorithm_2, relative_error, section_4, weights
 from undrift import MSDA, MSDAClassifier
 from undrift.representation import subsample as sampling
-from undrift.representation.subsample import draw_rows, sample_sizes
+from undrift.representation.subsample import draw_rows, share_rows
 
 
 @pytest.fixture
@@ -47,14 +47,14 @@ def upper_layers(X, h1, some, noise, n_layers):
     ],
 )
 def test_domains_share_the_sample_by_their_sizes(n_rows, n_sampled, expected):
-    assert sample_sizes(n_rows, n_sampled) == expected
+    assert share_rows(n_rows, n_sampled) == expected
 
 
 def test_sizes_add_up_and_are_there(rng):
     for _ in range(300):
         n_rows = rng.integers(1, 5000, size=rng.integers(1, 8))
         n_sampled = int(rng.integers(len(n_rows), n_rows.sum() + 1))
-        sizes = sample_sizes(n_rows.tolist(), n_sampled)
+        sizes = share_rows(n_rows.tolist(), n_sampled)
         assert sum(sizes) == n_sampled
         assert all(1 <= own <= n for own, n in zip(sizes, n_rows, strict=True))
 

@@ -13,8 +13,8 @@ paper                     here
 ``lambda`` (1e-5)         ``ridge``
 ========================  ==============================================================
 
-*Blocks are rows, parts are columns.* This package does not import scikit-learn, reads no files but its own
-temporary ones, and draws random numbers only from a generator that it is given.
+*Blocks are rows, parts are columns.* This package does not import scikit-learn, reads no files but
+temporary ones that it wrote, and draws random numbers only from a generator that it is given.
 """
 
 from . import numpy_ops

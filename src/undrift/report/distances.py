@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky
 
 from .._core import Rows, domain_centred_gram, hidden_rows, moments, stack_rows
 from .._inputs import binarize_rows
 from ..classifier import MSDAClassifier, layer_share
-from ..metrics import proxy_a_distance_interval
+from ..metrics import gram_distance_interval
 from .inputs import DomainRows, Evidence
 
 DISTANCE_ROWS = 250  # of each domain
@@ -90,7 +89,5 @@ def _draw_rows(n_rows: int, n: int) -> np.ndarray:
 
 def _distance(K: np.ndarray, n: int) -> dict[str, float]:
     """Measure the distance of the first `n` rows from the others, given all inner products."""
-    scaled = K / (np.trace(K) / len(K) or 1.0)
-    rows = cholesky(scaled + 1e-6 * np.eye(len(K)), lower=True)
-    interval = proxy_a_distance_interval(rows[:n], rows[n:], C=DISTANCE_C, clip=True, random_state=0)
+    interval = gram_distance_interval(K, n, C=DISTANCE_C, clip=True, random_state=0)
     return {name: round(value, 3) for name, value in vars(interval).items()}

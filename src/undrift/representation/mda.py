@@ -1,4 +1,4 @@
-"""MDA: one denoising layer under scikit-learn's contract, and what a stack has in common with it."""
+"""MDA: one denoising layer as a scikit-learn estimator, and what it shares with a stack."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .._inputs import (
 
 
 class Denoiser(TransformerMixin, BaseEstimator):
-    """What one layer and a stack have in common at the boundary."""
+    """Parameters, tags and errors that one layer and a stack share."""
 
     def _check_denoiser(self, d: int | None = None) -> dict[str, Any]:
         check_choice(self.dtype, "dtype", (None, "float32", "float64"))
@@ -37,13 +37,13 @@ class Denoiser(TransformerMixin, BaseEstimator):
             "activation": check_choice(self.activation, "activation", ACTIVATIONS),
         }
 
-    def _lazily(self, method: str, X: Any, width: int) -> Any:
-        """Rows of Dask through a method of this estimator, block by block, when they are asked for."""
+    def _apply_lazily(self, method: str, X: Any, width: int) -> Any:
+        """Apply a method of this estimator to rows of Dask, block by block, when they are computed."""
         given = "float32" if getattr(X, "dtype", None) == np.float32 else "float64"
         return load_cluster().blockwise(self, method, X, shape=(width,), dtype=self.dtype or given)
 
-    def _retold(self, error: SingularSystem) -> SingularSystem:
-        """Name the features as the user does."""
+    def _with_feature_names(self, error: SingularSystem) -> SingularSystem:
+        """Return the error with the features' names, where `X` had them."""
         return error.with_names(self.feature_names_in_) if hasattr(self, "feature_names_in_") else error
 
     def __sklearn_tags__(self):
@@ -59,7 +59,7 @@ class MDA(Denoiser):
 
     Learns the linear map that best reconstructs each row from a copy of it in which every feature
     is missing with probability `noise`, averaged over all such copies (sections 3.1-3.2), and
-    squashes its output. Rows on a GPU are worked on there, in full float32 or float64.
+    applies `activation` to its output. Rows on a GPU are processed there, in full float32 or float64.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ class MDA(Denoiser):
     ridge : float, default=1e-5
         Added to the diagonal of the system, absolutely; the intercept is never penalised.
     activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
-        Squashing function.
+        Function applied to every entry of the output.
     dtype : {"float32", "float64"}, optional
-        Precision to work in, whatever that of the rows; theirs by default. Sums of :meth:`partial_fit`
+        Precision to compute in; that of the rows by default. Sums of :meth:`partial_fit`
         are float64 in any case.
 
     Attributes
@@ -114,21 +114,21 @@ class MDA(Denoiser):
             The rows.
         y : ignored
         sample_domain : ignored
-            Accepted so that the estimator can stand in a domain-aware pipeline.
+            Accepted so that the estimator can be used in a domain-aware pipeline.
         """
         self._check_denoiser()
         rows = check_fit_rows(self, X, dtype=self.dtype)
         blocks = place_rows(rows, self._place(rows))
         self._check_denoiser(self.n_features_in_)
         self.scatter_ = blocks.total(scatter).to_host()
-        self._layer: Layer | None = None  # a layer of other rows must not outlive them
-        self._layer = self._solved()
+        self._layer: Layer | None = None  # the layer of an earlier fit, should solving fail
+        self._layer = self._solve()
         return self
 
     def partial_fit(self, X, y=None, *, sample_domain=None):
         """Add the rows of `X` to those seen so far: exactly as if all had been given to `fit`.
 
-        Sums are kept in float64, whatever the rows. The layer is solved for when it is next used,
+        Sums are kept in float64, whatever the rows. The layer is computed when it is next used,
         so that many small batches cost no more than one large one.
         """
         self._check_denoiser()
@@ -136,8 +136,8 @@ class MDA(Denoiser):
         X = check_matrix(self, X, reset=first)
         blocks = place_rows(array_ops(X).cast(X, np.float64), self._place(X))
         self._check_denoiser(self.n_features_in_)
-        own = blocks.total(scatter).to_host()
-        self.scatter_ = own if first else self.scatter_ + own
+        batch = blocks.total(scatter).to_host()
+        self.scatter_ = batch if first else self.scatter_ + batch
         self._layer = None
         return self
 
@@ -146,24 +146,24 @@ class MDA(Denoiser):
         """The fitted layer."""
         check_is_fitted(self, "scatter_")
         if self._layer is None:
-            self._layer = self._solved()
+            self._layer = self._solve()
         return self._layer
 
     def _place(self, rows: Any) -> Place:
-        """Where the rows are; on a GPU in full float32, as there is no parameter that says otherwise."""
+        """Return where the rows are; on a GPU in full float32, as there is no parameter for the precision."""
         return choose_place([rows], "cpu", "highest")
 
-    def _solved(self) -> Layer:
+    def _solve(self) -> Layer:
         try:
             return denoise(self.scatter_, **self._check_denoiser(self.n_features_in_))
         except SingularSystem as error:
-            raise self._retold(error) from None
+            raise self._with_feature_names(error) from None
 
     def transform(self, X):
         """Hidden rows of `X`, dense, of shape (n, d); lazy for rows of Dask."""
         check_is_fitted(self)
         if on_cluster(X):
-            return self._lazily("transform", X, self.layer_.coef.shape[1])
+            return self._apply_lazily("transform", X, self.layer_.coef.shape[1])
         X = check_rows(self, X, reset=False, dtype=self.dtype)
         place = self._place(X)
         (H,) = place.hidden(place.move_layers([self.layer_]), X)

@@ -1,4 +1,4 @@
-"""MSDA: a stack of denoising layers under scikit-learn's contract."""
+"""MSDA: a stack of denoising layers as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class MSDA(CallbackSupportMixin, Denoiser):
     ridge : float, default=1e-5
         Added to the diagonal of each system, absolutely; the intercept is never penalised.
     activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
-        Squashing function.
+        Function applied to every entry of a layer's output.
     n_pivots : int, optional
         For many features: the first layer reconstructs only this many, the most frequent ones, from
         random parts of all features (section 4). The upper layers are that wide.
@@ -79,12 +79,11 @@ class MSDA(CallbackSupportMixin, Denoiser):
     include_input : bool, default=True
         Whether `transform` puts the input in front of the hidden layers.
     dtype : {"float32", "float64"}, optional
-        Precision to work in, whatever that of the rows; theirs by default. Float32 is half of the time
-        and memory.
+        Precision to compute in; that of the rows by default. Float32 takes half of the time and memory.
     device : str, default="cpu"
         Where to compute: "cpu" is NumPy; "cuda", "cuda:1" and the like are torch on that GPU, and
         "torch:cpu" is torch without one. Layers and hidden rows are NumPy arrays in any case. Rows
-        that are a tensor of a GPU are worked on there.
+        that are a tensor on a GPU are processed there.
     precision : {"high", "highest"}, default="high"
         On a GPU: whether float32 products may round their operands to 11 bits, as TF32 does (which moves
         the weights by a few in a thousand), or not. Float64 rows are float64 throughout.
@@ -93,7 +92,7 @@ class MSDA(CallbackSupportMixin, Denoiser):
         half of the machine's memory by default. On a GPU: bytes of it that rows may take before they
         stay on the host; most of what is free by default.
     verbose : bool, default=False
-        Whether to tell the standard error stream about each layer.
+        Whether to print a line to standard error after each layer.
     random_state : int, RandomState or None, default=None
         Seed of the random parts and rows; only `n_pivots` and `max_upper_rows` need it.
 
@@ -168,53 +167,55 @@ class MSDA(CallbackSupportMixin, Denoiser):
         ----------
         X : {array, sparse matrix} of shape (n, d), or re-iterable of such blocks
             The rows. A re-iterable is read once per layer (with `n_pivots`, once per part for the
-            first one) and never held; a list counts as blocks only if its items are two-dimensional.
+            first one) and never stored; a list counts as blocks only if its items are two-dimensional.
             Also a Dask array cut into row blocks, dense or SciPy sparse, or a list of delayed values or
             futures: the rows and the hidden rows then stay on the workers.
         y : ignored
         sample_domain : ignored
-            Accepted so that the estimator can stand in a domain-aware pipeline.
+            Accepted so that the estimator can be used in a domain-aware pipeline.
         """
         self._check_denoiser()
         n_layers = check_count(self.n_layers, "n_layers", hint="one layer is the least there is")
         check_memory(self.memory_budget)
         random_state = check_random_state(self.random_state)
         rows = check_fit_rows(self, X, dtype=self.dtype, binarize=self.binarize)
-        device = "cpu" if on_cluster(rows) else self.device  # layers of rows on a cluster are solved for here
+        device = (
+            "cpu" if on_cluster(rows) else self.device
+        )  # for rows on a cluster, layers are computed in this process
         place = choose_place([rows], device, self.precision, self.memory_budget)
         max_rows = check_max_rows(self.max_upper_rows, [rows])
         if self.n_pivots is not None:
             check_pivots(self.n_pivots, self.n_features_in_)
         options = self._check_denoiser(self.n_features_in_)
         blocks = place_rows(rows, place, self.n_pivots or 0)
-        layers: list[Callable[[], Layer]] = []  # on their way from the device
+        layers: list[Callable[[], Layer]] = []  # being copied from the device
         for name in ("pivots_", "parts_"):  # of an earlier fit
             self.__dict__.pop(name, None)
 
         def state() -> dict[str, Any]:
-            return {"layers_": [fetched() for fetched in layers]}
+            return {"layers_": [wait_for_layer() for wait_for_layer in layers]}
 
         try:
             with place.set_precision():
                 first = self._pivot_layer(blocks, options, random_state)
-                some = draw_rows([rows], max_rows, random_state)
-                if some is not None:
+                drawn = draw_rows([rows], max_rows, random_state)
+                if drawn is not None:
                     first = first or denoise(blocks.total(scatter), **options)
-                    blocks = place_rows(some[0], place, self.n_pivots or 0)
+                    blocks = place_rows(drawn[0], place, self.n_pivots or 0)
                 if self.n_pivots is not None:
                     options["noise"] = select_noise(options["noise"], self.pivots_)
                 steps = fit_layers([blocks], n_layers, partial(denoise, **options), first)
-                for grown in track_steps(self, steps, n_layers, "layer", state):
-                    layers.append(place.start_copy_to_host(grown.layer))
+                for fitted in track_steps(self, steps, n_layers, "layer", state):
+                    layers.append(place.start_copy_to_host(fitted.layer))
         except SingularSystem as error:
-            raise self._retold_at(len(layers), error) from None
+            raise self._with_layer_and_names(len(layers), error) from None
         self.layers_ = state()["layers_"]
         return self
 
     def _pivot_layer(
         self, blocks: Blocks, options: dict[str, Any], random_state: np.random.RandomState
     ) -> Layer | None:
-        """Return the first layer for many features (section 4), if asked for."""
+        """Fit the first layer for many features (section 4), with `n_pivots`; None without."""
         if self.n_pivots is None:
             return None
         d = self.n_features_in_
@@ -222,13 +223,15 @@ class MSDA(CallbackSupportMixin, Denoiser):
         self.pivots_, self.parts_ = split.pivots, split.parts
         return fit_pivot_layer([blocks], self.pivots_, self.parts_, **options)
 
-    def _retold_at(self, depth: int, error: SingularSystem) -> SingularSystem:
-        """Say which layer could not be solved for; upper layers know only the pivots."""
+    def _with_layer_and_names(self, depth: int, error: SingularSystem) -> SingularSystem:
+        """Return the error with its layer and the features' names; upper layers see pivots alone."""
         if depth == 0:
-            return self._retold(error)
+            return self._with_feature_names(error)
         if hasattr(self, "pivots_"):
             error = error.with_names(self.pivots_.tolist())
-        return self._retold(SingularSystem(f"in layer {depth + 1}, {error.cause}", error.features))
+        return self._with_feature_names(
+            SingularSystem(f"in layer {depth + 1}, {error.cause}", error.features)
+        )
 
     def hidden(self, X) -> Iterator[Array]:
         """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time; lazy for rows of Dask."""
@@ -244,7 +247,7 @@ class MSDA(CallbackSupportMixin, Denoiser):
         return (h.astype(dtype_of(X), copy=False) for h in place.hidden(layers, rows))
 
     def _output(self, X: Rows, place: Place, layers: Sequence[Layer]) -> Iterator[Array]:
-        """Yield the column blocks of `transform`."""
+        """Yield the groups of columns of `transform`."""
         if self.include_input:
             yield as_array(X)
         yield from self._hidden(X, place, layers)
@@ -256,7 +259,7 @@ class MSDA(CallbackSupportMixin, Denoiser):
         """
         check_is_fitted(self)
         if on_cluster(X):
-            return self._lazily("transform", X, len(self.get_feature_names_out()))
+            return self._apply_lazily("transform", X, len(self.get_feature_names_out()))
         X = check_rows(self, X, reset=False, dtype=self.dtype)
         place = choose_place([X], self.device, self.precision, self.memory_budget)
         layers = place.move_layers(self.layers_)
@@ -277,4 +280,6 @@ class MSDA(CallbackSupportMixin, Denoiser):
         reconstructed = names[self.pivots_] if hasattr(self, "pivots_") else names
         blocks = [("x", names)] if self.include_input else []
         blocks += [(f"h{t + 1}", reconstructed) for t in range(len(self.layers_))]
-        return np.array([f"{block}:{name}" for block, own in blocks for name in own], dtype=object)
+        return np.array(
+            [f"{block}:{name}" for block, block_names in blocks for name in block_names], dtype=object
+        )

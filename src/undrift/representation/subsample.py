@@ -1,4 +1,4 @@
-"""Fewer rows for the upper layers: a scatter is an average over rows, and a sample's is nearly the same."""
+"""Draw the rows that upper layers are learnt from: the scatter of a sample is nearly that of all rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from .._core import Rows
 from .._inputs import CheckedStream, check_count
 
-DOMAIN_ROWS = 1000  # of each domain where there are so many: its mean is taken over the sample
+DOMAIN_ROWS = 1000  # at least so many of each domain, if it has them: its mean is that of the sample
 
 
 def check_max_rows(value: Any, domains: Sequence[Rows | CheckedStream]) -> int | None:
-    """Return `max_upper_rows`, which must leave a row of each domain and needs rows to draw from."""
+    """Return `max_upper_rows`, which must allow a row of each domain and needs the rows in one matrix."""
     if value is None:
         return None
     hint = "leave it None to learn every layer from all rows"
@@ -31,24 +31,24 @@ def check_max_rows(value: Any, domains: Sequence[Rows | CheckedStream]) -> int |
     return max_rows
 
 
-def sample_sizes(n_rows: Sequence[int], n_sampled: int) -> list[int]:
-    """Share `n_sampled` rows among domains of `n_rows`, in proportion to their sizes.
+def share_rows(n_rows: Sequence[int], n_drawn: int) -> list[int]:
+    """Share `n_drawn` rows among domains of `n_rows`, in proportion to their sizes.
 
     A domain whose share would be below `DOMAIN_ROWS` gets that many, or all it has, as far as an equal
     split allows, and the others share the rest.
     """
     sizes = np.asarray(n_rows)
-    least = np.minimum(sizes, min(DOMAIN_ROWS, n_sampled // len(sizes)))
+    least = np.minimum(sizes, min(DOMAIN_ROWS, n_drawn // len(sizes)))
     small = np.zeros(len(sizes), dtype=bool)
     while True:
-        room, total = n_sampled - least[small].sum(), sizes[~small].sum()
-        short = ~small & (sizes * room < least * total)
+        left, total = n_drawn - least[small].sum(), sizes[~small].sum()
+        short = ~small & (sizes * left < least * total)
         if not short.any():
             break
         small |= short
-    exact = np.where(small, least, sizes * room / max(total, 1))
+    exact = np.where(small, least, sizes * left / max(total, 1))
     whole = exact.astype(int)
-    most_cut = np.argsort(whole - exact, kind="stable")[: n_sampled - whole.sum()]
+    most_cut = np.argsort(whole - exact, kind="stable")[: n_drawn - whole.sum()]
     whole[most_cut] += 1
     return whole.tolist()
 
@@ -63,6 +63,6 @@ def draw_rows(
     if max_rows >= sum(n_rows):
         return None
     return [
-        X[np.sort(random_state.choice(n, n_own, replace=False))]
-        for X, n, n_own in zip(domains, n_rows, sample_sizes(n_rows, max_rows), strict=True)
+        X[np.sort(random_state.choice(n, n_drawn, replace=False))]
+        for X, n, n_drawn in zip(domains, n_rows, share_rows(n_rows, max_rows), strict=True)
     ]

@@ -55,12 +55,12 @@ def test_distances_are_those_of_the_representation(data, tmp_path):
 def test_rows_told_apart_are_those_of_one_stack_for_all_domains(monkeypatch, n_pivots):
     corpus, told = made_corpus(), []
 
-    def told_apart(A, B, C, random_state):
+    def told_apart(A, B, C, clip, random_state):
         told.append((A, B))
         assert (C, random_state) == ((1e-3, 1e-2, 1e-1, 1.0, 10.0), SEED)
         return DistanceInterval(float(len(told)), -1.0, 9.0)
 
-    monkeypatch.setattr("undrift.bench.methods.distances.proxy_a_distance_interval", told_apart)
+    monkeypatch.setattr("undrift.metrics.proxy_a_distance_interval", told_apart)
     setting = Setting(noise=(0.8,), n_rows=60, n_pivots=n_pivots)
     with ThreadPoolExecutor(1) as pool:
         bench = Bench(corpus, setting, OnHost(), "cpu", SEED, {}, pool)

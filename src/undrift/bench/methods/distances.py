@@ -7,11 +7,10 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-from scipy.linalg import eigh
 
 from ..._inputs import binarize_rows
 from ...corpora import Corpus
-from ...metrics import DistanceInterval, proxy_a_distance_interval
+from ...metrics import DistanceInterval, gram_distance_interval
 from ..corpora import Part
 from .cells import Bench, Cell, CellRecord
 from .msda import depth_of
@@ -72,13 +71,8 @@ def _joint(grams: RunningGrams, cell: Cell) -> tuple[np.ndarray, int]:
 
 
 def _measure_distance(K: np.ndarray, n: int, seed: int) -> DistanceInterval:
-    """Distance of the first n rows from the others, by their inner products: any coordinates will do."""
-    values, vectors = eigh(K.astype(np.float64))
-    positive = values > values[-1] * 1e-7
-    rows = vectors[:, positive] * np.sqrt(values[positive])
-    rows /= np.sqrt(np.mean(np.sum(rows**2, axis=1)))  # so that one grid of C suits all
-    C = tuple(10.0**k for k in range(-3, 2))
-    return proxy_a_distance_interval(rows[:n], rows[n:], C=C, random_state=seed)
+    """Measure the distance of the first n rows from the others, given all inner products."""
+    return gram_distance_interval(K, n, C=tuple(10.0**k for k in range(-3, 2)), random_state=seed)
 
 
 def _name_bounds(name: str, interval: DistanceInterval) -> dict[str, float]:
