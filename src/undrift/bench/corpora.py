@@ -125,11 +125,11 @@ def take_rows(corpus: Corpus, max_rows: int | None) -> Corpus:
 
 def _take_domain_rows(domain: Domain, max_rows: int) -> Domain:
     parts = {part: _space_evenly(getattr(domain, part), max_rows) for part in ("train", "test", "unlabelled")}
-    kept = np.unique(np.concatenate(list(parts.values())))
-    moved: dict[str, Any] = {part: np.searchsorted(kept, index) for part, index in parts.items()}
-    texts = None if domain.texts is None else [domain.texts[i] for i in kept]
-    X = None if domain.X is None else domain.X[kept]
-    return Domain(domain.name, X=X, texts=texts, y=domain.y[kept], **moved)
+    rows = np.unique(np.concatenate(list(parts.values())))
+    moved: dict[str, Any] = {part: np.searchsorted(rows, index) for part, index in parts.items()}
+    texts = None if domain.texts is None else [domain.texts[i] for i in rows]
+    X = None if domain.X is None else domain.X[rows]
+    return Domain(domain.name, X=X, texts=texts, y=domain.y[rows], **moved)
 
 
 def _space_evenly(index: np.ndarray, n: int) -> np.ndarray:

@@ -4,6 +4,7 @@ from .anchors import draw_scored_rows
 from .estimator import MSDAClassifier
 from .extra_features import accept_old_names, check_extra
 from .grams import CentredRows, RunningGram, centre_rows, inner_products, layer_share
+from .layers import LayerFitter
 from .linear import SOLVERS, hinge, predict_codes, signs
 from .selection import (
     NEED_TARGET,
@@ -33,6 +34,7 @@ __all__ = [
     "CentredRows",
     "FittedTask",
     "Grid",
+    "LayerFitter",
     "MSDAClassifier",
     "Problem",
     "RunningGram",

@@ -17,7 +17,7 @@ from ..corpora import part_rows
 from .cells import Bench, Cell, Outcome, Unit, group_by_source
 from .representation import Candidate, Representation, file_name
 from .resources import measure_cost, measure_time
-from .stacks import inner_products
+from .stacks import row_products
 from .svm import bench_problem, choose_C, predict_targets
 
 PCA_SIZES = (50, 100, 200, 500, 1000)
@@ -77,10 +77,10 @@ def classify_targets(
     best: tuple[float, Any] = (-np.inf, None)
     for candidate in candidates:
         train = candidate.rows[source][part_rows(bench.corpus, (source, "train"))]
-        K = K + inner_products(train, train)
+        K = K + row_products(train, train)
         for target in tests:
             rows = candidate.rows[target][part_rows(bench.corpus, (target, "test"))]
-            tests[target] = tests[target] + inner_products(rows, train)
+            tests[target] = tests[target] + row_products(rows, train)
         C, score = choose_C(K, problem, bench.setting.Cs, always=len(candidates) > 1)
         if best[1] is None or score > best[0]:
             best = (score, ({**candidate.params, "C": C}, K, dict(tests)))

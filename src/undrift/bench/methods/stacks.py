@@ -13,41 +13,34 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..._core import (
     Array,
-    Layer,
     Moments,
     Rows,
     array_ops,
     as_slice,
     blocks_with_offsets,
     choose_pivots,
-    denoise,
-    fit_layers,
-    fit_pivot_layer,
     moments,
-    pooled_scatter,
 )
 from ..._inputs import OnHost, Place
-from ...classifier import layer_share
+from ...classifier import (
+    CentredRows,
+    LayerFitter,
+    RunningGram,
+    centre_rows,
+    inner_products,
+    layer_share,
+)
 from ...corpora import Corpus
 from ..corpora import Part, part_rows
 from .resources import Cost, device_of, measure_cost
 
 
 @dataclass(frozen=True)
-class PartRows:
-    """Rows of a part, and the mean still to be subtracted from them (sparse rows stay sparse)."""
-
-    rows: Rows
-    mean: Array | None = None
-
-
-@dataclass(frozen=True)
 class Level:
-    """One depth of a stack: 0 is the input. `cost` is that of getting here from the rows."""
+    """One depth of a stack: 0 is the input. `cost` is that of the way from the rows."""
 
     depth: int
     cost: Cost
@@ -57,33 +50,18 @@ class Level:
 
     @property
     def seconds(self) -> float:
-        """Time it took to get here."""
+        """Time from the rows to this depth."""
         return self.cost.seconds
 
-    def take(self, corpus: Corpus, part: Part) -> PartRows:
+    def take(self, corpus: Corpus, part: Part) -> CentredRows:
         """Values of the rows of a part."""
-        rows = self.rows(part[0], part_rows(corpus, part))
-        if self.means is None:
-            return PartRows(rows)
-        mean = self.means[part[0]]
-        return (
-            PartRows(rows, mean) if sp.issparse(rows) else PartRows(rows - array_ops(rows).like(mean, rows))
-        )
+        mean = None if self.means is None else self.means[part[0]]
+        return centre_rows(self.rows(part[0], part_rows(corpus, part)), mean)
 
 
-def inner_products(A: Rows, B: Rows) -> Array:
+def row_products(A: Rows, B: Rows) -> Array:
     """``A B'``, dense."""
-    return np.asarray((A @ B.T).toarray()) if sp.issparse(A) else A @ B.T
-
-
-def products(left: PartRows, right: PartRows) -> Array:
-    """Inner products of the rows of two parts, centred where a mean is left to subtract."""
-    K, A, B = inner_products(left.rows, right.rows), left.rows, right.rows
-    if left.mean is None or right.mean is None:
-        return K
-    # (a - m)(b - n)' = ab' - an' - mb' + mn', in float64: the terms nearly cancel
-    K = K - (A @ right.mean)[:, None] - (B @ left.mean)[None, :] + left.mean @ right.mean
-    return K.astype(A.dtype)
+    return inner_products(CentredRows(A), CentredRows(B))
 
 
 class RunningGrams:
@@ -91,33 +69,26 @@ class RunningGrams:
 
     def __init__(self, corpus: Corpus, pairs: Iterable[tuple[Part, Part]]) -> None:
         self._corpus = corpus
-        self._sums: dict[tuple[Part, Part], Array | None] = dict.fromkeys(pairs)
+        self._sums = {pair: RunningGram() for pair in pairs}
 
     def add(self, level: Level, *, balance: bool = False) -> None:
         """Add the inner products of one level; with `balance`, all levels count alike."""
         parts = dict.fromkeys(part for pair in self._sums for part in pair)
         rows = {part: level.take(self._corpus, part) for part in parts}
-        for pair, total in self._sums.items():
-            K = products(*(rows[part] for part in pair))
-            if balance:
-                K *= level.share
-            if total is None:
-                self._sums[pair] = K
-            else:
-                total += K
-                self._sums[pair] = total
+        for (left, right), total in self._sums.items():
+            total.add_products(rows[left], rows[right], level.share if balance else 1.0)
 
     def remove(self, pair: tuple[Part, Part]) -> None:
         """Free a pair that nobody needs any more."""
         self._sums.pop(pair, None)
 
     def peek(self, pair: tuple[Part, Part]) -> Array:
-        """The sum as it is kept, on a device or not; not to be written to."""
-        return self._sums[pair]
+        """Return a sum to read from until the next level is added, where it is: on a device or not."""
+        return self._sums[pair].peek()
 
     def __getitem__(self, pair: tuple[Part, Part]) -> np.ndarray:
-        """The sum as a NumPy array that will not change."""
-        K = self._sums[pair]
+        """Return a sum as a NumPy array that will not change."""
+        K = self.peek(pair)
         return np.array(array_ops(K).to_numpy(K))
 
 
@@ -168,36 +139,33 @@ class SharedStack:
     def levels(self, noise: float, n_layers: int) -> Iterator[Level]:
         """Yield the input and each layer's output; a level is valid until the next one is asked for."""
         yield Level(0, Cost(), self._input_rows, *self._describe(self._input_moments))
-        first, first_cost = self._measure(self._first_layer, noise)
-        cost = self._shared[1] + first_cost
-        solve = partial(denoise, noise=noise, **self._options)
-        stack = fit_layers(self._domains, n_layers, solve, first)
+        fitter, cost = self._shared
+        layers = fitter.fit(noise, n_layers)
         for depth in range(1, n_layers + 1):
-            level, layer_cost = self._measure(self._grow_layer, stack)
+            level, layer_cost = self._measure(self._grow_layer, layers)
             cost += layer_cost
             yield Level(depth, cost, *level)
 
     @cached_property
-    def _shared(self) -> tuple[Any, Cost]:
-        """The scatter of the input, or with pivots the random split, and what it cost."""
+    def _shared(self) -> tuple[LayerFitter, Cost]:
+        """What learns the layers, with the scatter of the input or its pivots, and what that cost."""
+        return self._measure(self._make_fitter)
 
-        def scatter_or_split() -> Any:
-            if self._n_pivots is None:
-                return _wait_for(pooled_scatter(self._domains))
+    def _make_fitter(self) -> LayerFitter:
+        split = None
+        if self._n_pivots is not None:
             rng = np.random.RandomState(self._seed)
-            return choose_pivots(self._domains, self._width, self._n_pivots, rng)
+            split = choose_pivots(self._domains, self._width, self._n_pivots, rng)
+        fitter = LayerFitter(self._domains, None, self._options, split)
+        if (device := device_of(self._place)).startswith("cuda"):
+            import torch
 
-        return self._measure(scatter_or_split)
+            torch.cuda.synchronize(device)
+        return fitter
 
     def _measure(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Cost]:
         with self._place.set_precision():
             return measure_cost(device_of(self._place), function, *arguments)
-
-    def _first_layer(self, noise: float) -> Layer:
-        shared = self._shared[0]
-        if self._n_pivots is None:
-            return denoise(shared, noise=noise, **self._options)
-        return fit_pivot_layer(self._domains, shared.pivots, shared.parts, noise, **self._options)
 
     def _grow_layer(self, stack: Iterator[Any]) -> tuple[Any, ...]:
         """Learn the next layer and bring all rows through it; their moments say that they have arrived."""
@@ -216,12 +184,6 @@ class SharedStack:
     @cached_property
     def _input_moments(self) -> dict[str, Moments]:
         return {name: moments(domain.X) for name, domain in self._corpus.domains.items()}
-
-
-def _wait_for(stats: Any) -> Any:
-    """Return `stats`, once the device has finished with them."""
-    array_ops(stats.total).to_numpy(stats.total[:1])
-    return stats
 
 
 def _gather(domains: Mapping[str, Any], domain: str, rows: np.ndarray) -> Array:

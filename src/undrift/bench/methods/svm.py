@@ -13,7 +13,7 @@ from ...metrics import transfer_error
 from ..corpora import part_labels, part_rows
 from .cells import Bench
 from .resources import check_bytes
-from .stacks import inner_products
+from .stacks import row_products
 
 _SVM_BYTES = 8  # libsvm has a Gram matrix in float64
 
@@ -85,9 +85,9 @@ def in_domain_error(bench: Bench, target: str) -> float:
     problem, classes = bench_problem(bench, target)
     train, test = (part_rows(bench.corpus, (target, part)) for part in ("train", "test"))
     X = domain.X[train]
-    K = inner_products(X, X)
+    K = row_products(X, X)
     C, _ = choose_C(K, problem, bench.setting.Cs)
     if np.intersect1d(train, test).size:
         return 1 - float(cross_validate(K, problem, [C])[0])
-    predicted = predict_targets(K, problem, C, {target: inner_products(domain.X[test], X)}, classes)
+    predicted = predict_targets(K, problem, C, {target: row_products(domain.X[test], X)}, classes)
     return transfer_error(part_labels(bench.corpus, target, "test"), predicted[target])

@@ -81,22 +81,24 @@ def stack_tasks(
     The labels are those of the source's train rows, all others NaN. An `inductive` task has no rows of the
     test parts.
     """
-    kept = {
+    row_numbers = {
         name: np.setdiff1d(np.arange(len(domain)), domain.test) if inductive else np.arange(len(domain))
         for name, domain in corpus.domains.items()
     }
-    X = stack_rows([corpus.domains[name].X[rows] for name, rows in kept.items()])
-    number = np.repeat(np.arange(len(kept)), [len(rows) for rows in kept.values()])
-    y = {name: np.full(len(rows), np.nan) for name, rows in kept.items()}
+    X = stack_rows([corpus.domains[name].X[rows] for name, rows in row_numbers.items()])
+    number = np.repeat(np.arange(len(row_numbers)), [len(rows) for rows in row_numbers.values()])
+    y = {name: np.full(len(rows), np.nan) for name, rows in row_numbers.items()}
     tasks = {}
     for cell in cells:
         train = part_rows(corpus, (cell.source, "train"))
         labels = part_labels(corpus, cell.source, "train")
         known = np.full(len(corpus.domains[cell.source]), np.nan)
         known[train] = labels
-        target = list(kept).index(cell.target)
+        target = list(row_numbers).index(cell.target)
         tasks[cell] = (
-            np.concatenate([known[rows] if name == cell.source else y[name] for name, rows in kept.items()]),
+            np.concatenate(
+                [known[rows] if name == cell.source else y[name] for name, rows in row_numbers.items()]
+            ),
             np.where(number == target, -1 - number, number),
         )
     return X, tasks

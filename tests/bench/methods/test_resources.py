@@ -96,8 +96,7 @@ def test_the_cost_of_a_level_is_that_of_the_whole_way_there(monkeypatch):
         return function(*arguments), taken[function.__name__].pop()
 
     taken = {
-        "scatter_or_split": [Cost(4.0, 7.0)],
-        "_first_layer": [Cost(1.0, 3.0)],
+        "_make_fitter": [Cost(5.0, 7.0)],
         "_grow_layer": [Cost(8.0, 9.0), Cost(2.0, 5.0)],  # the second layer's, the first's
     }
     monkeypatch.setattr(stacks, "measure_cost", told)
