@@ -234,7 +234,7 @@ def measure_variant(data: Input, variant: Variant, tasks: Sequence[Task], base: 
 
 def format_table(name: str, records: Sequence[Mapping]) -> str:
     head = (
-        f"| {name} | before, % | after, % | difference, points | 95 % interval | better, worse | s |\n"
+        f"| {name} | before, % | after, % | difference, points | 95% interval | better, worse | s |\n"
         "| --- | ---: | ---: | ---: | --- | ---: | ---: |"
     )
     return "\n".join([head, *(format_line(record) for record in records)])
