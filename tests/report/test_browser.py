@@ -121,12 +121,12 @@ def test_search_finds_a_term_on_the_map(opened, report):
     page = opened().page
     term = report.to_dict()["shift"]["points"][7]["term"]
     page.fill("#find-term", term)
-    assert term in page.locator("#chart-shift .found-name").all_inner_texts() or term in page.locator(
-        "#chart-shift .found-name"
+    assert term in page.locator("#chart-shift .match-name").all_inner_texts() or term in page.locator(
+        "#chart-shift .match-name"
     ).evaluate_all("all => all.map(one => one.textContent)")
-    assert re.match(r"\d+ found", page.inner_text("#find-status"))
+    assert re.match(r"\d+ matches", page.inner_text("#find-status"))
     page.fill("#find-term", "no such term")
-    assert page.locator("#chart-shift .found").count() == 0
+    assert page.locator("#chart-shift .match").count() == 0
     assert page.inner_text("#find-status").startswith("Not among")
 
 

@@ -59,3 +59,9 @@ def test_without_a_fallback_the_predictions_are_adapted(documents):
     verdict = report_on(documents, truth=True, fallback=False).to_dict()["verdict"]
     assert (verdict["fell_back"], verdict["predictor"]) == (False, "adapted")
     assert verdict["answer"] != "fallback"
+
+
+def test_a_fallback_says_that_layers_were_not_used(documents):
+    text = shown_text(report_on(documents, truth=False))
+    assert "The source-only classifier, on terms alone (instead of noise 0.5, 1 layer), C " in text
+    assert "no prediction changed" not in text

@@ -41,7 +41,7 @@ def benchmark_data(results: Any) -> dict[str, Any]:
     if not any("transfer_error" in record or "distance_after" in record for record in records):
         raise ValueError("no result to report on: the records hold neither errors nor distances")
     standings = [_standing(records, place) for place in places(records)]
-    own = [r for r in records if "transfer_error" in r]
+    measured = [r for r in records if "transfer_error" in r]
     return {
         "kind": "benchmark",
         "title": "Benchmark: " + ", ".join(dict.fromkeys(str(r["plan"]) for r in records)),
@@ -49,8 +49,8 @@ def benchmark_data(results: Any) -> dict[str, Any]:
         "standings": standings,
         "figures": all_figures(records),
         "published": published_rows(records),
-        "n_records": len(own),
-        "records": [_shown(record) for record in own[:MOST_RECORDS]],
+        "n_records": len(measured),
+        "records": [_record_row(record) for record in measured[:MOST_RECORDS]],
         "failures": [
             {"method": r["method"], "task": task(r), "why": str(r["failed"])} for r in failures(records)
         ],
@@ -65,12 +65,12 @@ def _records(results: Any) -> list[dict[str, Any]]:
     """Read records, and give those that only keep to the contract the place that figures ask for."""
     if isinstance(results, str | Path):
         results = [results]
-    found: list[dict[str, Any]] = []
-    for own in results:
-        found += [dict(own)] if isinstance(own, Mapping) else read(own, "transfer")
+    records: list[dict[str, Any]] = []
+    for result in results:
+        records += [dict(result)] if isinstance(result, Mapping) else read(result, "transfer")
     return [
         {"plan": record.get("corpus", "results"), "variant": "default", "kind": "transfer"} | record
-        for record in found
+        for record in records
     ]
 
 
@@ -79,16 +79,16 @@ def _settings(records: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _standing(records: Sequence[Mapping[str, Any]], place: Where) -> dict[str, Any]:
-    own = place.of(records)
+    group = place.of(records)
     return {
         "plan": place.plan,
         "variant": place.variant,
         "method": place.method,
-        "n_tasks": len(errors_by_task(own)),
-        "error": mean_error(own),
-        "ratio": mean_ratio(own),
-        "represent_seconds": mean_of(own, "represent_seconds"),
-        "classify_seconds": mean_of(own, "classify_seconds"),
+        "n_tasks": len(errors_by_task(group)),
+        "error": mean_error(group),
+        "ratio": mean_ratio(group),
+        "represent_seconds": mean_of(group, "represent_seconds"),
+        "classify_seconds": mean_of(group, "classify_seconds"),
     }
 
 
@@ -99,22 +99,26 @@ def _verdict(records: Sequence[Mapping[str, Any]], plan: str, variant: str) -> d
         for place in places(records)
         if (place.plan, place.variant) == (plan, variant)
     }
-    most = max(len(own) for own in errors.values())
-    means = {name: float(np.mean(list(own.values()))) for name, own in errors.items() if len(own) == most}
+    most = max(len(by_task) for by_task in errors.values())
+    means = {
+        name: float(np.mean(list(by_task.values())))
+        for name, by_task in errors.items()
+        if len(by_task) == most
+    }
     best = min(means, key=lambda name: means[name])
     base = next((name for name in BASELINES if name in means and name != best), None)
-    found = {"plan": plan, "variant": variant, "best": best, "error": means[best], "n_tasks": most}
+    verdict = {"plan": plan, "variant": variant, "best": best, "error": means[best], "n_tasks": most}
     if base is None:
-        return found | {"baseline": None}
+        return verdict | {"baseline": None}
     shared = [name for name in errors[best] if name in errors[base]]
     gains = np.array([errors[base][name] - errors[best][name] for name in shared])
     p = float(stats.wilcoxon(gains).pvalue) if np.any(gains) and len(gains) > 1 else 1.0
-    return found | {
+    return verdict | {
         "baseline": base, "baseline_error": means[base], "n_better": int((gains > 0).sum()), "p": p,
     }  # fmt: skip
 
 
-def _shown(record: Mapping[str, Any]) -> dict[str, Any]:
+def _record_row(record: Mapping[str, Any]) -> dict[str, Any]:
     names = (
         "plan",
         "variant",
@@ -133,25 +137,26 @@ def _shown(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def benchmark_charts(data: dict[str, Any]) -> dict[str, Any]:
     """Charts and tables of the report."""
-    figures = [figure for figure in data["figures"] if _has_something(figure)]
+    figures = [figure for figure in data["figures"] if _has_values(figure)]
     matrices = [figure for figure in figures if figure["kind"] == "heatmap"]
-    known = [value for figure in matrices for own in figure["values"] for value in own if value is not None]
+    known = [value for figure in matrices for row in figure["values"] for value in row if value is not None]
     return {
         "figures": [_chart(figure) for figure in figures if figure["kind"] != "heatmap"],
         # one scale for all, so that a matrix can be compared with the next
         "matrices": [_chart(figure | {"range": (min(known), max(known))}) for figure in matrices],
         "standings": [
             (
-                own["plan"], own["variant"], own["method"], own["n_tasks"], _shown_percent(own["error"]),
-                _number(own["ratio"], "{:.3f}"), _number(own["represent_seconds"]),
-                _number(own["classify_seconds"]),
+                standing["plan"], standing["variant"], standing["method"], standing["n_tasks"],
+                _percent(standing["error"]),
+                _number(standing["ratio"], "{:.3f}"), _number(standing["represent_seconds"]),
+                _number(standing["classify_seconds"]),
             )
-            for own in data["standings"]
+            for standing in data["standings"]
         ],
         "records": [
             (
                 r["plan"], r["variant"], r["method"], r["source"], r["target"],
-                _shown_percent(r["transfer_error"]), _shown_percent(r["transfer_loss"]),
+                _percent(r["transfer_error"]), _percent(r["transfer_loss"]),
                 _number(r["transfer_ratio"], "{:.3f}"), _number(r["represent_seconds"]),
                 _number(r["classify_seconds"]), r["n_train"] or "", r["n_test"] or "",
             )
@@ -160,7 +165,7 @@ def benchmark_charts(data: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _shown_percent(value: float | None) -> str:
+def _percent(value: float | None) -> str:
     return "" if value is None else f"{value:.2%}"
 
 
@@ -168,35 +173,35 @@ def _number(value: float | None, form: str = "{:.3g}") -> str:
     return "" if value is None else f"{value:,.0f}" if value >= 1000 else form.format(value)
 
 
-def _has_something(figure: dict[str, Any]) -> bool:
+def _has_values(figure: dict[str, Any]) -> bool:
     if figure["kind"] == "heatmap":
-        return any(value is not None for own in figure["values"] for value in own)
+        return any(value is not None for row in figure["values"] for value in row)
     if figure["kind"] == "pairs":
         return bool(figure["points"])
-    return any(y is not None for own in figure["series"] for y in own["y"])
+    return any(y is not None for series in figure["series"] for y in series["y"])
 
 
 def _chart(figure: dict[str, Any]) -> Chart:
     columns, rows = _table(figure)
     n_tasks = len(figure["x"]) if figure["kind"] == "points" else 0
     cut = f" A mark for each of {n_tasks} tasks, a line at the median." if n_tasks > MOST_TASKS else ""
-    own = figure.get("note") or ""
-    note = _note(figure) + cut + (f" {own[0].upper()}{own[1:]}." if own else "")
+    more = figure.get("note") or ""
+    note = _note(figure) + cut + (f" {more[0].upper()}{more[1:]}." if more else "")
     return Chart(figure["name"], _title(figure), note, draw_figure(figure), columns, rows)
 
 
 def _title(figure: dict[str, Any]) -> str:
     """Say what to see, where the data tell it."""
     if figure["kind"] == "heatmap":
-        known = [value for own in figure["values"] for value in own if value is not None]
-        low, high, mean = (100 * own for own in (min(known), max(known), float(np.mean(known))))
+        known = [value for row in figure["values"] for value in row if value is not None]
+        low, high, mean = (100 * value for value in (min(known), max(known), float(np.mean(known))))
         return f"{figure['title']}: {low:.1f} to {high:.1f}, mean {mean:.1f}"
     if figure["kind"] == "pairs":
         return str(figure["title"])
     means = {
-        own["label"]: float(np.mean([y for y in own["y"] if y is not None]))
-        for own in figure["series"]
-        if any(y is not None for y in own["y"])
+        series["label"]: float(np.mean([y for y in series["y"] if y is not None]))
+        for series in figure["series"]
+        if any(y is not None for y in series["y"])
     }
     best = min(means, key=lambda label: means[label])
     return f"{figure['title']}: {best} is lowest" if len(means) > 1 else str(figure["title"])
@@ -216,8 +221,8 @@ def _table(figure: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[Any, ...
     """Return the numbers behind a figure."""
     if figure["kind"] == "heatmap":
         rows = [
-            (name, *(_shown_percent(value) for value in own))
-            for name, own in zip(figure["y"], figure["values"], strict=True)
+            (name, *(_percent(value) for value in row))
+            for name, row in zip(figure["y"], figure["values"], strict=True)
         ]
         return ("source", *figure["x"]), rows
     if figure["kind"] == "pairs":
@@ -226,11 +231,11 @@ def _table(figure: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[Any, ...
         ]
     if figure["kind"] == "points":
         series = [*figure["series"], *figure.get("published", [])]
-        shown = _shown_percent if figure.get("percent") else _number
-        cells = zip(figure["x"], *(map(shown, own["y"]) for own in series), strict=True)
-        return ("task", *(own["label"] for own in series)), list(cells)
+        shown = _percent if figure.get("percent") else _number
+        cells = zip(figure["x"], *(map(shown, each["y"]) for each in series), strict=True)
+        return ("task", *(each["label"] for each in series)), list(cells)
     return ("series", figure["x_label"], figure["y_label"]), [
-        (own["label"], _number(x), _number(y))
-        for own in [*figure["series"], *figure.get("published", [])]
-        for x, y in zip(own["x"], own["y"], strict=True)
+        (each["label"], _number(x), _number(y))
+        for each in [*figure["series"], *figure.get("published", [])]
+        for x, y in zip(each["x"], each["y"], strict=True)
     ]

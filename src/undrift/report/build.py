@@ -35,12 +35,12 @@ def job_report(job: AdaptJob, adapted: AdaptResult, command: str | None = None) 
     names = _file_names([*job.sources, *job.targets])
     n_sources = len(kept.sources)
     domains = [
-        DomainRows(name, number, X, own.documents, own.labels)
-        for number, (name, X, own) in enumerate(zip(names, kept.X, kept.sources, strict=False))
+        DomainRows(name, number, X, file.documents, file.labels)
+        for number, (name, X, file) in enumerate(zip(names, kept.X, kept.sources, strict=False))
     ]
     domains += [
-        DomainRows(name, -1 - i, X, own.documents, own.labels, predicted["prediction"], predicted["score"])
-        for i, (name, X, own, predicted) in enumerate(
+        DomainRows(name, -1 - i, X, file.documents, file.labels, predicted["prediction"], predicted["score"])
+        for i, (name, X, file, predicted) in enumerate(
             zip(names[n_sources:], kept.X[n_sources:], kept.targets, kept.predictions, strict=True)
         )
     ]
@@ -97,7 +97,7 @@ def adaptation_report(
     known = None if truth is None else _plain(truth)
     if isinstance(model, TextAdapter):
         source, target = list(source), list(target)
-        rows = [model.vectorizer_.transform(own) for own in (source, target)]
+        rows = [model.vectorizer_.transform(documents) for documents in (source, target)]
         texts, classifier, terms = [source, target], model.classifier_, model.terms_
     else:
         rows, texts, classifier = [source, target], [None, None], model
@@ -105,21 +105,21 @@ def adaptation_report(
     number = min(0, *classifier.domains_) or -1
     domains = [
         DomainRows(names[0], 0, rows[0], texts[0], labels),
-        _sampled(DomainRows(names[1], number, rows[1], texts[1], known), max_rows),
+        _sample_domain(DomainRows(names[1], number, rows[1], texts[1], known), max_rows),
     ]
     return Report(adaptation_data(Evidence(classifier, terms, domains)))
 
 
-def _sampled(own: DomainRows, max_rows: int) -> DomainRows:
-    """Take some rows of a domain at random, where it has more."""
-    n = len(own)
+def _sample_domain(domain: DomainRows, max_rows: int) -> DomainRows:
+    """Draw `max_rows` rows of a domain at random, where it has more."""
+    n = len(domain)
     if n <= max_rows:
-        return own
+        return domain
     keep = np.sort(np.random.default_rng(0).choice(n, max_rows, replace=False)).tolist()
     texts, labels = (
-        None if column is None else [column[i] for i in keep] for column in (own.documents, own.labels)
+        None if column is None else [column[i] for i in keep] for column in (domain.documents, domain.labels)
     )
-    return DomainRows(own.name, own.number, own.X[keep], texts, labels, n_rows=n)
+    return DomainRows(domain.name, domain.number, domain.X[keep], texts, labels, n_rows=n)
 
 
 def benchmark_report(results: Any) -> Report:

@@ -28,12 +28,12 @@ def _tables(data: dict[str, Any]) -> dict[str, list[tuple[Any, ...]]]:
     return {
         "strongest": [
             (
-                ("" if own["n_labelled"] else "★ ") + own["term"], own["class"], f"{own['weight']:.3g}",
-                own["n_labelled"], f"{own['source']:.2%}", f"{own['target']:.2%}", ", ".join(own["from"]),
+                ("" if row["n_labelled"] else "★ ") + row["term"], row["class"], f"{row['weight']:.3g}",
+                row["n_labelled"], f"{row['source']:.2%}", f"{row['target']:.2%}", ", ".join(row["from"]),
             )
-            for own in data["strongest"]
+            for row in data["strongest"]
         ],
-        "files": [(own["file"], own["bytes"], own["sha256"]) for own in again["files"]],
+        "files": [(row["file"], row["bytes"], row["sha256"]) for row in again["files"]],
         "parameters": [(name, str(value)) for name, value in again["parameters"].items()],
     }  # fmt: skip
 
@@ -70,15 +70,14 @@ def _errors_title(answer: str) -> str:
 
 def _difference(data: dict[str, Any]) -> Chart:
     rows, share = data["difference"]["terms"], data["difference"]["new_share"]
-    title = f"{share:.0%} of the new push came from words that the labelled source never or rarely has"
+    title = f"{share:.0%} of what moved predictions is words that labelled rows never or rarely contain"
     return Chart(
         "difference",
-        title if share >= 0.05 else "The changes came from words that the labelled source has too",
-        "What pushed the changed predictions to their new labels and did not push so before: the "
-        f"{len(rows)} strongest terms. ★ stands in no labelled row, ☆ rarely in one. Of terms that always "
-        "stand together one is shown.",
-        push_chart("Terms by their part in the changed predictions", rows, "share of all new push (%)"),
-        ("term", "pushes toward", "share of push", "labelled rows with it", "share of target rows"),
+        title if share >= 0.05 else "What moved predictions is words that labelled rows contain too",
+        f"The {len(rows)} terms that moved changed predictions most, beyond what they do in the baseline. "
+        "★ occurs in no labelled row, ☆ in few. Of terms that always occur together one is shown.",
+        push_chart("Terms by their part in the changed predictions", rows, "share of the whole effect"),
+        ("term", "moves toward", "share of effect", "labelled rows with it", "share of target rows"),
         [(r["term"], r["class"], f"{r['push']:.2%}", r["n_labelled"], f"{r['target']:.2%}") for r in rows],
     )
 
@@ -88,15 +87,16 @@ def _shift(data: dict[str, Any]) -> Chart:
     far = sorted(points, key=lambda p: -abs(p["target"] - p["source"]))[:100]
     n_new = sum(1 for row in data["terms"]["rows"] if not row[2])
     drawn = (
-        f"{len(points):,} of {shift['n_terms']:,} terms are drawn: the most telling, frequent and shifted."
+        f"{len(points):,} of {shift['n_terms']:,} terms are drawn: the strongest, the most frequent and the "
+        "most shifted."
         if len(points) < shift["n_terms"]
         else f"All {len(points):,} terms are drawn."
     )
     return Chart(
         "shift",
-        f"{data['source_name']} and {data['target_name']} do not use the same words",
-        f"Each point is a term; those on the diagonal are as frequent here as there. {n_new:,} terms "
-        f"(larger, purple) stand in no labelled row. {drawn} Arrow keys go from point to point.",
+        f"{data['source_name']} and {data['target_name']} use different words",
+        f"Each point is a term; on the diagonal it is equally frequent in both. {n_new:,} terms "
+        f"(larger, purple) occur in no labelled row. {drawn} Arrow keys move from point to point.",
         shift_chart(
             "Share of documents with each term, source against target", points, data["source_name"],
             data["target_name"],
@@ -111,7 +111,7 @@ def _shift(data: dict[str, Any]) -> Chart:
 
 RULE_MEASURES = {
     "source-cv": "Error in cross-validation on the labelled source",
-    "one-se": "Error in cross-validation on the labelled source; what is named first unless clearly beaten",
+    "one-se": "Error in cross-validation on the source; the first values are kept unless clearly beaten",
     "reverse": "Error on held-out source rows, after labelling the target and training back",
     "importance-cv": "Error in cross-validation on the source, rows that look like the target counting more",
 }
@@ -142,30 +142,30 @@ def _selection(data: dict[str, Any]) -> Iterator[Chart]:
 
 
 def _scores(data: dict[str, Any]) -> Iterator[Chart]:
-    for own in data["scores"]:
-        names = [series["name"] for series in own["series"]]
+    for scores in data["scores"]:
+        names = [series["name"] for series in scores["series"]]
         wrong = "wrong" in names
-        title = f"Most mistakes on {own['name']} have scores near 0" if _wrong_near_zero(own) else None
+        title = f"Most mistakes on {scores['name']} have scores near 0" if _wrong_near_zero(scores) else None
         yield Chart(
-            f"scores-{own['name']}",
-            title or f"How sure the predictions on {own['name']} are",
-            "The farther from 0, the surer."
+            f"scores-{scores['name']}",
+            title or f"How certain the predictions on {scores['name']} are",
+            "The farther from 0, the more certain."
             + ("" if wrong else " Rows near 0 are the ones to look at, or to label."),
-            histogram(f"Scores of the rows of {own['name']}", own),
+            histogram(f"Scores of the rows of {scores['name']}", scores),
             ("score from", "to", *names),
             [
-                (f"{start:.3f}", f"{end:.3f}", *(series["counts"][b] for series in own["series"]))
-                for b, (start, end) in enumerate(pairwise(own["edges"]))
+                (f"{start:.3f}", f"{end:.3f}", *(series["counts"][b] for series in scores["series"]))
+                for b, (start, end) in enumerate(pairwise(scores["edges"]))
             ],
         )
 
 
-def _wrong_near_zero(own: dict[str, Any]) -> bool:
+def _wrong_near_zero(scores: dict[str, Any]) -> bool:
     """Whether more than half of the mistakes lie in the middle half of the scores' range."""
-    wrong = next((series["counts"] for series in own["series"] if series["name"] == "wrong"), None)
-    if not wrong or not sum(wrong) or not own["edges"][0] < 0 < own["edges"][-1]:
+    wrong = next((series["counts"] for series in scores["series"] if series["name"] == "wrong"), None)
+    if not wrong or not sum(wrong) or not scores["edges"][0] < 0 < scores["edges"][-1]:
         return False
-    reach = max(-own["edges"][0], own["edges"][-1]) / 3
-    middles = [(a + b) / 2 for a, b in pairwise(own["edges"])]
+    reach = max(-scores["edges"][0], scores["edges"][-1]) / 3
+    middles = [(a + b) / 2 for a, b in pairwise(scores["edges"])]
     near = sum(n for n, middle in zip(wrong, middles, strict=True) if abs(middle) < reach)
     return near > sum(wrong) / 2

@@ -22,20 +22,20 @@ N_MOVERS = 8
 def changed_documents(evidence: Evidence) -> dict[str, Any]:
     """Choose a few of the changed documents, and mark in each the words that moved it."""
     n_changed, shown, budget = 0, [], MOST_TERMS
-    for own in evidence.targets:
-        old, new = evidence.source_only_codes[own.number], evidence.adapted_codes[own.number]
+    for target in evidence.targets:
+        old, new = evidence.source_only_codes[target.number], evidence.adapted_codes[target.number]
         changed = np.flatnonzero(old != new)
         n_changed += len(changed)
         quota = MOST_DOCUMENTS // len(evidence.targets) or 1
         seen: set[str] = set()
-        for i in _ranked(evidence, own, changed):
-            n_terms = _n_terms(own.X, i)
+        for i in _rank_rows(evidence, target, changed):
+            n_terms = _n_terms(target.X, i)
             if quota == 0 or n_terms > budget:
                 break
-            if own.documents is not None and own.documents[i] in seen:
+            if target.documents is not None and target.documents[i] in seen:
                 continue
-            seen.add(str(i) if own.documents is None else own.documents[i])
-            explained = _explained(evidence, own, int(i), int(old[i]), int(new[i]))
+            seen.add(str(i) if target.documents is None else target.documents[i])
+            explained = _explain_row(evidence, target, int(i), int(old[i]), int(new[i]))
             if explained:
                 shown.append(explained)
                 quota, budget = quota - 1, budget - n_terms
@@ -46,58 +46,58 @@ def _n_terms(X: Any, i: int) -> int:
     return int(X.indptr[i + 1] - X.indptr[i]) if sparse.issparse(X) else int(np.count_nonzero(X[i]))
 
 
-def _ranked(evidence: Evidence, own: DomainRows, changed: np.ndarray) -> list[int]:
-    """Order changed rows for reading: surest first, those of middling length, the broken among the mended."""
-    sureness = np.abs(evidence.scores[own.number][changed])
-    sizes = np.array([_n_terms(own.X, i) for i in changed])
-    order = [int(i) for i in changed[np.argsort(-sureness, kind="stable")]]
+def _rank_rows(evidence: Evidence, target: DomainRows, changed: np.ndarray) -> list[int]:
+    """Order changed rows for reading: most certain first, of middling length, both outcomes mixed."""
+    certainty = np.abs(evidence.scores[target.number][changed])
+    sizes = np.array([_n_terms(target.X, i) for i in changed])
+    order = [int(i) for i in changed[np.argsort(-certainty, kind="stable")]]
     readable = {int(i) for i, size in zip(changed, sizes, strict=True) if 6 <= size <= 110}
     order = [i for i in order if i in readable] or order
-    known = [i for i in order if own.known[i]]
-    return _interleaved(evidence, own, known) if known else order
+    known = [i for i in order if target.known[i]]
+    return _interleave(evidence, target, known) if known else order
 
 
-def _interleaved(evidence: Evidence, own: DomainRows, order: list[int]) -> list[int]:
-    """Take broken rows among the mended ones as often as they occur, so that the sample is not flattering."""
-    mended = [i for i in order if _outcome(evidence, own, i) != "became wrong"]
-    broken = [i for i in order if _outcome(evidence, own, i) == "became wrong"]
-    places = [((n + 0.5) / len(part), i) for part in (mended, broken) for n, i in enumerate(part)]
+def _interleave(evidence: Evidence, target: DomainRows, order: list[int]) -> list[int]:
+    """Mix corrected rows and rows that became wrong in their true proportion."""
+    corrected = [i for i in order if _outcome(evidence, target, i) != "became wrong"]
+    spoilt = [i for i in order if _outcome(evidence, target, i) == "became wrong"]
+    places = [((n + 0.5) / len(part), i) for part in (corrected, spoilt) for n, i in enumerate(part)]
     return [i for _, i in sorted(places)]
 
 
-def _outcome(evidence: Evidence, own: DomainRows, i: int) -> str | None:
-    """Say what became of a row whose truth is known: mended, broken, or wrong both times."""
-    truth = _truth(own, i)
+def _outcome(evidence: Evidence, target: DomainRows, i: int) -> str | None:
+    """Say what became of a row whose truth is known: corrected, became wrong, or still wrong."""
+    truth = _truth(target, i)
     if truth is None:
         return None
-    if truth == evidence.classes[evidence.adapted_codes[own.number][i]]:
+    if truth == evidence.classes[evidence.adapted_codes[target.number][i]]:
         return "corrected"
     return (
         "became wrong"
-        if truth == evidence.classes[evidence.source_only_codes[own.number][i]]
+        if truth == evidence.classes[evidence.source_only_codes[target.number][i]]
         else "still wrong"
     )
 
 
-def _truth(own: DomainRows, i: int) -> str | None:
-    return spell_label(own.labels[i]) if own.labels is not None and own.known[i] else None
+def _truth(target: DomainRows, i: int) -> str | None:
+    return spell_label(target.labels[i]) if target.labels is not None and target.known[i] else None
 
 
-def _explained(evidence: Evidence, own: DomainRows, i: int, old: int, new: int) -> dict[str, Any] | None:
-    x = own.X[[i]]
+def _explain_row(evidence: Evidence, target: DomainRows, i: int, old: int, new: int) -> dict[str, Any] | None:
+    x = target.X[[i]]
     if len(evidence.targets) > 1 and spell_label(evidence.classifier.predict(x)[0]) != evidence.classes[new]:
         return None  # explanations are of the targets pooled, where this row is on the other side
     movers = document_terms(evidence.classifier, evidence.terms, x, 2 * N_MOVERS)
     movers = [mover | {"effect": round(mover["effect"], 4)} for mover in movers]
-    document = None if own.documents is None else own.documents[i]
+    document = None if target.documents is None else target.documents[i]
     return {
-        "domain": own.name,
+        "domain": target.name,
         "row": i + 1,
         "from": evidence.classes[old],
         "to": evidence.classes[new],
-        "score": round(float(evidence.scores[own.number][i]), 3),
-        "truth": _truth(own, i),
-        "outcome": _outcome(evidence, own, i),
+        "score": round(float(evidence.scores[target.number][i]), 3),
+        "truth": _truth(target, i),
+        "outcome": _outcome(evidence, target, i),
         "movers": movers[:N_MOVERS],
         "pieces": [] if document is None else pieces(document[:MOST_CHARACTERS], movers),
         "cut": document is not None and len(document) > MOST_CHARACTERS,
@@ -113,12 +113,12 @@ def pieces(document: str, movers: Sequence[dict[str, Any]]) -> list[dict[str, An
             if all(end <= other_start or start >= other_end for other_start, other_end, _ in taken):
                 taken.append((start, end, mover))
     largest = max((abs(mover["effect"]) for mover in movers), default=0) or 1
-    found: list[dict[str, Any]] = []
+    parts: list[dict[str, Any]] = []
     place = 0
-    for start, end, mover in sorted(taken, key=lambda own: own[0]):
+    for start, end, mover in sorted(taken, key=lambda match: match[0]):
         strength = abs(mover["effect"]) / largest
-        found.append({"text": document[place:start]})
-        found.append(
+        parts.append({"text": document[place:start]})
+        parts.append(
             {
                 "text": document[start:end],
                 "effect": mover["effect"],
@@ -127,4 +127,4 @@ def pieces(document: str, movers: Sequence[dict[str, Any]]) -> list[dict[str, An
             }
         )
         place = end
-    return [piece for piece in [*found, {"text": document[place:]}] if piece["text"]]
+    return [piece for piece in [*parts, {"text": document[place:]}] if piece["text"]]

@@ -106,7 +106,7 @@ def _short(term: str) -> str:
 
 def shift_chart(title: str, points: Sequence[dict[str, Any]], source: str, target: str) -> Markup:
     """Draw terms by the share of documents that contain them, in the source and in the target, both log."""
-    floor = min((own for p in points for own in (p["source"], p["target"]) if own > 0), default=0.001)
+    floor = min((share for p in points for share in (p["source"], p["target"]) if share > 0), default=0.001)
     edge = floor / 2.2  # the place of "never"
     across = Scale(edge, 1.0, 84, WIDTH - 20, log=True)
     up = Scale(edge, 1.0, WIDTH - 70, 60, log=True)
@@ -195,7 +195,7 @@ def heat_value(grid: dict[str, Any], cell: dict[str, Any]) -> str:
 def histogram(title: str, data: dict[str, Any]) -> Markup:
     """Draw how many rows have which score; the series of a bin stand on one another."""
     edges, series = data["edges"], data["series"]
-    totals = [sum(column) for column in zip(*(own["counts"] for own in series), strict=True)]
+    totals = [sum(column) for column in zip(*(each["counts"] for each in series), strict=True)]
     across = Scale(edges[0], edges[-1], 70, WIDTH - 20)
     up = Scale(0.0, max([1, *totals]) * 1.05, 270, 50)
     parts = [
@@ -204,20 +204,21 @@ def histogram(title: str, data: dict[str, Any]) -> Markup:
     ]
     for b, (start, end) in enumerate(pairwise(edges)):
         floor = 0
-        for own in series:
-            n = own["counts"][b]
+        for each in series:
+            n = each["counts"][b]
             if n:
-                says = f"score {start:.2f} to {end:.2f}: {n:,} rows, {own['name']}"
+                says = f"score {start:.2f} to {end:.2f}: {n:,} rows, {each['name']}"
                 parts.append(
                     tag(
-                        "rect", hint(says), x=across(start) + 0.5, y=up(floor + n), cls=f"mark {own['mark']}",
-                        width=max(across(end) - across(start) - 1, 0.5), height=up(floor) - up(floor + n),
+                        "rect", hint(says), x=across(start) + 0.5, y=up(floor + n),
+                        cls=f"mark {each['mark']}", height=up(floor) - up(floor + n),
+                        width=max(across(end) - across(start) - 1, 0.5),
                     )
                 )  # fmt: skip
             floor += n
     if edges[0] < 0 < edges[-1]:
         parts.append(line(across(0.0), 50, across(0.0), 270, "zero"))
-    parts.append(legend([(own["mark"], own["name"]) for own in series], 70, TEXT))
+    parts.append(legend([(each["mark"], each["name"]) for each in series], 70, TEXT))
     return drawing(title, 318, *parts)
 
 

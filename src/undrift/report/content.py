@@ -56,7 +56,7 @@ def adaptation_data(evidence: Evidence) -> dict[str, Any]:
         "changes": changed_documents(evidence),
         "terms": browser,
         "strongest": strongest_terms(evidence, table, browser),
-        "scores": [score_distribution(evidence, own) for own in evidence.targets],
+        "scores": [score_distribution(evidence, target) for target in evidence.targets],
         "reproduce": reproduction(evidence),
     }
     data["notes"] = list(dict.fromkeys(data["notes"]))
@@ -65,7 +65,7 @@ def adaptation_data(evidence: Evidence) -> dict[str, Any]:
 
 
 def _names(domains: list[DomainRows]) -> str:
-    return " + ".join(own.name for own in domains)
+    return " + ".join(domain.name for domain in domains)
 
 
 def domain_cards(evidence: Evidence) -> list[dict[str, Any]]:
@@ -76,25 +76,25 @@ def domain_cards(evidence: Evidence) -> list[dict[str, Any]]:
     known_words = _labelled_words(evidence)
     distances = domain_distances(evidence)
     cards = []
-    for own in evidence.domains:
-        truth = Counter(own.known_labels().tolist())
+    for domain in evidence.domains:
+        truth = Counter(domain.known_labels().tolist())
         predicted = Counter(
             evidence.classes[code]
-            for code in evidence.adapted_codes.get(own.number, np.empty(0, int)).tolist()
+            for code in evidence.adapted_codes.get(domain.number, np.empty(0, int)).tolist()
         )
         cards.append(
             {
-                "name": own.name,
-                "role": "source" if own.number >= 0 else "target",
-                "n_rows": own.n_rows or len(own),
-                "n_sampled": len(own) if own.n_rows else None,
-                "n_labelled": int(own.known.sum()),
+                "name": domain.name,
+                "role": "source" if domain.number >= 0 else "target",
+                "n_rows": domain.n_rows or len(domain),
+                "n_sampled": len(domain) if domain.n_rows else None,
+                "n_labelled": int(domain.known.sum()),
                 "labels": dict(sorted(truth.items())),
                 "predicted": dict(sorted(predicted.items())),
-                "n_terms": _n_terms_used(own.X),
-                "unseen_share": _unseen_share(own, known_words, seen) if own.number < 0 else None,
-                "class_drift": _drift(home, _label_shares(truth)) if truth and own.number < 0 else None,
-                **distances.get(own.number, {"before": None, "after": None}),
+                "n_terms": _n_terms_used(domain.X),
+                "unseen_share": _unseen_share(domain, known_words, seen) if domain.number < 0 else None,
+                "class_drift": _drift(home, _label_shares(truth)) if truth and domain.number < 0 else None,
+                **distances.get(domain.number, {"before": None, "after": None}),
             }
         )
     return cards
@@ -116,7 +116,7 @@ def _n_terms_used(X: Any) -> int:
 
 def _labelled_words(evidence: Evidence) -> set[str] | None:
     """Return the words of the labelled source documents; None where there are only rows."""
-    if any(own.documents is None for own in evidence.domains):
+    if any(domain.documents is None for domain in evidence.domains):
         return None
     return collect_words(
         document
@@ -126,13 +126,13 @@ def _labelled_words(evidence: Evidence) -> set[str] | None:
     )
 
 
-def _unseen_share(own: DomainRows, known_words: set[str] | None, seen: np.ndarray) -> float | None:
+def _unseen_share(domain: DomainRows, known_words: set[str] | None, seen: np.ndarray) -> float | None:
     """Share of a domain's words that no labelled row has; of its terms, where there are only rows."""
-    if known_words is None or own.documents is None:
-        values = np.asarray(abs(own.X).sum(axis=0)).ravel()
+    if known_words is None or domain.documents is None:
+        values = np.asarray(abs(domain.X).sum(axis=0)).ravel()
         return float(values[~seen].sum() / values.sum()) if values.sum() else None
-    step = math.ceil(len(own.documents) / UNSEEN_DOCUMENTS)
-    share = unseen_share(own.documents[::step], known_words)
+    step = math.ceil(len(domain.documents) / UNSEEN_DOCUMENTS)
+    share = unseen_share(domain.documents[::step], known_words)
     return None if share != share else share
 
 
@@ -141,45 +141,47 @@ def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:
 
     A rule of this version gives errors; one that only an earlier version had, scores.
     """
-    results = [own for own in evidence.classifier.selection_results_ if own["score"] == own["score"]]
+    results = [
+        result for result in evidence.classifier.selection_results_ if result["score"] == result["score"]
+    ]
     if len(results) < 2:
         return []
     rule = evidence.classifier.selection
     best: dict[tuple[float, int], dict[str, Any]] = {}
-    for own in results:
-        key = (own["noise"], own["n_layers"])
-        if key not in best or (own["score"], own["chosen"]) > (best[key]["score"], best[key]["chosen"]):
-            best[key] = own
+    for result in results:
+        key = (result["noise"], result["n_layers"])
+        if key not in best or (result["score"], result["chosen"]) > (best[key]["score"], best[key]["chosen"]):
+            best[key] = result
     is_error = rule in SELECTIONS
     cells = [
-        {name: own[name] for name in ("noise", "n_layers", "C", "chosen")}
-        | {"value": 1 - float(own["score"]) if is_error else float(own["score"])}
-        for own in best.values()
+        {name: result[name] for name in ("noise", "n_layers", "C", "chosen")}
+        | {"value": 1 - float(result["score"]) if is_error else float(result["score"])}
+        for result in best.values()
     ]
     noise, depth = (sorted({cell[name] for cell in cells}) for name in ("noise", "n_layers"))
     return [{"rule": rule, "is_error": is_error, "noise": noise, "n_layers": depth, "cells": cells}]
 
 
-def score_distribution(evidence: Evidence, own: DomainRows) -> dict[str, Any]:
+def score_distribution(evidence: Evidence, target: DomainRows) -> dict[str, Any]:
     """Count a target's rows by score; right and wrong apart where the truth is known."""
-    classes, scores = evidence.classes, evidence.scores[own.number]
+    classes, scores = evidence.classes, evidence.scores[target.number]
     two = len(classes) == 2
     low, high = float(scores.min()), float(scores.max())
     edges = np.linspace(low, high if high > low else low + 1, N_BINS + 1)
-    codes = evidence.adapted_codes[own.number]
-    if own.known.any():
-        right = np.zeros(len(own), dtype=bool)
-        right[own.known] = own.known_labels() == np.asarray(classes)[codes[own.known]]
+    codes = evidence.adapted_codes[target.number]
+    if target.known.any():
+        right = np.zeros(len(target), dtype=bool)
+        right[target.known] = target.known_labels() == np.asarray(classes)[codes[target.known]]
         series = [
-            ("right", "b", own.known & right),
-            ("wrong", "a", own.known & ~right),
-            ("no label", "s5", ~own.known),
+            ("right", "b", target.known & right),
+            ("wrong", "a", target.known & ~right),
+            ("no label", "s5", ~target.known),
         ]
     else:
         series = [(f"predicted {label}", f"s{i % 6}", codes == i) for i, label in enumerate(classes)]
     axis = f"score (below 0: {classes[0]}, above: {classes[1]})" if two else "score of the predicted label"
     return {
-        "name": own.name,
+        "name": target.name,
         "axis": axis,
         "edges": [round(float(edge), 4) for edge in edges],
         "series": [

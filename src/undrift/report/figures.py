@@ -1,4 +1,4 @@
-"""Benchmark figures as SVG: inside a report's page, and as files of their own."""
+"""Benchmark figures as SVG: inside a report's page, and as separate files."""
 
 from __future__ import annotations
 

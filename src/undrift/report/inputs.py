@@ -68,12 +68,12 @@ class Evidence:
     @property
     def sources(self) -> list[DomainRows]:
         """Domains with labels to learn from."""
-        return [own for own in self.domains if own.number >= 0]
+        return [domain for domain in self.domains if domain.number >= 0]
 
     @property
     def targets(self) -> list[DomainRows]:
         """Domains to predict."""
-        return [own for own in self.domains if own.number < 0]
+        return [domain for domain in self.domains if domain.number < 0]
 
     @cached_property
     def classes(self) -> list[str]:
@@ -99,8 +99,8 @@ class Evidence:
 
     def labelled(self) -> tuple[Any, np.ndarray]:
         """Labelled source rows, and their labels."""
-        X = stack_rows([own.X[np.flatnonzero(own.known)] for own in self.sources])
-        return X, np.concatenate([own.known_labels() for own in self.sources])
+        X = stack_rows([domain.X[np.flatnonzero(domain.known)] for domain in self.sources])
+        return X, np.concatenate([domain.known_labels() for domain in self.sources])
 
     @cached_property
     def scores(self) -> dict[int, np.ndarray]:
@@ -114,15 +114,17 @@ class Evidence:
 
     @cached_property
     def _predicted(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        return {own.number: self._prediction(own) for own in self.targets}
+        return {target.number: self._prediction(target) for target in self.targets}
 
-    def _prediction(self, own: DomainRows) -> tuple[np.ndarray, np.ndarray]:
-        if own.prediction is not None and own.score is not None:
+    def _prediction(self, target: DomainRows) -> tuple[np.ndarray, np.ndarray]:
+        if target.prediction is not None and target.score is not None:
             position = {label: i for i, label in enumerate(self.classes)}
-            codes = [position[spell_label(label)] for label in own.prediction]
-            return np.array(codes, dtype=int), np.asarray(own.score, dtype=float)
-        domain = np.full(len(own), own.number) if own.number in self.classifier.domains_ else None
-        scores = self.classifier.decision_function(own.X, sample_domain=domain)
+            codes = [position[spell_label(label)] for label in target.prediction]
+            return np.array(codes, dtype=int), np.asarray(target.score, dtype=float)
+        sample_domain = (
+            np.full(len(target), target.number) if target.number in self.classifier.domains_ else None
+        )
+        scores = self.classifier.decision_function(target.X, sample_domain=sample_domain)
         if scores.ndim == 1:
             return (scores > 0).astype(int), scores
         return scores.argmax(axis=1), scores.max(axis=1)
@@ -132,10 +134,11 @@ class Evidence:
         """The same of the source-only classifier."""
         position = {label: i for i, label in enumerate(self.classes)}
         return {
-            own.number: np.array(
-                [position[spell_label(label)] for label in self.baseline.predict(own.X).tolist()], dtype=int
+            target.number: np.array(
+                [position[spell_label(label)] for label in self.baseline.predict(target.X).tolist()],
+                dtype=int,
             )
-            for own in self.targets
+            for target in self.targets
         }
 
     @cached_property

@@ -53,7 +53,7 @@ class Report:
         return path
 
     def _repr_html_(self) -> str:
-        """Return the page inside a frame of its own: neither it nor the notebook can touch the other."""
+        """Return the page inside a frame, so that neither it nor the notebook can touch the other."""
         from markupsafe import escape
 
         return (
@@ -125,7 +125,7 @@ def _is_quantity(cell: Any) -> bool:
 
 
 def _trusted(text: str) -> Any:
-    """Mark our own style and script as not to be escaped."""
+    """Mark the style or the script as not to be escaped."""
     from markupsafe import Markup
 
     return Markup(text)

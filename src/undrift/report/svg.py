@@ -1,7 +1,7 @@
 """Drawing primitives: escaped tags, scales and axes. Charts are strings, made from data and nothing else.
 
 No element carries a `style` attribute: the page's content-security policy would refuse it. Colours are
-classes, so that light, dark and print each have their own.
+classes, which light, dark and print define separately.
 """
 
 from __future__ import annotations

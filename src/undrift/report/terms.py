@@ -30,9 +30,11 @@ def shares(X: Any) -> np.ndarray:
 
 def term_statistics(evidence: Evidence) -> dict[str, np.ndarray]:
     """Everything about every term that is a number, as columns."""
-    source = shares(stack_rows([own.X for own in evidence.sources]))
+    source = shares(stack_rows([domain.X for domain in evidence.sources]))
     target = (
-        shares(stack_rows([own.X for own in evidence.targets])) if evidence.targets else np.zeros_like(source)
+        shares(stack_rows([domain.X for domain in evidence.targets]))
+        if evidence.targets
+        else np.zeros_like(source)
     )
     weights = evidence.weights
     speaks_for = weights.argmax(axis=1)
@@ -80,7 +82,7 @@ def shift_points(evidence: Evidence, table: dict[str, np.ndarray]) -> list[dict[
             "class": evidence.classes[table["class"][j]],
             "weight": round(float(table["weight"][j]), 4),
             "n_labelled": int(table["n_labelled"][j]),
-            **{side: found[j] for side, found in examples.items() if j in found},
+            **{side: texts[j] for side, texts in examples.items() if j in texts},
         }
         for j in chosen
     ]
@@ -88,16 +90,16 @@ def shift_points(evidence: Evidence, table: dict[str, np.ndarray]) -> list[dict[
 
 def _examples(evidence: Evidence, domains: Sequence[Any], chosen: np.ndarray) -> dict[int, str]:
     """Find a piece of a document around each term, in the first row that has it."""
-    found: dict[int, str] = {}
-    for own in domains:
-        if own.documents is None or not sparse.issparse(own.X):
+    examples: dict[int, str] = {}
+    for domain in domains:
+        if domain.documents is None or not sparse.issparse(domain.X):
             continue
-        columns = own.X.tocsc()
+        columns = domain.X.tocsc()
         for j in chosen:
             rows = columns.indices[columns.indptr[j] : columns.indptr[j + 1]]
-            if j not in found and len(rows):
-                found[j] = snippet(own.documents[min(rows)], evidence.terms[j])
-    return found
+            if j not in examples and len(rows):
+                examples[j] = snippet(domain.documents[min(rows)], evidence.terms[j])
+    return examples
 
 
 def pattern_of(term: str) -> re.Pattern[str]:
@@ -127,14 +129,14 @@ def difference_terms(evidence: Evidence, table: dict[str, np.ndarray], k: int = 
     """
     shape = (len(evidence.terms), len(evidence.classes))
     adapted, before = np.zeros(shape), np.zeros(shape)  # pushes toward each class
-    for own in evidence.targets:
-        old, new = evidence.source_only_codes[own.number], evidence.adapted_codes[own.number]
-        weights = [_in_deviations(w, own.X) for w in (evidence.weights, evidence.source_only_weights)]
-        mean = np.asarray(own.X.mean(axis=0)).ravel()
+    for target in evidence.targets:
+        old, new = evidence.source_only_codes[target.number], evidence.adapted_codes[target.number]
+        weights = [_in_deviations(w, target.X) for w in (evidence.weights, evidence.source_only_weights)]
+        mean = np.asarray(target.X.mean(axis=0)).ravel()
         for a, b in sorted(
             {pair for pair in zip(old.tolist(), new.tolist(), strict=True) if pair[0] != pair[1]}
         ):
-            rows = own.X[np.flatnonzero((old == a) & (new == b))]
+            rows = target.X[np.flatnonzero((old == a) & (new == b))]
             excess = np.asarray(rows.sum(axis=0)).ravel() - shares(rows) * rows.shape[0] * mean
             adapted[:, b] += excess * (weights[0][:, b] - weights[0][:, a])
             before[:, b] += excess * (weights[1][:, b] - weights[1][:, a])
@@ -167,7 +169,7 @@ def _in_deviations(weights: np.ndarray, X: Any) -> np.ndarray:
 
 def rarity(evidence: Evidence, table: dict[str, np.ndarray]) -> np.ndarray:
     """Say 2 for a term in no labelled row, 1 for one far rarer in them than in the target, else 0."""
-    n_labelled = sum(int(own.known.sum()) for own in evidence.sources)
+    n_labelled = sum(int(domain.known.sum()) for domain in evidence.sources)
     labelled = table["n_labelled"] / max(n_labelled, 1)
     return np.where(table["n_labelled"] == 0, 2, np.where(labelled < RARE * table["target"], 1, 0))
 
@@ -178,7 +180,7 @@ def _distinct(order: np.ndarray, terms: Sequence[str], table: dict[str, np.ndarr
     for j in map(int, order):
         key = tuple(round(float(table[name][j]), 5) for name in ("source", "target", "weight", "n_labelled"))
         groups.setdefault(key, []).append(j)
-    return [min(own, key=lambda j: _dullness(terms[j])) for own in list(groups.values())[:k]]
+    return [min(group, key=lambda j: _dullness(terms[j])) for group in list(groups.values())[:k]]
 
 
 def _dullness(term: str) -> tuple[int, int]:
@@ -197,7 +199,9 @@ def term_browser(evidence: Evidence, table: dict[str, np.ndarray]) -> dict[str, 
     reached = _strongest(layer.coef, order, axis=1) if square else {}
 
     def packed(partners: list[tuple[int, float]]) -> list[float]:
-        return [own for j, weight in partners for own in (names.setdefault(j, len(names)), round(weight, 3))]
+        return [
+            number for j, weight in partners for number in (names.setdefault(j, len(names)), round(weight, 3))
+        ]
 
     rows = [
         [
@@ -223,31 +227,31 @@ def term_browser(evidence: Evidence, table: dict[str, np.ndarray]) -> dict[str, 
 
 def _strongest(coef: np.ndarray, chosen: np.ndarray, axis: int) -> dict[int, list[tuple[int, float]]]:
     """For each chosen term its largest weights in a column (axis 0) or row (axis 1), itself left out."""
-    found = {}
+    partners = {}
     for j in map(int, chosen):
         weights = coef[:, j] if axis == 0 else coef[j]
         k = min(N_PARTNERS + 1, len(weights))
         best = np.argpartition(-weights, k - 1)[:k]
         best = best[np.argsort(-weights[best], kind="stable")]
-        found[j] = [(int(i), float(weights[i])) for i in best if i != j and weights[i] > 0][:N_PARTNERS]
-    return found
+        partners[j] = [(int(i), float(weights[i])) for i in best if i != j and weights[i] > 0][:N_PARTNERS]
+    return partners
 
 
 def strongest_terms(
     evidence: Evidence, table: dict[str, np.ndarray], browser: dict[str, Any], k: int = 24
 ) -> list[dict[str, Any]]:
     """List far-reaching terms of each class, half of them never labelled: the browser without a script."""
-    found, order = [], np.argsort(-table["reach"], kind="stable")[:MOST_LISTED]
+    rows, order = [], np.argsort(-table["reach"], kind="stable")[:MOST_LISTED]
     place = {int(j): i for i, j in enumerate(order)}
     for code in range(len(evidence.classes)):
-        own = order[table["class"][order] == code]
-        is_new = table["n_labelled"][own] == 0
+        terms = order[table["class"][order] == code]
+        is_new = table["n_labelled"][terms] == 0
         chosen = [
-            *_distinct(own[~is_new], evidence.terms, table, k // 2),
-            *_distinct(own[is_new], evidence.terms, table, k // 2),
+            *_distinct(terms[~is_new], evidence.terms, table, k // 2),
+            *_distinct(terms[is_new], evidence.terms, table, k // 2),
         ]
-        found += [_term_row(browser, place[j]) for j in chosen]
-    return found
+        rows += [_term_row(browser, place[j]) for j in chosen]
+    return rows
 
 
 def _term_row(browser: dict[str, Any], i: int) -> dict[str, Any]:

@@ -40,14 +40,14 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
     """Every figure that the records have something for."""
     figures: list[Figure] = []
     for plan in dict.fromkeys(place.plan for place in places(records)):
-        own = [record for record in records if record.get("plan") == plan]
-        if len({record.get("n_features") for record in own if "transfer_error" in record}) > 1:
-            figures += [figure_3_left(own), dimension_times(own)]
-            figures += [figure for figure in [dimension_memory(own)] if figure["series"]]
+        group = [record for record in records if record.get("plan") == plan]
+        if len({record.get("n_features") for record in group if "transfer_error" in record}) > 1:
+            figures += [figure_3_left(group), dimension_times(group)]
+            figures += [figure for figure in [dimension_memory(group)] if figure["series"]]
             continue
-        compared = {found.where.variant for found in differences(own, plan)}  # those have one figure together
-        for variant in dict.fromkeys(place.variant for place in places(own)):
-            ours = _of(own, plan, variant)
+        compared = {each.where.variant for each in differences(group, plan)}  # those have one figure together
+        for variant in dict.fromkeys(place.variant for place in places(group)):
+            ours = _of(group, plan, variant)
             if not compared:
                 figures += [figure_1(ours), figure_2(ours), *task_matrices(ours)]
             elif variant not in compared:
@@ -61,7 +61,11 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
 
 def choose_figures(figures: Sequence[Figure], patterns: Sequence[str] | None) -> list[Figure]:
     """Figures whose name fits one of the patterns; without any, all."""
-    return [own for own in figures if patterns is None or any(fnmatchcase(own["name"], p) for p in patterns)]
+    return [
+        figure
+        for figure in figures
+        if patterns is None or any(fnmatchcase(figure["name"], p) for p in patterns)
+    ]
 
 
 def series_numbers(labels: Sequence[str]) -> dict[str, int]:
@@ -75,16 +79,17 @@ def training_losses(records: Sequence[Record]) -> list[Figure]:
     curves: dict[tuple[str, str, int], dict[str, Sequence[float]]] = {}
     for record in records:
         for depth, losses in enumerate(record.get("losses", []), start=1):
-            own = curves.setdefault((record["plan"], record["method"], depth), {})
-            own.setdefault(record["variant"], losses)  # one representation serves all tasks
-    return [_training_loss(*key, own) for key, own in curves.items()]
+            by_variant = curves.setdefault((record["plan"], record["method"], depth), {})
+            by_variant.setdefault(record["variant"], losses)  # one representation serves all tasks
+    return [_training_loss(*key, by_variant) for key, by_variant in curves.items()]
 
 
 def _training_loss(plan: str, method: str, depth: int, curves: dict[str, Sequence[float]]) -> Figure:
-    distinct = {tuple(own): variant for variant, own in reversed(curves.items())}  # variants may share a run
+    # variants may share a run
+    distinct = {tuple(losses): variant for variant, losses in reversed(curves.items())}
     series = [
-        {"label": f"{method}, {variant}", "x": list(range(1, len(own) + 1)), "y": list(own)}
-        for own, variant in reversed(distinct.items())
+        {"label": f"{method}, {variant}", "x": list(range(1, len(losses) + 1)), "y": list(losses)}
+        for losses, variant in reversed(distinct.items())
     ]
     return {
         "name": f"{plan}-training-loss-{method}-{depth}",
@@ -99,19 +104,19 @@ def _training_loss(plan: str, method: str, depth: int, curves: dict[str, Sequenc
 def ablation_figures(records: Sequence[Record]) -> list[Figure]:
     """Variants of each ablation plan against its variant "all": mean difference and interval."""
     plans = dict.fromkeys(place.plan for place in places(records))
-    found = {plan: differences(records, plan) for plan in plans}
-    return [_ablation(plan, own) for plan, own in found.items() if own]
+    compared = {plan: differences(records, plan) for plan in plans}
+    return [_ablation(plan, given) for plan, given in compared.items() if given]
 
 
-def _ablation(plan: str, found: Sequence[Difference]) -> Figure:
-    several = len({own.where.method for own in found}) > 1
+def _ablation(plan: str, compared: Sequence[Difference]) -> Figure:
+    several = len({each.where.method for each in compared}) > 1
     points = [
         {
-            "label": f"{own.where.variant}, {own.where.method}" if several else own.where.variant,
-            "x": own.mean,
-            "x_interval": [own.low, own.high],
+            "label": f"{each.where.variant}, {each.where.method}" if several else each.where.variant,
+            "x": each.mean,
+            "x_interval": [each.low, each.high],
         }
-        for own in sorted(found, key=lambda own: own.mean)
+        for each in sorted(compared, key=lambda each: each.mean)
     ]
     return {
         "name": f"{plan}-ablation",
@@ -127,7 +132,7 @@ def _ablation(plan: str, found: Sequence[Difference]) -> Figure:
 def figure_1(records: Sequence[Record]) -> Figure:
     """Transfer loss per task, one series per method (section 5, figure 1).
 
-    Published errors are turned into losses with our own in-domain errors, and only where the test rows
+    Published errors are turned into losses with our in-domain errors, and only where the test rows
     are the same.
     """
     tasks = sorted({task(record) for record in records if "transfer_error" in record})
@@ -142,9 +147,9 @@ def figure_1(records: Sequence[Record]) -> Figure:
         series.append({"label": place.method, "y": [loss.get(name) for name in tasks]})
     overlay = []
     if same_test_rows(records):
-        for found in (own for own in AMAZON if own.protocol == SAME_ROWS):
-            losses = [_less(found.errors.get(name), baseline[name.split("->")[1]]) for name in tasks]
-            overlay.append({"label": f"{found.label} ({found.reference})", "y": losses})
+        for theirs in (each for each in AMAZON if each.protocol == SAME_ROWS):
+            losses = [_less(theirs.errors.get(name), baseline[name.split("->")[1]]) for name in tasks]
+            overlay.append({"label": f"{theirs.label} ({theirs.reference})", "y": losses})
     return {
         "name": _name(records, "figure-1"),
         "kind": "points",
@@ -162,9 +167,9 @@ def figure_2(records: Sequence[Record]) -> Figure:
     """Mean transfer ratio against the time to learn a representation (section 5, figure 2)."""
     series = []
     for place in sort_places(places(records)):
-        own = place.of(records)
+        group = place.of(records)
         series.append(
-            {"label": place.method, "x": [mean_of(own, "represent_seconds")], "y": [mean_ratio(own)]}
+            {"label": place.method, "x": [mean_of(group, "represent_seconds")], "y": [mean_ratio(group)]}
         )
     plan = records[0]["plan"]
     marks = [
@@ -187,13 +192,13 @@ def figure_2(records: Sequence[Record]) -> Figure:
 
 def _learnt_on(records: Sequence[Record]) -> list[str]:
     """Which methods were learnt on which machine: their times share an axis, but not a device."""
-    found: dict[str, list[str]] = {}
+    by_machine: dict[str, list[str]] = {}
     for place in sort_places(places(records)):
-        own = place.of(records)
-        hardware = _hardware(own[0].get("machine") or "")
-        if hardware and mean_of(own, "represent_seconds"):
-            found.setdefault(hardware[0 if place.method in ON_CPU else -1], []).append(place.method)
-    learnt = [f"{', '.join(dict.fromkeys(methods))} on {name}" for name, methods in found.items()]
+        group = place.of(records)
+        hardware = _hardware(group[0].get("machine") or "")
+        if hardware and mean_of(group, "represent_seconds"):
+            by_machine.setdefault(hardware[0 if place.method in ON_CPU else -1], []).append(place.method)
+    learnt = [f"{', '.join(dict.fromkeys(methods))} on {name}" for name, methods in by_machine.items()]
     return ["learnt: " + "; ".join(learnt)] if learnt else []
 
 
@@ -219,8 +224,8 @@ def figure_3_left(records: Sequence[Record]) -> Figure:
 def _baseline_features(records: Sequence[Record]) -> int | None:
     """Number of features of the in-domain errors, where one variant has them for all."""
     variants = {record["variant"] for record in records if record.get("kind") == "in-domain"}
-    found = {r["n_features"] for r in records if "transfer_error" in r and r["variant"] in variants}
-    return found.pop() if len(found) == 1 else None
+    numbers = {r["n_features"] for r in records if "transfer_error" in r and r["variant"] in variants}
+    return numbers.pop() if len(numbers) == 1 else None
 
 
 def dimension_times(records: Sequence[Record]) -> Figure:
@@ -230,22 +235,22 @@ def dimension_times(records: Sequence[Record]) -> Figure:
         "dimension-times",
         "Training time against dimensionality",
         "seconds to learn one representation, log scale",
-        lambda own: mean_of(own, "represent_seconds"),
+        lambda group: mean_of(group, "represent_seconds"),
     )
-    kept = [own for own in figure["series"] if all(y for y in own["y"])]
+    known = [each for each in figure["series"] if all(y for y in each["y"])]
     said = [
         {
-            "label": f"{own.method}, the paper: {own.value}",
-            "of": own.method,
+            "label": f"{each.method}, the paper: {each.value}",
+            "of": each.method,
             "x": [HIGH_DIMENSION],
-            "y": [own.seconds],
+            "y": [each.seconds],
         }
-        for line in kept
-        for own in PAPER
-        if (own.plan, own.method) == (records[0]["plan"], line["label"]) and own.seconds is not None
+        for line in known
+        for each in PAPER
+        if (each.plan, each.method) == (records[0]["plan"], line["label"]) and each.seconds is not None
     ]
     note = "; ".join(filter(None, [figure["note"], *_learnt_on(records), *([THE_PAPERS] if said else [])]))
-    return {**figure, "y_log": True, "series": kept, "published": said, "note": note}
+    return {**figure, "y_log": True, "series": known, "published": said, "note": note}
 
 
 def dimension_memory(records: Sequence[Record]) -> Figure:
@@ -257,8 +262,8 @@ def dimension_memory(records: Sequence[Record]) -> Figure:
         "peak while learning one representation (GB)",
         peak_gigabytes,
     )
-    kept = [own for own in figure["series"] if all(y is not None for y in own["y"])]
-    return {**figure, "y_from": 0, "series": kept}
+    known = [each for each in figure["series"] if all(y is not None for y in each["y"])]
+    return {**figure, "y_from": 0, "series": known}
 
 
 def _by_dimension(
@@ -270,8 +275,8 @@ def _by_dimension(
 ) -> Figure:
     series: dict[str, list[tuple[int, float | None]]] = {}
     for place in sort_places(places(records)):
-        own = place.of(records)
-        series.setdefault(place.method, []).append((own[0]["n_features"], measure(own)))
+        group = place.of(records)
+        series.setdefault(place.method, []).append((group[0]["n_features"], measure(group)))
     lines = []
     for label, points in series.items():
         xs, ys = zip(*sorted(points), strict=True)
@@ -289,7 +294,7 @@ def _by_dimension(
 
 def figure_3_right(records: Sequence[Record]) -> Figure:
     """Proxy A-distance before and after mSDA, a point for each pair of domains (figure 3 right)."""
-    own = [record for record in records if record.get("kind") == "distance" and "failed" not in record]
+    measured = [record for record in records if record.get("kind") == "distance" and "failed" not in record]
     points = [
         {
             "label": f"{record['source']}, {record['target']}",
@@ -298,7 +303,7 @@ def figure_3_right(records: Sequence[Record]) -> Figure:
             "x_interval": [record["distance_before_low"], record["distance_before_high"]],
             "y_interval": [record["distance_after_low"], record["distance_after_high"]],
         }
-        for record in own
+        for record in measured
     ]
     n_grown = sum(point["y"] > point["x"] for point in points)
     return {
@@ -308,7 +313,7 @@ def figure_3_right(records: Sequence[Record]) -> Figure:
         "x_label": "proxy A-distance on binary counts",
         "y_label": "proxy A-distance after mSDA",
         "points": points,
-        "note": "; ".join(dict.fromkeys(_measured(record.get("params") or {}) for record in own)),
+        "note": "; ".join(dict.fromkeys(_measured(record.get("params") or {}) for record in measured)),
     }
 
 
@@ -352,8 +357,8 @@ def _titled(records: Sequence[Record], title: str) -> str:
 
 
 def _name(records: Sequence[Record], figure: str) -> str:
-    found = where({"method": "", **records[0]})
-    return f"{found.plan}-{found.variant}-{figure}".replace(" ", "-")
+    place = where({"method": "", **records[0]})
+    return f"{place.plan}-{place.variant}-{figure}".replace(" ", "-")
 
 
 def _less(error: float | None, baseline: float) -> float | None:

@@ -101,26 +101,26 @@ def _wrong_candidates(candidates: Sequence[Any]) -> str | None:
     """Say what is the matter with candidates, which have numbers, and scores by the same rules."""
     if not candidates:
         return "candidates=[] must hold at least one"
-    for i, own in enumerate(candidates):
+    for i, candidate in enumerate(candidates):
         name = f"candidates[{i}]"
-        if not isinstance(own, dict):
-            return f"{name}={own!r} must be an object"
-        wrong = _amiss(own, CANDIDATE, name, f"{name}.")
+        if not isinstance(candidate, dict):
+            return f"{name}={candidate!r} must be an object"
+        wrong = _amiss(candidate, CANDIDATE, name, f"{name}.")
         if wrong is None:
-            rules = dict.fromkeys([*candidates[0]["scores"], *own["scores"]], NUMBER)
-            wrong = _amiss(own["scores"], rules, f"{name}.scores", f"{name}.scores.")
+            rules = dict.fromkeys([*candidates[0]["scores"], *candidate["scores"]], NUMBER)
+            wrong = _amiss(candidate["scores"], rules, f"{name}.scores", f"{name}.scores.")
         if wrong is not None:
             return wrong
     return None
 
 
-def _amiss(found: Record, must: Mapping[str, Any], what: str, prefix: str = "") -> str | None:
+def _amiss(given: Record, must: Mapping[str, Any], what: str, prefix: str = "") -> str | None:
     """Say which name is not there, or has a value of another type than it must have."""
     for name, type_ in must.items():
-        if name not in found:
+        if name not in given:
             return f"{what} has no {name}"
-        if not isinstance(found[name], type_) or isinstance(found[name], bool):
-            return f"{prefix}{name}={found[name]!r} must be {WORDS[type_]}"
+        if not isinstance(given[name], type_) or isinstance(given[name], bool):
+            return f"{prefix}{name}={given[name]!r} must be {WORDS[type_]}"
     return None
 
 

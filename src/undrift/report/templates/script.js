@@ -53,14 +53,14 @@
       }
       if (!marks.length) return;
       event.preventDefault();
-      if (at >= 0) marks[at][2].classList.remove("found");
+      if (at >= 0) marks[at][2].classList.remove("match");
       at = step === -Infinity ? 0 : (at + step + marks.length) % marks.length;
       const mark = marks[at][2], box = mark.getBoundingClientRect();
-      mark.classList.add("found");
+      mark.classList.add("match");
       showTip(mark, box.right, box.bottom);
     });
     chart.addEventListener("blur", () => {
-      if (marks && at >= 0) marks[at][2].classList.remove("found");
+      if (marks && at >= 0) marks[at][2].classList.remove("match");
       hideTip();
     });
   }
@@ -98,7 +98,7 @@
         head.setAttribute("aria-sort", up ? "ascending" : "descending");
         const rows = [...table.tBodies[0].rows].map((row, i) => [valueOf(row.cells[column]), i, row]);
         rows.sort((p, q) => (up ? compare(p[0], q[0]) : compare(q[0], p[0])) || p[1] - q[1]);
-        table.tBodies[0].append(...rows.map((own) => own[2]));
+        table.tBodies[0].append(...rows.map((row) => row[2]));
       });
     });
   }
@@ -125,15 +125,15 @@
     const dots = all("[data-term]", chart), status = byId("find-status");
     find.addEventListener("input", () => {
       const wanted = find.value.trim().toLowerCase();
-      for (const old of all(".found-name", svg)) old.remove();
+      for (const old of all(".match-name", svg)) old.remove();
       svg.classList.toggle("searching", Boolean(wanted));
-      const found = dots.filter((dot) => {
+      const matches = dots.filter((dot) => {
         const hit = Boolean(wanted) && dot.dataset.term.toLowerCase().includes(wanted);
-        dot.classList.toggle("found", hit);
+        dot.classList.toggle("match", hit);
         return hit;
       });
-      const exact = found.filter((dot) => dot.dataset.term.toLowerCase() === wanted);
-      const named = [...exact, ...found.filter((dot) => !exact.includes(dot))].slice(0, 8);
+      const exact = matches.filter((dot) => dot.dataset.term.toLowerCase() === wanted);
+      const named = [...exact, ...matches.filter((dot) => !exact.includes(dot))].slice(0, 8);
       for (const dot of named) {
         svg.append(dot);
         const x = Number(dot.getAttribute("cx")), right = x > 480;
@@ -141,12 +141,12 @@
         name.setAttribute("x", x + (right ? -8 : 8));
         name.setAttribute("y", Number(dot.getAttribute("cy")) + 5);
         name.setAttribute("text-anchor", right ? "end" : "start");
-        name.setAttribute("class", "found-name");
+        name.setAttribute("class", "match-name");
         name.textContent = dot.dataset.term;
         svg.append(name);
       }
-      status.textContent = !wanted ? "" : found.length
-        ? `${found.length} found. ${found.length === 1 || exact.length ? named[0].dataset.tip.replace(/\n/g, "; ") : ""}`
+      status.textContent = !wanted ? "" : matches.length
+        ? `${matches.length} matches. ${matches.length === 1 || exact.length ? named[0].dataset.tip.replace(/\n/g, "; ") : ""}`
         : "Not among the drawn terms; the browser of terms below has more.";
     });
   }
