@@ -124,7 +124,6 @@ def test_packages_are_entered_by_their_front_door(path):
         )
 
 
-@pytest.mark.xfail(reason="_core and _core.array import each other")
 def test_no_modules_import_each_other():
     """Not even inside functions, and not by way of others."""
     graph = {

@@ -17,8 +17,10 @@ paper                     here
 temporary ones that it wrote, and draws random numbers only from a generator that it is given.
 """
 
+from importlib import import_module
+
 from . import numpy_ops
-from .array import Array, NotPositiveDefinite, Rows, array_ops, stack_rows
+from .array import Array, NotPositiveDefinite, Rows, array_ops, register_ops, stack_rows
 from .blocks import (
     BLOCK_ENTRIES,
     Blocks,
@@ -44,6 +46,9 @@ from .stack import (
     hidden_rows,
     pooled_scatter,
 )
+
+register_ops("numpy", lambda: numpy_ops)
+register_ops("torch", lambda: import_module("undrift._core.torch.ops"))
 
 __all__ = [
     "ACTIVATIONS",

@@ -7,11 +7,13 @@ arrays are. Each library has one module with the same functions: :mod:`.numpy_op
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor
 Rows: TypeAlias = Any  # an Array or a SciPy sparse matrix or array, one sample a row
+
+_LOADERS: dict[str, Callable[[], Any]] = {}  # filled by this package's __init__
 
 
 class NotPositiveDefinite(ArithmeticError):
@@ -22,16 +24,16 @@ class NotPositiveDefinite(ArithmeticError):
         self.column = column
 
 
+def register_ops(library: str, load: Callable[[], Any]) -> None:
+    """Register the function that imports the array operations of a library."""
+    _LOADERS[library] = load
+
+
 def array_ops(array: Rows) -> Any:
     """Return the module whose functions work on `array`."""
     torch = sys.modules.get("torch")  # without torch imported there are no tensors
-    if torch is not None and isinstance(array, torch.Tensor):
-        from .torch import ops as torch_ops
-
-        return torch_ops
-    from . import numpy_ops
-
-    return numpy_ops
+    is_tensor = torch is not None and isinstance(array, torch.Tensor)
+    return _LOADERS["torch" if is_tensor else "numpy"]()
 
 
 def stack_rows(blocks: Sequence[Rows]) -> Rows:
