@@ -12,7 +12,7 @@ from ..._core import stack_rows
 from ...classifier import FittedTask, MSDAClassifier, fit_together
 from ...corpora import Corpus
 from ...text import TFIDF_LENGTH, text_classifier
-from ..corpora import part_labels, part_rows
+from ..corpora import part_rows
 from .baselines import weight_tfidf
 from .cells import Bench, Cell, Failure, FailureLog, Outcome, Unit
 from .resources import measure_time, memory_budget
@@ -81,27 +81,23 @@ def stack_tasks(
     The labels are those of the source's train rows, all others NaN. An `inductive` task has no rows of the
     test parts.
     """
-    row_numbers = {
-        name: np.setdiff1d(np.arange(len(domain)), domain.test) if inductive else np.arange(len(domain))
-        for name, domain in corpus.domains.items()
-    }
-    X = stack_rows([corpus.domains[name].X[rows] for name, rows in row_numbers.items()])
-    number = np.repeat(np.arange(len(row_numbers)), [len(rows) for rows in row_numbers.values()])
-    y = {name: np.full(len(rows), np.nan) for name, rows in row_numbers.items()}
-    tasks = {}
-    for cell in cells:
-        train = part_rows(corpus, (cell.source, "train"))
-        labels = part_labels(corpus, cell.source, "train")
-        known = np.full(len(corpus.domains[cell.source]), np.nan)
-        known[train] = labels
-        target = list(row_numbers).index(cell.target)
-        tasks[cell] = (
-            np.concatenate(
-                [known[rows] if name == cell.source else y[name] for name, rows in row_numbers.items()]
-            ),
-            np.where(number == target, -1 - number, number),
+    blocks, labels, numbers = [], [], []
+    for k, domain in enumerate(corpus.domains.values()):
+        rows = np.arange(len(domain))
+        if inductive:
+            rows = np.setdiff1d(rows, domain.test)
+        blocks.append(domain.X[rows])
+        labels.append(np.where(np.isin(rows, domain.train), np.asarray(domain.y, dtype=float)[rows], np.nan))
+        numbers.append(np.full(len(rows), k))
+    y, number, names = np.concatenate(labels), np.concatenate(numbers), list(corpus.domains)
+    tasks = {
+        cell: (
+            np.where(number == names.index(cell.source), y, np.nan),
+            np.where(number == names.index(cell.target), -1 - number, number),
         )
-    return X, tasks
+        for cell in cells
+    }
+    return stack_rows(blocks), tasks
 
 
 def _group_by_memory(bench: Bench, cells: Sequence[Cell]) -> list[list[Cell]]:
