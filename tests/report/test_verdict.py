@@ -30,7 +30,7 @@ def test_classifiers_that_never_differ_gain_nothing():
     assert paired_gain(0, 0, 50) == {"gain": 0.0, "low": 0.0, "high": 0.0, "p": 1.0}
 
 
-def test_a_comparison_counts_rows_mended_and_broken():
+def test_a_comparison_counts_predictions_corrected_and_made_wrong():
     before, after = np.array([1, 1, 1, 0, 0], bool), np.array([0, 0, 1, 1, 0], bool)
     found = compare_mistakes("kitchen", before, after)
     assert (found["n_mended"], found["n_broken"], found["n_rows"]) == (2, 1, 5)
