@@ -180,3 +180,39 @@ def test_the_documents_name_what_exists_in_undrift():
 def test_the_documents_name_files_that_exist(page):
     for path in re.findall(r"`((?:tests|benchmarks|paper|docs|src)/[\w./-]+)`", read(page)):
         assert (ROOT / path).exists(), path
+
+
+SOURCE = Path(undrift.__file__).parent
+MODULES = sorted(str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if path.name != "__init__.py")
+DESIGN = read("docs/design.md")
+DESIGN_ROWS = re.findall(r"^\| `([\w/]+\.py)` \| (.+) \|$", DESIGN, flags=re.MULTILINE)
+
+
+def test_the_design_page_names_every_module_once():
+    assert sorted(name for name, _ in DESIGN_ROWS) == MODULES
+
+
+@pytest.mark.parametrize(("module", "holds"), DESIGN_ROWS, ids=[name for name, _ in DESIGN_ROWS])
+def test_the_design_page_says_what_a_module_holds(module, holds):
+    """Every name in the line about a module occurs in it."""
+    text = (SOURCE / module).read_text(encoding="utf-8")
+    for name in re.findall(r"`([a-zA-Z_]\w*)(?:\(\w*\))?`", holds):
+        assert re.search(rf"\b{name}\b", text), f"{module} has no {name}"
+
+
+def test_the_design_page_names_paths_and_names_that_exist():
+    paths = re.findall(r"`([\w.-]*/[\w./-]*|[\w-]+\.(?:py|toml|md))`", DESIGN)
+    assert len(paths) > 100
+    for path in paths:
+        assert (SOURCE / path).exists() or (ROOT / path).exists(), path
+    code = "\n".join((SOURCE / module).read_text(encoding="utf-8") for module in MODULES)
+    for name in set(re.findall(r"`([a-zA-Z_]\w*)(?:\(\w*\))?`", DESIGN)):
+        assert re.search(rf"\b{name}\b", code), name
+
+
+@pytest.mark.parametrize("word", ["own", "found"])
+def test_variables_are_named_for_what_they_hold(word):
+    """Few uses are left for ordinary English such as "was not found"."""
+    files = [path for path in SOURCE.rglob("*") if path.suffix in {".py", ".html", ".js", ".css"}]
+    uses = {path: len(re.findall(rf"\b{word}\b", path.read_text(encoding="utf-8"))) for path in files}
+    assert sum(uses.values()) <= 60, sorted((n, str(path)) for path, n in uses.items() if n)
