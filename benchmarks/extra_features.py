@@ -77,7 +77,7 @@ def main() -> None:
                 y = domains[source].y[labelled[source]]
                 model.fit(X[place[source]], y, X[place[target]], extra=here, extra_target=there)
                 truth = domains[target].y[labelled[target]]
-                errors.append(100 * (1 - model.score(X[place[target]], truth, blocks=there)))
+                errors.append(100 * (1 - model.score(X[place[target]], truth, extra=there)))
             records[way] = {"mean_error_percent": float(np.mean(errors)), "errors_percent": errors}
         report(f"self-training: {self_training}", records)
 
