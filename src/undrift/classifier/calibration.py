@@ -1,0 +1,123 @@
+"""From scores to probabilities in a domain whose class shares are known or estimated; the expected error.
+
+``p(class | x) = softmax(score(x) / temperature + offset)``. The temperature is learnt on held-out rows of the
+source. The offset of a domain makes the mean probability of every class equal to its share there, so that
+the largest probability is the prediction with the smallest expected error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, logsumexp, softmax
+
+from .shares import Shares
+
+LEAST_SHARE = 1e-6  # instead of 0, so that offsets stay finite
+OFFSET_ROWS = 1000  # rows that an offset is computed from, at most
+# Scores of target rows are less informative than held-out ones of the source, and self-training makes them
+# larger: the temperature in the target over that in the source, and how far it may be off (of its logarithm).
+BEFORE_SELF_TRAINING, AFTER_SELF_TRAINING = 1 / 0.93, 1 / 0.75
+LOG_TEMPERATURE_SPREAD = 0.15
+
+
+def as_logits(scores: np.ndarray) -> np.ndarray:
+    """Scores of every class, of shape (n, n_classes): for two classes the first one's are 0."""
+    return np.column_stack([np.zeros(len(scores)), scores[:, 0]]) if scores.shape[1] == 1 else scores
+
+
+def class_probabilities(scores: np.ndarray, temperature: float) -> np.ndarray:
+    """Class probabilities of shape (n, n_classes) from scores of shape (n, n_outputs)."""
+    return softmax(as_logits(scores) / temperature, axis=1)
+
+
+def fit_temperature(scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
+    """Temperature under which held-out scores explain the classes best (weighted log loss, offsets free)."""
+    logits, n_classes = as_logits(scores), as_logits(scores).shape[1]
+    weight, is_class = weight / weight.sum(), codes[:, None] == np.arange(n_classes)
+    size = float(np.sqrt(np.mean(scores**2))) or 1.0
+
+    def log_loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        log_slope, offset = parameters[0], parameters[1:]
+        scaled = logits * (np.exp(log_slope) / size)
+        log_p = log_softmax(scaled + offset, axis=1)
+        error = weight[:, None] * (np.exp(log_p) - is_class)
+        gradient = np.append((error * scaled).sum(), error.sum(axis=0))
+        return -float(weight @ log_p[is_class]), gradient
+
+    bounds = [(-7.0, 7.0)] + [(-30.0, 30.0)] * n_classes
+    start = np.zeros(n_classes + 1)
+    return size * float(np.exp(-minimize(log_loss, start, jac=True, bounds=bounds).x[0]))
+
+
+def find_offset(logits: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Constants, one a class, that make the mean of the softmax of the logits equal to the shares.
+
+    They minimise the convex function ``mean logsumexp(logits + offset) - shares @ offset``.
+    """
+    shares = np.maximum(shares, LEAST_SHARE)
+    shares = shares / shares.sum()
+
+    def objective(offset: np.ndarray) -> tuple[float, np.ndarray]:
+        value = logsumexp(logits + offset, axis=1).mean() - shares @ offset
+        return float(value), softmax(logits + offset, axis=1).mean(axis=0) - shares
+
+    start = np.log(shares) - np.log(np.maximum(softmax(logits, axis=1).mean(axis=0), LEAST_SHARE))
+    offset = minimize(objective, start, jac=True, options={"gtol": 1e-7}).x
+    return offset - offset.mean()
+
+
+def find_border(scores: np.ndarray, temperature: float, shares: np.ndarray) -> np.ndarray:
+    """What to add to the scores of a domain, of shape (n_outputs,), for its class shares."""
+    offset = temperature * find_offset(_spread_rows(as_logits(scores) / temperature), shares)
+    return offset[1:] - offset[:1] if scores.shape[1] == 1 else offset
+
+
+def _spread_rows(logits: np.ndarray) -> np.ndarray:
+    """At most `OFFSET_ROWS` rows that stand for all, evenly spaced by how much they favour the last class."""
+    if len(logits) <= OFFSET_ROWS:
+        return logits
+    order = np.argsort(logits[:, -1] - logits[:, :-1].max(axis=1), kind="stable")
+    return logits[order[((np.arange(OFFSET_ROWS) + 0.5) * len(logits) / OFFSET_ROWS).astype(int)]]
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """Share of a target's predictions that are expected to be wrong, with a 90% interval."""
+
+    error: float
+    low: float
+    high: float
+
+
+def expect_error(
+    scores: np.ndarray, temperature: float, shares: Shares, codes: np.ndarray, level: float = 0.9
+) -> ExpectedError:
+    """Mean probability of the classes that were not predicted, over what shares and temperature may be.
+
+    Parameters
+    ----------
+    scores : array of shape (n, n_outputs)
+        Of target rows, up to a constant per output.
+    codes : int array of shape (n,)
+        Predicted classes.
+    """
+    logits = as_logits(scores)
+    rows = np.arange(len(codes))
+    factors = np.exp(LOG_TEMPERATURE_SPREAD * np.sqrt(3) * np.array([-1.0, 0.0, 1.0]))
+    masses = np.array([1, 4, 1]) / 6  # the three-point quadrature of a normal distribution
+    errors = np.empty((len(factors), len(shares.draws)))
+    for i, factor in enumerate(factors):
+        scaled = logits / (temperature * factor)
+        few = _spread_rows(scaled)
+        for j, draw in enumerate(shares.draws):
+            p = softmax(scaled + find_offset(few, draw), axis=1)
+            errors[i, j] = 1 - p[rows, codes].mean()
+    error = float(errors[1].mean())
+    order = np.argsort(errors, axis=None)
+    weight = np.repeat(masses / errors.shape[1], errors.shape[1])[order]
+    levels = np.cumsum(weight) - weight / 2
+    low, high = np.interp([(1 - level) / 2, (1 + level) / 2], levels, errors.ravel()[order])
+    return ExpectedError(error, float(min(low, error)), float(max(high, error)))

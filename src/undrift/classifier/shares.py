@@ -1,0 +1,162 @@
+"""Estimate the class shares of a target domain from scores alone, without a target label.
+
+The model. Scores of a class against the rest are, in the target, two normal distributions of equal spread
+``s``: ``share`` of the rows in the upper one, midpoint ``mu``, half distance ``m``. Mean and variance of the
+scores are known well, so that ``share`` and the separation ``d = m / s`` determine the rest:
+
+    s^2 = variance / (1 + 4 share (1 - share) d^2),    m = d s,    mu = mean - (2 share - 1) m
+
+Normal distributions that overlap can be told apart only with prior knowledge. Three priors supply it:
+
+    log d  ~  N(log d_source + LOG_SEPARATION_LOSS, LOG_SEPARATION_SPREAD^2)
+              classes are less separated in another domain
+    mu     ~  N(mu_source, (MIDPOINT_SPREAD s)^2)
+              another domain moves the midpoint a little, other class shares move the mean a lot
+    share  ~  as in the source (within SAME_SPREAD) with probability SAME, else anything from 0 to 1
+
+Scores are only nearly normal, so a target counts as at most `EFFECTIVE_ROWS` rows. The posterior is summed
+over a grid of (share, d); nothing is maximised. Where scores say little the result is wide, and close to the
+priors. `docs/balance.md` says how the constants were chosen, and what they give on the corpus they were not
+chosen on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+LOG_SEPARATION_LOSS, LOG_SEPARATION_SPREAD = -0.2, 0.2
+MIDPOINT_SPREAD = 0.35
+SAME, SAME_SPREAD = 0.5, 0.02
+EFFECTIVE_ROWS = 300
+N_DRAWS = 25
+MOST_VALUES = 500  # of the scores, that a likelihood is computed from
+WIDE = 0.4  # width of a 90% interval above which a share is called uncertain
+
+_SHARES = np.linspace(0, 1, 101)
+_DEVIATIONS = np.linspace(-2.2, 2.2, 9)  # of log d from its prior mean, in standard deviations
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Posterior of a target's class shares, as equally likely draws, and where its classes meet."""
+
+    draws: np.ndarray  # (n_draws, n_classes)
+    midpoint: np.ndarray  # (n_outputs,) posterior mean of mu
+    is_known: bool = False  # given by the user
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Posterior mean of every class's share, of shape (n_classes,)."""
+        return self.draws.mean(axis=0)
+
+    def interval(self, level: float = 0.9) -> np.ndarray:
+        """Lower and upper end for every class, of shape (n_classes, 2)."""
+        return np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Tell whether the scores say little, so that the shares are mostly the prior's."""
+        return bool((np.ptp(self.interval(), axis=1) > WIDE).any())
+
+
+def estimate_shares(
+    target_scores: np.ndarray,
+    source_scores: np.ndarray,
+    codes: np.ndarray,
+    n_classes: int,
+    known: Sequence[float] | None = None,
+) -> Shares:
+    """Estimate class shares of a target from the scores of a classifier trained on the source.
+
+    Parameters
+    ----------
+    target_scores : array of shape (n_target, n_outputs)
+        Not centred: 0 is where the source's classifier puts the border.
+    source_scores : array of shape (n, n_outputs)
+        Of labelled rows, each held out when it was scored.
+    codes : int array of shape (n,)
+        Classes of the labelled rows.
+    known : sequence of n_classes floats, optional
+        Shares that the user knows; only the midpoint is then estimated.
+    """
+    outputs = [(0, 1)] if n_classes == 2 else [(k, k) for k in range(n_classes)]
+
+    def posterior(output: int, code: int, share: float | None = None) -> tuple[np.ndarray, float]:
+        scores = target_scores[:, output], source_scores[:, output]
+        return class_posterior(*scores, codes == code, share)
+
+    if known is not None:
+        midpoint = [posterior(output, code, known[code])[1] for output, code in outputs]
+        return Shares(np.array([known], dtype=float), np.array(midpoint), is_known=True)
+    posteriors = [posterior(output, code) for output, code in outputs]
+    levels = np.tile((np.arange(N_DRAWS) + 0.5) / N_DRAWS, (len(outputs), 1))
+    if n_classes > 2:  # draws of different classes are combined at random, then made to sum to one
+        levels = np.random.default_rng(0).permuted(levels, axis=1)
+    draws = np.column_stack(
+        [find_quantiles(weight, level) for (weight, _), level in zip(posteriors, levels, strict=True)]
+    )
+    if n_classes == 2:
+        return Shares(np.column_stack([1 - draws, draws]), np.array([posteriors[0][1]]))
+    draws = np.maximum(draws, 1e-6)
+    draws /= draws.sum(axis=1, keepdims=True)
+    means = draws.mean(axis=0)
+    midpoint = [posterior(output, code, means[code])[1] for output, code in outputs]
+    return Shares(draws, np.array(midpoint))
+
+
+def find_quantiles(weight: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Shares at the given levels of a distribution over the grid of shares."""
+    return np.interp(levels, np.cumsum(weight) - weight / 2, _SHARES)
+
+
+def class_posterior(
+    target: np.ndarray, source: np.ndarray, is_class: np.ndarray, known_share: float | None = None
+) -> tuple[np.ndarray, float]:
+    """Posterior of one class's share over the grid, and the posterior mean of the midpoint.
+
+    Parameters
+    ----------
+    target, source : arrays of shape (n_target,) and (n,)
+        Scores of this class against the rest.
+    is_class : bool array of shape (n,)
+        Which of the source's rows are of this class.
+    known_share : float, optional
+        Used instead of the grid.
+    """
+    upper, lower = source[is_class], source[~is_class]
+    source_midpoint = (upper.mean() + lower.mean()) / 2
+    source_spread = np.sqrt((upper.var() + lower.var()) / 2) + 1e-12
+    separation = max((upper.mean() - lower.mean()) / (2 * source_spread), 0.05)
+    d = separation * np.exp(LOG_SEPARATION_LOSS + LOG_SEPARATION_SPREAD * _DEVIATIONS)
+    share = (_SHARES if known_share is None else np.array([known_share]))[:, None]
+    s = np.sqrt((target.var() + 1e-12) / (1 + 4 * share * (1 - share) * d**2))
+    midpoint = target.mean() - (2 * share - 1) * d * s
+    log_posterior = _log_likelihood(target, share, midpoint, d * s, s)
+    log_posterior -= ((midpoint - source_midpoint) / (MIDPOINT_SPREAD * s)) ** 2 / 2 + _DEVIATIONS**2 / 2
+    if known_share is None:
+        same = np.exp(-(((share - is_class.mean()) / SAME_SPREAD) ** 2) / 2)
+        log_posterior += np.log(SAME * same / same.sum() + (1 - SAME) / len(share))
+    weight = np.exp(log_posterior - log_posterior.max())
+    weight /= weight.sum()
+    return weight.sum(axis=1), float((weight * midpoint).sum())
+
+
+def _log_likelihood(
+    scores: np.ndarray, share: np.ndarray, midpoint: np.ndarray, half: np.ndarray, s: np.ndarray
+) -> np.ndarray:
+    """Log likelihood of scores under two normal distributions, counted as at most `EFFECTIVE_ROWS` rows."""
+    x, n_effective = spread_values(scores), min(len(scores), EFFECTIVE_ROWS)
+    with np.errstate(divide="ignore"):  # a share of 0 or 1 has log probability minus infinity
+        upper = np.log(share)[..., None] - ((x - (midpoint + half)[..., None]) / s[..., None]) ** 2 / 2
+        lower = np.log(1 - share)[..., None] - ((x - (midpoint - half)[..., None]) / s[..., None]) ** 2 / 2
+    return n_effective * (np.logaddexp(upper, lower).mean(axis=-1) - np.log(s))
+
+
+def spread_values(values: np.ndarray) -> np.ndarray:
+    """At most `MOST_VALUES` of the values that stand for all of them: evenly spaced by rank."""
+    if len(values) <= MOST_VALUES:
+        return values
+    return np.sort(values)[((np.arange(MOST_VALUES) + 0.5) * len(values) / MOST_VALUES).astype(int)]

@@ -1,0 +1,113 @@
+"""Class shares from scores alone."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import norm
+
+from undrift.classifier import shares as module
+from undrift.classifier.shares import Shares, class_posterior, estimate_shares, find_quantiles, spread_values
+
+
+def draw_scores(rng, n, share, separation=1.2, midpoint=0.0, spread=0.5):
+    """Scores of two classes, and which of them are of the upper one."""
+    is_upper = np.arange(n) < round(share * n)
+    return midpoint + spread * (rng.normal(size=n) + np.where(is_upper, separation, -separation)), is_upper
+
+
+def posterior_by_hand(target, source, is_class):
+    """The posterior of the module's docstring, one grid point at a time with SciPy's densities."""
+    upper, lower = source[is_class], source[~is_class]
+    spread = np.sqrt((upper.var() + lower.var()) / 2)
+    separation, center = (upper.mean() - lower.mean()) / 2 / spread, (upper.mean() + lower.mean()) / 2
+    deviations = np.linspace(-2.2, 2.2, 9)
+    table, midpoints = np.zeros((101, 9)), np.zeros((101, 9))
+    same = norm.pdf(np.linspace(0, 1, 101), is_class.mean(), 0.02)
+    for i, share in enumerate(np.linspace(0, 1, 101)):
+        for j, deviation in enumerate(deviations):
+            d = separation * np.exp(-0.2 + 0.2 * deviation)
+            s = np.sqrt(target.var() / (1 + 4 * share * (1 - share) * d**2))
+            midpoint = target.mean() - (2 * share - 1) * d * s
+            density = share * norm.pdf(target, midpoint + d * s, s)
+            density = density + (1 - share) * norm.pdf(target, midpoint - d * s, s)
+            prior = norm.pdf(midpoint - center, 0, 0.35 * s) * s * np.exp(-(deviation**2) / 2)
+            prior *= 0.5 * same[i] / same.sum() + 0.5 / 101
+            table[i, j] = np.log(density).mean() * min(len(target), 300) + np.log(prior)
+            midpoints[i, j] = midpoint
+    table = np.exp(table - table.max())
+    table /= table.sum()
+    return table.sum(axis=1), (table * midpoints).sum()
+
+
+@pytest.mark.parametrize("n", [80, 400])
+def test_the_posterior_is_that_of_the_model(rng, n):
+    target, _ = draw_scores(rng, n, 0.8, midpoint=0.2)
+    source, is_class = draw_scores(rng, 200, 0.4)
+    weight, midpoint = class_posterior(target, source, is_class)
+    expected, expected_midpoint = posterior_by_hand(target, source, is_class)
+    assert_allclose(weight, expected, rtol=1e-7, atol=1e-12)
+    assert_allclose(midpoint, expected_midpoint, rtol=1e-7)
+    assert 0.7 < weight @ np.linspace(0, 1, 101) < 0.9
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.9])
+def test_shares_are_recovered_where_classes_come_apart(rng, share):
+    target, _ = draw_scores(rng, 2000, share, separation=2.0)
+    source, is_class = draw_scores(rng, 1000, 0.5, separation=2.4)
+    shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2)
+    assert_allclose(shares.mean, [1 - share, share], atol=0.04)
+    low, high = shares.interval()[1]
+    assert low - 0.02 < share < high + 0.02
+    assert not shares.is_uncertain
+
+
+@pytest.mark.parametrize("source_share", [0.5, 0.2])
+def test_few_rows_that_hardly_come_apart_say_little_and_the_share_is_the_sources(rng, source_share):
+    target, _ = draw_scores(rng, 20, source_share, separation=0.5)
+    source, is_class = draw_scores(rng, 2000, source_share, separation=0.6)
+    shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2)
+    assert np.ptp(shares.interval()[1]) > 0.25
+    assert_allclose(shares.mean[1], source_share, atol=0.12)
+
+
+def test_wide_intervals_are_called_uncertain():
+    draws = np.linspace(0.2, 0.8, 25)
+    assert Shares(np.column_stack([1 - draws, draws]), np.zeros(1)).is_uncertain
+    assert not Shares(np.column_stack([1 - draws / 2, draws / 2]), np.zeros(1)).is_uncertain
+
+
+def test_known_shares_are_taken_and_only_the_midpoint_is_estimated(rng):
+    target, _ = draw_scores(rng, 1000, 0.8, midpoint=0.15)
+    source, is_class = draw_scores(rng, 1000, 0.5)
+    shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2, known=[0.2, 0.8])
+    assert shares.is_known
+    assert_allclose(shares.draws, [[0.2, 0.8]])
+    assert_allclose(shares.midpoint, [0.15], atol=0.06)
+
+
+def test_the_shares_of_several_classes_sum_to_one_and_are_recovered(rng):
+    wanted = np.array([0.6, 0.3, 0.1])
+
+    def draw(n, shares):
+        codes = np.repeat(np.arange(3), np.round(n * shares).astype(int))
+        return 0.3 * rng.normal(size=(len(codes), 3)) + np.where(codes[:, None] == np.arange(3), 0.8, -0.8), codes
+
+    target, _ = draw(2000, wanted)
+    source, codes = draw(999, np.full(3, 1 / 3))
+    shares = estimate_shares(target, source, codes, 3)
+    assert_allclose(shares.draws.sum(axis=1), 1)
+    assert_allclose(shares.mean, wanted, atol=0.05)
+    assert shares.midpoint.shape == (3,)
+
+
+def test_quantiles_of_a_point_are_that_point():
+    weight = np.zeros(101)
+    weight[30] = 1
+    assert_allclose(find_quantiles(weight, np.array([0.5])), 0.3)
+
+
+def test_many_values_are_represented_by_evenly_spaced_ones(rng):
+    values = rng.permutation(5 * module.MOST_VALUES)
+    assert_allclose(spread_values(values), 2 + 5 * np.arange(module.MOST_VALUES))
+    assert spread_values(values[:7]) is not None
+    assert_allclose(spread_values(values[:7]), values[:7])
