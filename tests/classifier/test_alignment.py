@@ -44,7 +44,9 @@ def test_a_move_changes_scores_by_what_was_asked(rng, n_classes):
     X = rng.normal(size=(N, 8)) + 2 * (codes[:, None] == np.arange(8))
     dual = least_squares(X @ X.T, signs(codes, n_classes), 1.0, np.ones(N))
     change = rng.normal(size=dual.intercept.shape)
-    change -= change.mean() if n_classes > 2 else 0  # scores of classes against the rest move against each other
+    change -= (
+        change.mean() if n_classes > 2 else 0
+    )  # scores of classes against the rest move against each other
     move = choose_move(dual.scores(X @ X.T), codes, n_classes, change)
     w = X.T @ dual.coef
     assert_allclose((move @ X) @ w, change, rtol=1e-6, atol=1e-6)

@@ -32,7 +32,9 @@ def test_the_temperature_does_not_depend_on_offsets_and_follows_the_scale(rng):
     codes = rng.integers(3, size=500)
     scores = 1.5 * (codes[:, None] == np.arange(3)) + rng.normal(size=(500, 3))
     first = fit_temperature(scores, codes, np.ones(500))
-    assert_allclose(fit_temperature(scores + [1.0, -2.0, 0.5], codes, np.ones(500)), first, rtol=1e-2)
+    assert_allclose(
+        fit_temperature(scores + np.array([1.0, -2.0, 0.5]), codes, np.ones(500)), first, rtol=1e-2
+    )
     assert_allclose(fit_temperature(100 * scores, codes, np.ones(500)), 100 * first, rtol=1e-3)
 
 

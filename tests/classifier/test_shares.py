@@ -90,7 +90,9 @@ def test_the_shares_of_several_classes_sum_to_one_and_are_recovered(rng):
 
     def draw(n, shares):
         codes = np.repeat(np.arange(3), np.round(n * shares).astype(int))
-        return 0.3 * rng.normal(size=(len(codes), 3)) + np.where(codes[:, None] == np.arange(3), 0.8, -0.8), codes
+        return 0.3 * rng.normal(size=(len(codes), 3)) + np.where(
+            codes[:, None] == np.arange(3), 0.8, -0.8
+        ), codes
 
     target, _ = draw(2000, wanted)
     source, codes = draw(999, np.full(3, 1 / 3))

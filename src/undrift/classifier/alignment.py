@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core import Array, array_ops, row_slices
+from .._core import Array, Rows, array_ops, row_slices
 from .linear import Dual
 
 
@@ -20,6 +20,28 @@ def class_directions(codes: np.ndarray, n_classes: int) -> np.ndarray:
     is_class = (codes[:, None] == np.arange(n_classes)).astype(float)
     means = is_class / np.maximum(is_class.sum(axis=0), 1)
     return means - means.mean(axis=1, keepdims=True)
+
+
+def class_midpoints(
+    rows: Rows, codes: np.ndarray, n_classes: int, domain: np.ndarray
+) -> dict[int, np.ndarray]:
+    """Return the mean of the class means of every domain that has labelled rows of all classes.
+
+    Parameters
+    ----------
+    rows : rows of shape (n or more, d)
+        The first n are the labelled ones.
+    domain : int array of shape (n,)
+        Domain of each labelled row.
+    """
+    ops, midpoints = array_ops(rows), {}
+    for k in np.unique(domain).tolist():
+        is_class = (codes[:, None] == np.arange(n_classes)) & (domain == k)[:, None]
+        counts = is_class.sum(axis=0)
+        if counts.all():
+            average = (is_class / (counts * n_classes)).sum(axis=1)
+            midpoints[k] = ops.to_numpy(rows[: len(codes)].T @ ops.like(average, rows)).astype(float)
+    return midpoints
 
 
 def choose_move(scores: np.ndarray, codes: np.ndarray, n_classes: int, change: np.ndarray) -> np.ndarray:

@@ -44,8 +44,9 @@ def count_target_anchors(estimator: Any, rows: TrainingRows, grid: Grid, n_label
             UndriftWarning,
             stacklevel=5,
         )
-    for_safeguard = estimator.fallback and rows.targets and n_labelled == len(rows.y)
-    return RULE_ROWS if for_selection or for_safeguard else 0
+    for_target = (estimator.fallback or estimator.center == "classes") and rows.targets
+    for_target = for_target and n_labelled == len(rows.y)
+    return RULE_ROWS if for_selection or for_target else 0
 
 
 def allot_target_anchors(rows: TrainingRows, n_target: int) -> dict[int, int]:

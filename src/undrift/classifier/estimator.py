@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,17 +30,20 @@ from .._inputs import (
     track_steps,
     with_callbacks,
 )
+from .calibration import class_probabilities
 from .data import TrainingRows, check_training_rows
 from .extra_features import accept_old_names, check_extra
 from .layers import SharedLayers
-from .linear import SOLVERS, predict_codes, probabilities
+from .linear import SOLVERS, predict_codes
 from .prediction import Pass, domain_intercepts, predict_lazily, row_scores
-from .safeguard import is_fallback, warn_of_blocking
+from .safeguard import warn_of_blocking
 from .search import Search, SearchResult
 from .selection import SELECTIONS, Grid, check_grid, note_ties_and_edges, restrict_grid, warn_of_edges
 from .self_training import check_self_training
+from .shares import check_shares
+from .targets import Border, Target
 from .two_stage import SearchPlan, TwoStageSearch, plan_search
-from .weights import build_representation, calibrate, fit_readout
+from .weights import Readout, ReadoutOptions, build_representation, fit_readout
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class PreparedFit:
     codes: np.ndarray  # (n,) classes of the labelled rows
     weight: np.ndarray  # (n,)
     place: Place
+    known_shares: list[list[float]]  # of every target, in class order; empty to estimate them
     search: Search | TwoStageSearch
 
 
@@ -80,9 +85,17 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         target, trains back and scores on held-out source rows. "importance-cv" weighs source rows by how
         much they look like the target. At most 2,000 target rows are looked at; with large Gram matrices,
         4,000 labelled ones.
-    center : bool, default=True
-        Whether to subtract from every layer's output the mean over the row's domain. Assumes that
-        the classes are about equally frequent in the domains.
+    center : {"classes", "domains", False}, default="classes"
+        How domains are brought together. "classes" moves the rows of a target until its classes meet where
+        the source's do, whatever the classes' shares, which are estimated; all classes of the source count
+        alike. "domains" subtracts from every layer's output the mean over the row's domain, which assumes
+        that the classes are about equally frequent in the domains. False does neither.
+    target_shares : dict or list of dict, optional
+        Share of every class in the target, if it is known: one dict for all targets, or one for each. By
+        default shares are estimated. Needs ``center="classes"``.
+    border : {"error", "balanced"}, default="error"
+        Whether predictions for a target minimise the expected error under its class shares, or the mean of
+        the classes' errors. Needs ``center="classes"``.
     ridge, activation, n_pivots, binarize, device, precision, memory_budget, verbose
         As for :class:`MSDA`.
     max_upper_rows : int, optional
@@ -139,7 +152,13 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         With a target: `signals`, `reasons` against adapting, those that are `blocking`, and whether it
         `fell_back`.
     temperature_ : float
-        What scores are divided by to become log odds, from out-of-fold scores of the source.
+        What scores are divided by to become log odds.
+    target_shares_, target_shares_interval_ : list of dict
+        For every target: the estimated (or given) share of every class, and a 90% interval (low, high). None
+        for targets that were not aligned.
+    expected_error_ : list of dict
+        For every target: `error` expected of its predictions, without its labels, and a 90% interval from
+        `low` to `high`, as fractions. None for targets that were not aligned.
     input_mean_ : ndarray of shape (d,)
         Mean of what the first layer sees of target rows (source rows if there is no target);
         explanations are taken there.
@@ -168,7 +187,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         *,
         classifier="least-squares",
         selection="source-cv",
-        center=True,
+        center="classes",
+        target_shares=None,
+        border="error",
         ridge=1e-5,
         activation="tanh",
         n_pivots=None,
@@ -192,6 +213,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.classifier = classifier
         self.selection = selection
         self.center = center
+        self.target_shares = target_shares
+        self.border = border
         self.ridge = ridge
         self.activation = activation
         self.n_pivots = n_pivots
@@ -262,16 +285,29 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         is_remote = any(on_cluster(domain) for domain in rows.domains.values())
         device = "cpu" if is_remote else self.device  # remote rows are worked on where they are
         place = choose_place(rows.matrices, device, self.precision, self.memory_budget)
+        known_shares = check_shares(self.target_shares, self.classes_, len(rows.targets))
+        center = self._choose_centring(rows)
         weight = compute_sample_weight(self.class_weight, rows.y)
+        if center == "classes":
+            weight = weight * compute_sample_weight("balanced", rows.y)
         grid = restrict_grid(grid, self.selection, codes, bool(rows.targets))
-        search = plan_search(SearchPlan(self, rows, codes, weight, layer_options, place, shared), grid)
-        return PreparedFit(rows, codes, weight, place, search)
+        plan = SearchPlan(self, rows, codes, weight, layer_options, place, center, shared)
+        return PreparedFit(rows, codes, weight, place, known_shares, plan_search(plan, grid))
 
     def _finish(self, fit: PreparedFit) -> None:
         """Keep what the search chose, and solve for the classifier."""
         result = fit.search.result()
         self._keep_choice(result)
-        self._keep_classifier(fit.rows, fit.codes, fit.weight, result)
+        options = ReadoutOptions(
+            self.classifier,
+            check_self_training(self.self_training),
+            Border(self.border == "balanced", fit.known_shares),
+            self.fallback,
+            check_memory(self.memory_budget),
+            self.n_folds,
+            self.random_state,
+        )
+        self._keep_classifier(fit.rows, fit_readout(result, fit.codes, fit.weight, options))
 
     def _check_parameters(self) -> tuple[Grid, dict[str, Any]]:
         """Return the grid to choose from and the options of every layer; refuse what cannot be meant."""
@@ -279,7 +315,12 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_choice(self.selection, "selection", SELECTIONS)
         check_choice(self.dtype, "dtype", ("float32", "float64"))
         if not isinstance(self.center, bool | np.bool_):
-            raise TypeError(f"center={self.center!r} must be True or False")
+            check_choice(self.center, "center", ("classes", "domains", False))
+        check_choice(self.border, "border", ("error", "balanced"))
+        if self.center != "classes" and (self.target_shares is not None or self.border != "error"):
+            raise ValueError(
+                f'target_shares and border="balanced" need center="classes", but center={self.center!r}'
+            )
         if isinstance(self.class_weight, dict):
             for label, weight in self.class_weight.items():
                 check_positive(weight, f"class_weight of {label!r}", zero=True)
@@ -303,12 +344,14 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         warn_of_edges(notes)
         self.representation_ = build_representation(self, result)
 
-    def _keep_classifier(
-        self, rows: TrainingRows, codes: np.ndarray, weight: np.ndarray, result: SearchResult
-    ) -> None:
-        """Fit the linear classifier and keep it as weights of every layer."""
-        options, budget = check_self_training(self.self_training), check_memory(self.memory_budget)
-        readout = fit_readout(result, codes, weight, self.classifier, options, budget, self.fallback)
+    def _choose_centring(self, rows: TrainingRows) -> str | bool:
+        """Return "classes", "domains" or False: without a target there is nothing to align."""
+        if self.center == "classes" and rows.targets:
+            return "classes"
+        return "domains" if self.center else False
+
+    def _keep_classifier(self, rows: TrainingRows, readout: Readout) -> None:
+        """Keep the linear classifier as weights of every layer."""
         self.coef_ = [weights.astype(self.dtype) for weights in readout.weights]
         self.extra_coef_ = [weights.astype(self.dtype) for weights in readout.extra_weights]
         self.n_extra_features_in_ = [extra.labelled.shape[1] for extra in rows.extra]
@@ -320,16 +363,41 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         reference = [self._first_rows(rows.domains[number]) for number in rows.targets or self.domains_]
         self.input_mean_ = np.mean([column_sums(X) / X.shape[0] for X in reference], axis=0)
         self.labelled_counts_, self.caution_ = readout.labelled_counts, readout.caution
-        self.temperature_ = calibrate(self, result, is_fallback(readout.caution))
+        self.temperature_ = readout.temperature
+        self._keep_targets(readout.targets or [None] * len(rows.targets))
         if self.fallback:
             warn_of_blocking(readout.caution)
+
+    def _keep_targets(self, targets: Sequence[Target | None]) -> None:
+        """Keep what is known of every target; None where it was not aligned."""
+        labels = self.classes_.tolist()
+        self.target_shares_, self.target_shares_interval_, self.expected_error_ = [], [], []
+        self.prior_ = np.zeros_like(self.intercept_)  # left out of the border, for probabilities
+        first = len(self.domains_) - len(targets)
+        for k, target in enumerate(targets, start=first):
+            if target is None:
+                shares = interval = expected = None
+            else:
+                shares = dict(zip(labels, target.shares.mean.tolist(), strict=True))
+                interval = dict(zip(labels, map(tuple, target.shares.interval().tolist()), strict=True))
+                expected, self.prior_[k] = vars(target.expected_error), target.prior
+            self.target_shares_.append(shares)
+            self.target_shares_interval_.append(interval)
+            self.expected_error_.append(expected)
 
     @staticmethod
     def _upgrade_saved(params: dict[str, Any], fitted: dict[str, Any]) -> tuple[dict, dict]:
         """Bring the parameters and attributes of an earlier version's model file up to date."""
         for name in ("source_weight", "probability", "block_share", "denoise_blocks"):
             params.pop(name, None)
+        if params.get("center") is True:
+            params["center"] = "domains"
         fitted.pop("source_weights_", None)
+        n_targets = sum(number < 0 for number in fitted.get("domains_", []))
+        for name in ("target_shares_", "target_shares_interval_", "expected_error_"):
+            fitted.setdefault(name, [None] * n_targets)
+        if "intercept_" in fitted:
+            fitted.setdefault("prior_", np.zeros_like(fitted["intercept_"]))
         for old in ("block_coef_", "block_layers_", "n_block_features_in_"):
             if old in fitted:
                 fitted[old.replace("block", "extra")] = fitted.pop(old)
@@ -358,11 +426,14 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ]
         scores = row_scores(passes, choose_place([X, *extra], self.device, self.precision))
         if recenter:
-            if not self.center:
-                raise ValueError("recenter=True needs a classifier fitted with center=True")
+            if self.center not in ("domains", True):
+                raise ValueError('recenter=True needs a classifier fitted with center="domains"')
             return scores - scores.mean(axis=0) + self.centred_intercept_
-        known = self.domains_, self.domain_sizes_, self.intercept_
-        return scores + domain_intercepts(*known, sample_domain, X.shape[0])
+        return scores + self._by_domain(self.intercept_, sample_domain, X.shape[0])
+
+    def _by_domain(self, values: np.ndarray, sample_domain: Any, n: int) -> np.ndarray:
+        """Return the row of `values` that belongs to each row's domain; by default the targets' mean."""
+        return domain_intercepts(self.domains_, self.domain_sizes_, values, sample_domain, n)
 
     @accept_old_names
     def decision_function(self, X, *, sample_domain=None, recenter=False, extra=None):
@@ -407,7 +478,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("this model was saved by an earlier version without probabilities: fit it again")
         if on_cluster(X):
             return predict_lazily(self, "predict_proba", X, sample_domain, recenter, extra)
-        return probabilities(self._scores(X, sample_domain, recenter, extra), self.temperature_)
+        scores = self._scores(X, sample_domain, recenter, extra)
+        prior = self._by_domain(self.prior_, sample_domain, len(scores))
+        return class_probabilities(scores + prior, self.temperature_)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from .._core import Blocks, Rows, array_ops, mean_square, moments
+from .._core import Moments, Rows, array_ops, mean_square
 from .._inputs import check_tensor, on_cluster, to_canonical, to_host, with_remedy
 from ..errors import UndriftDeprecationWarning
 from .grams import RunningGram, Stack
@@ -103,9 +103,9 @@ def _check_matrix(E: Any, name: str, n: int, dtype: Any) -> Rows:
 def add_extra(
     gram: RunningGram,
     E: Rows,
-    domains: Sequence[Blocks],
+    totals: Sequence[Moments],
+    means: np.ndarray | None,
     domain: np.ndarray,
-    center: bool,
     norm: float,
 ) -> Stack:
     """Add extra features to a Gram matrix in which X has the mean square norm `norm`.
@@ -114,14 +114,14 @@ def add_extra(
     ----------
     E : rows of shape (n_anchors, d)
         The extra features of the anchors.
-    domains : sequence of Blocks
-        Those of all rows of every domain.
+    totals : sequence of Moments
+        Of the extra features of all rows of every domain.
+    means : array of shape (n_domains, d), or None
+        What is subtracted from the rows of every domain.
     domain : int array of shape (n_anchors,)
-        Position of each anchor's domain among `domains`.
+        Position of each anchor's domain.
     """
-    totals = [blocks.total(moments) for blocks in domains]
-    means = np.stack([total.mean for total in totals]) if center else None
-    square = mean_square(totals, center)
+    square = mean_square(totals, means is not None)
     share = norm / square if square > 0 else 0.0
     gram.add_rows(E if sp.issparse(E) else E + 0, means, domain, share)  # dense rows are overwritten
     return Stack((), None if means is None else (means,), (share,))

@@ -79,6 +79,7 @@ class RunningGram:
     def __init__(self) -> None:
         self._sum: Array = None  # until the first addition
         self._is_held = False
+        self.mean_products: np.ndarray | None = None  # (n, n_domains) of centred rows and the domains' means
 
     def add_rows(self, H: Rows, means: np.ndarray | None, domain: np.ndarray, share: float = 1.0) -> None:
         """Add `share` times the inner products of rows among themselves, less the means of their domains.
@@ -86,6 +87,9 @@ class RunningGram:
         `domain` says which row of `means` belongs to each row. From the second addition on, dense rows are
         centred where they are: `H` is overwritten.
         """
+        if means is not None:
+            products = share * _products_with_means(H, means, domain)
+            self.mean_products = products if self.mean_products is None else self.mean_products + products
         if self._sum is not None and not sp.issparse(H):
             self._sum = add_domain_centred_gram(self._writable(), H, means, domain, share)
         else:
@@ -121,5 +125,11 @@ class RunningGram:
     def copy(self) -> RunningGram:
         """Return another sum that starts from a copy of this one."""
         other = RunningGram()
-        other._sum = self._sum + 0
+        other._sum, other.mean_products = self._sum + 0, self.mean_products
         return other
+
+
+def _products_with_means(H: Rows, means: np.ndarray, domain: np.ndarray) -> np.ndarray:
+    """Inner products of rows, less the means of their domains, with the mean of every domain."""
+    ops = array_ops(H)
+    return ops.to_numpy(H @ ops.like(means.T, H)) - (means @ means.T)[domain]

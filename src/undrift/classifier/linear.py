@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import softmax
+from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC
 
 from .._core import Array, NotPositiveDefinite, array_ops, held_out_predictions, submatrix
@@ -48,6 +47,13 @@ def confidence(scores: np.ndarray) -> np.ndarray:
         return np.abs(scores[:, 0])
     best = np.partition(scores, -2, axis=1)[:, -2:]
     return best[:, 1] - best[:, 0]
+
+
+def mean_auc(scores: np.ndarray, codes: np.ndarray) -> float:
+    """Area under the ROC curve of every class against the rest, on the mean over the classes."""
+    if scores.shape[1] == 1:
+        return float(roc_auc_score(codes == 1, scores[:, 0]))
+    return float(np.mean([roc_auc_score(codes == code, scores[:, code]) for code in np.unique(codes)]))
 
 
 def least_squares(K: Array, Y: np.ndarray, C: float, weight: np.ndarray) -> Dual:
@@ -119,22 +125,6 @@ def hinge(K: Array, Y: np.ndarray, C: float, weight: np.ndarray) -> Dual:
         coef[counted[svm.support_], j] = svm.dual_coef_[0]
         intercept[j] = svm.intercept_[0]
     return Dual(coef, intercept)
-
-
-def probabilities(scores: np.ndarray, temperature: float) -> np.ndarray:
-    """Class probabilities of shape (n, n_classes). One temperature for all keeps the predictions."""
-    logits = scores / temperature
-    return softmax(np.hstack([np.zeros_like(logits), logits]) if logits.shape[1] == 1 else logits, axis=1)
-
-
-def fit_temperature(scores: np.ndarray, codes: np.ndarray) -> float:
-    """Return the temperature under which held-out scores have the least log loss."""
-
-    def log_loss(log_temperature: float) -> float:
-        likelihood = probabilities(scores, float(np.exp(log_temperature)))[np.arange(len(codes)), codes]
-        return -float(np.mean(np.log(np.maximum(likelihood, 1e-300))))
-
-    return float(np.exp(minimize_scalar(log_loss, bounds=(-10, 10), method="bounded").x))
 
 
 Solver = Callable[[Array, np.ndarray, float, np.ndarray], Dual]

@@ -22,6 +22,12 @@ class LayerRows:
     widths: list[int]
     read: Callable[[slice], list[np.ndarray]]  # rows -> [h^0, h^1, ..., h^l]
 
+    def score(self, primal: Primal) -> np.ndarray:
+        """Scores of all rows, of shape (n, n_outputs)."""
+        return np.concatenate(
+            [primal.intercept + sum(map(_product, self.read(block), primal.weights)) for block in self.blocks]
+        )
+
 
 @dataclass(frozen=True)
 class Primal:

@@ -19,6 +19,7 @@ from .._inputs import on_cluster
 from ..errors import UndriftWarning
 from .linear import confidence, predict_codes
 from .self_training import LEAST_RETAINED
+from .shares import Shares
 from .source_only import SourceOnly
 
 FEW_ROWS = 100  # in a target
@@ -38,7 +39,7 @@ class Signals:
     disagreement: float | None = None  # share of target rows that adapted and source-only label differently
     sure_disagreement: float | None = None  # the same among the half of which source-only is surer
     class_shift: float | None = None  # half the sum of how far the classes' shares among predictions moved
-    retained: float | None = None  # of the source's accuracy above chance, after the round trip
+    retained: float | None = None  # of the source's area under the ROC curve above chance, after a round trip
     source_only_retained: float | None = None  # the same for the source-only classifier
 
 
@@ -95,9 +96,22 @@ def compare_with_source_only(
     )
 
 
-def find_reasons(signals: Signals) -> list[Reason]:
-    """Return what speaks against adapting, blocking reasons first; nothing where all is well."""
-    return [*_blocking_reasons(signals), *_doubts(signals)]
+def find_reasons(signals: Signals, shares: Sequence[Shares] = ()) -> list[Reason]:
+    """Return what speaks against adapting, blocking reasons first; nothing where all is well.
+
+    `shares` are those of aligned targets.
+    """
+    reasons = [*_blocking_reasons(signals), *_doubts(signals, is_aligned=bool(shares))]
+    if any(estimate.is_uncertain for estimate in shares):
+        reasons.append(
+            Reason(
+                "uncertain-shares",
+                "the class shares of the target cannot be told from its scores, and predictions depend on "
+                "them: if you know them, say so (target_shares, --target-shares); labels of about 30 target "
+                "rows drawn at random would settle it",
+            )
+        )
+    return reasons
 
 
 def _is_near(signals: Signals) -> bool:
@@ -118,22 +132,22 @@ def _blocking_reasons(s: Signals) -> Iterator[Reason]:
         yield Reason(
             "round-trip",
             f"a classifier trained on the target's pseudo-labels recovers only {max(s.retained, 0):.0%} of "
-            f"the source's accuracy above chance (below {LEAST_RETAINED:.0%}): do the labels mean the same "
+            f"what separates the source's classes (below {LEAST_RETAINED:.0%}): do the labels mean the same "
             "in both files? If so, add target rows",
             is_blocking=True,
         )
 
 
-def _doubts(s: Signals) -> Iterator[Reason]:
+def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
     shift, retained = s.class_shift, s.source_only_retained
-    is_measured = shift is not None and retained is not None and _is_near(s)
+    is_measured = shift is not None and retained is not None and _is_near(s) and not is_aligned
     if is_measured and shift > UNEVEN_SHIFT and retained < UNEVEN_RETAINED:  # type: ignore[operator]
         # no more than a doubt: a source that leans by its words alone looks the same
         yield Reason(
             "class-shift",
             f"adaptation moves {shift:.0%} of the target from class to class, and source-only puts most of "
             "it into one class: the classes may be less balanced there than adaptation makes them; "
-            "try center=False (--no-center), or label a few target rows to see",
+            'try center="classes" (--center classes), or label a few target rows to see',
         )
     if s.n_target < FEW_ROWS:
         yield Reason(
@@ -161,12 +175,14 @@ def _doubts(s: Signals) -> Iterator[Reason]:
         )
 
 
-def write_caution(signals: Signals, can_fall_back: bool, has_extra: bool = False) -> dict[str, Any]:
+def write_caution(
+    signals: Signals, can_fall_back: bool, has_extra: bool = False, shares: Sequence[Shares] = ()
+) -> dict[str, Any]:
     """Return what a classifier remembers: signals, reasons in words, the blocking ones, and what was done.
 
     With extra features nothing blocks: the domains may share there what they do not share in X.
     """
-    reasons = find_reasons(signals)
+    reasons = find_reasons(signals, shares)
     blocking = [reason.text for reason in reasons if reason.is_blocking and not has_extra]
     return {
         "signals": asdict(signals),

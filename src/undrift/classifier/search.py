@@ -23,6 +23,7 @@ from .._core import (
 )
 from .._inputs import Place, binarize_rows, on_cluster, place_rows
 from ..representation import draw_rows
+from .alignment import class_midpoints
 from .anchors import (
     Anchors,
     Propagate,
@@ -48,7 +49,7 @@ class SearchSpec:
     problem: Problem
     grid: Grid
     selection: str
-    center: bool
+    center: str | bool  # "classes", "domains" or False
     balance: bool  # whether every layer's inner products count alike
     binarize: bool
     layer_options: dict[str, Any]  # ridge, activation
@@ -56,6 +57,21 @@ class SearchSpec:
     max_upper_rows: int | None  # None: upper layers learn from all rows
     place: Place
     shared: SharedLayers | None = None  # layers learnt once for several tasks
+
+    def find_means(self, totals: dict[int, Moments], rows: Rows) -> np.ndarray | None:
+        """Return what is subtracted from the rows of every domain, of shape (n_domains, d).
+
+        The mean of the domain; with ``center="classes"``, for a source that has all classes, the mean of its
+        class means, which does not depend on the classes' shares. `rows` are the anchors.
+        """
+        if not self.center:
+            return None
+        means = stack_domain_means(totals, len(self.rows.domains))
+        if self.center == "classes":
+            problem, domain = self.problem, self.anchors.domain[: self.anchors.n_labelled]
+            for k, midpoint in class_midpoints(rows, problem.codes, problem.n_classes, domain).items():
+                means[k] = midpoint
+        return means
 
     def first_rows(self, X: Rows) -> Rows:
         """Return what the first layer sees of `X`."""
@@ -76,6 +92,7 @@ class FittedCandidate:
     extra: tuple[Stack, ...]  # of every set of extra features, without layers
     K: Array  # (n_anchors, n_anchors)
     scale: float  # mean of its diagonal over labelled rows
+    mean_products: np.ndarray | None  # (n_anchors, n_domains) of the centred anchors and the domains' means
 
     @property
     def C(self) -> float:
@@ -169,7 +186,7 @@ class Search:
         """Sum the inner products of the input and of extra features; fit the source-only classifiers."""
         spec, anchors = self.spec, self.spec.anchors
         totals = [X.total(moments) if on_cluster(X) else moments(X) for X in spec.rows.domains.values()]
-        means, share = self._centring(dict(enumerate(totals)))
+        means, share = self._centring(dict(enumerate(totals)), anchors.X)
         gram = RunningGram()
         gram.add_rows(spec.place.move_rows(anchors.X), means, anchors.domain, share)
         n_anchors, n_labelled = anchors.X.shape[0], len(spec.problem.codes)
@@ -178,11 +195,12 @@ class Search:
             self._source_only = {
                 C: fit_source_only(gram.peek(), spec.problem, C, *args) for C in spec.grid.Cs
             }
-        norm = 1.0 if spec.balance else mean_square(totals, spec.center) or 1.0
+        norm = 1.0 if spec.balance else mean_square(totals, bool(spec.center)) or 1.0
         extra = []
         for rows, E in zip(spec.rows.extra, anchors.extra, strict=True):
-            domains = [place_rows(X, spec.place) for X in rows.domains.values()]
-            extra.append(add_extra(gram, spec.place.move_rows(E), domains, anchors.domain, spec.center, norm))
+            totals = [place_rows(X, spec.place).total(moments) for X in rows.domains.values()]
+            E_means = spec.find_means(dict(enumerate(totals)), E)
+            extra.append(add_extra(gram, spec.place.move_rows(E), totals, E_means, anchors.domain, norm))
         return gram, Stack((), None if means is None else (means,), (share,)), tuple(extra)
 
     def _grow(
@@ -198,7 +216,7 @@ class Search:
         for grown in layers:
             is_last = len(stack.layers) + 1 == depth
             propagated = propagate(grown, self._measured_domains(is_last))
-            means, share = self._centring(propagated.moments)
+            means, share = self._centring(propagated.moments, propagated.rows)
             gram.add_rows(propagated.rows, means, spec.anchors.domain, share)
             known = propagated.moments
             del propagated
@@ -224,11 +242,14 @@ class Search:
             return range(len(self.spec.rows.domains))
         return set(self.spec.anchors.domain.tolist()) if self.spec.center else ()
 
-    def _centring(self, totals: dict[int, Moments]) -> tuple[np.ndarray | None, float]:
-        """Return the means to subtract from one layer's rows, and the share of their inner products."""
+    def _centring(self, totals: dict[int, Moments], rows: Rows) -> tuple[np.ndarray | None, float]:
+        """Return the means to subtract from one layer's rows, and the share of their inner products.
+
+        `rows` are the anchors at that layer.
+        """
         spec = self.spec
-        means = stack_domain_means(totals, len(spec.rows.domains)) if spec.center else None
-        return means, layer_share(list(totals.values()), spec.center) if spec.balance else 1.0
+        share = layer_share(list(totals.values()), bool(spec.center)) if spec.balance else 1.0
+        return spec.find_means(totals, rows), share
 
     def _score(
         self,
@@ -258,7 +279,7 @@ class Search:
         if not is_best and default is None:
             return
         stack = self._complete_means(stack, grown, known)
-        parts = stack, extra, gram.hold(), scale
+        parts = stack, extra, gram.hold(), scale, gram.mean_products
         if is_best:
             self._best = FittedCandidate(best, *parts)
         if default is not None:

@@ -6,16 +6,21 @@ makes no assumption about how frequent the classes are there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.utils.class_weight import compute_sample_weight
 
 from .._core import Array
 from .._inputs import check_count, check_positive
-from .linear import Dual, confidence, predict_codes, signs
+from .linear import Dual, confidence, mean_auc, predict_codes, signs
 from .selection import Problem
 
-LEAST_RETAINED = 0.5  # of the source's accuracy above chance, after the round trip
+# scores of target anchors and a portion of them -> their pseudo-labels, and the rows that are to have them
+ChoosePseudoLabels = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]
+
+LEAST_RETAINED = 0.65  # of the source's area under the ROC curve above chance, after the round trip
 
 
 @dataclass(frozen=True)
@@ -45,27 +50,42 @@ class Round:
     """Outcome of one round; `kept` is False for the round that was undone."""
 
     n_labelled: int  # target rows with a pseudo-label
-    round_trip: float  # accuracy on the source of a classifier trained on the target's predictions
+    round_trip: float  # area under the ROC curve on the source, of a classifier trained on the target alone
     changed: float  # share of target rows whose prediction is not what it was at the start
     kept: bool
 
 
+def choose_most_confident(scores: np.ndarray, portion: float) -> tuple[np.ndarray, np.ndarray]:
+    """Label target rows as predicted; choose the portion of all of them that is most confident."""
+    n_chosen = round(portion * len(scores))
+    return predict_codes(scores), np.argsort(-confidence(scores), kind="stable")[:n_chosen]
+
+
 def fit_dual(
-    K: Array, problem: Problem, C: float, self_training: SelfTraining | None
+    K: Array,
+    problem: Problem,
+    C: float,
+    self_training: SelfTraining | None,
+    choose: ChoosePseudoLabels = choose_most_confident,
 ) -> tuple[Dual, list[Round]]:
     """Train the classifier of a Gram matrix, labelled rows first, with or without self-training."""
     n = len(problem.codes)
     if self_training is not None and len(K) > n:
-        return self_train(K, problem, C, self_training)
+        return self_train(K, problem, C, self_training, choose)
     return problem.fit(K[:n, :n], np.arange(n), C), []
 
 
-def self_train(K: Array, problem: Problem, C: float, options: SelfTraining) -> tuple[Dual, list[Round]]:
+def self_train(
+    K: Array,
+    problem: Problem,
+    C: float,
+    options: SelfTraining,
+    choose: ChoosePseudoLabels = choose_most_confident,
+) -> tuple[Dual, list[Round]]:
     """Train on the labelled rows, then in rounds on them and ever more target rows with pseudo-labels.
 
-    A round is kept if its *round trip* succeeds: a classifier trained on nothing but the target's
-    predictions must recover at least half of the source's accuracy above chance. If that fails at the
-    start, there are no pseudo-labels.
+    A round is kept if its *round trip* succeeds: see :func:`retained_auc`. If that fails at the start, there
+    are no pseudo-labels.
 
     Returns
     -------
@@ -77,54 +97,45 @@ def self_train(K: Array, problem: Problem, C: float, options: SelfTraining) -> t
     n, n_target = len(problem.codes), len(K) - len(problem.codes)
     dual = problem.fit(K[:n, :n], np.arange(n), C)
     scores = dual.scores(K[n:, :n])
-    train_accuracy = problem.accuracy(dual.scores(K[:n, :n]))
-    start = predict_codes(scores)
+    train_auc = mean_auc(dual.scores(K[:n, :n]), problem.codes)
+    start = choose(scores, 1.0)[0]
     best = Dual(np.pad(dual.coef, ((0, n_target), (0, 0))), dual.intercept)
-    rounds = [_evaluate_round(0, K, problem, C, scores, start, train_accuracy)]
+
+    def evaluate(n_labelled: int) -> Round:
+        trip = round_trip_auc(K, problem, C, scores)
+        is_kept = retained_auc(trip, train_auc) >= LEAST_RETAINED
+        return Round(n_labelled, trip, float(np.mean(choose(scores, 1.0)[0] != start)), is_kept)
+
+    rounds = [evaluate(0)]
     for r in range(1, options.n_rounds + 1):
         if not rounds[-1].kept:
             break
-        n_chosen = round(options.share * r / options.n_rounds * n_target)
-        chosen = np.argsort(-confidence(scores), kind="stable")[:n_chosen]
+        pseudo_labels, chosen = choose(scores, options.share * r / options.n_rounds)
         target_weight = np.zeros(n_target)  # rows that are not chosen have no weight
         target_weight[chosen] = options.weight
-        codes = np.concatenate([problem.codes, predict_codes(scores)])
+        codes = np.concatenate([problem.codes, pseudo_labels])
         weight = np.concatenate([problem.weight, target_weight])
         dual = problem.solver(K, signs(codes, problem.n_classes), C, weight)
         scores = dual.scores(K[n:])
-        rounds.append(_evaluate_round(n_chosen, K, problem, C, scores, start, train_accuracy))
+        rounds.append(evaluate(len(chosen)))
         if rounds[-1].kept:
             best = dual
     return best, rounds
 
 
-def _evaluate_round(
-    n_labelled: int,
-    K: Array,
-    problem: Problem,
-    C: float,
-    scores: np.ndarray,
-    start: np.ndarray,
-    train_accuracy: float,
-) -> Round:
-    codes = predict_codes(scores)
-    accuracy = round_trip_accuracy(K, problem, C, codes)
-    chance = problem.majority_accuracy
-    is_kept = accuracy - chance >= LEAST_RETAINED * (train_accuracy - chance)
-    return Round(n_labelled, accuracy, float(np.mean(codes != start)), bool(is_kept))
+def round_trip_auc(K: Array, problem: Problem, C: float, scores: np.ndarray) -> float:
+    """Area under the ROC curve on the labelled source of a classifier trained on the target's predictions.
 
-
-def round_trip_accuracy(K: Array, problem: Problem, C: float, pseudo_labels: np.ndarray) -> float:
-    """Accuracy on the labelled source of a classifier trained on target rows with pseudo-labels."""
-    n = len(problem.codes)
+    Target rows are labelled by the sign, or the largest, of their `scores`; all classes count alike, so that
+    the classes' shares do not matter. 0.5, chance, if all of them get one label.
+    """
+    n, pseudo_labels = len(problem.codes), predict_codes(scores)
     if len(np.unique(pseudo_labels)) == 1:
-        return float(np.mean(problem.codes == pseudo_labels[0]))
-    Y, weight = signs(pseudo_labels, problem.n_classes), np.ones(len(pseudo_labels))
-    dual = problem.solver(K[n:, n:], Y, C, weight)
-    return problem.accuracy(dual.scores(K[:n, n:]))
+        return 0.5
+    Y, weight = signs(pseudo_labels, problem.n_classes), compute_sample_weight("balanced", pseudo_labels)
+    return mean_auc(problem.solver(K[n:, n:], Y, C, weight).scores(K[:n, n:]), problem.codes)
 
 
-def retained_accuracy(accuracy: float, train_accuracy: float, problem: Problem) -> float:
-    """Share of the training accuracy above chance that is left after a round trip."""
-    chance = problem.majority_accuracy
-    return (accuracy - chance) / (train_accuracy - chance) if train_accuracy > chance else 0.0
+def retained_auc(trip_auc: float, train_auc: float) -> float:
+    """Share of the source's area under the ROC curve above chance that is left after a round trip."""
+    return (trip_auc - 0.5) / (train_auc - 0.5) if train_auc > 0.5 else 0.0

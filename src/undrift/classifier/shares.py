@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -160,3 +161,43 @@ def spread_values(values: np.ndarray) -> np.ndarray:
     if len(values) <= MOST_VALUES:
         return values
     return np.sort(values)[((np.arange(MOST_VALUES) + 0.5) * len(values) / MOST_VALUES).astype(int)]
+
+
+def check_shares(given: Any, classes: np.ndarray, n_targets: int) -> list[list[float]]:
+    """Return the shares of every target in class order; an empty list if they are to be estimated.
+
+    Parameters
+    ----------
+    given : dict, list of dicts or None
+        Class -> share: one dict for all targets, or one for each.
+    """
+    if given is None:
+        return []
+    if n_targets == 0:
+        raise ValueError(
+            "target_shares needs target rows, and there are none: pass X_target, or leave it out"
+        )
+    dicts = [given] * n_targets if isinstance(given, dict) else list(given)
+    if len(dicts) != n_targets or not all(isinstance(shares, dict) for shares in dicts):
+        raise ValueError(
+            f"target_shares must be one dict for all targets, or a list of {n_targets} dicts, one for each "
+            f"target; got {given!r}"
+        )
+    return [_order_shares(shares, classes.tolist()) for shares in dicts]
+
+
+def _order_shares(shares: dict[Any, float], labels: list[Any]) -> list[float]:
+    names = ", ".join(map(repr, labels))
+    unknown = [label for label in shares if label not in labels]
+    if unknown:
+        raise ValueError(f"target_shares names {unknown[0]!r}, which is not a class; the classes are {names}")
+    missing = [label for label in labels if label not in shares]
+    if missing:
+        raise ValueError(f"target_shares lacks {missing[0]!r}; give the share of every class: {names}")
+    values = [float(shares[label]) for label in labels]
+    for label, value in zip(labels, values, strict=True):
+        if not 0 <= value <= 1:
+            raise ValueError(f"target_shares of {label!r} is {value:g}; shares are between 0 and 1")
+    if abs(sum(values) - 1) > 0.01:
+        raise ValueError(f"target_shares sum to {sum(values):g}, not to 1: {shares!r}")
+    return [value / sum(values) for value in values]

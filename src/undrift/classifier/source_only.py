@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._core import Array, Rows, array_ops, primal_weights
-from .linear import predict_codes
+from .linear import mean_auc
 from .selection import Problem
-from .self_training import retained_accuracy, round_trip_accuracy
+from .self_training import retained_auc, round_trip_auc
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class SourceOnly:
     intercept: np.ndarray  # (n_outputs,) of rows whose domain's mean has been subtracted
     offset: np.ndarray  # (n_outputs,) score of the sources' mean, which target rows are centred on as well
     scores: np.ndarray  # (n_target_anchors, n_outputs)
-    retained: float  # of the accuracy above chance, after the round trip
+    retained: float  # of the area under the ROC curve above chance, after the round trip
 
 
 def fit_source_only(
@@ -51,7 +51,6 @@ def fit_source_only(
     offset = np.zeros(weights.shape[1]) if means is None else (means @ weights)[domain[:n]].mean(axis=0)
     ops = array_ops(X)
     scores = ops.to_numpy(X[n:] @ ops.like(weights, X)) - offset + dual.intercept
-    train_accuracy = problem.accuracy(dual.scores(K[:n, :n]))
-    accuracy = round_trip_accuracy(K, problem, C, predict_codes(scores))
-    retained = retained_accuracy(accuracy, train_accuracy, problem)
+    train_auc = mean_auc(dual.scores(K[:n, :n]), problem.codes)
+    retained = retained_auc(round_trip_auc(K, problem, C, scores), train_auc)
     return SourceOnly(weights, dual.intercept, offset, scores, retained)

@@ -77,6 +77,7 @@ class SearchPlan:
     weight: np.ndarray  # (n,)
     layer_options: dict[str, Any]  # ridge, activation
     place: Place
+    center: str | bool  # "classes", "domains" or False
     shared: SharedLayers | None = None
 
     def search(self, grid: Grid, n_labelled: int, n_target: int) -> Search:
@@ -101,7 +102,7 @@ class SearchPlan:
             problem=problem,
             grid=grid,
             selection=classifier.selection,
-            center=classifier.center,
+            center=self.center,
             balance=classifier.balance_layers,
             binarize=classifier.binarize,
             layer_options=self.layer_options,

@@ -9,22 +9,25 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._core import Rows, array_ops, domain_centred_gram, hidden_rows, primal_weights, submatrix
-from .._inputs import to_host
+from .._core import Array, Rows, array_ops, domain_centred_gram, hidden_rows, primal_weights, submatrix
+from .._inputs import gather_rows, to_host
 from ..representation import MSDA
-from .anchors import draw_labelled_rows
+from .anchors import RULE_ROWS, draw_labelled_rows
+from .calibration import BEFORE_SELF_TRAINING
 from .data import TrainingRows
 from .grams import Stack
-from .linear import Dual, fit_temperature, predict_codes, signs
-from .prediction import keep_rows
-from .primal import concatenate_columns, fit_primal, layer_rows
+from .linear import Dual, mean_auc, signs
+from .prediction import Pass, keep_rows, row_scores
+from .primal import LayerRows, Primal, concatenate_columns, fit_primal, layer_rows
 from .safeguard import Signals, compare_with_source_only, measure_rows, write_caution
 from .search import SearchResult
-from .selection import draw_folds, held_out_scores
-from .self_training import Round, SelfTraining, fit_dual, retained_accuracy, round_trip_accuracy
+from .selection import Problem, draw_folds, held_out_scores
+from .self_training import Round, SelfTraining, fit_dual, retained_auc, round_trip_auc
+from .shares import Shares, estimate_shares
 from .source_only import SourceOnly
+from .targets import Border, HeldOut, Target, describe_target, fit_aligned
 
-CALIBRATION_ROWS = 4_000  # labelled rows that the temperature is fitted on, where there are more
+CALIBRATION_ROWS = 8_000  # labelled rows that are scored held out, where there are more
 
 
 @dataclass(frozen=True)
@@ -34,20 +37,29 @@ class Readout:
     weights: list[np.ndarray]  # of h^0, ..., h^l: (d_t, n_outputs)
     extra_weights: list[np.ndarray]  # of every matrix of extra features
     intercept: np.ndarray  # (n_outputs,)
-    offsets: np.ndarray  # (n_domains, n_outputs): the score of each domain's mean
+    offsets: np.ndarray  # (n_domains, n_outputs): the score of each domain's mean, less its border
     rounds: list[Round]  # of self-training
     labelled_counts: np.ndarray  # (d,) in how many labelled rows each feature is not zero
+    temperature: float
+    targets: list[Target] | None = None  # None where they are not aligned
     caution: dict[str, Any] | None = None  # with a target: what speaks against adapting, and what was done
 
 
+@dataclass(frozen=True)
+class ReadoutOptions:
+    """How to fit the classifier of a chosen stack."""
+
+    loss: str  # for the primal; the solver on inner products is that of the problem
+    self_training: SelfTraining | None
+    border: Border
+    has_fallback: bool  # whether a blocking reason against adapting leaves the source-only classifier
+    memory_budget: float
+    n_folds: int
+    random_state: Any
+
+
 def fit_readout(
-    result: SearchResult,
-    codes: np.ndarray,
-    weight: np.ndarray,
-    loss: str,
-    self_training: SelfTraining | None,
-    memory_budget: float,
-    fallback: bool = False,
+    result: SearchResult, codes: np.ndarray, weight: np.ndarray, options: ReadoutOptions
 ) -> Readout:
     """Fit the classifier of the chosen stack: on inner products, or in the primal where rows are many.
 
@@ -55,34 +67,70 @@ def fit_readout(
     ----------
     codes, weight : arrays of shape (n_labelled,)
         Class codes and weights of all labelled rows, of which the anchors may be a sample.
-    loss : {"least-squares", "hinge"}
-        For the primal; the solver on inner products is that of the problem.
-    fallback : bool
-        Whether a blocking reason against adapting leaves the source-only classifier.
     """
+    if len(result.spec.problem.codes) < len(codes):
+        return _fit_primal_readout(result, codes, weight, options)
+    return _fit_dual_readout(result, options)
+
+
+def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
     spec, chosen, problem = result.spec, result.chosen, result.spec.problem
-    rows, views = spec.rows, _list_views(result)
-    rounds: list[Round] = []
-    counts = to_host(array_ops(rows.labelled).nonzero_counts(rows.labelled))
-    signals = measure_rows([rows.domains[number] for number in rows.targets], counts)
-    if len(problem.codes) < len(codes):
-        Y = signs(codes, problem.n_classes)
-        weights, intercept = _fit_primal(result, views, Y, weight, loss, memory_budget)
+    views, n = _list_views(result), len(problem.codes)
+    held_out = _score_held_out(chosen.K, chosen.C, problem, options)
+    targets, temperature = None, held_out.temperature
+    if spec.center == "classes" and len(chosen.K) > n:
+        fit = fit_aligned(result, held_out, options.self_training, options.border)
+        dual, rounds, scores = fit.dual, fit.rounds, fit.scores
+        targets, temperature = fit.targets, fit.temperature
     else:
-        dual, rounds = fit_dual(chosen.K, problem, chosen.C, self_training)
-        if signals is not None and result.source_only is not None:
-            signals = _compare(signals, result, dual, rounds, result.source_only)
-        weights, intercept = [_layer_weights(view, result, dual) for view in views], dual.intercept
+        dual, rounds = fit_dual(chosen.K, problem, chosen.C, options.self_training)
+        scores = dual.scores(chosen.K[n:, : len(dual.coef)])
+    weights = [_layer_weights(view, result, dual) for view in views]
     offsets = _domain_offsets(views, weights)
-    readout = Readout(weights[0], [w for (w,) in weights[1:]], intercept, offsets, rounds, counts)
+    if targets is not None:
+        offsets -= fit.move_scores
+    readout = _build(result, weights, dual.intercept, offsets, rounds, temperature, targets)
+    signals = _measure_signals(result, readout.labelled_counts)
     if signals is None:
         return readout
-    can_fall_back = fallback and result.source_only is not None
-    caution = write_caution(signals, can_fall_back, has_extra=bool(rows.extra))
+    if result.source_only is not None:
+        signals = _compare(signals, result, dual, rounds, scores, result.source_only)
+    can_fall_back = options.has_fallback and result.source_only is not None
+    caution = write_caution(
+        signals, can_fall_back, has_extra=bool(spec.rows.extra), shares=_list_shares(targets)
+    )
     readout = replace(readout, caution=caution)
     if caution["fell_back"] and result.source_only is not None:
-        return _replace_by_source_only(readout, result, result.source_only)
+        return _replace_by_source_only(readout, result, result.source_only, options)
     return readout
+
+
+def _build(
+    result: SearchResult,
+    weights: list[list[np.ndarray]],
+    intercept: np.ndarray,
+    offsets: np.ndarray,
+    rounds: list[Round],
+    temperature: float,
+    targets: list[Target] | None,
+) -> Readout:
+    """Return the classifier, with the borders of its targets in their offsets."""
+    rows = result.spec.rows
+    counts = to_host(array_ops(rows.labelled).nonzero_counts(rows.labelled))
+    positions = [k for k, number in enumerate(rows.domains) if number < 0]
+    for k, target in zip(positions, targets or [], strict=False):
+        offsets[k] -= target.border
+    extra = [w for (w,) in weights[1:]]
+    return Readout(weights[0], extra, intercept, offsets, rounds, counts, temperature, targets)
+
+
+def _measure_signals(result: SearchResult, counts: np.ndarray) -> Signals | None:
+    rows = result.spec.rows
+    return measure_rows([rows.domains[number] for number in rows.targets], counts)
+
+
+def _list_shares(targets: list[Target] | None) -> list[Shares]:
+    return [target.shares for target in targets or []]
 
 
 @dataclass(frozen=True)
@@ -113,28 +161,44 @@ def _domain_offsets(views: list[_View], weights: list[list[np.ndarray]]) -> np.n
 
 
 def _compare(
-    signals: Signals, result: SearchResult, dual: Dual, rounds: list[Round], source_only: SourceOnly
+    signals: Signals,
+    result: SearchResult,
+    dual: Dual,
+    rounds: list[Round],
+    scores: np.ndarray,
+    source_only: SourceOnly,
 ) -> Signals:
     """Add how the adapted classifier does on the target anchors, against the source-only one."""
     chosen, problem = result.chosen, result.spec.problem
-    n, scores = len(problem.codes), dual.scores(chosen.K[:, : len(dual.coef)])
+    n = len(problem.codes)
     kept = [r.round_trip for r in rounds if r.kept] or [r.round_trip for r in rounds[:1]]
-    accuracy = (
-        kept[-1] if kept else round_trip_accuracy(chosen.K, problem, chosen.C, predict_codes(scores[n:]))
-    )
-    retained = retained_accuracy(accuracy, problem.accuracy(scores[:n]), problem)
-    return compare_with_source_only(signals, scores[n:], retained, source_only)
+    trip_auc = kept[-1] if kept else round_trip_auc(chosen.K, problem, chosen.C, scores)
+    start = problem.fit(chosen.K[:n, :n], np.arange(n), chosen.C)
+    train_auc = mean_auc(start.scores(chosen.K[:n, :n]), problem.codes)
+    return compare_with_source_only(signals, scores, retained_auc(trip_auc, train_auc), source_only)
 
 
-def _replace_by_source_only(readout: Readout, result: SearchResult, source_only: SourceOnly) -> Readout:
+def _replace_by_source_only(
+    readout: Readout, result: SearchResult, source_only: SourceOnly, options: ReadoutOptions
+) -> Readout:
     """Return the source-only classifier in the same form: only the input counts; one target offset."""
     weights = [source_only.weights, *(np.zeros_like(w) for w in readout.weights[1:])]
     extra = [np.zeros_like(w) for w in readout.extra_weights]
     offsets = _domain_offsets(_list_views(result), [weights, *([w] for w in extra)])
     is_target = [number < 0 for number in result.spec.rows.domains]
     offsets[is_target] = source_only.offset
+    spec, problem, means = result.spec, result.spec.problem, result.chosen.stack.means
+    X, domain = spec.anchors.X[: len(problem.codes)], spec.anchors.domain[: len(problem.codes)]
+    K = domain_centred_gram(X, None if means is None else means[0], domain)
+    C = result.chosen.candidate.C / (float(K.diagonal().mean()) or 1.0)
     return replace(
-        readout, weights=weights, extra_weights=extra, intercept=source_only.intercept, offsets=offsets
+        readout,
+        weights=weights,
+        extra_weights=extra,
+        intercept=source_only.intercept,
+        offsets=offsets,
+        temperature=_score_held_out(K, C, problem, options).temperature,
+        targets=None,
     )
 
 
@@ -150,31 +214,86 @@ def _layer_weights(view: _View, result: SearchResult, dual: Dual) -> list[np.nda
     return weights
 
 
-def _fit_primal(
-    result: SearchResult,
-    views: list[_View],
-    Y: np.ndarray,
-    weight: np.ndarray,
-    loss: str,
-    memory_budget: float,
-) -> tuple[list[list[np.ndarray]], np.ndarray]:
-    """Minimise over all labelled rows, block by block, on the host."""
-    place = result.spec.place
-    rows = [
-        layer_rows(
-            view.rows,
-            view.first,
-            [place.copy_to_host(layer) for layer in view.stack.layers],
-            view.stack.means,
-            view.stack.shares,
-            memory_budget,
-        )
-        for view in views
-    ]
-    primal = fit_primal(concatenate_columns(rows), Y, result.chosen.C, weight, loss)
+def _fit_primal_readout(
+    result: SearchResult, codes: np.ndarray, weight: np.ndarray, options: ReadoutOptions
+) -> Readout:
+    """Minimise over all labelled rows, block by block, on the host.
+
+    Targets are aligned by their borders alone: a fifth of the labelled rows is held out of a first fit, to
+    learn from what their scores are like.
+    """
+    views, problem = _list_views(result), result.spec.problem
+    rows, Y = _read_layers(result, views, options.memory_budget), signs(codes, problem.n_classes)
+    targets, temperature = None, 1.0
+    is_aligned = result.spec.center == "classes" and bool(result.spec.rows.targets)
+    random_state = check_random_state(options.random_state)
+    is_held_out = np.zeros(len(codes), dtype=bool)
+    is_held_out[draw_labelled_rows(codes, len(codes) // 5, random_state)] = True
+    first = fit_primal(rows, Y, result.chosen.C, np.where(is_held_out, 0.0, weight), options.loss)
+    held_out = HeldOut(rows.score(first)[is_held_out], codes[is_held_out], weight[is_held_out])
+    primal = fit_primal(rows, Y, result.chosen.C, weight, options.loss)
     parts = iter(primal.weights)
     weights = [[next(parts) * np.sqrt(share) for share in view.stack.shares] for view in views]
-    return weights, primal.intercept
+    offsets, temperature = _domain_offsets(views, weights), held_out.temperature
+    if is_aligned:
+        temperature *= BEFORE_SELF_TRAINING
+        targets = _find_borders(result, views, weights, primal, offsets, held_out, options)
+    readout = _build(result, weights, primal.intercept, offsets, [], temperature, targets)
+    signals = _measure_signals(result, readout.labelled_counts)
+    if signals is None:
+        return readout
+    caution = write_caution(
+        signals, False, has_extra=bool(result.spec.rows.extra), shares=_list_shares(targets)
+    )
+    return replace(readout, caution=caution)
+
+
+def _find_borders(
+    result: SearchResult,
+    views: list[_View],
+    weights: list[list[np.ndarray]],
+    primal: Primal,
+    offsets: np.ndarray,
+    held_out: HeldOut,
+    options: ReadoutOptions,
+) -> list[Target]:
+    """Centre the targets on the sources, and find the borders for their shares. Changes `offsets`."""
+    spec, rows, random_state = result.spec, result.spec.rows, check_random_state(options.random_state)
+    position = {number: k for k, number in enumerate(rows.domains)}
+    center = offsets[[position[number] for number in rows.domain]].mean(axis=0)
+    known = options.border.known_shares or [None] * len(rows.targets)
+    temperature, targets = held_out.temperature * BEFORE_SELF_TRAINING, []
+    for number, known_shares in zip(rows.targets, known, strict=True):
+        n_rows = rows.domains[number].shape[0]
+        drawn = np.sort(random_state.permutation(n_rows)[:RULE_ROWS])
+        passes = [
+            Pass(gather_rows(view.rows.domains[number][drawn]), view.stack.layers, w, view.first)
+            for view, w in zip(views, weights, strict=True)
+        ]
+        scores = row_scores(passes, spec.place) - center + primal.intercept
+        shares = estimate_shares(
+            scores, held_out.scores, held_out.codes, spec.problem.n_classes, known_shares
+        )
+        targets.append(describe_target(scores, temperature, scores, held_out, shares, options.border))
+        offsets[position[number]] = center
+    return targets
+
+
+def _read_layers(result: SearchResult, views: list[_View], memory_budget: float) -> LayerRows:
+    place = result.spec.place
+    return concatenate_columns(
+        [
+            layer_rows(
+                view.rows,
+                view.first,
+                [place.copy_to_host(layer) for layer in view.stack.layers],
+                view.stack.means,
+                view.stack.shares,
+                memory_budget,
+            )
+            for view in views
+        ]
+    )
 
 
 def build_representation(classifier: Any, result: SearchResult) -> MSDA:
@@ -191,28 +310,21 @@ def build_representation(classifier: Any, result: SearchResult) -> MSDA:
     return msda
 
 
-def calibrate(classifier: Any, result: SearchResult, fell_back: bool = False) -> float:
-    """Return the temperature at which out-of-fold scores of the source are best as log odds.
+def _score_held_out(K: Array, C: float, problem: Problem, options: ReadoutOptions) -> HeldOut:
+    """Score labelled rows, or `CALIBRATION_ROWS` of them, by classifiers that have not seen them.
 
     With a class of a single row there are no folds: scores on the training rows take their place.
     """
-    spec, chosen, problem = result.spec, result.chosen, result.spec.problem
-    n, C, K = len(problem.codes), chosen.C, chosen.K
-    if fell_back:  # the inner products of the input alone, which the layers' were added to
-        X, domain = spec.anchors.X[:n], spec.anchors.domain[:n]
-        means = chosen.stack.means
-        K = domain_centred_gram(X, None if means is None else means[0], domain)
-        C = chosen.candidate.C / (float(K.diagonal().mean()) or 1.0)
-    random_state, rows = check_random_state(classifier.random_state), np.arange(n)
-    if n > CALIBRATION_ROWS:
+    random_state, rows = check_random_state(options.random_state), np.arange(len(problem.codes))
+    if len(rows) > CALIBRATION_ROWS:
         rows = draw_labelled_rows(problem.codes, CALIBRATION_ROWS, random_state)
         K = submatrix(K, rows, rows)
-    codes = problem.codes[rows]
+    K = K[: len(rows), : len(rows)]
+    codes, weight = problem.codes[rows], problem.weight[rows]
     has_singleton_class = np.bincount(codes, minlength=problem.n_classes).min() < 2
     if has_singleton_class:
-        scores = problem.fit(K[: len(rows), : len(rows)], rows, C).scores(K[: len(rows), : len(rows)])
-    else:
-        folds = draw_folds(codes, classifier.n_folds, random_state)
-        drawn = replace(problem, codes=codes, weight=problem.weight[rows], folds=folds)
-        (scores,) = held_out_scores(K, drawn, [C])
-    return fit_temperature(scores, codes)
+        return HeldOut(problem.fit(K, rows, C).scores(K), codes, weight)
+    folds = draw_folds(codes, options.n_folds, random_state)
+    drawn = replace(problem, codes=codes, weight=weight, folds=folds)
+    (scores,) = held_out_scores(K, drawn, [C])
+    return HeldOut(scores, codes, weight)
