@@ -21,6 +21,7 @@ OFFSET_ROWS = 1000  # rows that an offset is computed from, at most
 # larger: the temperature in the target over that in the source, and how far it may be off (of its logarithm).
 BEFORE_SELF_TRAINING, AFTER_SELF_TRAINING = 1 / 0.93, 1 / 0.75
 LOG_TEMPERATURE_SPREAD = 0.15
+LARGEST_TEMPERATURE = 5.0  # over the root mean square of the scores, where they say nothing of the classes
 SELF_TRAINING_GAIN = 0.88  # errors after self-training over those before it, on the benchmark
 
 
@@ -48,7 +49,7 @@ def fit_temperature(scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -
         gradient = np.append((error * scaled).sum(), error.sum(axis=0))
         return -float(weight @ log_p[is_class]), gradient
 
-    bounds = [(-7.0, 7.0)] + [(-30.0, 30.0)] * n_classes
+    bounds = [(-np.log(LARGEST_TEMPERATURE), 7.0)] + [(-30.0, 30.0)] * n_classes
     start = np.zeros(n_classes + 1)
     return size * float(np.exp(-minimize(log_loss, start, jac=True, bounds=bounds).x[0]))
 

@@ -26,6 +26,7 @@ FEW_ROWS = 100  # in a target
 MANY_EMPTY = 0.3  # of the target's rows
 FAR_APART, NOTHING_SHARED = 0.5, 0.95  # of the target's nonzero entries, in features without a label
 SURE_DISAGREEMENT = 0.15
+LEAST_HELD_OUT_AUC = 0.65
 UNEVEN_SHIFT, UNEVEN_RETAINED = 0.17, 0.33
 
 
@@ -41,6 +42,7 @@ class Signals:
     class_shift: float | None = None  # half the sum of how far the classes' shares among predictions moved
     retained: float | None = None  # of the source's area under the ROC curve above chance, after a round trip
     source_only_retained: float | None = None  # the same for the source-only classifier
+    held_out_auc: float | None = None  # area under the ROC curve of held-out labelled rows
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,14 @@ def _is_near(signals: Signals) -> bool:
 
 
 def _blocking_reasons(s: Signals) -> Iterator[Reason]:
+    if s.held_out_auc is not None and s.held_out_auc < LEAST_HELD_OUT_AUC:
+        yield Reason(
+            "not-learnable",
+            "the labels can hardly be predicted in the source itself: the area under the ROC curve of "
+            f"held-out rows is {s.held_out_auc:.2f}, and 0.5 is chance; check the columns of text and labels",
+            is_blocking=True,
+        )
+        return
     if s.unseen > NOTHING_SHARED:
         yield Reason(
             "nothing-shared",

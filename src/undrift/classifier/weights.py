@@ -19,7 +19,7 @@ from .grams import Stack
 from .linear import Dual, mean_auc, signs
 from .prediction import Pass, keep_rows, row_scores
 from .primal import LayerRows, Primal, concatenate_columns, fit_primal, layer_rows
-from .safeguard import Signals, compare_with_source_only, measure_rows, write_caution
+from .safeguard import FEW_ROWS, Signals, compare_with_source_only, measure_rows, write_caution
 from .search import SearchResult
 from .selection import Problem, draw_folds, held_out_scores
 from .self_training import Round, SelfTraining, fit_dual, retained_auc, round_trip_auc
@@ -95,6 +95,8 @@ def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
         return readout
     if result.source_only is not None:
         signals = _compare(signals, result, dual, rounds, scores, result.source_only)
+    if len(held_out.codes) >= FEW_ROWS:
+        signals = replace(signals, held_out_auc=mean_auc(held_out.scores, held_out.codes))
     can_fall_back = options.has_fallback and result.source_only is not None
     caution = write_caution(
         signals, can_fall_back, has_extra=bool(spec.rows.extra), shares=_list_shares(targets)

@@ -63,7 +63,7 @@ def seen_gram(
     for H, *others in zip(*(_levels(classifier, rows) for rows in (X, *reference)), strict=True):
         by_domain = [moments(other) for other in others]
         means = np.stack([each.mean for each in by_domain]) if classifier.center else None
-        share = layer_share(by_domain, classifier.center) if classifier.balance_layers else 1.0
+        share = layer_share(by_domain, bool(classifier.center)) if classifier.balance_layers else 1.0
         K += share * domain_centred_gram(H.astype(np.float64), means, domain)
     return K
 

@@ -88,7 +88,7 @@ class CandidateScorer:
         """The stacks, on the rows of all domains."""
         return SharedStack(
             self.corpus,
-            center=self.model.center,
+            center=bool(self.model.center),
             place=self.bench.place,
             activation=self.model.activation,
             ridge=self.model.ridge,
