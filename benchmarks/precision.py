@@ -26,7 +26,7 @@ from undrift.classifier.estimator import MSDAClassifier
 from undrift.classifier.linear import least_squares
 from undrift.classifier.selection import Problem
 from undrift.datasets import load_amazon_bow
-from undrift.text.adapter import TEXT_NOISE, TFIDF_LENGTH, text_classifier
+from undrift.text.adapter import TFIDF_LENGTH, text_classifier
 
 PRECISIONS = (("high", "float32"), ("highest", "float32"), ("highest", "float64"))
 
@@ -73,7 +73,7 @@ def main():
     parser.add_argument("--rows", type=int, help="of each part of each domain; all by default. For trials")
     given = parser.parse_args()
     counts = take_rows(load_amazon_bow(given.data), given.rows)
-    ours = text_classifier(noise=TEXT_NOISE[0])
+    ours = text_classifier()
     paper = MSDAClassifier(5, 0.5, 1.0, center=False, binarize=True)
     tfidf = weight_tfidf(take_columns(counts, given.max_features, "float64"), TFIDF_LENGTH)
     results = {}

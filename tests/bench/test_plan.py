@@ -220,7 +220,7 @@ def digests(tmp_path, methods, **changes):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("TEXT_NOISE", (0.5,)), ("TFIDF_LENGTH", 4.0), ("SelfTraining", "rounds")]
+    ("name", "value"), [("TEXT_NOISE", 0.5), ("TFIDF_LENGTH", 4.0), ("SelfTraining", "rounds")]
 )
 def test_other_defaults_of_undrift_are_another_version_of_its_plans(tmp_path, monkeypatch, name, value):
     from undrift.bench import catalogue
@@ -240,7 +240,7 @@ def test_a_default_that_a_plan_sets_itself_is_not_its_version(tmp_path, monkeypa
     from undrift.text import adapter
 
     before = digests(tmp_path, '["undrift"]', noise=0.6)
-    monkeypatch.setattr(adapter, "TEXT_NOISE", (0.5,))
+    monkeypatch.setattr(adapter, "TEXT_NOISE", 0.5)
     assert digests(tmp_path, '["undrift"]', noise=0.6) == before
 
 

@@ -75,7 +75,7 @@ def adapt(
         help="Column with the target's labels, used for scoring only.",
     ),
     noise: str = typer.Option(
-        "0.7,0.6,0.8", "--noise", help="Share of features to corrupt; of several one is chosen."
+        "0.7", "--noise", help="Share of features to corrupt; of several one is chosen."
     ),
     layers: str = typer.Option("5", "--layers", help="Number of layers; of several one is chosen."),
     C: str = typer.Option("1", "--C", help="Weight of the training errors; of several one is chosen."),
