@@ -230,6 +230,7 @@ def test_a_choice_at_the_edge_is_a_warning_and_a_note(shifted):
         model = MSDAClassifier(1, 0.5, [1e-6, 1e6], random_state=0).fit(X, y, Z)
     assert len(model.selection_notes_) == 1
     assert "edge" in model.selection_notes_[0]
+    assert model.selection_edges_ == ["C"]
 
 
 def test_notes():
@@ -258,6 +259,7 @@ def test_the_first_of_equals_is_taken_and_said_so():
     model = MSDAClassifier([1, 2, 3], [0.4, 0.5], [0.5, 1.0], random_state=0).fit(X, np.tile([0, 1], 10))
     assert model.best_params_ == {"noise": 0.4, "n_layers": 1, "C": 0.5}
     assert "11 other candidate(s) tied" in model.selection_notes_[0]
+    assert model.selection_edges_ == ["noise", "C"]
 
 
 def test_nothing_to_choose_needs_no_folds(shifted):

@@ -1,6 +1,7 @@
 """`MSDAClassifier`: the method, from rows of every domain to weights of every layer."""
 
 from .anchors import draw_scored_rows
+from .calibration import EXPECTED_ERROR_RECORD
 from .estimator import MSDAClassifier
 from .extra_features import accept_old_names, check_extra
 from .grams import CentredRows, RunningGram, centre_rows, inner_products, layer_share
@@ -25,6 +26,7 @@ from .self_training import SelfTraining, fit_dual, self_train
 from .together import FittedTask, fit_together
 
 __all__ = [
+    "EXPECTED_ERROR_RECORD",
     "NEED_TARGET",
     "ONE_SE",
     "RULES",

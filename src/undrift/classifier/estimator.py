@@ -38,7 +38,7 @@ from .linear import SOLVERS, predict_codes
 from .prediction import Pass, domain_intercepts, predict_lazily, row_scores
 from .safeguard import warn_of_blocking
 from .search import Search, SearchResult
-from .selection import SELECTIONS, Grid, check_grid, note_ties_and_edges, restrict_grid, warn_of_edges
+from .selection import SELECTIONS, Edge, Grid, check_grid, note_ties_and_edges, restrict_grid, warn_of_edges
 from .self_training import check_self_training
 from .shares import check_shares
 from .targets import Border, Target
@@ -145,12 +145,14 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         One per candidate: `noise`, `n_layers`, `C`, `score` (NaN if there was no choice), `chosen`.
     selection_notes_ : list of str
         Ties, and choices at the edge of the grid.
+    selection_edges_ : list of str
+        Parameters whose chosen value lies at the edge of the grid.
     self_training_rounds_ : list of dict
         For the start and each round: `n_labelled` target rows, `round_trip` accuracy, share of
         predictions `changed`, and whether the round was `kept`.
     caution_ : dict or None
-        With a target: `signals`, `reasons` against adapting, those that are `blocking`, and whether it
-        `fell_back`.
+        With a target: `signals`, `reasons` against adapting and their `codes`, those that are `blocking`,
+        and whether it `fell_back`.
     temperature_ : float
         What scores are divided by to become log odds.
     target_shares_, target_shares_interval_ : list of dict
@@ -341,6 +343,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ]
         notes = note_ties_and_edges(chosen, result.candidates, result.default)
         self.selection_notes_ = [str(note) for note in notes]
+        self.selection_edges_ = [note.parameter for note in notes if isinstance(note, Edge)]
         warn_of_edges(notes)
         self.representation_ = build_representation(self, result)
 
@@ -396,6 +399,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         n_targets = sum(number < 0 for number in fitted.get("domains_", []))
         for name in ("target_shares_", "target_shares_interval_", "expected_error_"):
             fitted.setdefault(name, [None] * n_targets)
+        fitted.setdefault("selection_edges_", [])
         if "intercept_" in fitted:
             fitted.setdefault("prior_", np.zeros_like(fitted["intercept_"]))
         for old in ("block_coef_", "block_layers_", "n_block_features_in_"):

@@ -181,14 +181,14 @@ def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
         yield Reason(
             "disagreement",
             f"adapted and source-only disagree on {s.sure_disagreement:.0%} of the target rows of which "
-            "source-only is surer: label some of these to see which is right",
+            "source-only is surer: label a random sample of the target to see which is right",
         )
 
 
 def write_caution(
     signals: Signals, can_fall_back: bool, has_extra: bool = False, shares: Sequence[Shares] = ()
 ) -> dict[str, Any]:
-    """Return what a classifier remembers: signals, reasons in words, the blocking ones, and what was done.
+    """Return what a classifier remembers: signals, reasons in words and codes, blocking ones, what was done.
 
     With extra features nothing blocks: the domains may share there what they do not share in X.
     """
@@ -197,6 +197,7 @@ def write_caution(
     return {
         "signals": asdict(signals),
         "reasons": [reason.text for reason in reasons],
+        "codes": [reason.code for reason in reasons],
         "blocking": blocking,
         "fell_back": bool(blocking) and can_fall_back,
     }
