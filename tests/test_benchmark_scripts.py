@@ -21,7 +21,10 @@ from undrift._core.scatter import scatter
 from undrift._inputs.device import NoDevice
 
 SCRIPTS = Path(__file__).parents[1] / "benchmarks"
-NAMES = ("approximation", "family", "family_layers", "harness", "precision", "sda_cpu", "selection")
+NAMES = (
+    "approximation", "balance_pairs", "family", "family_layers", "harness", "precision", "safeguard",
+    "sda_cpu", "selection",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -151,3 +154,78 @@ def test_samples_are_as_large_as_asked_and_repeat():
         assert drawn.max() < len(corpus.domains[name])
         assert_array_equal(drawn, again[name])
         assert not np.array_equal(drawn, other[name])
+
+
+@pytest.fixture
+def print_script(monkeypatch, capsys, data_folder):
+    """Run a script with a command line, and return what it printed."""
+
+    def call(script, *arguments):
+        monkeypatch.setattr(sys, "argv", [f"{script}.py", *map(str, arguments)])
+        importlib.import_module(script).main()
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_rows_are_drawn_with_the_share_that_is_asked_for(rng):
+    draw_share = importlib.import_module("balance_pairs").draw_share
+    y = np.append(rng.permutation([0.0] * 60 + [1.0] * 40), np.full(10, np.nan))
+    known = np.flatnonzero(~np.isnan(y))
+    for share, most, n in ((0.5, 100, 80), (0.8, 100, 50), (0.1, 100, 66), (0.5, 20, 20), (0.0, 100, 60)):
+        drawn = draw_share(y, known, share, most, seed=0)
+        assert len(drawn) == len(set(drawn.tolist())) == n
+        assert_allclose(y[drawn].mean(), share, atol=1 / n)
+
+
+SMALL = ("--rows", 120, "--terms", 40, "--layers", 1)
+
+
+def test_pairs_of_uneven_shares_print_a_row_for_every_cell_and_the_means(print_script):
+    options = ("--pairs", "books:dvd", "--shares", 0.2, "--source-shares", 0.8, "--their-targets", 0.5)
+    lines = print_script("balance_pairs", *options, *SMALL).splitlines()
+    rows = [line.split(" | ") for line in lines if line.startswith("| books -> dvd")]
+    assert [row[2] for row in rows] == ["20%", "50%"]
+    assert 78 <= float(rows[1][1].rstrip("%")) <= 82
+    for row, mean in zip(rows, [line for line in lines if line.startswith("| mean of 1")], strict=True):
+        errors, means = [float(cell) for cell in row[3:9]], [float(cell) for cell in mean.split(" | ")[3:9]]
+        assert all(0 < error < 100 for error in errors)
+        assert_allclose(means, errors, atol=0.06)
+    assert sum(line.startswith("default: share off by") for line in lines) == 2
+
+
+def test_constants_of_one_corpus_are_used_for_their_variant_alone():
+    from undrift.classifier import calibration, shares, targets
+
+    balance_pairs = importlib.import_module("balance_pairs")
+    modules = (shares, targets, calibration)
+    groups = (
+        balance_pairs.SHARES_OF_AMAZON, balance_pairs.TARGETS_OF_AMAZON, balance_pairs.CALIBRATION_OF_AMAZON,
+    )  # fmt: skip
+    before = [
+        {name: getattr(module, name) for name in group} for module, group in zip(modules, groups, strict=True)
+    ]
+    with balance_pairs.constants_of_amazon():
+        for module, group in zip(modules, groups, strict=True):
+            assert {name: getattr(module, name) for name in group} == group
+    assert before == [{name: getattr(m, name) for name in g} for m, g in zip(modules, groups, strict=True)]
+
+
+def test_the_safeguard_is_tried_on_uneven_sources_and_targets(print_script):
+    options = ("--pairs", 1, "--cases", "--source-shares", 0.2, "--target-shares", 0.9)
+    lines = print_script("safeguard", *options, *SMALL).splitlines()
+    cases = [line for line in lines if "->" in line]
+    assert [line.split(" | ")[0].rpartition(", ")[2] for line in cases[1:]] == ["0.5 -> 0.9", "0.2 -> 0.9"]
+    assert any(line.startswith("| real pairs | 3 |") for line in lines)
+
+
+def test_the_summary_of_the_safeguard_names_the_exceptions():
+    script = importlib.import_module("safeguard")
+    caught = script.Outcome(script.HOPELESS, "a", 0.3, 0.5, -1.0, falls_back=True)
+    missed = script.Outcome(script.HOPELESS, "b", 0.9, None, 2.0, falls_back=False)
+    healthy = script.Outcome(script.REAL, "c", 0.8, 0.9, 3.0, falls_back=False)
+    harmed = script.Outcome(script.REAL, "d", 0.6, 0.8, 4.0, falls_back=True)
+    text = script.summarise([caught, missed, healthy, harmed])
+    assert text.endswith("fell back although real: d\nnot caught: b")
+    assert "| real pairs | 2 | 1 | 0.60 to 0.80 | 0.80 to 0.90 | +3.5 | +3.0 |" in text
+    assert script.summarise([caught, healthy]).endswith("no exceptions")
