@@ -63,7 +63,7 @@ def test_shares_are_recovered_where_classes_come_apart(rng, share):
 
 @pytest.mark.parametrize("source_share", [0.5, 0.2])
 def test_few_rows_that_hardly_come_apart_say_little_and_the_share_is_the_sources(rng, source_share):
-    target, _ = draw_scores(rng, 20, source_share, separation=0.5)
+    target, _ = draw_scores(rng, 30, source_share, separation=0.5)
     source, is_class = draw_scores(rng, 2000, source_share, separation=0.6)
     shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2)
     assert np.ptp(shares.interval()[1]) > 0.25
@@ -100,6 +100,17 @@ def test_the_shares_of_several_classes_sum_to_one_and_are_recovered(rng):
     assert_allclose(shares.draws.sum(axis=1), 1)
     assert_allclose(shares.mean, wanted, atol=0.05)
     assert shares.midpoint.shape == (3,)
+
+
+def test_with_a_handful_of_rows_the_source_s_shares_are_assumed(rng):
+    target, _ = draw_scores(rng, 19, 0.9)
+    source, is_class = draw_scores(rng, 100, 0.3)
+    shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2)
+    assert_allclose(shares.mean, [0.7, 0.3])
+    assert_allclose(shares.interval(), [[0, 1], [0, 1]])
+    assert shares.is_assumed
+    assert shares.is_uncertain
+    assert not shares.is_known
 
 
 def test_quantiles_of_a_point_are_that_point():

@@ -307,7 +307,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             self.fallback,
             check_memory(self.memory_budget),
             self.n_folds,
-            self.random_state,
+            0 if self.random_state is None else self.random_state,  # the same fit twice is the same model
         )
         self._keep_classifier(fit.rows, fit_readout(result, fit.codes, fit.weight, options))
 

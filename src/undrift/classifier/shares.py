@@ -33,6 +33,7 @@ MIDPOINT_SPREAD = 0.35
 SAME, SAME_SPREAD = 0.5, 0.02
 EFFECTIVE_ROWS = 300
 N_DRAWS = 25
+FEW_ROWS = 20
 MOST_VALUES = 500  # of the scores, that a likelihood is computed from
 WIDE = 0.4  # width of a 90% interval above which a share is called uncertain
 
@@ -47,6 +48,7 @@ class Shares:
     draws: np.ndarray  # (n_draws, n_classes)
     midpoint: np.ndarray  # (n_outputs,) posterior mean of mu
     is_known: bool = False  # given by the user
+    is_assumed: bool = False  # the source's, since there are too few rows to estimate them
 
     @property
     def mean(self) -> np.ndarray:
@@ -55,6 +57,8 @@ class Shares:
 
     def interval(self, level: float = 0.9) -> np.ndarray:
         """Lower and upper end for every class, of shape (n_classes, 2)."""
+        if self.is_assumed:
+            return np.tile([0.0, 1.0], (self.draws.shape[1], 1))
         return np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2], axis=0).T
 
     @property
@@ -82,6 +86,8 @@ def estimate_shares(
         Classes of the labelled rows.
     known : sequence of n_classes floats, optional
         Shares that the user knows; only the midpoint is then estimated.
+
+    With fewer than `FEW_ROWS` rows on either side the source's shares are assumed.
     """
     outputs = [(0, 1)] if n_classes == 2 else [(k, k) for k in range(n_classes)]
 
@@ -89,9 +95,12 @@ def estimate_shares(
         scores = target_scores[:, output], source_scores[:, output]
         return class_posterior(*scores, codes == code, share)
 
+    is_assumed = known is None and min(len(target_scores), len(codes)) < FEW_ROWS
+    if is_assumed:
+        known = (np.bincount(codes, minlength=n_classes) / len(codes)).tolist()
     if known is not None:
         midpoint = [posterior(output, code, known[code])[1] for output, code in outputs]
-        return Shares(np.array([known], dtype=float), np.array(midpoint), is_known=True)
+        return Shares(np.array([known], dtype=float), np.array(midpoint), not is_assumed, is_assumed)
     posteriors = [posterior(output, code) for output, code in outputs]
     levels = np.tile((np.arange(N_DRAWS) + 0.5) / N_DRAWS, (len(outputs), 1))
     if n_classes > 2:  # draws of different classes are combined at random, then made to sum to one
