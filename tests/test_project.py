@@ -73,6 +73,13 @@ def test_the_page_on_speed_runs():
     assert len(names["msda"].layers_) == 5
 
 
+def test_the_page_on_uneven_classes_runs(capsys):
+    names: dict = {}
+    for program in code_blocks("python", "docs/balance.md"):
+        exec(compile(program, "docs/balance.md", "exec"), names)
+    assert "'error'" in capsys.readouterr().out
+
+
 def test_the_page_on_speed_names_parameters_that_exist():
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", read("docs/speed.md"), flags=re.MULTILINE)
     assert {name for name, _ in rows} >= {"device", "precision", "dtype", "memory_budget", "max_upper_rows"}
