@@ -5,6 +5,7 @@ import re
 import pytest
 
 from undrift.report import Report
+from undrift.report.svg import NARROW, read_asset
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the `test` extra")
 
@@ -115,6 +116,33 @@ def test_the_verdict_comes_first(opened):
     page = opened().page
     assert page.locator("h1").first.inner_text().startswith("Adaptation helped")
     assert page.locator("h1").bounding_box()["y"] < 300
+
+
+def test_without_labels_the_expected_error_comes_first(opened):
+    page = opened("unscored").page
+    assert re.match(r"About \d[\d.]*% of these predictions are expected to be wrong", page.inner_text("h1"))
+    assert "on the benchmark's tasks" in page.inner_text("#verdict .expected")
+
+
+def test_no_text_of_the_chart_of_shares_is_cut_off(browser, tmp_path):
+    from undrift.report.charts import share_chart
+
+    rows = [
+        {"label": "m" * 60, "predicted": 1.0, "share": 1.0, "low": 0.11, "high": 1.0},
+        {"label": "b", "predicted": 0.0, "share": 0.0, "low": 0.0, "high": 0.89},
+    ]
+    page = tmp_path / "chart.html"
+    style = read_asset("chart.css") + ":root { --ink: #000 }"
+    drawn = share_chart("shares", rows, "estimated, 90% interval")
+    page.write_text(f"<meta charset=utf-8><style>body {{ font-family: sans-serif }}{style}</style>{drawn}")
+    own = Opened(browser, page)
+    ends = own.page.evaluate(
+        "[...document.querySelectorAll('text')].map(t => [t.getBBox().x, t.getBBox().x + t.getBBox().width])"
+    )
+    assert len(ends) > 8
+    assert min(start for start, _ in ends) >= 0
+    assert max(end for _, end in ends) <= NARROW
+    own.context.close()
 
 
 def test_search_finds_a_term_on_the_map(opened, report):

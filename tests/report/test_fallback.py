@@ -47,6 +47,9 @@ def test_a_fallback_is_called_one_and_nothing_is_called_adapted(documents, truth
     assert not re.search(r"\badapted (error|errs|classifier|,)", text)
     assert ("baseline error" in text and "source-only error" in text) is truth
     assert "distance, after –" in text
+    assert text.count("There is no expected error after a fallback") == 1
+    assert (verdict["expected_error"], report.to_dict()["domains"][1]["target_shares"]) == (None, None)
+    assert "classes aligned" not in text
 
 
 def test_the_baseline_is_the_svm_beside_the_fallback(documents):

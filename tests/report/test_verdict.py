@@ -62,7 +62,6 @@ def test_the_verdict_is_scored_where_there_are_labels(report, adapter, reviews):
 def test_without_labels_the_verdict_says_so_and_claims_no_gain(unscored, report):
     own = unscored.to_dict()["verdict"]
     assert (own["basis"], own["answer"], own["whole"]) == ("estimated", "unknown", None)
-    assert "unknown" in own["headline"]
     assert "helped" not in own["headline"]
     assert own["sure"].startswith("Estimated, not scored")
     # the very bound it states: errors cannot differ by more than the share that changed
@@ -70,29 +69,36 @@ def test_without_labels_the_verdict_says_so_and_claims_no_gain(unscored, report)
     assert abs(gain) <= own["agreement"]["changed"] + 0.1
 
 
-def situation(answer="yes", basis="scored", rule="fixed", **card):
-    target = {"name": "t", "role": "target", "n_rows": 5000, "unseen_share": 0.1, "class_drift": 0.0} | card
+def situation(answer="yes", basis="scored", rule="fixed", center="classes", **card):
+    target = {
+        "name": "t", "role": "target", "n_rows": 5000, "unseen_share": 0.1, "class_drift": 0.0,
+        "share_error": 0.0, **card,
+    }  # fmt: skip
     return {
-        "verdict": {"answer": answer, "basis": basis, "agreement": {"n_changed": 200}},
-        "chosen": {"rule": rule, "center": True},
-        "notes": ["the chosen noise=0.9 is at the edge of [0.5, 0.9]"] if rule != "fixed" else [],
+        "verdict": {
+            "answer": answer, "basis": basis, "agreement": {"n_changed": 200, "n_rows": 5000},
+            "expected_error": {"error": 0.1, "low": 0.05, "high": 0.15},
+        },
+        "chosen": {"rule": rule, "center": center, "edges": [] if rule == "fixed" else ["n_layers"]},
         "domains": [target],
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("own", "said"),
     [
         (situation(), "--noise 0.5,0.7,0.9"),
-        (situation(rule="source-cv"), "Widen the grid"),
+        (situation(rule="source-cv"), "the chosen n_layers is at its edge (--layers)"),
         (situation("no", rule="source-cv"), "--selection reverse"),
         (situation("no", rule="one-se"), "--selection reverse"),
         (situation("no"), "Use the baseline"),
         (situation("unclear"), "Label more target rows"),
-        (situation("unknown", "estimated"), "Label about 50 of the 200 rows on which"),
+        (situation("unknown", "estimated"), "Label 100 target rows drawn at random from all of them"),
+        (situation("unknown", "estimated"), "to within about 6 points"),
         (situation(unseen_share=0.6), "over half of its words"),
         (situation(n_rows=80), "80 are few"),
-        (situation(class_drift=0.3), "--no-center"),
+        (situation(class_drift=0.3, center="domains"), "--center classes"),
+        (situation(share_error=0.3), "--target-shares"),
     ],
 )
 def test_advice_fits_the_situation(own, said):
@@ -100,6 +106,12 @@ def test_advice_fits_the_situation(own, said):
 
 
 def test_there_is_no_advice_without_its_cause():
-    steps = " ".join(advice(situation(rule="reverse") | {"notes": []}))
-    for cause in ("Widen", "--noise", "--no-center", "few", "half of its words", "Use the baseline"):
+    steps = " ".join(advice(situation(class_drift=0.3)))
+    for cause in ("Widen", "--center", "--target-shares", "few", "half of its words", "Use the baseline"):
         assert cause not in steps
+
+
+def test_no_advice_takes_changed_rows_for_a_fair_sample(unscored):
+    steps = [step for step in unscored.to_dict()["next"] if "Label" in step]
+    assert steps
+    assert all("drawn at random" in step and "no fair sample" in step for step in steps)

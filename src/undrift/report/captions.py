@@ -6,13 +6,28 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from .charts import Chart, heat_map, heat_value, histogram, interval_chart, label_bar, push_chart, shift_chart
+from .charts import (
+    Chart,
+    heat_map,
+    heat_value,
+    histogram,
+    interval_chart,
+    label_bar,
+    push_chart,
+    share_chart,
+    shift_chart,
+)
+from .shares import explain_shares, most_frequent, write_estimate
+
+MOST_CLASSES = 12  # that a chart of shares shows
 
 
 def adaptation_charts(data: dict[str, Any]) -> dict[str, Any]:
     """Draw all charts of an adaptation's report, and make its tables."""
     return {
         "errors": _errors(data) if data["verdict"]["scored"] else None,
+        "shares": list(share_charts(data)),
+        "frequent": _single_frequent(data),
         "difference": _difference(data) if data["difference"]["terms"] else None,
         "shift": _shift(data),
         "selection": list(_selection(data)),
@@ -57,6 +72,64 @@ def _errors(data: dict[str, Any]) -> Chart:
         ("target", "classifier", "rows scored", "error", "low", "high"),
         table,
     )
+
+
+def share_charts(data: dict[str, Any]) -> Iterator[Chart]:
+    """Draw the class shares of every target."""
+    for i, card in enumerate(_targets(data)):
+        rows, measured = _share_rows(card), card["labelled_shares"]
+        has_shares = card["target_shares"] is not None
+        name = ("given" if card["are_shares_given"] else "estimated, 90% interval") if has_shares else None
+        columns = ["class", "predicted", *(("share", "low", "high") if has_shares else ())]
+        table = [[row["label"], *(f"{row[key]:.1%}" for key in list(row)[1:])] for row in rows]
+        if measured:
+            columns.append("of labelled rows")
+            table = [[*cells, f"{measured.get(cells[0], 0.0):.1%}"] for cells in table]
+        shown = sorted(rows, key=lambda row: -row.get("share", row["predicted"]))[:MOST_CLASSES]
+        yield Chart(
+            f"shares-{i + 1}",
+            _shares_title(card),
+            explain_shares(card, data),
+            share_chart(
+                f"Class shares of {card['name']}", rows if len(rows) <= MOST_CLASSES else shown, name
+            ),
+            tuple(columns),
+            [tuple(cells) for cells in table],
+        )
+
+
+def _share_rows(card: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return label, predicted share and, where they are known, share, low and high of every class."""
+    shares, intervals = card["target_shares"], card["target_shares_interval"]
+    rows = []
+    for label, predicted in card["predicted_shares"].items():
+        known = {}
+        if shares:
+            known = dict(zip(("share", "low", "high"), (shares[label], *intervals[label]), strict=True))
+        rows.append({"label": label, "predicted": predicted, **known})
+    return rows
+
+
+def _targets(data: dict[str, Any]) -> list[dict[str, Any]]:
+    return [card for card in data["domains"] if card["role"] == "target"]
+
+
+def _single_frequent(data: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the most frequent class where there is one target."""
+    targets = _targets(data)
+    return most_frequent(targets[0]) if len(targets) == 1 else None
+
+
+def _shares_title(card: dict[str, Any]) -> str:
+    top, name = most_frequent(card), card["name"]
+    if top is None:
+        return f"Predicted class shares of {name}"
+    if card["are_shares_given"]:
+        return f"Class shares of {name}, as given"
+    if not top["is_clear"]:
+        return f"No class of {name} is clearly the most frequent"
+    share, interval = write_estimate(top["share"], top["low"], top["high"])
+    return f"About {share} of {name} are {top['label']} (90% interval {interval})"
 
 
 def _errors_title(answer: str) -> str:
@@ -150,7 +223,7 @@ def _scores(data: dict[str, Any]) -> Iterator[Chart]:
             f"scores-{scores['name']}",
             title or f"How certain the predictions on {scores['name']} are",
             "The farther from 0, the more certain."
-            + ("" if wrong else " Rows near 0 are the ones to look at, or to label."),
+            + ("" if wrong else " Rows near 0 are the doubtful ones."),
             histogram(f"Scores of the rows of {scores['name']}", scores),
             ("score from", "to", *names),
             [

@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from .shares import write_estimate, write_percent
 from .svg import (
     NARROW,
     TEXT,
@@ -67,6 +68,45 @@ def interval_chart(title: str, rows: Sequence[dict[str, Any]]) -> Markup:
     return drawing(title, bottom + 52, *parts, width=NARROW)
 
 
+def share_chart(title: str, rows: Sequence[dict[str, Any]], name: str | None) -> Markup:
+    """Draw for each class its share of the predictions as a bar, and its share of the rows as a dot.
+
+    Rows hold label, predicted, and share, low and high where they are known; `name` says what the dots are.
+    """
+    left, top, height = 12.0, 36, 60 if name else 46
+    bottom = top + height * len(rows)
+    highest = max(value for row in rows for value in (row["predicted"], row.get("high", 0.0)))
+    scale = Scale(0.0, min(1.0, 1.05 * highest) or 1.0, left, NARROW - (150 if name else 60))
+    parts = [
+        horizontal_axis(scale, top, bottom, "share of the target's rows", percent),
+        legend([("b", "predicted")], left, 18),
+    ]
+    if name:
+        parts += [
+            line(112, 13, 136, 13, "whisker ink-line"),
+            tag("circle", cx=124, cy=13, r=6, cls="mark ink"),
+            text(144, 18, name),
+        ]
+    for i, row in enumerate(rows):
+        y, end, predicted = top + height * i, scale(row["predicted"]), write_percent(row["predicted"])
+        says = f"{row['label']}: {predicted} of the predictions"
+        parts += [
+            text(left, y + 16, _short(row["label"], 30), "start", "halo"),
+            tag("rect", hint(says), x=left, y=y + 22, width=max(end - left, 1.0), height=14, cls="mark b"),
+            text(end + 6, y + 34, predicted, "start", "tick"),
+        ]
+        if name:
+            share, interval = write_estimate(row["share"], row["low"], row["high"])
+            shown = share if row["low"] == row["high"] else f"{share} ({interval})"
+            says = f"{row['label']}: {shown} of the rows, {name}"
+            parts += [
+                line(scale(row["low"]), y + 46, scale(row["high"]), y + 46, "whisker ink-line"),
+                tag("circle", hint(says), cx=scale(row["share"]), cy=y + 46, r=6, cls="mark ink"),
+                text(scale(row["high"]) + 12, y + 51, shown, "start", "tick"),
+            ]
+    return drawing(title, bottom + 52, *parts, width=NARROW)
+
+
 STARS = {0: "", 1: "☆ ", 2: "★ "}
 
 
@@ -100,8 +140,8 @@ def _seen(n_labelled: int) -> str:
     return f"in {n_labelled:,} labelled rows" if n_labelled else "never seen in the labelled source"
 
 
-def _short(term: str) -> str:
-    return term if len(term) <= 24 else term[:23] + "…"
+def _short(term: str, length: int = 24) -> str:
+    return term if len(term) <= length else term[: length - 1] + "…"
 
 
 def shift_chart(title: str, points: Sequence[dict[str, Any]], source: str, target: str) -> Markup:
@@ -226,6 +266,8 @@ def label_bar(counts: dict[str, int]) -> Markup:
     """Draw the shares of the labels in one domain, as one bar."""
     total, x, parts = sum(counts.values()) or 1, 0.0, []
     for i, (name, n) in enumerate(counts.items()):
+        if n == 0:
+            continue
         width = 260 * n / total
         says = f"{name}: {n:,} ({percent(n / total)})"
         parts.append(

@@ -17,6 +17,7 @@ from ..text import collect_words, unseen_share
 from .changed_documents import changed_documents
 from .distances import domain_distances
 from .inputs import DomainRows, Evidence
+from .shares import describe_target, find_share_doubt
 from .terms import difference_terms, shift_points, strongest_terms, term_browser, term_statistics
 from .verdict import advice, verdict
 
@@ -39,16 +40,15 @@ def adaptation_data(evidence: Evidence) -> dict[str, Any]:
             "rule": classifier.selection if len(classifier.selection_results_) > 1 else "fixed",
             "n_candidates": len(classifier.selection_results_),
             "classifier": classifier.classifier,
-            "center": bool(classifier.center),
+            "center": "domains" if classifier.center is True else classifier.center,
+            "border": classifier.border,
+            "edges": list(classifier.selection_edges_),
             "balance_layers": bool(classifier.balance_layers),
         },
         "seconds": evidence.about.get("seconds"),
         "warnings": list(evidence.about.get("warnings", [])),
-        "notes": [
-            *classifier.selection_notes_,
-            *(classifier.caution_ or {}).get("reasons", []),
-            *evidence.about.get("notes", []),
-        ],
+        "notes": _notes(evidence),
+        "share_doubt": find_share_doubt(evidence),
         "domains": domain_cards(evidence),
         "difference": difference_terms(evidence, table),
         "shift": {"n_terms": len(evidence.terms), "points": shift_points(evidence, table)},
@@ -59,9 +59,24 @@ def adaptation_data(evidence: Evidence) -> dict[str, Any]:
         "scores": [score_distribution(evidence, target) for target in evidence.targets],
         "reproduce": reproduction(evidence),
     }
-    data["notes"] = list(dict.fromkeys(data["notes"]))
     data["next"] = advice(data)
     return data
+
+
+def _notes(evidence: Evidence) -> list[str]:
+    """Return notes on the choice, reasons against adapting and the job's notes, each once.
+
+    Doubts about class shares stand beside the shares instead; after a fallback they do not matter.
+    """
+    classifier = evidence.classifier
+    caution = classifier.caution_ or {}
+    codes = caution.get("codes", [])
+    reasons = [
+        reason
+        for i, reason in enumerate(caution.get("reasons", []))
+        if codes[i : i + 1] != ["uncertain-shares"]
+    ]
+    return list(dict.fromkeys([*classifier.selection_notes_, *reasons, *evidence.about.get("notes", [])]))
 
 
 def _names(domains: list[DomainRows]) -> str:
@@ -78,10 +93,9 @@ def domain_cards(evidence: Evidence) -> list[dict[str, Any]]:
     cards = []
     for domain in evidence.domains:
         truth = Counter(domain.known_labels().tolist())
-        predicted = Counter(
-            evidence.classes[code]
-            for code in evidence.adapted_codes.get(domain.number, np.empty(0, int)).tolist()
-        )
+        codes = evidence.adapted_codes.get(domain.number)
+        counts = [] if codes is None else np.bincount(codes, minlength=len(evidence.classes)).tolist()
+        predicted = dict(zip(evidence.classes, counts, strict=False))
         cards.append(
             {
                 "name": domain.name,
@@ -95,9 +109,20 @@ def domain_cards(evidence: Evidence) -> list[dict[str, Any]]:
                 "unseen_share": _unseen_share(domain, known_words, seen) if domain.number < 0 else None,
                 "class_drift": _drift(home, _label_shares(truth)) if truth and domain.number < 0 else None,
                 **distances.get(domain.number, {"before": None, "after": None}),
+                **(_describe_shares(evidence, domain, truth) if domain.number < 0 else {}),
             }
         )
     return cards
+
+
+def _describe_shares(evidence: Evidence, target: DomainRows, truth: Counter[str]) -> dict[str, Any]:
+    """Add to a target's class shares those of its labelled rows, and how far they are from those used."""
+    described, measured = describe_target(evidence, target), _label_shares(truth) if truth else None
+    used = described["target_shares"]
+    return described | {
+        "labelled_shares": measured,
+        "share_error": _drift(used, measured) if used and measured else None,
+    }
 
 
 def _label_shares(counts: Counter[str]) -> dict[str, float]:
@@ -198,7 +223,7 @@ def reproduction(evidence: Evidence) -> dict[str, Any]:
     classifier = evidence.classifier
     seed = classifier.random_state
     plain = {
-        name: value if isinstance(value, int | float | str | bool | list | type(None)) else str(value)
+        name: value if _is_plain(value) else str(value)
         for name, value in classifier.get_params(deep=False).items()
     }
     return {
@@ -210,6 +235,14 @@ def reproduction(evidence: Evidence) -> dict[str, Any]:
         "files": list(evidence.about.get("files", [])),
         "summary": evidence.about.get("summary"),
     }
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether a parameter is a plain value or a list of them."""
+    scalars = int | float | str | bool | None
+    return isinstance(value, scalars) or (
+        isinstance(value, list) and all(isinstance(element, scalars) for element in value)
+    )
 
 
 def _version(name: str) -> str:

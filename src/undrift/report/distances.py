@@ -22,7 +22,10 @@ def domain_distances(evidence: Evidence) -> dict[int, dict[str, Any]]:
     """Measure the proxy A-distance of each target from the source, before and after adaptation.
 
     Before, rows are their terms; after, they are what the classifier sees: terms and layers, with centring
-    and balancing as it was fitted. A classifier that fell back sees terms alone and has no "after".
+    and balancing as it was fitted. Alignment of classes (``center="classes"``) centres every domain first and
+    then moves each target as a whole: the distance is that of the centred rows, before this step, which a
+    linear classifier of domains would see and which says nothing of their contents. A classifier that fell
+    back sees terms alone and has no "after".
     """
     distances: dict[int, dict[str, Any]] = {}
     sources, origin = stack_rows([domain.X for domain in evidence.sources]), _origins(evidence.sources)
@@ -48,7 +51,8 @@ def seen_gram(
     """Compute the inner products of rows as the fitted classifier sees them.
 
     These are the inner products of the terms and of every layer, each less the mean of its domain
-    (`center`) and scaled to one mean square norm (`balance_layers`), added up.
+    (`center`) and scaled to one mean square norm (`balance_layers`), added up. The step that moves a target
+    as a whole (``center="classes"``) is left out.
 
     Parameters
     ----------

@@ -119,8 +119,9 @@ class Evidence:
     def _prediction(self, target: DomainRows) -> tuple[np.ndarray, np.ndarray]:
         if target.prediction is not None and target.score is not None:
             position = {label: i for i, label in enumerate(self.classes)}
-            codes = [position[spell_label(label)] for label in target.prediction]
-            return np.array(codes, dtype=int), np.asarray(target.score, dtype=float)
+            codes = [position.get(spell_label(label)) for label in target.prediction]
+            if None not in codes:  # doubtful predictions may have been left empty
+                return np.array(codes, dtype=int), np.asarray(target.score, dtype=float)
         sample_domain = (
             np.full(len(target), target.number) if target.number in self.classifier.domains_ else None
         )

@@ -14,6 +14,7 @@ from typing import Any
 
 from .._files import write_text_atomically
 from .._version import __version__
+from .shares import write_percent
 
 
 class Report:
@@ -109,6 +110,7 @@ def _environment() -> Any:
     environment.tests["quantity"] = _is_quantity
     environment.filters |= {
         "percent": _percent,
+        "about": write_percent,
         "count": lambda value: "–" if value is None else f"{value:,}",
         "signed": lambda value: f"{value:+.3g}",
     }

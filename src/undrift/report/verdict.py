@@ -10,9 +10,12 @@ from scipy import stats
 
 from ..text import FAR_APART
 from .inputs import Evidence
+from .shares import explain_expected_error, headline_expected_error, pool_expected_errors
 
 FEW_ROWS = 1_000  # target rows below which advice is given
-CLASS_DRIFT = 0.15  # difference of the class shares above which centring is questioned
+CLASS_DRIFT = 0.15  # difference of the class shares above which it is worth a word
+SAMPLE_ROWS = 100  # target rows to label for a fair estimate
+OPTIONS = {"noise": "--noise", "n_layers": "--layers", "C": "--C"}
 
 
 def error_interval(n_wrong: int, n: int) -> dict[str, float]:
@@ -103,6 +106,7 @@ def verdict(evidence: Evidence) -> dict[str, Any]:
     """Say whether adaptation helped and how certain that is: scored with labels, else estimated."""
     rows, changes, held_out = score_targets(evidence), count_changes(evidence), held_out_errors(evidence)
     whole = pool_comparisons(rows) if rows else None
+    expected = pool_expected_errors(evidence)
     data = {
         "agreement": changes,
         "held_out_source": held_out,
@@ -111,10 +115,12 @@ def verdict(evidence: Evidence) -> dict[str, Any]:
         "whole": whole,
         "fell_back": evidence.fell_back,
         "predictor": "source-only" if evidence.fell_back else "adapted",
+        "expected_error": expected,
+        "expected": explain_expected_error(expected, bool(rows), evidence),
     }
     if evidence.fell_back:
         return data | _words_of_fallback(whole, changes)
-    return data | (_words_of_scores(whole) if whole else _words_of_estimate(changes, held_out))
+    return data | (_words_of_scores(whole) if whole else _words_of_estimate(expected, changes, held_out))
 
 
 def _points(share: float) -> str:
@@ -149,16 +155,17 @@ def _words_of_scores(whole: dict[str, Any]) -> dict[str, str]:
     return {"answer": "unclear", "headline": f"No clear difference: {errors}.", "sure": sure + more}
 
 
-def _words_of_estimate(changes: dict[str, Any], held_out: dict[str, float | None]) -> dict[str, str]:
+def _words_of_estimate(
+    expected: dict[str, float] | None, changes: dict[str, Any], held_out: dict[str, float | None]
+) -> dict[str, str]:
     share = changes["changed"]
     named = (("baseline", held_out["source_only"]), ("adapted", held_out["adapted"]))
     known = [f"{name} {error:.1%}" for name, error in named if error is not None]
-    on_source = f" On held-out rows of the source the errors are: {', '.join(known)}." if known else ""
+    on_source = f" In the source, the errors on held-out rows are: {', '.join(known)}." if known else ""
+    changed = f"Adaptation changed {share:.1%} of the predictions; without target labels its gain is unknown."
     return {
         "answer": "unknown",
-        "headline": (
-            f"Adaptation changed {share:.1%} of the predictions; without target labels its gain is unknown."
-        ),
+        "headline": changed if expected is None else headline_expected_error(expected),
         "sure": (
             f"Estimated, not scored. The two classifiers agree on {1 - share:.1%} of "
             f"{changes['n_rows']:,} target rows, so their errors differ by at most {_points(share)} points, "
@@ -194,13 +201,9 @@ def advice(data: dict[str, Any]) -> list[str]:
             "--no-fallback adapts all the same."
         )
     if verdict["basis"] == "estimated":
-        n = verdict["agreement"]["n_changed"]
-        steps.append(
-            f"Label about {min(50, n) or 50} of the {n:,} rows on which the two classifiers differ, taken at "
-            "random: they alone decide which is better. Then run again with --target-label."
-        )
+        steps.append(_advise_sample(verdict))
     elif verdict["answer"] == "unclear":
-        steps.append("Label more target rows: four times as many halve the interval.")
+        steps.append("Label more target rows, drawn at random: four times as many halve the interval.")
     elif verdict["answer"] == "no":
         steps.append("Use the baseline's predictions for now, or a source that is closer to the target.")
     if chosen["rule"] == "fixed":
@@ -209,17 +212,31 @@ def advice(data: dict[str, Any]) -> list[str]:
         )
     elif chosen["rule"] in ("source-cv", "one-se") and verdict["answer"] not in ("yes", "fallback"):
         steps.append("Choose by a round trip through the target: --selection reverse.")
-    steps += [f"Widen the grid: {note}." for note in data["notes"] if "edge" in note]
+    steps += [
+        f"Widen the grid: the chosen {name} is at its edge ({OPTIONS[name]})." for name in chosen["edges"]
+    ]
     steps += [step for card in data["domains"] for step in _advice_on_domain(card, chosen["center"])]
     if verdict["answer"] == "yes":
         steps.append(
             "To lower the error further, label the target rows whose score is nearest to 0 and add them to "
-            "a source file."
+            "a source file. Do not measure the error on such rows: they are the hardest."
         )
     return steps
 
 
-def _advice_on_domain(card: dict[str, Any], is_centred: bool) -> list[str]:
+def _advise_sample(verdict: dict[str, Any]) -> str:
+    """Advise to label a random sample, and say how well it would measure the error."""
+    n = min(SAMPLE_ROWS, verdict["agreement"]["n_rows"])
+    error = (verdict["expected_error"] or {"error": 0.25})["error"]
+    interval = error_interval(round(error * n), n)
+    return (
+        f"Label {n} target rows drawn at random from all of them, and run again with --target-label: that "
+        f"measures the error to within about {50 * (interval['high'] - interval['low']):.0f} points. Rows "
+        "whose prediction changed are no fair sample: errors and gains are more frequent there."
+    )
+
+
+def _advice_on_domain(card: dict[str, Any], center: str | bool) -> list[str]:
     if card["role"] != "target":
         return []
     steps = []
@@ -233,9 +250,14 @@ def _advice_on_domain(card: dict[str, Any], is_centred: bool) -> list[str]:
             f"{card['name']}: add unlabelled rows if there are more; {card['n_rows']:,} are few to learn "
             "which words occur together."
         )
-    if is_centred and (card["class_drift"] or 0) > CLASS_DRIFT:
+    if center == "domains" and (card["class_drift"] or 0) > CLASS_DRIFT:
         steps.append(
-            f"{card['name']}: its class shares differ from the source's. Try --no-center: centring assumes "
-            "equal shares."
+            f"{card['name']}: its class shares differ from the source's. Try --center classes: centring "
+            "domains assumes equal shares."
+        )
+    if center == "classes" and (card["share_error"] or 0) > CLASS_DRIFT:
+        steps.append(
+            f"{card['name']}: its labelled rows have other class shares than those used. If they are a "
+            "random sample, give their shares with --target-shares."
         )
     return steps

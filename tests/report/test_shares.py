@@ -1,0 +1,229 @@
+"""Class shares of the targets and the error to expect, as numbers, words and a chart."""
+
+import copy
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from undrift import MSDAClassifier
+from undrift.classifier import EXPECTED_ERROR_RECORD
+from undrift.report import adaptation_report
+from undrift.report.captions import adaptation_charts, share_charts
+from undrift.report.charts import share_chart
+from undrift.report.inputs import DomainRows, Evidence
+from undrift.report.shares import most_frequent, pool_expected_errors, write_estimate, write_percent
+
+
+def make_rows(n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(0.5, (n, 30)).astype(float)
+    y = np.where(X[:, 0] + X[:, 1] + rng.normal(0, 1, n) > 1, "yes", "no")
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def few_rows():
+    """A source whose classes hardly come apart, and a target too small to tell their shares."""
+    X, y = make_rows(200, 0)
+    return X, y.tolist(), make_rows(40, 1)[0]
+
+
+def report_on(rows, **options):
+    X, y, Z = rows
+    model = MSDAClassifier(1, 0.5, random_state=0, **options).fit(X, y, Z)
+    return adaptation_report(model, X, y, Z)
+
+
+def shown_text(report):
+    page = re.sub(r"<(script|style)\b.*?</\1>", "", report.to_html(), flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
+
+
+def figures_of(report):
+    """The text of the largest tiles."""
+    (figures,) = re.findall(r'<dl class="figures">.*?</dl>', report.to_html(), flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", figures))
+
+
+def target_of(report):
+    (card,) = [card for card in report.to_dict()["domains"] if card["role"] == "target"]
+    return card
+
+
+def test_shares_and_expected_error_are_those_of_the_fit(report, adapter, reviews):
+    card, classifier = target_of(report), adapter.classifier_
+    assert card["target_shares"] == classifier.target_shares_[0]
+    assert card["target_shares_interval"] == {
+        label: list(interval) for label, interval in classifier.target_shares_interval_[0].items()
+    }
+    assert card["expected_error"] == classifier.expected_error_[0]
+    predicted = adapter.predict(reviews[2])
+    shares = {label: np.mean(predicted == label) for label in ("negative", "positive")}
+    assert card["predicted_shares"] == pytest.approx(shares)
+    truth = [label for label in reviews[3] if label is not None]
+    assert card["labelled_shares"]["positive"] == pytest.approx(truth.count("positive") / len(truth))
+    assert card["share_error"] == pytest.approx(
+        abs(card["target_shares"]["positive"] - card["labelled_shares"]["positive"])
+    )
+
+
+def test_without_labels_the_expected_error_is_the_headline_with_its_record(unscored, adapter):
+    expected = adapter.classifier_.expected_error_[0]
+    error, interval = write_estimate(expected["error"], expected["low"], expected["high"])
+    verdict, text = unscored.to_dict()["verdict"], shown_text(unscored)
+    assert verdict["headline"] == (
+        f"About {error} of these predictions are expected to be wrong (90% interval {interval})."
+    )
+    assert verdict["expected_error"] == pytest.approx(expected)
+    assert text.count(EXPECTED_ERROR_RECORD.replace("'", "&#39;")) == 1
+
+
+def test_the_largest_tiles_show_no_error_of_the_source(unscored):
+    tiles = figures_of(unscored)
+    held_out = unscored.to_dict()["verdict"]["held_out_source"]
+    assert "expected error" in tiles
+    assert "source" not in tiles
+    for error in held_out.values():
+        assert error is None or f"{error:.1%}" not in tiles
+
+
+def test_with_labels_the_measured_error_stays_the_headline(report):
+    verdict, text = report.to_dict()["verdict"], shown_text(report)
+    assert "expected" not in verdict["headline"]
+    assert text.count("Without these labels, an error of about") == 1
+    assert EXPECTED_ERROR_RECORD in verdict["expected"]
+
+
+def test_without_alignment_there_are_neither_shares_nor_an_expected_error(few_rows):
+    report = report_on(few_rows, center="domains")
+    card, verdict = target_of(report), report.to_dict()["verdict"]
+    assert (card["target_shares"], card["target_shares_interval"], card["expected_error"]) == (None,) * 3
+    assert sum(card["predicted_shares"].values()) == pytest.approx(1)
+    assert verdict["expected_error"] is None
+    assert "its gain is unknown" in verdict["headline"]
+    text = shown_text(report)
+    assert text.count("There is no expected error: that needs the target&#39;s class shares") == 1
+    assert "those among the rows were not estimated (use --center classes)" in text
+    assert "moves every target as a whole" not in text
+
+
+def test_given_shares_are_called_given(few_rows):
+    report = report_on(few_rows, target_shares={"no": 0.75, "yes": 0.25})
+    (chart,) = adaptation_charts(report.to_dict())["shares"]
+    assert chart.note.startswith("Given, not estimated: no 75%, yes 25%")
+    assert chart.title == "Class shares of target, as given"
+    assert "90%" not in chart.svg
+    assert "moves every target as a whole" in shown_text(report)
+    assert report.to_dict()["share_doubt"] is None
+
+
+def test_uncertain_shares_are_said_once_with_what_to_do(few_rows):
+    report = report_on(few_rows)
+    data, text = report.to_dict(), shown_text(report)
+    assert "--target-shares" in data["share_doubt"]
+    assert data["share_doubt"] not in data["notes"]
+    assert text.count(data["share_doubt"][1:]) == 1
+    assert "about 30 target rows drawn at random" in data["share_doubt"]
+    assert any("40 rows" in note for note in data["notes"])  # other reasons stay notes
+    (chart,) = adaptation_charts(data)["shares"]
+    assert chart.title == "No class of target is clearly the most frequent"
+
+
+@pytest.mark.parametrize(
+    ("caution", "doubt", "notes"),
+    [
+        ({"reasons": ["a", "b"], "codes": ["uncertain-shares", "few-rows"]}, "a", ["b"]),
+        ({"reasons": ["a", "b"], "codes": ["uncertain-shares", "x"], "fell_back": True}, None, ["b"]),
+        ({"reasons": ["a", "b"]}, None, ["a", "b"]),  # of a model of an earlier version
+    ],
+)
+def test_only_doubts_about_shares_leave_the_notes(few_rows, caution, doubt, notes):
+    X, y, Z = few_rows
+    model = MSDAClassifier(1, 0.5, random_state=0).fit(X, y, Z)
+    model.caution_ = {"blocking": [], "fell_back": False} | caution
+    data = adaptation_report(model, X, y, Z).to_dict()
+    assert (data["share_doubt"], data["notes"]) == (doubt, notes)
+
+
+def test_several_targets_are_pooled_by_rows(few_rows):
+    X, y, Z = few_rows
+    more = make_rows(160, 2)[0]
+    model = MSDAClassifier(1, 0.5, random_state=0).fit(X, y, [Z, more])
+    domains = [DomainRows("s", 0, X, labels=y), DomainRows("a", -1, Z), DomainRows("b", -2, more)]
+    evidence = Evidence(model, [str(j) for j in range(30)], domains)
+    expected = pool_expected_errors(evidence)
+    for name in ("error", "low", "high"):
+        a, b = (entry[name] for entry in model.expected_error_)
+        assert_allclose(expected[name], 0.2 * a + 0.8 * b)
+    other = copy.copy(model)
+    other.expected_error_ = [model.expected_error_[0], None]
+    assert pool_expected_errors(Evidence(other, evidence.terms, domains)) is None
+
+
+def test_predictions_that_were_left_empty_are_made_again(few_rows):
+    X, y, Z = few_rows
+    model = MSDAClassifier(1, 0.5, random_state=0).fit(X, y, Z)
+    predicted = model.predict(Z).tolist()
+    left_empty = DomainRows("t", -1, Z, prediction=[None, *predicted[1:]], score=[0.0] * len(Z))
+    evidence = Evidence(model, [], [DomainRows("s", 0, X, labels=y), left_empty])
+    assert [evidence.classes[code] for code in evidence.adapted_codes[-1]] == predicted
+
+
+def test_a_class_is_the_most_frequent_if_its_interval_lies_above_the_others():
+    card = {
+        "target_shares": {"a": 0.3, "b": 0.7},
+        "target_shares_interval": {"a": [0.2, 0.4], "b": [0.6, 0.8]},
+    }
+    assert most_frequent(card) == {"label": "b", "share": 0.7, "low": 0.6, "high": 0.8, "is_clear": True}
+    card["target_shares_interval"] = {"a": [0.2, 0.6], "b": [0.4, 0.8]}
+    assert not most_frequent(card)["is_clear"]
+    assert most_frequent({"target_shares": None, "target_shares_interval": None}) is None
+
+
+def test_bars_dots_and_intervals_are_where_their_shares_say():
+    rows = [
+        {"label": "a<b", "predicted": 0.25, "share": 0.5, "low": 0.3, "high": 1.0},
+        {"label": "c", "predicted": 0.75, "share": 0.5, "low": 0.0, "high": 0.7},
+    ]
+    svg = str(share_chart("t", rows, "estimated, 90% interval"))
+    assert "a<b" not in svg
+    assert "style=" not in svg
+    widths = [float(width) for width in re.findall(r'y="[\d.]+" width="([\d.]+)"[^>]*class="mark b"', svg)]
+    assert widths[1] == pytest.approx(3 * widths[0], abs=0.2)
+    whole = 4 * widths[0]
+    lines = re.findall(r'<line x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)"[^>]*class="whisker', svg)[1:]
+    shown = [[(float(end) - 12) / whole for end in ends] for ends in lines]
+    assert_allclose(shown, [[0.3, 1.0], [0.0, 0.7]], atol=2e-3)
+    dots = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', svg)][1:]
+    assert_allclose([(x - 12) / whole for x in dots], [0.5, 0.5], atol=2e-3)
+
+
+def test_of_many_classes_the_chart_shows_the_most_frequent_and_the_table_all():
+    labels = [f"class {i:02d}" for i in range(20)]
+    shares = {label: (i + 1) / 210 for i, label in enumerate(labels)}
+    card = {
+        "name": "t", "role": "target", "predicted_shares": shares, "target_shares": shares,
+        "target_shares_interval": {label: [0.0, 0.2] for label in labels}, "are_shares_given": False,
+        "labelled_shares": None,
+    }  # fmt: skip
+    data = {"domains": [card], "verdict": {"fell_back": False}, "chosen": {"border": "error"}}
+    (chart,) = share_charts(data)
+    assert len(chart.rows) == 20
+    assert "class 19" in chart.svg
+    assert "class 07" not in chart.svg
+    assert chart.note.count("class ") == 3
+    assert "and 17 more, in the table" in chart.note
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0.12345, "12%"), (0.0999, "10%"), (0.0949, "9.5%"), (0, "0.0%"), (1, "100%")]
+)
+def test_shares_below_a_tenth_have_a_decimal(share, shown):
+    assert write_percent(share) == shown
+
+
+def test_an_interval_has_as_many_digits_as_its_share():
+    assert write_estimate(0.12, 0.08, 0.171) == ("12%", "8% to 17%")
+    assert write_estimate(0.033, 0.014, 0.151) == ("3.3%", "1.4% to 15.1%")
