@@ -54,10 +54,25 @@ def test_the_border_makes_mean_probabilities_the_shares_for_one_score_and_for_se
     assert_allclose(both[1] - both[0], border[0], atol=1e-2)
 
 
-def test_probabilities_are_those_of_scores_over_the_temperature():
+def test_probabilities_are_the_logistic_and_the_softmax():
     scores = np.array([[0.3], [-0.8]])
-    assert_allclose(class_probabilities(scores, 0.5)[:, 1], expit(scores[:, 0] / 0.5), rtol=1e-12)
+    probability = expit(scores[:, 0] / 0.5)
+    expected = np.column_stack([1 - probability, probability])
+    assert_allclose(class_probabilities(scores, 0.5), expected, rtol=1e-12)
     assert_allclose(as_logits(scores), [[0, 0.3], [0, -0.8]])
+    scores = np.array([[1.0, 2.0, -1.0]])
+    expected = np.exp(scores / 0.5) / np.exp(scores / 0.5).sum()
+    assert_allclose(class_probabilities(scores, 0.5), expected)
+
+
+def test_the_temperature_is_that_of_the_labels(rng):
+    scores = rng.normal(size=(20000, 1))
+    codes = (rng.uniform(size=20000) < expit(scores[:, 0] / 0.3)).astype(int)
+    assert_allclose(fit_temperature(scores, codes, np.ones(20000)), 0.3, rtol=0.05)
+    scores = rng.normal(size=(20000, 3))
+    levels = np.cumsum(softmax(scores / 2.0, axis=1), axis=1)
+    codes = (rng.uniform(size=(20000, 1)) > levels).sum(axis=1)
+    assert_allclose(fit_temperature(scores, codes, np.ones(20000)), 2.0, rtol=0.1)
 
 
 def test_the_expected_error_of_calibrated_scores_is_their_error(rng):

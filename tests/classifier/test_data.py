@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from undrift import MSDAClassifier
 from undrift.classifier.anchors import draw_labelled_rows
@@ -132,10 +132,11 @@ def test_missing_values_of_pandas_are_no_labels(counts):
 
 def test_dense_source_and_sparse_target(counts):
     y = np.arange(60) % 2
-    here = MSDAClassifier(1, self_training=True).fit(counts, y, sp.csr_array(counts[:20]))
+    model = MSDAClassifier(1, self_training=True, random_state=0)
+    sparse = clone(model).fit(counts, y, sp.csr_array(counts[:20]))
     assert_allclose(
-        here.decision_function(counts),
-        MSDAClassifier(1, self_training=True).fit(counts, y, counts[:20]).decision_function(counts),
+        sparse.decision_function(counts),
+        model.fit(counts, y, counts[:20]).decision_function(counts),
         rtol=1e-3,
         atol=1e-4,
     )

@@ -6,12 +6,10 @@ from sklearn.svm import SVC
 
 from undrift._core import numpy_ops
 from undrift.classifier.linear import (
-    fit_temperature,
     held_out_least_squares,
     hinge,
     least_squares,
     predict_codes,
-    probabilities,
     signs,
     solve_path,
 )
@@ -91,8 +89,8 @@ def test_a_path_is_its_single_points(problem, dtype, at_once, monkeypatch):
     for dual, expected in zip(solve_path(least_squares, K, Y, Cs, weight), single, strict=True):
         assert_allclose(dual.coef, expected.coef, rtol=1e-7, atol=1e-9)
         assert_allclose(dual.intercept, expected.intercept, rtol=1e-7)
-    found = solve_path(hinge, K, Y, Cs, weight)
-    assert_array_equal([own.coef for own in found], [hinge(K, Y, C, weight).coef for C in Cs])
+    path = solve_path(hinge, K, Y, Cs, weight)
+    assert_array_equal([dual.coef for dual in path], [hinge(K, Y, C, weight).coef for C in Cs])
 
 
 @pytest.mark.parametrize("solver", [least_squares, hinge])
@@ -146,43 +144,25 @@ def test_signs_and_winners():
     assert_array_equal(predict_codes(np.array([[0.1, 0.3, -1], [2, 2, 0]])), [1, 0])
 
 
-def test_probabilities_are_the_logistic_and_the_softmax():
-    assert_allclose(probabilities(np.array([[0.6]]), 2.0), [[1 / (1 + np.exp(0.3)), 1 / (1 + np.exp(-0.3))]])
-    scores = np.array([[1.0, 2.0, -1.0]])
-    expected = np.exp(scores / 0.5) / np.exp(scores / 0.5).sum()
-    assert_allclose(probabilities(scores, 0.5), expected)
-
-
-def test_temperature_is_that_of_the_labels(rng):
-    scores = rng.normal(size=(20000, 1))
-    codes = (rng.uniform(size=20000) < 1 / (1 + np.exp(-scores[:, 0] / 0.3))).astype(int)
-    assert_allclose(fit_temperature(scores, codes), 0.3, rtol=0.05)
-    many = rng.normal(size=(20000, 3))
-    odds = np.exp(many / 2.0)
-    draws = rng.uniform(size=(20000, 1))
-    codes = (draws > np.cumsum(odds / odds.sum(axis=1, keepdims=True), axis=1)).sum(axis=1)
-    assert_allclose(fit_temperature(many, codes), 2.0, rtol=0.1)
-
-
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_held_out_scores_in_closed_form_are_those_of_refits(rng, n_outputs):
     H, Y = rng.normal(size=(23, 9)), np.where(rng.random((23, n_outputs)) < 0.4, 1.0, -1.0)
     weight, parts = rng.uniform(0.2, 3, size=23), np.array_split(rng.permutation(23), 4)
-    found = held_out_least_squares(H @ H.T, Y, 0.7, weight, parts)
+    scores = held_out_least_squares(H @ H.T, Y, 0.7, weight, parts)
     for test in parts:
         train = np.setdiff1d(np.arange(23), test)
         A, w = np.column_stack([H[train], np.ones(len(train))]), weight[train]
         penalty = np.diag([1.0] * 9 + [0.0])  # the intercept is free
         beta = np.linalg.solve(penalty + 0.7 * A.T @ (w[:, None] * A), 0.7 * A.T @ (w[:, None] * Y[train]))
-        assert_allclose(found[test], H[test] @ beta[:-1] + beta[-1], rtol=1e-9, atol=1e-11)
+        assert_allclose(scores[test], H[test] @ beta[:-1] + beta[-1], rtol=1e-9, atol=1e-11)
 
 
 def test_held_out_scores_in_float32_are_near_those_in_float64(rng):
     H, y = rng.normal(size=(300, 40)), np.arange(300) % 2
     K, parts = H @ H.T / 40, np.array_split(rng.permutation(300), 5)
     arguments = signs(y, 2), 3.0, np.ones(300), parts
-    found = held_out_least_squares(K.astype(np.float32), *arguments)
-    assert_allclose(found, held_out_least_squares(K, *arguments), rtol=1e-4, atol=1e-4)
+    scores = held_out_least_squares(K.astype(np.float32), *arguments)
+    assert_allclose(scores, held_out_least_squares(K, *arguments), rtol=1e-4, atol=1e-4)
 
 
 def test_held_out_scores_need_a_positive_definite_system(rng):

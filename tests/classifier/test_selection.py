@@ -179,7 +179,7 @@ def test_hinge_scores_are_those_of_explicit_features(shifted, selection):
     X, y, Z = shifted
     has_label = y != None  # noqa: E711 (element by element)
     model = MSDAClassifier(
-        2, 0.6, CS, selection=selection, classifier="hinge", dtype="float64", random_state=0
+        2, 0.6, CS, selection=selection, classifier="hinge", center="domains", dtype="float64", random_state=0
     ).fit(X, y, Z)
     H, T = built(X, Z, 0.6, 2, center=True)
     H, labels = H[has_label], y[has_label].astype(str)
@@ -195,7 +195,8 @@ def test_the_paper_s_rule_is_sklearn_s_cross_validation(shifted):
     X, y, Z = shifted
     keep = y != None  # noqa: E711 (element by element)
     X, y = X[keep], y[keep].astype(str)
-    model = MSDAClassifier(1, 0.5, [0.1, 1.0], dtype="float64", n_folds=4, random_state=1).fit(X, y, Z)
+    options = {"center": "domains", "dtype": "float64", "n_folds": 4, "random_state": 1}
+    model = MSDAClassifier(1, 0.5, [0.1, 1.0], **options).fit(X, y, Z)
     H, _ = built(X, Z, 0.5, 1, center=True)
     scale = np.mean((H**2).sum(axis=1))
     for own in model.selection_results_:

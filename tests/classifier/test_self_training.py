@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
+from sklearn.metrics import roc_auc_score
 
 from tests.helpers.oracles import algorithm_2
 from undrift import MSDAClassifier, load_model, save_model
-from undrift.classifier.linear import SOLVERS, confidence
+from undrift.classifier.linear import SOLVERS, confidence, least_squares
 from undrift.classifier.selection import Problem, importance_cv
-from undrift.classifier.self_training import SelfTraining, round_trip_accuracy, self_train
+from undrift.classifier.self_training import SelfTraining, retained_auc, round_trip_auc, self_train
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
 
@@ -19,10 +20,10 @@ def two_domains(rng):
     """Counts in which a target row's class shows in other features than a source row's, but for one."""
     y, z = rng.integers(2, size=80), rng.integers(2, size=60)
     shared = np.concatenate([y, z])[:, None] * rng.poisson(2, size=(140, 1))
-    own = rng.poisson(0.3, size=(140, 6)).astype(float)
-    own[:80, :2] += 2 * y[:, None]
-    own[80:, 2:4] += 2 * z[:, None]
-    X = np.hstack([shared, own])
+    special = rng.poisson(0.3, size=(140, 6)).astype(float)
+    special[:80, :2] += 2 * y[:, None]
+    special[80:, 2:4] += 2 * z[:, None]
+    X = np.hstack([shared, special])
     return X[:80], y, X[80:], z
 
 
@@ -34,14 +35,14 @@ def ridge_scores(H, y, weight, C, T):
 def transcription(H, y, T, C, n_rounds, share, weight):
     """Label the most confident target rows as predicted, train again; scores of each round."""
     f = ridge_scores(H, y, np.ones(len(y)), C, T)
-    found = [f]
+    scores = [f]
     for r in range(1, n_rounds + 1):
         chosen = np.argsort(-np.abs(f), kind="stable")[: round(share * r / n_rounds * len(T))]
         rows = np.vstack([H, T[chosen]])
         labels = np.concatenate([y, np.where(f[chosen] > 0, 1, -1)])
         f = ridge_scores(rows, labels, np.r_[np.ones(len(y)), np.full(len(chosen), weight)], C, T)
-        found.append(f)
-    return found
+        scores.append(f)
+    return scores
 
 
 def problem_of(y, solver="least-squares", folds=()):
@@ -63,12 +64,42 @@ def test_rounds_are_those_of_the_transcription(two_domains):
     assert (dual.coef[len(H) :] == 0).sum() == len(T) - 42
 
 
-def test_round_trip_trains_on_the_target_alone(two_domains):
+def round_trip_by_hand(H, y, T, C, f):
+    """Area under the ROC curve on the source; predictions of both classes weigh as much in all."""
+    is_upper = f > 0
+    if is_upper.all() or not is_upper.any():
+        return 0.5
+    weight = np.where(is_upper, len(T) / (2 * is_upper.sum()), len(T) / (2 * (~is_upper).sum()))
+    return roc_auc_score(y, ridge_scores(T, np.where(is_upper, 1, -1), weight, C, H))
+
+
+def test_a_round_trip_trains_on_the_target_alone(two_domains):
     H, y, T, z = two_domains
     K = np.vstack([H, T]) @ np.vstack([H, T]).T
-    back = ridge_scores(T, 2 * z - 1, np.ones(len(z)), 0.5, H) > 0
-    assert round_trip_accuracy(K, problem_of(y), 0.5, z) == np.mean(back == y)
-    assert round_trip_accuracy(K, problem_of(y), 0.5, np.ones(len(T), int)) == np.mean(y == 1)
+    scores = np.where(z == 1, 0.3, -2.0) * (np.arange(60) > 20)  # unbalanced: 0 is of the first class
+    trip = round_trip_auc(K, problem_of(y), 0.5, scores[:, None])
+    assert trip == pytest.approx(round_trip_by_hand(H, y, T, 0.5, scores))
+    assert 0.5 < trip < 1
+    assert round_trip_auc(K, problem_of(y), 0.5, np.ones((60, 1))) == 0.5  # one label teaches nothing
+
+
+def test_a_round_trip_of_several_classes_is_the_mean_over_the_classes(rng):
+    y, z = rng.integers(3, size=50), rng.integers(3, size=40)
+    H, T = (rng.normal(size=(len(codes), 4)) + (codes[:, None] == np.arange(4)) for codes in (y, z))
+    K, problem = np.vstack([H, T]) @ np.vstack([H, T]).T, Problem(y, 3, np.ones(50), [], least_squares)
+    weight = len(z) / (3 * np.bincount(z))[z]
+    areas = []
+    for k in range(3):
+        back = ridge_scores(T, np.where(z == k, 1, -1), weight, 0.5, H)
+        areas.append(roc_auc_score(y == k, back))
+    assert np.ptp(areas) > 0.01
+    assert_allclose(round_trip_auc(K, problem, 0.5, np.eye(3)[z]), np.mean(areas))
+
+
+def test_what_is_retained_counts_above_chance():
+    assert retained_auc(0.8, 0.9) == pytest.approx(0.75)
+    assert retained_auc(0.5, 0.9) == 0
+    assert retained_auc(1.0, 0.5) == 0  # nothing is known to begin with
 
 
 def test_nothing_is_labelled_where_the_round_trip_fails(rng, two_domains):
@@ -86,19 +117,14 @@ def test_nothing_is_labelled_where_the_round_trip_fails(rng, two_domains):
 @pytest.fixture
 def misleading():
     """Unbalanced source rows, and target rows in which a direction without meaning takes over."""
-    rng = np.random.default_rng(9)
+    rng = np.random.default_rng(24)
     y, z = (rng.uniform(size=60) < 0.75).astype(int), (rng.uniform(size=40) < 0.5).astype(int)
     H, T = rng.normal(size=(60, 5)), rng.normal(size=(40, 5))
-    H[:, 0] += 0.8 * (2 * y - 1)
-    T[:, 0] += 0.8 * (2 * z - 1)
+    H[:, 0] += 2 * y - 1
+    T[:, 0] += 2 * z - 1
     T[:, 1] += 2.5 * np.sign(rng.normal(size=40))
-    H[:, 1] += 0.3 * (2 * y - 1)
+    H[:, 1] += 0.4 * (2 * y - 1)
     return H, y, T
-
-
-def round_trip_by_hand(H, y, T, C, f):
-    back = ridge_scores(T, np.where(f > 0, 1, -1), np.ones(len(T)), C, H)
-    return np.mean((back > 0) == y)
 
 
 def test_a_round_whose_round_trip_fails_is_undone(misleading):
@@ -107,11 +133,10 @@ def test_a_round_whose_round_trip_fails_is_undone(misleading):
     rows, C, options = np.vstack([H, T]), 0.3, SelfTraining(n_rounds=4, share=0.9, weight=3.0)
     scores = transcription(H, 2 * y - 1, T, C, 4, 0.9, 3.0)
     trips = [round_trip_by_hand(H, y, T, C, f) for f in scores]
-    chance = max(np.mean(y), 1 - np.mean(y))
-    train_accuracy = np.mean((ridge_scores(H, 2 * y - 1, np.ones(60), C, H) > 0) == y)
-    is_kept = [trip - chance >= 0.5 * (train_accuracy - chance) for trip in trips]
+    train_auc = roc_auc_score(y, ridge_scores(H, 2 * y - 1, np.ones(60), C, H))
+    is_kept = [trip - 0.5 >= 0.65 * (train_auc - 0.5) for trip in trips]
     assert is_kept == [True, True, True, True, False]
-    assert trips[4] - 0.5 >= 0.5 * (train_accuracy - 0.5)  # a half is not chance here
+    assert trips[4] >= 0.65 * train_auc  # so it matters that chance is left out
     confident = np.argsort(-np.abs(scores[2]))[: round(0.9 * 3 / 4 * 40)]
     assert np.any((scores[2] > 0)[confident] != (scores[0] > 0)[confident])  # pseudo-labels that changed
 
@@ -124,7 +149,7 @@ def test_a_round_whose_round_trip_fails_is_undone(misleading):
 
 def test_self_training_helps_where_the_classes_come_apart(two_domains):
     X, y, Z, z = two_domains
-    options = {"n_layers": 1, "noise": 0.5, "C": 0.05}
+    options = {"n_layers": 1, "noise": 0.5, "C": 0.05, "center": "domains"}
     plain = np.mean(MSDAClassifier(**options).fit(X, y, Z).predict(Z) != z)
     trained = MSDAClassifier(**options, self_training=True).fit(X, y, Z)
     assert trained.self_training_rounds_[-1]["kept"]
@@ -145,11 +170,11 @@ def test_importance_cv_weighs_rows_by_the_odds_of_the_target(two_domains):
     right = np.empty(80)
     for train, test in splits:
         right[test] = (ridge_scores(H[train], 2 * y[train] - 1, np.ones(40), 0.3, H[test]) > 0) == y[test]
-    is_target, judged = np.repeat([-1, 1], [80, 60]), np.empty(140)
+    is_target, domain_scores = np.repeat([-1, 1], [80, 60]), np.empty(140)
     even, odd = np.arange(0, 140, 2), np.arange(1, 140, 2)
     for half, other in ((even, odd), (odd, even)):
-        judged[other] = ridge_scores(rows[half], is_target[half], np.ones(70), 0.3, rows[other])
-    odds = np.exp(2 * judged[:80])
+        domain_scores[other] = ridge_scores(rows[half], is_target[half], np.ones(70), 0.3, rows[other])
+    odds = np.exp(2 * domain_scores[:80])
     odds = np.minimum(odds, 20 * odds.mean())
     expected = np.sum(odds * right) / odds.sum()
     assert 0 < expected < 1
@@ -159,7 +184,8 @@ def test_importance_cv_weighs_rows_by_the_odds_of_the_target(two_domains):
 def test_balanced_layers_have_equal_norms(two_domains):
     """Equal to a ridge regression on layers that were each scaled to a mean square norm of 1."""
     X, y, Z, _ = two_domains
-    found = MSDAClassifier(2, 0.6, 0.7, balance_layers=True, dtype="float64").fit(X, y, Z)
+    options = {"center": "domains", "dtype": "float64"}
+    balanced = MSDAClassifier(2, 0.6, 0.7, balance_layers=True, **options).fit(X, y, Z)
     layers = [np.vstack([X, Z]), *(h for _, h in algorithm_2(np.vstack([X, Z]), 0.6, 2))]
     pieces = []
     for H in layers:
@@ -168,14 +194,14 @@ def test_balanced_layers_have_equal_norms(two_domains):
     built = np.hstack(pieces)
     C = 0.7 / (built[:80] ** 2).sum(axis=1).mean()
     expected = ridge_scores(built[:80], 2 * y - 1, np.ones(80), C, built[80:])
-    assert_allclose(found.decision_function(Z), expected, rtol=1e-6, atol=1e-8)
-    plain = MSDAClassifier(2, 0.6, 0.7, dtype="float64").fit(X, y, Z)
+    assert_allclose(balanced.decision_function(Z), expected, rtol=1e-6, atol=1e-8)
+    plain = MSDAClassifier(2, 0.6, 0.7, **options).fit(X, y, Z)
     assert np.abs(plain.decision_function(Z) - expected).max() > 1e-3
 
 
 def test_balanced_layers_in_the_primal(two_domains, monkeypatch):
     X, y, Z, _ = two_domains
-    options = {"balance_layers": True, "dtype": "float64", "random_state": 0}
+    options = {"balance_layers": True, "center": "domains", "dtype": "float64", "random_state": 0}
     dual = MSDAClassifier(2, 0.6, 0.7, **options).fit(X, y, Z)
     monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 79)
     primal = MSDAClassifier(2, 0.6, 0.7, **options).fit(X, y, Z)
@@ -196,9 +222,9 @@ def test_labels_of_the_target_are_never_seen(two_domains, rng):
     }
     scores = [
         MSDAClassifier(2, C=1.0, **options)
-        .fit(rows, np.concatenate([y, own]), sample_domain=domain)
+        .fit(rows, np.concatenate([y, labels]), sample_domain=domain)
         .decision_function(Z)
-        for own in (z, 1 - z, np.full(60, 7))
+        for labels in (z, 1 - z, np.full(60, 7))
     ]
     assert_array_equal(scores[0], scores[1])
     assert_array_equal(scores[0], scores[2])
@@ -207,9 +233,9 @@ def test_labels_of_the_target_are_never_seen(two_domains, rng):
 def test_several_classes(rng):
     y = rng.integers(3, size=90)
     X = rng.poisson(0.2 + 2.0 * (y[:, None] == np.arange(3)).repeat(2, axis=1)).astype(float)
-    found = MSDAClassifier(1, 0.5, self_training=SelfTraining(n_rounds=2)).fit(X[:60], y[:60], X[60:])
-    assert np.mean(found.predict(X[60:]) == y[60:]) > 0.6
-    assert len(found.self_training_rounds_) == 3
+    model = MSDAClassifier(1, 0.5, self_training=SelfTraining(n_rounds=2)).fit(X[:60], y[:60], X[60:])
+    assert np.mean(model.predict(X[60:]) == y[60:]) > 0.6
+    assert len(model.self_training_rounds_) == 3
 
 
 @pytest.mark.parametrize("rule", ["reverse", "importance-cv"])

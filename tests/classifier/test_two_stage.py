@@ -88,7 +88,8 @@ def scores_by_hand(X, y, Z, selection, seed):
 @pytest.mark.parametrize("selection", ["one-se", "source-cv", "reverse"])
 def test_candidates_are_compared_on_fewer_rows(rows, small_grams, anchors_seen, selection):
     X, y, Z = rows
-    model = MSDAClassifier(**LISTS, selection=selection, dtype="float64", random_state=3).fit(X, y, Z)
+    options = {"selection": selection, "center": "domains", "dtype": "float64", "random_state": 3}
+    model = MSDAClassifier(**LISTS, **options).fit(X, y, Z)
     n_target = 50 if selection == "reverse" else 0
     assert anchors_seen == [(40, 40 + n_target), (120, 120 + n_target)]
     expected = scores_by_hand(X, y, Z, selection, 3)
@@ -123,7 +124,8 @@ def test_rows_keep_their_weights_and_the_standard_error_is_that_of_the_rows_comp
         return np.array([0.56 if next(points) == 0 else 0.5 for _ in Cs])
 
     monkeypatch.setattr("undrift.classifier.selection.source_cv", rule)
-    model = MSDAClassifier(**LISTS, selection="one-se", class_weight=weights, random_state=0).fit(X, y, Z)
+    options = {"selection": "one-se", "center": "domains", "class_weight": weights, "random_state": 0}
+    model = MSDAClassifier(**LISTS, **options).fit(X, y, Z)
     assert model.best_params_ == {"noise": 0.6, "n_layers": 2, "C": 0.3}
     assert model.selection_results_[0]["score"] == 0.56
 
