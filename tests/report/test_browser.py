@@ -141,7 +141,7 @@ def test_no_text_of_the_chart_of_shares_is_cut_off(browser, tmp_path):
     )
     assert len(ends) > 8
     assert min(start for start, _ in ends) >= 0
-    assert max(end for _, end in ends) <= NARROW
+    assert max(end for _, end in ends) <= NARROW, ends
     own.context.close()
 
 

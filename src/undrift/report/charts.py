@@ -76,7 +76,7 @@ def share_chart(title: str, rows: Sequence[dict[str, Any]], name: str | None) ->
     left, top, height = 12.0, 36, 60 if name else 46
     bottom = top + height * len(rows)
     highest = max(value for row in rows for value in (row["predicted"], row.get("high", 0.0)))
-    scale = Scale(0.0, min(1.0, 1.05 * highest) or 1.0, left, NARROW - (150 if name else 60))
+    scale = Scale(0.0, min(1.0, 1.05 * highest) or 1.0, left, NARROW - (160 if name else 60))
     parts = [
         horizontal_axis(scale, top, bottom, "share of the target's rows", percent),
         legend([("b", "predicted")], left, 18),
