@@ -16,6 +16,13 @@ from ..text import TFIDF_LENGTH, text_classifier
 
 # the contract's names; other depths of msda are known too
 METHODS = ("svm", "svm-tfidf", "pca", "scl", "coda", "sda", "msda-1", "msda-3", "msda-5", "undrift")
+# methods that `undrift` is compared with where class shares differ: what each changes of it
+COMPARED: Mapping[str, Mapping[str, Any]] = {
+    "source-only": {},  # least squares on tf-idf rows of the source: no layers, and no part for the target
+    "uncentred": {"center": False, "self_training": False, "fallback": False},
+    "centred": {"center": "domains"},
+    "oracle": {},  # is given the true class shares of the target
+}
 LASTING = ("sda",)  # methods whose representations take too long to be learnt again when a run is resumed
 
 _ESTIMATORS = {"pca": PCA, "scl": SCL, "coda": CODA, "sda": SDA}
@@ -27,9 +34,11 @@ def find_family(method: str) -> str:
     """Return the family of a method, whose members share representations; refuse an unknown name."""
     if re.fullmatch(r"msda-[1-9]\d?", method):
         return "msda"
+    if method in COMPARED:
+        return method if method == "source-only" else "undrift"
     if method in METHODS:
         return method
-    raise ValueError(f"method {method!r} is not known; known are {', '.join(METHODS)}")
+    raise ValueError(f"method {method!r} is not known; known are {', '.join([*METHODS, *COMPARED])}")
 
 
 def list_parameters(method: str) -> set[str]:

@@ -123,6 +123,36 @@ def take_rows(corpus: Corpus, max_rows: int | None) -> Corpus:
     )
 
 
+def sample_target(corpus: Corpus, target: str, share: float, max_rows: int, seed: int) -> Corpus:
+    """Put a sample of the target's labelled rows, train and test, in place of the domain; all are test rows.
+
+    Rows of either class come in an order that the seed decides, so that samples of several shares overlap.
+
+    Parameters
+    ----------
+    share : float
+        Share of the second of the two classes in the sample.
+    """
+    domain, random_state = corpus.domains[target], np.random.RandomState(seed)
+    labelled = np.union1d(domain.train, domain.test)
+    y = np.asarray(domain.y)[labelled]
+    classes = np.unique(y)
+    if len(classes) != 2:
+        raise ValueError(
+            f"domain {target}: target_share needs rows of two classes, but it has {len(classes)}"
+        )
+    groups = [random_state.permutation(labelled[y == label]) for label in classes]
+    n = min(max_rows, int(len(groups[0]) / (1 - share) + 1e-9), int(len(groups[1]) / share + 1e-9))
+    n_second = round(share * n)
+    if not 0 < n_second < n:
+        raise ValueError(f"domain {target}: too few rows for a share of {share:g}")
+    rows = np.sort(np.concatenate([groups[0][: n - n_second], groups[1][:n_second]]))
+    texts = None if domain.texts is None else [domain.texts[i] for i in rows]
+    X = None if domain.X is None else domain.X[rows]
+    sample = Domain(target, X=X, texts=texts, y=np.asarray(domain.y)[rows], test=np.arange(n))
+    return replace(corpus, domains={**corpus.domains, target: sample})
+
+
 def _take_domain_rows(domain: Domain, max_rows: int) -> Domain:
     parts = {part: _space_evenly(getattr(domain, part), max_rows) for part in ("train", "test", "unlabelled")}
     rows = np.unique(np.concatenate(list(parts.values())))

@@ -17,7 +17,7 @@ from .._core import ACTIVATIONS
 from .._inputs import check_choice, check_count, check_noise, check_positive
 from ..classifier import RULES
 from ..errors import UndriftError
-from .catalogue import find_family, list_parameters, resolve_undrift
+from .catalogue import COMPARED, find_family, list_parameters, resolve_undrift
 from .corpora import LOADERS, CorpusSpec, check_options
 from .keys import check_keys, check_like, check_list, check_plain, check_strings
 
@@ -25,9 +25,10 @@ KINDS = ("transfer", "distance", "regret")
 C_RULES = ("authors", "searched")
 C_GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # times the authors' 1 / mean |x|^2
 FIT_ON = ("all", "pair")
-LISTS = ("noise", "C", "methods", "depths", "rules")  # settings that hold several values
+LISTS = ("noise", "C", "methods", "depths", "rules", "targets")  # settings that hold several values
 FOR_REGRET = ("depths", "rules", "small_grid")  # settings that no other kind of plan looks at
 FOR_UNDRIFT = ("changes", "inductive")  # settings that no other method looks at
+FOR_SHARES = ("target_share", "max_target_rows")  # settings of plans that vary class shares
 
 
 class PlanError(UndriftError):
@@ -66,6 +67,16 @@ class Setting:
         `length` is that of its tf-idf rows.
     inductive : bool
         Whether method `undrift` must do without the test rows while it learns.
+    target_share : float, optional
+        Share of the second class in the target, which is then a sample of its labelled rows, train and test,
+        drawn with the plan's seed. It takes the place of the domain: layers are learnt from it and all rows
+        of the other domains, and all of it is predicted. Only `undrift` and what it is compared with have it.
+    max_target_rows : int
+        Rows of that sample, at most.
+    targets : tuple of str, optional
+        Domains that are targets; by default all.
+    corpus : CorpusSpec, optional
+        Corpus of this variant; by default the plan's.
     methods : tuple of str, optional
         Those of the plan's methods that this variant runs; by default all.
     depths, rules : tuples
@@ -87,6 +98,10 @@ class Setting:
     n_rows: int = 1000
     changes: Mapping[str, Any] = field(default_factory=dict)
     inductive: bool = False
+    target_share: float | None = None
+    max_target_rows: int = 2500
+    targets: tuple[str, ...] | None = None
+    corpus: CorpusSpec | None = None
     methods: tuple[str, ...] | None = None
     depths: tuple[int, ...] = (1, 2, 3, 4, 5)
     rules: tuple[str, ...] = tuple(RULES)
@@ -105,6 +120,13 @@ class Setting:
         if check_count(self.n_folds, "n_folds") < 2:
             raise ValueError("n_folds=1 must be at least 2")
         check_count(self.n_rows, "n_rows")
+        check_count(self.max_target_rows, "max_target_rows")
+        if self.target_share is not None:
+            check_like(self.target_share, 0.5, "target_share")
+            if not 0 < self.target_share < 1:
+                raise ValueError(f"target_share={self.target_share!r} must lie between 0 and 1")
+            if self.inductive:
+                raise ValueError("inductive does not go with target_share, whose rows are all seen")
         if self.changes != {}:
             check_keys(self.changes, list_parameters("undrift"), "changes.")
             for name, value in self.changes.items():
@@ -147,7 +169,8 @@ class Plan:
     variants : tuple of Setting
     kind : {"transfer", "distance", "regret"}
     baseline_variant : str, optional
-        Variant whose in-domain errors serve all variants; by default each variant has its errors measured.
+        Variant whose in-domain errors serve all variants (those of another corpus: the first of these); by
+        default each variant has its errors measured.
     parameters : mapping of str to mapping
         Parameters of the methods' estimators, such as ``parameters.sda.n_epochs``.
     seed : int
@@ -171,14 +194,34 @@ class Plan:
 
         With method `undrift` that is what the method is, its defaults too: they may change with a version.
         """
-        ignored = {"methods", "small_grid", *(() if self.kind == "regret" else FOR_REGRET)}
+        ignored = {
+            "methods",
+            "small_grid",
+            "targets",
+            "corpus",
+            *(() if self.kind == "regret" else FOR_REGRET),
+        }
+        ignored |= {*(() if variant.target_share else FOR_SHARES)}
         setting = {key: value for key, value in asdict(variant).items() if key not in ignored}
         parameters = {method: dict(table) for method, table in self.parameters.items()}
-        decisive = [asdict(self.corpus), setting, self.kind, self.seed, parameters]
-        if "undrift" in (variant.methods or self.methods):
+        decisive = [asdict(self.corpus_of(variant)), setting, self.kind, self.seed, parameters]
+        methods = variant.methods or self.methods
+        if "undrift" in methods:
             changes = {**self.parameters.get("undrift", {}), **variant.changes}
             decisive.append(resolve_undrift(changes))
+        decisive += [[method, dict(COMPARED[method])] for method in methods if method in COMPARED]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
+
+    def corpus_of(self, variant: Setting) -> CorpusSpec:
+        """Corpus of a variant."""
+        return variant.corpus or self.corpus
+
+    def baseline_of(self, variant: Setting) -> Setting:
+        """Variant whose in-domain errors serve this one."""
+        if self.baseline_variant is None:
+            return variant
+        alike = [each for each in self.variants if self.corpus_of(each) == self.corpus_of(variant)]
+        return next((each for each in alike if each.name == self.baseline_variant), alike[0])
 
     def seeded(self, seed: int | None) -> Plan:
         """Return the plan with another seed, if one is given: its results stand beside those of others."""
@@ -186,8 +229,13 @@ class Plan:
 
     def smaller(self, max_rows: int | None, max_features: int | None) -> Plan:
         """Return the plan with fewer rows and columns, for a trial."""
-        corpus = self.corpus if max_rows is None else replace(self.corpus, max_rows=max_rows)
-        variants = self.variants
+        corpus, variants = self.corpus, self.variants
+        if max_rows is not None:
+            corpus = replace(corpus, max_rows=max_rows)
+            variants = tuple(
+                v if v.corpus is None else replace(v, corpus=replace(v.corpus, max_rows=max_rows))
+                for v in variants
+            )
         if max_features is not None:
             variants = tuple(
                 replace(v, max_features=min(v.max_features or max_features, max_features)) for v in variants
@@ -219,7 +267,7 @@ def parse_plan(name: str, table: Mapping[str, Any]) -> Plan:
     for method in methods:
         find_family(method)
     parameters = _parse_parameters(table.get("parameters", {}), methods)
-    common = {key: table[key] for key in _setting_names() - {"methods"} if key in table}
+    common = {key: table[key] for key in _setting_names() - {"methods", "corpus"} if key in table}
     variants = _parse_variants(table.get("variants", [{}]), common, methods)
     _check_kind(kind, {*common, *chain(*table.get("variants", []))}, methods, variants)
     baseline = table.get("baseline_variant")
@@ -243,6 +291,8 @@ def _check_kind(
     """Refuse what a plan of this kind, or with these methods, would not look at."""
     if kind == "regret" and methods != ("undrift",):
         raise ValueError('methods: kind="regret" is about method undrift: give methods = ["undrift"]')
+    if kind == "regret" and any(variant.changes.get("center") == "classes" for variant in variants):
+        raise ValueError('changes.center: kind="regret" centres domains: leave it out, or give false')
     if kind == "distance":
         for method in methods:
             if not method.startswith("msda-"):
@@ -251,8 +301,15 @@ def _check_kind(
             if len(variant.noise) > 1:
                 raise ValueError('noise: kind="distance" takes one level, such as noise = [0.7]')
     for key in FOR_UNDRIFT:
-        if key in given and "undrift" not in methods:
+        if key in given and not any(find_family(method) == "undrift" for method in methods):
             raise ValueError(f"{key} is about method undrift, which is not among the plan's methods")
+    if kind != "transfer" and {*FOR_SHARES, "targets"} & given:
+        raise ValueError('target_share, max_target_rows and targets need kind="transfer"')
+    for variant in variants:
+        for method in variant.methods or methods:
+            if variant.target_share is not None and method not in ("undrift", *COMPARED):
+                known = ", ".join(["undrift", *COMPARED])
+                raise ValueError(f"target_share: method {method} has none; those that have are {known}")
 
 
 def _parse_corpus(table: Any) -> CorpusSpec:
@@ -292,7 +349,10 @@ def _parse_setting(values: Mapping[str, Any], methods: Sequence[str]) -> Setting
     for method in check_strings(values["methods"], "variants.methods") if "methods" in values else ():
         if method not in methods:
             raise ValueError(f"variants.methods: {method!r} is not among the plan's methods")
-    return Setting(**{**values, **lists})
+    if "targets" in values:
+        check_strings(values["targets"], "targets")
+    corpus = {"corpus": _parse_corpus(values["corpus"])} if "corpus" in values else {}
+    return Setting(**{**values, **lists, **corpus})
 
 
 def _parse_parameters(value: Any, methods: Sequence[str]) -> dict[str, Any]:

@@ -31,7 +31,9 @@ class FittedTask:
 
 
 def fit_together(
-    classifier: MSDAClassifier, X: Any, tasks: Mapping[Key, tuple[np.ndarray, np.ndarray]]
+    classifier: MSDAClassifier | Mapping[Key, MSDAClassifier],
+    X: Any,
+    tasks: Mapping[Key, tuple[np.ndarray, np.ndarray]],
 ) -> Iterator[tuple[Key, FittedTask | Exception]]:
     """Fit a classifier for each of several tasks, which differ in what is labelled and what is the target.
 
@@ -41,7 +43,9 @@ def fit_together(
 
     Parameters
     ----------
-    classifier : MSDAClassifier
+    classifier : MSDAClassifier, or a mapping to such
+        One for all tasks, or one for each; what layers are learnt by (`noise`, `ridge` and so on) must then
+        be the same in all of them.
     X : matrix of shape (n, d)
         Rows of all domains.
     tasks : mapping to pairs (y, sample_domain)
@@ -50,7 +54,13 @@ def fit_together(
     shared, running = SharedLayers(), {}
     for key, (y, sample_domain) in tasks.items():
         try:
-            running[key] = _TaskFit(clone(classifier), shared, X, y, sample_domain)
+            running[key] = _TaskFit(
+                clone(classifier[key] if isinstance(classifier, Mapping) else classifier),
+                shared,
+                X,
+                y,
+                sample_domain,
+            )
         except Exception as error:
             yield key, error
     while running:

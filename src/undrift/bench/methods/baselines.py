@@ -14,7 +14,7 @@ from ..._core import Rows
 from ...baselines import CODA, SCL, SDA, Progress
 from ...corpora import Corpus
 from ..corpora import part_rows
-from .cells import Bench, Cell, Outcome, Unit, group_by_source
+from .cells import Bench, Cell, Outcome, Unit, group_cells
 from .representation import Candidate, Representation, file_name
 from .resources import measure_cost, measure_time
 from .stacks import row_products
@@ -32,7 +32,7 @@ def shared_units(
     represented = partial(get_representation, represent, bench, None, cells[0].method if lasting else None)
     return [
         Unit(group, partial(_source_outcomes, bench, group, represented), parallel=True)
-        for group in group_by_source(cells).values()
+        for group in group_cells(cells, "source").values()
     ]
 
 
@@ -43,7 +43,7 @@ def source_units(bench: Bench, cells: Sequence[Cell], represent: Represent) -> l
             group,
             partial(_source_outcomes, bench, group, partial(get_representation, represent, bench, source)),
         )
-        for source, group in group_by_source(cells).items()
+        for source, group in group_cells(cells, "source").items()
     ]
 
 

@@ -46,10 +46,11 @@ def points(cells: Sequence[Cell], noises: Sequence[float], depths: Sequence[int]
 def candidate_records(bench: Bench, cells: Sequence[Cell]) -> Iterator[CellRecord | Failure]:
     """Yield for each task, noise level and depth not known yet what all values of C are worth.
 
-    Errors are those of the target's test rows, without self-training and with it. One stack for each noise
-    level serves all tasks.
+    Domains are centred on their means, unless the plan says that they are not centred at all. Errors are
+    those of the target's test rows, without self-training and with it. One stack for each noise level serves
+    all tasks.
     """
-    scorer, setting = CandidateScorer(bench, *configure_undrift(bench)), bench.setting
+    scorer, setting = CandidateScorer(bench, *configure_undrift(bench, center="domains")), bench.setting
     missing = [p for p in points(cells, setting.noise, setting.depths) if p not in bench.known_points]
     n_left = Counter(point[:2] for point in missing)
     for cell in cells:

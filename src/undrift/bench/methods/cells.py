@@ -27,7 +27,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Predictions of the target's test rows, and what they took."""
+    """Predictions of the target's test rows, and what they took.
+
+    `truth` are the labels of these rows, where they are others than the corpus has.
+    """
 
     cell: Cell
     predicted: np.ndarray
@@ -36,6 +39,7 @@ class Outcome:
     classify_seconds: float
     grid_seconds: float = 0.0
     details: Mapping[str, Any] = field(default_factory=dict)
+    truth: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -141,9 +145,9 @@ class FailureLog:
             yield Failure(cell, error)
 
 
-def group_by_source(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
-    """Group cells by their source, in order."""
+def group_cells(cells: Sequence[Cell], name: str) -> dict[str, list[Cell]]:
+    """Group cells by their "source" or "target", in order."""
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
-        groups.setdefault(cell.source, []).append(cell)
+        groups.setdefault(getattr(cell, name), []).append(cell)
     return groups

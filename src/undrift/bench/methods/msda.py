@@ -14,7 +14,7 @@ from ..._inputs import binarize_rows
 from ...classifier import Problem
 from ...corpora import Corpus
 from ..corpora import Part
-from .cells import Bench, Cell, FailureLog, Finding, GridPoint, Outcome, Unit, group_by_source
+from .cells import Bench, Cell, FailureLog, Finding, GridPoint, Outcome, Unit, group_cells
 from .resources import MemoryBudget, measure_time, memory_budget
 from .stacks import Level, RunningGrams, SharedStack
 from .svm import bench_problem, choose_C, predict_targets
@@ -52,7 +52,7 @@ class StackedTasks:
     def outcomes(self) -> Iterator[Finding]:
         """Choose noise and C for each source and depth; then learn those stacks, and classify."""
         setting = self.bench.setting
-        for source, cells in group_by_source(self.cells).items():
+        for source, cells in group_cells(self.cells, "source").items():
             self.failure_log.capture(cells, self._check, source, cells)
         if self.wanted:
             points = [point for point in self.bench.grid if self._is_for_these_cells(point)]
@@ -126,7 +126,7 @@ class StackedTasks:
                         job, grams[_within(source)], self.problems[source][0], setting.Cs
                     )
         for wanted, future in futures.items():
-            cells = group_by_source(self.cells)[wanted[0]]
+            cells = group_cells(self.cells, "source")[wanted[0]]
             for score in self.failure_log.capture(cells, future.result):
                 scores[wanted] = score
         seconds = time.perf_counter() - began
@@ -149,7 +149,9 @@ class StackedTasks:
         seconds = float(np.sum([*{(point.noise, point.seconds): point.seconds for point in points}.values()]))
         for noise in sorted({point.noise for point in chosen.values()}):
             here = {wanted: point for wanted, point in chosen.items() if point.noise == noise}
-            pairs = {source: _pairs(cells) for source, cells in group_by_source(self._cells(here)).items()}
+            pairs = {
+                source: _pairs(cells) for source, cells in group_cells(self._cells(here), "source").items()
+            }
             for sources in self.budget.group(pairs):
                 group = {wanted: point for wanted, point in here.items() if wanted[0] in sources}
                 yield from self._classify_level(noise, group, seconds)
@@ -166,7 +168,7 @@ class StackedTasks:
         for level in self.stack.levels(noise, max(depth for _, depth in chosen)):
             grams.add(level)
             here = [cell for cell in cells if depth_of(cell.method) == level.depth]
-            for source, group in group_by_source(here).items():
+            for source, group in group_cells(here, "source").items():
                 point = chosen[source, level.depth]
                 arguments = (grams, level, group, point, grid_seconds)
                 for outcomes in self.failure_log.capture(group, self._classify_source, *arguments):

@@ -1,4 +1,10 @@
-"""Method `undrift`: `text_classifier` on tf-idf rows, as shipped; layers are learnt once for all tasks."""
+"""Method `undrift`: `text_classifier` on tf-idf rows, as shipped, and what it is compared with.
+
+Layers are learnt once for all tasks. The rows that are predicted are one target, and all other rows of their
+domain are a second one: both are unlabelled, and both serve the layers and self-training, but class shares
+belong to the rows that are predicted, and the test part of a domain may have other shares than the rest.
+Where classes are not aligned (`center` is not "classes") the domain stays whole.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +15,77 @@ from typing import Any
 import numpy as np
 
 from ..._core import stack_rows
-from ...classifier import FittedTask, MSDAClassifier, fit_together
+from ..._inputs import is_missing
+from ...classifier import SOLVERS, FittedTask, MSDAClassifier, check_grid, fit_together, predict_codes, signs
 from ...corpora import Corpus
 from ...text import TFIDF_LENGTH, text_classifier
-from ..corpora import part_rows
+from ..catalogue import COMPARED
+from ..corpora import part_labels, part_rows, sample_target
 from .baselines import weight_tfidf
-from .cells import Bench, Cell, Failure, FailureLog, Outcome, Unit
+from .cells import Bench, Cell, Failure, FailureLog, Outcome, Unit, group_cells
 from .resources import measure_time, memory_budget
-from .svm import source_codes
+from .stacks import row_products
+from .svm import authors_C, source_codes
+
+NO_ESTIMATES: Mapping[str, Any] = dict.fromkeys(("estimated_share", "expected_error", "calibration_error"))
 
 
 def undrift_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
-    """All tasks together."""
-    return [Unit(cells, partial(_fit_tasks, bench, cells))]
+    """All tasks and methods together; where the target is a sample of its domain, those of each target."""
+    if bench.setting.target_share is None:
+        return [Unit(cells, partial(_fit_tasks, bench, cells))]
+    groups = group_cells(cells, "target").values()
+    return [Unit(group, partial(_fit_tasks, bench, group)) for group in groups]
 
 
-def configure_undrift(bench: Bench) -> tuple[MSDAClassifier, float]:
-    """Return the classifier with the changes of the plan, and the length of tf-idf rows."""
+def source_only_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
+    """Tasks of each target."""
+    groups = group_cells(cells, "target").values()
+    return [Unit(group, partial(_fit_source_only, bench, group), parallel=True) for group in groups]
+
+
+def configure_undrift(bench: Bench, method: str = "undrift", **defaults: Any) -> tuple[MSDAClassifier, float]:
+    """Return the classifier with the changes of the plan and the method, and the length of tf-idf rows."""
     changes: dict[str, Any] = {"n_folds": bench.setting.n_folds, "n_pivots": bench.setting.n_pivots}
-    changes |= {**bench.parameters_of("undrift"), **bench.setting.changes}
+    changes |= {**defaults, **bench.parameters_of("undrift"), **bench.setting.changes}
+    changes |= COMPARED.get(method, {})
     length = changes.pop("length", TFIDF_LENGTH)
     return text_classifier(device=bench.device, random_state=bench.seed, **changes), length
+
+
+def _take_sample(bench: Bench, cells: Sequence[Cell]) -> Corpus:
+    """Return the corpus; where the setting has a share, with a sample in place of the cells' one target."""
+    setting = bench.setting
+    if setting.target_share is None:
+        return bench.corpus
+    return sample_target(
+        bench.corpus, cells[0].target, setting.target_share, setting.max_target_rows, bench.seed
+    )
+
+
+def _fit_source_only(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
+    """Fit least squares on the tf-idf rows of each source, and predict the test rows."""
+    classifier, length = configure_undrift(bench)
+    corpus, failure_log = weight_tfidf(_take_sample(bench, cells), length), FailureLog()
+    for cell in cells:
+        yield from failure_log.capture([cell], _predict_source_only, corpus, classifier, cell)
+    yield from failure_log.failures()
+
+
+def _predict_source_only(corpus: Corpus, classifier: MSDAClassifier, cell: Cell) -> Outcome:
+    classes, codes = source_codes(corpus, cell.source)
+    train, test = (_part(corpus, part) for part in ((cell.source, "train"), (cell.target, "test")))
+    C = check_grid(classifier.noise, classifier.n_layers, classifier.C).preferred[2]
+
+    def predict() -> np.ndarray:
+        K = row_products(train, train)
+        Y, weight = signs(codes, len(classes)), np.ones(len(codes))
+        dual = SOLVERS["least-squares"](K, Y, C * authors_C(K), weight)
+        return classes[predict_codes(dual.scores(row_products(test, train)))]
+
+    predicted, seconds = measure_time(predict)
+    truth = part_labels(corpus, cell.target, "test")
+    return Outcome(cell, predicted, {"C": C}, 0.0, seconds, details=NO_ESTIMATES, truth=truth)
 
 
 def _fit_tasks(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
@@ -37,22 +93,37 @@ def _fit_tasks(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failur
     failure_log = FailureLog()
     for cell in cells:
         failure_log.capture([cell], source_codes, bench.corpus, cell.source)
-    classifier, length = configure_undrift(bench)
-    corpus = weight_tfidf(bench.corpus, length)
-    for group in _group_by_memory(bench, [cell for cell in cells if cell not in failure_log]):
-        X, tasks = stack_tasks(corpus, group, inductive=bench.setting.inductive)
-        for cell, fitted in fit_together(classifier, X, tasks):
-            if isinstance(fitted, Exception):
-                yield Failure(cell, fitted)
-            else:
-                yield from failure_log.capture([cell], _predict, corpus, length, cell, fitted)
+    _, length = configure_undrift(bench)
+    corpus = weight_tfidf(_take_sample(bench, cells), length)
+    left = [cell for cell in cells if cell not in failure_log]
+    classifiers = {cell: configure_undrift(bench, cell.method)[0] for cell in left}
+    inductive, is_sample = bench.setting.inductive, bench.setting.target_share is not None
+    for is_split in (True, False):
+        chosen = [
+            cell
+            for cell, classifier in classifiers.items()
+            if is_split is (classifier.center == "classes" and not inductive and not is_sample)
+        ]
+        for group in _group_by_memory(bench, corpus, chosen):
+            X, tasks = stack_tasks(corpus, group, inductive=inductive, is_split=is_split)
+            for cell in group:
+                if cell.method == "oracle":
+                    shares = _true_shares(corpus, cell, *tasks[cell])
+                    classifiers[cell].set_params(target_shares=shares)
+            for cell, fitted in fit_together(classifiers, X, tasks):
+                if isinstance(fitted, Exception):
+                    yield Failure(cell, fitted)
+                else:
+                    yield from failure_log.capture([cell], _predict, corpus, length, cell, fitted)
     yield from failure_log.failures()
 
 
 def _predict(corpus: Corpus, length: float, cell: Cell, fitted: FittedTask) -> Outcome:
-    classifier = fitted.classifier
-    test = corpus.domains[cell.target].X[part_rows(corpus, (cell.target, "test"))]
-    predicted, seconds = measure_time(classifier.predict, test)
+    classifier, number = fitted.classifier, _target_number(corpus, cell)
+    test, truth = _part(corpus, (cell.target, "test")), part_labels(corpus, cell.target, "test")
+    domain = np.full(len(truth), number)
+    predicted, seconds = measure_time(lambda: classifier.predict(test, sample_domain=domain))
+    p = classifier.predict_proba(test, sample_domain=domain)
     n_candidates = len(classifier.selection_results_)
     return Outcome(
         cell,
@@ -61,7 +132,47 @@ def _predict(corpus: Corpus, length: float, cell: Cell, fitted: FittedTask) -> O
         fitted.layer_seconds,
         fitted.seconds + seconds,
         fitted.search_seconds if n_candidates > 1 else 0.0,
+        {
+            **_estimates(classifier, number, is_known=cell.method == "oracle"),
+            "calibration_error": calibration_error(p, classifier.classes_, truth),
+        },
+        truth,
     )
+
+
+def _estimates(classifier: MSDAClassifier, number: int, *, is_known: bool) -> dict[str, Any]:
+    """What the classifier says of the target numbered `number`: the last class's share, and its error."""
+    i = [k for k in classifier.domains_ if k < 0].index(number)
+    shares, expected = classifier.target_shares_[i], classifier.expected_error_[i]
+    return {
+        "estimated_share": None if shares is None or is_known else shares[classifier.classes_[-1]],
+        "expected_error": None if expected is None else expected["error"],
+    }
+
+
+def calibration_error(p: np.ndarray, classes: np.ndarray, truth: np.ndarray, n_bins: int = 10) -> float:
+    """Expected calibration error: confidence less accuracy of predictions, bin by bin of equal width.
+
+    `p` are class probabilities of shape (n, n_classes).
+    """
+    confidence, is_right = p.max(axis=1), classes[p.argmax(axis=1)] == truth
+    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    gaps = np.bincount(bins, weights=confidence - is_right, minlength=n_bins)
+    return float(np.abs(gaps).sum() / len(truth))
+
+
+def _true_shares(corpus: Corpus, cell: Cell, y: np.ndarray, domain: np.ndarray) -> list[dict[Any, float]]:
+    """Class shares of each part of the target, from its labels; of a part without any, those of the first."""
+    labels, shares = np.asarray(corpus.domains[cell.target].y), []
+    classes = np.unique(part_labels(corpus, cell.source, "train"))
+    parts = _domain_parts(corpus, cell.target, is_split=len(np.unique(domain[domain < 0])) > 1)
+    for rows in parts:
+        known = [label for label in labels[rows] if not is_missing(label)]
+        if known:
+            shares.append({label: float(np.mean(np.array(known) == label)) for label in classes})
+        else:
+            shares.append(shares[0])
+    return shares
 
 
 def _describe(classifier: MSDAClassifier, length: float) -> dict[str, Any]:
@@ -73,37 +184,58 @@ def _describe(classifier: MSDAClassifier, length: float) -> dict[str, Any]:
     }
 
 
+def _part(corpus: Corpus, part: tuple[str, str]) -> Any:
+    return corpus.domains[part[0]].X[part_rows(corpus, part)]
+
+
+def _target_number(corpus: Corpus, cell: Cell) -> int:
+    """Number of the target that holds the test rows."""
+    return -1 - list(corpus.domains).index(cell.target)
+
+
+def _domain_parts(
+    corpus: Corpus, name: str, *, inductive: bool = False, is_split: bool = False
+) -> list[np.ndarray]:
+    """Rows of the parts of a domain: all of it, all but the test part, or the test part and the rest."""
+    rows, test = np.arange(len(corpus.domains[name])), corpus.domains[name].test
+    rest = np.setdiff1d(rows, test)
+    if is_split:
+        return [part for part in (np.unique(test), rest) if len(part)]
+    return [rest if inductive else rows]
+
+
 def stack_tasks(
-    corpus: Corpus, cells: Sequence[Cell], *, inductive: bool
+    corpus: Corpus, cells: Sequence[Cell], *, inductive: bool, is_split: bool = False
 ) -> tuple[Any, Mapping[Cell, tuple[np.ndarray, np.ndarray]]]:
     """Stack the rows of all domains; for each task, return labels and domains of these rows.
 
     The labels are those of the source's train rows, all others NaN. An `inductive` task has no rows of the
-    test parts.
+    test parts. With `is_split` every domain k becomes two: number k has its test rows, and number
+    ``n_domains + k`` all others; both are targets where the domain is the target.
     """
-    blocks, labels, numbers = [], [], []
-    for k, domain in enumerate(corpus.domains.values()):
-        rows = np.arange(len(domain))
-        if inductive:
-            rows = np.setdiff1d(rows, domain.test)
-        blocks.append(domain.X[rows])
-        labels.append(np.where(np.isin(rows, domain.train), np.asarray(domain.y, dtype=float)[rows], np.nan))
-        numbers.append(np.full(len(rows), k))
-    y, number, names = np.concatenate(labels), np.concatenate(numbers), list(corpus.domains)
+    blocks, labels, numbers, names = [], [], [], list(corpus.domains)
+    for k, (name, domain) in enumerate(corpus.domains.items()):
+        y = np.where(np.isin(np.arange(len(domain)), domain.train), np.asarray(domain.y, dtype=float), np.nan)
+        parts = _domain_parts(corpus, name, inductive=inductive, is_split=is_split)
+        for i, rows in enumerate(parts):
+            blocks.append(domain.X[rows])
+            labels.append(y[rows])
+            numbers.append(np.full(len(rows), k + i * len(names)))
+    y, number = np.concatenate(labels), np.concatenate(numbers)
+    domain_of = number % len(names)
     tasks = {
         cell: (
-            np.where(number == names.index(cell.source), y, np.nan),
-            np.where(number == names.index(cell.target), -1 - number, number),
+            np.where(domain_of == names.index(cell.source), y, np.nan),
+            np.where(domain_of == names.index(cell.target), -1 - number, number),
         )
         for cell in cells
     }
     return stack_rows(blocks), tasks
 
 
-def _group_by_memory(bench: Bench, cells: Sequence[Cell]) -> list[list[Cell]]:
+def _group_by_memory(bench: Bench, corpus: Corpus, cells: Sequence[Cell]) -> list[list[Cell]]:
     """Cut tasks into groups whose Gram matrices and rows fit into memory together, at least one in each."""
-    limit = memory_budget(bench.corpus, bench.place).n_bytes
-    domains = bench.corpus.domains
+    limit, domains = memory_budget(corpus, bench.place).n_bytes, corpus.domains
     row_bytes = sum(8 * getattr(domain.X, "nnz", np.size(domain.X)) for domain in domains.values())
     groups: list[list[Cell]] = []
     n_bytes = 0

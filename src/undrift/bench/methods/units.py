@@ -10,7 +10,7 @@ from . import baselines, msda
 from .candidates import candidate_records
 from .cells import Bench, Cell, Unit
 from .distances import measure_distances
-from .undrift import undrift_units
+from .undrift import source_only_units, undrift_units
 
 FAMILIES: dict[str, Callable[[Bench, Sequence[Cell]], list[Unit]]] = {
     "svm": partial(baselines.shared_units, represent=baselines.counts),
@@ -21,6 +21,7 @@ FAMILIES: dict[str, Callable[[Bench, Sequence[Cell]], list[Unit]]] = {
     "sda": partial(baselines.shared_units, represent=baselines.autoencoded, lasting="sda" in LASTING),
     "msda": msda.msda_units,
     "undrift": undrift_units,
+    "source-only": source_only_units,
 }
 
 

@@ -10,7 +10,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from ... import __version__
 from ...metrics import transfer_error, transfer_loss, transfer_ratio
@@ -22,7 +25,7 @@ from ..plan import Plan, Setting
 def transfer_record(bench: Bench, outcome: Outcome, baseline_error: float) -> dict[str, Any]:
     """Measure the predictions of a task."""
     cell = outcome.cell
-    truth = part_labels(bench.corpus, cell.target, "test")
+    truth = part_labels(bench.corpus, cell.target, "test") if outcome.truth is None else outcome.truth
     error = transfer_error(truth, outcome.predicted)
     return {
         **asdict(cell),
@@ -37,8 +40,20 @@ def transfer_record(bench: Bench, outcome: Outcome, baseline_error: float) -> di
         "n_train": len(part_labels(bench.corpus, cell.source, "train")),
         "n_test": len(truth),
         "n_features": next(iter(bench.corpus.domains.values())).X.shape[1],
+        **(_measure_shares(bench, outcome, truth) if "expected_error" in outcome.details else {}),
         **outcome.details,
     }
+
+
+def _measure_shares(bench: Bench, outcome: Outcome, truth: np.ndarray) -> dict[str, Any]:
+    """Share of the source's last class among the rows predicted, and the mean of the classes' errors."""
+    share = bench.setting.target_share
+    if share is None:
+        share = float(np.mean(truth == part_labels(bench.corpus, outcome.cell.source, "train").max()))
+    errors = [
+        transfer_error(truth[truth == label], outcome.predicted[truth == label]) for label in np.unique(truth)
+    ]
+    return {"target_share": share, "balanced_error": fmean(errors)}
 
 
 def grid_record(point: GridPoint) -> dict[str, Any]:
@@ -54,7 +69,7 @@ def add_origin(
         "kind": kind,
         "plan": plan.name,
         "variant": variant.name,
-        "corpus": plan.corpus.folder or plan.corpus.loader,
+        "corpus": plan.corpus_of(variant).folder or plan.corpus_of(variant).loader,
         **values,
         "seed": plan.seed,
         "version": __version__,

@@ -21,7 +21,7 @@ from ..._inputs import OnHost, Place, check_count, check_place
 from ..._processes import WorkerPool
 from ...corpora import Corpus, Domain
 from ..catalogue import LASTING
-from ..corpora import load_corpus, take_columns
+from ..corpora import CorpusSpec, load_corpus, take_columns
 from ..methods import (
     Bench,
     Cell,
@@ -122,12 +122,9 @@ class Runner:
 
     def run(self) -> Summary:
         """Do what is left, variant by variant."""
-        entries = [
-            (variant, cell)
-            for variant in self.plan.variants
-            for cell in self._cells()
-            if variant.methods is None or cell.method in variant.methods
-        ]
+        entries = [(variant, cell) for variant in self.plan.variants for cell in self._cells(variant)]
+        if not entries:
+            self._refuse_tasks()
         done = self._resume.done(self.request.retry_failed)
         left = [(variant, cell) for variant, cell in entries if (variant.name, cell) not in done]
         self._n_total, self._n_before = len(entries), len(entries) - len(left)
@@ -149,26 +146,49 @@ class Runner:
         self._representations.close()
 
     @cached_property
-    def _corpus(self) -> Corpus:
-        widths = [self._width(variant) for variant in self.plan.variants]
-        return load_corpus(self.plan.corpus, self.request.data, max(widths))
+    def _corpora(self) -> list[tuple[CorpusSpec, Corpus]]:
+        """Every corpus of the plan, as wide as a variant needs it."""
+        widths: list[tuple[CorpusSpec, int]] = []
+        for spec in (self.plan.corpus_of(variant) for variant in self.plan.variants):
+            if spec not in [known for known, _ in widths]:
+                variants = [each for each in self.plan.variants if self.plan.corpus_of(each) == spec]
+                widths.append((spec, max(map(self._width, variants))))
+        return [(spec, load_corpus(spec, self.request.data, width)) for spec, width in widths]
 
-    def _cells(self) -> list[Cell]:
-        """Everything that was asked for, method by method."""
-        corpus = self._corpus
-        pairs = domain_pairs(list(corpus.domains)) if self.plan.kind == "distance" else _tasks(corpus)
-        pairs = [pair for pair in pairs if _matches("->".join(pair), self.request.tasks)]
-        if not pairs:
-            raise ValueError(
-                f"no task is like {', '.join(self.request.tasks or [])}; "
-                f"the domains are {', '.join(corpus.domains)}, and a task is written as source->target"
-            )
-        return [Cell(method, *pair) for method in self.methods for pair in pairs]
+    def _corpus(self, variant: Setting) -> Corpus:
+        wanted = self.plan.corpus_of(variant)
+        return next(corpus for spec, corpus in self._corpora if spec == wanted)
+
+    def _cells(self, variant: Setting) -> list[Cell]:
+        """Everything that was asked for of a variant, method by method."""
+        pairs = [pair for pair in self._pairs(variant) if _matches("->".join(pair), self.request.tasks)]
+        methods = [name for name in self.methods if variant.methods is None or name in variant.methods]
+        return [Cell(method, *pair) for method in methods for pair in pairs]
+
+    def _pairs(self, variant: Setting) -> list[tuple[str, str]]:
+        """Pairs of domains that a variant is about."""
+        corpus = self._corpus(variant)
+        for name in variant.targets or ():
+            if name not in corpus.domains:
+                domains = ", ".join(corpus.domains)
+                raise ValueError(
+                    f"targets: {name!r} is not a domain of the corpus; the domains are {domains}"
+                )
+        if self.plan.kind == "distance":
+            return domain_pairs(list(corpus.domains))
+        return [pair for pair in _tasks(corpus) if variant.targets is None or pair[1] in variant.targets]
+
+    def _refuse_tasks(self) -> None:
+        domains = dict.fromkeys(name for _, corpus in self._corpora for name in corpus.domains)
+        raise ValueError(
+            f"no task is like {', '.join(self.request.tasks or [])}; "
+            f"the domains are {', '.join(domains)}, and a task is written as source->target"
+        )
 
     def _bench(self, variant: Setting) -> Bench:
         jobs = self.request.jobs or 1
         return Bench(
-            corpus=take_columns(self._corpus, self._width(variant)),
+            corpus=take_columns(self._corpus(variant), self._width(variant)),
             setting=variant,
             place=self.place,
             device=self.request.device,
@@ -184,18 +204,18 @@ class Runner:
         )
 
     def _width(self, variant: Setting) -> int:
-        return variant.max_features or self.plan.corpus.max_features
+        return variant.max_features or self.plan.corpus_of(variant).max_features
 
     def _remove_representations(self) -> None:
         """Remove the files of representations that no task of the plan will need, tried again or not."""
         done = self._resume.done(retry_failed=True)
-        widest = next(iter(self._corpus.domains.values())).X.shape[1]
         for method in set(LASTING).intersection(self.plan.methods):
             needed_by: dict[int, set[Entry]] = {}
             for variant in self.plan.variants:
                 if variant.methods is None or method in variant.methods:
+                    widest = next(iter(self._corpus(variant).domains.values())).X.shape[1]
                     entries = needed_by.setdefault(min(self._width(variant), widest), set())
-                    entries.update((variant.name, Cell(method, *pair)) for pair in _tasks(self._corpus))
+                    entries.update((variant.name, Cell(method, *pair)) for pair in self._pairs(variant))
             for width, entries in needed_by.items():
                 if entries <= done:
                     self._representations.remove(file_name(method, width))
@@ -280,12 +300,11 @@ class Runner:
 
         A target whose baseline fails has none, and its cells fail.
         """
-        setting, name = bench.setting, self.plan.baseline_variant or bench.setting.name
-        errors = self._resume.in_domain_errors(name)
+        setting, baseline = bench.setting, self.plan.baseline_of(bench.setting)
+        errors = self._resume.in_domain_errors(baseline.name)
         missing = [target for target in dict.fromkeys(cell.target for cell in cells) if target not in errors]
-        if missing and name != setting.name:
-            variant = next(each for each in self.plan.variants if each.name == name)
-            bench = self._bench(variant)
+        if missing and baseline is not setting:
+            bench = self._bench(baseline)
         futures = {self.pool.submit(in_domain_error, bench, target): target for target in missing}
         for future in as_completed(futures):
             target = futures[future]
