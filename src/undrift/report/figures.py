@@ -166,18 +166,23 @@ def _draw_curves(figure: dict[str, Any]) -> Parts:
     """Draw the points of every series against numbers, joined where the figure is of lines."""
     series, numbers, styles = _all_series(figure)
     labels = [each["label"] for each in series]
-    key, top = _legend(labels, numbers, styles)
+    has_direct_labels = bool(figure.get("has_direct_labels"))
+    key, top = ([], 0.0) if has_direct_labels else _legend(labels, numbers, styles)
+    right = WIDTH - 40 - (7.4 * max(map(len, labels)) if has_direct_labels else 0.0)
     pairs = [
         [(x, y) for x, y in zip(each["x"], each["y"], strict=True) if x is not None and y is not None]
         for each in series
     ]
-    across = _scale([x for points in pairs for x, _ in points], 90, WIDTH - 40, bool(figure.get("x_log")))
+    across = _scale([x for points in pairs for x, _ in points], 90, right, bool(figure.get("x_log")))
     ys = [y for points in pairs for _, y in points]
     up = _scale(ys, top + 330, top + 40, bool(figure.get("y_log")), figure.get("y_from"))
     frame = [
         horizontal_axis(across, top + 40, top + 330, figure["x_label"]),
-        vertical_axis(up, 90, WIDTH - 40, figure["y_label"]),
+        vertical_axis(up, 90, right, figure["y_label"]),
     ]
+    if has_direct_labels:
+        ends = {label: up(max(points)[1]) for label, points in zip(labels, pairs, strict=True) if points}
+        frame += [text(right + 14, y + 5, label) for label, y in _set_apart(ends, top + 330).items()]
     for i, mark in enumerate(figure.get("marks", [])):
         if across.low <= mark["x"] <= across.high:
             x = across(mark["x"])
@@ -193,6 +198,17 @@ def _draw_curves(figure: dict[str, Any]) -> Parts:
         has_line = figure["kind"] == "lines" and len(places) > 1
         marks.append([*(joined if has_line else []), *(marker(x, y, number, s, cls) for x, y, s in places)])
     return [*key, *frame, *_groups(series, marks)], top + 382
+
+
+def _set_apart(heights: dict[str, float], lowest: float, gap: float = 18.0) -> dict[str, float]:
+    """Move labels at the ends of lines until none covers another, and none is below `lowest`."""
+    labels = sorted(heights, key=lambda label: heights[label])
+    places = [heights[label] for label in labels]
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + gap)
+    for i in reversed(range(len(places))):
+        places[i] = min(places[i], lowest - gap * (len(places) - 1 - i))
+    return dict(zip(labels, places, strict=True))
 
 
 def _scale(

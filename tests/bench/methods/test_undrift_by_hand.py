@@ -39,14 +39,22 @@ def run_all(bench, **setting):
 
 
 def fitted(corpus, rows, source, target, seen=lambda domain: np.arange(len(domain)), **changes):
-    """The classifier as a user fits it: labels of the source's train rows, and the rows `seen` of all."""
+    """The classifier as a user fits it: labels of the source's train rows, and the rows `seen` of all.
+
+    Where classes are aligned, the target's test rows are target -1 and its other rows target -2.
+    """
     numbers = {name: k for k, name in enumerate(corpus.domains)} | {target: -1}
     X, y, domain = [], [], []
+    is_split = changes.get("center", "classes") == "classes"
     for name, own in corpus.domains.items():
         kept = seen(own)
+        if name == target and is_split and set(own.test) <= set(kept):
+            kept = np.concatenate([own.test, without_test_rows(own)])
+            domain += [-1] * len(own.test) + [-2] * (len(kept) - len(own.test))
+        else:
+            domain += [numbers[name]] * len(kept)
         X.append(rows[name][kept])
         y.append([own.y[i] if name == source and i in own.train else np.nan for i in kept])
-        domain += [numbers[name]] * len(kept)
     model = text_classifier(**{"dtype": "float64", "n_folds": N_FOLDS, "random_state": SEED} | changes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndriftWarning)  # of choices at the edge of these small grids
@@ -97,7 +105,7 @@ def test_outcomes_are_those_of_the_text_classifier(bench, corpus, changes):
 
 def test_outcomes_are_those_of_an_svm_on_centred_layers_of_one_length(bench, corpus):
     changes = {"classifier": "hinge", "self_training": False, "noise": 0.6, "n_layers": 2, "C": 0.5}
-    changes |= {"fallback": False, "dtype": "float64"}
+    changes |= {"center": "domains", "fallback": False, "dtype": "float64"}
     Z = by_hand.centred_alike(by_hand.msda_layers(corpus, by_hand.tfidf(corpus, 5.0), 0.6, 2))
     for task, outcome in run_all(bench, changes=changes).items():
         np.testing.assert_array_equal(outcome.predicted, transferred(corpus, Z, *task, 0.5))
@@ -109,7 +117,7 @@ def test_pivots_are_drawn_once_for_all_tasks(bench, corpus, where):
     hidden = MSDA(2, 0.6, n_pivots=9, random_state=SEED).fit(X).hidden(X)
     layers = [by_hand.split_by_domain(corpus, h) for h in (X, *hidden)]
     changes = {"classifier": "hinge", "self_training": False, "noise": 0.6, "n_layers": 2}
-    changes |= {"fallback": False, "dtype": "float64"}
+    changes |= {"center": "domains", "fallback": False, "dtype": "float64"}
     own = {"n_pivots": 9} if where == "setting" else {}
     found = run_all(bench, changes=changes | ({} if own else {"n_pivots": 9}), **own)
     for task, outcome in found.items():

@@ -109,7 +109,7 @@ def test_errors_are_those_of_the_classifier_on_the_targets_test_rows(finished, d
     X, y, domain = all_rows(corpus, "toys", "dvd")
     dvd = corpus.domains["dvd"]
     for noise, depth, C in [(0.5, 1, 5.0), (0.8, 3, 0.1)]:
-        model = text_classifier(noise=noise, n_layers=depth, C=C, self_training=trained)
+        model = text_classifier(noise=noise, n_layers=depth, C=C, self_training=trained, center="domains")
         model.fit(X, y, sample_domain=np.where(domain < -1, 1, domain))
         wrong = model.predict(dvd.X[dvd.test], sample_domain=-1) != dvd.y[dvd.test]
         assert found[noise, depth, C][measure] == np.mean(wrong)
@@ -175,6 +175,8 @@ n_folds = 3
 [corpus]
 loader = "amazon-bow"
 max_features = 30
+[parameters.undrift]
+center = "domains"
 [[variants]]
 name = "source-cv"
 changes = { noise = [0.8, 0.5], n_layers = [1, 3], C = [0.1, 1.0, 5.0], selection = "source-cv" }
@@ -212,7 +214,7 @@ def test_the_method_chooses_as_the_classifier_does(finished, data, tmp_path, mon
     for (variant, source, target), (own, record) in found.items():
         X, y, domain = all_rows(corpus, source, target)
         (setting,) = [each for each in plan.variants if each.name == variant]
-        model = text_classifier(**setting.changes, n_folds=3, random_state=0)
+        model = text_classifier(**setting.changes, center="domains", n_folds=3, random_state=0)
         model.fit(X, y, sample_domain=np.where(domain < -1, 1, domain))
         assert own == model.best_params_
         rows = corpus.domains[target]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from statistics import fmean
 from typing import Any
 
 from ..catalogue import METHODS
@@ -19,6 +20,7 @@ from ..results import (
     by_task,
     differences,
     errors_by_task,
+    group_by_share,
     mean_of,
     mean_ratio,
     peak_gigabytes,
@@ -26,6 +28,7 @@ from ..results import (
     same_test_rows,
     sort_places,
     task,
+    varies_shares,
     where,
 )
 
@@ -41,6 +44,9 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
     figures: list[Figure] = []
     for plan in dict.fromkeys(place.plan for place in places(records)):
         group = [record for record in records if record.get("plan") == plan]
+        if varies_shares(group):
+            figures += share_figures(group)
+            continue
         if len({record.get("n_features") for record in group if "transfer_error" in record}) > 1:
             figures += [figure_3_left(group), dimension_times(group)]
             figures += [figure for figure in [dimension_memory(group)] if figure["series"]]
@@ -127,6 +133,30 @@ def _ablation(plan: str, compared: Sequence[Difference]) -> Figure:
         "points": points,
         "percent": True,
     }
+
+
+def share_figures(records: Sequence[Record]) -> list[Figure]:
+    """Mean error against the share of positives in the target, a line a method; one for each corpus."""
+    return [
+        {
+            "name": f"{records[0]['plan']}-{corpus}-error-by-share",
+            "kind": "lines",
+            "title": f"Error against the target's class shares \N{EN DASH} {corpus}",
+            "x_label": "share of positives in the target (%)",
+            "y_label": "mean error over the tasks (%)",
+            "series": [
+                {
+                    "label": method,
+                    "x": [100 * share for share in sorted(groups)],
+                    "y": [100 * fmean(errors_by_task(groups[share]).values()) for share in sorted(groups)],
+                }
+                for method, groups in methods.items()
+            ],
+            "y_from": 0.0,
+            "has_direct_labels": True,
+        }
+        for corpus, methods in group_by_share(records).items()
+    ]
 
 
 def figure_1(records: Sequence[Record]) -> Figure:

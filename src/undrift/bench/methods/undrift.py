@@ -122,8 +122,10 @@ def _predict(corpus: Corpus, length: float, cell: Cell, fitted: FittedTask) -> O
     classifier, number = fitted.classifier, _target_number(corpus, cell)
     test, truth = _part(corpus, (cell.target, "test")), part_labels(corpus, cell.target, "test")
     domain = np.full(len(truth), number)
-    predicted, seconds = measure_time(lambda: classifier.predict(test, sample_domain=domain))
-    p = classifier.predict_proba(test, sample_domain=domain)
+    p, seconds = measure_time(lambda: classifier.predict_proba(test, sample_domain=domain))
+    predicted = classifier.classes_[p.argmax(axis=1)]
+    if classifier.border != "error":  # the most probable class is not what is predicted
+        predicted, seconds = measure_time(lambda: classifier.predict(test, sample_domain=domain))
     n_candidates = len(classifier.selection_results_)
     return Outcome(
         cell,

@@ -1,5 +1,6 @@
 """Records of runs, and what is made of them: measures, tables, verdicts."""
 
+from .balance import balance_table, group_by_share, varies_shares
 from .expected import are_met, check_bars, load_bars, verdict_table
 from .measures import (
     REFERENCE,
@@ -37,6 +38,7 @@ __all__ = [
     "Unwritable",
     "Where",
     "are_met",
+    "balance_table",
     "by_task",
     "check_bars",
     "differences",
@@ -44,6 +46,7 @@ __all__ = [
     "failures",
     "fill_page",
     "find_losses",
+    "group_by_share",
     "journal",
     "load_bars",
     "mean_error",
@@ -58,6 +61,7 @@ __all__ = [
     "same_test_rows",
     "sort_places",
     "task",
+    "varies_shares",
     "verdict_table",
     "where",
 ]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter, signature
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ..keys import check_keys, check_list
+from ..keys import check_keys, check_list, check_strings
+from .balance import ESTIMATES, measure_estimate
 from .measures import Where, by_task, where
 from .records import Record
 
-MEASURES = ("mean_error", "represent_seconds", "distances_grown")
+MEASURES = ("mean_error", "represent_seconds", "distances_grown", *ESTIMATES)
 NEEDED = ("says", "plan", "method", "n_tasks")
 
 
@@ -22,7 +23,8 @@ NEEDED = ("says", "plan", "method", "n_tasks")
 class Bar:
     """One line that results must reach (or, of a claim of the paper, may or may not).
 
-    It is about `n_tasks` tasks (of distances: pairs of domains); with fewer there is no verdict.
+    It is about `n_tasks` tasks (of distances: pairs of domains); with fewer there is no verdict. With
+    `variants` it is about the tasks of all of them.
     """
 
     says: str
@@ -32,6 +34,7 @@ class Bar:
     criterion: Callable[..., tuple[bool | None, int, str]]
     options: Mapping[str, Any]
     variant: str = "main"
+    variants: Sequence[str] = ()
     measure: str = "mean_error"
     claim: bool = False
 
@@ -46,9 +49,20 @@ class Bar:
     ) -> list[dict[str, float]]:
         """Measure the method and others by task, over the tasks that all of them have."""
         places = (Where(plan or self.plan, self.variant, self.method), *others)
-        measured = [_values(self.measure, place, records) for place in places]
+        measured = [self._measure(place, records) for place in places]
         common = [task for task in measured[0] if all(task in values for values in measured)]
         return [{task: values[task] for task in common} for values in measured]
+
+    def _measure(self, place: Where, records: Sequence[Record]) -> dict[str, float]:
+        if not self.variants:
+            return _values(self.measure, place, records)
+        each = {name: _values(self.measure, replace(place, variant=name), records) for name in self.variants}
+        return {f"{name} {task}": value for name, values in each.items() for task, value in values.items()}
+
+    def count_tasks(self, records: Sequence[Record]) -> int:
+        """Count the tasks of the method, with a value or without."""
+        places = [Where(self.plan, name, self.method) for name in self.variants or [self.variant]]
+        return sum(len(by_task(place.of(records), "transfer_error")) for place in places)
 
     def show(self, value: float) -> str:
         """Write a value with its unit."""
@@ -89,6 +103,9 @@ class Verdict:
 
 def _values(measure: str, place: Where, records: Sequence[Record]) -> dict[str, float]:
     """Measure by task; of distances, 1 for each pair of domains where it grows, else 0."""
+    if measure in ESTIMATES:
+        estimated = [{**r, measure: measure_estimate(r, measure)} for r in place.of(records)]
+        return by_task([record for record in estimated if record[measure] is not None], measure)
     if measure != "distances_grown":
         name = "transfer_error" if measure == "mean_error" else measure
         return by_task([record for record in place.of(records) if record.get(name) is not None], name)
@@ -109,8 +126,11 @@ def _check_mean(bar: Bar, records: Sequence[Record], holds: Callable[[float], bo
     (ours,) = bar.values(records)
     if not ours:
         return NOTHING
-    mean = fmean(ours.values())
-    return holds(mean), len(ours), f"{bar.show(mean)}, {wanted}"
+    mean, n_tasks, without = fmean(ours.values()), len(ours), ""
+    if bar.measure in ESTIMATES:  # a method may decline to estimate
+        n_tasks = bar.count_tasks(records)
+        without = f"; {n_tasks - len(ours)} without" if len(ours) < n_tasks else ""
+    return holds(mean), n_tasks, f"{bar.show(mean)}, {wanted}{without}"
 
 
 def _at_most(bar: Bar, records: Sequence[Record], *, at_most: float) -> Result:
@@ -185,6 +205,26 @@ def _worse_than(
     return len(worse) <= at_most_tasks, n_tasks, counted
 
 
+def _never_above(
+    bar: Bar, records: Sequence[Record], *, never_above: Sequence[str], by: float = 0.0
+) -> Result:
+    """On the mean over tasks above none of several methods by more than `by`, in any of the variants."""
+    n_tasks, above, worst = 0, [], -1.0
+    for variant in bar.variants or [bar.variant]:
+        places = [Where(bar.plan, variant, name) for name in (bar.method, *never_above)]
+        ours, *others = (_values(bar.measure, place, records) for place in places)
+        common = [task for task in ours if all(task in values for values in others)]
+        n_tasks += len(common)
+        for name, values in zip(never_above, others, strict=True) if common else ():
+            gap = fmean(ours[task] - values[task] for task in common)
+            worst = max(worst, gap)
+            above += [f"{variant} ({name}, {100 * gap:+.2f})"] if gap > by + 1e-9 else []
+    if not n_tasks:
+        return NOTHING
+    named = f": {', '.join(above)}" if above else ""
+    return not above, n_tasks, f"at most {100 * worst:+.2f} points, {100 * by:+.2f} allowed{named}"
+
+
 CRITERIA: Mapping[str, Callable[..., Result]] = {
     "at_most": _at_most,
     "at_least": _at_least,
@@ -192,6 +232,7 @@ CRITERIA: Mapping[str, Callable[..., Result]] = {
     "than": _lower,
     "best_of": _best_of,
     "worse_than": _worse_than,
+    "never_above": _never_above,
 }
 EXCLUSIVE = ({"near"}, {"at_least_tasks"}, {"margin", "times"})  # of the keys beside `than`
 
@@ -222,7 +263,9 @@ def parse_bar(table: Any) -> Bar:
     """Make the bar that a table ``[[bar]]`` describes."""
     if not isinstance(table, Mapping):
         raise ValueError(f"it must be a table, got {table!r}")
-    shared = {*NEEDED, "variant", "measure", "claim"}
+    shared = {*NEEDED, "variant", "variants", "measure", "claim"}
+    if "variants" in table:
+        check_strings(table["variants"], "variants")
     check_keys(table, shared.union(*map(_keys, CRITERIA.values())), "")
     kinds = [kind for kind in CRITERIA if kind in table]
     if len(kinds) != 1:

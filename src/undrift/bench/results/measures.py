@@ -104,6 +104,17 @@ def failures(records: Iterable[Record]) -> list[Record]:
     return [record for record in last.values() if "failed" in record]
 
 
+def failure_notes(records: Sequence[Record]) -> list[str]:
+    """A line for each task that failed and has not succeeded since."""
+    return [f"Failed: {r['method']} on {task(r)} ({r['failed']})." for r in failures(records)]
+
+
+def stamps(records: Sequence[Record]) -> list[str]:
+    """Dates and machines of records, each once."""
+    stamps = dict.fromkeys((record.get("date"), record.get("machine")) for record in records)
+    return [f"{date}: {machine}." for date, machine in stamps if machine]
+
+
 @dataclass(frozen=True)
 class Difference:
     """Mean over tasks (and seeds) of one error less another, with the bounds of its bootstrap interval."""

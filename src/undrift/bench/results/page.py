@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from .balance import balance_table, varies_shares
 from .records import Record
 from .regret import regret_table
 from .table import distance_table, has_published, results_table, side_by_side
@@ -36,7 +37,10 @@ def _table(name: str, records: Sequence[Record]) -> str | None:
     if name not in {record.get(key) for record in records for key in ("plan", "kind")}:
         return None
     special = {"distance": distance_table, "regret": regret_table}
-    return special[name](records) if name in special else results_table(records, name)
+    if name in special:
+        return special[name](records)
+    shares = [record for record in records if record.get("plan") == name]
+    return balance_table(shares) if varies_shares(shares) else results_table(records, name)
 
 
 def find_losses(before: str, after: str) -> list[str]:

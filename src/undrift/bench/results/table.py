@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
+from .balance import balance_table, varies_shares
 from .measures import (
     REFERENCE,
     Where,
     by_task,
     differences,
     errors_by_task,
-    failures,
+    failure_notes,
     mean_error,
     mean_of,
     mean_ratio,
     peak_gigabytes,
     places,
     sort_places,
-    task,
+    stamps,
 )
 from .published import AMAZON, HIGH_DIMENSION, N_TASKS, PAPER, Series, Statement, same_test_rows
 from .records import Record
@@ -41,9 +42,12 @@ def results_table(records: Sequence[Record], plan: str | None = None) -> str:
         lines.append(_row([*cells, *([_number(peak_gigabytes(group))] if has_memory else [])]))
     shown = [record for group in given.values() for record in group]
     failed = failure_notes([r for r in records if plan in (None, r.get("plan"))])
-    lines += ["", *_stamps(shown), *failed]
+    lines += ["", *stamps(shown), *failed]
     for name in dict.fromkeys(place.plan for place in given):
         lines += _differences_section(records, name)
+        of_plan = [record for record in records if record.get("plan") == name]
+        if varies_shares(of_plan):
+            lines += ["", *balance_table(of_plan).splitlines()]
     return "\n".join(lines) + "\n"
 
 
@@ -80,7 +84,7 @@ def distance_table(records: Sequence[Record]) -> str:
         grows = "yes" if r["distance_after"] > r["distance_before"] else "no"
         rows.append(f"| {r['source']}, {r['target']} | {before} | {after} | {grows} |")
     settings = dict.fromkeys(tuple(sorted(r["params"].items())) for r in measured if r.get("params"))
-    notes = [*(_distance_setting(**dict(setting)) for setting in settings), *_stamps(measured)]
+    notes = [*(_distance_setting(**dict(setting)) for setting in settings), *stamps(measured)]
     return "\n".join([*rows, "", *notes, *failure_notes(every)]).rstrip("\n") + "\n"
 
 
@@ -139,17 +143,6 @@ def _ours(records: Sequence[Record], said: Statement) -> tuple[str, str]:
     if said.than is None:
         return f"{_number(mean)} s", over
     return (f"{mean / other:,.0f} ×", over) if other else ("", "")
-
-
-def failure_notes(records: Sequence[Record]) -> list[str]:
-    """A line for each task that failed and has not succeeded since."""
-    return [f"Failed: {r['method']} on {task(r)} ({r['failed']})." for r in failures(records)]
-
-
-def _stamps(records: Sequence[Record]) -> list[str]:
-    """Dates and machines of records, each once."""
-    stamps = dict.fromkeys((record.get("date"), record.get("machine")) for record in records)
-    return [f"{date}: {machine}." for date, machine in stamps if machine]
 
 
 def _row(cells: Sequence[str]) -> str:
