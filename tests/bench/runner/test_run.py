@@ -134,7 +134,7 @@ def test_ours_is_the_text_classifier(finished, data, plan_file):
         numbers = np.where(domain < -1, -domain, domain)  # other domains are sources without labels
         rest = np.setdiff1d(np.arange(len(own)), own.test)  # class shares are those of the test rows alone
         numbers[np.flatnonzero(domain == -1)[rest]] = -2
-        model = text_classifier(random_state=0).fit(X, y, sample_domain=numbers)
+        model = text_classifier(n_folds=3, random_state=0).fit(X, y, sample_domain=numbers)
         wrong = model.predict(own.X[own.test], sample_domain=-1) != own.y[own.test]
         assert found["main", "undrift", f"{source}->{target}"] == np.mean(wrong)
 
