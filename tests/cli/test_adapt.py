@@ -8,26 +8,30 @@ import pytest
 from tests.helpers.commands import ADAPT, change_options, check_refused
 from tests.helpers.review_files import convert_table, read_csv, write_csv
 from undrift import load_model
+from undrift.classifier import EXPECTED_ERROR_RECORD
+from undrift.cli.adapt import list_doubts
+
+JSON_SHARES = '{"negative": 0.1, "positive": 0.9}'
 
 
 def test_adapt_writes_predictions_and_says_where(folder, undrift):
     status, out, err = undrift(*ADAPT)
     assert (status, err) == (0, "")
     rows = read_csv("out.csv")
-    assert list(rows[0]) == ["review", "truth", "prediction", "score"]
+    assert list(rows[0]) == ["review", "truth", "prediction", "score", "probability"]
     assert len(rows) == 100
     assert {row["prediction"] for row in rows} == {"negative", "positive"}
     assert all((float(row["score"]) > 0) == (row["prediction"] == "positive") for row in rows)
     for fact in ("out.csv", "books.csv", "120 terms", "80", "20"):
         assert fact in out
-    assert "Chosen: noise 0.7, n_layers 2, C 1 (one-se over 3)." in out
+    assert "Chosen: noise 0.7, n_layers 2, C 1 (fixed)." in out
     assert "Error on the target" not in out
 
 
-def test_one_value_is_no_choice(folder, undrift):
-    status, out, _ = undrift(*ADAPT, "--noise", "0.6")
+def test_of_several_values_one_is_chosen(folder, undrift):
+    status, out, _ = undrift(*ADAPT, "--noise", "0.7,0.6,0.8")
     assert status == 0
-    assert "Chosen: noise 0.6, n_layers 2, C 1 (fixed)." in out
+    assert "Chosen: noise 0.7, n_layers 2, C 1 (one-se over 3)." in out
 
 
 def test_adapt_scores_where_the_target_has_labels(folder, undrift):
@@ -49,6 +53,173 @@ def test_adapt_in_json(folder, undrift):
     assert target["fell_back"] is False
     assert summary["model"] == "m.safetensors"
     assert load_model("m.safetensors").classes_.tolist() == ["negative", "positive"]
+
+
+def test_without_labels_the_summary_says_which_shares_and_error_to_expect(folder, undrift):
+    status, out, _ = undrift(*ADAPT)
+    assert status == 0
+    lines = out.splitlines()
+    (shares,) = [line for line in lines if line.startswith("Class shares of kitchen.csv: predicted ")]
+    assert "; estimated negative " in shares
+    (expected,) = [line for line in lines if line.startswith("Expected error, without labels: kitchen.csv: ")]
+    assert "(90% interval " in expected
+    assert expected.endswith(f"; {EXPECTED_ERROR_RECORD}.")
+    assert out.count("the class shares of the target cannot be told") == 1
+
+
+def test_a_measured_error_is_shown_instead_of_the_expected_one(folder, undrift):
+    status, out, _ = undrift(*ADAPT, "--target-label", "truth")
+    assert status == 0
+    assert "Expected error" not in out
+    assert "Class shares of kitchen.csv: predicted" in out
+    _, out, _ = undrift(*ADAPT, "--target-label", "truth", "--json")
+    (target,) = json.loads(out)["targets"]
+    assert target["adapted_error"] is not None
+    assert target["expected_error"]["low"] <= target["expected_error"]["error"]
+
+
+@pytest.mark.parametrize(("adapted", "has_doubts"), [(0.1, False), (0.2, False), (0.3, True), (None, True)])
+def test_what_labels_show_is_not_doubted(adapted, has_doubts):
+    """A reason against adapting is not shown where it helped on all targets; what to add to them is."""
+    reasons = {"far-apart": "expect many mistakes", "few-rows": "add unlabelled rows"}
+    caution = {"reasons": list(reasons.values()), "codes": list(reasons), "blocking": [], "fell_back": False}
+    measured = {"scored": 10, "baseline_error": 0.2}
+    targets = [
+        measured | {"adapted_error": 0.1},
+        {"scored": 0} if adapted is None else measured | {"adapted_error": adapted},
+    ]
+    doubts = list_doubts({"caution": caution, "targets": targets})
+    assert doubts == list(reasons.values()) if has_doubts else ["add unlabelled rows"]
+
+
+def test_known_shares_are_predicted_by(folder, undrift):
+    shares = {}
+    for name, value in {"estimated": None, "few": "positive=0.1,negative=0.9", "json": JSON_SHARES}.items():
+        status, out, _ = undrift(*ADAPT, *([] if value is None else ["--target-shares", value]), "--json")
+        assert status == 0
+        (shares[name],) = json.loads(out)["targets"]
+    assert shares["estimated"]["target_shares_given"] is False
+    assert shares["few"]["target_shares"] == {"negative": 0.9, "positive": 0.1}
+    assert shares["json"]["target_shares"] == {"negative": 0.1, "positive": 0.9}
+    assert shares["few"]["predicted_shares"]["positive"] < 0.3
+    assert shares["json"]["predicted_shares"]["positive"] > 0.7
+    status, out, _ = undrift(*ADAPT, "--target-shares", " negative = 0.3 , positive = 0.7 ")
+    assert status == 0
+    assert "; given negative 30.0%, positive 70.0%." in out
+
+
+def test_shares_of_each_target_in_their_order(folder, undrift):
+    more = ["--target", "camping.csv", "--target-shares", "negative=0.9,positive=0.1"]
+    status, out, _ = undrift(*ADAPT, *more, "--target-shares", "negative=0.1,positive=0.9", "--json")
+    assert status == 0
+    given = [target["target_shares"]["positive"] for target in json.loads(out)["targets"]]
+    assert given == [0.1, 0.9]
+    said = check_refused(undrift, folder, [*ADAPT, *more, *["--target-shares", "negative=1,positive=0"] * 2])
+    assert "--target-shares is given 3 times and --target 2 times" in said
+
+
+def test_labels_with_commas_and_equals_signs_are_quoted_in_json(folder, undrift, reviews):
+    texts, labels = reviews["books"]
+    names = {"negative": "a,b", "positive": "c=d", "": ""}
+    write_csv(folder / "books.csv", {"review": texts, "stars": [names[label] for label in labels]})
+    said = check_refused(undrift, folder, [*ADAPT, "--target-shares", "a,b=0.2,c=d=0.8"])
+    assert said.endswith("""labels that contain , or = are written as JSON: '{"a,b": 0.2, "c": 0.8}'""")
+    status, out, _ = undrift(
+        *ADAPT, "--target-shares", '{"a,b": 0.2, "c=d": 0.8}', "--probabilities", "--json"
+    )
+    assert status == 0
+    assert json.loads(out)["targets"][0]["target_shares"] == {"a,b": 0.2, "c=d": 0.8}
+    assert {"p_a,b", "p_c=d"} <= set(read_csv("out.csv")[0])
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ("negative=0.2,positive=0.9", "--target-shares sum to 1.1, not to 1"),
+        ("negative=-0.2,positive=1.2", "--target-shares of 'negative' is -0.2; shares are between 0 and 1"),
+        ("negative=nan,positive=1", "shares are between 0 and 1"),
+        (
+            "negative=0.2,good=0.8",
+            "'good', which is not a class; the classes are 'negative', 'positive'",
+        ),
+        ("negative=1", "lacks 'positive'; give the share of every class: 'negative', 'positive'"),
+        ("negative=0.2,negative=0.8", "names 'negative' twice"),
+        ("negative=20%,positive=80%", "'negative=20%,positive=80%': write label=share for every class"),
+        ("0.2,0.8", "write label=share for every class, as in negative=0.2,positive=0.8"),
+        ("", "write label=share for every class"),
+        ('{"negative": "0.2", "positive": 0.8}', "write label=share for every class"),
+        ('{"negative": 0.2, "positive": 0.8', "write label=share for every class"),
+        ('{"negative": {"positive": 0.8}}', "write label=share for every class"),
+        ('{"negative": 0.2, "negative": 0.8}', "names 'negative' twice"),
+    ],
+)
+def test_bad_shares_are_one_line(folder, undrift, shares, message):
+    assert message in check_refused(undrift, folder, [*ADAPT, "--target-shares", shares])
+
+
+def test_a_balanced_border_predicts_the_rarer_class_more_often(folder, undrift):
+    predicted = {}
+    for border in ("error", "balanced"):
+        shares = ["--target-shares", "negative=0.15,positive=0.85", "--border", border]
+        status, out, _ = undrift(*ADAPT, *shares, "--json")
+        assert status == 0
+        predicted[border] = json.loads(out)["targets"][0]["predicted_shares"]["negative"]
+    assert predicted["error"] < predicted["balanced"]
+
+
+def test_centring_is_chosen(folder, undrift):
+    scores = {}
+    ways = {"default": [], "classes": ["--center", "classes"], "domains": ["--center", "domains"]}
+    for name, option in (ways | {"none": ["--no-center"]}).items():
+        status, out, _ = undrift(*ADAPT, *option, "--json", "--model", f"{name}.safetensors")
+        assert status == 0
+        assert (json.loads(out)["targets"][0]["target_shares"] is None) == (name in ("domains", "none"))
+        scores[name] = [row["score"] for row in read_csv("out.csv")]
+    assert scores["classes"] == scores["default"]
+    assert len({tuple(values) for values in scores.values()}) == 3
+    kinds = {name: load_model(f"{name}.safetensors").classifier_.center for name in scores}
+    assert kinds == {"default": "classes", "classes": "classes", "domains": "domains", "none": False}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--center", "means"], "--center 'means': choose one of classes, domains"),
+        (["--center", "domains", "--no-center"], "--center domains and --no-center contradict each other"),
+        (["--no-center", "--border", "balanced"], "--border balanced needs --center classes, which is the"),
+        (["--no-center", "--target-shares", "negative=0.2,positive=0.8"], "drop --no-center"),
+        (["--center", "domains", "--target-shares", "a=1"], "--target-shares needs --center classes"),
+        (["--border", "fair"], "--border 'fair': choose one of error, balanced"),
+        (["--min-confidence", "80"], "--min-confidence 80: a probability is between 0 and 1"),
+        (["--min-confidence", "nan"], "--min-confidence nan: a probability is between 0 and 1"),
+        (["--min-confidence", "much"], "--min-confidence"),
+    ],
+)
+def test_options_that_contradict_each_other_are_one_line(folder, undrift, options, message):
+    assert message in check_refused(undrift, folder, [*ADAPT, *options])
+
+
+def test_doubtful_predictions_are_left_empty_and_counted(folder, undrift):
+    status, out, _ = undrift(*ADAPT, "--min-confidence", "0.7", "--probabilities", "--report", "r.html")
+    assert status == 0
+    rows = read_csv("out.csv")
+    assert list(rows[0])[2:] == ["prediction", "score", "probability", "p_negative", "p_positive"]
+    assert all((row["prediction"] == "") == (float(row["probability"]) < 0.7) for row in rows)
+    n = sum(row["prediction"] == "" for row in rows)
+    assert 0 < n < 100
+    assert f"Left empty as doubtful (--min-confidence): {n} of 100 predictions for kitchen.csv." in out
+
+
+def test_probabilities_that_the_input_has_already_need_a_prefix(folder, undrift, reviews):
+    texts, _ = reviews["kitchen"]
+    for name, option in (("probability", []), ("p_positive", ["--probabilities"])):
+        write_csv(folder / "kitchen.csv", {"review": texts, name: [0.5] * 100})
+        said = check_refused(undrift, folder, [*ADAPT, *option])
+        assert said.startswith(f"kitchen.csv already has a column '{name}'")
+        assert said.endswith("; rename it, or give a prefix (--prefix)")
+    assert undrift(*ADAPT, "--probabilities", "--prefix", "new_")[0] == 0
+    assert read_csv("out.csv")[0]["p_positive"] == "0.5"
+    assert undrift(*ADAPT)[0] == 0  # p_positive is added only if asked for
 
 
 def test_several_sources_and_targets(folder, undrift, reviews):
@@ -152,7 +323,8 @@ def test_help_is_enough(undrift):
     text = " ".join(out.split())
     assert status == 0
     names = "source target text label out model target-label noise layers C max-features classifier"
-    names += " selection center device encoding skip-bad json prefix"
+    names += " selection center no-center target-shares border probabilities min-confidence device encoding"
+    names += " skip-bad json prefix"
     for name in names.split():
         assert f"--{name}" in text
     for fact in ("undrift adapt --source books.csv", "prediction", "score", ".parquet", "unlabelled rows"):

@@ -15,7 +15,8 @@ def test_demo(folder, undrift):
     written = ["books.csv", "kitchen.csv", "model.safetensors", "predictions.csv", "report.html"]
     assert sorted(os.listdir("here")) == written
     text = " ".join(out.split())
-    for fact in ("baseline", "adapted", "here/predictions.csv", "Words of kitchen", "Try next"):
+    facts = ("baseline", "adapted", "here/predictions.csv", "Words of kitchen", "Try next")
+    for fact in (*facts, "Class shares of here/kitchen.csv: predicted negative", "; estimated negative"):
         assert fact in text
     section = out[out.index("Words of kitchen") :]
     assert "negative" in section

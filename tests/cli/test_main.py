@@ -24,7 +24,7 @@ def refused_outright(result):
 
 
 def test_as_a_program(folder):
-    done = run_program(*ADAPT, "--json")
+    done = run_program(*ADAPT, "--json", "--noise", "0.7,0.6,0.8")
     assert (done.returncode, done.stderr) == (0, "")  # quiet where there is no terminal
     summary = json.loads(done.stdout)
     assert (summary["rule"], summary["n_candidates"]) == ("one-se", 3)

@@ -13,6 +13,8 @@ from tests.helpers.commands import ADAPT, change_options, check_refused, run_pro
 from tests.helpers.review_files import read_csv
 from undrift import MDA, load_model, save_model
 
+COLUMNS = ("review", "prediction", "score", "probability")
+
 
 def predict(model, /, **options):
     arguments = [
@@ -33,8 +35,27 @@ def test_predict_gives_what_adapt_gave(folder, undrift, model):
     status, out, err = undrift(*predict(model))
     assert (status, err) == (0, "")
     assert "100 rows" in out
-    kept = [{key: row[key] for key in ("review", "prediction", "score")} for row in read_csv("out.csv")]
+    kept = [{key: row[key] for key in COLUMNS} for row in read_csv("out.csv")]
     assert kept == read_csv(model.parent / "out.csv")
+
+
+def test_predict_gives_the_probabilities_and_the_gaps_of_adapt(folder, undrift, model_of_two):
+    options = ["--probabilities", "--min-confidence", "0.7"]
+    more = ["--target", "camping.csv", "--json", *options]
+    status, said, _ = undrift(*change_options(ADAPT, out="both.csv"), *more)
+    assert status == 0
+    for entry in json.loads(said)["targets"]:
+        name = entry["file"]
+        status, said, _ = undrift(*predict(model_of_two, input=name, domain=name), *options, "--json")
+        assert status == 0
+        assert 0 < json.loads(said)["n_doubtful"] == entry["n_doubtful"] < 100
+        expected = [row for row in read_csv("both.csv") if row.pop("domain") == name]
+        assert read_csv("out.csv") == expected
+        status, said, _ = undrift(*predict(model_of_two, input=name, domain=name), *options)
+        left_empty = f"{entry['n_doubtful']} of 100 predictions for {name}."
+        assert f"Left empty as doubtful (--min-confidence): {left_empty}" in said
+    said = check_refused(undrift, folder, predict(model_of_two, min_confidence="2"))
+    assert "--min-confidence 2: a probability is between 0 and 1" in said
 
 
 def test_predict_in_json_and_with_bad_rows(folder, undrift, model):
@@ -50,7 +71,7 @@ def test_predict_again_needs_a_prefix(folder, undrift, model):
     undrift(*predict(model))
     again = predict(model, input="out.csv", out="again.csv")
     said = check_refused(undrift, folder, again)
-    assert "out.csv already has a column 'prediction', 'score'" in said
+    assert "out.csv already has a column 'prediction', 'score', 'probability'" in said
     assert said.endswith("; rename it, or give a prefix (--prefix)")
     assert undrift(*again, "--prefix", "second_")[0] == 0
     rows = read_csv("again.csv")
@@ -77,9 +98,8 @@ def model_of_two(folder, undrift):
 def test_predict_agrees_with_adapt_on_each_of_several_targets(folder, undrift, model_of_two, name):
     status, _, err = undrift(*predict(model_of_two, input=name, domain=name))
     assert (status, err) == (0, "")
-    columns = ("review", "prediction", "score")
-    expected = [tuple(row[c] for c in columns) for row in read_csv("both.csv") if row["domain"] == name]
-    assert [tuple(row[c] for c in columns) for row in read_csv("out.csv")] == expected
+    expected = [tuple(row[c] for c in COLUMNS) for row in read_csv("both.csv") if row["domain"] == name]
+    assert [tuple(row[c] for c in COLUMNS) for row in read_csv("out.csv")] == expected
 
 
 def test_several_targets_without_a_domain_are_warned_of(folder, undrift, model_of_two):
@@ -120,7 +140,7 @@ def test_a_model_saved_on_a_gpu_predicts_without_one(folder, undrift, model, mon
         estimator.set_params(device="cuda")
     save_model(adapter, "gpu.safetensors")
     assert undrift(*predict("gpu.safetensors"))[0] == 0
-    kept = [{key: row[key] for key in ("review", "prediction", "score")} for row in read_csv("out.csv")]
+    kept = [{key: row[key] for key in COLUMNS} for row in read_csv("out.csv")]
     assert kept == read_csv(model.parent / "out.csv")
     loaded = load_model("gpu.safetensors")
     texts = [row["review"] for row in kept]
@@ -211,7 +231,7 @@ def test_interrupted_predictions_leave_nothing(folder, model, number, status, he
     command = [sys.executable, "-m", "undrift", *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         deadline = time.monotonic() + 60
-        while not list(folder.glob(".undrift-*")):  # it has begun to write
+        while not list(folder.glob(".out.csv-*")):  # it has begun to write
             assert running.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -221,7 +241,7 @@ def test_interrupted_predictions_leave_nothing(folder, model, number, status, he
     assert out == ""
     assert "Traceback" not in err
     assert not (folder / "out.csv").exists()
-    assert not list(folder.glob(".undrift-*"))
+    assert not list(folder.glob(".out.csv-*"))
 
 
 MEASURED = """

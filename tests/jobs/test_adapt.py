@@ -33,7 +33,7 @@ def files(tmp_path, reviews):
 
 
 def small(**options):
-    return TextAdapter(TermVectorizer(150), MSDAClassifier(2, 0.7, **options))
+    return TextAdapter(TermVectorizer(150), MSDAClassifier(2, 0.7, **{"random_state": 0, **options}))
 
 
 def job_of(files, tmp_path, *targets, **options):
@@ -48,11 +48,13 @@ def test_predictions_are_those_of_the_estimator(files, tmp_path, reviews):
     (books, labels), (kitchen, _) = reviews["books"], reviews["kitchen"]
     expected = small().fit(books, [label or None for label in labels], kitchen)
     rows = read_csv(tmp_path / "out.csv")
-    assert list(rows[0]) == ["id", "text", "truth", "prediction", "score"]
+    assert list(rows[0]) == ["id", "text", "truth", "prediction", "score", "probability"]
     assert [row["text"] for row in rows] == kitchen
     assert [row["id"] for row in rows] == [f"kitchen-{i}" for i in range(len(kitchen))]
     assert [row["prediction"] for row in rows] == expected.predict(kitchen).tolist()
     assert_allclose([float(row["score"]) for row in rows], expected.decision_function(kitchen), atol=1e-6)
+    probability = expected.predict_proba(kitchen).max(axis=1)
+    assert_allclose([float(row["probability"]) for row in rows], probability, atol=1e-6)
     assert adapted.summary["out"] == str(tmp_path / "out.csv")
     assert sorted(os.listdir(tmp_path)) == sorted(["out.csv", *(path.name for path in files.values())])
 
@@ -108,7 +110,8 @@ def test_several_sources_and_targets_with_other_columns(files, tmp_path, reviews
     job = AdaptJob([files["books"], extra], [files["kitchen"], extra], "text", "label", out)
     summary = run_adapt(job, small()).summary
     rows = read_csv(out)
-    assert list(rows[0]) == ["id", "text", "truth", "label", "seller", "prediction", "score", "domain"]
+    columns = ["id", "text", "truth", "label", "seller", "prediction", "score", "probability", "domain"]
+    assert list(rows[0]) == columns
     assert [row["domain"] for row in rows] == ["kitchen.csv"] * 120 + ["extra.csv"] * 120
     assert [row["text"] for row in rows] == reviews["kitchen"][0] + texts
     assert [row["seller"] for row in rows] == [""] * 120 + ["x"] * 120
@@ -141,7 +144,7 @@ def test_a_saved_model_predicts_the_same(files, tmp_path):
     run_adapt(job, small())
     adapter = load_model(job.model)
     steps = list(run_predict(adapter, open_table(files["kitchen"]), "text", tmp_path / "again.csv"))
-    assert steps[-1] == (120, 1.0)
+    assert steps[-1] == (120, 1.0, 0)
     assert read_csv(tmp_path / "again.csv") == read_csv(tmp_path / "out.csv")
 
 
@@ -229,13 +232,17 @@ def test_documents_without_words(files, tmp_path):
 
 def test_a_clash_of_columns_is_seen_early_and_a_prefix_solves_it(files, tmp_path, reviews, monkeypatch):
     texts, _ = reviews["kitchen"]
-    write_csv(files["kitchen"], {"text": texts, "score": [1] * 120})
+    names = ["score", "probability", "p_negative", "domain"]
     with monkeypatch.context() as patch:
         patch.setattr(TextAdapter, "fit_rows", None)
-        with pytest.raises(TableError, match=r"kitchen.csv already has a column 'score'.*prefix"):
-            run_adapt(job_of(files, tmp_path), small())
-    run_adapt(job_of(files, tmp_path, prefix="my_"), small())
-    assert list(read_csv(tmp_path / "out.csv")[0]) == ["text", "score", "my_prediction", "my_score"]
+        for name in names:
+            write_csv(files["kitchen"], {"text": texts, name: [1] * 120})
+            with pytest.raises(TableError, match=rf"kitchen.csv already has a column '{name}'.*prefix"):
+                run_adapt(job_of(files, tmp_path, "kitchen", "camping", probabilities=True), small())
+    write_csv(files["kitchen"], {"text": texts, **dict.fromkeys(names, [1] * 120)})
+    run_adapt(job_of(files, tmp_path, probabilities=True, prefix="my_"), small())
+    added = ["my_prediction", "my_score", "my_probability", "my_p_negative", "my_p_positive"]
+    assert list(read_csv(tmp_path / "out.csv")[0]) == ["text", *names, *added]
 
 
 def test_disjoint_vocabularies_are_a_warning(files, tmp_path):

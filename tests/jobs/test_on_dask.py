@@ -65,12 +65,15 @@ def test_the_command_gives_the_same_answer_on_a_cluster(reviews):
     predictions = column(reviews / "plain.csv", "prediction")
     assert set(predictions) == {"0", "1"}
     assert column(reviews / "sharded.csv", "prediction") == predictions
-    scores = [np.array(column(reviews / f"{run}.csv", "score"), float) for run in ("plain", "sharded")]
-    np.testing.assert_allclose(scores[1], scores[0], atol=1e-4)
+    for name in ("score", "probability"):
+        values = [np.array(column(reviews / f"{run}.csv", name), float) for run in ("plain", "sharded")]
+        np.testing.assert_allclose(values[1], values[0], atol=1e-4)
     for name in ("chosen", "vocabulary", "classes"):
         assert sharded[name] == plain[name]
-    for name in ("rows", "scored", "source_only_error", "adapted_error", "unseen_share"):
+    for name in ("rows", "scored", "source_only_error", "adapted_error", "unseen_share", "predicted_shares"):
         assert sharded["targets"][0][name] == plain["targets"][0][name]
+    for name in ("target_shares", "expected_error"):
+        assert sharded["targets"][0][name] == pytest.approx(plain["targets"][0][name], abs=1e-4)
     assert sharded["sources"][0]["labelled"] == plain["sources"][0]["labelled"] == 200
 
 
@@ -104,6 +107,50 @@ def test_several_domains_and_a_file_for_each_shard(cluster, reviews):
     assert model.exists()
 
 
+def test_probabilities_known_shares_and_gaps_on_a_cluster(cluster, reviews):
+    """In one file, and in a file for each shard; the counts are of all shards."""
+    files = [reviews / "books-*.csv"], [reviews / "kitchen-*.csv", reviews / "kitchen-*.jsonl"]
+    options = {"probabilities": True, "min_confidence": 0.6}
+    options["target_shares"] = [{"0": 0.3, "1": 0.7}, {"0.0": 0.6, "1.0": 0.4}]
+    names = ["prediction", "score", "probability", "p_0", "p_1", "domain"]
+    plain = run_adapt(AdaptJob(*files, "text", "label", reviews / "plain.csv", **options), adapter()).summary
+    assert [entry["target_shares"]["1"] for entry in plain["targets"]] == [0.7, 0.4]
+    for out in ("one.csv", "folder"):
+        job = AdaptJob(*files, "text", "label", reviews / out, **options)
+        summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
+        assert [entry["n_doubtful"] for entry in summary["targets"]] == [
+            entry["n_doubtful"] for entry in plain["targets"]
+        ]
+        assert all(0 < entry["n_doubtful"] < entry["rows"] for entry in summary["targets"])
+        for entry, expected in zip(summary["targets"], plain["targets"], strict=True):
+            assert entry["predicted_shares"] == expected["predicted_shares"]
+            assert entry["target_shares"] == expected["target_shares"]
+        parts = [reviews / out]
+        if out == "folder":
+            parts = [reviews / out / path.name for pattern in files[1] for path in shard_paths(pattern)]
+        assert open_table(parts[0]).columns == ("text", "truth", *names)
+        for name in ("prediction", "domain"):
+            values = [value or "" for part in parts for value in column(part, name)]
+            assert values == column(reviews / "plain.csv", name)
+        for name in ("probability", "p_0", "p_1"):
+            values = np.array([value for part in parts for value in column(part, name)], float)
+            expected = np.array(column(reviews / "plain.csv", name), float)
+            np.testing.assert_allclose(values, expected, atol=1e-4)
+
+
+def test_shares_and_columns_are_checked_on_a_cluster_too(cluster, reviews):
+    files = [reviews / "books.csv"], [reviews / "kitchen.csv"]
+    address = cluster.scheduler.address
+    job = AdaptJob(*files, "text", "label", reviews / "o.csv", target_shares=[{"0": 0.2, "good": 0.8}])
+    with pytest.raises(ValueError, match="'good', which is not a class; the classes are '0', '1'"):
+        run_adapt(job, adapter(), cluster=address)
+    write(reviews / "kitchen.csv", ["a pan", "a pot"], p_1=["0.5", "0.5"])
+    job = AdaptJob(*files, "text", "label", reviews / "o.csv", probabilities=True)
+    with pytest.raises(TableError, match=r"kitchen.csv already has a column 'p_1'.*--prefix"):
+        run_adapt(job, adapter(), cluster=address)
+    assert not (reviews / "o.csv").exists()
+
+
 def test_the_summary_is_the_same_wherever_the_job_was_computed(cluster, reviews):
     """Counts, notes, warnings, distances and errors, of targets with and without labels to score with."""
     write(reviews / "empty.csv", ["...", "ganz andere Wörter", ""] * 5, truth=[""] * 15)
@@ -117,7 +164,9 @@ def test_the_summary_is_the_same_wherever_the_job_was_computed(cluster, reviews)
             assert sharded[name] == plain[name]
         assert [list(entry) for entry in sharded["targets"]] == [list(entry) for entry in plain["targets"]]
     assert sharded["targets"][1]["empty"] == 5
-    assert sharded["notes"] == ["empty.csv has no label to score with"]
+    no_label, one_class = sharded["notes"]
+    assert no_label == "empty.csv has no label to score with"
+    assert one_class.startswith("every prediction for empty.csv is '0'")
     assert any("never occur in the source" in warning for warning in sharded["warnings"])
 
 
@@ -224,7 +273,7 @@ def test_bad_shards_are_refused_as_single_files_are(cluster, reviews):
     with pytest.raises(TableError, match="no row has a label"):
         run_adapt(AdaptJob(*patterns, "text", "label", reviews / "out.csv"), adapter(), cluster=address)
     assert not (reviews / "out.csv").exists()
-    assert not list(reviews.glob(".undrift*"))
+    assert not list(reviews.glob(".*"))
 
 
 def test_warnings_of_workers_reach_the_summary(cluster, reviews):

@@ -23,6 +23,7 @@ from .selection import (
     source_cv,
 )
 from .self_training import SelfTraining, fit_dual, self_train
+from .shares import check_shares
 from .together import FittedTask, fit_together
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "centre_rows",
     "check_extra",
     "check_grid",
+    "check_shares",
     "choose_candidate",
     "draw_folds",
     "draw_scored_rows",

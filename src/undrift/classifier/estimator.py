@@ -478,11 +478,22 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X, *, sample_domain=None, recenter=False, extra=None):
         """Calibrated probabilities of the classes; the parameters are those of `decision_function`."""
         check_is_fitted(self)
-        if not hasattr(self, "temperature_"):
-            raise ValueError("this model was saved by an earlier version without probabilities: fit it again")
         if on_cluster(X):
             return predict_lazily(self, "predict_proba", X, sample_domain, recenter, extra)
-        scores = self._scores(X, sample_domain, recenter, extra)
+        return self.scores_to_proba(self._scores(X, sample_domain, recenter, extra), sample_domain)
+
+    def scores_to_proba(self, scores, sample_domain=None):
+        """Return `predict_proba` of rows from what `decision_function` gave for them, at no cost.
+
+        Parameters
+        ----------
+        scores : array of shape (n,) or (n, n_classes)
+        sample_domain : int array of shape (n,), optional
+            As for `decision_function`.
+        """
+        if not hasattr(self, "temperature_"):
+            raise ValueError("this model was saved by an earlier version without probabilities: fit it again")
+        scores = scores.reshape(len(scores), -1)
         prior = self._by_domain(self.prior_, sample_domain, len(scores))
         return class_probabilities(scores + prior, self.temperature_)
 

@@ -161,26 +161,30 @@ class Output:
     kinds: dict[str, Any]
 
 
-Predict = Callable[[Any, Sequence[str]], dict[str, list[Any]]]  # model, documents -> columns
+# model, documents -> columns, and counts that add up over documents
+Predict = Callable[[Any, Sequence[str]], tuple[dict[str, list[Any]], np.ndarray]]
 
 
 def predict_shards(shards: Sequence[Shard], model: Any, predict: Predict) -> list[Delayed]:
-    """Predict every shard on the workers; returns the columns to add to each, lazily."""
+    """Predict every shard on the workers; returns the columns to add to each and its counts, lazily."""
     stage, sent, how = Stage("predict"), send_model(model), literal(predict, "function")
     return list(persist(*(stage(_predict_shard, literal(shard, "shard"), sent, how) for shard in shards)))
 
 
-def _predict_shard(shard: Shard, model: Any, predict: Predict) -> dict[str, list[Any]]:
+def _predict_shard(shard: Shard, model: Any, predict: Predict) -> tuple[dict[str, list[Any]], Any]:
     answers: dict[str, list[Any]] = {}
+    total: Any = 0
     documents = shard.documents()
     while block := list(islice(documents, BLOCK_DOCUMENTS)):
-        for name, values in predict(model, block).items():
+        columns, counts = predict(model, block)
+        total = total + counts
+        for name, values in columns.items():
             answers.setdefault(name, []).extend(values)
-    return answers
+    return answers, total
 
 
-def write_shards(shards: Sequence[Shard], outputs: Sequence[Output], model: Any, predict: Predict) -> int:
-    """Let the workers write the predictions of each shard, whole or not at all; the number of rows."""
+def write_shards(shards: Sequence[Shard], outputs: Sequence[Output], model: Any, predict: Predict) -> Any:
+    """Let the workers write the predictions of each shard, whole or not at all; returns all counts added."""
     stage, sent, how = Stage("write"), send_model(model), literal(predict, "function")
     written = [
         stage(_write_shard, literal(shard, "shard"), literal(output, "output"), sent, how)
@@ -189,9 +193,12 @@ def write_shards(shards: Sequence[Shard], outputs: Sequence[Output], model: Any,
     return sum(compute(*persist(*written)))
 
 
-def _write_shard(shard: Shard, output: Output, model: Any, predict: Predict) -> int:
+def _write_shard(shard: Shard, output: Output, model: Any, predict: Predict) -> Any:
     """On a worker: a shard of predictions. Done again after a failure, it replaces the same file."""
+    total: Any = 0
     with write_table(output.path, output.columns, kinds=output.kinds) as out:
         for rows in shard.table():
-            out.write(rows.with_columns(predict(model, rows.texts(shard.text))))
-        return out.n_rows
+            columns, counts = predict(model, rows.texts(shard.text))
+            out.write(rows.with_columns(columns))
+            total = total + counts
+    return total

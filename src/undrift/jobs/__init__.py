@@ -2,6 +2,6 @@
 
 from .adapt import AdaptResult, run_adapt
 from .inputs import AdaptJob, ShowStage
-from .predict import run_predict
+from .predict import PredictProgress, run_predict
 
-__all__ = ["AdaptJob", "AdaptResult", "ShowStage", "run_adapt", "run_predict"]
+__all__ = ["AdaptJob", "AdaptResult", "PredictProgress", "ShowStage", "run_adapt", "run_predict"]

@@ -18,23 +18,25 @@ from .._core import stack_rows
 from ..errors import UndriftWarning
 from ..persist import save_model
 from ..tables import write_table
-from ..text import TextAdapter
+from ..text import TextAdapter, text_classifier
 from .inputs import (
     AdaptJob,
+    AddedColumns,
     JobDomain,
     ShowStage,
     Watch,
     check_labels,
     check_outputs,
     ignore_stage,
+    match_shares,
     name_domains,
     number_rows,
     plan_columns,
     read_domain,
 )
-from .predict import predict_columns
+from .predict import Predictions, WrittenPredictions, predict_rows
 from .scoring import count_mistakes, fit_baseline, measure_distance, sample_rows, warn_of_other_labels
-from .summary import summarize_choices, summarize_domains, summarize_errors
+from .summary import summarize_choices, summarize_domains, summarize_errors, summarize_shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,7 @@ class ReportInputs:
     targets: Sequence[JobDomain]
     X: Sequence[Matrix]  # rows of every source, then of every target
     baseline: Any  # the fitted SVM; None where nothing was scored
-    predictions: Sequence[dict[str, list[Any]]]  # `prediction` and `score` of every target
+    predictions: Sequence[dict[str, list[Any]]]  # `prediction` and `score` of every row of every target
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,27 +120,32 @@ class JobRows(Protocol):
         """Count labelled rows of a target, and those that each model gets wrong."""
 
     def write_predictions(
-        self, adapter: TextAdapter, columns: tuple[str, ...], kinds: dict[str, Any]
-    ) -> AbstractContextManager[list[dict[str, list[Any]]]]:
-        """Write predictions, put in place when the context ends; gives them if there is to be a report."""
+        self, adapter: TextAdapter, added: AddedColumns, kinds: dict[str, Any]
+    ) -> AbstractContextManager[WrittenPredictions]:
+        """Write predictions, put in place when the context ends; `kinds` are of all columns."""
 
 
 def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowStage) -> AdaptResult:
-    columns, kinds = plan_columns(job, rows.targets)
     labels = check_labels(job, rows.sources)
+    classes = sorted({label for label in labels if label is not None})
+    added, kinds = plan_columns(job, rows.targets, classes)
+    if job.target_shares:
+        classifier = adapter.classifier or text_classifier()
+        adapter.classifier = classifier.set_params(target_shares=match_shares(job, classes))
     show_stage("comparing words", None)
     summary = summarize_domains(job, rows.sources, rows.targets, labels)
     rows.fit(adapter, labels)
     adapter.domain_names_ = name_domains(job.targets)
     summary |= summarize_choices(adapter)
     baseline = _score_targets(summary["targets"], adapter, rows, labels, show_stage)
-    with rows.write_predictions(adapter, columns, kinds) as predictions:
+    with rows.write_predictions(adapter, added, kinds) as written:
+        summarize_shares(summary, adapter.classifier_, written.counts, job)
         if job.model is not None:
             show_stage("saving the model", None)
             save_model(adapter, job.model)
     if job.report is None or not isinstance(rows, LocalRows):
         return AdaptResult(adapter, summary)
-    inputs = ReportInputs(rows.sources, rows.targets, rows.X, baseline, predictions)
+    inputs = ReportInputs(rows.sources, rows.targets, rows.X, baseline, written.predictions)
     return AdaptResult(adapter, summary, inputs)
 
 
@@ -208,21 +215,27 @@ class LocalRows:
 
     @contextmanager
     def write_predictions(
-        self, adapter: TextAdapter, columns: tuple[str, ...], kinds: dict[str, Any]
-    ) -> Iterator[list[dict[str, list[Any]]]]:
-        """Write predictions, put in place when the context ends; gives them if there is to be a report."""
-        job = self.job
-        predictions: list[dict[str, list[Any]]] = [{"prediction": [], "score": []} for _ in self.targets]
-        with write_table(job.out, columns, kinds=kinds) as out:
+        self, adapter: TextAdapter, added: AddedColumns, kinds: dict[str, Any]
+    ) -> Iterator[WrittenPredictions]:
+        """Write predictions, put in place when the context ends; keeps them if there is to be a report."""
+        counts: list[Any] = []
+        predictions = []
+        with write_table(self.job.out, tuple(kinds), kinds=kinds) as out:
             for i, (target, X) in enumerate(zip(self.targets, self.target_rows, strict=True)):
-                name = adapter.domain_names_[i] if len(self.targets) > 1 else None
+                written: list[Predictions] = []
                 start = 0
                 for rows in target.table or []:
                     stop = start + len(rows)
-                    added = predict_columns(adapter, X[start:stop], -1 - i, job.prefix, name)
-                    out.write(rows.with_columns(added))
-                    for column in predictions[i] if job.report else ():
-                        predictions[i][column] += added[f"{job.prefix}{column}"]
+                    written.append(predict_rows(adapter, X[start:stop], -1 - i))
+                    out.write(rows.with_columns(written[-1].columns(added, adapter.domain_names_[i])))
                     start = stop
                     self.show_stage("writing predictions", rows.share_read)
-            yield predictions
+                counts.append(sum(block.count(added) for block in written))
+                kept = written if self.job.report else []
+                predictions.append(
+                    {
+                        "prediction": [label for block in kept for label in block.labels],
+                        "score": [score for block in kept for score in block.score.tolist()],
+                    }
+                )
+            yield WrittenPredictions(counts, predictions)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs import spell_label
+from ..classifier import check_shares
 from ..tables import Table, TableError, check_writable, open_table, shard_paths, union_of, with_added
 
 ShowStage = Callable[[str, float | None], None]  # name of the stage, and the share of it that is done
@@ -36,6 +37,9 @@ class AdaptJob:
     skip_bad: bool = False
     prefix: str = ""  # in front of the names of the columns added
     report: Path | None = None
+    probabilities: bool = False  # a column with the probability of each class
+    min_confidence: float | None = None  # predictions whose probability is below are left empty
+    target_shares: Sequence[dict[str, float]] = ()  # label -> share: one for all targets, or one for each
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,18 +140,63 @@ def number_rows(sources: Sequence[JobDomain], targets: Sequence[JobDomain]) -> n
     return np.repeat(numbers, [domain.n_rows for domain in (*sources, *targets)])
 
 
-def name_added_columns(prefix: str = "", n_targets: int = 1) -> list[str]:
-    """Name the columns that predictions add."""
-    return [f"{prefix}{name}" for name in ("prediction", "score", *(["domain"] if n_targets > 1 else []))]
+def match_shares(job: AdaptJob, classes: Sequence[Any]) -> list[dict[Any, float]]:
+    """Return the class shares that the job is given, by class: 1, 1.0 and "1" name the same one.
+
+    Refuses shares that do not sum to one, are negative, or name other classes.
+    """
+    names = {spell_label(label): label for label in classes} | {str(label): label for label in classes}
+    matched = []
+    for given in job.target_shares:
+        labels = [names.get(str(name), names.get(spell_label(name), name)) for name in given]
+        repeated = [label for label in labels if labels.count(label) > 1]
+        if repeated:
+            raise TableError(f"target_shares names {repeated[0]!r} twice: {given!r}")
+        matched.append(dict(zip(labels, given.values(), strict=True)))
+    matched *= len(job.targets) if len(matched) == 1 else 1
+    check_shares(matched or None, np.array(classes, dtype=object), len(job.targets))
+    return matched
 
 
-def plan_columns(job: AdaptJob, targets: Sequence[JobDomain]) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the columns of the output, and what the targets' hold; refuse names that clash."""
-    kinds = union_of(target.kinds for target in targets)
-    added = name_added_columns(job.prefix, len(targets))
+@dataclass(frozen=True)
+class AddedColumns:
+    """The columns that predictions add: what they are called, and which predictions are left empty."""
+
+    classes: Sequence[Any]
+    prefix: str = ""
+    has_probability: bool = True  # of the predicted label; models of an early version have none
+    has_probabilities: bool = False  # one of each class besides
+    has_domain: bool = False
+    min_confidence: float | None = None
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Names of the columns, in order, and what each holds."""
+        names = {bool: "bool", int: "int"}
+        kinds = {"prediction": names.get(type(self.classes[0]), "str"), "score": "float"}
+        kinds |= {"probability": "float"} if self.has_probability else {}
+        kinds |= {f"p_{label}": "float" for label in self.classes} if self.has_probabilities else {}
+        kinds |= {"domain": "str"} if self.has_domain else {}
+        return {f"{self.prefix}{name}": kind for name, kind in kinds.items()}
+
+
+def plan_columns(
+    job: AdaptJob, targets: Sequence[JobDomain], classes: Sequence[Any]
+) -> tuple[AddedColumns, dict[str, Any]]:
+    """Return the columns that are added, and all columns of the output with what they hold.
+
+    Refuses names that clash.
+    """
+    added = AddedColumns(
+        classes,
+        job.prefix,
+        has_probabilities=job.probabilities,
+        has_domain=len(targets) > 1,
+        min_confidence=job.min_confidence,
+    )
     for target in targets:
-        with_added(target.path, tuple(target.kinds), added)
-    return (*kinds, *added), kinds
+        with_added(target.path, tuple(target.kinds), list(added.kinds))
+    return added, union_of(target.kinds for target in targets) | added.kinds
 
 
 def is_folder(path: Path) -> bool:

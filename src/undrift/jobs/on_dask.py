@@ -31,8 +31,8 @@ from ..distributed import (
 from ..errors import UndriftWarning
 from ..tables import TableError, open_table, shard_paths, union_of, write_table
 from ..text import TFIDF_LENGTH, TermVectorizer, TextAdapter
-from .inputs import AdaptJob, JobDomain, Watch, is_folder, number_rows, parse_label
-from .predict import predict_columns
+from .inputs import AdaptJob, AddedColumns, JobDomain, Watch, is_folder, number_rows, parse_label
+from .predict import WrittenPredictions, predict_rows
 from .scoring import count_mistakes
 
 HEAD_DOCUMENTS = 20_000  # of each domain, from which the share of unseen words is taken
@@ -99,24 +99,28 @@ class ClusterRows:
 
     @contextmanager
     def write_predictions(
-        self, adapter: TextAdapter, columns: tuple[str, ...], kinds: dict[str, Any]
-    ) -> Iterator[list[dict[str, list[Any]]]]:
+        self, adapter: TextAdapter, added: AddedColumns, kinds: dict[str, Any]
+    ) -> Iterator[WrittenPredictions]:
         """Write predictions, to one file or a file for each shard, put in place when the context ends."""
-        several = len(self.targets) > 1
         tasks = []  # shards of each target, and how they are predicted
         for i, surveyed in enumerate(self.surveyed[len(self.sources) :]):
-            name = adapter.domain_names_[i] if several else None
-            predict = partial(_predict_documents, number=-1 - i, prefix=self.job.prefix, domain=name)
+            name = adapter.domain_names_[i]
+            predict = partial(_predict_documents, number=-1 - i, added=added, domain=name)
             tasks.append(([item.shard for item in surveyed], predict))
         if is_folder(self.job.out):
-            with _write_folder(self.job.out, adapter, tasks, columns, kinds):
-                yield []
+            with _write_folder(self.job.out, adapter, tasks, kinds) as counts:
+                yield WrittenPredictions(counts)
             return
-        with write_table(self.job.out, columns, kinds=kinds) as out:
+        counts = []
+        with write_table(self.job.out, tuple(kinds), kinds=kinds) as out:
             for shards, predict in tasks:
-                for shard, added in zip(shards, predict_shards(shards, adapter, predict), strict=True):
-                    _write_rows(out, shard, compute(added)[0])
-            yield []
+                total: Any = 0
+                for shard, predicted in zip(shards, predict_shards(shards, adapter, predict), strict=True):
+                    columns, shard_counts = compute(predicted)[0]
+                    _write_rows(out, shard, columns)
+                    total = total + shard_counts
+                counts.append(total)
+            yield WrittenPredictions(counts)
 
 
 def _list_shards(path: Path, job: AdaptJob, label: str | None) -> list[Shard]:
@@ -140,10 +144,11 @@ def _describe_domain(path: Path, surveyed: Sequence[ShardSummary], label: str | 
 
 
 def _predict_documents(
-    model: TextAdapter, documents: Sequence[str], number: int, prefix: str, domain: str | None
-) -> dict[str, list[Any]]:
-    """On a worker: the columns that predictions add to documents of the target `number`."""
-    return predict_columns(model, model.vectorizer_.transform(documents), number, prefix, domain)
+    model: TextAdapter, documents: Sequence[str], number: int, added: AddedColumns, domain: str
+) -> tuple[dict[str, list[Any]], np.ndarray]:
+    """On a worker: the columns that predictions add to documents of the target `number`, and counts."""
+    predictions = predict_rows(model, model.vectorizer_.transform(documents), number)
+    return predictions.columns(added, domain), predictions.count(added)
 
 
 def _write_rows(out: Any, shard: Shard, added: dict[str, list[Any]]) -> None:
@@ -156,12 +161,11 @@ def _write_rows(out: Any, shard: Shard, added: dict[str, list[Any]]) -> None:
 
 
 @contextmanager
-def _write_folder(
-    out: Path, model: Any, tasks: list, columns: tuple[str, ...], kinds: dict[str, Any]
-) -> Iterator[None]:
+def _write_folder(out: Path, model: Any, tasks: list, kinds: dict[str, Any]) -> Iterator[list[np.ndarray]]:
     """Let the workers write into a hidden folder, whose files are moved to `out` when the context ends.
 
-    The hidden folder is removed in any case, with whatever a killed worker left in it.
+    Gives the counts of every target. The hidden folder is removed in any case, with whatever a killed
+    worker left in it.
     """
     names = [shard.path.name for shards, _ in tasks for shard in shards]
     repeated = {name for name in names if names.count(name) > 1}
@@ -170,10 +174,11 @@ def _write_folder(
     hidden = out / f".undrift-{secrets.token_hex(6)}.part"
     hidden.mkdir()
     try:
+        counts = []
         for shards, predict in tasks:
-            outputs = [Output(hidden.resolve() / shard.path.name, columns, kinds) for shard in shards]
-            write_shards(shards, outputs, model, predict)
-        yield
+            outputs = [Output(hidden.resolve() / shard.path.name, tuple(kinds), kinds) for shard in shards]
+            counts.append(write_shards(shards, outputs, model, predict))
+        yield counts
         for name in names:
             (hidden / name).replace(out / name)
     finally:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,27 +14,94 @@ from .._core import Rows as Matrix
 from ..errors import UndriftWarning
 from ..tables import Table, with_added, write_table
 from ..text import TextAdapter
-from .inputs import name_added_columns, refuse_overwriting
+from .inputs import AddedColumns, refuse_overwriting
 
 
-def predict_columns(
-    adapter: TextAdapter, X: Matrix, number: int | None = None, prefix: str = "", domain: str | None = None
-) -> dict[str, list[Any]]:
-    """Predict rows of the target `number`; returns the columns to add, with `domain` if it is named."""
-    scores = adapter.classifier_.decision_function(X, sample_domain=number)
-    if scores.ndim == 1:
-        winners = (scores > 0).astype(int)
-    else:
-        winners = scores.argmax(axis=1)
-        scores = scores.max(axis=1)
-    columns = [adapter.classes_[winners].tolist(), np.round(scores, 6).tolist()]
-    columns += [] if domain is None else [[domain] * len(scores)]
-    return dict(zip(name_added_columns(prefix, len(columns) - 1), columns, strict=True))
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predictions of some rows of a target."""
+
+    classes: Sequence[Any]
+    codes: np.ndarray  # (n,) of the predicted classes
+    score: np.ndarray  # (n,)
+    probabilities: Any  # array of shape (n, n_classes); None in models of an early version
+
+    @property
+    def labels(self) -> list[Any]:
+        """Predicted labels, those of doubtful rows among them."""
+        return [self.classes[code] for code in self.codes]
+
+    @property
+    def probability(self) -> np.ndarray:
+        """Probability of the predicted label, of shape (n,)."""
+        return np.take_along_axis(self.probabilities, self.codes[:, None], axis=1)[:, 0]
+
+    def is_doubtful(self, min_confidence: float | None) -> np.ndarray:
+        """Tell which predictions are less probable than they should be; none of them without a limit."""
+        if min_confidence is None:
+            return np.zeros(len(self.codes), dtype=bool)
+        return self.probability < min_confidence
+
+    def columns(self, added: AddedColumns, domain: str | None = None) -> dict[str, list[Any]]:
+        """Return the columns to add to the rows, doubtful predictions left empty."""
+        is_doubtful = self.is_doubtful(added.min_confidence).tolist()
+        labels = zip(self.labels, is_doubtful, strict=True)
+        values = [[None if doubtful else label for label, doubtful in labels], self.score.tolist()]
+        values += [self.probability.tolist()] if added.has_probability else []
+        values += self.probabilities.T.tolist() if added.has_probabilities else []
+        values += [[domain] * len(self.codes)] if added.has_domain else []
+        return dict(zip(added.kinds, values, strict=True))
+
+    def count(self, added: AddedColumns) -> np.ndarray:
+        """Count the rows of every predicted class, then those whose prediction is left empty."""
+        per_class = np.bincount(self.codes, minlength=len(self.classes))
+        return np.append(per_class, self.is_doubtful(added.min_confidence).sum())
+
+
+def predict_rows(adapter: TextAdapter, X: Matrix, number: int | None = None) -> Predictions:
+    """Predict rows of the target `number`, in one pass through the layers; numbers have six digits."""
+    classifier = adapter.classifier_
+    scores = classifier.decision_function(X, sample_domain=number)
+    probabilities = None
+    if has_probabilities(adapter):
+        probabilities = np.round(classifier.scores_to_proba(scores, number), 6)
+    codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+    score = np.round(scores if scores.ndim == 1 else scores.max(axis=1), 6)
+    return Predictions(classifier.classes_.tolist(), codes, score, probabilities)
+
+
+def has_probabilities(adapter: TextAdapter) -> bool:
+    """Tell whether a model has probabilities: those of an early version have scores alone."""
+    return hasattr(adapter.classifier_, "temperature_")
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenPredictions:
+    """What was written for every target."""
+
+    counts: list[np.ndarray]  # rows of every predicted class, then those whose prediction is left empty
+    predictions: Sequence[dict[str, list[Any]]] = ()  # those that a report needs
+
+
+class PredictProgress(NamedTuple):
+    """How far `run_predict` has come."""
+
+    n_rows: int
+    share_read: float
+    n_doubtful: int = 0  # predictions left empty
 
 
 def run_predict(
-    adapter: TextAdapter, table: Table, text: str, out: Path, prefix: str = "", domain: str | None = None
-) -> Iterator[tuple[int, float]]:
+    adapter: TextAdapter,
+    table: Table,
+    text: str,
+    out: Path,
+    prefix: str = "",
+    domain: str | None = None,
+    *,
+    probabilities: bool = False,
+    min_confidence: float | None = None,
+) -> Iterator[PredictProgress]:
     """Predict a table block by block; yields the rows written so far and the share of the table read.
 
     Rows are predicted as those of the target `domain`. Without it, a model of several targets uses the
@@ -41,12 +109,33 @@ def run_predict(
     """
     number = _find_domain(adapter, domain)
     refuse_overwriting(out, [table.path])
-    columns = with_added(table.path, table.columns, name_added_columns(prefix))
-    with write_table(out, columns, kinds=table.kinds) as writer:
+    added = _plan_columns(adapter, prefix, probabilities, min_confidence)
+    columns = with_added(table.path, table.columns, list(added.kinds))
+    n_doubtful = 0
+    with write_table(out, columns, kinds={**table.kinds, **added.kinds}) as writer:
         for rows in table:
-            X = adapter.vectorizer_.transform(rows.texts(text))
-            writer.write(rows.with_columns(predict_columns(adapter, X, number, prefix)))
-            yield writer.n_rows, rows.share_read
+            predictions = predict_rows(adapter, adapter.vectorizer_.transform(rows.texts(text)), number)
+            writer.write(rows.with_columns(predictions.columns(added)))
+            n_doubtful += int(predictions.is_doubtful(min_confidence).sum())
+            yield PredictProgress(writer.n_rows, rows.share_read, n_doubtful)
+
+
+def _plan_columns(
+    adapter: TextAdapter, prefix: str, probabilities: bool, min_confidence: float | None
+) -> AddedColumns:
+    """Return the columns to add; a model without probabilities is refused if they are asked for."""
+    if not has_probabilities(adapter):
+        lacking = "the model was saved by an earlier version without probabilities"
+        if probabilities or min_confidence is not None:
+            raise ValueError(f"{lacking}: fit it again, or leave out --probabilities and --min-confidence")
+        warnings.warn(f"{lacking}: there is no column 'probability'", UndriftWarning, stacklevel=3)
+    return AddedColumns(
+        adapter.classes_.tolist(),
+        prefix,
+        has_probability=has_probabilities(adapter),
+        has_probabilities=probabilities,
+        min_confidence=min_confidence,
+    )
 
 
 def _find_domain(adapter: TextAdapter, name: str | None) -> int | None:

@@ -6,11 +6,18 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
+from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ..classifier import MSDAClassifier
 from ..errors import UndriftWarning
 from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
 from .inputs import AdaptJob, JobDomain
+
+ONE_CLASS = 0.97  # share of a target's rows above which a note says that one class is nearly all there is
 
 
 def summarize_domains(
@@ -73,6 +80,44 @@ def summarize_choices(adapter: TextAdapter) -> dict[str, Any]:
         "caution": dict(classifier.caution_),
         "self_training": [dict(entry) for entry in classifier.self_training_rounds_],
     }
+
+
+def summarize_shares(
+    summary: dict[str, Any], classifier: MSDAClassifier, counts: Sequence[np.ndarray], job: AdaptJob
+) -> None:
+    """Add to every target's entry its class shares and expected error, and notes where one class is all.
+
+    `counts` has for every target the rows of each predicted class, then those whose prediction is left empty.
+    """
+    labels = [str(label) for label in classifier.classes_.tolist()]
+    for i, (entry, target_counts) in enumerate(zip(summary["targets"], counts, strict=True)):
+        shares, interval = classifier.target_shares_[i], classifier.target_shares_interval_[i]
+        predicted = (target_counts[:-1] / target_counts[:-1].sum()).tolist()
+        entry["predicted_shares"] = dict(zip(labels, predicted, strict=True))
+        entry["target_shares"] = shares and dict(zip(labels, shares.values(), strict=True))
+        entry["target_shares_interval"] = interval and dict(
+            zip(labels, map(list, interval.values()), strict=True)
+        )
+        entry["target_shares_given"] = bool(shares and job.target_shares)
+        entry["expected_error"] = classifier.expected_error_[i]
+        if job.min_confidence is not None:
+            entry["n_doubtful"] = int(target_counts[-1])
+        summary["notes"] += _note_one_class(entry)
+
+
+def _note_one_class(entry: dict[str, Any]) -> list[str]:
+    """Say where (nearly) all rows of a target are of one class."""
+    name, is_scored = Path(entry["file"]).name, bool(entry.get("scored"))
+    label, share = max(entry["predicted_shares"].items(), key=itemgetter(1))
+    if share == 1 and entry["rows"] > 1:
+        is_certain = is_scored or entry["target_shares_given"]
+        hint = "" if is_certain else "; if other classes occur there, label about 30 random rows to see"
+        return [f"every prediction for {name} is {label!r}{hint}"]
+    label, share = max((entry["target_shares"] or {"": 0.0}).items(), key=itemgetter(1))
+    if share > ONE_CLASS:
+        source = "given" if entry["target_shares_given"] else "estimated"
+        return [f"nearly every row of {name} is {label!r} (its {source} share is {share:.1%})"]
+    return []
 
 
 def summarize_errors(n_scored: int, *n_wrong: int) -> dict[str, Any]:
