@@ -14,8 +14,8 @@ from pathlib import Path
 def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path to write to, which replaces `path` when the block ends.
 
-    An error or an interrupt leaves `path` as it was and no other file. A link stays a link, and an existing
-    file's permissions are those of the new one.
+    An error or an interrupt leaves `path` as it was and no other file. A link stays a link, and the new
+    file gets the permissions of an existing one.
     """
     final = Path(os.path.realpath(path))
     if not final.parent.is_dir():

@@ -13,7 +13,7 @@ from undrift.classifier.safeguard import (
     compare_with_source_only,
     find_reasons,
     measure_rows,
-    write_caution,
+    decide_fallback,
 )
 from undrift.classifier.shares import Shares
 from undrift.classifier.source_only import SourceOnly
@@ -108,7 +108,7 @@ def test_a_round_trip_through_few_rows_does_not_block():
 
 
 def test_unbalanced_classes_are_a_doubt_that_changes_nothing():
-    caution = write_caution(with_changes(class_shift=0.5, source_only_retained=0.0), True)
+    caution = decide_fallback(with_changes(class_shift=0.5, source_only_retained=0.0), True)
     assert (len(caution["reasons"]), caution["blocking"], caution["fell_back"]) == (1, [], False)
     assert "moves 50%" in caution["reasons"][0]
 
@@ -138,10 +138,10 @@ def test_unmeasured_signals_say_nothing():
 
 @pytest.mark.parametrize(("can", "fell_back"), [(True, True), (False, False)])
 def test_caution_remembers_what_was_done(can, fell_back):
-    caution = write_caution(with_changes(retained=0.1, empty=0.5), can)
+    caution = decide_fallback(with_changes(retained=0.1, empty=0.5), can)
     assert caution["fell_back"] is fell_back
     assert (len(caution["reasons"]), len(caution["blocking"])) == (2, 1)
-    assert write_caution(WELL, can)["fell_back"] is False
+    assert decide_fallback(WELL, can)["fell_back"] is False
 
 
 # --- fits ---

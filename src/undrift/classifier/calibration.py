@@ -17,8 +17,8 @@ from .shares import Shares
 
 LEAST_SHARE = 1e-6  # instead of 0, so that offsets stay finite
 OFFSET_ROWS = 1000  # rows that an offset is computed from, at most
-# Scores of target rows are less informative than held-out ones of the source, and self-training makes them
-# larger: the temperature in the target over that in the source, and how far it may be off (of its logarithm).
+# The target's temperature is the source's times a factor: scores of target rows are less informative than
+# held-out ones of the source, and self-training makes them larger. Its logarithm has this standard deviation.
 BEFORE_SELF_TRAINING, AFTER_SELF_TRAINING = 1 / 0.93, 1 / 0.75
 LOG_TEMPERATURE_SPREAD = 0.15
 LARGEST_TEMPERATURE = 5.0  # over the root mean square of the scores, where they say nothing of the classes

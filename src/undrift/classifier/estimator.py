@@ -41,7 +41,7 @@ from .search import Search, SearchResult
 from .selection import SELECTIONS, Edge, Grid, check_grid, note_ties_and_edges, restrict_grid, warn_of_edges
 from .self_training import check_self_training
 from .shares import check_shares
-from .targets import Border, Target
+from .targets import BorderOptions, Target
 from .two_stage import SearchPlan, TwoStageSearch, plan_search
 from .weights import Readout, ReadoutOptions, build_representation, fit_readout
 
@@ -109,8 +109,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     self_training : bool or SelfTraining, default=False
         Whether the most confident target rows join the training set with pseudo-labels, in a few rounds.
         Assumes that the classes come apart on the target; stops, or does not start, when a classifier
-        trained on the target's predictions alone loses half of the source's accuracy above chance. No
-        target label is seen.
+        trained on the target's predictions alone keeps less than 65% of the source's area under the ROC
+        curve above chance. No target label is seen.
     fallback : bool, default=False
         Whether to keep the source-only classifier, and warn, where label-free diagnostics say that
         adaptation will not help. Not above 20,000 labelled rows, and not with extra features.
@@ -148,7 +148,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     selection_edges_ : list of str
         Parameters whose chosen value lies at the edge of the grid.
     self_training_rounds_ : list of dict
-        For the start and each round: `n_labelled` target rows, `round_trip` accuracy, share of
+        For the start and each round: `n_labelled` target rows, `round_trip` AUC, share of
         predictions `changed`, and whether the round was `kept`.
     caution_ : dict or None
         With a target: `signals`, `reasons` against adapting and their `codes`, those that are `blocking`,
@@ -303,7 +303,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         options = ReadoutOptions(
             self.classifier,
             check_self_training(self.self_training),
-            Border(self.border == "balanced", fit.known_shares),
+            BorderOptions(self.border == "balanced", fit.known_shares),
             self.fallback,
             check_memory(self.memory_budget),
             self.n_folds,
@@ -375,7 +375,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Keep what is known of every target; None where it was not aligned."""
         labels = self.classes_.tolist()
         self.target_shares_, self.target_shares_interval_, self.expected_error_ = [], [], []
-        self.prior_ = np.zeros_like(self.intercept_)  # left out of the border, for probabilities
+        self.prior_ = np.zeros_like(self.intercept_)  # what probabilities add back when border="balanced"
         first = len(self.domains_) - len(targets)
         for k, target in enumerate(targets, start=first):
             if target is None:

@@ -22,7 +22,7 @@ from .self_training import LEAST_RETAINED
 from .shares import Shares
 from .source_only import SourceOnly
 
-FEW_ROWS = 100  # in a target
+FEW_TARGET_ROWS = 100  # in a target
 MANY_EMPTY = 0.3  # of the target's rows
 FAR_APART, NOTHING_SHARED = 0.5, 0.95  # of the target's nonzero entries, in features without a label
 SURE_DISAGREEMENT = 0.15
@@ -117,7 +117,7 @@ def find_reasons(signals: Signals, shares: Sequence[Shares] = ()) -> list[Reason
 
 
 def _is_near(signals: Signals) -> bool:
-    """Tell whether domains share most words: further away source-only knows still less than adaptation."""
+    """Tell whether domains share most words: with fewer shared words falling back would be worse still."""
     return signals.unseen <= FAR_APART
 
 
@@ -138,7 +138,12 @@ def _blocking_reasons(s: Signals) -> Iterator[Reason]:
             "intermediate domain",
             is_blocking=True,
         )
-    elif s.n_target >= FEW_ROWS and _is_near(s) and s.retained is not None and s.retained < LEAST_RETAINED:
+    elif (
+        s.n_target >= FEW_TARGET_ROWS
+        and _is_near(s)
+        and s.retained is not None
+        and s.retained < LEAST_RETAINED
+    ):
         yield Reason(
             "round-trip",
             f"a classifier trained on the target's pseudo-labels recovers only {max(s.retained, 0):.0%} of "
@@ -159,10 +164,10 @@ def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
             "it into one class: the classes may be less balanced there than adaptation makes them; "
             'try center="classes" (--center classes), or label a few target rows to see',
         )
-    if s.n_target < FEW_ROWS:
+    if s.n_target < FEW_TARGET_ROWS:
         yield Reason(
             "few-rows",
-            f"a target of {s.n_target} rows (fewer than {FEW_ROWS}) shows little of how its features go "
+            f"a target of {s.n_target} rows (fewer than {FEW_TARGET_ROWS}) shows little of how its features go "
             "together: add unlabelled rows",
         )
     if s.empty > MANY_EMPTY:
@@ -185,7 +190,7 @@ def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
         )
 
 
-def write_caution(
+def decide_fallback(
     signals: Signals, can_fall_back: bool, has_extra: bool = False, shares: Sequence[Shares] = ()
 ) -> dict[str, Any]:
     """Return what a classifier remembers: signals, reasons in words and codes, blocking ones, what was done.

@@ -235,8 +235,8 @@ class Search:
     def _measured_domains(self, is_last: bool) -> Collection[int]:
         """Return the domains whose moments the inner products of a depth need.
 
-        At the last depth, where no layer follows, rows would be pushed through for their moments alone: only
-        those of domains that hold anchors. The others follow if the candidate is the best so far.
+        At the last depth only domains with anchors are measured now; the others are measured later, if this
+        candidate is the best so far.
         """
         if self.spec.balance or (self.spec.center and not is_last):
             return range(len(self.spec.rows.domains))
@@ -261,7 +261,7 @@ class Search:
         grown: FittedLayer,
         known: Collection[int],
     ) -> None:
-        """Score all C at one depth; hold the Gram matrix if the best of them, or the default, is there."""
+        """Score all C at one depth; keep the Gram matrix if this is the best depth so far, or the preferred one."""
         spec, grid, K = self.spec, self.spec.grid, gram.peek()
         scale = float(K.diagonal()[: spec.anchors.n_labelled].mean()) or 1.0
         scores = np.full(len(grid.Cs), np.nan)

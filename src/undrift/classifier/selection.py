@@ -275,7 +275,7 @@ def note_ties_and_edges(
 ) -> list[Tie | Edge]:
     """Return notes on a choice that was a tie, or lies at the edge of what was offered.
 
-    The `default`, kept because nothing was clearly better, is where its user put it: no edge.
+    The `default`, kept because nothing was clearly better, is no edge: the user chose it.
     """
     notes: list[Tie | Edge] = []
     best = max(candidate.score for candidate in candidates)

@@ -33,7 +33,7 @@ MIDPOINT_SPREAD = 0.35
 SAME, SAME_SPREAD = 0.5, 0.02
 EFFECTIVE_ROWS = 300
 N_DRAWS = 25
-FEW_ROWS = 20
+LEAST_ROWS = 20
 MOST_VALUES = 500  # of the scores, that a likelihood is computed from
 WIDE = 0.4  # width of a 90% interval above which a share is called uncertain
 
@@ -87,7 +87,7 @@ def estimate_shares(
     known : sequence of n_classes floats, optional
         Shares that the user knows; only the midpoint is then estimated.
 
-    With fewer than `FEW_ROWS` rows on either side the source's shares are assumed.
+    With fewer than `LEAST_ROWS` rows on either side the source's shares are assumed.
     """
     outputs = [(0, 1)] if n_classes == 2 else [(k, k) for k in range(n_classes)]
 
@@ -95,7 +95,7 @@ def estimate_shares(
         scores = target_scores[:, output], source_scores[:, output]
         return class_posterior(*scores, codes == code, share)
 
-    is_assumed = known is None and min(len(target_scores), len(codes)) < FEW_ROWS
+    is_assumed = known is None and min(len(target_scores), len(codes)) < LEAST_ROWS
     if is_assumed:
         known = (np.bincount(codes, minlength=n_classes) / len(codes)).tolist()
     if known is not None:

@@ -35,7 +35,7 @@ def fit_source_only(
     """Train on the labelled rows as they are.
 
     Subtracting a mean from all training rows moves the intercept and nothing else, so that with one
-    source this is the classifier of its rows, never centred. Target rows are centred on the sources.
+    source this equals training on rows that are not centred. Target rows are centred on the sources' mean.
 
     Parameters
     ----------

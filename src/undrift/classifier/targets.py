@@ -48,14 +48,16 @@ class Target:
     """What a fit knows of one target domain."""
 
     shares: Shares
-    border: np.ndarray  # (n_outputs,) added to its scores for its class shares
-    prior: np.ndarray  # (n_outputs,) left out of the border so that all classes count alike
+    shift: np.ndarray  # (n_outputs,) added to its scores for predictions
+    prior: (
+        np.ndarray
+    )  # (n_outputs,) log class shares that border="balanced" ignores and probabilities add back
     expected_error: ExpectedError
 
 
 @dataclass(frozen=True)
-class Border:
-    """How scores become predictions: the errors of which kind are to be few, and known class shares."""
+class BorderOptions:
+    """Which error predictions should minimise, overall or the mean over classes; shares that are known."""
 
     is_balanced: bool = False
     known_shares: Sequence[Sequence[float] | None] = ()  # of every target, in class order; None to estimate
@@ -63,7 +65,7 @@ class Border:
     def split(
         self, border: np.ndarray, temperature: float, shares: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what is added to scores for predictions, and what more for probabilities."""
+        """Return the shift of scores for predictions, and the further shift for probabilities."""
         prior = temperature * np.log(np.maximum(shares, 1e-6))
         prior = prior[1:] - prior[:1] if len(border) == 1 else prior - prior.mean()
         return (border - prior, prior) if self.is_balanced else (border, np.zeros_like(border))
@@ -82,7 +84,7 @@ class AlignedFit:
 
 
 def fit_aligned(
-    result: SearchResult, held_out: HeldOut, self_training: SelfTraining | None, border: Border
+    result: SearchResult, held_out: HeldOut, self_training: SelfTraining | None, border: BorderOptions
 ) -> AlignedFit:
     """Align every target, then train with or without self-training.
 
@@ -127,7 +129,7 @@ def _target_rows(result: SearchResult) -> list[np.ndarray]:
 
 
 def _align(
-    result: SearchResult, dual: Dual, held_out: HeldOut, groups: Sequence[np.ndarray], border: Border
+    result: SearchResult, dual: Dual, held_out: HeldOut, groups: Sequence[np.ndarray], border: BorderOptions
 ) -> tuple[list[np.ndarray], list[Shares], np.ndarray]:
     """Return, for every target, its scores before any centring, its shares, and how its rows are moved."""
     chosen, problem, domain = result.chosen, result.spec.problem, result.spec.anchors.domain
@@ -166,7 +168,7 @@ def describe_target(
     first_scores: np.ndarray,
     held_out: HeldOut,
     shares: Shares,
-    border: Border,
+    border: BorderOptions,
     gain: float = 1.0,
 ) -> Target:
     """Find the border of a target for its shares, and the error to expect of its predictions.

@@ -32,7 +32,7 @@ COMPARED_ROWS = 4_000  # labelled rows that they are compared on then
 class TwoStageSearch:
     """Compares candidates on few anchors, then learns the chosen one with all of them.
 
-    One more stack, for Gram matrices that need not be large while several of them are held.
+    Costs one more stack, but only small Gram matrices are held while candidates are compared.
     """
 
     def __init__(self, comparison: Search, refit: Callable[[Grid], Search]) -> None:

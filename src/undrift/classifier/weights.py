@@ -19,13 +19,13 @@ from .grams import Stack
 from .linear import Dual, mean_auc, signs
 from .prediction import Pass, keep_rows, row_scores
 from .primal import LayerRows, Primal, concatenate_columns, fit_primal, layer_rows
-from .safeguard import FEW_ROWS, Signals, compare_with_source_only, measure_rows, write_caution
+from .safeguard import FEW_TARGET_ROWS, Signals, compare_with_source_only, decide_fallback, measure_rows
 from .search import SearchResult
 from .selection import Problem, draw_folds, held_out_scores
 from .self_training import Round, SelfTraining, fit_dual, retained_auc, round_trip_auc
 from .shares import Shares, estimate_shares
 from .source_only import SourceOnly
-from .targets import Border, HeldOut, Target, describe_target, fit_aligned
+from .targets import BorderOptions, HeldOut, Target, describe_target, fit_aligned
 
 CALIBRATION_ROWS = 8_000  # labelled rows that are scored held out, where there are more
 
@@ -37,7 +37,9 @@ class Readout:
     weights: list[np.ndarray]  # of h^0, ..., h^l: (d_t, n_outputs)
     extra_weights: list[np.ndarray]  # of every matrix of extra features
     intercept: np.ndarray  # (n_outputs,)
-    offsets: np.ndarray  # (n_domains, n_outputs): the score of each domain's mean, less its border
+    offsets: (
+        np.ndarray
+    )  # (n_domains, n_outputs) to subtract from scores: that of the domain's mean, less its shift
     rounds: list[Round]  # of self-training
     labelled_counts: np.ndarray  # (d,) in how many labelled rows each feature is not zero
     temperature: float
@@ -51,7 +53,7 @@ class ReadoutOptions:
 
     loss: str  # for the primal; the solver on inner products is that of the problem
     self_training: SelfTraining | None
-    border: Border
+    border: BorderOptions
     has_fallback: bool  # whether a blocking reason against adapting leaves the source-only classifier
     memory_budget: float
     n_folds: int
@@ -95,10 +97,10 @@ def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
         return readout
     if result.source_only is not None:
         signals = _compare(signals, result, dual, rounds, scores, result.source_only)
-    if len(held_out.codes) >= FEW_ROWS:
+    if len(held_out.codes) >= FEW_TARGET_ROWS:
         signals = replace(signals, held_out_auc=mean_auc(held_out.scores, held_out.codes))
     can_fall_back = options.has_fallback and result.source_only is not None
-    caution = write_caution(
+    caution = decide_fallback(
         signals, can_fall_back, has_extra=bool(spec.rows.extra), shares=_list_shares(targets)
     )
     readout = replace(readout, caution=caution)
@@ -121,7 +123,7 @@ def _build(
     counts = to_host(array_ops(rows.labelled).nonzero_counts(rows.labelled))
     positions = [k for k, number in enumerate(rows.domains) if number < 0]
     for k, target in zip(positions, targets or [], strict=False):
-        offsets[k] -= target.border
+        offsets[k] -= target.shift
     extra = [w for (w,) in weights[1:]]
     return Readout(weights[0], extra, intercept, offsets, rounds, counts, temperature, targets)
 
@@ -183,7 +185,7 @@ def _compare(
 def _replace_by_source_only(
     readout: Readout, result: SearchResult, source_only: SourceOnly, options: ReadoutOptions
 ) -> Readout:
-    """Return the source-only classifier in the same form: only the input counts; one target offset."""
+    """Return the source-only classifier in the same form: layers get weight 0, targets share one offset."""
     weights = [source_only.weights, *(np.zeros_like(w) for w in readout.weights[1:])]
     extra = [np.zeros_like(w) for w in readout.extra_weights]
     offsets = _domain_offsets(_list_views(result), [weights, *([w] for w in extra)])
@@ -221,8 +223,8 @@ def _fit_primal_readout(
 ) -> Readout:
     """Minimise over all labelled rows, block by block, on the host.
 
-    Targets are aligned by their borders alone: a fifth of the labelled rows is held out of a first fit, to
-    learn from what their scores are like.
+    Targets are aligned by shifts of their scores alone. A fifth of the labelled rows is held out of a first
+    fit; their scores give the temperature and what class shares are estimated with.
     """
     views, problem = _list_views(result), result.spec.problem
     rows, Y = _read_layers(result, views, options.memory_budget), signs(codes, problem.n_classes)
@@ -244,7 +246,7 @@ def _fit_primal_readout(
     signals = _measure_signals(result, readout.labelled_counts)
     if signals is None:
         return readout
-    caution = write_caution(
+    caution = decide_fallback(
         signals, False, has_extra=bool(result.spec.rows.extra), shares=_list_shares(targets)
     )
     return replace(readout, caution=caution)
