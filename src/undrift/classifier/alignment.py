@@ -1,9 +1,9 @@
 """Align classes instead of means: move the rows of a target until its classes meet where the source's do.
 
 A source is centred on the mean of its class means, a target on its mean. The mean of a target depends on its
-class shares, so that the point midway between its classes is then off the source's decision boundary. `shares`
-estimates that point; this module moves all rows of the target along the differences of the source's class
-means until it lies on the boundary.
+class shares, so that the point midway between its classes is then off the source's decision boundary.
+`shares` estimates that point; this module moves all rows of the target along the differences of the source's
+class means until it lies on the boundary.
 A move adds one combination of labelled rows to every row of the target, so that inner products change by an
 update of low rank, and the classifier's weights by a change of dual coefficients.
 """

@@ -167,8 +167,8 @@ def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
     if s.n_target < FEW_TARGET_ROWS:
         yield Reason(
             "few-rows",
-            f"a target of {s.n_target} rows (fewer than {FEW_TARGET_ROWS}) shows little of how its features go "
-            "together: add unlabelled rows",
+            f"a target of {s.n_target} rows (fewer than {FEW_TARGET_ROWS}) shows little of how its features "
+            "go together: add unlabelled rows",
         )
     if s.empty > MANY_EMPTY:
         yield Reason(
@@ -193,7 +193,7 @@ def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
 def decide_fallback(
     signals: Signals, can_fall_back: bool, has_extra: bool = False, shares: Sequence[Shares] = ()
 ) -> dict[str, Any]:
-    """Return what a classifier remembers: signals, reasons in words and codes, blocking ones, what was done.
+    """Decide whether to fall back; return signals, reasons in words and codes, and what was done.
 
     With extra features nothing blocks: the domains may share there what they do not share in X.
     """

@@ -261,7 +261,7 @@ class Search:
         grown: FittedLayer,
         known: Collection[int],
     ) -> None:
-        """Score all C at one depth; keep the Gram matrix if this is the best depth so far, or the preferred one."""
+        """Score all C at one depth; keep the Gram matrix where the best, or the preferred, candidate is."""
         spec, grid, K = self.spec, self.spec.grid, gram.peek()
         scale = float(K.diagonal()[: spec.anchors.n_labelled].mean()) or 1.0
         scores = np.full(len(grid.Cs), np.nan)

@@ -49,9 +49,7 @@ class Target:
 
     shares: Shares
     shift: np.ndarray  # (n_outputs,) added to its scores for predictions
-    prior: (
-        np.ndarray
-    )  # (n_outputs,) log class shares that border="balanced" ignores and probabilities add back
+    prior: np.ndarray  # (n_outputs,) log shares that border="balanced" ignores, for probabilities
     expected_error: ExpectedError
 
 

@@ -37,9 +37,7 @@ class Readout:
     weights: list[np.ndarray]  # of h^0, ..., h^l: (d_t, n_outputs)
     extra_weights: list[np.ndarray]  # of every matrix of extra features
     intercept: np.ndarray  # (n_outputs,)
-    offsets: (
-        np.ndarray
-    )  # (n_domains, n_outputs) to subtract from scores: that of the domain's mean, less its shift
+    offsets: np.ndarray  # (n_domains, n_outputs) to subtract: the score of the domain's mean, less its shift
     rounds: list[Round]  # of self-training
     labelled_counts: np.ndarray  # (d,) in how many labelled rows each feature is not zero
     temperature: float
