@@ -11,9 +11,9 @@ from undrift import MSDAClassifier, UndriftWarning
 from undrift.classifier.safeguard import (
     Signals,
     compare_with_source_only,
+    decide_fallback,
     find_reasons,
     measure_rows,
-    decide_fallback,
 )
 from undrift.classifier.shares import Shares
 from undrift.classifier.source_only import SourceOnly
