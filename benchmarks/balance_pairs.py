@@ -3,7 +3,7 @@
 Layers are learnt from the two domains alone, as for a user with two files. The source has all its rows,
 about 1,600 of them labelled, or fewer where its shares are made uneven; the target has at most 1,100 of its
 labelled rows. Labels of the target choose its rows and score predictions; `known shares` is given its shares.
-Nothing else sees them.
+Nothing else sees them. All variants but the SVM are self-trained, `uncentred` (what --no-center does) too.
 """
 
 from __future__ import annotations
