@@ -14,6 +14,7 @@ from .shares import explain_expected_error, headline_expected_error, pool_expect
 
 FEW_ROWS = 1_000  # target rows below which advice is given
 CLASS_DRIFT = 0.15  # difference of the class shares above which it is worth a word
+SHARE_ERROR = 0.1  # of the shares that were used against those of labelled rows, worth a word
 SAMPLE_ROWS = 100  # target rows to label for a fair estimate
 OPTIONS = {"noise": "--noise", "n_layers": "--layers", "C": "--C"}
 
@@ -255,7 +256,7 @@ def _advice_on_domain(card: dict[str, Any], center: str | bool) -> list[str]:
             f"{card['name']}: its class shares differ from the source's. Try --center classes: centring "
             "domains assumes equal shares."
         )
-    if center == "classes" and (card["share_error"] or 0) > CLASS_DRIFT:
+    if center == "classes" and (card["share_error"] or 0) > SHARE_ERROR:
         steps.append(
             f"{card['name']}: its labelled rows have other class shares than those used. If they are a "
             "random sample, give their shares with --target-shares."
