@@ -138,7 +138,7 @@ def test_a_record_of_regret_has_the_error_of_its_task(ran, monkeypatch):
 
 
 @pytest.mark.parametrize("inductive", ["true", "false"])
-@pytest.mark.parametrize("name", ["_prepare", "_finish", "predict"])
+@pytest.mark.parametrize("name", ["_prepare", "_finish", "predict_proba"])
 def test_an_error_of_one_task_leaves_the_others_of_undrift(ran, monkeypatch, name, inductive):
     """In the check of its rows, in its classifier, and in its predictions."""
     first_call_fails(monkeypatch, MSDAClassifier, name, 2)
