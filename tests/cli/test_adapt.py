@@ -89,7 +89,7 @@ def test_what_labels_show_is_not_doubted(adapted, has_doubts):
         {"scored": 0} if adapted is None else measured | {"adapted_error": adapted},
     ]
     doubts = list_doubts({"caution": caution, "targets": targets})
-    assert doubts == list(reasons.values()) if has_doubts else ["add unlabelled rows"]
+    assert doubts == (list(reasons.values()) if has_doubts else ["add unlabelled rows"])
 
 
 def test_known_shares_are_predicted_by(folder, undrift):

@@ -112,10 +112,9 @@ def adapt(
     target_shares: list[str] = typer.Option(
         [],
         "--target-shares",
-        metavar="LABEL=SHARE,...",
-        help="Share of every class in the target, if you know it: negative=0.2,positive=0.8; with labels "
-        """that contain , or = as JSON: '{"a,b": 0.2, "c": 0.8}'. Once, or once per --target. """
-        "Default: estimated.",
+        metavar="SHARES",
+        help="Share of every class in the target, if you know it: no=0.2,yes=0.8; labels that contain , or = "
+        """as JSON: '{"a,b": 0.2, "c": 0.8}'. Once for all, or once per --target. Default: estimated.""",
     ),
     border: str = typer.Option(
         "error",
