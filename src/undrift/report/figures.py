@@ -182,7 +182,9 @@ def _draw_curves(figure: dict[str, Any]) -> Parts:
     ]
     if has_direct_labels:
         ends = {label: up(max(points)[1]) for label, points in zip(labels, pairs, strict=True) if points}
-        frame += [text(right + 14, y + 5, label) for label, y in _set_apart(ends, top + 330).items()]
+        for label, y in _set_apart(ends, top + 330).items():
+            number = numbers[labels.index(label)]
+            frame += [marker(right + 16, y, number, label), text(right + 27, y + 5, label)]
     for i, mark in enumerate(figure.get("marks", [])):
         if across.low <= mark["x"] <= across.high:
             x = across(mark["x"])

@@ -69,7 +69,7 @@ def test_the_figure_has_a_line_a_method_with_its_name_at_the_end():
     assert ours["x"] == pytest.approx([10, 50])
     assert ours["y"] == pytest.approx([11, 16])
     drawn = standalone_svg(figure)
-    assert drawn.count(">undrift<") == 1
+    assert drawn.count(">undrift</text>") == 1
     assert "polyline" in drawn
 
 
