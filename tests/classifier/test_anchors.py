@@ -1,5 +1,7 @@
 """Rows taken as their domains pass are those that layers give by themselves."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -8,7 +10,12 @@ from undrift._core.blocks import StoredBlocks, StreamedBlocks, take_rows
 from undrift._core.denoise import Layer
 from undrift._core.stack import fit_layers
 from undrift._inputs.device import OnHost
-from undrift.classifier.anchors import propagate_alone, propagate_with_domains, stack_domain_means
+from undrift.classifier.anchors import (
+    allot_target_anchors,
+    propagate_alone,
+    propagate_with_domains,
+    stack_domain_means,
+)
 
 
 @pytest.fixture
@@ -60,3 +67,11 @@ def test_both_ways_arrive_with_the_same(domains, rng):
     assert sorted(only.moments) == [0, 1]
     assert np.isnan(stack_domain_means(only.moments, 3)[2]).all()
     assert not np.isnan(stack_domain_means(only.moments, 3)[:2]).any()
+
+
+def test_small_targets_are_anchors_whole_and_the_others_share_the_rest():
+    sizes = {-1: 50, -2: 5, -3: 40}
+    rows = SimpleNamespace(targets=list(sizes), domains={n: np.zeros((size, 1)) for n, size in sizes.items()})
+    assert allot_target_anchors(rows, 65) == {-1: 30, -2: 5, -3: 30}
+    assert allot_target_anchors(rows, 200) == sizes
+    assert allot_target_anchors(rows, 0) == {}

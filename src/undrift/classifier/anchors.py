@@ -50,9 +50,16 @@ def count_target_anchors(estimator: Any, rows: TrainingRows, grid: Grid, n_label
 
 
 def allot_target_anchors(rows: TrainingRows, n_target: int) -> dict[int, int]:
-    """Return how many rows of each target become anchors, of `n_target` needed in all."""
-    n_each = n_target // max(len(rows.targets), 1)
-    return {number: min(n_each, rows.domains[number].shape[0]) for number in rows.targets if n_each}
+    """Return how many rows of each target become anchors, of `n_target` needed in all.
+
+    All of a target that is smaller than an equal part, and equal parts of the others.
+    """
+    allotted, n_left = {}, n_target
+    sizes = {number: rows.domains[number].shape[0] for number in rows.targets}
+    for i, number in enumerate(sorted(sizes, key=lambda number: sizes[number])):
+        allotted[number] = min(sizes[number], n_left // (len(sizes) - i))
+        n_left -= allotted[number]
+    return {number: allotted[number] for number in rows.targets if allotted[number]}
 
 
 def draw_labelled_rows(codes: np.ndarray, n: int, random_state: np.random.RandomState) -> np.ndarray:
