@@ -25,10 +25,10 @@ Example (books.csv has the columns review and stars, kitchen.csv has review):
 Source rows whose label is empty serve as unlabelled rows; labels in the target are never learnt from.
 
 [bold]Output[/]: every column and row of the target, in order, with `prediction`, `score` and `probability`
-added. With two labels a positive score means the second of them in sorted order; with more it is the
-predicted label's. The probability is that of the predicted label; --probabilities adds one of each label, and
---min-confidence 0.8 leaves predictions that are less probable empty. Several targets follow one another in
-one file, with a column `domain`.
+added. With two labels a positive score means the second of them in sorted order; with more labels the score
+is that of the predicted one. The probability is that of the predicted label; --probabilities adds one of each
+label, and --min-confidence 0.8 leaves predictions that are less probable empty. Several targets follow one
+another in one file, with a column `domain`.
 
 [bold]Class shares[/]: the target may have more rows of one class than the source has. By default its classes
 are aligned with the source's, and their shares are estimated without labels. If you know them, say so:
@@ -45,9 +45,10 @@ shares; with --border balanced errors in all classes count alike, so that rare c
 linear SVM trained on the source) beside that of the predictions; they are used for nothing else. Without
 labels the summary says which error to expect.
 
-[bold]Fallback[/]: where diagnostics that need no target label say that adaptation will not help (the domains
-share almost no vocabulary, or the target's pseudo-labels do not recover the source's), a warning says so and
-the predictions are those of a classifier trained on the source alone; --no-fallback adapts all the same.
+[bold]Fallback[/]: where diagnostics that need no target label say that adaptation will not help (the labels
+can hardly be predicted in the source itself, the domains share almost no vocabulary, or the target's
+pseudo-labels do not recover the source's), a warning says so and the predictions are those of a classifier
+trained on the source alone; --no-fallback adapts all the same.
 
 [bold]Report[/]: --report FILE writes one HTML page: did it help, how certain is that, which words made the
 difference, what to try next. It needs no network and contains some of the documents.
