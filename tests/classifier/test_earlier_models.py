@@ -33,6 +33,11 @@ def test_scores_and_probabilities_are_what_they_were(name, rows, extra, is_resav
     assert_allclose(model.decision_function(rows, **extra), EXPECTED[name]["scores"], rtol=1e-5, atol=1e-6)
     assert_allclose(model.predict_proba(rows, **extra), EXPECTED[name]["probabilities"], rtol=1e-5, atol=1e-6)
     assert {"source_weight", "probability", "denoise_blocks"}.isdisjoint(model.get_params())
+    assert model.center == "domains"
+    n_targets = sum(number < 0 for number in model.domains_)
+    assert n_targets > 0
+    assert model.target_shares_ == model.target_shares_interval_ == [None] * n_targets
+    assert model.expected_error_ == [None] * n_targets
 
 
 def test_a_model_without_probabilities_says_so():

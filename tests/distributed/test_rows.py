@@ -157,6 +157,15 @@ def test_precision_can_be_asked_for(cluster, model, X):
     assert_allclose(output.compute(), clone(model).fit(X).transform(X), rtol=1e-4, atol=1e-4)
 
 
+def check_targets(model, expected):
+    """What two classifiers know of their one target is the same."""
+    assert 0 < expected.target_shares_[0]["good"] < 1
+    assert model.target_shares_[0] == pytest.approx(expected.target_shares_[0], rel=1e-6)
+    for label, interval in expected.target_shares_interval_[0].items():
+        assert_allclose(model.target_shares_interval_[0][label], interval, rtol=1e-6)
+    assert model.expected_error_[0] == pytest.approx(expected.expected_error_[0], rel=1e-5)
+
+
 @pytest.mark.parametrize("form", ["dense", "csr_matrix"])
 def test_a_classifier_with_its_target_on_the_cluster(cluster, X, form):
     rows, y = FORMS[form](X), np.where(X[:, 0] > 0, "good", "bad")
@@ -174,8 +183,11 @@ def test_a_classifier_with_its_target_on_the_cluster(cluster, X, form):
     assert_allclose(together.decision_function(array).compute(), scores, rtol=1e-7, atol=1e-9)
     assert_array_equal(together.predict(array).compute(), alone.predict(X))
     assert_allclose(together.predict_proba(array).compute(), alone.predict_proba(X), rtol=1e-6)
-    own = together.decision_function(array, sample_domain=0).compute()
-    assert_allclose(own, alone.decision_function(X, sample_domain=np.zeros(600, int)), rtol=1e-7, atol=1e-9)
+    check_targets(together, alone)
+    scores = together.decision_function(array, sample_domain=0).compute()
+    assert_allclose(
+        scores, alone.decision_function(X, sample_domain=np.zeros(600, int)), rtol=1e-7, atol=1e-9
+    )
 
 
 def test_a_classifier_with_all_rows_on_the_cluster(cluster, X):
@@ -187,6 +199,18 @@ def test_a_classifier_with_all_rows_on_the_cluster(cluster, X):
     assert together.domains_ == alone.domains_ == [0, 1, -1]
     assert together.domain_sizes_ == alone.domain_sizes_
     assert_allclose(together.decision_function(X), alone.decision_function(X), rtol=1e-7, atol=1e-9)
+    check_targets(together, alone)
+
+
+def test_many_labelled_rows_with_their_target_on_the_cluster(cluster, X, monkeypatch):
+    """More than a Gram matrix holds: target rows are drawn and scored where the others are not."""
+    monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 150)
+    y = np.where(X[:, 0] > 0, "good", "bad")
+    options = {"n_layers": 2, "random_state": 0, "dtype": "float64"}
+    alone = MSDAClassifier(**options).fit(X[:200], y[:200], X[200:])
+    together = MSDAClassifier(**options).fit(X[:200], y[:200], lazy(X[200:]))
+    check_targets(together, alone)
+    assert_allclose(together.predict_proba(X), alone.predict_proba(X), rtol=1e-5, atol=1e-7)
 
 
 def test_rows_are_chosen_by_mask_and_by_number(cluster, X):

@@ -59,9 +59,11 @@ def test_default_rows_are_tfidf_of_length_5():
 
 
 def test_several_targets_and_the_stacked_form():
-    plain = small().fit(BOOKS, OPINIONS, [KITCHEN, GARDEN])
+    plain = small(center="domains").fit(BOOKS, OPINIONS, [KITCHEN, GARDEN])
     domain = np.repeat([0, -1, -2], [5, 5, 3])
-    stacked = small().fit(BOOKS + KITCHEN + GARDEN, OPINIONS + ["good"] * 8, sample_domain=domain)
+    stacked = small(center="domains").fit(
+        BOOKS + KITCHEN + GARDEN, OPINIONS + ["good"] * 8, sample_domain=domain
+    )
     assert plain.classifier_.domains_ == stacked.classifier_.domains_ == [0, -1, -2]
     for options in ({}, {"sample_domain": -2}, {"recenter": True}):
         assert_allclose(

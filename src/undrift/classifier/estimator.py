@@ -450,7 +450,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         sample_domain : int array of shape (n,), optional
             Domain of each row, as in `fit`; its stored mean is used for centring.
         recenter : bool, default=False
-            Centre on the rows given instead. A row's score then depends on its neighbours.
+            Centre on the rows given instead. A row's score then depends on its neighbours. Needs
+            ``center="domains"``.
         extra : matrix, or list of matrices, optional
             Extra features of these rows, if `fit` had them: as many, with the same columns.
         """

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -186,7 +187,7 @@ def check_shares(given: Any, classes: np.ndarray, n_targets: int) -> list[list[f
         raise ValueError(
             "target_shares needs target rows, and there are none: pass X_target, or leave it out"
         )
-    dicts = [given] * n_targets if isinstance(given, dict) else list(given)
+    dicts = given if isinstance(given, list | tuple) else [given] * n_targets
     if len(dicts) != n_targets or not all(isinstance(shares, dict) for shares in dicts):
         raise ValueError(
             f"target_shares must be one dict for all targets, or a list of {n_targets} dicts, one for each "
@@ -203,10 +204,10 @@ def _order_shares(shares: dict[Any, float], labels: list[Any]) -> list[float]:
     missing = [label for label in labels if label not in shares]
     if missing:
         raise ValueError(f"target_shares lacks {missing[0]!r}; give the share of every class: {names}")
-    values = [float(shares[label]) for label in labels]
+    values = [shares[label] for label in labels]
     for label, value in zip(labels, values, strict=True):
-        if not 0 <= value <= 1:
-            raise ValueError(f"target_shares of {label!r} is {value:g}; shares are between 0 and 1")
+        if not isinstance(value, Real) or not 0 <= value <= 1:
+            raise ValueError(f"target_shares of {label!r} is {value!r}; shares are numbers between 0 and 1")
     if abs(sum(values) - 1) > 0.01:
         raise ValueError(f"target_shares sum to {sum(values):g}, not to 1: {shares!r}")
-    return [value / sum(values) for value in values]
+    return [float(value) / sum(values) for value in values]
