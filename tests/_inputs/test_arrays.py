@@ -98,7 +98,8 @@ def test_a_classifier_learns_and_predicts_the_same(name, form, shifted):
     ours = classifier(**SETTINGS[name]).fit(form(X), form(y), form(Z))
     theirs = classifier(**SETTINGS[name]).fit(X, y, Z)
     assert ours.best_params_ == theirs.best_params_
-    assert ours.self_training_rounds_ == theirs.self_training_rounds_
+    for mine, other in zip(ours.self_training_rounds_, theirs.self_training_rounds_, strict=True):
+        assert mine == pytest.approx(other, abs=1e-3)  # rows that are alike count half in a round trip
     assert_array_equal(ours.classes_, [3, 5])
     expected = theirs.decision_function(Z)
     close(ours.decision_function(form(Z)), expected)
@@ -106,8 +107,9 @@ def test_a_classifier_learns_and_predicts_the_same(name, form, shifted):
     assert_array_equal(ours.predict(form(Z)), theirs.predict(Z))
     weight = np.arange(150.0)
     assert ours.score(form(Z), form(truth), form(weight)) == theirs.score(Z, truth, weight)
-    for attribute in ("input_mean_", "labelled_counts_", "intercept_", "centred_intercept_"):
+    for attribute in ("input_mean_", "labelled_counts_", "intercept_"):
         close(getattr(ours, attribute), getattr(theirs, attribute))
+    assert_allclose(ours.centred_intercept_, theirs.centred_intercept_, rtol=1e-9, atol=1e-12)
     for mine, other in zip(ours.coef_, theirs.coef_, strict=True):
         close(mine, other)
     close(ours.predict_proba(form(Z)), theirs.predict_proba(Z))
@@ -117,7 +119,7 @@ def test_domains_in_one_matrix(form, shifted):
     X, y, Z, truth = shifted
     rows, labels = np.vstack([X, Z]), np.append(y, truth)
     domain = np.repeat([0, 1, -1, -2], [100, 80, 90, 60])
-    options = {"self_training": True}
+    options = {"self_training": True, "center": "domains"}
     ours = classifier(**options).fit(form(rows), form(labels), sample_domain=form(domain))
     theirs = classifier(**options).fit(rows, labels, sample_domain=domain)
     assert ours.domains_ == theirs.domains_ == [0, 1, -1, -2]
@@ -322,7 +324,7 @@ def test_bad_rows(place, X, message, there):
     for call in (MSDA(1).fit, lambda X: classifier(1).fit(X, [0, 1])):
         with pytest.raises(ValueError, match=message):
             call(X)
-    with pytest.raises(ValueError, match="block 1 of X: "):
+    with pytest.raises(ValueError, match=r"extra\[0\] of X: "):
         classifier(1).fit(np.eye(3), [0, 1, 1], extra=X)
 
 

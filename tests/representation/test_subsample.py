@@ -147,7 +147,8 @@ def test_upper_layers_on_a_device(counts, container, device):
 def test_classifier_centres_hidden_rows_by_the_sample(shifted, form, monkeypatch):
     monkeypatch.setattr(sampling, "DOMAIN_ROWS", 5)
     X, y, Z = shifted
-    model = MSDAClassifier(3, 0.6, 0.7, dtype="float64", max_upper_rows=65, random_state=4)
+    options = {"center": "domains", "dtype": "float64", "max_upper_rows": 65, "random_state": 4}
+    model = MSDAClassifier(3, 0.6, 0.7, **options)
     scores = model.fit(form(X), y, form(Z)).decision_function(form(Z))
     random = np.random.RandomState(4)
     source, target = random.choice(80, 40, replace=False), 80 + random.choice(50, 25, replace=False)
