@@ -136,8 +136,11 @@ def test_labels_with_commas_and_equals_signs_are_quoted_in_json(folder, undrift,
     ("shares", "message"),
     [
         ("negative=0.2,positive=0.9", "--target-shares sum to 1.1, not to 1"),
-        ("negative=-0.2,positive=1.2", "--target-shares of 'negative' is -0.2; shares are between 0 and 1"),
-        ("negative=nan,positive=1", "shares are between 0 and 1"),
+        (
+            "negative=-0.2,positive=1.2",
+            "--target-shares of 'negative' is -0.2; shares are numbers between 0 and 1",
+        ),
+        ("negative=nan,positive=1", "shares are numbers between 0 and 1"),
         (
             "negative=0.2,good=0.8",
             "'good', which is not a class; the classes are 'negative', 'positive'",

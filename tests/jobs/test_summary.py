@@ -117,7 +117,7 @@ def test_shares_name_numbers_as_any_file_spells_them(job_of, tmp_path, reviews, 
         ([{"negative": 0.2, "good": 0.8}], "'good', which is not a class; the classes are 'negative', 'pos"),
         ([{"negative": 1.0}], "lacks 'positive'"),
         ([{"negative": 0.2, "positive": 0.9}], "sum to 1.1, not to 1"),
-        ([{"negative": -0.2, "positive": 1.2}], "'negative' is -0.2; shares are between 0 and 1"),
+        ([{"negative": -0.2, "positive": 1.2}], "'negative' is -0.2; shares are numbers between 0 and 1"),
         ([{"negative": 0.2, "positive": 0.8}] * 2, "a list of 3 dicts"),
     ],
 )

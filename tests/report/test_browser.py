@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from undrift.classifier import EXPECTED_ERROR_RECORD
 from undrift.report import Report
 from undrift.report.svg import NARROW, read_asset
 
@@ -121,7 +122,7 @@ def test_the_verdict_comes_first(opened):
 def test_without_labels_the_expected_error_comes_first(opened):
     page = opened("unscored").page
     assert re.match(r"About \d[\d.]*% of these predictions are expected to be wrong", page.inner_text("h1"))
-    assert "on the benchmark's tasks" in page.inner_text("#verdict .expected")
+    assert EXPECTED_ERROR_RECORD in page.inner_text("#verdict .expected")
 
 
 def test_no_text_of_the_chart_of_shares_is_cut_off(browser, tmp_path):
