@@ -435,3 +435,69 @@ def test_without_alignment_shares_are_not_known():
         assert model.target_shares_ == model.target_shares_interval_ == model.expected_error_ == [None, None]
     model = MSDAClassifier(1).fit(X, y)
     assert model.target_shares_ == model.expected_error_ == []
+
+
+def draw_uneven(rng, n, share, n_features=6):
+    """Rows of two classes that come apart in the first feature."""
+    codes = (np.arange(n) < round(share * n)).astype(int)
+    X = rng.normal(size=(n, n_features))
+    X[:, 0] += 2.5 * (2 * codes - 1)
+    return X + 3, codes
+
+
+def test_classes_are_balanced_once(rng):
+    X, y = draw_uneven(rng, 200, 0.2)
+    Z, _ = draw_uneven(rng, 150, 0.4)
+    options = {"n_layers": 1, "noise": 0.3, "random_state": 0}
+    plain = MSDAClassifier(**options).fit(X, y, Z).decision_function(Z)
+    balanced = MSDAClassifier(**options, class_weight="balanced").fit(X, y, Z).decision_function(Z)
+    assert_allclose(balanced, plain, rtol=1e-6)
+
+
+def test_a_fallback_uses_shares_that_are_known_and_else_the_source_s(rng):
+    X, _ = draw_uneven(rng, 300, 0.1)
+    y = rng.permutation((np.arange(300) < 30).astype(int))  # labels that cannot be learnt
+    Z, _ = draw_uneven(rng, 300, 0.1)
+    options = {"n_layers": 1, "noise": 0.3, "fallback": True, "random_state": 0}
+    for known, share in ((None, 0.1), ({0: 0.3, 1: 0.7}, 0.7)):
+        with pytest.warns(UndriftWarning, match="likely not to help"):
+            model = MSDAClassifier(**options, target_shares=known).fit(X, y, Z)
+        assert model.caution_["fell_back"]
+        assert "uncertain-shares" not in model.caution_["codes"]
+        assert_allclose(model.predict_proba(Z)[:, 1].mean(), share, atol=1e-3)
+
+
+@pytest.mark.parametrize("case", ["constant", "rare class", "few rows"])
+def test_where_scores_say_little_shares_are_assumed_and_no_error_is_expected(rng, case):
+    X, y = draw_uneven(rng, 200, 0.3)
+    Z, _ = draw_uneven(rng, 100, 0.5)
+    if case == "constant":
+        Z = np.repeat(Z[:1], 60, axis=0)
+    elif case == "rare class":
+        y = (np.arange(200) < 4).astype(int)
+    else:
+        Z = Z[:10]
+    model = MSDAClassifier(n_layers=1, noise=0.3, random_state=0).fit(X, y, Z)
+    assert_allclose(model.target_shares_[0][1], y.mean())
+    assert model.target_shares_interval_[0][1] == (0.0, 1.0)
+    assert model.expected_error_ == [None]
+    assert "uncertain-shares" in model.caution_["codes"]
+
+
+def test_many_targets_each_have_enough_anchors(rng):
+    X, y = draw_uneven(rng, 200, 0.5)
+    targets = [draw_uneven(rng, 40, 0.8)[0] for _ in range(120)]
+    model = MSDAClassifier(n_layers=1, noise=0.3, random_state=0).fit(X, y, targets)
+    assert len(model.target_shares_) == 120
+    assert np.mean([shares[1] for shares in model.target_shares_]) > 0.65
+
+
+def test_a_device_above_the_limit_of_gram_matrices(rng, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 50)
+    X, y = draw_uneven(rng, 200, 0.5)
+    Z, _ = draw_uneven(rng, 150, 0.8)
+    options = {"n_layers": 1, "noise": 0.3, "random_state": 0}
+    here = MSDAClassifier(**options).fit(X, y, Z)
+    there = MSDAClassifier(**options, device="torch:cpu").fit(X, y, Z)
+    assert_allclose(there.target_shares_[0][1], here.target_shares_[0][1], atol=1e-3)

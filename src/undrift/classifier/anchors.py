@@ -15,6 +15,7 @@ from ..errors import UndriftWarning
 from .data import TrainingRows
 from .layers import MeasuredLayer
 from .selection import NEED_TARGET, Grid
+from .shares import LEAST_ROWS
 
 RULE_ROWS = 2000  # target rows that a selection rule looks at, drawn at random where there are more
 ANCHOR_LIMIT = 12_000  # rows of a Gram matrix that has space for target rows
@@ -52,9 +53,11 @@ def count_target_anchors(estimator: Any, rows: TrainingRows, grid: Grid, n_label
 def allot_target_anchors(rows: TrainingRows, n_target: int) -> dict[int, int]:
     """Return how many rows of each target become anchors, of `n_target` needed in all.
 
-    All of a target that is smaller than an equal part, and equal parts of the others.
+    All of a target that is smaller than an equal part, and equal parts of the others. With many targets there
+    are more, so that the class shares of each can be estimated, up to `ANCHOR_LIMIT`.
     """
-    allotted, n_left = {}, n_target
+    enough = min(LEAST_ROWS * len(rows.targets), ANCHOR_LIMIT)
+    allotted, n_left = {}, max(n_target, enough) if n_target else 0
     sizes = {number: rows.domains[number].shape[0] for number in rows.targets}
     for i, number in enumerate(sorted(sizes, key=lambda number: sizes[number])):
         allotted[number] = min(sizes[number], n_left // (len(sizes) - i))

@@ -103,7 +103,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         drawn at random from the domains in proportion to their sizes (1,000 of each at least, where there
         is room); the first one sees all of them. Hidden rows are centred on the mean over the sample.
     class_weight : dict, "balanced" or None, default=None
-        As in scikit-learn.
+        As in scikit-learn; with ``center="classes"`` classes are balanced in any case.
     balance_layers : bool, default=False
         Whether the input and every layer, each scaled to a mean square norm of 1, count alike.
     self_training : bool or SelfTraining, default=False
@@ -160,7 +160,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         for targets that were not aligned.
     expected_error_ : list of dict
         For every target: `error` expected of its predictions, without its labels, and a 90% interval from
-        `low` to `high`, as fractions. None for targets that were not aligned.
+        `low` to `high`, as fractions. None for targets that were not aligned, or have too few rows.
     input_mean_ : ndarray of shape (d,)
         Mean of what the first layer sees of target rows (source rows if there is no target);
         explanations are taken there.
@@ -290,7 +290,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         known_shares = check_shares(self.target_shares, self.classes_, len(rows.targets))
         center = self._choose_centring(rows)
         weight = compute_sample_weight(self.class_weight, rows.y)
-        if center == "classes":
+        if center == "classes" and self.class_weight != "balanced":
             weight = weight * compute_sample_weight("balanced", rows.y)
         grid = restrict_grid(grid, self.selection, codes, bool(rows.targets))
         plan = SearchPlan(self, rows, codes, weight, layer_options, place, center, shared)
@@ -383,7 +383,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             else:
                 shares = dict(zip(labels, target.shares.mean.tolist(), strict=True))
                 interval = dict(zip(labels, map(tuple, target.shares.interval().tolist()), strict=True))
-                expected, self.prior_[k] = vars(target.expected_error), target.prior
+                expected = None if target.expected_error is None else vars(target.expected_error)
+                self.prior_[k] = target.prior
             self.target_shares_.append(shares)
             self.target_shares_interval_.append(interval)
             self.expected_error_.append(expected)

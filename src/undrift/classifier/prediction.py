@@ -77,7 +77,7 @@ def domain_intercepts(
     if unknown:
         raise ValueError(
             f"sample_domain holds {unknown[:5]}, but fit saw only the domains {list(domains)}; "
-            "leave it out to use the target's mean, or pass recenter=True"
+            "leave it out for rows of the target"
         )
     position = {number: i for i, number in enumerate(domains)}
     return intercept[[position[number] for number in domain.tolist()]]

@@ -199,6 +199,8 @@ def decide_fallback(
     """
     reasons = find_reasons(signals, shares)
     blocking = [reason.text for reason in reasons if reason.is_blocking and not has_extra]
+    if blocking and can_fall_back:  # the shares were estimated for a classifier that is not used
+        reasons = [reason for reason in reasons if reason.code != "uncertain-shares"]
     return {
         "signals": asdict(signals),
         "reasons": [reason.text for reason in reasons],

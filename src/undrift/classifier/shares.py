@@ -34,7 +34,8 @@ MIDPOINT_SPREAD = 0.35
 SAME, SAME_SPREAD = 0.5, 0.02
 EFFECTIVE_ROWS = 300
 N_DRAWS = 25
-LEAST_ROWS = 20
+LEAST_ROWS, LEAST_OF_A_CLASS = 20, 5
+LEAST_SPREAD = 0.1  # of the target's scores, over that of the source's
 MOST_VALUES = 500  # of the scores, that a likelihood is computed from
 WIDE = 0.4  # width of a 90% interval above which a share is called uncertain
 
@@ -88,7 +89,7 @@ def estimate_shares(
     known : sequence of n_classes floats, optional
         Shares that the user knows; only the midpoint is then estimated.
 
-    With fewer than `LEAST_ROWS` rows on either side the source's shares are assumed.
+    With few rows on either side, or target scores that hardly differ, the source's shares are assumed.
     """
     outputs = [(0, 1)] if n_classes == 2 else [(k, k) for k in range(n_classes)]
 
@@ -96,7 +97,7 @@ def estimate_shares(
         scores = target_scores[:, output], source_scores[:, output]
         return class_posterior(*scores, codes == code, share)
 
-    is_assumed = known is None and min(len(target_scores), len(codes)) < LEAST_ROWS
+    is_assumed = known is None and _says_little(target_scores, source_scores, codes, n_classes)
     if is_assumed:
         known = (np.bincount(codes, minlength=n_classes) / len(codes)).tolist()
     if known is not None:
@@ -116,6 +117,14 @@ def estimate_shares(
     means = draws.mean(axis=0)
     midpoint = [posterior(output, code, means[code])[1] for output, code in outputs]
     return Shares(draws, np.array(midpoint))
+
+
+def _says_little(target: np.ndarray, source: np.ndarray, codes: np.ndarray, n_classes: int) -> bool:
+    """Tell whether rows are too few, or target scores too much alike, to estimate shares from."""
+    if len(target) < LEAST_ROWS or len(codes) < LEAST_ROWS:
+        return True
+    is_rare = np.bincount(codes, minlength=n_classes).min() < LEAST_OF_A_CLASS
+    return bool(is_rare or (target.std(axis=0) < LEAST_SPREAD * source.std(axis=0)).any())
 
 
 def find_quantiles(weight: np.ndarray, levels: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from .alignment import choose_move, move_rows, undo_moves
 from .calibration import (
     AFTER_SELF_TRAINING,
     BEFORE_SELF_TRAINING,
+    LEAST_SHARE,
     SELF_TRAINING_GAIN,
     ExpectedError,
     class_probabilities,
@@ -37,7 +39,7 @@ class HeldOut:
     codes: np.ndarray  # (n,)
     weight: np.ndarray  # (n,)
 
-    @property
+    @cached_property
     def temperature(self) -> float:
         """What these scores are divided by to become log odds."""
         return fit_temperature(self.scores, self.codes, self.weight)
@@ -50,7 +52,7 @@ class Target:
     shares: Shares
     shift: np.ndarray  # (n_outputs,) added to its scores for predictions
     prior: np.ndarray  # (n_outputs,) log shares that border="balanced" ignores, for probabilities
-    expected_error: ExpectedError
+    expected_error: ExpectedError | None  # None where there are too few rows to say
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class BorderOptions:
         self, border: np.ndarray, temperature: float, shares: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the shift of scores for predictions, and the further shift for probabilities."""
-        prior = temperature * np.log(np.maximum(shares, 1e-6))
+        prior = temperature * np.log(np.maximum(shares, LEAST_SHARE))
         prior = prior[1:] - prior[:1] if len(border) == 1 else prior - prior.mean()
         return (border - prior, prior) if self.is_balanced else (border, np.zeros_like(border))
 
@@ -91,7 +93,12 @@ def fit_aligned(
     chosen, problem = result.chosen, result.spec.problem
     K, n, domain = chosen.K, len(problem.codes), result.spec.anchors.domain
     start = problem.fit(K[:n, :n], np.arange(n), chosen.C)
-    groups = _target_rows(result)
+    groups = list_target_rows(result)
+    if not all(map(len, groups)):
+        raise ValueError(
+            f"{len(groups)} targets are too many to align one by one: join small ones, or use "
+            'center="domains"'
+        )
     first, shares, moves = _align(result, start, held_out, groups, border)
     move_rows(K, moves, domain)
     temperature = held_out.temperature * (AFTER_SELF_TRAINING if self_training else BEFORE_SELF_TRAINING)
@@ -120,7 +127,7 @@ def fit_aligned(
     return AlignedFit(dual, rounds, targets, move_scores, temperature, scores)
 
 
-def _target_rows(result: SearchResult) -> list[np.ndarray]:
+def list_target_rows(result: SearchResult) -> list[np.ndarray]:
     """Return the numbers of the anchors of every target."""
     rows, domain = result.spec.rows, result.spec.anchors.domain
     return [np.flatnonzero(domain == k) for k, number in enumerate(rows.domains) if number < 0]
@@ -136,7 +143,7 @@ def _align(
     center = scores_of_means[domain[:n]].mean(axis=0)
     train_scores = dual.scores(K[:n, :n])
     first, shares, moves = [], [], np.zeros((n, len(result.spec.rows.domains)))
-    for group, known in zip(groups, _fill(border.known_shares, len(groups)), strict=True):
+    for group, known in zip(groups, fill_shares(border, result), strict=True):
         k = domain[group[0]]
         offset = scores_of_means[k] - center
         first.append(dual.scores(K[group][:, :n]) + offset)
@@ -146,8 +153,9 @@ def _align(
     return first, shares, moves
 
 
-def _fill(known: Sequence[Sequence[float] | None], n: int) -> Sequence[Sequence[float] | None]:
-    return known or [None] * n
+def fill_shares(border: BorderOptions, result: SearchResult) -> Sequence[Sequence[float] | None]:
+    """Return the shares that are known of every target, None where they are to be estimated."""
+    return border.known_shares or [None] * len(result.spec.rows.targets)
 
 
 def _surest(scores: np.ndarray, temperature: float, portion: float) -> np.ndarray:
@@ -179,5 +187,7 @@ def describe_target(
     first_border = find_border(first_scores, first_temperature, shares.mean)
     first_border, _ = border.split(first_border, first_temperature, shares.mean)
     codes = predict_codes(first_scores + first_border)
+    if shares.is_assumed:
+        return Target(shares, added, prior, None)
     expected = expect_error(first_scores, first_temperature, shares, codes)
     return Target(shares, added, prior, expected.scaled(gain))

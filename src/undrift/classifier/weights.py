@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._core import Array, Rows, array_ops, domain_centred_gram, hidden_rows, primal_weights, submatrix
-from .._inputs import gather_rows, to_host
+from .._inputs import dtype_of, gather_rows, to_host
 from ..representation import MSDA
 from .anchors import RULE_ROWS, draw_labelled_rows
-from .calibration import BEFORE_SELF_TRAINING
+from .calibration import BEFORE_SELF_TRAINING, find_border
 from .data import TrainingRows
 from .grams import Stack
 from .linear import Dual, mean_auc, signs
@@ -25,7 +25,15 @@ from .selection import Problem, draw_folds, held_out_scores
 from .self_training import Round, SelfTraining, fit_dual, retained_auc, round_trip_auc
 from .shares import Shares, estimate_shares
 from .source_only import SourceOnly
-from .targets import BorderOptions, HeldOut, Target, describe_target, fit_aligned
+from .targets import (
+    BorderOptions,
+    HeldOut,
+    Target,
+    describe_target,
+    fill_shares,
+    fit_aligned,
+    list_target_rows,
+)
 
 CALIBRATION_ROWS = 8_000  # labelled rows that are scored held out, where there are more
 
@@ -193,15 +201,34 @@ def _replace_by_source_only(
     X, domain = spec.anchors.X[: len(problem.codes)], spec.anchors.domain[: len(problem.codes)]
     K = domain_centred_gram(X, None if means is None else means[0], domain)
     C = result.chosen.candidate.C / (float(K.diagonal().mean()) or 1.0)
+    temperature = _score_held_out(K, C, problem, options).temperature
+    if spec.center == "classes":
+        offsets[is_target] -= _source_only_shifts(result, source_only, temperature, options.border)
     return replace(
         readout,
         weights=weights,
         extra_weights=extra,
         intercept=source_only.intercept,
         offsets=offsets,
-        temperature=_score_held_out(K, C, problem, options).temperature,
+        temperature=temperature,
         targets=None,
     )
+
+
+def _source_only_shifts(
+    result: SearchResult, source_only: SourceOnly, temperature: float, border: BorderOptions
+) -> np.ndarray:
+    """Return the shift of every target's scores for the shares that are known, or else for the source's.
+
+    The source-only classifier was trained with classes that count alike.
+    """
+    problem, n = result.spec.problem, len(result.spec.problem.codes)
+    assumed = (np.bincount(problem.codes, minlength=problem.n_classes) / n).tolist()
+    shifts = []
+    for group, known in zip(list_target_rows(result), fill_shares(border, result), strict=True):
+        shares, scores = np.array(known or assumed), source_only.scores[group - n]
+        shifts.append(border.split(find_border(scores, temperature, shares), temperature, shares)[0])
+    return np.array(shifts)
 
 
 def _layer_weights(view: _View, result: SearchResult, dual: Dual) -> list[np.ndarray]:
@@ -226,7 +253,7 @@ def _fit_primal_readout(
     """
     views, problem = _list_views(result), result.spec.problem
     rows, Y = _read_layers(result, views, options.memory_budget), signs(codes, problem.n_classes)
-    targets, temperature = None, 1.0
+    targets = None
     is_aligned = result.spec.center == "classes" and bool(result.spec.rows.targets)
     random_state = check_random_state(options.random_state)
     is_held_out = np.zeros(len(codes), dtype=bool)
@@ -263,14 +290,18 @@ def _find_borders(
     spec, rows, random_state = result.spec, result.spec.rows, check_random_state(options.random_state)
     position = {number: k for k, number in enumerate(rows.domains)}
     center = offsets[[position[number] for number in rows.domain]].mean(axis=0)
-    known = options.border.known_shares or [None] * len(rows.targets)
     temperature, targets = held_out.temperature * BEFORE_SELF_TRAINING, []
-    for number, known_shares in zip(rows.targets, known, strict=True):
+    for number, known_shares in zip(rows.targets, fill_shares(options.border, result), strict=True):
         n_rows = rows.domains[number].shape[0]
         drawn = np.sort(random_state.permutation(n_rows)[:RULE_ROWS])
         passes = [
-            Pass(gather_rows(view.rows.domains[number][drawn]), view.stack.layers, w, view.first)
-            for view, w in zip(views, weights, strict=True)
+            Pass(
+                gather_rows(view.rows.domains[number][drawn]),
+                view.stack.layers,
+                [w.astype(dtype_of(view.rows.labelled)) for w in view_weights],
+                view.first,
+            )
+            for view, view_weights in zip(views, weights, strict=True)
         ]
         scores = row_scores(passes, spec.place) - center + primal.intercept
         shares = estimate_shares(

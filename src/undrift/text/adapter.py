@@ -132,6 +132,21 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         self.classes_ = self.classifier_.classes_
         return self
 
+    @property
+    def target_shares_(self) -> list[dict[Any, float] | None]:
+        """Share of every class in every target, as of :class:`MSDAClassifier`."""
+        return self.classifier_.target_shares_
+
+    @property
+    def target_shares_interval_(self) -> list[dict[Any, tuple[float, float]] | None]:
+        """A 90% interval of these shares, as of :class:`MSDAClassifier`."""
+        return self.classifier_.target_shares_interval_
+
+    @property
+    def expected_error_(self) -> list[dict[str, float] | None]:
+        """Error to expect on every target, as of :class:`MSDAClassifier`."""
+        return self.classifier_.expected_error_
+
     def _rows(self, documents: Any) -> Any:
         check_is_fitted(self)
         return self.vectorizer_.transform(check_documents(documents))
