@@ -35,7 +35,7 @@ SAME, SAME_SPREAD = 0.5, 0.02
 EFFECTIVE_ROWS = 300
 N_DRAWS = 25
 LEAST_ROWS, LEAST_OF_A_CLASS = 20, 5
-LEAST_SPREAD = 0.1  # of the target's scores, over that of the source's
+LEAST_SPREAD = 0.1  # of the target's scores, over that of the source's within its classes
 MOST_VALUES = 500  # of the scores, that a likelihood is computed from
 WIDE = 0.4  # width of a 90% interval above which a share is called uncertain
 
@@ -123,8 +123,12 @@ def _says_little(target: np.ndarray, source: np.ndarray, codes: np.ndarray, n_cl
     """Tell whether rows are too few, or target scores too much alike, to estimate shares from."""
     if len(target) < LEAST_ROWS or len(codes) < LEAST_ROWS:
         return True
-    is_rare = np.bincount(codes, minlength=n_classes).min() < LEAST_OF_A_CLASS
-    return bool(is_rare or (target.std(axis=0) < LEAST_SPREAD * source.std(axis=0)).any())
+    counts = np.bincount(codes, minlength=n_classes)
+    if counts.min() < LEAST_OF_A_CLASS:
+        return True
+    class_means = np.array([source[codes == code].mean(axis=0) for code in range(n_classes)])
+    spread = np.sqrt(np.mean((source - class_means[codes]) ** 2, axis=0))
+    return bool((target.std(axis=0) < LEAST_SPREAD * spread).any())
 
 
 def find_quantiles(weight: np.ndarray, levels: np.ndarray) -> np.ndarray:
