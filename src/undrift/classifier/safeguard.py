@@ -210,11 +210,6 @@ def decide_fallback(
     }
 
 
-def is_fallback(caution: dict[str, Any] | None) -> bool:
-    """Tell whether a classifier with this caution is the source-only one."""
-    return caution is not None and caution["fell_back"]
-
-
 def warn_of_blocking(caution: dict[str, Any] | None) -> None:
     """Warn of blocking reasons, and say what was done."""
     if caution is None:

@@ -83,11 +83,6 @@ class Problem:
     folds: list[tuple[np.ndarray, np.ndarray]]  # train and test rows among the labelled
     solver: Solver
 
-    @property
-    def majority_accuracy(self) -> float:
-        """Accuracy of giving every labelled row the most frequent class."""
-        return float(np.bincount(self.codes).max() / len(self.codes))
-
     def accuracy(self, scores: np.ndarray) -> float:
         """Share of the labelled rows that scores put into the right class."""
         return float(np.mean(predict_codes(scores) == self.codes))

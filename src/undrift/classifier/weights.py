@@ -102,7 +102,7 @@ def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
     if signals is None:
         return readout
     if result.source_only is not None:
-        signals = _compare(signals, result, dual, rounds, scores, result.source_only)
+        signals = _compare(signals, result, rounds, scores, result.source_only)
     if len(held_out.codes) >= FEW_TARGET_ROWS:
         signals = replace(signals, held_out_auc=mean_auc(held_out.scores, held_out.codes))
     can_fall_back = options.has_fallback and result.source_only is not None
@@ -173,7 +173,6 @@ def _domain_offsets(views: list[_View], weights: list[list[np.ndarray]]) -> np.n
 def _compare(
     signals: Signals,
     result: SearchResult,
-    dual: Dual,
     rounds: list[Round],
     scores: np.ndarray,
     source_only: SourceOnly,
