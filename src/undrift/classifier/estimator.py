@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,54 +11,37 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from .._core import ACTIVATIONS, Rows, SingularSystem
+from .._core import ACTIVATIONS
 from .._inputs import (
     CallbackSupportMixin,
-    Place,
-    binarize_rows,
     check_choice,
     check_count,
     check_memory,
     check_positive,
-    check_rows,
     choose_place,
-    column_sums,
     on_cluster,
     savable,
     to_host,
-    track_steps,
     with_callbacks,
 )
 from .calibration import class_probabilities
 from .data import TrainingRows, check_training_rows
-from .extra_features import accept_old_names, check_extra
+from .extra_features import accept_old_names
+from .layered import LayeredModel, PreparedFit
 from .layers import SharedLayers
 from .linear import SOLVERS, predict_codes
-from .prediction import Pass, domain_intercepts, predict_lazily, row_scores
+from .prediction import predict_lazily
 from .safeguard import warn_of_blocking
-from .search import Search, SearchResult
-from .selection import SELECTIONS, Edge, Grid, check_grid, note_ties_and_edges, restrict_grid, warn_of_edges
+from .selection import SELECTIONS, Grid, Problem, check_grid, restrict_grid
 from .self_training import check_self_training
 from .shares import check_shares
 from .targets import BorderOptions, Target
-from .two_stage import SearchPlan, TwoStageSearch, plan_search
-from .weights import Readout, ReadoutOptions, build_representation, fit_readout
-
-
-@dataclass(frozen=True)
-class PreparedFit:
-    """A fit whose parameters and rows are checked: what is to be searched, and where."""
-
-    rows: TrainingRows
-    codes: np.ndarray  # (n,) classes of the labelled rows
-    weight: np.ndarray  # (n,)
-    place: Place
-    known_shares: list[list[float]]  # of every target, in class order; empty to estimate them
-    search: Search | TwoStageSearch
+from .two_stage import SearchPlan, plan_search
+from .weights import Readout, ReadoutOptions, fit_readout
 
 
 @savable
-class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LayeredModel, BaseEstimator):
     """Classifier for a domain without labels, learnt from one with.
 
     Learns mSDA's representation from all rows, labelled or not, and a linear classifier on
@@ -260,14 +242,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             The same for the rows of `X_target`; if that is a list, a list with an entry for each.
         """
         fit = self._prepare(X, y, X_target, sample_domain, extra, extra_target)
-        try:
-            with fit.place.set_precision():
-                for _ in track_steps(self, fit.search.steps(), fit.search.n_steps, "layer", dict):
-                    pass
-                self._finish(fit)
-        except SingularSystem as error:
-            names = getattr(self, "feature_names_in_", None)
-            raise (error if names is None else error.with_names(names)) from None
+        self._run(fit)
         return self
 
     def _prepare(
@@ -293,7 +268,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if center == "classes" and self.class_weight != "balanced":
             weight = weight * compute_sample_weight("balanced", rows.y)
         grid = restrict_grid(grid, self.selection, codes, bool(rows.targets))
-        plan = SearchPlan(self, rows, codes, weight, layer_options, place, center, shared)
+        problem = Problem(codes, len(self.classes_), weight, [], SOLVERS[self.classifier])
+        plan = SearchPlan(self, rows, problem, layer_options, place, center, shared)
         return PreparedFit(rows, codes, weight, place, known_shares, plan_search(plan, grid))
 
     def _finish(self, fit: PreparedFit) -> None:
@@ -335,18 +311,6 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         }
         return check_grid(self.noise, self.n_layers, self.C), layer_options
 
-    def _keep_choice(self, result: SearchResult) -> None:
-        chosen = result.candidate
-        self.best_params_ = {"noise": chosen.noise, "n_layers": chosen.n_layers, "C": chosen.C}
-        self.selection_results_ = [
-            {**vars(candidate), "chosen": candidate is chosen} for candidate in result.candidates
-        ]
-        notes = note_ties_and_edges(chosen, result.candidates, result.default)
-        self.selection_notes_ = [str(note) for note in notes]
-        self.selection_edges_ = [note.parameter for note in notes if isinstance(note, Edge)]
-        warn_of_edges(notes)
-        self.representation_ = build_representation(self, result)
-
     def _choose_centring(self, rows: TrainingRows) -> str | bool:
         """Return "classes", "domains" or False: without a target there is nothing to align."""
         if self.center == "classes" and rows.targets:
@@ -355,17 +319,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _keep_classifier(self, rows: TrainingRows, readout: Readout) -> None:
         """Keep the linear classifier as weights of every layer."""
-        self.coef_ = [weights.astype(self.dtype) for weights in readout.weights]
-        self.extra_coef_ = [weights.astype(self.dtype) for weights in readout.extra_weights]
-        self.n_extra_features_in_ = [extra.labelled.shape[1] for extra in rows.extra]
-        self.centred_intercept_ = readout.intercept
-        self.intercept_ = readout.intercept - readout.offsets
+        self._keep_weights(rows, readout)
         self.self_training_rounds_ = [vars(r) for r in readout.rounds]
-        self.domains_ = list(rows.domains)
-        self.domain_sizes_ = [X.shape[0] for X in rows.domains.values()]
-        reference = [self._first_rows(rows.domains[number]) for number in rows.targets or self.domains_]
-        self.input_mean_ = np.mean([column_sums(X) / X.shape[0] for X in reference], axis=0)
-        self.labelled_counts_, self.caution_ = readout.labelled_counts, readout.caution
         self.temperature_ = readout.temperature
         self._keep_targets(readout.targets or [None] * len(rows.targets))
         if self.fallback:
@@ -410,35 +365,6 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if caution and "grave" in caution:
             caution["blocking"] = caution.pop("grave")
         return params, fitted
-
-    def _first_rows(self, X: Rows) -> Rows:
-        return binarize_rows(X) if self.binarize else X
-
-    def _extra_passes(self, extra: list[Rows]) -> list[Pass]:
-        """Return forward passes of extra features; in a model of an earlier version they may have layers."""
-        layers = getattr(self, "extra_layers_", [[] for _ in extra])
-        weights = [[w] if isinstance(w, np.ndarray) else w for w in self.extra_coef_]
-        return list(map(Pass, extra, layers, weights))
-
-    def _scores(self, X: Any, sample_domain: Any, recenter: bool, extra: Any) -> np.ndarray:
-        """Scores of shape (n, n_outputs), in row blocks."""
-        check_is_fitted(self)
-        X = check_rows(self, X, reset=False, dtype=self.dtype)
-        extra = check_extra(extra, X.shape[0], dtype=self.dtype, widths=self.n_extra_features_in_)
-        passes = [
-            Pass(X, self.representation_.layers_, self.coef_, self._first_rows),
-            *self._extra_passes(extra),
-        ]
-        scores = row_scores(passes, choose_place([X, *extra], self.device, self.precision))
-        if recenter:
-            if self.center not in ("domains", True):
-                raise ValueError('recenter=True needs a classifier fitted with center="domains"')
-            return scores - scores.mean(axis=0) + self.centred_intercept_
-        return scores + self._by_domain(self.intercept_, sample_domain, X.shape[0])
-
-    def _by_domain(self, values: np.ndarray, sample_domain: Any, n: int) -> np.ndarray:
-        """Return the row of `values` that belongs to each row's domain; by default the targets' mean."""
-        return domain_intercepts(self.domains_, self.domain_sizes_, values, sample_domain, n)
 
     @accept_old_names
     def decision_function(self, X, *, sample_domain=None, recenter=False, extra=None):

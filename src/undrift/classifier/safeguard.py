@@ -217,4 +217,4 @@ def warn_of_blocking(caution: dict[str, Any] | None) -> None:
     done = "used the source-only classifier instead" if caution["fell_back"] else "adapted nevertheless"
     for text in caution["blocking"]:
         message = f"adaptation is likely not to help ({done}): {text}"
-        warnings.warn(message, UndriftWarning, stacklevel=5)
+        warnings.warn(message, UndriftWarning, stacklevel=6)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from .._core import Array, submatrix
 from .._inputs import check_count, check_noise, check_positive
 from ..errors import UndriftWarning
 from .linear import Dual, Solver, held_out_least_squares, least_squares, predict_codes, signs, solve_path
+
+TINY = 1e-12  # least variance of an output, so that a constant one divides by more than 0
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def restrict_grid(grid: Grid, selection: str, codes: np.ndarray, has_target: boo
 
 @dataclass(frozen=True)
 class Problem:
-    """A labelled classification problem whose rows are known by their inner products.
+    """A labelled problem, of classes or of numbers, whose rows are known by their inner products.
 
     The first ``len(codes)`` rows of a Gram matrix are the labelled ones; target rows may follow.
     """
@@ -82,19 +84,32 @@ class Problem:
     weight: np.ndarray  # (n,) weight of each labelled row
     folds: list[tuple[np.ndarray, np.ndarray]]  # train and test rows among the labelled
     solver: Solver
+    outputs: np.ndarray | None = None  # (n, n_outputs) numbers, or tags as +-1, to predict instead of classes
 
-    def accuracy(self, scores: np.ndarray) -> float:
-        """Share of the labelled rows that scores put into the right class."""
-        return float(np.mean(predict_codes(scores) == self.codes))
+    @property
+    def Y(self) -> np.ndarray:
+        """What scores should be, of shape (n, n_outputs)."""
+        return signs(self.codes, self.n_classes) if self.outputs is None else self.outputs
+
+    def take(self, rows: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]]) -> Problem:
+        """Return the problem of some of the labelled rows, with these folds."""
+        outputs = None if self.outputs is None else self.outputs[rows]
+        return replace(self, codes=self.codes[rows], weight=self.weight[rows], folds=folds, outputs=outputs)
+
+    def score(self, scores: np.ndarray) -> float:
+        """Share of the labelled rows that scores put into the right class; of numbers, the R^2."""
+        if self.outputs is None:
+            return float(np.mean(predict_codes(scores) == self.codes))
+        spread = np.maximum(np.average((self.outputs - self.outputs.mean(axis=0)) ** 2, axis=0), TINY)
+        return float(np.mean(1 - np.mean((scores - self.outputs) ** 2, axis=0) / spread))
 
     def fit(self, K: Array, rows: np.ndarray, C: float) -> Dual:
         """Train a classifier on the labelled `rows`, whose Gram matrix is `K`."""
-        return self.solver(K, signs(self.codes[rows], self.n_classes), C, self.weight[rows])
+        return self.solver(K, self.Y[rows], C, self.weight[rows])
 
     def fit_path(self, K: Array, rows: np.ndarray, Cs: Sequence[float]) -> list[Dual]:
         """Train classifiers on the labelled `rows`, whose Gram matrix is `K`, for each C."""
-        Y = signs(self.codes[rows], self.n_classes)
-        return solve_path(self.solver, K, Y, Cs, self.weight[rows])
+        return solve_path(self.solver, K, self.Y[rows], Cs, self.weight[rows])
 
 
 Rule = Callable[[Array, Problem, Sequence[float]], np.ndarray]
@@ -114,7 +129,7 @@ def draw_folds(codes: np.ndarray, n_folds: int, random_state: Any) -> list[tuple
 
 def held_out_scores(K: Array, problem: Problem, Cs: Sequence[float]) -> list[np.ndarray]:
     """Scores of every labelled row by a classifier that has not seen its fold: (n, n_outputs) for each C."""
-    Y, n = signs(problem.codes, problem.n_classes), len(problem.codes)
+    Y, n = problem.Y, len(problem.codes)
     if problem.solver is least_squares and isinstance(K, np.ndarray) and problem.weight.all():
         parts = [test for _, test in problem.folds]
         return [held_out_least_squares(K[:n, :n], Y, C, problem.weight, parts) for C in Cs]
@@ -129,7 +144,7 @@ def held_out_scores(K: Array, problem: Problem, Cs: Sequence[float]) -> list[np.
 
 def source_cv(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
     """Accuracy in cross-validation on the labelled source, for each C (section 3.4; the paper's rule)."""
-    return np.array([problem.accuracy(scores) for scores in held_out_scores(K, problem, Cs)])
+    return np.array([problem.score(scores) for scores in held_out_scores(K, problem, Cs)])
 
 
 def reverse(K: Array, problem: Problem, Cs: Sequence[float]) -> np.ndarray:
@@ -204,7 +219,7 @@ def is_clearly_better(best: float, preferred: float, n: int) -> bool:
     The one-standard-error rule: differences that the noise of n rows explains are no reason to leave what was
     preferred beforehand.
     """
-    return best - preferred > float(np.sqrt(best * (1 - best) / n))
+    return best - preferred > float(np.sqrt(max(best * (1 - best), 0) / n))
 
 
 @dataclass(frozen=True)
@@ -293,4 +308,4 @@ def warn_of_edges(notes: Sequence[Tie | Edge]) -> None:
     for note in notes:
         if isinstance(note, Edge):
             message = f"{note}: a better value may lie beyond; widen the grid"
-            warnings.warn(message, UndriftWarning, stacklevel=5)
+            warnings.warn(message, UndriftWarning, stacklevel=6)

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import clone
 
-from .estimator import MSDAClassifier, PreparedFit
+from .estimator import MSDAClassifier
+from .layered import PreparedFit
 from .layers import SharedLayers
 
 Key = TypeVar("Key", bound=Hashable)

@@ -20,7 +20,6 @@ from .anchors import (
 )
 from .data import TrainingRows
 from .layers import SharedLayers
-from .linear import SOLVERS
 from .search import Search, SearchResult, SearchSpec
 from .selection import NEED_TARGET, Grid, Problem, draw_folds, single_candidate
 
@@ -73,8 +72,7 @@ class SearchPlan:
 
     classifier: Any
     rows: TrainingRows
-    codes: np.ndarray  # (n,) classes of the labelled rows
-    weight: np.ndarray  # (n,)
+    problem: Problem  # of all labelled rows, without folds
     layer_options: dict[str, Any]  # ridge, activation
     place: Place
     center: str | bool  # "classes", "domains" or False
@@ -82,24 +80,18 @@ class SearchPlan:
 
     def search(self, grid: Grid, n_labelled: int, n_target: int) -> Search:
         """Set up a search with so many labelled rows and target rows as anchors."""
-        classifier, rows, codes = self.classifier, self.rows, self.codes
+        classifier, rows, codes = self.classifier, self.rows, self.problem.codes
         random_state = check_random_state(classifier.random_state)
         labelled = np.arange(len(codes))
         if len(labelled) > n_labelled:
             labelled = draw_labelled_rows(codes, n_labelled, random_state)
         is_choice = grid.n_candidates > 1
-        problem = Problem(
-            codes[labelled],
-            len(classifier.classes_),
-            self.weight[labelled],
-            draw_folds(codes[labelled], classifier.n_folds, random_state) if is_choice else [],
-            SOLVERS[classifier.classifier],
-        )
+        folds = draw_folds(codes[labelled], classifier.n_folds, random_state) if is_choice else []
         pivots, width = classifier.n_pivots, classifier.n_features_in_
         spec = SearchSpec(
             rows=rows,
             anchors=draw_anchors(rows, labelled, n_target, random_state),
-            problem=problem,
+            problem=self.problem.take(labelled, folds),
             grid=grid,
             selection=classifier.selection,
             center=self.center,
@@ -117,7 +109,7 @@ class SearchPlan:
 def plan_search(plan: SearchPlan, grid: Grid) -> Search | TwoStageSearch:
     """Return one search, or two stages where Gram matrices are large."""
     classifier, rows = plan.classifier, plan.rows
-    n_labelled = min(len(plan.codes), GRAM_LIMIT)
+    n_labelled = min(len(plan.problem.codes), GRAM_LIMIT)
     n_target = count_target_anchors(classifier, rows, grid, n_labelled)
     n_anchors = n_labelled + sum(allot_target_anchors(rows, n_target).values())
     if grid.n_candidates == 1 or n_anchors <= LARGE_GRAM:

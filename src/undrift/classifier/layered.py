@@ -1,0 +1,109 @@
+"""What the classifier and the regressor share: linear models on the layers of a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._core import Rows, SingularSystem
+from .._inputs import Place, binarize_rows, check_rows, choose_place, column_sums, track_steps
+from .data import TrainingRows
+from .extra_features import check_extra
+from .prediction import Pass, domain_intercepts, row_scores
+from .search import Search, SearchResult
+from .selection import Edge, note_ties_and_edges, warn_of_edges
+from .two_stage import TwoStageSearch
+from .weights import Readout, build_representation
+
+
+@dataclass(frozen=True)
+class PreparedFit:
+    """A fit whose parameters and rows are checked: what is to be searched, and where."""
+
+    rows: TrainingRows
+    codes: np.ndarray  # (n,) classes of the labelled rows
+    weight: np.ndarray  # (n,)
+    place: Place
+    known_shares: list[list[float]]  # of every target, in class order; empty to estimate them
+    search: Search | TwoStageSearch
+
+
+class LayeredModel:
+    """An estimator whose scores are ``sum_t h^t w_t`` and an intercept for every domain."""
+
+    dtype: str
+    binarize: bool
+    device: str
+    precision: str
+    center: str | bool
+
+    def _finish(self, fit: PreparedFit) -> None:
+        raise NotImplementedError
+
+    def _run(self, fit: PreparedFit) -> None:
+        """Search, then keep what was chosen; an error names columns where they have names."""
+        try:
+            with fit.place.set_precision():
+                for _ in track_steps(self, fit.search.steps(), fit.search.n_steps, "layer", dict):
+                    pass
+                self._finish(fit)
+        except SingularSystem as error:
+            names = getattr(self, "feature_names_in_", None)
+            raise (error if names is None else error.with_names(names)) from None
+
+    def _keep_choice(self, result: SearchResult) -> None:
+        chosen = result.candidate
+        self.best_params_ = {"noise": chosen.noise, "n_layers": chosen.n_layers, "C": chosen.C}
+        self.selection_results_ = [
+            {**vars(candidate), "chosen": candidate is chosen} for candidate in result.candidates
+        ]
+        notes = note_ties_and_edges(chosen, result.candidates, result.default)
+        self.selection_notes_ = [str(note) for note in notes]
+        self.selection_edges_ = [note.parameter for note in notes if isinstance(note, Edge)]
+        warn_of_edges(notes)
+        self.representation_ = build_representation(self, result)
+
+    def _keep_weights(self, rows: TrainingRows, readout: Readout) -> None:
+        """Keep a linear model as weights of every layer, and what it was learnt from."""
+        self.coef_ = [weights.astype(self.dtype) for weights in readout.weights]
+        self.extra_coef_ = [weights.astype(self.dtype) for weights in readout.extra_weights]
+        self.n_extra_features_in_ = [extra.labelled.shape[1] for extra in rows.extra]
+        self.centred_intercept_ = readout.intercept
+        self.intercept_ = readout.intercept - readout.offsets
+        self.domains_ = list(rows.domains)
+        self.domain_sizes_ = [X.shape[0] for X in rows.domains.values()]
+        reference = [self._first_rows(rows.domains[number]) for number in rows.targets or self.domains_]
+        self.input_mean_ = np.mean([column_sums(X) / X.shape[0] for X in reference], axis=0)
+        self.labelled_counts_, self.caution_ = readout.labelled_counts, readout.caution
+
+    def _first_rows(self, X: Rows) -> Rows:
+        return binarize_rows(X) if self.binarize else X
+
+    def _extra_passes(self, extra: list[Rows]) -> list[Pass]:
+        """Return forward passes of extra features; in a model of an earlier version they may have layers."""
+        layers = getattr(self, "extra_layers_", [[] for _ in extra])
+        weights = [[w] if isinstance(w, np.ndarray) else w for w in self.extra_coef_]
+        return list(map(Pass, extra, layers, weights))
+
+    def _scores(self, X: Any, sample_domain: Any, recenter: bool, extra: Any) -> np.ndarray:
+        """Scores of shape (n, n_outputs), in row blocks."""
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False, dtype=self.dtype)
+        extra = check_extra(extra, X.shape[0], dtype=self.dtype, widths=self.n_extra_features_in_)
+        passes = [
+            Pass(X, self.representation_.layers_, self.coef_, self._first_rows),
+            *self._extra_passes(extra),
+        ]
+        scores = row_scores(passes, choose_place([X, *extra], self.device, self.precision))
+        if recenter:
+            if self.center not in ("domains", True):
+                raise ValueError('recenter=True needs a classifier fitted with center="domains"')
+            return scores - scores.mean(axis=0) + self.centred_intercept_
+        return scores + self._by_domain(self.intercept_, sample_domain, X.shape[0])
+
+    def _by_domain(self, values: np.ndarray, sample_domain: Any, n: int) -> np.ndarray:
+        """Return the row of `values` that belongs to each row's domain; by default the targets' mean."""
+        return domain_intercepts(self.domains_, self.domain_sizes_, values, sample_domain, n)
