@@ -19,6 +19,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 ORDER = [
     "_version",
     "errors",
+    "_registry",
     "_files",
     "_processes",
     "_core",
@@ -157,13 +158,14 @@ def test_files_and_functions_stay_short(path):
 
 
 def test_all_is_what_exists():
+    assert dir(undrift) == undrift.__all__ == sorted(undrift.__all__)
+    assert all(getattr(undrift, name) is not None for name in undrift.__all__)
     public = {
         name
         for name, value in vars(undrift).items()
         if not name.startswith("_") and not isinstance(value, ModuleType)
     }
-    assert set(undrift.__all__) == public | {"__version__", "adaptation_report"}
-    assert undrift.__all__ == sorted(undrift.__all__)
+    assert set(undrift.__all__) == public | {"__version__"}
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = undrift.nothing
 
@@ -196,17 +198,16 @@ def run_program(program: str) -> list[str]:
     return process.stdout.split()
 
 
-def modules_loaded_by(*names: str) -> set[str]:
-    program = (
-        f"import sys; old = set(sys.modules); import {', '.join(names)}; print(*(set(sys.modules) - old))"
-    )
+def modules_loaded_by(*names: str, use: str = "") -> set[str]:
+    program = f"import sys; old = set(sys.modules); import {', '.join(names)}; {use}"
+    program += "\nprint(*(set(sys.modules) - old))"
     return set(run_program(program))
 
 
 @pytest.fixture(scope="module")
 def modules() -> set[str]:
-    """Every module that importing the library loads."""
-    return modules_loaded_by("undrift")
+    """Every module that the library loads when an estimator of it is imported."""
+    return modules_loaded_by("undrift", use="undrift.TextAdapter")
 
 
 @pytest.fixture(scope="module")
@@ -214,6 +215,12 @@ def foundations(modules) -> list[str]:
     """The public modules of scikit-learn, SciPy and safetensors among them."""
     names = [name for name in modules if name.split(".")[0] in {"sklearn", "scipy", "safetensors"}]
     return sorted(name for name in names if "._" not in name and name.count(".") <= 2)
+
+
+def test_importing_undrift_imports_scikit_learn_when_it_is_first_used():
+    loaded = modules_loaded_by("undrift", "undrift.cli.app")
+    assert "undrift.cli.adapt" in loaded
+    assert not {name.split(".")[0] for name in loaded} & {"numpy", "scipy", "sklearn", "safetensors"}
 
 
 def test_importing_loads_nothing_optional(modules, foundations):

@@ -3,16 +3,16 @@
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from ._inputs import register_cluster as _register_cluster
+from ._registry import register_cluster as _register_cluster
 from ._version import __version__
-from .classifier import MSDAClassifier, SelfTraining
 from .errors import UndriftError, UndriftWarning
-from .persist import load_model, save_model
-from .representation import MDA, MSDA
-from .text import TermVectorizer, TextAdapter, text_classifier
 
 if _TYPE_CHECKING:
+    from .classifier import MSDAClassifier, SelfTraining
+    from .persist import load_model, save_model
     from .report import adaptation_report
+    from .representation import MDA, MSDA
+    from .text import TermVectorizer, TextAdapter, text_classifier
 
 _register_cluster(lambda: _import_module("undrift.distributed"))
 
@@ -32,9 +32,23 @@ __all__ = [
     "text_classifier",
 ]
 
+_PACKAGES = (
+    "representation",
+    "classifier",
+    "text",
+    "persist",
+)  # all at once: any model can be loaded
+
 
 def __getattr__(name: str) -> object:
-    """Import `adaptation_report` when it is first used: it needs the `report` extra."""
-    if name == "adaptation_report":
-        return _import_module("undrift.report").adaptation_report
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import what is used first: estimators bring scikit-learn, and `adaptation_report` needs an extra."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    for package in ("report",) if name == "adaptation_report" else _PACKAGES:
+        module = _import_module(f"undrift.{package}")
+        globals().update({public: getattr(module, public) for public in __all__ if hasattr(module, public)})
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+UNFINISHED: set[str] = set()  # temporary files that are being written
+
 
 @contextmanager
 def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -23,6 +25,7 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     if final.exists() and not final.is_file():
         raise OSError(f"cannot write {path}: it is not a regular file; give another name")
     handle, name = tempfile.mkstemp(prefix=f".{final.name}-", suffix=final.suffix, dir=final.parent)
+    UNFINISHED.add(name)
     try:
         os.close(handle)
         yield Path(name)
@@ -32,6 +35,8 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             os.unlink(name)
         raise
+    finally:
+        UNFINISHED.discard(name)
 
 
 def write_text_atomically(path: str | os.PathLike[str], text: str) -> None:

@@ -1,6 +1,11 @@
 """The program as a whole: version, help, exit status."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -45,3 +50,31 @@ def test_a_text_to_exit_with_is_an_error_and_is_printed(undrift, monkeypatch, co
 
     monkeypatch.setattr("undrift.bench.write_domains", ended)
     assert undrift("bench", "generate", "anywhere") == (status, "", says)
+
+
+def test_the_version_is_shown_in_half_of_the_time_that_scikit_learn_takes():
+    def measure(*arguments: str) -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+        return time.perf_counter() - start
+
+    ratios = [
+        measure("-m", "undrift", "--version") / measure("-c", "import sklearn.linear_model") for _ in range(3)
+    ]
+    assert min(ratios) < 0.5
+
+
+def test_an_interrupt_during_an_import_is_one_line(folder):
+    """A package that takes long to import stands for scikit-learn."""
+    (folder / "slow" / "sklearn").mkdir(parents=True)
+    (folder / "slow" / "sklearn" / "__init__.py").write_text(
+        "print(1, flush=True)\nimport time\ntime.sleep(60)"
+    )
+    path = os.pathsep.join([str(folder / "slow"), *sys.path])
+    command = [sys.executable, "-m", "undrift", *ADAPT]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env={**os.environ, "PYTHONPATH": path}, **pipes) as program:
+        assert program.stdout.readline() == "1\n"
+        program.send_signal(signal.SIGINT)
+        assert program.wait(30) == 130
+        assert program.stderr.read() == "undrift: interrupted; nothing was written\n"

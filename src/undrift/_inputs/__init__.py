@@ -1,5 +1,6 @@
 """The boundary: checks and conversions of what users pass as parameters, rows, arrays, labels and devices."""
 
+from .._registry import SAVABLE, load_cluster, savable
 from .arrays import check_tensor, find_accelerator, to_host
 from .device import OnHost, OnTorch, Place, check_device, check_place
 from .labels import is_missing, missing_mask, spell_label
@@ -13,7 +14,6 @@ from .parameters import (
     check_positive,
 )
 from .progress import CallbackSupportMixin, track_steps, with_callbacks
-from .registry import SAVABLE, load_cluster, register_cluster, savable
 from .rows import (
     CheckedStream,
     as_array,
@@ -63,7 +63,6 @@ __all__ = [
     "missing_mask",
     "on_cluster",
     "place_rows",
-    "register_cluster",
     "savable",
     "spell_label",
     "to_canonical",

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from .._core import Blocks, Rows, array_ops, split_rows
+from .._registry import load_cluster
 from .arrays import check_tensor, find_accelerator, to_host
 from .device import Place, check_place
-from .registry import load_cluster
 
 
 def is_stream(X: Any) -> bool:

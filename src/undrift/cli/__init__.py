@@ -5,17 +5,27 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from .._processes import exit_process
+if TYPE_CHECKING:
+    from types import FrameType
+
+INTERRUPTED = "interrupted; nothing was written"
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         _run(arguments)
     except SystemExit as ended:
         code = ended.code
+    except KeyboardInterrupt:
+        print(f"undrift: {INTERRUPTED}", file=sys.stderr)
+        code = 130
+    from .._processes import exit_process
+
     exit_process(_exit_status(code))
 
 
@@ -40,7 +50,7 @@ def _run(arguments: list[str] | None) -> NoReturn:
     try:
         status = get_command(app).main(args=arguments, prog_name="undrift", standalone_mode=False)
     except typer.Abort:
-        _fail("interrupted; nothing was written", 130)
+        _fail(INTERRUPTED, 130)
     except _usage_errors() as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the help has been shown
             raise SystemExit(2) from None
@@ -54,8 +64,6 @@ def _run(arguments: list[str] | None) -> NoReturn:
         _fail(f"this is a fault of undrift, please report it: {_locate(error)}", 1)
     except (OSError, ValueError, LookupError, ImportError) as error:
         _fail(_format_error(error), 2)
-    except KeyboardInterrupt:
-        _fail("interrupted; nothing was written", 130)
     raise SystemExit(status if isinstance(status, int) else 0)
 
 
@@ -90,6 +98,18 @@ def _format_error(error: BaseException) -> str:
     if hasattr(error, "format_message"):  # click's, which names the option
         message = error.format_message()
     return " ".join(str(message).split()) or type(error).__name__
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt; during an import, which would report it in many lines, end at once."""
+    files = sys.modules.get("undrift._files")
+    inner = frame
+    while inner is not None and inner.f_code.co_filename != "<frozen importlib._bootstrap>":
+        inner = inner.f_back
+    if inner is None or (files and files.UNFINISHED):
+        signal.default_int_handler(signum, frame)
+    os.write(2, f"undrift: {INTERRUPTED}\n".encode())
+    os._exit(130)
 
 
 def _terminated(signum: int, frame: Any) -> None:

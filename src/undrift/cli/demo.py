@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from ..corpora import Domain
+if TYPE_CHECKING:
+    from ..corpora import Domain
 
 HELP = """Do the whole job on the built-in corpus of synthetic reviews: adapt, score, explain, report.
 
