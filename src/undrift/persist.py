@@ -31,6 +31,7 @@ from .errors import UndriftError
 FORMAT = "undrift-model"
 FORMAT_VERSION = 3  # 2: extra blocks, caution; 3: vectorisers of scikit-learn, fewer parameters
 OLDEST_VERSION = 2  # that can still be read
+MAX_DESCRIPTION = 16 << 20  # characters of JSON, arrays not counted
 
 
 @dataclass(frozen=True)
@@ -99,22 +100,32 @@ def load_model(path: str | os.PathLike[str]) -> Any:
             metadata = file.metadata() or {}
             version = _check_header(path, metadata)
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
-    except SafetensorError as error:
+    except (SafetensorError, AttributeError, TypeError, ValueError) as error:  # number types NumPy lacks, too
         raise ModelFileError(f"{path} is truncated or not a model file ({error})") from None
     if _digest(metadata, arrays) != metadata.get("digest"):
         raise ModelFileError(f"{path} has been changed since it was saved; save the model again")
     try:
-        model = _decode_estimator(json.loads(metadata["model"]), arrays, version < FORMAT_VERSION)
+        is_earlier = version < FORMAT_VERSION
+        model = _decode_estimator(json.loads(metadata["model"]), arrays, is_earlier)
         check_is_fitted(model)  # estimators among its parameters need not be
-        return model
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        methods = ("transform", "predict") if is_earlier else ("transform", "predict", "predict_proba")
+        _try_model(model, path.stat().st_size, methods)
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:  # whatever a forged description can lead to
         raise ModelFileError(f"{path} does not describe a model of this library ({error})") from None
+    return model
 
 
 def _check_header(path: Path, metadata: dict[str, str]) -> int:
     """Return the format version of a file, if this release can read it."""
     if metadata.get("format") != FORMAT or "model" not in metadata:
         raise ModelFileError(f"{path} was not written by undrift's save_model")
+    if len(metadata["model"]) > MAX_DESCRIPTION:
+        raise ModelFileError(
+            f"{path} describes its model in {len(metadata['model']):,} characters, more than "
+            f"the {MAX_DESCRIPTION:,} that any model needs"
+        )
     version = metadata.get("format_version", "")
     if version.isdecimal() and int(version) < OLDEST_VERSION:
         raise ModelFileError(
@@ -192,7 +203,8 @@ def _encode_array(value: np.ndarray, key: str, arrays: dict[str, np.ndarray]) ->
 def _decode(node: Any, arrays: dict[str, np.ndarray], is_earlier: bool = False) -> Any:
     """Inverse of :func:`_encode`; whatever it does not know is refused.
 
-    `is_earlier` says that an earlier version wrote the file, whose estimators are brought up to date.
+    `is_earlier` says that an earlier version wrote the file, whose estimators are brought up to date. An
+    array is taken out of `arrays` when it is used: a file cannot grow by naming one a thousand times.
     """
     if isinstance(node, _SCALARS):
         return node
@@ -201,15 +213,12 @@ def _decode(node: Any, arrays: dict[str, np.ndarray], is_earlier: bool = False) 
     if "estimator" in node:
         return _decode_estimator(node, arrays, is_earlier)
     if "strings" in node:
-        items = json.loads(arrays[node["strings"]].tobytes().decode())
-        if node["dtype"] == "list":
-            return items
-        return np.array(items, dtype={"object": object, "str": str}[node["dtype"]]).reshape(node["shape"])
+        return _decode_strings(arrays.pop(node["strings"]), node["shape"], node["dtype"])
     if "vectorizer" in node:
         return _decode_vectorizer(node, arrays)
     ((kind, content),) = node.items()
     if kind == "array":
-        return arrays[content]
+        return arrays.pop(content)
     if kind in ("list", "tuple"):
         items = [_decode(item, arrays, is_earlier) for item in content]
         return items if kind == "list" else tuple(items)
@@ -219,6 +228,19 @@ def _decode(node: Any, arrays: dict[str, np.ndarray], is_earlier: bool = False) 
     if isinstance(noun, Layer):
         _check_layer(noun)
     return noun
+
+
+def _decode_strings(encoded: np.ndarray, shape: list[int], dtype: str) -> Any:
+    """Return names or labels; an array of fixed width only where padding does not make it large."""
+    items = json.loads(encoded.tobytes().decode())
+    if dtype == "list":
+        return items
+    width = max((len(item) for item in items if isinstance(item, str)), default=1)
+    is_compact = 4 * width * len(items) <= 16 * encoded.nbytes + 65536
+    kind = {"object": object, "str": str if is_compact else object}[dtype]
+    strings = np.empty(len(items), dtype=object)
+    strings[:] = items
+    return strings.astype(kind).reshape(shape)
 
 
 def _check_key(key: Any) -> Any:
@@ -250,6 +272,24 @@ def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray], is_ea
             raise ValueError(f"unexpected attribute {name!r}")
         setattr(estimator, name, value)
     return estimator
+
+
+def _try_model(model: Any, max_width: int, methods: tuple[str, ...]) -> None:
+    """Apply a model to an empty and a full row, so that parts which do not fit are refused on loading."""
+    widths = list(getattr(getattr(model, "classifier_", model), "n_extra_features_in_", []))
+    takes_text = not hasattr(model, "n_features_in_")
+    if not all(0 < width <= max_width for width in [*widths, getattr(model, "n_features_in_", 1)]):
+        raise ValueError("more features than the file has bytes")
+    if takes_text:
+        rows: Any = ["", " ".join(getattr(model, "vectorizer_", model).get_feature_names_out())]
+    else:
+        rows = np.outer([0, 1], np.ones(model.n_features_in_, dtype=np.float32))
+    options = {"extra": [np.zeros((2, width)) for width in widths]} if widths else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for method in methods:
+            if hasattr(model, method):
+                getattr(model, method)(rows, **options)
 
 
 def _is_available(device: str) -> bool:

@@ -1,0 +1,160 @@
+"""Model files with a right digest over something wrong: refused in one line, in little memory."""
+
+import json
+import random
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from tests.helpers.hostile_models import change_model
+from tests.helpers.model_files import forge, parts_of, tree_of
+from undrift import MSDA, MSDAClassifier, TextAdapter, load_model, save_model
+from undrift.persist import MAX_DESCRIPTION, ModelFileError, _digest
+from undrift.text import TermVectorizer
+
+FILES_PER_MODEL = 150
+
+
+@pytest.fixture(scope="module")
+def saved_models(tmp_path_factory):
+    """Small model files, one of each kind."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.6, (60, 12)).astype(np.float32)
+    y = np.array(["a", "b", "c"])[np.arange(30) % 3]
+    words = [f"word{number}" for number in range(12)]
+    documents = [" ".join(np.repeat(words, row.astype(int))) for row in X]
+    models = {
+        "layers": MSDA(2, n_pivots=5).fit(X),
+        "classifier": MSDAClassifier(n_layers=2).fit(X[:30], y, X[30:]),
+        "text": TextAdapter(TermVectorizer()).fit(documents[:30], y, [documents[30:45], documents[45:]]),
+    }
+    folder = tmp_path_factory.mktemp("models")
+    for name, model in models.items():
+        save_model(model, folder / name)
+    return folder
+
+
+def write_signed(path, metadata, arrays):
+    metadata = {**metadata, "digest": _digest(metadata, arrays)}
+    safetensors.numpy.save_file(arrays, path, metadata=metadata)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["layers", "classifier", "text"])
+def test_a_changed_model_is_refused_or_works(saved_models, tmp_path, name):
+    metadata, arrays = parts_of(saved_models / name)
+    n_refused = 0
+    for seed in range(FILES_PER_MODEL):
+        write_signed(tmp_path / "model", *change_model(random.Random(seed), metadata, arrays))
+        try:
+            model = load_model(tmp_path / "model")
+        except ModelFileError:
+            n_refused += 1
+            continue
+        rows = ["word1 word2", "", "unknown"] if name == "text" else np.eye(3, model.n_features_in_)
+        (model.transform if name == "layers" else model.predict)(rows)
+    assert FILES_PER_MODEL / 2 < n_refused < FILES_PER_MODEL
+
+
+def peak_of_loading(path):
+    """Bytes that loading a file takes at most, and the message if it is refused."""
+    tracemalloc.start()
+    message = ""
+    try:
+        load_model(path)
+    except ModelFileError as error:
+        message = str(error)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak, message
+
+
+def test_one_long_name_does_not_widen_the_others(saved_models, tmp_path):
+    metadata, arrays = parts_of(saved_models / "classifier")
+    key = tree_of_strings(json.loads(metadata["model"]))
+    names = ["x" * 100_000] + [f"{number}" for number in range(10_000)]
+    arrays[key] = np.frombuffer(json.dumps(names).encode(), dtype=np.uint8)
+    metadata["model"] = metadata["model"].replace('"shape": [3]', '"shape": [10001]')
+    write_signed(tmp_path / "model", metadata, arrays)
+    peak, _ = peak_of_loading(tmp_path / "model")
+    assert peak < 40 * (tmp_path / "model").stat().st_size
+
+
+def tree_of_strings(node):
+    """Name of the first array of strings of fixed width in a description."""
+    if isinstance(node, dict):
+        if node.get("dtype") == "str":
+            return node["strings"]
+        node = list(node.values())
+    return next(filter(None, map(tree_of_strings, node)), None) if isinstance(node, list) else None
+
+
+def test_an_array_may_be_named_once(saved_models, tmp_path):
+    metadata, arrays = parts_of(saved_models / "layers")
+    arrays["names"] = np.frombuffer(json.dumps(["x" * 100_000] * 10).encode(), dtype=np.uint8)
+    tree = json.loads(metadata["model"])
+    again = {"strings": "names", "shape": [10], "dtype": "list"}
+    tree["fitted"]["dict"].append(["names_", {"list": [again] * 1000}])
+    write_signed(tmp_path / "model", {**metadata, "model": json.dumps(tree)}, arrays)
+    peak, message = peak_of_loading(tmp_path / "model")
+    assert peak < 10 * (tmp_path / "model").stat().st_size
+    assert "names" in message
+
+
+def test_a_long_description_is_refused_unread(saved_models, tmp_path):
+    metadata, arrays = parts_of(saved_models / "layers")
+    metadata["model"] = "[" + "[]," * (MAX_DESCRIPTION // 3) + "[]]"
+    write_signed(tmp_path / "model", metadata, arrays)
+    peak, message = peak_of_loading(tmp_path / "model")
+    assert peak < 5 * (tmp_path / "model").stat().st_size
+    assert "characters" in message
+
+
+@pytest.mark.parametrize("n_features", [0, -1, 10**12, 2**70])
+def test_a_number_of_features_that_the_file_cannot_hold(saved_models, tmp_path, n_features):
+    path = tmp_path / "model"
+    path.write_bytes((saved_models / "layers").read_bytes())
+    tree = tree_of(path)
+    fitted = dict(tree["fitted"]["dict"]) | {"n_features_in_": n_features}
+    forge(path, {**tree, "fitted": {"dict": list(map(list, fitted.items()))}})
+    with pytest.raises(ModelFileError, match="features"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("number_type", ["BF16", "F8_E4M3", "F8_E5M2", "X99"])
+def test_number_types_that_numpy_lacks(tmp_path, number_type):
+    header = json.dumps(
+        {"__metadata__": {}, "a": {"dtype": number_type, "shape": [0], "data_offsets": [0, 0]}}
+    )
+    path = tmp_path / "model"
+    path.write_bytes(len(header).to_bytes(8, "little") + header.encode())
+    with pytest.raises(ModelFileError):
+        load_model(path)
+
+
+@pytest.mark.parametrize("shape", [[2**40, 2**40], [2**63], [-1], [1.5]])
+def test_shapes_that_overflow(tmp_path, shape):
+    header = json.dumps({"a": {"dtype": "F32", "shape": shape, "data_offsets": [0, 4]}})
+    path = tmp_path / "model"
+    path.write_bytes(len(header).to_bytes(8, "little") + header.encode() + bytes(4))
+    with pytest.raises(ModelFileError):
+        load_model(path)
+
+
+def test_the_command_says_it_in_one_line(saved_models, tmp_path):
+    metadata, arrays = parts_of(saved_models / "text")
+    name = next(name for name, array in arrays.items() if array.ndim == 2)
+    write_signed(tmp_path / "model", metadata, {**arrays, name: arrays[name][:1]})
+    (tmp_path / "rows.csv").write_text("text\nword1\n")
+    command = ["predict", "--model", "model", "--input", "rows.csv", "--text", "text", "--out", "out.csv"]
+    done = subprocess.run(
+        [sys.executable, "-m", "undrift", *command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "does not describe a model" in done.stderr
+    assert not (tmp_path / "out.csv").exists()
