@@ -78,6 +78,16 @@ def test_given_shares_are_used_and_saved(job_of, tmp_path):
     assert load_model(job.model).classifier_.target_shares_ == [shares]
 
 
+def test_the_classifier_that_is_passed_keeps_its_parameters(job_of):
+    shares = {"negative": 0.1, "positive": 0.9}
+    adapter = build_adapter()
+    classifier = adapter.classifier
+    run_adapt(job_of("kitchen", target_shares=[shares]), adapter)
+    assert classifier.target_shares is None
+    (entry,) = run_adapt(job_of("kitchen"), build_adapter(target_shares=shares)).summary["targets"]
+    assert entry["target_shares_given"] is True
+
+
 def test_every_target_may_have_its_shares(job_of):
     few, many = {"negative": 0.9, "positive": 0.1}, {"negative": 0.1, "positive": 0.9}
     entries = run_adapt(job_of("kitchen", "camping", target_shares=[few, many]), build_adapter()).summary

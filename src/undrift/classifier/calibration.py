@@ -33,7 +33,7 @@ def as_logits(scores: np.ndarray) -> np.ndarray:
     return np.column_stack([np.zeros(len(scores)), scores[:, 0]]) if scores.shape[1] == 1 else scores
 
 
-def class_probabilities(scores: np.ndarray, temperature: float) -> np.ndarray:
+def class_probabilities(scores: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:
     """Class probabilities of shape (n, n_classes) from scores of shape (n, n_outputs)."""
     return softmax(as_logits(scores) / temperature, axis=1)
 

@@ -136,7 +136,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LayeredModel, BaseEs
         With a target: `signals`, `reasons` against adapting and their `codes`, those that are `blocking`,
         and whether it `fell_back`.
     temperature_ : float
-        What scores are divided by to become log odds.
+        What scores of target rows are divided by to become log odds.
+    temperatures_ : ndarray of shape (n_domains, 1)
+        The same for every domain in `domains_`.
     target_shares_, target_shares_interval_ : list of dict
         For every target: the estimated (or given) share of every class, and a 90% interval (low, high). None
         for targets that were not aligned.
@@ -322,6 +324,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LayeredModel, BaseEs
         self._keep_weights(rows, readout)
         self.self_training_rounds_ = [vars(r) for r in readout.rounds]
         self.temperature_ = readout.temperature
+        is_target = np.array(self.domains_)[:, None] < 0
+        self.temperatures_ = np.where(is_target, readout.temperature, readout.source_temperature)
         self._keep_targets(readout.targets or [None] * len(rows.targets))
         if self.fallback:
             warn_of_blocking(readout.caution)
@@ -358,6 +362,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LayeredModel, BaseEs
         fitted.setdefault("selection_edges_", [])
         if "intercept_" in fitted:
             fitted.setdefault("prior_", np.zeros_like(fitted["intercept_"]))
+        if "temperature_" in fitted:
+            n_domains = len(fitted["domains_"])
+            fitted.setdefault("temperatures_", np.full((n_domains, 1), fitted["temperature_"]))
         for old in ("block_coef_", "block_layers_", "n_block_features_in_"):
             if old in fitted:
                 fitted[old.replace("block", "extra")] = fitted.pop(old)
@@ -423,7 +430,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LayeredModel, BaseEs
             raise ValueError("this model was saved by an earlier version without probabilities: fit it again")
         scores = scores.reshape(len(scores), -1)
         prior = self._by_domain(self.prior_, sample_domain, len(scores))
-        return class_probabilities(scores + prior, self.temperature_)
+        return class_probabilities(
+            scores + prior, self._by_domain(self.temperatures_, sample_domain, len(scores))
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

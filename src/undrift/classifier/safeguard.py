@@ -32,7 +32,11 @@ UNEVEN_SHIFT, UNEVEN_RETAINED = 0.17, 0.33
 
 @dataclass(frozen=True)
 class Signals:
-    """Diagnostics of a fit that need no target labels; None where one was not measured."""
+    """Diagnostics of a fit that need no target labels; None where one was not measured.
+
+    Adapted and source-only are compared by scores for classes that count alike, before the border of the
+    target's shares is added: a target of uneven classes is then no disagreement.
+    """
 
     n_target: int  # rows of the smallest target
     empty: float  # share of target rows that are all zero
@@ -185,8 +189,8 @@ def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
     elif s.sure_disagreement is not None and s.sure_disagreement > SURE_DISAGREEMENT:
         yield Reason(
             "disagreement",
-            f"adapted and source-only disagree on {s.sure_disagreement:.0%} of the target rows of which "
-            "source-only is surer: label a random sample of the target to see which is right",
+            f"adapted and source-only, class shares aside, disagree on {s.sure_disagreement:.0%} of the target "
+            "rows of which source-only is surer: label a random sample of the target to see which is right",
         )
 
 

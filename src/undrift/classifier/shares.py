@@ -10,9 +10,13 @@ Normal distributions that overlap can be told apart only with prior knowledge. T
 
     log d  ~  N(log d_source + LOG_SEPARATION_LOSS, LOG_SEPARATION_SPREAD^2)
               classes are less separated in another domain
-    mu     ~  N(mu_source, (MIDPOINT_SPREAD s)^2)
+    (mu - mu_source) / s  ~  N(0, MIDPOINT_SPREAD^2)
               another domain moves the midpoint a little, other class shares move the mean a lot
     share  ~  as in the source (within SAME_SPREAD) with probability SAME, else anything from 0 to 1
+
+With a flat prior on ``log s``, integrating over ``mu`` and ``s`` near the values above multiplies by their
+posterior widths, which grow as ``s^2``, and by their prior densities, which fall as ``1 / s^2``: no power of
+``s`` is left.
 
 Scores are only nearly normal, so a target counts as at most `EFFECTIVE_ROWS` rows. The posterior is summed
 over a grid of (share, d); nothing is maximised. Where scores say little the result is wide, and close to the

@@ -52,6 +52,11 @@ class Readout:
     targets: list[Target] | None = None  # None where they are not aligned
     caution: dict[str, Any] | None = None  # with a target: what speaks against adapting, and what was done
 
+    @property
+    def source_temperature(self) -> float:
+        """Temperature of rows of the sources: without what scores lose in another domain."""
+        return self.temperature if self.targets is None else self.temperature / BEFORE_SELF_TRAINING
+
 
 @dataclass(frozen=True)
 class ReadoutOptions:

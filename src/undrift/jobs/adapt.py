@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.base import clone
 
 from .._core import Rows as Matrix
 from .._core import stack_rows
@@ -130,7 +131,7 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
     classes = sorted({label for label in labels if label is not None})
     added, kinds = plan_columns(job, rows.targets, classes)
     if job.target_shares:
-        classifier = adapter.classifier or text_classifier()
+        classifier = clone(adapter.classifier or text_classifier())
         adapter.classifier = classifier.set_params(target_shares=match_shares(job, classes))
     show_stage("comparing words", None)
     summary = summarize_domains(job, rows.sources, rows.targets, labels)

@@ -98,7 +98,7 @@ def summarize_shares(
         entry["target_shares_interval"] = interval and dict(
             zip(labels, map(list, interval.values()), strict=True)
         )
-        entry["target_shares_given"] = bool(shares and job.target_shares)
+        entry["target_shares_given"] = bool(shares and classifier.target_shares)
         entry["expected_error"] = classifier.expected_error_[i]
         if job.min_confidence is not None:
             entry["n_doubtful"] = int(target_counts[-1])
