@@ -189,8 +189,8 @@ def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
     elif s.sure_disagreement is not None and s.sure_disagreement > SURE_DISAGREEMENT:
         yield Reason(
             "disagreement",
-            f"adapted and source-only, class shares aside, disagree on {s.sure_disagreement:.0%} of the target "
-            "rows of which source-only is surer: label a random sample of the target to see which is right",
+            f"adapted and source-only, class shares aside, disagree on {s.sure_disagreement:.0%} of the "
+            "target rows of which source-only is surer: label a random sample of it to see which is right",
         )
 
 
