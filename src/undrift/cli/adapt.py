@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,175 +11,147 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from . import options
+from .options import option
 
 if TYPE_CHECKING:
     from ..jobs import AdaptJob
     from ..text import TextAdapter
 
-HELP = """Learn from labelled source files and unlabelled target files; write predictions for the target.
+HELP = """Learn from labelled source files and unlabelled target files; predict the target.
 
 Example (books.csv has the columns review and stars, kitchen.csv has review):
 
-    undrift adapt --source books.csv --target kitchen.csv --text review --label stars --out predicted.csv
+    undrift adapt --source books.csv --target kitchen.csv \\
+        --text review --label stars --out predicted.csv
+"""
 
-[bold]Files[/] end in .csv, .tsv, .jsonl or .parquet, all but the last also with .gz. Each file is a domain.
-Source rows whose label is empty serve as unlabelled rows; labels in the target are never learnt from.
+EPILOG = """[bold]Files[/] end in .csv, .tsv, .jsonl or .parquet, all but the last also with .gz. Each
+file is a domain. Source rows whose label is empty serve as unlabelled rows. A pattern in quotes
+('reviews-*.csv') is one domain in many files. With --dask the workers read them, and --out may be a
+folder, where the predictions of each target file are a file of the same name.
 
 [bold]Output[/]: every column and row of the target, in order, with `prediction`, `score` and `probability`
-added. With two labels a positive score means the second of them in sorted order; with more labels the score
-is that of the predicted one. The probability is that of the predicted label; --probabilities adds one of each
-label, and --min-confidence 0.8 leaves predictions that are less probable empty. Several targets follow one
-another in one file, with a column `domain`.
+(of the predicted label) added. With two labels a positive score means the second of them in sorted order;
+with more the score is that of the predicted one. Several targets follow one another, with a column
+`domain`.
 
-[bold]Class shares[/]: the target may have more rows of one class than the source has. By default its classes
-are aligned with the source's, and their shares are estimated without labels. If you know them, say so:
-
-    --target-shares negative=0.2,positive=0.8
-
-Give it once for all targets, or once for each --target. Predictions err as seldom as possible under these
-shares; with --border balanced errors in all classes count alike, so that rare classes are predicted more.
+[bold]Class shares[/] of the target are estimated without labels; predictions err as seldom as possible
+under these shares, and with --border balanced errors in all classes count alike, so that rare classes are
+predicted more.
 
 [bold]Selection[/]: --noise, --layers and --C take one value, or several separated by commas, among which
 --selection chooses without seeing a target label: --noise 0.5,0.6,0.7,0.8,0.9 --layers 1,3,5 --C 0.1,0.3,1
 
-[bold]Scoring[/]: if the target has labels after all, --target-label COL shows the error of the baseline (a
-linear SVM trained on the source) beside that of the predictions; they are used for nothing else. Without
-labels the summary says which error to expect.
+[bold]Fallback[/]: where diagnostics that need no target label say that adaptation will not help, a warning
+says so and the predictions are those of a classifier trained on the source alone; --no-fallback adapts all
+the same.
 
-[bold]Fallback[/]: where diagnostics that need no target label say that adaptation will not help (the labels
-can hardly be predicted in the source itself, the domains share almost no vocabulary, or the target's
-pseudo-labels do not recover the source's), a warning says so and the predictions are those of a classifier
-trained on the source alone; --no-fallback adapts all the same.
-
-[bold]Report[/]: --report FILE writes one HTML page: did it help, how certain is that, which words made the
-difference, what to try next. It needs no network and contains some of the documents.
-
-A pattern in quotes ('reviews-*.csv') is one domain in many files. With --dask the workers read them, and
---out may be a folder, where the predictions of each target file are a file of the same name.
-"""
+docs/tutorial.md has more of each."""
 
 MOST_LABELS = 10  # that a line names
 
 
-def adapt(
-    context: typer.Context,
-    source: list[Path] = typer.Option(
-        ..., "--source", metavar="FILE", help="Labelled file, or a quoted pattern; may be repeated."
-    ),
-    target: list[Path] = typer.Option(
-        ..., "--target", metavar="FILE", help="Unlabelled file to predict, or a pattern; may be repeated."
-    ),
-    text: str = options.TEXT,
-    label: str = typer.Option(
-        ..., "--label", metavar="COL", help="Column of the source that holds the label."
-    ),
-    out: Path = typer.Option(
-        ..., "--out", metavar="FILE", help="Where to write predictions; the ending is the format."
-    ),
-    model: Path | None = typer.Option(
-        None, "--model", metavar="FILE", help="Save the model here, for `predict`."
-    ),
-    report: Path | None = typer.Option(
-        None, "--report", metavar="FILE", help="Write a report here: one HTML page."
-    ),
-    target_label: str | None = typer.Option(
+@dataclass(kw_only=True)
+class AdaptOptions(options.PredictionOptions):
+    source: list[Path] = option(..., "Labelled rows; may be repeated.", metavar="FILE")
+    target: list[Path] = option(..., "Rows to predict; may be repeated.", metavar="FILE")
+    label: str = option(..., "Column of the source's labels.", metavar="COL")
+    model: Path | None = option(None, "Save the model here, for `predict`.", metavar="FILE")
+    report: Path | None = option(None, "Write a report here, an HTML page.", metavar="FILE")
+    target_label: str | None = option(None, "Column of the target's labels.", metavar="COL")
+    target_shares: list[str] = option(
+        [],
+        "Share of every class in the target, if you know it: no=0.2,yes=0.8; labels that contain , or = as "
+        """JSON: '{"a,b": 0.2, "c": 0.8}'. Once for all, or once per --target. Default: estimated.""",
+        options.SHARES,
+        metavar="SHARES",
+    )
+    border: str = option(
+        "error",
+        "error: as few errors as possible; balanced: errors in every class count alike.",
+        options.SHARES,
+    )
+    center: str | None = option(
         None,
-        "--target-label",
-        metavar="COL",
-        help="Column with the target's labels, used for scoring only.",
-    ),
-    noise: str = typer.Option(
-        "0.7", "--noise", help="Share of features to corrupt; of several one is chosen."
-    ),
-    layers: str = typer.Option("5", "--layers", help="Number of layers; of several one is chosen."),
-    C: str = typer.Option("1", "--C", help="Weight of the training errors; of several one is chosen."),
-    max_features: int = typer.Option(5000, "--max-features", help="Size of the vocabulary."),
-    weighting: str = typer.Option("tfidf", "--weighting", help="tfidf, counts or binary."),
-    classifier: str = typer.Option("least-squares", "--classifier", help="least-squares or hinge."),
-    selection: str = typer.Option(
-        "one-se",
-        "--selection",
-        help="How to choose, never seeing target labels: one-se (cross-validation on the source; the first "
-        "of several unless another is clearly better), source-cv, reverse, importance-cv.",
-    ),
-    center: str | None = typer.Option(
-        None,
-        "--center",
-        metavar="HOW",
-        help="How the domains are brought together: classes (default) aligns the target's classes with the "
+        "How the domains are brought together: classes (default) aligns the target's classes with the "
         "source's, whatever their shares; domains subtracts each domain's mean, which assumes that all "
         "domains have the same class shares.",
-    ),
-    no_center: bool = typer.Option(False, "--no-center", help="Leave the domains where they are."),
-    target_shares: list[str] = typer.Option(
-        [],
-        "--target-shares",
-        metavar="SHARES",
-        help="Share of every class in the target, if you know it: no=0.2,yes=0.8; labels that contain , or = "
-        """as JSON: '{"a,b": 0.2, "c": 0.8}'. Once for all, or once per --target. Default: estimated.""",
-    ),
-    border: str = typer.Option(
-        "error",
-        "--border",
-        help="error: as few errors as possible; balanced: errors in every class count alike.",
-    ),
-    self_training: bool = typer.Option(
+        options.SHARES,
+        metavar="HOW",
+    )
+    no_center: bool = option(False, "Leave the domains where they are.", options.SHARES)
+    noise: str = option("0.7", "Share of features to corrupt; of several one is chosen.", options.LEARNING)
+    layers: str = option("5", "Number of layers; of several one is chosen.", options.LEARNING)
+    C: str = option(
+        "1", "Weight of the training errors; of several one is chosen.", options.LEARNING, flags="--C"
+    )
+    max_features: int = option(5000, "Size of the vocabulary.", options.LEARNING)
+    weighting: str = option("tfidf", "tfidf, counts or binary.", options.LEARNING)
+    classifier: str = option("least-squares", "least-squares or hinge.", options.LEARNING)
+    selection: str = option(
+        "one-se",
+        "How to choose, never seeing target labels: one-se (cross-validation on the source; the first of "
+        "several unless another is clearly better), source-cv, reverse, importance-cv.",
+        options.LEARNING,
+    )
+    self_training: bool = option(
         True,
-        "--self-training/--no-self-training",
-        help="Add the most confident target rows, with their pseudo-labels, to the training set.",
-    ),
-    fallback: bool = typer.Option(
-        True,
-        "--fallback/--no-fallback",
-        help="Use the source-only classifier where adaptation is likely not to help.",
-    ),
-    dask: str | None = typer.Option(
-        None, "--dask", metavar="CLUSTER", help="Work on a cluster: local, local:N or tcp://host:port."
-    ),
-    device: str = typer.Option("cpu", "--device", help="Where to compute: cpu, or cuda with a GPU."),
-    seed: int = typer.Option(0, "--seed", help="Seed of the random numbers."),
-    encoding: str | None = options.ENCODING,
-    skip_bad: bool = options.SKIP_BAD,
-    prefix: str = options.PREFIX,
-    probabilities: bool = options.PROBABILITIES,
-    min_confidence: float | None = options.MIN_CONFIDENCE,
-    as_json: bool = options.JSON,
-) -> None:
-    from ..classifier import SELECTIONS, SOLVERS
+        "Add the most confident target rows, with their pseudo-labels, to the training set.",
+        options.LEARNING,
+    )
+    fallback: bool = option(
+        True, "Use the source-only classifier where adaptation is likely not to help.", options.LEARNING
+    )
+    dask: str | None = option(
+        None, "Work on a cluster: local, local:N or tcp://host:port.", metavar="CLUSTER"
+    )
+    device: str = option("cpu", "Where to compute: cpu, or cuda with a GPU.")
+    seed: int = option(0, "Seed of the random numbers.")
+
+
+FIRST = ("source", "target", "text", "label", "out", "model", "report", "target_label")
+
+
+@options.command(AdaptOptions, HELP, FIRST, EPILOG)
+def adapt(given: AdaptOptions, context: typer.Context) -> None:
     from ..jobs import AdaptJob
+
+    adapter = build_adapter(given)
+    shares = options.parse_shares(given.target_shares, len(given.target))
+    same = options.pick(AdaptJob, given, sources=given.source, targets=given.target, target_shares=shares)
+    summary = run_job(AdaptJob(**same), adapter, context, cluster=given.dask)
+    show_summary(summary, given.as_json)
+
+
+def build_adapter(given: AdaptOptions) -> TextAdapter:
+    """Return the adapter that the options describe, once they are checked."""
+    from ..classifier import SELECTIONS, SOLVERS
     from ..text import TFIDF_LENGTH, WEIGHTINGS, TermVectorizer, TextAdapter, text_classifier
 
-    if max_features < 1:
-        raise typer.BadParameter(f"--max-features {max_features}: at least one term is needed")
-    options.check_option("--classifier", classifier, SOLVERS)
-    options.check_option("--selection", selection, SELECTIONS)
-    options.check_option("--weighting", weighting, WEIGHTINGS)
-    options.check_option("--border", border, ("error", "balanced"))
-    options.check_confidence(min_confidence)
-    centring = choose_centring(center, no_center, bool(target_shares), border)
-    shares = options.parse_shares(target_shares, len(target))
-    adapter = TextAdapter(
-        TermVectorizer(max_features, weighting=weighting, length=TFIDF_LENGTH),
+    if given.max_features < 1:
+        raise typer.BadParameter(f"--max-features {given.max_features}: at least one term is needed")
+    options.check_option("--classifier", given.classifier, SOLVERS)
+    options.check_option("--selection", given.selection, SELECTIONS)
+    options.check_option("--weighting", given.weighting, WEIGHTINGS)
+    options.check_option("--border", given.border, ("error", "balanced"))
+    options.check_confidence(given.min_confidence)
+    centring = choose_centring(given.center, given.no_center, bool(given.target_shares), given.border)
+    return TextAdapter(
+        TermVectorizer(given.max_features, weighting=given.weighting, length=TFIDF_LENGTH),
         text_classifier(
-            n_layers=options.parse_numbers(layers, "--layers", int),
-            noise=options.parse_numbers(noise, "--noise", float),
-            C=options.parse_numbers(C, "--C", float),
-            classifier=classifier,
-            selection=selection,
+            n_layers=options.parse_numbers(given.layers, "--layers", int),
+            noise=options.parse_numbers(given.noise, "--noise", float),
+            C=options.parse_numbers(given.C, "--C", float),
+            classifier=given.classifier,
+            selection=given.selection,
             center=centring,
-            border=border,
-            self_training=self_training,
-            fallback=fallback,
-            device=device,
-            random_state=seed,
+            border=given.border,
+            self_training=given.self_training,
+            fallback=given.fallback,
+            device=given.device,
+            random_state=given.seed,
         ),
     )
-    job = AdaptJob(
-        source, target, text, label, out, model, target_label, encoding, skip_bad, prefix, report,
-        probabilities, min_confidence, shares,
-    )  # fmt: skip
-    summary = run_job(job, adapter, context, cluster=dask)
-    show_summary(summary, as_json)
 
 
 def choose_centring(center: str | None, no_center: bool, has_shares: bool, border: str) -> str | bool:

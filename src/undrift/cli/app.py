@@ -9,7 +9,7 @@ from . import adapt, bench, demo, explain, predict
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Train here, predict there: closed-form domain adaptation for text.",
@@ -18,15 +18,13 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def version(
-    show: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
+    show: bool = typer.Option(False, "--version", "-V", help="Print the version and stop.", is_eager=True),
 ) -> None:
     if show:
         print(f"undrift {__version__}")
         raise typer.Exit
 
 
-app.command("demo", help=demo.HELP)(demo.demo)
-app.command("adapt", help=adapt.HELP)(adapt.adapt)
-app.command("predict", help=predict.HELP)(predict.predict)
-app.command("explain", help=explain.HELP)(explain.explain)
+for run in (demo.demo, adapt.adapt, predict.predict, explain.explain):
+    app.command(**run.settings)(run)
 app.add_typer(bench.app, name="bench")

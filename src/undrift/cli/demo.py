@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+
+from . import options
+from .options import option
 
 if TYPE_CHECKING:
     from ..corpora import Domain
@@ -17,12 +21,15 @@ shows which words made the difference, and writes a report: one HTML page.
 """
 
 
-def demo(
-    context: typer.Context,
-    out: Path = typer.Option(Path("undrift-demo"), "--out", metavar="DIR", help="Folder to write to."),
-    source: str = typer.Option("books", "--source", help="Product whose reviews have labels."),
-    target: str = typer.Option("kitchen", "--target", help="Product whose reviews have none."),
-) -> None:
+@dataclass(kw_only=True)
+class DemoOptions(options.SummaryOptions):
+    out: Path = option(Path("undrift-demo"), "Folder to write to.", metavar="DIR", show_default=True)
+    source: str = option("books", "Product whose reviews have labels.")
+    target: str = option("kitchen", "Product whose reviews have none.")
+
+
+@options.command(DemoOptions, HELP, ("out", "source", "target"))
+def demo(given: DemoOptions, context: typer.Context) -> None:
     from ..datasets import make_reviews
     from ..explain import new_terms
     from ..jobs import AdaptJob
@@ -30,6 +37,7 @@ def demo(
     from . import terminal
     from .adapt import run_job, show_summary
 
+    out, source, target = given.out, given.source, given.target
     corpus = make_reviews(random_state=0)
     for name in (source, target):
         if name not in corpus.domains:
@@ -45,7 +53,9 @@ def demo(
         TermVectorizer(1500, length=TFIDF_LENGTH),
         text_classifier(noise=[0.6, 0.7, 0.8], n_layers=[1, 3, 5], selection="reverse", random_state=0),
     )
-    show_summary(run_job(job, adapter, context), as_json=False)
+    show_summary(run_job(job, adapter, context), given.as_json)
+    if given.as_json:
+        return
     unseen = new_terms(adapter.classifier_, adapter.terms_, 6)
     terminal.show_table(
         f"Words of {target} that no labelled review of {source} contains, and the label they indicate",

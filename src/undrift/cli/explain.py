@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import typer
 
 from . import options
+from .options import option
 
 HELP = """Show which terms reconstruct a term, and its weight, whether or not the labelled source contains it.
 
@@ -22,28 +24,31 @@ Without words or documents: the strongest terms of each label.
 """
 
 
-def explain(
-    words: list[str] = typer.Argument(None, metavar="WORD...", help="Terms to explain; quote bigrams."),
-    model: Path = typer.Option(..., "--model", metavar="FILE", help="Model saved by `adapt --model`."),
-    document: list[str] = typer.Option([], "--document", metavar="TEXT", help="A document to explain."),
-    top: int = typer.Option(10, "--top", min=1, help="How many terms to list."),
-    as_json: bool = options.JSON,
-) -> None:
+@dataclass(kw_only=True)
+class ExplainOptions(options.SummaryOptions):
+    words: list[str] = option([], "Terms to explain; quote bigrams.", metavar="WORD...", is_argument=True)
+    model: Path = option(..., "Model saved by `adapt --model`.", metavar="FILE")
+    document: list[str] = option([], "A document to explain; may be repeated.", metavar="TEXT")
+    top: int = option(10, "How many terms to list.", min=1)
+
+
+@options.command(ExplainOptions, HELP, ("words", "model", "document", "top"))
+def explain(given: ExplainOptions, context: typer.Context) -> None:
     from ..explain import document_terms, reconstruction, term_weight, top_terms
     from ..text import load_adapter
     from ..text import words as words_of
     from . import terminal
 
-    adapter = load_adapter(model)
+    adapter = load_adapter(given.model)
     classifier, terms = adapter.classifier_, adapter.terms_
     stack = classifier.representation_
     pivots = getattr(stack, "pivots_", None)
-    queries = [" ".join(words_of(word)) or word for word in words or []]
+    queries = [" ".join(words_of(word)) or word for word in given.words]
     explanation: dict[str, Any] = {
         "words": [
             {
                 **term_weight(classifier, terms, term),
-                **reconstruction(stack.layers_[0], terms, term, top, pivots=pivots),
+                **reconstruction(stack.layers_[0], terms, term, given.top, pivots=pivots),
             }
             for term in queries
         ],
@@ -51,14 +56,14 @@ def explain(
             {
                 "document": text,
                 "prediction": adapter.predict([text]).tolist()[0],
-                "terms": document_terms(classifier, terms, adapter.vectorizer_.transform([text]), top),
+                "terms": document_terms(classifier, terms, adapter.vectorizer_.transform([text]), given.top),
             }
-            for text in document
+            for text in given.document
         ],
     }
-    if not queries and not document:
-        explanation["top"] = top_terms(classifier, terms, top)
-    if as_json:
+    if not queries and not given.document:
+        explanation["top"] = top_terms(classifier, terms, given.top)
+    if given.as_json:
         terminal.show_json(explanation)
         return
     for word in explanation["words"]:

@@ -1,31 +1,188 @@
-"""Options that several commands share, and how their values are parsed and checked."""
+"""Options declared once, as fields of dataclasses; those that several commands share; checks of values."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from difflib import get_close_matches
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import typer
 
-TEXT = typer.Option(..., "--text", metavar="COL", help="Column that holds the text.")
-SKIP_BAD = typer.Option(False, "--skip-bad", help="Skip rows that cannot be read, and count them.")
-ENCODING = typer.Option(
-    None, "--encoding", help="Encoding of the files. Default: UTF-8, or Windows-1252 with a warning."
-)
-PREFIX = typer.Option(
-    "", "--prefix", metavar="TEXT", help="Put this before the names of the columns added, if they clash."
-)
-PROBABILITIES = typer.Option(
-    False, "--probabilities", help="Add a column p_LABEL for each class, with its probability."
-)
-MIN_CONFIDENCE = typer.Option(
-    None,
-    "--min-confidence",
-    metavar="P",
-    help="Leave `prediction` empty where its probability is below P, such as 0.8.",
-)
+LABELS, SHARES, LEARNING = "Labels of the target", "Class shares", "Learning"
+COLUMNS, FILES, RUNNING = "Columns of the output", "Files", "Running"
+PANELS = (LABELS, SHARES, LEARNING, COLUMNS, FILES, RUNNING)  # of the help, after the options needed most
+
 JSON = typer.Option(False, "--json", help="Print a machine-readable summary on standard output.")
+
+
+def option(
+    default: Any,
+    help: str,
+    panel: str = RUNNING,
+    *,
+    flags: str = "",
+    is_argument: bool = False,
+    **settings: Any,
+) -> Any:
+    """Declare an option, once, as a field of a dataclass: the field `target_label` is ``--target-label``.
+
+    Parameters
+    ----------
+    default : any
+        ... means that the option is required.
+    panel : str
+        Where the help lists it.
+    flags : str
+        How it is written, if not as its name.
+    is_argument : bool
+        Whether it is written without a name.
+    settings
+        Of typer, such as `metavar`.
+    """
+    declared = {
+        "flags": flags,
+        "is_argument": is_argument,
+        "help": help,
+        "rich_help_panel": panel,
+        **settings,
+    }
+    if default is ...:
+        return field(metadata=declared)
+    if isinstance(default, list):
+        return field(default_factory=default.copy, metadata=declared)
+    return field(default=default, metadata=declared)
+
+
+def command(kind: type, help: str, first: Sequence[str], epilog: str = "") -> Any:
+    """Make a function a command whose options are the fields of the dataclass `kind`.
+
+    The function is called with an object of that kind and the context. `first` names the options that the
+    help shows first; the others follow by `PANELS`.
+    """
+    hints, declared = get_type_hints(kind), {item.name: item for item in fields(kind)}
+    rest = [name for name in declared if name not in first]
+    rest.sort(key=lambda name: PANELS.index(declared[name].metadata["rich_help_panel"]))
+    parameters = [_as_parameter(declared[name], hints[name], name in first) for name in (*first, *rest)]
+    own = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
+
+    def decorate(function: Callable[[Any, typer.Context], None]) -> Callable[..., None]:
+        def run(context: typer.Context, **values: Any) -> None:
+            from . import terminal
+
+            terminal.output.quiet = values.get("quiet", False)
+            function(kind(**values), context)
+
+        run.__signature__ = Signature([own, *parameters])  # type: ignore[attr-defined]
+        run.__annotations__ = {item.name: item.annotation for item in (own, *parameters)}
+        run.settings = {  # type: ignore[attr-defined]
+            "name": function.__name__, "help": _unwrap(help), "epilog": _unwrap(epilog) or None
+        }  # fmt: skip
+        return run
+
+    return decorate
+
+
+def _as_parameter(item: Field[Any], annotation: Any, is_first: bool) -> Parameter:
+    """Return the parameter that typer reads an option from."""
+    declared, flag = dict(item.metadata), item.name.replace("_", "-")
+    default = item.default if item.default is not MISSING else ...
+    if item.default_factory is not MISSING:
+        default = item.default_factory()
+    flags = declared.pop("flags") or (f"--{flag}/--no-{flag}" if default is True else f"--{flag}")
+    if is_first:
+        declared["rich_help_panel"] = None
+    if declared.pop("is_argument"):
+        value = typer.Argument(default, **declared)
+    else:
+        declared.setdefault(
+            "show_default", isinstance(default, str | int | float) and default not in ("", False)
+        )
+        value = typer.Option(default, *flags.split(), **declared)
+    return Parameter(item.name, Parameter.KEYWORD_ONLY, default=value, annotation=annotation)
+
+
+def _unwrap(text: str) -> str:
+    """Join the lines of every paragraph that is not indented, for the terminal to wrap."""
+    paragraphs = text.strip("\n").split("\n\n")
+    return "\n\n".join(part if part.startswith(" ") else " ".join(part.split()) for part in paragraphs)
+
+
+def read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Take the options in a TOML file as defaults: those at its top, then those in the command's table."""
+    if path is None:
+        return None
+    try:
+        config = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"--config {path} cannot be read: {error}") from None
+    top = {name: value for name, value in config.items() if not isinstance(value, dict)}
+    given = top | config.get(context.info_name or "", {})
+    options = {
+        name: item.name for item in context.command.params for name in (*item.opts, *item.secondary_opts)
+    }
+    defaults = {}
+    for name, value in given.items():
+        flag = f"--{name.replace('_', '-')}"
+        if flag not in options:
+            near = get_close_matches(flag, options, n=1)
+            hint = f"; did you mean {near[0][2:]!r}?" if near else ""
+            raise typer.BadParameter(f"{path}: {name!r} is no option of {context.command_path}{hint}")
+        defaults[options[flag]] = value
+    context.default_map = {**(context.default_map or {}), **defaults}
+    return path
+
+
+@dataclass(kw_only=True)
+class SummaryOptions:
+    """How a command says what it did, and where else its options may stand."""
+
+    config: Path | None = option(
+        None,
+        'Read options from a TOML file: text = "review" at its top, or in a table such as \\[adapt].',
+        metavar="FILE",
+        is_eager=True,
+        callback=read_config,
+    )
+    as_json: bool = option(False, "Print a machine-readable summary on standard output.", flags="--json")
+    quiet: bool = option(
+        False, "Print no summary and no progress; warnings and errors alone.", flags="--quiet -q"
+    )
+
+
+@dataclass(kw_only=True)
+class TableOptions(SummaryOptions):
+    """How files of rows are read."""
+
+    text: str = option(..., "Column that holds the text.", FILES, metavar="COL")
+    encoding: str | None = option(
+        None, "Encoding of the files. Default: UTF-8, or Windows-1252 with a warning.", FILES
+    )
+    skip_bad: bool = option(False, "Skip rows that cannot be read, and count them.", FILES)
+
+
+@dataclass(kw_only=True)
+class PredictionOptions(TableOptions):
+    """Which columns predictions are written to."""
+
+    out: Path = option(..., "Where predictions are written.", COLUMNS, metavar="FILE")
+    prefix: str = option(
+        "", "Put this before the names of the columns added, if they clash.", COLUMNS, metavar="TEXT"
+    )
+    probabilities: bool = option(False, "Add a column p_LABEL for each class, with its probability.", COLUMNS)
+    min_confidence: float | None = option(
+        None, "Leave `prediction` empty where its probability is below P, such as 0.8.", COLUMNS, metavar="P"
+    )
+
+
+def pick(kind: type, given: Any, **others: Any) -> dict[str, Any]:
+    """Return the fields of the dataclass `kind` that options of the same name have, and `others`."""
+    names = {item.name for item in fields(kind)} & {item.name for item in fields(given)}
+    return {name: getattr(given, name) for name in names} | others
 
 
 def parse_numbers(value: str, name: str, kind: type) -> Any:

@@ -56,7 +56,9 @@ def show_progress() -> Iterator[Progress]:
         TaskProgressColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:
+    with Progress(
+        *columns, console=messages, transient=True, disable=output.quiet or not messages.is_terminal
+    ) as progress:
         yield progress
 
 
