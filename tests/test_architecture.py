@@ -171,7 +171,6 @@ def test_all_is_what_exists():
 
 
 def test_the_report_is_imported_when_it_is_first_used():
-    pytest.importorskip("jinja2")
     program = (
         "import sys, undrift; before = 'undrift.report' in sys.modules; "
         "from undrift import adaptation_report; print(before, adaptation_report.__module__)"

@@ -37,6 +37,20 @@ def test_the_paper_has_its_six_plans_and_ours_beyond_it_five():
     )
 
 
+def test_plans_that_come_with_undrift_have_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_plan("small") == load_plan(PAPER / "small.toml")
+    with pytest.raises(FileNotFoundError, match=r"no plan smal: .* multi, .* small"):
+        load_plan("smal")
+
+
+def test_the_wheel_holds_every_plan():
+    project = tomllib.loads((PAPER.parent / "pyproject.toml").read_text())
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert set(included) == {f"paper/{path.name}" for path in PAPER.glob("*.toml")}
+    assert all(place == name.replace("paper", "undrift/bench/plans") for name, place in included.items())
+
+
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
 def test_plans_of_the_paper_are_valid_and_name_known_methods(path):
     plan = load_plan(path)

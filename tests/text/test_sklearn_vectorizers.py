@@ -99,7 +99,6 @@ def test_without_term_names_nothing_is_explained_by_term(tmp_path):
 
 @pytest.mark.parametrize("vectorizer", [VECTORIZERS[1], VECTORIZERS[2], VECTORIZERS[5]], ids=str)
 def test_a_report_names_the_terms(vectorizer, tmp_path):
-    pytest.importorskip("jinja2")
     from undrift import adaptation_report
 
     adapter = fit_adapter(vectorizer)

@@ -1,4 +1,4 @@
-"""``python -m undrift.bench PLAN --results FILE``: the runner alone, for machines without the `cli` extra."""
+"""``python -m undrift.bench PLAN --results FILE``: the runner alone, for machines without typer."""
 
 from __future__ import annotations
 

@@ -243,9 +243,21 @@ class Plan:
         return replace(self, corpus=corpus, variants=variants)
 
 
+def find_plan_file(name: str | Path) -> Path:
+    """Return the file of a plan, given by its path or by its name if it comes with undrift (``small``)."""
+    path, here = Path(name), Path(__file__).resolve()
+    if path.exists() or path.suffix or len(path.parts) > 1:
+        return path
+    folders = [here.parent / "plans", here.parents[3] / "paper"]  # of a wheel, of a checkout
+    files = {file.stem: file for folder in folders for file in folder.glob("*.toml")}
+    if str(name) not in files:
+        raise FileNotFoundError(f"no plan {name}: it is neither a file nor one of {', '.join(sorted(files))}")
+    return files[str(name)]
+
+
 def load_plan(path: str | Path) -> Plan:
-    """Read and check a plan."""
-    path = Path(path)
+    """Read and check a plan, given by its path or by the name of one that comes with undrift."""
+    path = find_plan_file(path)
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -38,12 +38,9 @@ def _exit_status(code: str | int | None) -> int:
 
 
 def _run(arguments: list[str] | None) -> NoReturn:
-    try:
-        import typer
-        from typer.main import get_command
-    except ImportError:
-        print("undrift: the command line needs the `cli` extra: pip install 'undrift[cli]'", file=sys.stderr)
-        raise SystemExit(2) from None
+    import typer
+    from typer.main import get_command
+
     from .app import app
 
     signal.signal(signal.SIGTERM, _terminated)  # so that half-written files are removed then too

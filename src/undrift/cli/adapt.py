@@ -180,8 +180,6 @@ def run_job(
     from ..jobs import run_adapt
     from . import terminal
 
-    if job.report is not None:
-        check_report_extra()
     with terminal.show_progress() as progress:
         terminal.follow_fit(adapter.classifier, progress)
         show_stage = terminal.track_stages(progress)
@@ -193,14 +191,6 @@ def run_job(
             show_stage("writing the report", None)
             job_report(job, result, format_command(context)).save(job.report)
     return result.summary
-
-
-def check_report_extra() -> None:
-    """Refuse a report, before the work starts, if the library that writes it is not installed."""
-    try:
-        import jinja2  # noqa: F401
-    except ImportError:
-        raise ValueError("a report needs the `report` extra: pip install 'undrift[report]'") from None
 
 
 def format_command(context: typer.Context) -> str:

@@ -38,7 +38,9 @@ something must be fixed first, 130 if it was interrupted.
 
 @app.command("run", help=RUN)
 def run_plan(
-    plan: Path = typer.Argument(..., metavar="PLAN", help="A plan in TOML, as in paper/."),
+    plan: Path = typer.Argument(
+        ..., metavar="PLAN", help="A plan in TOML, or the name of one of undrift: small, multi, ..."
+    ),
     results: Path = typer.Option(..., "--results", metavar="FILE", help="JSON lines, added to."),
     methods: str | None = typer.Option(None, "--methods", help="Names separated by commas. Default: all."),
     tasks: str | None = typer.Option(
@@ -149,7 +151,7 @@ With --partial what is incomplete does not count.
 def check_results(
     results: list[Path] = RESULTS,
     expected: Path = typer.Option(
-        Path("paper/expected.toml"), "--expected", metavar="FILE", help="The bars."
+        Path("expected"), "--expected", metavar="FILE", help="The bars; by default those of undrift."
     ),
     into: Path | None = typer.Option(
         None, "--into", metavar="FILE", help="Fill this page's slot '<!-- bench table: check -->'."
@@ -249,9 +251,7 @@ def write_report(
 ) -> None:
     from ..report import benchmark_report
     from . import terminal
-    from .adapt import check_report_extra
 
-    check_report_extra()
     benchmark_report(results).save(out)
     terminal.output.print(f"Report: {terminal.escape(str(out))}")
 

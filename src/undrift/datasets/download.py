@@ -62,7 +62,7 @@ def fetch(source: Source, data: _Folder = None, *, progress: Any = False, n_retr
         named by ``UNDRIFT_DATA``, or, where that is not set, undrift's in the user's cache folder. Loaders
         and ``undrift bench run`` look in the same places.
     progress : bool or object, default=False
-        True shows a bar on a terminal (needs the `cli` extra). An object with ``total``, ``update(n)``,
+        True shows a bar on a terminal. An object with ``total``, ``update(n)``,
         ``reset()`` and ``close()`` is updated with the bytes instead.
     n_retries : int, default=3
         Times to try again when a connection fails.
@@ -182,11 +182,9 @@ class _Bar:
     """A progress bar on a terminal, in the shape that pooch calls; silent elsewhere."""
 
     def __init__(self, title: str) -> None:
-        try:
-            from rich.console import Console
-            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-        except ImportError as error:
-            raise ImportError("progress=True needs the `cli` extra: pip install 'undrift[cli]'") from error
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
         console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
         self._bar = Progress(*columns, console=console, disable=not console.is_terminal)

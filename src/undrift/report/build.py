@@ -154,10 +154,8 @@ def write_figure(
 def _figure_text(figure: dict[str, Any], ending: str) -> str:
     if ending == "json":
         return json.dumps(figure, indent=1, ensure_ascii=False) + "\n"
-    try:
-        from .figures import standalone_svg
-    except ImportError:
-        raise ImportError("drawing figures needs the `report` extra: pip install 'undrift[report]'") from None
+    from .figures import standalone_svg
+
     return standalone_svg(figure)
 
 

@@ -95,10 +95,8 @@ def _embedded(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _environment() -> Any:
-    try:
-        import jinja2
-    except ImportError:
-        raise ImportError("reports need the `report` extra: pip install 'undrift[report]'") from None
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("undrift.report"),
         autoescape=True,

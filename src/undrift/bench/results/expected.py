@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from ..keys import check_keys, check_list, check_strings
+from ..plan import find_plan_file
 from .balance import ESTIMATES, measure_estimate
 from .measures import Where, by_task, where
 from .records import Record
@@ -240,7 +241,7 @@ EXCLUSIVE = ({"near"}, {"at_least_tasks"}, {"margin", "times"})  # of the keys b
 def load_bars(path: str | Path) -> list[Bar]:
     """Read the bars of a TOML file, ``[[bar]]`` by ``[[bar]]``; there must be one."""
     try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        table = tomllib.loads(find_plan_file(path).read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is not a TOML file: {error}") from None
     try:
