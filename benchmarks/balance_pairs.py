@@ -12,8 +12,11 @@ import argparse
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 
 import numpy as np
 from harness import data_folder
@@ -50,6 +53,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, help="rows of each source, and of each target, at most")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="cells that are measured at once")
     return parser.parse_args()
 
 
@@ -143,7 +147,7 @@ def constants_of_amazon() -> Iterator[None]:
 
 def measure_cell(cell: Cell, args: argparse.Namespace) -> dict:
     """Return errors of all variants, and what the default expects without labels, in percent."""
-    from undrift import TextAdapter
+    from undrift import TextAdapter, UndriftWarning
     from undrift.baselines import fitted_svm
     from undrift.text import TermVectorizer
 
@@ -152,6 +156,7 @@ def measure_cell(cell: Cell, args: argparse.Namespace) -> dict:
     adapter.fit_vocabulary([*cell.documents, *cell.target_documents])
     X, Z = (adapter.vectorizer_.transform(part) for part in (cell.documents, cell.target_documents))
     is_labelled = ~np.isnan(cell.y)
+    warnings.simplefilter("ignore", UndriftWarning)
     svm = fitted_svm(X[is_labelled], cell.y[is_labelled])
     fitted = fit_variants(cell, X, Z, args)
     record = {name: 100 * float(np.mean(c.predict(Z) != cell.truth)) for name, c in fitted.items()}
@@ -164,6 +169,15 @@ def measure_cell(cell: Cell, args: argparse.Namespace) -> dict:
     }
 
 
+def measure_cells(cells: Sequence[Cell], args: argparse.Namespace) -> Iterator[dict]:
+    """Yield the record of every cell, in their order."""
+    if args.jobs == 1:
+        yield from (measure_cell(cell, args) for cell in cells)
+        return
+    with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(partial(measure_cell, args=args), cells)
+
+
 def read_estimates(classifier) -> dict[str, tuple[float, float, float]]:
     """Share of class 1 and expected error, in percent, each with its interval; nothing after a fallback."""
     (shares,), (interval,) = classifier.target_shares_, classifier.target_shares_interval_
@@ -174,15 +188,14 @@ def read_estimates(classifier) -> dict[str, tuple[float, float, float]]:
     return {key: tuple(100 * value for value in triple) for key, triple in values.items()}
 
 
-def print_table(cells: Iterator[Cell], args: argparse.Namespace) -> None:
+def print_table(cells: Sequence[Cell], args: argparse.Namespace) -> None:
     """Print a row for every cell, then the means."""
     columns = ["pair", "1s in the source", "1s in the target"]
     columns += [f"{name}, %" for name in ("tf-idf SVM", *VARIANTS)]
     columns += ["estimated share, %", "expected error, %", "fell back"]
     print(f"| {' | '.join(columns)} |\n| --- |{' ---: |' * (len(columns) - 2)} --- |", flush=True)
     names, records, truth = ("svm", *VARIANTS), [], []
-    for cell in cells:
-        record = measure_cell(cell, args)
+    for cell, record in zip(cells, measure_cells(cells, args), strict=True):
         records.append(record)
         truth.append(100 * cell.target_share)
         source = f"{100 * np.nanmean(cell.y):.0f}%"
@@ -220,10 +233,10 @@ def main() -> None:
     args = parse_arguments()
     warnings.simplefilter("ignore", UndriftWarning)
     corpus = load_fdu_mtl(data_folder() / "fdu-mtl")
-    print_table((make_cell(corpus, args, p, None, share) for p in args.pairs for share in args.shares), args)
+    print_table([make_cell(corpus, args, p, None, share) for p in args.pairs for share in args.shares], args)
     uneven = [(p, s, t) for p in args.pairs for s in args.source_shares for t in args.their_targets]
     if uneven:
-        print_table((make_cell(corpus, args, *cell) for cell in uneven), args)
+        print_table([make_cell(corpus, args, *cell) for cell in uneven], args)
 
 
 if __name__ == "__main__":
