@@ -1,0 +1,110 @@
+"""Pages of the site that are made from other files of the project, and links that work in both places."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+ROOT = Path(__file__).resolve().parents[2]
+# documents outside the folder of the site: file -> page
+COPIES = {
+    "paper/README.md": "benchmarks/paper",
+    "benchmarks/NOTES.md": "benchmarks/measurements",
+    "CONTRIBUTING.md": "project/contributing",
+    "CHANGELOG.md": "project/changelog",
+    "README.md": "project/readme",
+}
+COMMAND_LINE = "reference/command-line"
+
+
+def write_pages(docs: Path) -> None:
+    """Write every page that is made: copies of documents, and the command line's reference."""
+    texts = {page: (ROOT / name).read_text(encoding="utf-8") for name, page in COPIES.items()}
+    texts = {
+        page: rewrite_links(texts[page], ROOT / name, docs / f"{page}.md") for name, page in COPIES.items()
+    }
+    texts[COMMAND_LINE] = describe_commands()
+    for page, text in texts.items():
+        path = docs / f"{page}.md"
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def rewrite_page(app: Any, name: str, source: list[str]) -> None:
+    """Rewrite the links of a page when Sphinx reads it."""
+    path = Path(app.srcdir, f"{name}.md")
+    if path.exists() and name not in COPIES.values():
+        source[0] = rewrite_links(source[0], path, path)
+
+
+def skip_routing(app: Any, kind: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out scikit-learn's methods for metadata routing, which every estimator has."""
+    return True if name.startswith("set_") and name.endswith("_request") else None
+
+
+def rewrite_links(text: str, origin: Path, page: Path) -> str:
+    """Turn links to files of the project into links of the site, or into plain text if it lacks the page.
+
+    `origin` is the file that the text is from, `page` the one that it becomes.
+    """
+    docs = ROOT / "docs"
+
+    def rewrite(match: re.Match[str]) -> str:
+        mark, label, target, part = match.groups(default="")
+        if re.match(r"[a-z]+:", target) or not target:
+            return match[0]
+        path = (origin.parent / target).resolve()
+        name = path.relative_to(ROOT).as_posix()
+        name = f"{name}/README.md" if path.is_dir() else name
+        path = docs / f"{COPIES[name]}.md" if name in COPIES else path
+        if mark or (path.suffix == ".md" and path.is_relative_to(docs)):
+            return f"{mark}[{label}]({os.path.relpath(path, page.parent)}{part})"
+        return label
+
+    return re.sub(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]*)(#[^)\s]*)?\)", rewrite, text)
+
+
+def describe_commands() -> str:
+    """Return the help of every command as a page."""
+    from undrift.cli.app import app
+
+    parts = [
+        "# Command line",
+        "Written from `undrift --help`; `undrift COMMAND --help` shows the same in a terminal.",
+    ]
+    for name, command in list_commands(typer.main.get_command(app), "undrift"):
+        parts += [f"## `{name}`", command.help or "", describe_options(command)]
+    return "\n\n".join(parts) + "\n"
+
+
+def list_commands(command: Any, name: str) -> list[tuple[str, Any]]:
+    """Return every command below one, with its full name."""
+    if not hasattr(command, "commands"):
+        return [(name, command)]
+    return [
+        pair for child, below in command.commands.items() for pair in list_commands(below, f"{name} {child}")
+    ]
+
+
+def describe_options(command: Any) -> str:
+    """Return the options of a command as a table."""
+    rows = []
+    for parameter in command.params:
+        if getattr(parameter, "hidden", False) or parameter.name == "help":
+            continue
+        names = [*parameter.opts, *parameter.secondary_opts]
+        title = (
+            " / ".join(f"`{name}`" for name in names)
+            if names[0].startswith("-")
+            else f"`{parameter.metavar}`"
+        )
+        text = (
+            " ".join((getattr(parameter, "help", None) or "").split()).replace("|", r"\|").replace("[", r"\[")
+        )
+        rows.append(f"| {title} | {text} |")
+    return "\n".join(["| option | does |", "| --- | --- |", *rows])
