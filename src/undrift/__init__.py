@@ -12,13 +12,14 @@ if _TYPE_CHECKING:
     from .persist import load_model, save_model
     from .report import adaptation_report
     from .representation import MDA, MSDA
-    from .text import TermVectorizer, TextAdapter, text_classifier
+    from .text import DistilledText, TermVectorizer, TextAdapter, text_classifier
 
 _register_cluster(lambda: _import_module("undrift.distributed"))
 
 __all__ = [
     "MDA",
     "MSDA",
+    "DistilledText",
     "MSDAClassifier",
     "SelfTraining",
     "TermVectorizer",

@@ -60,7 +60,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : MDA, MSDA, MSDAClassifier, TermVectorizer or TextAdapter
+    estimator : MDA, MSDA, MSDAClassifier, TermVectorizer, TextAdapter or DistilledText
         Fitted. A `TextAdapter` may hold a vectoriser of scikit-learn whose parameters are plain values.
     path : path
         The usual ending is ``.safetensors``.

@@ -2,6 +2,7 @@
 
 from .anchors import draw_scored_rows
 from .calibration import EXPECTED_ERROR_RECORD
+from .distillation import DistilledClassifier, Taught, ask_teacher, distill
 from .estimator import MSDAClassifier
 from .extra_features import accept_old_names, check_extra
 from .grams import CentredRows, RunningGram, centre_rows, inner_products, layer_share
@@ -35,6 +36,7 @@ __all__ = [
     "SOLVERS",
     "Candidate",
     "CentredRows",
+    "DistilledClassifier",
     "FittedTask",
     "Grid",
     "LayerFitter",
@@ -42,12 +44,15 @@ __all__ = [
     "Problem",
     "RunningGram",
     "SelfTraining",
+    "Taught",
     "accept_old_names",
+    "ask_teacher",
     "centre_rows",
     "check_extra",
     "check_grid",
     "check_shares",
     "choose_candidate",
+    "distill",
     "draw_folds",
     "draw_scored_rows",
     "find_rule",

@@ -1,6 +1,7 @@
 """Raw text in, predictions out: `TermVectorizer` and `TextAdapter`."""
 
-from .adapter import TFIDF_LENGTH, TextAdapter, load_adapter, text_classifier
+from .adapter import TFIDF_LENGTH, TextAdapter, load_adapter, load_text_model, text_classifier
+from .distilled import DistilledText
 from .tokens import FAR_APART, collect_words, unseen_share, words
 from .vectorizer import WEIGHTINGS, DocumentFrequencies, TermVectorizer
 
@@ -8,11 +9,13 @@ __all__ = [
     "FAR_APART",
     "TFIDF_LENGTH",
     "WEIGHTINGS",
+    "DistilledText",
     "DocumentFrequencies",
     "TermVectorizer",
     "TextAdapter",
     "collect_words",
     "load_adapter",
+    "load_text_model",
     "text_classifier",
     "unseen_share",
     "words",

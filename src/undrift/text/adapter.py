@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs import savable
-from ..classifier import MSDAClassifier, accept_old_names
+from ..classifier import MSDAClassifier, accept_old_names, ask_teacher
 from ..persist import ModelFileError, load_model
+from .distilled import DistilledText, distill_text
 from .tokens import check_documents
 from .vectorizer import TermVectorizer
 
@@ -177,6 +178,37 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         X, options = self._rows(documents), {"recenter": recenter, "extra": extra}
         return self.classifier_.predict_proba(X, sample_domain=sample_domain, **options)
 
+    def distill(self, documents=None, labels=None, *, sample_domain=None, random_state=0) -> DistilledText:
+        """Return a small linear model on terms that predicts what this one does, for new documents.
+
+        It is learnt from the scores that this model gives the documents, its ridge chosen on held-out ones.
+
+        Parameters
+        ----------
+        documents : iterable of str
+            Documents of the target, best those that were given to `fit`: some thousand, 10 at least.
+        labels : sequence, optional
+            Their labels where known, else None: only to measure the error on held-out documents.
+        sample_domain : int or int array, optional
+            Where there are several targets, that of each document: -1, -2, ...
+        random_state : int, default=0
+            Seed of the choice of held-out documents.
+        """
+        check_is_fitted(self)
+        if documents is None:
+            raise ValueError("distill needs documents of the target: a model keeps none of those it has seen")
+        documents = list(check_documents(documents))
+        if labels is not None and len(labels) != len(documents):
+            raise ValueError(f"labels must be as many as the documents, {len(documents)}; got {len(labels)}")
+        taught = ask_teacher(self.classifier_, self._rows(documents), sample_domain)
+        model = distill_text(documents, taught, labels, self.vectorizer_, random_state)
+        counts = dict(zip(self.terms_, self.classifier_.labelled_counts_.tolist(), strict=True))
+        model.labelled_counts_ = [counts.get(term) for term in model.terms_]
+        for name in ("target_shares_", "target_shares_interval_", "expected_error_", "domain_names_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        return model
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
@@ -203,8 +235,19 @@ def _target_documents(target: Any) -> tuple[list[Any], bool]:
 
 def load_adapter(path: str | PathLike[str]) -> TextAdapter:
     """Load a saved TextAdapter, and nothing else."""
+    model = load_text_model(path)
+    if isinstance(model, DistilledText):
+        raise ModelFileError(
+            f"{path} holds a distilled model, which can predict and explain and no more: give the model "
+            "that it was distilled from"
+        )
+    return model
+
+
+def load_text_model(path: str | PathLike[str]) -> TextAdapter | DistilledText:
+    """Load a saved TextAdapter or DistilledText, and nothing else."""
     model = load_model(path)
-    if not isinstance(model, TextAdapter):
+    if not isinstance(model, TextAdapter | DistilledText):
         raise ModelFileError(
             f"{path} holds a {type(model).__name__}, not a text model saved by `undrift adapt`"
         )

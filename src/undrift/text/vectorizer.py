@@ -101,7 +101,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         """Document frequencies of the terms (of those in `only`, if given), which add over documents."""
         self._check_parameters()
         analyse = _build_analyser(self.ngram_range)
-        return _count_documents(check_documents(documents), analyse, self.max_counted, only)
+        return count_documents(check_documents(documents), analyse, self.max_counted, only)
 
     def fit_frequencies(self, frequencies: DocumentFrequencies) -> TermVectorizer:
         """Choose the vocabulary, given the :meth:`frequencies` of all documents."""
@@ -238,7 +238,7 @@ class DocumentFrequencies:
         return {term for term, count in self.counts.items() if count >= least}
 
 
-def _count_documents(
+def count_documents(
     documents: Iterable[str],
     analyse: Callable[[str], list[str]],
     limit: int,
