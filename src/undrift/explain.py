@@ -15,7 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._core import Layer, Rows, stack_rows
 from ._inputs import as_array, check_matrix
-from .classifier import MSDAClassifier, accept_old_names, check_extra
+from .classifier import DistilledClassifier, MSDAClassifier, accept_old_names, check_extra
+
+Classifier = MSDAClassifier | DistilledClassifier
 
 
 def reconstruction(
@@ -74,7 +76,7 @@ def _strongest_terms(
     return [[terms[features[i]], round(float(weights[i]), 6)] for i in order[:k]]
 
 
-def effective_weights(classifier: MSDAClassifier) -> np.ndarray:
+def effective_weights(classifier: Classifier) -> np.ndarray:
     """Weight of every input feature through all layers: the slope of the score at the mean target row.
 
     For one layer without an activation this is ``w_0 + W'w_1`` exactly; a layer with one contributes with the
@@ -87,6 +89,8 @@ def effective_weights(classifier: MSDAClassifier) -> np.ndarray:
         Positive favours the second of two classes, or the output's class.
     """
     check_is_fitted(classifier)
+    if isinstance(classifier, DistilledClassifier):
+        return classifier.coef_.astype(np.float64)
     slopes, H = [], classifier.input_mean_[None, :]
     for layer in classifier.representation_.layers_:
         H = layer(H)
@@ -107,7 +111,7 @@ def _slope(h: np.ndarray, activation: str) -> np.ndarray:
     return (h > 0).astype(h.dtype) if activation == "relu" else np.ones_like(h)
 
 
-def term_weight(classifier: MSDAClassifier, terms: Sequence[str], term: str) -> dict[str, Any]:
+def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> dict[str, Any]:
     """Weight of one term through the layers, its rank among all, and whether the labelled source had it.
 
     Returns
@@ -118,30 +122,37 @@ def term_weight(classifier: MSDAClassifier, terms: Sequence[str], term: str) -> 
         strongest for that class).
     """
     j, weights = position_of(term, terms), effective_weights(classifier)
+    direct = weights if isinstance(classifier, DistilledClassifier) else classifier.coef_[0]
     outputs = [
         {
             "class": label,
             "weight": float(weights[j, o]),
-            "direct": float(classifier.coef_[0][j, o]),
+            "direct": float(direct[j, o]),
             "rank": int(1 + np.sum(weights[:, o] > weights[j, o])),
         }
         for o, label in enumerate(output_classes(classifier))
     ]
-    return {"term": term, "n_labelled": int(classifier.labelled_counts_[j]), "outputs": outputs}
+    return {"term": term, "n_labelled": count_labelled(classifier, j), "outputs": outputs}
 
 
-def output_classes(classifier: MSDAClassifier) -> list[Any]:
+def count_labelled(classifier: Classifier, j: int) -> int | None:
+    """Return in how many labelled rows a feature is not zero, None where a distilled model does not know."""
+    count = int(classifier.labelled_counts_[j])
+    return None if count < 0 else count
+
+
+def output_classes(classifier: Classifier) -> list[Any]:
     """Return, for each output, the class that positive scores favour."""
     labels = classifier.classes_.tolist()
     return labels[1:] if len(labels) == 2 else labels
 
 
-def top_terms(classifier: MSDAClassifier, terms: Sequence[str], k: int = 20) -> list[dict[str, Any]]:
+def top_terms(classifier: Classifier, terms: Sequence[str], k: int = 20) -> list[dict[str, Any]]:
     """List the terms with the largest weights for each class, through all layers."""
     return _top(classifier, terms, np.arange(len(terms)), k)
 
 
-def new_terms(classifier: MSDAClassifier, terms: Sequence[str], k: int = 20) -> list[dict[str, Any]]:
+def new_terms(classifier: Classifier, terms: Sequence[str], k: int = 20) -> list[dict[str, Any]]:
     """List the terms in no labelled row with the largest weights for each class, without stop words.
 
     Their weight comes from the representation alone: no labelled row contains them.
@@ -154,9 +165,7 @@ def new_terms(classifier: MSDAClassifier, terms: Sequence[str], k: int = 20) -> 
     return _top(classifier, terms, np.array(features, dtype=int), k)
 
 
-def _top(
-    classifier: MSDAClassifier, terms: Sequence[str], features: np.ndarray, k: int
-) -> list[dict[str, Any]]:
+def _top(classifier: Classifier, terms: Sequence[str], features: np.ndarray, k: int) -> list[dict[str, Any]]:
     """List, for each class, the k of `features` with the largest positive weights."""
     weights = effective_weights(classifier)
     if weights.shape[1] == 1:
@@ -166,7 +175,7 @@ def _top(
             "class": label,
             "term": terms[j],
             "weight": float(class_weights[j]),
-            "n_labelled": int(classifier.labelled_counts_[j]),
+            "n_labelled": count_labelled(classifier, j),
         }
         for label, class_weights in zip(classifier.classes_.tolist(), weights.T, strict=True)
         for j in features[np.argsort(-class_weights[features], kind="stable")[:k]]
@@ -176,7 +185,7 @@ def _top(
 
 @accept_old_names
 def document_terms(
-    classifier: MSDAClassifier, terms: Sequence[str], x: Rows, k: int = 10, *, extra: Any = None
+    classifier: Classifier, terms: Sequence[str], x: Rows, k: int = 10, *, extra: Any = None
 ) -> list[dict[str, Any]]:
     """List the terms with the largest effect on the prediction of one row.
 
@@ -184,7 +193,7 @@ def document_terms(
 
     Parameters
     ----------
-    classifier : MSDAClassifier
+    classifier : MSDAClassifier or DistilledClassifier
         Fitted.
     terms : sequence of str
         Names of the features.
@@ -200,12 +209,36 @@ def document_terms(
     list of dict
         ``term``, ``effect`` on the score of the predicted class, ``n_labelled``; by decreasing size.
     """
-    row = check_matrix(classifier, x, reset=False)
+    is_distilled = isinstance(classifier, DistilledClassifier)
+    row = as_array(x if is_distilled else check_matrix(classifier, x, reset=False))
     if row.shape[0] != 1:
         raise ValueError(f"one row is explained at a time, got {row.shape[0]}")
-    whole = as_array(row)
-    present = np.flatnonzero(whole[0])
-    without = np.repeat(whole, len(present) + 1, axis=0)
+    present = np.flatnonzero(row[0])
+    if is_distilled:
+        effects = row[0, present] * _predicted_class(classifier, row, effective_weights(classifier))[present]
+    else:
+        effects = _exact_effects(classifier, row, present, extra)
+    return [
+        {
+            "term": terms[present[i]],
+            "effect": float(effects[i]),
+            "n_labelled": count_labelled(classifier, present[i]),
+        }
+        for i in np.argsort(-np.abs(effects), kind="stable")[:k]
+    ]
+
+
+def _predicted_class(classifier: Classifier, row: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    """Return the column of `outputs`, of shape (n, n_outputs), for the class that is predicted."""
+    scores = np.reshape(classifier.decision_function(row), -1)
+    return outputs[:, int(np.argmax(scores))] if len(scores) > 1 else outputs[:, 0] * np.sign(scores[0])
+
+
+def _exact_effects(
+    classifier: MSDAClassifier, row: np.ndarray, present: np.ndarray, extra: Any
+) -> np.ndarray:
+    """Return the score of the predicted class less that without each feature in `present`."""
+    without = np.repeat(row, len(present) + 1, axis=0)
     without[np.arange(len(present)), present] = 0  # the last copy stays whole
     matrices = check_extra(extra, 1, dtype=classifier.dtype, widths=classifier.n_extra_features_in_)
     beside = [stack_rows([E] * len(without)) for E in matrices]
@@ -213,12 +246,4 @@ def document_terms(
     if scores.ndim == 1:
         scores = np.column_stack([-scores, scores])
     winner = scores[:, int(np.argmax(scores[-1]))]
-    effects = winner[-1] - winner[:-1]
-    return [
-        {
-            "term": terms[present[i]],
-            "effect": float(effects[i]),
-            "n_labelled": int(classifier.labelled_counts_[present[i]]),
-        }
-        for i in np.argsort(-np.abs(effects), kind="stable")[:k]
-    ]
+    return winner[-1] - winner[:-1]

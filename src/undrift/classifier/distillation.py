@@ -95,6 +95,8 @@ class DistilledClassifier(ClassifierMixin, BaseEstimator):
     prior_ : ndarray of shape (n_domains, n_outputs)
         What probabilities add to scores; other than 0 with ``border="balanced"``.
     ridge_ : float
+    labelled_counts_ : int array of shape (d,)
+        In how many labelled rows each feature is not zero; -1 where that is not known.
     """
 
     def fit(self, X: Rows, y: Any) -> DistilledClassifier:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from . import options
+from .distill import format_distilled
 from .options import option
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class AdaptOptions(options.PredictionOptions):
     target: list[Path] = option(..., "Rows to predict; may be repeated.", metavar="FILE")
     label: str = option(..., "Column of the source's labels.", metavar="COL")
     model: Path | None = option(None, "Save the model here, for `predict`.", metavar="FILE")
+    distilled: Path | None = option(None, "Save a small model here, to predict with.", metavar="FILE")
     report: Path | None = option(None, "Write a report here, an HTML page.", metavar="FILE")
     target_label: str | None = option(None, "Column of the target's labels.", metavar="COL")
     target_shares: list[str] = option(
@@ -109,7 +111,7 @@ class AdaptOptions(options.PredictionOptions):
     seed: int = option(0, "Seed of the random numbers.")
 
 
-FIRST = ("source", "target", "text", "label", "out", "model", "report", "target_label")
+FIRST = ("source", "target", "text", "label", "out", "model", "distilled", "report", "target_label")
 
 
 @options.command(AdaptOptions, HELP, FIRST, EPILOG)
@@ -236,6 +238,8 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
         terminal.output.print(f"Skipped {n_bad:,} rows that could not be read.")
     out = terminal.escape(summary["out"])
     terminal.output.print(f"Predictions: {out}, after {summary['seconds']:.0f} s.", soft_wrap=True)
+    if "distilled" in summary:
+        terminal.output.print(terminal.escape(format_distilled(summary["distilled"])), soft_wrap=True)
     for name in ("model", "report"):
         if summary[name]:
             terminal.output.print(f"{name.capitalize()}: {terminal.escape(summary[name])}", soft_wrap=True)

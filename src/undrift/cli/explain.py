@@ -27,28 +27,26 @@ Without words or documents: the strongest terms of each label.
 @dataclass(kw_only=True)
 class ExplainOptions(options.SummaryOptions):
     words: list[str] = option([], "Terms to explain; quote bigrams.", metavar="WORD...", is_argument=True)
-    model: Path = option(..., "Model saved by `adapt --model`.", metavar="FILE")
+    model: Path = option(..., "Model saved by `adapt` or `distill`.", metavar="FILE")
     document: list[str] = option([], "A document to explain; may be repeated.", metavar="TEXT")
     top: int = option(10, "How many terms to list.", min=1)
 
 
 @options.command(ExplainOptions, HELP, ("words", "model", "document", "top"))
 def explain(given: ExplainOptions, context: typer.Context) -> None:
-    from ..explain import document_terms, reconstruction, term_weight, top_terms
-    from ..text import load_adapter
+    from ..explain import document_terms, term_weight, top_terms
+    from ..text import load_text_model
     from ..text import words as words_of
     from . import terminal
 
-    adapter = load_adapter(given.model)
+    adapter = load_text_model(given.model)
     classifier, terms = adapter.classifier_, adapter.terms_
-    stack = classifier.representation_
-    pivots = getattr(stack, "pivots_", None)
     queries = [" ".join(words_of(word)) or word for word in given.words]
     explanation: dict[str, Any] = {
         "words": [
             {
                 **term_weight(classifier, terms, term),
-                **reconstruction(stack.layers_[0], terms, term, given.top, pivots=pivots),
+                **_reconstruct(classifier, terms, term, given.top),
             }
             for term in queries
         ],
@@ -77,7 +75,19 @@ def explain(given: ExplainOptions, context: typer.Context) -> None:
         terminal.show_table("Strongest terms of each label", ["label", "term", "weight", "source"], rows)
 
 
-def _count_labelled(n_labelled: int) -> str:
+def _reconstruct(classifier: Any, terms: list[str], term: str, top: int) -> dict[str, Any]:
+    """Return the terms that reconstruct a term, and those that it does; a distilled model has none."""
+    from ..explain import reconstruction
+
+    stack = getattr(classifier, "representation_", None)
+    if stack is None:
+        return {"from": [], "to": []}
+    return reconstruction(stack.layers_[0], terms, term, top, pivots=getattr(stack, "pivots_", None))
+
+
+def _count_labelled(n_labelled: int | None) -> str:
+    if n_labelled is None:
+        return "in no count of labelled rows"
     return f"in {n_labelled:,} labelled rows" if n_labelled else "in no labelled row"
 
 
@@ -90,6 +100,8 @@ def _show_word(word: dict[str, Any]) -> None:
             f"  weight {output['weight']:+.4g} for {terminal.escape(str(output['class']))!s} "
             f"(its column alone {output['direct']:+.4g}), rank {output['rank']:,}"
         )
+    if not (word["from"] or word["to"]):  # a distilled model
+        return
     nothing = [None, None]
     rows = [[*f, *t] for f, t in zip_longest(word["from"], word["to"], fillvalue=nothing)]
     terminal.show_table("", ["reconstructed from", "weight", "reconstructs", "weight"], rows)

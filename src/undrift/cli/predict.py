@@ -26,7 +26,7 @@ The columns added are those of `adapt`: `prediction`, `score` and `probability` 
 
 @dataclass(kw_only=True)
 class PredictOptions(options.PredictionOptions):
-    model: Path = option(..., "Model saved by `adapt --model`.", metavar="FILE")
+    model: Path = option(..., "Model saved by `adapt` or `distill`.", metavar="FILE")
     input: Path = option(..., "Rows to predict.", metavar="FILE")
     domain: str | None = option(None, "Target domain of the rows, if the model has several.", metavar="NAME")
     device: str | None = option(
@@ -38,13 +38,13 @@ class PredictOptions(options.PredictionOptions):
 def predict(given: PredictOptions, context: typer.Context) -> None:
     from ..jobs import PredictProgress, run_predict
     from ..tables import open_table
-    from ..text import load_adapter
+    from ..text import load_text_model
     from . import terminal
     from .adapt import format_doubtful
 
     options.check_confidence(given.min_confidence)
-    adapter = load_adapter(given.model)
-    if given.device is not None:
+    adapter = load_text_model(given.model)
+    if given.device is not None and "device" in adapter.classifier_.get_params():  # not if it is distilled
         adapter.classifier_.set_params(device=given.device)
     written = PredictProgress(0, 0.0)
     with terminal.show_warnings(), terminal.show_progress() as progress:

@@ -20,6 +20,7 @@ from ..errors import UndriftWarning
 from ..persist import save_model
 from ..tables import write_table
 from ..text import TextAdapter, text_classifier
+from .distill import distill_domains, summarize_distilled
 from .inputs import (
     AdaptJob,
     AddedColumns,
@@ -144,6 +145,12 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
         if job.model is not None:
             show_stage("saving the model", None)
             save_model(adapter, job.model)
+        if job.distilled is not None:
+            show_stage("distilling", None)
+            numbers = [-1 - i for i in range(len(rows.targets))]
+            distilled = distill_domains(adapter, rows.targets, numbers)
+            save_model(distilled, job.distilled)
+            summary["distilled"] = summarize_distilled(distilled, job.distilled)
     if job.report is None or not isinstance(rows, LocalRows):
         return AdaptResult(adapter, summary)
     inputs = ReportInputs(rows.sources, rows.targets, rows.X, baseline, written.predictions)

@@ -40,6 +40,25 @@ class AdaptJob:
     probabilities: bool = False  # a column with the probability of each class
     min_confidence: float | None = None  # predictions whose probability is below are left empty
     target_shares: Sequence[dict[str, float]] = ()  # label -> share: one for all targets, or one for each
+    distilled: Path | None = None
+
+
+@dataclass(frozen=True)
+class DistillJob:
+    """What to distill: the files and columns, as the user named them."""
+
+    model: Path
+    targets: list[Path]
+    text: str
+    out: Path
+    domains: Sequence[str] = ()  # the model's name for each target; by default the name of its file
+    target_label: str | None = None
+    terms: Path | None = None  # a table of terms and weights
+    pipeline: Path | None = None  # the scikit-learn pipeline, pickled
+    encoding: str | None = None
+    skip_bad: bool = False
+    device: str | None = None
+    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +84,9 @@ def ignore_stage(stage: str, share: float | None = None) -> None:
     """Show nothing."""
 
 
-def read_domain(path: Path, job: AdaptJob, label: str | None, show_stage: ShowStage) -> JobDomain:
+def read_domain(
+    path: Path, job: AdaptJob | DistillJob, label: str | None, show_stage: ShowStage
+) -> JobDomain:
     """Read a file whole: its documents, and the column `label` if one is named."""
     table = open_table(path, text=job.text, encoding=job.encoding, skip_bad=job.skip_bad)
     if label is not None:
@@ -214,16 +235,16 @@ def check_outputs(job: AdaptJob, *, has_cluster: bool = False) -> None:
     for path in outputs:
         refuse_overwriting(path, inputs)
     others = [*inputs, *outputs]
-    for path in filter(None, (job.model, job.report)):
+    for path in filter(None, (job.model, job.distilled, job.report)):
         refuse_overwriting(path, others)
         others.append(path)
-        _check_file(path)
+        check_file(path)
     if outputs != [job.out]:
         job.out.mkdir(parents=True, exist_ok=True)
     check_writable(outputs[0])
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
     """Refuse a path where no file can be written."""
     if path.is_dir():
         raise TableError(f"{path} is a folder; give the name of a file in it")

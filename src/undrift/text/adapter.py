@@ -7,6 +7,7 @@ from itertools import chain
 from os import PathLike
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -203,7 +204,8 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         taught = ask_teacher(self.classifier_, self._rows(documents), sample_domain)
         model = distill_text(documents, taught, labels, self.vectorizer_, random_state)
         counts = dict(zip(self.terms_, self.classifier_.labelled_counts_.tolist(), strict=True))
-        model.labelled_counts_ = [counts.get(term) for term in model.terms_]
+        known = [counts.get(term, -1) for term in model.terms_]
+        model.classifier_.labelled_counts_ = np.array(known, dtype=np.int32)
         for name in ("target_shares_", "target_shares_interval_", "expected_error_", "domain_names_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))

@@ -45,8 +45,6 @@ class DistilledText(ClassifierMixin, BaseEstimator):
         On documents that the weights were not learnt from: `n_held_out` of them, `agreement` (share that
         gets the adapter's label); and of those with labels, `n_scored`, `error` and `adapted_error`, of the
         adapter (None where there are none). The weights were then learnt from all documents.
-    labelled_counts_ : list of int or None
-        In how many labelled source documents each term is; None for terms that the adapter does not have.
     target_shares_, target_shares_interval_, expected_error_ : list
         As of the adapter.
     domain_names_ : list of str
@@ -56,8 +54,8 @@ class DistilledText(ClassifierMixin, BaseEstimator):
     def fit(self, *arguments, **options):
         """Refuse, as do `update` and `ask`: a distilled model learns from an adapter alone."""
         raise ValueError(
-            "a distilled model cannot be fitted, updated or asked for rows to label: do so with the TextAdapter "
-            "that it was distilled from, and distill that again"
+            "a distilled model cannot be fitted, updated or asked for rows to label: do so with the "
+            "TextAdapter that it was distilled from, and distill that again"
         )
 
     update = ask = fit
