@@ -224,3 +224,14 @@ def test_variables_are_named_for_what_they_hold(word):
     files = [path for path in SOURCE.rglob("*") if path.suffix in {".py", ".html", ".js", ".css"}]
     uses = {path: len(re.findall(rf"\b{word}\b", path.read_text(encoding="utf-8"))) for path in files}
     assert sum(uses.values()) <= 60, sorted((n, str(path)) for path, n in uses.items() if n)
+
+
+def test_the_citation_names_the_version():
+    assert f"\nversion: {undrift.__version__}\n" in read("CITATION.cff")
+
+
+def test_actions_of_the_workflows_are_pinned():
+    workflows = "".join(path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml"))
+    actions = re.findall(r"uses: (\S+)( # v[\d.]+)?", workflows)
+    assert len(actions) > 5
+    assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) and version for action, version in actions)
