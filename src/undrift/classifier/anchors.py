@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from .._core import Array, FittedLayer, Moments, Rows, array_ops, moments, stack_rows, take_rows
 from .._inputs import Place, gather_rows
 from ..errors import UndriftWarning
-from .data import TrainingRows
+from .data import UNLABELLED, TrainingRows
 from .layers import MeasuredLayer
 from .selection import NEED_TARGET, Grid
 from .shares import LEAST_ROWS
@@ -31,6 +31,7 @@ class Anchors:
     position: np.ndarray  # (n,) row number of each row within its domain; ascending for each domain
     n_labelled: int
     extra: Sequence[Rows] = ()  # the same rows of every set of extra features
+    target_codes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))  # of the target anchors
 
 
 def count_target_anchors(estimator: Any, rows: TrainingRows, grid: Grid, n_labelled: int) -> int:
@@ -78,22 +79,31 @@ def draw_labelled_rows(codes: np.ndarray, n: int, random_state: np.random.Random
 def draw_anchors(
     rows: TrainingRows, labelled: np.ndarray, n_target: int, random_state: np.random.RandomState
 ) -> Anchors:
-    """Take the labelled rows with the given numbers, and draw up to `n_target` target rows."""
+    """Take the labelled rows with the given numbers, and draw up to `n_target` target rows.
+
+    Target rows that have a label are always among them.
+    """
     index = {number: i for i, number in enumerate(rows.domains)}
     views = (rows, *rows.extra)
     matrices: list[list[Rows]] = [[view.labelled[labelled]] for view in views]
     domain = [np.array([index[number] for number in rows.domain[labelled]])]
-    position = [rows.position[labelled]]
-    for number, n_taken in allot_target_anchors(rows, n_target).items():
-        drawn = np.arange(rows.domains[number].shape[0])
+    position, codes, allotted = [rows.position[labelled]], [], allot_target_anchors(rows, n_target)
+    for number in rows.targets:
+        drawn, n_taken = np.arange(rows.domains[number].shape[0]), allotted.get(number, 0)
+        target_codes = rows.target_codes.get(number, np.full(len(drawn), UNLABELLED))
         if len(drawn) > n_taken:
-            drawn = np.sort(random_state.choice(len(drawn), n_taken, replace=False))
+            drawn = random_state.choice(len(drawn), n_taken, replace=False) if n_taken else drawn[:0]
+            drawn = np.union1d(drawn, np.flatnonzero(target_codes != UNLABELLED))
+        if len(drawn) == 0:
+            continue
+        codes.append(target_codes[drawn])
         for matrix, view in zip(matrices, views, strict=True):
             matrix.append(gather_rows(view.domains[number][drawn]))
         domain.append(np.full(len(drawn), index[number]))
         position.append(drawn)
     X, *extra = map(stack_rows, matrices)
-    return Anchors(X, np.concatenate(domain), np.concatenate(position), len(labelled), extra)
+    parts = np.concatenate(domain), np.concatenate(position), len(labelled), extra
+    return Anchors(X, *parts, np.concatenate([np.zeros(0, dtype=int), *codes]))
 
 
 def draw_scored_rows(n_labelled: int, n: int, random_state: np.random.RandomState) -> np.ndarray | None:

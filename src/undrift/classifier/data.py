@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from .._core import Rows
 from .._inputs import check_rows, find_accelerator, gather_rows, is_missing, missing_mask, on_cluster, to_host
 from .extra_features import check_extra
 
+UNLABELLED = -1  # instead of a class code
 SOURCE, TARGET = 0, -1  # domain numbers where the user gave none; further targets are -2, -3, ...
 
 
@@ -27,6 +28,8 @@ class TrainingRows:
     domain: np.ndarray  # (n,)   their domain numbers
     position: np.ndarray  # (n,)   their row numbers within their domains
     extra: tuple[TrainingRows, ...] = ()  # the same rows of every matrix of extra features
+    # domain number of a target -> classes of its rows, UNLABELLED for most; without targets that have no label
+    target_codes: dict[int, np.ndarray] = field(default_factory=dict)
 
     @property
     def matrices(self) -> list[Rows]:
@@ -48,8 +51,12 @@ def check_training_rows(
     dtype: Any = np.float32,
     extra: Any = None,
     extra_target: Any = None,
+    y_target: Any = None,
 ) -> TrainingRows:
-    """Return the rows of a fit by domain: targets apart in `X_target`, or all rows stacked in `X`."""
+    """Return the rows of a fit by domain: targets apart in `X_target`, or all rows stacked in `X`.
+
+    `y_target` are labels of target rows: of `X_target`, or, where all rows are in `X`, one for each of these.
+    """
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: "
@@ -74,7 +81,60 @@ def check_training_rows(
         TrainingRows(_split_by_domain(first, others, domain), gather_rows(first[has_label]), *labels)
         for first, *others in map(_align_libraries, [(X, targets), *views])
     )
-    return replace(rows, extra=tuple(extra_rows))
+    rows = replace(rows, extra=tuple(extra_rows))
+    if y_target is None:
+        return rows
+    if X_target is None and sample_domain is None:
+        raise ValueError("y_target goes with X_target, which is missing: leave it out, or pass X_target")
+    if sample_domain is not None:
+        y_target = np.asarray(y_target, dtype=object)
+        given = [("y_target", y_target[domain == number]) for number in rows.targets]
+    else:
+        given = _name_target_labels(y_target, X_target, len(targets))
+    classes = np.unique(rows.y)
+    codes = [
+        check_target_labels(labels, rows.domains[number].shape[0], classes, name)
+        for number, (name, labels) in zip(rows.targets, given, strict=True)
+    ]
+    has_labels = {
+        number: c for number, c in zip(rows.targets, codes, strict=True) if (c != UNLABELLED).any()
+    }
+    return replace(rows, target_codes=has_labels)
+
+
+def _name_target_labels(y_target: Any, X_target: Any, n_targets: int) -> list[tuple[str, Any]]:
+    """Return, for every target, the name of its labels in messages, and the labels."""
+    if not _is_list_of_matrices(X_target):
+        return [("y_target", y_target)]
+    if not isinstance(y_target, list | tuple) or len(y_target) != n_targets:
+        seen = f"{len(y_target)} entries" if isinstance(y_target, list | tuple) else type(y_target).__name__
+        raise ValueError(
+            f"X_target is a list of {n_targets} domains, so y_target must be one too, each entry the labels of "
+            f"that domain, or None; got {seen}"
+        )
+    return [(f"y_target[{i}]", labels) for i, labels in enumerate(y_target)]
+
+
+def check_target_labels(y: Any, n: int, classes: np.ndarray, name: str) -> np.ndarray:
+    """Return the class codes of n rows from labels of some of them, `UNLABELLED` for the others."""
+    if y is None:
+        return np.full(n, UNLABELLED)
+    y = _check_column(y.compute() if on_cluster(y) else y)
+    if len(y) != n:
+        raise ValueError(
+            f"{name} has {len(y)} entries for {n} target rows; give one for each, None or NaN where there is "
+            "no label"
+        )
+    codes, known = np.full(n, UNLABELLED), {label: code for code, label in enumerate(classes.tolist())}
+    for i in np.flatnonzero(~missing_mask(y)):
+        label = y[i].item() if isinstance(y[i], np.generic) else y[i]
+        if label not in known:
+            names = ", ".join(map(repr, known))
+            raise ValueError(
+                f"{name} holds {label!r}, which is not a class of the source; the classes are {names}"
+            )
+        codes[i] = known[label]
+    return codes
 
 
 def _align_libraries(view: tuple[Rows, list[Rows]]) -> list[Rows]:

@@ -7,20 +7,22 @@ makes no assumption about how frequent the classes are there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 
 from .._core import Array
 from .._inputs import check_count, check_positive
-from .linear import Dual, confidence, mean_auc, predict_codes, signs
+from .data import UNLABELLED
+from .linear import Dual, confidence, least_squares, mean_auc, predict_codes, signs
 from .selection import Problem
 
 # scores of target anchors and a portion of them -> their pseudo-labels, and the rows that are to have them
 ChoosePseudoLabels = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]
 
 LEAST_RETAINED = 0.65  # of the source's area under the ROC curve above chance, after the round trip
+LABEL_WEIGHT = 1.0  # of a target row with a label during the rounds, against a labelled source row
 
 
 @dataclass(frozen=True)
@@ -61,18 +63,62 @@ def choose_most_confident(scores: np.ndarray, portion: float) -> tuple[np.ndarra
     return predict_codes(scores), np.argsort(-confidence(scores), kind="stable")[:n_chosen]
 
 
+@dataclass(frozen=True)
+class Trained:
+    """A classifier, and what the target anchors contributed to its training set."""
+
+    dual: Dual  # over all anchors, or over the labelled ones
+    rounds: list[Round]  # the first entry is the start
+    codes: np.ndarray  # (n_target,) pseudo-labels of the target anchors
+    weight: np.ndarray  # (n_target,) theirs, 0 for rows without a pseudo-label
+
+
 def fit_dual(
     K: Array,
     problem: Problem,
     C: float,
     self_training: SelfTraining | None,
     choose: ChoosePseudoLabels = choose_most_confident,
-) -> tuple[Dual, list[Round]]:
-    """Train the classifier of a Gram matrix, labelled rows first, with or without self-training."""
-    n = len(problem.codes)
-    if self_training is not None and len(K) > n:
-        return self_train(K, problem, C, self_training, choose)
-    return problem.fit(K[:n, :n], np.arange(n), C), []
+    target_codes: np.ndarray | None = None,
+) -> Trained:
+    """Train the classifier of a Gram matrix, labelled rows first, with or without self-training.
+
+    `target_codes` are the known classes of target anchors, `UNLABELLED` for the others. The classifier has
+    learnt from them only where self-training took place.
+    """
+    n, n_target = len(problem.codes), len(K) - len(problem.codes)
+    if self_training is not None and n_target:
+        return self_train(K, problem, C, self_training, choose, target_codes)
+    dual = problem.fit(K[:n, :n], np.arange(n), C)
+    return Trained(dual, [], np.zeros(n_target, dtype=int), np.zeros(n_target))
+
+
+def train_without_labels(
+    K: Array,
+    problem: Problem,
+    C: float,
+    self_training: SelfTraining | None,
+    choose: ChoosePseudoLabels = choose_most_confident,
+    target_codes: np.ndarray | None = None,
+) -> Trained:
+    """Train as `fit_dual`, then take the known classes of target rows out again, but not what they improved.
+
+    With pseudo-labels that target labels helped to find, but without these labels: `updating` adds them. A
+    solver that is not least squares keeps them, since nothing can be added to it.
+    """
+    trained = fit_dual(K, problem, C, self_training, choose, target_codes)
+    if target_codes is None or (target_codes == UNLABELLED).all():
+        return trained
+    codes, weight = np.concatenate([problem.codes, trained.codes]), problem.weight
+    if problem.solver is not least_squares:
+        is_known = target_codes != UNLABELLED
+        codes[len(weight) :][is_known] = target_codes[is_known]
+        weight = np.concatenate([weight, trained.weight + LABEL_WEIGHT * is_known])
+    elif trained.weight.any():
+        weight = np.concatenate([weight, trained.weight])
+    else:
+        return trained
+    return replace(trained, dual=problem.solver(K, signs(codes, problem.n_classes), C, weight))
 
 
 def self_train(
@@ -81,25 +127,23 @@ def self_train(
     C: float,
     options: SelfTraining,
     choose: ChoosePseudoLabels = choose_most_confident,
-) -> tuple[Dual, list[Round]]:
+    target_codes: np.ndarray | None = None,
+) -> Trained:
     """Train on the labelled rows, then in rounds on them and ever more target rows with pseudo-labels.
 
     A round is kept if its *round trip* succeeds: see :func:`retained_auc`. If that fails at the start, there
-    are no pseudo-labels.
-
-    Returns
-    -------
-    Dual
-        Over all rows of `K`; zero for target rows that were not used.
-    list of Round
-        The first entry is the start.
+    are no pseudo-labels. Target rows whose class is known have their label in every round, and no
+    pseudo-label.
     """
     n, n_target = len(problem.codes), len(K) - len(problem.codes)
     dual = problem.fit(K[:n, :n], np.arange(n), C)
     scores = dual.scores(K[n:, :n])
     train_auc = mean_auc(dual.scores(K[:n, :n]), problem.codes)
     start = choose(scores, 1.0)[0]
-    best = Dual(np.pad(dual.coef, ((0, n_target), (0, 0))), dual.intercept)
+    target_codes = np.full(n_target, UNLABELLED) if target_codes is None else target_codes
+    is_known, no_weight = target_codes != UNLABELLED, np.zeros(n_target)
+    padded = Dual(np.pad(dual.coef, ((0, n_target), (0, 0))), dual.intercept)
+    best = Trained(padded, [], start, no_weight)
 
     def evaluate(n_labelled: int) -> Round:
         trip = round_trip_auc(K, problem, C, scores)
@@ -111,16 +155,17 @@ def self_train(
         if not rounds[-1].kept:
             break
         pseudo_labels, chosen = choose(scores, options.share * r / options.n_rounds)
-        target_weight = np.zeros(n_target)  # rows that are not chosen have no weight
+        target_weight = no_weight.copy()  # rows that are not chosen have no weight
         target_weight[chosen] = options.weight
-        codes = np.concatenate([problem.codes, pseudo_labels])
-        weight = np.concatenate([problem.weight, target_weight])
+        target_weight[is_known] = 0.0
+        codes = np.concatenate([problem.codes, np.where(is_known, target_codes, pseudo_labels)])
+        weight = np.concatenate([problem.weight, target_weight + LABEL_WEIGHT * is_known])
         dual = problem.solver(K, signs(codes, problem.n_classes), C, weight)
         scores = dual.scores(K[n:])
         rounds.append(evaluate(len(chosen)))
         if rounds[-1].kept:
-            best = dual
-    return best, rounds
+            best = Trained(dual, [], pseudo_labels, target_weight)
+    return replace(best, rounds=rounds)
 
 
 def round_trip_auc(K: Array, problem: Problem, C: float, scores: np.ndarray) -> float:

@@ -41,6 +41,7 @@ N_DRAWS = 25
 LEAST_ROWS, LEAST_OF_A_CLASS = 20, 5
 LEAST_SPREAD = 0.1  # of the target's scores, over that of the source's within its classes
 MOST_VALUES = 500  # of the scores, that a likelihood is computed from
+LEAST_ODDS = 1e-3  # share below which a label of the class is as unlikely as at this share
 WIDE = 0.4  # width of a 90% interval above which a share is called uncertain
 
 _SHARES = np.linspace(0, 1, 101)
@@ -73,12 +74,21 @@ class Shares:
         return bool((np.ptp(self.interval(), axis=1) > WIDE).any())
 
 
+@dataclass(frozen=True)
+class Labelled:
+    """Target rows whose classes are known, and their scores by a classifier that has not seen them."""
+
+    scores: np.ndarray  # (n, n_outputs)
+    codes: np.ndarray  # (n,)
+
+
 def estimate_shares(
     target_scores: np.ndarray,
     source_scores: np.ndarray,
     codes: np.ndarray,
     n_classes: int,
     known: Sequence[float] | None = None,
+    labelled: Labelled | None = None,
 ) -> Shares:
     """Estimate class shares of a target from the scores of a classifier trained on the source.
 
@@ -92,14 +102,18 @@ def estimate_shares(
         Classes of the labelled rows.
     known : sequence of n_classes floats, optional
         Shares that the user knows; only the midpoint is then estimated.
+    labelled : Labelled, optional
+        Target rows whose classes are known, however they were chosen.
 
     With few rows on either side, or target scores that hardly differ, the source's shares are assumed.
     """
     outputs = [(0, 1)] if n_classes == 2 else [(k, k) for k in range(n_classes)]
 
     def posterior(output: int, code: int, share: float | None = None) -> tuple[np.ndarray, float]:
-        scores = target_scores[:, output], source_scores[:, output]
-        return class_posterior(*scores, codes == code, share)
+        scores, seen = (target_scores[:, output], source_scores[:, output]), None
+        if labelled is not None:
+            seen = labelled.scores[:, output], labelled.codes == code
+        return class_posterior(*scores, codes == code, share, seen)
 
     is_assumed = known is None and _says_little(target_scores, source_scores, codes, n_classes)
     if is_assumed:
@@ -141,7 +155,11 @@ def find_quantiles(weight: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 
 def class_posterior(
-    target: np.ndarray, source: np.ndarray, is_class: np.ndarray, known_share: float | None = None
+    target: np.ndarray,
+    source: np.ndarray,
+    is_class: np.ndarray,
+    known_share: float | None = None,
+    labelled: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, float]:
     """Posterior of one class's share over the grid, and the posterior mean of the midpoint.
 
@@ -153,6 +171,8 @@ def class_posterior(
         Which of the source's rows are of this class.
     known_share : float, optional
         Used instead of the grid.
+    labelled : pair of arrays of shape (n_labelled,), optional
+        Scores of target rows whose class is known, and whether it is this one.
     """
     upper, lower = source[is_class], source[~is_class]
     source_midpoint = (upper.mean() + lower.mean()) / 2
@@ -164,6 +184,8 @@ def class_posterior(
     midpoint = target.mean() - (2 * share - 1) * d * s
     log_posterior = _log_likelihood(target, share, midpoint, d * s, s)
     log_posterior -= ((midpoint - source_midpoint) / (MIDPOINT_SPREAD * s)) ** 2 / 2 + _DEVIATIONS**2 / 2
+    if labelled is not None:
+        log_posterior += _log_likelihood_of_labels(*labelled, share, midpoint, d * s, s)
     if known_share is None:
         same = np.exp(-(((share - is_class.mean()) / SAME_SPREAD) ** 2) / 2)
         log_posterior += np.log(SAME * same / same.sum() + (1 - SAME) / len(share))
@@ -181,6 +203,21 @@ def _log_likelihood(
         upper = np.log(share)[..., None] - ((x - (midpoint + half)[..., None]) / s[..., None]) ** 2 / 2
         lower = np.log(1 - share)[..., None] - ((x - (midpoint - half)[..., None]) / s[..., None]) ** 2 / 2
     return n_effective * (np.logaddexp(upper, lower).mean(axis=-1) - np.log(s))
+
+
+def _log_likelihood_of_labels(
+    scores: np.ndarray,
+    is_class: np.ndarray,
+    share: np.ndarray,
+    midpoint: np.ndarray,
+    half: np.ndarray,
+    s: np.ndarray,
+) -> np.ndarray:
+    """Log probability of labels given the scores: rows may have been chosen by their scores."""
+    share = np.clip(share, LEAST_ODDS, 1 - LEAST_ODDS)
+    log_odds = np.log(share / (1 - share))[..., None]
+    log_odds = log_odds + 2 * (half / s**2)[..., None] * (scores - midpoint[..., None])
+    return -np.logaddexp(0, np.where(is_class, -log_odds, log_odds)).sum(axis=-1)
 
 
 def spread_values(values: np.ndarray) -> np.ndarray:

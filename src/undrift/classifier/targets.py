@@ -25,10 +25,11 @@ from .calibration import (
     find_border,
     fit_temperature,
 )
+from .data import UNLABELLED
 from .linear import Dual, predict_codes
 from .search import SearchResult
-from .self_training import Round, SelfTraining, fit_dual
-from .shares import Shares, estimate_shares
+from .self_training import SelfTraining, Trained, train_without_labels
+from .shares import Labelled, Shares, estimate_shares
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,16 @@ class AlignedFit:
     """A classifier on aligned targets, in terms of the anchors as they were before they were moved."""
 
     dual: Dual
-    rounds: list[Round]
+    trained: Trained  # in terms of the moved anchors
     targets: list[Target]
+    moves: np.ndarray  # (n, n_domains) the combination of labelled rows that is added to a domain's rows
     move_scores: np.ndarray  # (n_domains, n_outputs): what moving its rows adds to a domain's scores
     temperature: float
     scores: np.ndarray  # (n_target_anchors, n_outputs) of the target anchors, without a border
+    start: Dual  # trained on the source alone
+    first_intercept: np.ndarray  # (n_outputs,) its intercept for target rows that are not centred
+    first_scores: np.ndarray  # (n_target_anchors, n_outputs) its scores of the target anchors
+    gain: float  # what self-training leaves of the errors
 
 
 def fit_aligned(
@@ -99,7 +105,7 @@ def fit_aligned(
             f"{len(groups)} targets are too many to align one by one: join small ones, or use "
             'center="domains"'
         )
-    first, shares, moves = _align(result, start, held_out, groups, border)
+    first, shares, moves, center = _align(result, start, held_out, groups, border)
     move_rows(K, moves, domain)
     temperature = held_out.temperature * (AFTER_SELF_TRAINING if self_training else BEFORE_SELF_TRAINING)
 
@@ -112,8 +118,11 @@ def fit_aligned(
             rows.append(group[_surest(group_scores, temperature, portion)] - n)
         return codes, np.concatenate(rows)
 
-    dual, rounds = fit_dual(K, problem, chosen.C, self_training, choose)
-    has_pseudo_labels = any(r.kept and r.n_labelled for r in rounds)
+    trained = train_without_labels(
+        K, problem, chosen.C, self_training, choose, result.spec.anchors.target_codes
+    )
+    dual = trained.dual
+    has_pseudo_labels = any(r.kept and r.n_labelled for r in trained.rounds)
     if self_training and not has_pseudo_labels:
         temperature = held_out.temperature * BEFORE_SELF_TRAINING
     scores = dual.scores(K[n:, : len(dual.coef)])
@@ -123,8 +132,22 @@ def fit_aligned(
         for group, first_scores, target_shares in zip(groups, first, shares, strict=True)
     ]
     move_scores = moves.T @ (dual.scores(K[:n, : len(dual.coef)]) - dual.intercept)
-    dual = undo_moves(dual, moves, domain[: len(dual.coef)])
-    return AlignedFit(dual, rounds, targets, move_scores, temperature, scores)
+    first_scores = np.zeros(scores.shape)
+    for group, group_scores in zip(groups, first, strict=True):
+        first_scores[group - n] = group_scores
+    return AlignedFit(
+        undo_moves(dual, moves, domain[: len(dual.coef)]),
+        trained,
+        targets,
+        moves,
+        move_scores,
+        temperature,
+        scores,
+        start,
+        start.intercept - center,
+        first_scores,
+        gain,
+    )
 
 
 def list_target_rows(result: SearchResult) -> list[np.ndarray]:
@@ -135,8 +158,11 @@ def list_target_rows(result: SearchResult) -> list[np.ndarray]:
 
 def _align(
     result: SearchResult, dual: Dual, held_out: HeldOut, groups: Sequence[np.ndarray], border: BorderOptions
-) -> tuple[list[np.ndarray], list[Shares], np.ndarray]:
-    """Return, for every target, its scores before any centring, its shares, and how its rows are moved."""
+) -> tuple[list[np.ndarray], list[Shares], np.ndarray, np.ndarray]:
+    """Return, for every target, its scores before any centring, its shares, and how its rows are moved.
+
+    Also the score of the sources' mean.
+    """
     chosen, problem, domain = result.chosen, result.spec.problem, result.spec.anchors.domain
     K, n, codes = chosen.K, len(problem.codes), problem.codes
     scores_of_means = chosen.mean_products[:n].T @ dual.coef  # type: ignore[index]  # (n_domains, n_outputs)
@@ -147,10 +173,15 @@ def _align(
         k = domain[group[0]]
         offset = scores_of_means[k] - center
         first.append(dual.scores(K[group][:, :n]) + offset)
-        estimate = estimate_shares(first[-1], held_out.scores, held_out.codes, problem.n_classes, known)
+        target_codes, labelled = result.spec.anchors.target_codes[group - n], None
+        if (target_codes != UNLABELLED).any():
+            has_label = target_codes != UNLABELLED
+            labelled = Labelled(first[-1][has_label], target_codes[has_label])
+        scores = first[-1], held_out.scores, held_out.codes
+        estimate = estimate_shares(*scores, problem.n_classes, known, labelled)
         shares.append(estimate)
         moves[:, k] = choose_move(train_scores, codes, problem.n_classes, offset - estimate.midpoint)
-    return first, shares, moves
+    return first, shares, moves, center
 
 
 def fill_shares(border: BorderOptions, result: SearchResult) -> Sequence[Sequence[float] | None]:
