@@ -6,16 +6,19 @@ scikit-learn and the plain values listed in :func:`_decode`, so that a hostile f
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
 import warnings
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import safetensors.numpy
+import scipy.sparse as sp
 from safetensors import SafetensorError, safe_open
 from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
@@ -25,7 +28,7 @@ from ._core import ACTIVATIONS, Layer, Scatter
 from ._files import replace_file
 from ._inputs import SAVABLE, check_device
 from ._version import __version__
-from .classifier import SelfTraining
+from .classifier import HeldOut, LabelledRows, SelfTraining, UpdateState
 from .errors import UndriftError
 
 FORMAT = "undrift-model"
@@ -46,7 +49,10 @@ class Poisson:
     """As `Gaussian`."""
 
 
-_NOUNS: dict[str, type] = {noun.__name__: noun for noun in (Layer, Scatter, SelfTraining, Gaussian, Poisson)}
+_NOUNS: dict[str, type] = {
+    noun.__name__: noun
+    for noun in (Layer, Scatter, SelfTraining, UpdateState, LabelledRows, HeldOut, Gaussian, Poisson)
+}
 _VECTORIZERS: dict[str, type] = {cls.__name__: cls for cls in (CountVectorizer, TfidfVectorizer)}
 _SCALARS = (bool, int, float, str, type(None))
 
@@ -55,7 +61,7 @@ class ModelFileError(UndriftError):
     """A file that is not a model of this library, or is truncated or changed."""
 
 
-def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
+def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, update_state: bool = True) -> None:
     """Save a fitted estimator of this library, by an atomic write: all of it, or `path` stays as it was.
 
     Parameters
@@ -64,8 +70,13 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
         Fitted. A `TextAdapter` may hold a vectoriser of scikit-learn whose parameters are plain values.
     path : path
         The usual ending is ``.safetensors``.
+    update_state : bool, default=True
+        Whether to save what `update` and `ask` need: training rows among it. Without it the file is smaller
+        and the model as good, but labels cannot be added to it.
     """
     check_is_fitted(estimator)
+    if not update_state:
+        estimator = _drop_update_state(estimator)
     arrays: dict[str, np.ndarray] = {}
     tree = json.dumps(_encode(estimator, "model", arrays), ensure_ascii=False)
     metadata = {
@@ -80,6 +91,16 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
             safetensors.numpy.save_file(arrays, new, metadata=metadata)
     except SafetensorError as error:
         raise OSError(f"{path} cannot be written: {error}") from None
+
+
+def _drop_update_state(estimator: Any) -> Any:
+    """Return the same model without training rows."""
+    estimator = copy(estimator)
+    if hasattr(estimator, "classifier_"):
+        estimator.classifier_ = _drop_update_state(estimator.classifier_)
+    if hasattr(estimator, "update_state_"):
+        estimator.update_state_ = None
+    return estimator
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -165,8 +186,15 @@ def _encode(value: Any, key: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"dict": [[_plain_key(k), _encode(v, f"{key}.{k}", arrays)] for k, v in value.items()]}
     if isinstance(value, type) and issubclass(value, np.generic):
         return np.dtype(value).name
+    if sp.issparse(value):
+        rows = sp.csr_array(value)
+        parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
+        encoded = {name: _encode(part, f"{key}.{name}", arrays) for name, part in parts.items()}
+        return {"csr": {**encoded, "width": rows.shape[1]}}
     if type(value) in _NOUNS.values():
-        fields = {name: _encode(v, f"{key}.{name}", arrays) for name, v in vars(value).items()}
+        value = value.shrink() if isinstance(value, UpdateState) else value
+        names = [field.name for field in dataclasses.fields(value)]
+        fields = {name: _encode(getattr(value, name), f"{key}.{name}", arrays) for name in names}
         return {type(value).__name__: fields}
     if type(value) in SAVABLE.values():
         fields = {"params": value.get_params(deep=False), "fitted": _learnt_attributes(value)}
@@ -224,9 +252,16 @@ def _decode(node: Any, arrays: dict[str, np.ndarray], is_earlier: bool = False) 
         return items if kind == "list" else tuple(items)
     if kind == "dict":
         return {_check_key(k): _decode(v, arrays, is_earlier) for k, v in content}
+    if kind == "csr":
+        data, indices, indptr = (arrays.pop(content[name]["array"]) for name in ("data", "indices", "indptr"))
+        rows = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, content["width"]))
+        rows.check_format(full_check=True)
+        return rows
     noun = _NOUNS[kind](**{name: _decode(v, arrays, is_earlier) for name, v in content.items()})
     if isinstance(noun, Layer):
         _check_layer(noun)
+    if isinstance(noun, UpdateState):
+        noun.check()
     return noun
 
 

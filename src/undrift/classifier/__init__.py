@@ -25,7 +25,9 @@ from .selection import (
 )
 from .self_training import SelfTraining, fit_dual, self_train
 from .shares import check_shares
+from .targets import HeldOut
 from .together import FittedTask, fit_together
+from .updating import LabelledRows, UpdateState
 
 __all__ = [
     "EXPECTED_ERROR_RECORD",
@@ -39,12 +41,15 @@ __all__ = [
     "DistilledClassifier",
     "FittedTask",
     "Grid",
+    "HeldOut",
+    "LabelledRows",
     "LayerFitter",
     "MSDAClassifier",
     "Problem",
     "RunningGram",
     "SelfTraining",
     "Taught",
+    "UpdateState",
     "accept_old_names",
     "ask_teacher",
     "centre_rows",

@@ -28,7 +28,7 @@ class TrainingRows:
     domain: np.ndarray  # (n,)   their domain numbers
     position: np.ndarray  # (n,)   their row numbers within their domains
     extra: tuple[TrainingRows, ...] = ()  # the same rows of every matrix of extra features
-    # domain number of a target -> classes of its rows, UNLABELLED for most; without targets that have no label
+    # classes of the rows of targets that have labels, by number; UNLABELLED for most
     target_codes: dict[int, np.ndarray] = field(default_factory=dict)
 
     @property
@@ -96,9 +96,7 @@ def check_training_rows(
         check_target_labels(labels, rows.domains[number].shape[0], classes, name)
         for number, (name, labels) in zip(rows.targets, given, strict=True)
     ]
-    has_labels = {
-        number: c for number, c in zip(rows.targets, codes, strict=True) if (c != UNLABELLED).any()
-    }
+    has_labels = {number: c for number, c in zip(rows.targets, codes, strict=True) if (c != UNLABELLED).any()}
     return replace(rows, target_codes=has_labels)
 
 
@@ -109,8 +107,8 @@ def _name_target_labels(y_target: Any, X_target: Any, n_targets: int) -> list[tu
     if not isinstance(y_target, list | tuple) or len(y_target) != n_targets:
         seen = f"{len(y_target)} entries" if isinstance(y_target, list | tuple) else type(y_target).__name__
         raise ValueError(
-            f"X_target is a list of {n_targets} domains, so y_target must be one too, each entry the labels of "
-            f"that domain, or None; got {seen}"
+            f"X_target is a list of {n_targets} domains, so y_target must be one too, each entry the labels "
+            f"of that domain, or None; got {seen}"
         )
     return [(f"y_target[{i}]", labels) for i, labels in enumerate(y_target)]
 

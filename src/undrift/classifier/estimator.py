@@ -27,7 +27,7 @@ from .._inputs import (
 from .calibration import class_probabilities
 from .data import TrainingRows, check_training_rows
 from .extra_features import accept_old_names
-from .layered import LayeredModel, PreparedFit
+from .layered import PreparedFit
 from .layers import SharedLayers
 from .linear import SOLVERS, predict_codes
 from .prediction import predict_lazily
@@ -35,13 +35,14 @@ from .safeguard import warn_of_blocking
 from .selection import SELECTIONS, Grid, Problem, check_grid, restrict_grid
 from .self_training import check_self_training
 from .shares import check_shares
+from .target_labels import LearnsTargetLabels
 from .targets import BorderOptions, Target
 from .two_stage import SearchPlan, plan_search
 from .weights import Readout, ReadoutOptions, fit_readout
 
 
 @savable
-class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LayeredModel, BaseEstimator):
+class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, BaseEstimator):
     """Classifier for a domain without labels, learnt from one with.
 
     Learns mSDA's representation from all rows, labelled or not, and a linear classifier on
@@ -220,7 +221,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LayeredModel, BaseEs
 
     @with_callbacks
     @accept_old_names
-    def fit(self, X, y, X_target=None, *, sample_domain=None, extra=None, extra_target=None):
+    def fit(self, X, y, X_target=None, *, y_target=None, sample_domain=None, extra=None, extra_target=None):
         """Learn from labelled source rows and unlabelled rows of any domain.
 
         Parameters
@@ -235,6 +236,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LayeredModel, BaseEs
             tensors too; attributes and predictions are NumPy arrays in any case.
         X_target : matrix, or list of matrices, optional
             Unlabelled rows of the target domain, or of several.
+        y_target : array-like, or list of array-likes, optional
+            Labels of some rows of `X_target`, None or NaN for the others; if `X_target` is a list, a list
+            with an entry for each, None for a target without labels. They are learnt from.
         sample_domain : int array of shape (n,), optional
             Domain of each row: sources >= 0, targets < 0. Labels of target rows are ignored.
         extra : matrix, or list of matrices, optional
@@ -243,7 +247,11 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LayeredModel, BaseEs
         extra_target : optional
             The same for the rows of `X_target`; if that is a list, a list with an entry for each.
         """
-        fit = self._prepare(X, y, X_target, sample_domain, extra, extra_target)
+        if y_target is not None and sample_domain is not None:
+            raise ValueError(
+                "y_target goes with X_target, not with sample_domain: pass target rows as X_target"
+            )
+        fit = self._prepare(X, y, X_target, sample_domain, extra, extra_target, y_target=y_target)
         self._run(fit)
         return self
 
@@ -256,10 +264,12 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LayeredModel, BaseEs
         extra: Any = None,
         extra_target: Any = None,
         shared: SharedLayers | None = None,
+        y_target: Any = None,
     ) -> PreparedFit:
         """Check parameters and rows, and plan the search; layers may be shared with other classifiers."""
         grid, layer_options = self._check_parameters()
-        rows = check_training_rows(self, X, y, X_target, sample_domain, self.dtype, extra, extra_target)
+        given = X, y, X_target, sample_domain, self.dtype, extra, extra_target, y_target
+        rows = check_training_rows(self, *given)
         self.classes_, codes = np.unique(rows.y, return_inverse=True)
         is_remote = any(on_cluster(domain) for domain in rows.domains.values())
         device = "cpu" if is_remote else self.device  # remote rows are worked on where they are
@@ -324,8 +334,12 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LayeredModel, BaseEs
         self._keep_weights(rows, readout)
         self.self_training_rounds_ = [vars(r) for r in readout.rounds]
         self.temperature_ = readout.temperature
+<<<<<<< HEAD
         is_target = np.array(self.domains_)[:, None] < 0
         self.temperatures_ = np.where(is_target, readout.temperature, readout.source_temperature)
+=======
+        self.label_weight_, self.update_state_ = readout.label_weight, readout.state
+>>>>>>> 2a7299a (Labels of target rows: fit(y_target), update, update_target, ask; models keep an update state)
         self._keep_targets(readout.targets or [None] * len(rows.targets))
         if self.fallback:
             warn_of_blocking(readout.caution)

@@ -2,8 +2,8 @@
 
 Training minimises ``|w|^2 / 2 + C / 2 sum_i weight_i (y_i - f(x_i))^2``. That is the posterior mean of a
 Gaussian process with the Gram matrix as covariance and noise of variance ``1 / (C weight_i)``. With
-``P = (K + diag(1 / (C weight)))^-1`` over the training rows, ``k_x`` the inner products of a row with them and
-the intercept free, the posterior covariance of the scores of two rows is
+``P = (K + diag(1 / (C weight)))^-1`` over the training rows, ``k_x`` the inner products of a row with them
+and the intercept free, the posterior covariance of the scores of two rows is
 
     S(x, z) = k(x, z) - k_x' P k_z + (1 - 1'P k_x) (1 - 1'P k_z) / 1'P 1
 
@@ -66,7 +66,7 @@ class Conditioned:
         return squares - np.einsum("nm,nm->m", self.products, self.solved) + self.slack**2 / self.total
 
     def spread_change(self, posterior: Posterior, g: np.ndarray) -> Dual:
-        """Return how dual coefficients of the training rows, and the intercept, change with those of these."""
+        """Return how the training rows' dual coefficients, and the intercept, change with those of these."""
         intercept = self.slack @ g / self.total
         return Dual(-(self.solved @ g + np.outer(posterior.ones, intercept)), intercept)
 

@@ -11,13 +11,24 @@ Rows that are centred on their domain and moved are rows less a vector of their 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import Rows, primal_weights, row_slices
+from .._core import (
+    Array,
+    NotPositiveDefinite,
+    Rows,
+    array_ops,
+    primal_weights,
+    row_slices,
+    stack_rows,
+    submatrix,
+)
+from .._inputs import to_host
 from .calibration import find_border
+from .data import UNLABELLED
 from .linear import signs
 from .posterior import Conditioned, Posterior, choose_label_weight, remove_rows, solve_change
 from .shares import Labelled, Shares, estimate_shares
@@ -32,7 +43,20 @@ class LabelledRows:
     domain: np.ndarray  # (n,) position of their domain
     codes: np.ndarray  # (n,) classes
     anchor: np.ndarray  # (n,) the anchor that a row is, or -1
+    is_current: np.ndarray  # (n,) False for rows of a batch that another one has replaced
     products: np.ndarray  # (n_anchors, n) inner products with the anchors
+
+    def take(self, rows: np.ndarray) -> LabelledRows:
+        """Return some of the rows."""
+        kept = [values[rows] for values in (self.domain, self.codes, self.anchor, self.is_current)]
+        return LabelledRows([A[rows] for A in self.columns], *kept, self.products[:, rows])
+
+    def join(self, other: LabelledRows) -> LabelledRows:
+        """Return these rows and others."""
+        names = ("domain", "codes", "anchor", "is_current")
+        both = [np.concatenate([getattr(self, name), getattr(other, name)]) for name in names]
+        columns = [stack_rows(pair) for pair in zip(self.columns, other.columns, strict=True)]
+        return LabelledRows(columns, *both, np.hstack([self.products, other.products]))
 
 
 @dataclass(frozen=True)
@@ -61,16 +85,105 @@ class UpdateState:
     is_aligned: bool  # center="classes"
     is_balanced: bool  # border="balanced"
     known_shares: list[list[float] | None]  # of every target; None where they are estimated
+    baseline_weights: np.ndarray | None = None  # (d, n_outputs) of the source-only classifier
+    baseline_intercept: np.ndarray | None = None
     labelled: LabelledRows | None = None
+    batches: dict[int, list[Rows]] = field(default_factory=dict)  # by position, rows in place of a target
 
     def rows_of(self, k: int) -> np.ndarray:
         """Return which target anchors are of the domain at position k."""
         return self.domain[self.n_source :] == k
 
     @property
+    def n_bytes(self) -> int:
+        """Size of what is kept, in bytes."""
+        return self.inverse.nbytes + sum(A.data.nbytes for A in self.columns)
+
+    def shrink(self) -> UpdateState:
+        """Return the state as it is saved: bounded hidden rows in 16 bits, the inverse in 32."""
+        columns = [self.columns[0]]
+        for A in self.columns[1:]:
+            is_bounded = not sp.issparse(A) and A.size > 0 and np.abs(A).max() <= 1
+            columns.append(A.astype(np.float16) if is_bounded else A)
+        return replace(self, columns=columns, inverse=self.inverse.astype(np.float32))
+
+    def check(self) -> None:
+        """Raise ValueError where parts do not fit together."""
+        n, n_train, widths = len(self.domain), int((self.weight > 0).sum()), [len(w) for w in self.weights]
+        n_layers, n_domains = len(widths), len(self.means[0])
+        labelled = [] if self.labelled is None else [(self.labelled.columns, len(self.labelled.domain))]
+        batches = [(columns, columns[0].shape[0]) for columns in self.batches.values()]
+        for columns, n_rows in [(self.columns, n), *labelled, *batches]:
+            if [A.shape for A in columns] != [(n_rows, width) for width in widths]:
+                raise ValueError("rows of an update state whose shapes do not fit")
+        is_sound = (
+            len(self.shares) == len(self.means) == n_layers
+            and all(m.shape == (n_domains, width) for m, width in zip(self.means, widths, strict=True))
+            and self.inverse.shape == (n_train, n_train)
+            and len(self.codes) == len(self.weight) == n >= len(self.scores) == len(self.first_scores)
+            and self.domain.min() >= 0
+            and self.domain.max() < n_domains
+        )
+        if not is_sound:
+            raise ValueError("an update state whose parts do not fit")
+
+    @property
     def n_source(self) -> int:
         """Number of anchors of the sources, which come first."""
         return len(self.domain) - len(self.scores)
+
+    def label_anchors(self, target_codes: np.ndarray) -> UpdateState:
+        """Return the state with the labels of target anchors, `UNLABELLED` for those without."""
+        anchor = self.n_source + np.flatnonzero(target_codes != UNLABELLED)
+        columns, codes = [A[anchor] for A in self.columns], target_codes[anchor - self.n_source]
+        return self._add_rows(columns, self.domain[anchor], codes, anchor) if len(anchor) else self
+
+    def _add_rows(
+        self, columns: list[Rows], domain: np.ndarray, codes: np.ndarray, anchor: np.ndarray
+    ) -> UpdateState:
+        is_current, products = np.ones(len(codes), dtype=bool), self.find_products(columns, domain)
+        added = LabelledRows(columns, domain, codes, anchor, is_current, products)
+        return replace(self, labelled=added if self.labelled is None else self.labelled.join(added))
+
+    def set_labels(self, columns: list[Rows], domain: np.ndarray, codes: np.ndarray) -> UpdateState:
+        """Return the state with labels of these rows added, changed, or, where `UNLABELLED`, withdrawn.
+
+        A row that equals an anchor of its domain is that anchor.
+        """
+        state, keys = self, _list_keys(columns[0], domain)
+        wanted = dict(zip(keys, codes.tolist(), strict=True))
+        for key, code in zip(keys, codes.tolist(), strict=True):
+            if wanted[key] != code:
+                raise ValueError("a row is given twice, with different labels: give it once")
+        if self.labelled is not None:
+            known = _list_keys(self.labelled.columns[0], self.labelled.domain)
+            pairs = zip(known, self.labelled.codes.tolist(), strict=True)
+            after = np.array([wanted.get(key, code) for key, code in pairs], dtype=int)
+            labelled = replace(self.labelled, codes=after)
+            state = replace(self, labelled=labelled.take(np.flatnonzero(after != UNLABELLED)))
+            wanted = {key: code for key, code in wanted.items() if key not in set(known)}
+        new = [i for i, key in enumerate(keys) if wanted.pop(key, UNLABELLED) != UNLABELLED]
+        if not new:
+            return state
+        n, anchors = self.n_source, {}
+        for i, key in enumerate(_list_keys(self.columns[0][n:], self.domain[n:])):
+            anchors.setdefault(key, n + i)
+        anchor = np.array([anchors.get(keys[i], -1) for i in new])
+        return state._add_rows([A[new] for A in columns], domain[new], codes[new], anchor)
+
+    def find_labelled(self, X: Rows, domain: np.ndarray) -> np.ndarray:
+        """Tell which rows have a label."""
+        if self.labelled is None:
+            return np.zeros(len(domain), dtype=bool)
+        known = set(_list_keys(self.labelled.columns[0], self.labelled.domain))
+        return np.array([key in known for key in _list_keys(X, domain)], dtype=bool)
+
+    def replace_target(self, k: int, columns: list[Rows]) -> UpdateState:
+        """Return the state with other rows in place of the target at position k, to find its border for."""
+        labelled = self.labelled
+        if labelled is not None:
+            labelled = replace(labelled, is_current=labelled.is_current & (labelled.domain != k))
+        return replace(self, batches={**self.batches, k: columns}, labelled=labelled)
 
     def find_products(self, columns: Sequence[Rows], domain: np.ndarray) -> np.ndarray:
         """Inner products of the anchors with other rows, of shape (n_anchors, n), all moved."""
@@ -101,6 +214,35 @@ class UpdateState:
         return weights
 
 
+def _list_keys(X: Rows, domain: np.ndarray) -> list[tuple[int, bytes]]:
+    """Return what tells rows apart: their domain and their content."""
+    if not sp.issparse(X):
+        return [(k, row.tobytes()) for k, row in zip(domain.tolist(), np.ascontiguousarray(X), strict=True)]
+    X = sp.csr_array(X, copy=True)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    indices, data = X.indices.astype(np.int64), X.data
+    edges = zip(domain.tolist(), X.indptr[:-1], X.indptr[1:], strict=True)
+    return [(k, indices[a:b].tobytes() + data[a:b].tobytes()) for k, a, b in edges]
+
+
+def invert_gram(K: Array, C: float, weight: np.ndarray) -> np.ndarray:
+    """``(K + diag(1 / (C weight)))^-1`` over the rows that have a weight."""
+    train = np.flatnonzero(weight)
+    ops, shift = array_ops(K), 1 / (C * weight[train])
+    for dtype in ("same", "float64"):
+        M = submatrix(K, train, train)
+        if dtype != "same":
+            M = ops.cast(M, np.dtype(np.float64))
+        diagonal = np.arange(len(train))
+        M[diagonal, diagonal] += ops.like(shift, M)
+        try:
+            return np.asarray(to_host(ops.spd_inverse(M)))
+        except NotPositiveDefinite as error:
+            failed = error
+    raise failed
+
+
 def _lift(A: Rows) -> Rows:
     """Rows as they can be multiplied: those of a file are in 16 bits."""
     return A.astype(np.float32) if A.dtype == np.float16 else A
@@ -122,6 +264,13 @@ class Learnt:
     targets: list[Target] | None
     label_weight: float  # of a target label, against a labelled source row
 
+    def shifted_offsets(self, state: UpdateState) -> np.ndarray:
+        """Return the offsets with the shifts of the targets' borders."""
+        offsets = self.offsets.copy()
+        for k, target in zip(state.target_positions, self.targets or [], strict=False):
+            offsets[k] -= target.shift
+        return offsets
+
 
 def learn_labels(state: UpdateState) -> Learnt:
     """Return the classifier of a state with its labels learnt: shares and borders, and the weights."""
@@ -139,7 +288,12 @@ def learn_labels(state: UpdateState) -> Learnt:
         intercept = intercept + dual.intercept
         scores = _score_target_anchors(state, weights, intercept, coef)
     offsets = _find_offsets(state, weights)
-    targets = None if shares is None else _describe_all(state, scores, shares)
+    if shares is None:
+        return Learnt(weights, intercept, offsets, None, chosen)
+    groups = {k: scores[state.rows_of(k)] for k in state.target_positions}
+    for k, columns in state.batches.items():
+        groups[k] = score_columns(columns, weights) + intercept - offsets[k]
+    targets = _describe_all(state, groups, shares)
     return Learnt(weights, intercept, offsets, targets, chosen)
 
 
@@ -164,13 +318,16 @@ def _estimate_all(state: UpdateState) -> list[Shares] | None:
         return None
     held_out, labelled, estimates = state.held_out, state.labelled, []
     for k, known in zip(state.target_positions, state.known_shares, strict=True):
-        seen = None
-        if labelled is not None and (labelled.domain == k).any():
-            chosen = labelled.domain == k
+        seen, chosen = None, None
+        if labelled is not None:
+            chosen = (labelled.domain == k) & labelled.is_current
+        if labelled is not None and chosen is not None and chosen.any():
             columns = [B[chosen] for B in labelled.columns]
             scores = score_columns(columns, state.first_weights) + state.first_intercept
             seen = Labelled(scores, labelled.codes[chosen])
         first = state.first_scores[state.rows_of(k)]
+        if k in state.batches:
+            first = score_columns(state.batches[k], state.first_weights) + state.first_intercept
         estimates.append(
             estimate_shares(first, held_out.scores, held_out.codes, state.n_classes, known, seen)
         )
@@ -220,12 +377,15 @@ def _score_target_anchors(
     return scores
 
 
-def _describe_all(state: UpdateState, scores: np.ndarray, shares: Sequence[Shares]) -> list[Target]:
+def _describe_all(
+    state: UpdateState, groups: dict[int, np.ndarray], shares: Sequence[Shares]
+) -> list[Target]:
+    """Find border and expected error of every target from the scores of its rows."""
     border, targets = BorderOptions(state.is_balanced), []
     for k, target_shares in zip(state.target_positions, shares, strict=True):
-        rows, held_out = state.rows_of(k), state.held_out
-        first, after = state.first_scores[rows], scores[rows]
-        targets.append(
-            describe_target(after, state.temperature, first, held_out, target_shares, border, state.gain)
-        )
+        first = state.first_scores[state.rows_of(k)]
+        if k in state.batches:
+            first = score_columns(state.batches[k], state.first_weights) + state.first_intercept
+        parts = groups[k], state.temperature, first, state.held_out, target_shares, border, state.gain
+        targets.append(describe_target(*parts))
     return targets

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,26 @@ from .._inputs import dtype_of, gather_rows, to_host
 from ..representation import MSDA
 from .anchors import RULE_ROWS, draw_labelled_rows
 from .calibration import BEFORE_SELF_TRAINING, find_border
-from .data import TrainingRows
+from .data import UNLABELLED, TrainingRows
 from .grams import Stack
-from .linear import Dual, mean_auc, signs
+from .linear import least_squares, mean_auc, signs
 from .prediction import Pass, keep_rows, row_scores
 from .primal import LayerRows, Primal, concatenate_columns, fit_primal, layer_rows
 from .safeguard import FEW_TARGET_ROWS, Signals, compare_with_source_only, decide_fallback, measure_rows
 from .search import SearchResult
 from .selection import Problem, draw_folds, held_out_scores
-from .self_training import Round, SelfTraining, fit_dual, retained_auc, round_trip_auc
+from .self_training import (
+    Round,
+    SelfTraining,
+    Trained,
+    retained_auc,
+    round_trip_auc,
+    train_without_labels,
+)
 from .shares import Shares, estimate_shares
 from .source_only import SourceOnly
 from .targets import (
+    AlignedFit,
     BorderOptions,
     HeldOut,
     Target,
@@ -34,6 +43,7 @@ from .targets import (
     fit_aligned,
     list_target_rows,
 )
+from .updating import UpdateState, invert_gram, learn_labels
 
 CALIBRATION_ROWS = 8_000  # labelled rows that are scored held out, where there are more
 
@@ -51,6 +61,8 @@ class Readout:
     temperature: float
     targets: list[Target] | None = None  # None where they are not aligned
     caution: dict[str, Any] | None = None  # with a target: what speaks against adapting, and what was done
+    state: UpdateState | None = None  # with a target, least squares and no fallback: what labels are added to
+    label_weight: float | None = None  # of a target label, where some were learnt
 
     @property
     def source_temperature(self) -> float:
@@ -90,19 +102,30 @@ def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
     spec, chosen, problem = result.spec, result.chosen, result.spec.problem
     views, n = _list_views(result), len(problem.codes)
     held_out = _score_held_out(chosen.K, chosen.C, problem, options)
-    targets, temperature = None, held_out.temperature
+    targets, temperature, fit = None, held_out.temperature, None
+    target_codes = spec.anchors.target_codes
     if spec.center == "classes" and len(chosen.K) > n:
         fit = fit_aligned(result, held_out, options.self_training, options.border)
-        dual, rounds, scores = fit.dual, fit.rounds, fit.scores
+        dual, trained, scores = fit.dual, fit.trained, fit.scores
         targets, temperature = fit.targets, fit.temperature
     else:
-        dual, rounds = fit_dual(chosen.K, problem, chosen.C, options.self_training)
+        trained = train_without_labels(
+            chosen.K, problem, chosen.C, options.self_training, target_codes=target_codes
+        )
+        dual = trained.dual
         scores = dual.scores(chosen.K[n:, : len(dual.coef)])
-    weights = [_layer_weights(view, result, dual) for view in views]
+    is_kept = bool(spec.rows.targets) and problem.solver is least_squares
+    coefs = [dual.coef] if fit is None else [dual.coef, fit.start.coef, fit.moves]
+    products = [_layer_products(view, result, coefs, is_kept) for view in views]
+    weights = [[w[0] for w in layers] for layers, _ in products]
     offsets = _domain_offsets(views, weights)
-    if targets is not None:
+    if fit is not None:
         offsets -= fit.move_scores
+    rounds = trained.rounds
     readout = _build(result, weights, dual.intercept, offsets, rounds, temperature, targets)
+    if is_kept:
+        state = _keep_state(result, held_out, fit, trained, scores, products, readout, options)
+        readout = _learn(replace(readout, state=state))
     signals = _measure_signals(result, readout.labelled_counts)
     if signals is None:
         return readout
@@ -110,7 +133,8 @@ def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
         signals = _compare(signals, result, rounds, scores, result.source_only)
     if len(held_out.codes) >= FEW_TARGET_ROWS:
         signals = replace(signals, held_out_auc=mean_auc(held_out.scores, held_out.codes))
-    can_fall_back = options.has_fallback and result.source_only is not None
+    has_target_labels = bool((target_codes != UNLABELLED).any())  # evidence that a fallback would ignore
+    can_fall_back = options.has_fallback and result.source_only is not None and not has_target_labels
     caution = decide_fallback(
         signals, can_fall_back, has_extra=bool(spec.rows.extra), shares=_list_shares(targets)
     )
@@ -216,6 +240,7 @@ def _replace_by_source_only(
         offsets=offsets,
         temperature=temperature,
         targets=None,
+        state=None,
     )
 
 
@@ -235,16 +260,99 @@ def _source_only_shifts(
     return np.array(shifts)
 
 
-def _layer_weights(view: _View, result: SearchResult, dual: Dual) -> list[np.ndarray]:
-    """``w_t = sum_i dual_i h^t(x_i)`` for every layer: prediction needs no training row."""
-    n, stack = len(dual.coef), view.stack
-    X, domain = view.anchors[:n], result.spec.anchors.domain[:n]
+def _layer_products(
+    view: _View, result: SearchResult, coefs: Sequence[np.ndarray], is_kept: bool = False
+) -> tuple[list[list[np.ndarray]], list[Rows]]:
+    """``w_t = sum_i coef_i h^t(x_i)`` for every layer and each of several matrices of coefficients.
+
+    Prediction then needs no training row. With `is_kept`, also return the anchors at every layer.
+    """
+    n = view.anchors.shape[0] if is_kept else max(map(len, coefs))
+    X, domain, stack = view.anchors[:n], result.spec.anchors.domain[:n], view.stack
     means: Any = stack.means or (None,) * (len(stack.layers) + 1)
-    weights = [primal_weights(X, means[0], domain, dual.coef * stack.shares[0])]
-    rows = hidden_rows(stack.layers, result.spec.place.move_rows(view.first(X)))
-    for H, layer_means, share in zip(rows, means[1:], stack.shares[1:], strict=True):
-        weights.append(primal_weights(H, layer_means, domain, dual.coef * share))
-    return weights
+    layers = chain([X], hidden_rows(stack.layers, result.spec.place.move_rows(view.first(X))))
+    coef = np.hstack([np.pad(c, ((0, n - len(c)), (0, 0))) for c in coefs])
+    edges = np.cumsum([c.shape[1] for c in coefs])[:-1]
+    weights, columns = [], []
+    for H, layer_means, share in zip(layers, means, stack.shares, strict=True):
+        weights.append(np.split(primal_weights(H, layer_means, domain, coef * share), edges, axis=1))
+        if is_kept:
+            columns.append(to_host(H))
+    return weights, columns
+
+
+def _keep_state(
+    result: SearchResult,
+    held_out: HeldOut,
+    fit: AlignedFit | None,
+    trained: Trained,
+    scores: np.ndarray,
+    products: list[tuple[list[list[np.ndarray]], list[Rows]]],
+    readout: Readout,
+    options: ReadoutOptions,
+) -> UpdateState:
+    """Return what labels of target rows are added to, and the labels that there are."""
+    spec, chosen, problem, views = result.spec, result.chosen, result.spec.problem, _list_views(result)
+    weight = np.concatenate([problem.weight, trained.weight])
+    means = [m for view in views for m in _layer_means(view, len(spec.rows.domains))]
+    shares = [share for view in views for share in view.stack.shares]
+    parts = [layer for layers, _ in products for layer in layers]
+    if fit is not None:  # rows that are moved are rows less a vector that the move has been taken from
+        means = [m - p[2].T / share for m, p, share in zip(means, parts, shares, strict=True)]
+    state = UpdateState(
+        columns=[A for _, columns in products for A in columns],
+        domain=spec.anchors.domain,
+        codes=np.concatenate([problem.codes, trained.codes]),
+        weight=weight,
+        inverse=invert_gram(chosen.K, chosen.C, weight),
+        means=means,
+        shares=shares,
+        C=chosen.C,
+        n_classes=problem.n_classes,
+        weights=[p[0] for p in parts],
+        intercept=readout.intercept,
+        first_weights=[] if fit is None else [p[1] for p in parts],
+        first_intercept=readout.intercept if fit is None else fit.first_intercept,
+        scores=scores,
+        first_scores=scores if fit is None else fit.first_scores,
+        held_out=held_out,
+        target_positions=[k for k, number in enumerate(spec.rows.domains) if number < 0],
+        temperature=readout.temperature,
+        gain=1.0 if fit is None else fit.gain,
+        is_aligned=fit is not None,
+        is_balanced=options.border.is_balanced,
+        known_shares=list(fill_shares(options.border, result)),
+    )
+    baseline = result.source_only
+    if baseline is not None:
+        intercept = baseline.intercept - baseline.offset
+        state = replace(state, baseline_weights=baseline.weights, baseline_intercept=intercept)
+    return state.label_anchors(spec.anchors.target_codes)
+
+
+def _layer_means(view: _View, n_domains: int) -> Sequence[np.ndarray]:
+    """Return what is subtracted from the rows of every domain at every layer, zeros without centring."""
+    if view.stack.means is not None:
+        return view.stack.means
+    widths = [view.anchors.shape[1], *(layer.coef.shape[1] for layer in view.stack.layers)]
+    return [np.zeros((n_domains, width)) for width in widths]
+
+
+def _learn(readout: Readout) -> Readout:
+    """Learn the labels of target rows that are in the state of a classifier."""
+    state, n_layers = readout.state, len(readout.weights)
+    if state is None or state.labelled is None:
+        return readout
+    learnt = learn_labels(state)
+    return replace(
+        readout,
+        weights=learnt.weights[:n_layers],
+        extra_weights=learnt.weights[n_layers:],
+        intercept=learnt.intercept,
+        offsets=learnt.shifted_offsets(state),
+        targets=learnt.targets,
+        label_weight=learnt.label_weight,
+    )
 
 
 def _fit_primal_readout(

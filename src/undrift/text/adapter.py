@@ -81,7 +81,17 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         self.classifier = classifier
 
     @accept_old_names
-    def fit(self, documents, y, target=None, *, sample_domain=None, extra=None, extra_target=None):
+    def fit(
+        self,
+        documents,
+        y,
+        target=None,
+        *,
+        y_target=None,
+        sample_domain=None,
+        extra=None,
+        extra_target=None,
+    ):
         """Learn from labelled source documents and unlabelled documents of any domain.
 
         Parameters
@@ -92,6 +102,8 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
             Labels; None or NaN for documents that have none.
         target : sequence of str, or list of such sequences, optional
             Unlabelled documents of the target domain, or of several.
+        y_target : array-like, or list of array-likes, optional
+            Labels of some target documents, None or NaN for the others, as for :class:`MSDAClassifier`.
         sample_domain : int array, optional
             Domain of each document: sources >= 0, targets < 0.
         extra, extra_target : optional
@@ -103,7 +115,9 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         X_target = [transform(domain) for domain in targets] or None
         if not several and extra_target is not None:
             extra_target = [extra_target]
-        features = {"extra": extra, "extra_target": extra_target}
+        if not several and y_target is not None:
+            y_target = [y_target]
+        features = {"extra": extra, "extra_target": extra_target, "y_target": y_target}
         return self.fit_rows(transform(documents), y, X_target, sample_domain=sample_domain, **features)
 
     def fit_vocabulary(self, documents):
@@ -124,12 +138,14 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         return self.vectorizer_.get_feature_names_out().tolist()
 
     @accept_old_names
-    def fit_rows(self, X, y, X_target=None, *, sample_domain=None, extra=None, extra_target=None):
+    def fit_rows(
+        self, X, y, X_target=None, *, y_target=None, sample_domain=None, extra=None, extra_target=None
+    ):
         """Second half of `fit`, for those who keep the rows that `vectorizer_` made of the documents."""
         classifier = text_classifier() if self.classifier is None else clone(self.classifier)
         for callback in getattr(self.classifier, "_skl_callbacks", []):
             classifier.set_callbacks(callback)
-        features = {"extra": extra, "extra_target": extra_target}
+        features = {"extra": extra, "extra_target": extra_target, "y_target": y_target}
         self.classifier_ = classifier.fit(X, y, X_target, sample_domain=sample_domain, **features)
         self.classes_ = self.classifier_.classes_
         return self
@@ -148,6 +164,22 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
     def expected_error_(self) -> list[dict[str, float] | None]:
         """Error to expect on every target, as of :class:`MSDAClassifier`."""
         return self.classifier_.expected_error_
+
+    def update(self, documents, y, *, sample_domain=None, extra=None):
+        """Learn labels of a few target documents at once, as :meth:`MSDAClassifier.update`."""
+        X = self._rows(_read_once(documents))
+        self.classifier_.update(X, y, sample_domain=sample_domain, extra=extra)
+        return self
+
+    def update_target(self, documents, *, sample_domain=None, extra=None):
+        """Take a new batch of unlabelled documents, as :meth:`MSDAClassifier.update_target`."""
+        X = self._rows(_read_once(documents))
+        self.classifier_.update_target(X, sample_domain=sample_domain, extra=extra)
+        return self
+
+    def ask(self, documents, n, purpose="predictions", **options):
+        """Return the positions of the n documents most worth labelling, as :meth:`MSDAClassifier.ask`."""
+        return self.classifier_.ask(self._rows(_read_once(documents)), n, purpose, **options)
 
     def _rows(self, documents: Any) -> Any:
         check_is_fitted(self)

@@ -1,0 +1,65 @@
+"""Choose the rows that are most worth labelling: for better predictions, or for an estimate of the error."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .linear import signs
+
+PURPOSES = ("predictions", "estimate")
+COMPARED = 1000  # rows among which those for predictions are chosen, drawn at random where there are more
+
+
+def choose_for_predictions(
+    covariance: np.ndarray, scores: np.ndarray, p: np.ndarray, noise: float, n: int
+) -> np.ndarray:
+    """Choose n rows, one after another, whose labels would change predictions most.
+
+    A label of row x changes the score of row z by ``S(z, x) (y - f(x)) / (S(x, x) + noise)``, where S is the
+    posterior covariance. Its worth is that change, on the mean over what the label may be and over all
+    rows z, each weighted by how undecided it is. Once a row is chosen its label counts as known: S shrinks
+    around it, and the next one is chosen elsewhere.
+
+    Parameters
+    ----------
+    covariance : array of shape (m, m)
+    scores : array of shape (m, n_outputs)
+    p : array of shape (m, n_classes)
+        Probabilities of the classes.
+    noise : float
+        Variance of the noise of a label.
+    """
+    S, n_classes, chosen = covariance.copy(), p.shape[1], []
+    labels = signs(np.arange(n_classes), n_classes)  # (n_classes, n_outputs)
+    surprise = np.einsum("mc,mc->m", p, np.abs(labels[None] - scores[:, None]).mean(axis=2))
+    undecided = 1 - (p**2).sum(axis=1)
+    is_free = np.ones(len(p), dtype=bool)
+    for _ in range(min(n, len(p))):
+        variance = np.maximum(np.diagonal(S), 0) + noise
+        worth = surprise * (undecided @ np.abs(S)) / variance
+        x = int(np.argmax(np.where(is_free, worth, -np.inf)))
+        chosen.append(x)
+        is_free[x] = False
+        S -= np.outer(S[:, x], S[x]) / variance[x]
+    return np.array(chosen, dtype=int)
+
+
+def choose_for_estimate(
+    is_changed: np.ndarray | None, n_rows: int, n: int, random_state: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw n rows at random, half of them among the rows whose prediction changed, and return their weights.
+
+    A weight is how many rows of the same kind a drawn one stands for. Without `is_changed` all rows are of
+    one kind.
+    """
+    strata = [np.arange(n_rows)]
+    if is_changed is not None and 0 < is_changed.sum() < n_rows and n > 1:
+        strata = [np.flatnonzero(is_changed), np.flatnonzero(~is_changed)]
+    n_drawn = [min(n, n_rows)]
+    if len(strata) == 2:
+        n_changed = min(max(n // 2, n - len(strata[1])), len(strata[0]))
+        n_drawn = [n_changed, min(n - n_changed, len(strata[1]))]
+    rows = [random_state.choice(rows, k, replace=False) for rows, k in zip(strata, n_drawn, strict=True)]
+    weights = [np.full(k, len(rows) / max(k, 1)) for rows, k in zip(strata, n_drawn, strict=True)]
+    order = random_state.permutation(sum(n_drawn))
+    return np.concatenate(rows)[order], np.concatenate(weights)[order]
