@@ -334,12 +334,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         self._keep_weights(rows, readout)
         self.self_training_rounds_ = [vars(r) for r in readout.rounds]
         self.temperature_ = readout.temperature
-<<<<<<< HEAD
         is_target = np.array(self.domains_)[:, None] < 0
         self.temperatures_ = np.where(is_target, readout.temperature, readout.source_temperature)
-=======
         self.label_weight_, self.update_state_ = readout.label_weight, readout.state
->>>>>>> 2a7299a (Labels of target rows: fit(y_target), update, update_target, ask; models keep an update state)
         self._keep_targets(readout.targets or [None] * len(rows.targets))
         if self.fallback:
             warn_of_blocking(readout.caution)
