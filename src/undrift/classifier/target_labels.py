@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,9 @@ class LearnsTargetLabels(LayeredModel):
     update_state_: UpdateState | None
     classes_: np.ndarray
     temperature_: float
+    label_weight_: float | None
+    expected_error_: list[dict[str, float] | None]
+    prior_: np.ndarray
     random_state: Any
 
     def update(self, X, y, *, sample_domain=None, extra=None):
@@ -211,5 +215,5 @@ class LearnsTargetLabels(LayeredModel):
         self.update_state_, self.label_weight_ = state, learnt.label_weight
         self._keep_targets(learnt.targets or [None] * len(state.target_positions))
 
-    def _keep_targets(self, targets: list[Target | None]) -> None:
+    def _keep_targets(self, targets: Sequence[Target | None]) -> None:
         raise NotImplementedError

@@ -48,15 +48,17 @@ class LabelledRows:
 
     def take(self, rows: np.ndarray) -> LabelledRows:
         """Return some of the rows."""
-        kept = [values[rows] for values in (self.domain, self.codes, self.anchor, self.is_current)]
-        return LabelledRows([A[rows] for A in self.columns], *kept, self.products[:, rows])
+        kept = {name: getattr(self, name)[rows] for name in ("domain", "codes", "anchor", "is_current")}
+        columns, products = [A[rows] for A in self.columns], self.products[:, rows]
+        return LabelledRows(columns=columns, products=products, **kept)
 
     def join(self, other: LabelledRows) -> LabelledRows:
         """Return these rows and others."""
         names = ("domain", "codes", "anchor", "is_current")
-        both = [np.concatenate([getattr(self, name), getattr(other, name)]) for name in names]
+        both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
         columns = [stack_rows(pair) for pair in zip(self.columns, other.columns, strict=True)]
-        return LabelledRows(columns, *both, np.hstack([self.products, other.products]))
+        products = np.hstack([self.products, other.products])
+        return LabelledRows(columns=columns, products=products, **both)
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class UpdateState:
     gain: float  # what self-training leaves of the errors
     is_aligned: bool  # center="classes"
     is_balanced: bool  # border="balanced"
-    known_shares: list[list[float] | None]  # of every target; None where they are estimated
+    known_shares: Sequence[Sequence[float] | None]  # of every target; None where they are estimated
     baseline_weights: np.ndarray | None = None  # (d, n_outputs) of the source-only classifier
     baseline_intercept: np.ndarray | None = None
     labelled: LabelledRows | None = None
@@ -165,7 +167,7 @@ class UpdateState:
         new = [i for i, key in enumerate(keys) if wanted.pop(key, UNLABELLED) != UNLABELLED]
         if not new:
             return state
-        n, anchors = self.n_source, {}
+        n, anchors = self.n_source, dict[tuple[int, bytes], int]()
         for i, key in enumerate(_list_keys(self.columns[0][n:], self.domain[n:])):
             anchors.setdefault(key, n + i)
         anchor = np.array([anchors.get(keys[i], -1) for i in new])
