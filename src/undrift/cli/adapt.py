@@ -89,6 +89,12 @@ class AdaptOptions(options.PredictionOptions):
     )
     max_features: int = option(5000, "Size of the vocabulary.", options.LEARNING)
     weighting: str = option("tfidf", "tfidf, counts or binary.", options.LEARNING)
+    tokens: str = option(
+        "auto",
+        "What terms are made of: words, or characters (n-grams inside words); auto takes characters where a "
+        "script has no spaces or words hardly repeat.",
+        options.LEARNING,
+    )
     classifier: str = option("least-squares", "least-squares or hinge.", options.LEARNING)
     selection: str = option(
         "one-se",
@@ -128,18 +134,21 @@ def adapt(given: AdaptOptions, context: typer.Context) -> None:
 def build_adapter(given: AdaptOptions) -> TextAdapter:
     """Return the adapter that the options describe, once they are checked."""
     from ..classifier import SELECTIONS, SOLVERS
-    from ..text import TFIDF_LENGTH, WEIGHTINGS, TermVectorizer, TextAdapter, text_classifier
+    from ..text import TFIDF_LENGTH, TOKENS, WEIGHTINGS, TermVectorizer, TextAdapter, text_classifier
 
     if given.max_features < 1:
         raise typer.BadParameter(f"--max-features {given.max_features}: at least one term is needed")
     options.check_option("--classifier", given.classifier, SOLVERS)
     options.check_option("--selection", given.selection, SELECTIONS)
     options.check_option("--weighting", given.weighting, WEIGHTINGS)
+    options.check_option("--tokens", given.tokens, TOKENS)
     options.check_option("--border", given.border, ("error", "balanced"))
     options.check_confidence(given.min_confidence)
     centring = choose_centring(given.center, given.no_center, bool(given.target_shares), given.border)
     return TextAdapter(
-        TermVectorizer(given.max_features, weighting=given.weighting, length=TFIDF_LENGTH),
+        TermVectorizer(
+            given.max_features, weighting=given.weighting, length=TFIDF_LENGTH, tokens=given.tokens
+        ),
         text_classifier(
             n_layers=options.parse_numbers(given.layers, "--layers", int),
             noise=options.parse_numbers(given.noise, "--noise", float),
@@ -224,7 +233,10 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
     rule = "fixed" if summary["rule"] == "fixed" else f"{summary['rule']} over {summary['n_candidates']}"
     labels = ", ".join(f"{label} ({n:,})" for label, n in list(summary["labels"].items())[:MOST_LABELS])
     terminal.output.print(terminal.escape(f"Labels: {labels}."), soft_wrap=True)
-    terminal.output.print(f"Vocabulary: {summary['vocabulary']:,} terms. Chosen: {chosen} ({rule}).")
+    tokens = f" of {summary['tokens']} ({summary['tokens_reason']})" if summary["tokens"] else ""
+    terminal.output.print(
+        f"Vocabulary: {summary['vocabulary']:,} terms{tokens}. Chosen: {chosen} ({rule}).", soft_wrap=True
+    )
     caution = summary["caution"]
     if caution["fell_back"]:
         terminal.output.print("Fell back: the predictions are those of the source-only classifier.")

@@ -41,7 +41,8 @@ def explain(given: ExplainOptions, context: typer.Context) -> None:
 
     adapter = load_text_model(given.model)
     classifier, terms = adapter.classifier_, adapter.terms_
-    queries = [" ".join(words_of(word)) or word for word in given.words]
+    is_cut = getattr(adapter.vectorizer_, "tokens_", None) == "characters"
+    queries = [word if is_cut else " ".join(words_of(word)) or word for word in given.words]
     explanation: dict[str, Any] = {
         "words": [
             {

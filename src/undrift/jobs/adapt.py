@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +18,7 @@ from .._core import stack_rows
 from ..errors import UndriftWarning
 from ..persist import save_model
 from ..tables import write_table
-from ..text import TextAdapter, text_classifier
+from ..text import TextAdapter, interleave, text_classifier
 from .distill import distill_domains, summarize_distilled
 from .inputs import (
     AdaptJob,
@@ -134,9 +133,10 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
     if job.target_shares:
         classifier = clone(adapter.classifier or text_classifier())
         adapter.classifier = classifier.set_params(target_shares=match_shares(job, classes))
-    show_stage("comparing words", None)
-    summary = summarize_domains(job, rows.sources, rows.targets, labels)
     rows.fit(adapter, labels)
+    show_stage("comparing words", None)
+    tokens = getattr(adapter.vectorizer_, "tokens_", "words")
+    summary = summarize_domains(job, rows.sources, rows.targets, labels, tokens)
     adapter.domain_names_ = name_domains(job.targets)
     summary |= summarize_choices(adapter)
     baseline = _score_targets(summary["targets"], adapter, rows, labels, show_stage)
@@ -209,7 +209,7 @@ class LocalRows:
         """Fit the adapter on all domains; `labels` are those of the source rows."""
         domains = [*self.sources, *self.targets]
         self.show_stage("counting terms", None)
-        adapter.fit_vocabulary(chain.from_iterable(domain.documents for domain in domains))
+        adapter.fit_vocabulary(interleave([domain.documents for domain in domains]))
         self.X = [adapter.vectorizer_.transform(domain.documents) for domain in domains]
         sample_domain = number_rows(self.sources, self.targets)
         y = np.array([*labels, *[None] * (len(sample_domain) - len(labels))], dtype=object)

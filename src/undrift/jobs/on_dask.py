@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from ..distributed import (
 )
 from ..errors import UndriftWarning
 from ..tables import TableError, open_table, shard_paths, union_of, write_table
-from ..text import TFIDF_LENGTH, TermVectorizer, TextAdapter
+from ..text import SAMPLE_DOCUMENTS, TFIDF_LENGTH, TermVectorizer, TextAdapter, interleave
 from .inputs import AdaptJob, AddedColumns, JobDomain, Watch, is_folder, number_rows, parse_label
 from .predict import WrittenPredictions, predict_rows
 from .scoring import count_mistakes
@@ -59,6 +60,8 @@ class ClusterRows:
         columns = [job.label] * len(job.sources) + [job.target_label] * len(job.targets)
         shards = [_list_shards(path, job, label) for path, label in zip(paths, columns, strict=True)]
         every_shard = [shard for domain_shards in shards for shard in domain_shards]
+        heads = [islice(domain_shards[0].documents(), SAMPLE_DOCUMENTS) for domain_shards in shards]
+        vectorizer.choose_tokens(interleave(heads))
         n_head = -(-HEAD_DOCUMENTS // max(map(len, shards)))
         surveyed, frequencies = survey_shards(every_shard, vectorizer, n_head)
         for message in dict.fromkeys(message for item in surveyed for message in item.warnings):

@@ -21,11 +21,15 @@ ONE_CLASS = 0.97  # share of a target's rows above which a note says that one cl
 
 
 def summarize_domains(
-    job: AdaptJob, sources: Sequence[JobDomain], targets: Sequence[JobDomain], labels: Sequence[Any]
+    job: AdaptJob,
+    sources: Sequence[JobDomain],
+    targets: Sequence[JobDomain],
+    labels: Sequence[Any],
+    tokens: str = "words",
 ) -> dict[str, Any]:
     """Begin a summary: what was read, and how many words of each target do not occur in the source."""
-    known = collect_words(chain.from_iterable(source.documents for source in sources))
-    shares = [unseen_share(target.documents, known) for target in targets]
+    known = collect_words(chain.from_iterable(source.documents for source in sources), tokens)
+    shares = [unseen_share(target.documents, known, tokens) for target in targets]
     notes = []
     for target, share in zip(targets, shares, strict=True):
         name = target.path.name
@@ -35,8 +39,8 @@ def summarize_domains(
             notes.append(f"{name} has no label to score with")
         if share > FAR_APART:
             warnings.warn(
-                f"{share:.0%} of the words of {name} never occur in the source (overlap {1 - share:.0%}): "
-                "with so few words in common, expect little from adaptation",
+                f"{share:.0%} of the {tokens} of {name} never occur in the source (overlap {1 - share:.0%}): "
+                f"with so few {tokens} in common, expect little from adaptation",
                 UndriftWarning,
                 stacklevel=2,
             )
@@ -73,6 +77,8 @@ def summarize_choices(adapter: TextAdapter) -> dict[str, Any]:
     return {
         "classes": classifier.classes_.tolist(),
         "vocabulary": len(adapter.terms_),
+        "tokens": getattr(adapter.vectorizer_, "tokens_", None),
+        "tokens_reason": getattr(adapter.vectorizer_, "tokens_reason_", None),
         "chosen": dict(classifier.best_params_),
         "rule": classifier.selection if len(classifier.selection_results_) > 1 else "fixed",
         "n_candidates": len(classifier.selection_results_),

@@ -2,18 +2,21 @@
 
 from .adapter import TFIDF_LENGTH, TextAdapter, load_adapter, load_text_model, text_classifier
 from .distilled import DistilledText
-from .tokens import FAR_APART, collect_words, unseen_share, words
+from .tokens import FAR_APART, SAMPLE_DOCUMENTS, TOKENS, collect_words, interleave, unseen_share, words
 from .vectorizer import WEIGHTINGS, DocumentFrequencies, TermVectorizer
 
 __all__ = [
     "FAR_APART",
+    "SAMPLE_DOCUMENTS",
     "TFIDF_LENGTH",
+    "TOKENS",
     "WEIGHTINGS",
     "DistilledText",
     "DocumentFrequencies",
     "TermVectorizer",
     "TextAdapter",
     "collect_words",
+    "interleave",
     "load_adapter",
     "load_text_model",
     "text_classifier",

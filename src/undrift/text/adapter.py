@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from os import PathLike
 from typing import Any
 
@@ -15,7 +14,7 @@ from .._inputs import savable
 from ..classifier import MSDAClassifier, accept_old_names, ask_teacher
 from ..persist import ModelFileError, load_model
 from .distilled import DistilledText, distill_text
-from .tokens import check_documents
+from .tokens import check_documents, interleave
 from .vectorizer import TermVectorizer
 
 TEXT_NOISE = 0.7
@@ -49,6 +48,8 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         length 5. Those of scikit-learn can be saved if their parameters are plain values.
     classifier : MSDAClassifier, optional
         What is fitted on the rows; by default :func:`text_classifier`.
+    tokens : {"auto", "words", "characters"}, default="auto"
+        What the terms of the default vectoriser are made of; see :class:`TermVectorizer`.
 
     Attributes
     ----------
@@ -76,9 +77,10 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
     __metadata_request__fit = {"sample_domain": True, "extra": True, "blocks": True}
     __metadata_request__predict = {"sample_domain": True, "extra": True, "blocks": True}
 
-    def __init__(self, vectorizer=None, classifier=None):
+    def __init__(self, vectorizer=None, classifier=None, tokens="auto"):
         self.vectorizer = vectorizer
         self.classifier = classifier
+        self.tokens = tokens
 
     @accept_old_names
     def fit(
@@ -110,7 +112,7 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
             Further columns, such as embeddings of the documents, as for :class:`MSDAClassifier`.
         """
         documents, (targets, several) = _read_once(documents), _target_documents(target)
-        self.fit_vocabulary(chain(documents, *targets))
+        self.fit_vocabulary(interleave([documents, *targets]))
         transform = self.vectorizer_.transform
         X_target = [transform(domain) for domain in targets] or None
         if not several and extra_target is not None:
@@ -122,7 +124,7 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
 
     def fit_vocabulary(self, documents):
         """First half of `fit`: choose the terms, from the documents of all domains."""
-        default = TermVectorizer(length=TFIDF_LENGTH)
+        default = TermVectorizer(length=TFIDF_LENGTH, tokens=self.tokens)
         self.vectorizer_ = default if self.vectorizer is None else clone(self.vectorizer)
         self.vectorizer_.fit(check_documents(documents))
         return self

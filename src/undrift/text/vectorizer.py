@@ -6,7 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from numbers import Integral
 from typing import Any
 
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs import check_count, check_positive, savable
 from ..errors import UndriftWarning
-from .tokens import check_documents, words
+from .tokens import SAMPLE_DOCUMENTS, TOKENS, build_analyser, check_documents, choose_tokens
 
 WEIGHTINGS = ("tfidf", "counts", "binary")
 
@@ -45,6 +45,11 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         :class:`TextAdapter` uses 5.
     ngram_range : (int, int), default=(1, 2)
         Shortest and longest term, in words.
+    tokens : {"auto", "words", "characters"}, default="auto"
+        What terms are made of. "words" are cut by Unicode's rules, with every character of a script without
+        spaces as a word; "characters" gives n-grams of 2 to 4 characters inside words, whatever
+        `ngram_range`. "auto" takes characters where most letters are of scripts without spaces or words
+        hardly repeat.
     max_counted : int, default=2_000_000
         Most distinct terms kept while counting (some 100 bytes each), at least twice `max_features`. When
         there are more, the rarer half is forgotten: see `n_missed_`.
@@ -59,6 +64,10 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         Number of documents that contain each term.
     idf_ : ndarray of float64, shape (n_terms,)
         Inverse document frequency of each term, whatever the weighting.
+    tokens_ : {"words", "characters"}
+        What was chosen; models saved before there was a choice do not have it, and keep their words.
+    tokens_reason_ : str
+        Why.
     n_documents_ : int
         Number of documents in `fit`.
     n_missed_ : int
@@ -81,6 +90,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         weighting: str = "tfidf",
         length: float = 1.0,
         ngram_range: tuple[int, int] = (1, 2),
+        tokens: str = "auto",
         max_counted: int = 2_000_000,
         dtype: Any = "float32",
     ):
@@ -88,19 +98,34 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         self.weighting = weighting
         self.length = length
         self.ngram_range = ngram_range
+        self.tokens = tokens
         self.max_counted = max_counted
         self.dtype = dtype
 
     def fit(self, documents: Iterable[str], y: Any = None) -> TermVectorizer:
         """Choose the vocabulary, in one pass over the documents."""
-        return self.fit_frequencies(self.frequencies(documents))
+        self._check_parameters()
+        rest = check_documents(documents)
+        head = list(islice(rest, SAMPLE_DOCUMENTS))
+        is_list = isinstance(documents, list | tuple)
+        self.choose_tokens(documents[:: 1 + len(documents) // SAMPLE_DOCUMENTS] if is_list else head)
+        return self.fit_frequencies(self.frequencies(chain(head, rest)))
+
+    def choose_tokens(self, documents: Iterable[str]) -> TermVectorizer:
+        """Settle what terms are made of, from the first 1,000 documents given; `fit` does so by itself."""
+        self.tokens_, self.tokens_reason_ = (
+            choose_tokens(check_documents(documents)) if self.tokens == "auto" else (self.tokens, "given")
+        )
+        return self
 
     def frequencies(
         self, documents: Iterable[str], only: Collection[str] | None = None
     ) -> DocumentFrequencies:
         """Document frequencies of the terms (of those in `only`, if given), which add over documents."""
         self._check_parameters()
-        analyse = _build_analyser(self.ngram_range)
+        if not hasattr(self, "tokens_"):
+            self.choose_tokens([])
+        analyse = build_analyser(self.tokens_, self.ngram_range)
         return count_documents(check_documents(documents), analyse, self.max_counted, only)
 
     def fit_frequencies(self, frequencies: DocumentFrequencies) -> TermVectorizer:
@@ -141,11 +166,15 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "terms_")
         self._check_parameters()
         counter = CountVectorizer(
-            analyzer=_build_analyser(self.ngram_range), vocabulary=self.terms_, dtype=np.dtype(self.dtype)
+            analyzer=self.build_analyser(), vocabulary=self.terms_, dtype=np.dtype(self.dtype)
         )
         rest = check_documents(documents)
         while block := list(islice(rest, block_size)):
             yield self._weight(sparse.csr_array(counter.transform(block)))
+
+    def build_analyser(self) -> Callable[[str], list[str]]:
+        """Return the function that lists the terms of a document."""
+        return build_analyser(getattr(self, "tokens_", None), self.ngram_range)
 
     def _weight(self, counts: sparse.csr_array) -> sparse.csr_array:
         """Weight the counts of one block, in place."""
@@ -171,6 +200,8 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         if self.weighting not in WEIGHTINGS:
             raise ValueError(f"weighting must be one of {', '.join(WEIGHTINGS)}; got {self.weighting!r}")
+        if self.tokens not in TOKENS:
+            raise ValueError(f"tokens must be one of {', '.join(TOKENS)}; got {self.tokens!r}")
         check_positive(self.length, "length")
         max_features = check_count(self.max_features, "max_features")
         if check_count(self.max_counted, "max_counted") < 2 * max_features:
@@ -196,14 +227,6 @@ def _is_range(value: Any) -> bool:
     if not isinstance(value, tuple | list) or len(value) != 2:
         return False
     return all(isinstance(bound, Integral) for bound in value) and 1 <= value[0] <= value[1]
-
-
-def _build_analyser(ngram_range: tuple[int, int]) -> Callable[[str], list[str]]:
-    """Return the function that lists the terms of a document."""
-    shortest, longest = ngram_range
-    return CountVectorizer(
-        tokenizer=words, lowercase=False, token_pattern=None, ngram_range=(shortest, longest)
-    ).build_analyzer()
 
 
 @dataclass(frozen=True)

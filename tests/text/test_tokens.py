@@ -1,0 +1,186 @@
+"""Words and characters of text in any script, and how one of them is chosen."""
+
+import pickle
+import sys
+from functools import partial, reduce
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from undrift import TermVectorizer, TextAdapter, load_model, save_model
+from undrift.text import TFIDF_LENGTH, unseen_share, words
+from undrift.text import tokens as module
+from undrift.text.tokens import NO_WORD, STEPS, WORD_PATTERN, choose_tokens, interleave, normalise
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from languages import make_reviews_in
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ("यह किताब अच्छी है।", ["यह", "किताब", "अच्छी", "है"]),
+        ("மிகவும் நல்லது", ["மிகவும்", "நல்லது"]),
+        ("কী খবর", ["কী", "খবর"]),
+        ("كِتَابٌ جـــميل", ["كِتَابٌ", "جميل"]),
+        ("שָׁלוֹם עולם", ["שָׁלוֹם", "עולם"]),
+        ("می\u200cخواهم", ["میخواهم"]),
+        ("ดีมาก", ["ดี", "ม", "า", "ก"]),
+        ("很好吃！", ["很", "好", "吃"]),
+        ("すごいカメラ", list("すごいカメラ")),
+        ("ကောင်းတယ်", ["ကော", "င်း", "တ", "ယ်"]),
+        ("iPhone很好用 abc", ["iphone", "很", "好", "用", "abc"]),
+        ("아주 좋아요", ["아주", "좋아요"]),
+        ("great 👍👍 \u2764\ufe0f 👍🏽", ["great", "👍", "👍", "\u2764", "👍"]),
+        ("👨\u200d👩\u200d👧 🇩🇪", ["👨", "👩", "👧", "🇩🇪"]),
+        ("★★★☆", ["★", "★", "★", "☆"]),
+        (
+            "fine.<br /><br>But <a href='x?a=b'>this</a> &amp; that&nbsp;is",
+            ["fine", "but", "this", "that", "is"],
+        ),
+        ("<p class=big>a</p><SCRIPT>var x = 1;</SCRIPT>b<!-- c -->d", ["a", "b", "d"]),
+        ("if x<y and z>w, 2 < 3", ["if", "x", "y", "and", "z", "w", "2", "3"]),
+        ("<style>never closed", []),
+        ("I <3 it", ["i", "3", "it"]),
+        ("caf\u00e9 na\u0308iv e\u0323\u0302", ["café", "näiv", "\u1ec7"]),
+        ("\u0301 alone", ["alone"]),
+    ],
+)
+def test_words_of_any_script(document, expected):
+    assert words(document) == expected
+
+
+PIECES = [
+    "did n't",
+    "“well”",
+    "<br>",
+    "&amp;",
+    "很好",
+    "👍",
+    "ดี",
+    "है",
+    "can not",
+    "İ",
+    "``",
+    "x<y",
+    "5.1",
+    "'s",
+    "_",
+]
+
+
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=12).map(" ".join))
+@settings(max_examples=100, deadline=None)
+def test_steps_and_patterns_say_the_same_as_the_functions(document):
+    """So that scikit-learn can be given them; shortcuts for most documents change nothing."""
+    text = reduce(lambda text, step: step(text), STEPS, document)
+    assert normalise(document) == text
+    assert words(document) == module._WORDS.findall(text)
+
+
+def test_scikit_learn_alone_gives_the_same_terms():
+    documents = ["He did n't like it<br>, 很好吃 👍", "“Didn’t” he? हिन्दी किताब", "5.1 can not"]
+    steps = [FunctionTransformer(partial(map, step)) for step in STEPS]
+    counter = CountVectorizer(lowercase=False, token_pattern=WORD_PATTERN, ngram_range=(1, 2))
+    pipeline = pickle.loads(pickle.dumps(make_pipeline(*steps, counter)))
+    counts = pipeline.fit_transform(documents).toarray()
+    ours = TermVectorizer(weighting="counts", tokens="words").fit(documents)
+    order = [ours.terms_.index(term) for term in pipeline[-1].get_feature_names_out()]
+    assert_array_equal(ours.transform(documents).toarray()[:, order], counts)
+    blanks = FunctionTransformer(partial(map, partial(NO_WORD.sub, " ")))
+    counter = CountVectorizer(lowercase=False, analyzer="char_wb", ngram_range=module.CHARACTER_NGRAMS)
+    counts = make_pipeline(*steps, blanks, counter).fit_transform(documents).toarray()
+    ours = TermVectorizer(weighting="counts", tokens="characters").fit(documents)
+    order = [ours.terms_.index(term) for term in counter.get_feature_names_out()]
+    assert_array_equal(ours.transform(documents).toarray()[:, order], counts)
+
+
+def test_characters_are_ngrams_inside_runs():
+    vectorizer = TermVectorizer(tokens="characters").fit(["ab_c, d!"])
+    assert set(vectorizer.terms_) == {
+        " a",
+        "ab",
+        "b ",
+        " ab",
+        "ab ",
+        " ab ",
+        " c",
+        "c ",
+        " c ",
+        " d",
+        "d ",
+        " d ",
+    }
+
+
+@pytest.mark.parametrize(
+    ("documents", "tokens", "reason"),
+    [
+        (["很好吃，我喜欢", "不好 ok"], "characters", "% of the letters are of scripts without spaces"),
+        (["the screen is 很好", "a plain sentence"], "words", "repeat"),
+        ([f"w{i}x y" for i in range(300)], "characters", "50% of the words are in one document only"),
+        ([f"w{i}x y" for i in range(100)], "words", "repeat"),
+        ([f"w{i % 50}x y" for i in range(300)], "words", "repeat"),
+        ([], "words", "repeat"),
+    ],
+)
+def test_tokens_are_chosen_from_the_data(documents, tokens, reason):
+    choice = choose_tokens(documents)
+    assert choice.tokens == tokens
+    assert reason in choice.reason
+    if documents:
+        fitted = TermVectorizer().fit(iter(documents))
+        assert (fitted.tokens_, fitted.tokens_reason_) == choice
+
+
+def test_every_domain_has_a_say():
+    source, target = ["plain words here"] * 900, ["很好吃，我喜欢这个餐厅"] * 900
+    assert list(interleave([["a", "b", "c"], ["d"], []])) == ["a", "d", "b", "c"]
+    assert TermVectorizer().fit([*source, *target]).tokens_ == "words"
+    adapter = TextAdapter().fit_vocabulary(interleave([source, target]))
+    assert adapter.vectorizer_.tokens_reason_ == TermVectorizer().fit([*source, *target]).tokens_reason_
+    adapter = TextAdapter(tokens="characters").fit_vocabulary(source)
+    assert adapter.vectorizer_.tokens_ == "characters"
+    assert adapter.vectorizer_.tokens_reason_ == "given"
+
+
+def test_unknown_tokens_are_refused():
+    with pytest.raises(ValueError, match="tokens must be one of auto, words, characters; got 'letters'"):
+        TermVectorizer(tokens="letters").fit(["a"])
+
+
+def test_a_saved_vectoriser_keeps_its_tokens(tmp_path):
+    fitted = TermVectorizer().fit(["很好吃", "不好吃"])
+    save_model(fitted, tmp_path / "m.safetensors")
+    loaded = load_model(tmp_path / "m.safetensors")
+    assert loaded.tokens_ == "characters"
+    assert_array_equal(loaded.transform(["好吃"]).toarray(), fitted.transform(["好吃"]).toarray())
+
+
+def test_models_saved_before_there_was_a_choice_keep_their_words():
+    folder = Path(__file__).parents[1] / "data" / "models-0.x"
+    vectorizer = load_model(folder / "text.safetensors").vectorizer_
+    assert not hasattr(vectorizer, "tokens_")
+    analyse = vectorizer.build_analyser()
+    assert analyse("a<br>b हिन्दी 👍 did n't")[:7] == ["a", "br", "b", "ह", "न", "द", "didn't"]
+    assert analyse("很好吃")[0] == "很好吃"
+
+
+def test_unseen_characters():
+    assert unseen_share(["Küchengerät"], ["Küchentisch"]) == 1.0
+    assert 0.2 < unseen_share(["Küchengerät"], ["Küchentisch"], "characters") < 0.7
+
+
+def test_chinese_without_spaces_is_adapted_by_default():
+    documents, labels, target, truth = make_reviews_in("Chinese", 400)
+    assert not any(" " in document for document in [*documents, *target])
+    adapter = TextAdapter(TermVectorizer(500, length=TFIDF_LENGTH)).fit(documents, labels, target)
+    assert adapter.vectorizer_.tokens_ == "characters"
+    assert np.mean(adapter.predict(target) != np.array(truth)) <= 0.15
