@@ -145,7 +145,10 @@ def words(document: str) -> list[str]:
     >>> words("很好 👍")
     ['很', '好', '👍']
     """
-    text = normalise(document)
+    return _list_words(normalise(document))
+
+
+def _list_words(text: str) -> list[str]:
     return (_PLAIN_WORDS if text.isascii() else _WORDS).findall(text)
 
 
@@ -192,21 +195,21 @@ def choose_tokens(documents: Iterable[str]) -> TokenChoice:
 
     At most 1,000 documents are read, and 1,000 characters of each: give some of every domain.
     """
-    sample = [document[:_SAMPLE_CHARACTERS] for document in islice(documents, SAMPLE_DOCUMENTS)]
-    texts = [normalise(document) for document in sample]
+    sample = islice(documents, SAMPLE_DOCUMENTS)
+    texts = [normalise(document[:_SAMPLE_CHARACTERS]) for document in sample]
     n_letters = sum(len(_LETTERS.findall(text)) for text in texts)
     spaceless = sum(len(_SPACELESS_LETTERS.findall(text)) for text in texts) / max(n_letters, 1)
     if spaceless >= _MANY_SPACELESS:
         return TokenChoice("characters", f"{spaceless:.0%} of the letters are of scripts without spaces")
     frequencies: Counter[str] = Counter()
     counts: Counter[str] = Counter()
-    for document in sample:
-        occurring = words(document)
+    for text in texts:
+        occurring = _list_words(text)
         counts.update(occurring)
         frequencies.update(set(occurring))
     n_single = sum(count for word, count in counts.items() if frequencies[word] == 1)
     single = n_single / max(counts.total(), 1)
-    if single >= _MANY_SINGLE and len(sample) >= _FEW_DOCUMENTS:
+    if single >= _MANY_SINGLE and len(texts) >= _FEW_DOCUMENTS:
         return TokenChoice("characters", f"{single:.0%} of the words are in one document only")
     return TokenChoice("words", "words are separated by spaces, and repeat")
 

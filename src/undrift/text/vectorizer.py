@@ -123,10 +123,12 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
     ) -> DocumentFrequencies:
         """Document frequencies of the terms (of those in `only`, if given), which add over documents."""
         self._check_parameters()
-        if not hasattr(self, "tokens_"):
-            self.choose_tokens([])
-        analyse = build_analyser(self.tokens_, self.ngram_range)
+        analyse = build_analyser(self._settled_tokens(), self.ngram_range)
         return count_documents(check_documents(documents), analyse, self.max_counted, only)
+
+    def _settled_tokens(self) -> str:
+        """Return what terms are made of: words, if neither documents nor the user have said."""
+        return self.tokens_ if hasattr(self, "tokens_") else self.choose_tokens([]).tokens_
 
     def fit_frequencies(self, frequencies: DocumentFrequencies) -> TermVectorizer:
         """Choose the vocabulary, given the :meth:`frequencies` of all documents."""
@@ -142,6 +144,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
                 UndriftWarning,
                 stacklevel=2,
             )
+        self._settled_tokens()
         self.terms_ = [term for term, _ in ranked]
         self.document_frequency_ = np.array([count for _, count in ranked], dtype=np.int64)
         self.idf_ = 1 + np.log((1 + n_documents) / (1 + self.document_frequency_))
