@@ -195,7 +195,6 @@ def test_what_is_changed_is_checked_as_what_is_read(tmp_path):
         (UNDRIFT + '[[variants]]\nname = "a"\nnoise = [2]\n', "variant 'a': noise=2 must be at least 0"),
         (SVM + "variants = [3]\n" + CORPUS, "variants must be a table, got 3"),
         (SVM + "changes = { C = 1.0 }\n" + CORPUS, "changes is about method undrift"),
-        (SVM + CORPUS + "[[variants]]\ninductive = true\n", "inductive is about method undrift"),
         (SVM + "n_folds = 1\n" + CORPUS, "n_folds=1 must be at least 2"),
         (SVM + "seed = 4294967296\n" + CORPUS, "seed=4294967296 must be a whole number"),
         ('kind = "distance"\nnoise = [0.7]\n' + SVM + CORPUS, 'methods: kind="distance" is about msda-1'),
@@ -224,7 +223,7 @@ def test_options_and_parameters_that_are_known_pass(tmp_path):
         + "[parameters.pca]\nwhiten = true\n[parameters.scl]\nn_components = 3\n"
         + "[parameters.coda]\nmax_rounds = 2\n[parameters.sda]\nn_hidden = [3, 4]\n"
         + "[parameters.undrift]\nlength = 2.0\n"
-        + '[[variants]]\nname = "a"\n[[variants]]\nname = "b"\ninductive = true\n'
+        + '[[variants]]\nname = "a"\n[[variants]]\nname = "b"\ninductive = true\nmethods = ["undrift"]\n'
         + "changes = { fallback = false }\n",
     )  # fmt: skip
     assert plan.corpus.options == {"test_size": 0.3, "min_reviews": 10, "random_state": 2}

@@ -103,10 +103,15 @@ def split_by_domain(corpus, stacked):
     return dict(zip(corpus.domains, np.split(stacked, edges), strict=True))
 
 
-def tfidf(corpus, length=1.0):
+def tfidf(corpus, length=1.0, inductive=False):
     """``(1 + ln count) (1 + ln((1 + n) / (1 + n_with)))``, rows scaled to `length`."""
     X = np.vstack(list(dense(corpus).values()))
-    idf = 1 + np.log((1 + len(X)) / (1 + np.count_nonzero(X, axis=0)))
+    seen = X
+    if inductive:
+        seen = np.vstack(
+            [np.delete(rows, corpus.domains[name].test, axis=0) for name, rows in dense(corpus).items()]
+        )
+    idf = 1 + np.log((1 + len(seen)) / (1 + np.count_nonzero(seen, axis=0)))
     weighted = np.where(X > 0, 1 + np.log(np.maximum(X, 1)), 0) * idf
     norms = np.linalg.norm(weighted, axis=1, keepdims=True)
     return split_by_domain(corpus, length * weighted / norms)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from inspect import signature
 from typing import Any
 
@@ -23,6 +23,47 @@ COMPARED: Mapping[str, Mapping[str, Any]] = {
     "centred": {"center": "domains"},
     "oracle": {},  # is given the true class shares of the target
 }
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A method of another package: its class, fixed settings, and those chosen without target labels.
+
+    `n_components` are sizes of the dense rows, to choose from as in `grid`; none of them where the package
+    takes sparse rows.
+    """
+
+    package: str
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    n_components: Sequence[int] = ()
+
+
+PEERS: Mapping[str, Peer] = {
+    "logistic-tfidf": Peer("sklearn", "logistic"),
+    "nb-features": Peer("sklearn", "naive-bayes"),
+    "self-training": Peer("sklearn", "self-training"),
+    "skada-coral": Peer("skada", "CORAL", grid={"reg": ("auto", 0.1)}, n_components=(100,)),
+    "skada-subspace": Peer("skada", "SubspaceAlignment", {}, {"n_components": (20, 50, 100)}, (100,)),
+    "skada-tca": Peer("skada", "TransferComponentAnalysis", {"n_components": 50}, n_components=(100,)),
+    "skada-ot": Peer("skada", "OTMapping", n_components=(100,)),
+    "skada-ot-entropic": Peer("skada", "EntropicOTMapping", grid={"reg_e": (0.01, 0.1)}, n_components=(100,)),
+    "skada-ot-linear": Peer("skada", "LinearOTMapping", grid={"reg": (0.01, 0.1, 1.0)}, n_components=(100,)),
+    "skada-jdot": Peer("skada", "JDOTClassifier", {"n_iter_max": 20}, n_components=(100,)),
+    "skada-kliep": Peer("skada", "KLIEPReweight", {"gamma": [0.1, 1.0, 10.0]}, n_components=(100,)),
+    "skada-kmm": Peer("skada", "KMMReweight", grid={"gamma": (0.1, 1.0)}, n_components=(100,)),
+    "skada-density": Peer("skada", "DensityReweight", n_components=(100,)),
+    "skada-discriminator": Peer("skada", "DiscriminatorReweight", n_components=(100,)),
+    "skada-nearest": Peer("skada", "NearestNeighborReweight", n_components=(100,)),
+    "skada-target-shift": Peer("skada", "MMDTarSReweight", grid={"gamma": (0.1, 1.0)}, n_components=(100,)),
+    "adapt-coral": Peer("adapt.feature_based", "CORAL", {"lambda_": 1.0}, n_components=(100,)),
+    "adapt-subspace": Peer("adapt.feature_based", "SA", {"n_components": 50}, n_components=(100,)),
+    "adapt-kliep": Peer("adapt.instance_based", "KLIEP", {"kernel": "rbf", "gamma": 1.0}, {}, (100,)),
+    "adapt-rulsif": Peer("adapt.instance_based", "RULSIF", {"kernel": "rbf", "gamma": 1.0}, {}, (100,)),
+}  # fmt: skip
+# methods that can do without the test rows while they learn, vocabulary and weights of terms included
+INDUCTIVE = ("svm", "svm-tfidf", "undrift", *COMPARED, *PEERS)
 LASTING = ("sda",)  # methods whose representations take too long to be learnt again when a run is resumed
 
 _ESTIMATORS = {"pca": PCA, "scl": SCL, "coda": CODA, "sda": SDA}
@@ -36,9 +77,11 @@ def find_family(method: str) -> str:
         return "msda"
     if method in COMPARED:
         return method if method == "source-only" else "undrift"
+    if method in PEERS:
+        return "peers"
     if method in METHODS:
         return method
-    raise ValueError(f"method {method!r} is not known; known are {', '.join([*METHODS, *COMPARED])}")
+    raise ValueError(f"method {method!r} is not known; known are {', '.join([*METHODS, *COMPARED, *PEERS])}")
 
 
 def list_parameters(method: str) -> set[str]:

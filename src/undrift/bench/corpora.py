@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from inspect import signature
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +84,14 @@ def part_labels(corpus: Corpus, domain: str, part: str) -> np.ndarray:
     return np.asarray(corpus.domains[domain].y)[part_rows(corpus, (domain, part))]
 
 
-def load_corpus(spec: CorpusSpec, data: str | Path | None, max_features: int) -> Corpus:
+def load_corpus(
+    spec: CorpusSpec, data: str | Path | None, max_features: int, inductive: bool = False
+) -> Corpus:
     """Load the corpus as counts, with `max_features` columns at most, the most frequent first.
 
     Files are looked for in the folder `data`, by default the one named by ``UNDRIFT_DATA``, or, where
-    that is not set, where ``undrift bench fetch`` puts them.
+    that is not set, where ``undrift bench fetch`` puts them. The vocabulary of an `inductive` corpus of texts
+    is chosen without the test rows; the columns of counted files are given.
     """
     options = dict(spec.options)
     if spec.loader != "reviews":
@@ -94,16 +99,53 @@ def load_corpus(spec: CorpusSpec, data: str | Path | None, max_features: int) ->
     if spec.loader == "processed_acl":
         options["max_features"] = max_features
     corpus = take_rows(LOADERS[spec.loader](**options), spec.max_rows)
-    return take_columns(count_terms(corpus, max_features), max_features)
+    return take_columns(count_terms(corpus, max_features, inductive), max_features)
 
 
-def count_terms(corpus: Corpus, max_features: int) -> Corpus:
+def count_terms(corpus: Corpus, max_features: int, inductive: bool = False) -> Corpus:
     """Count the terms of texts, over one vocabulary for all domains; counts stay as they are."""
     if next(iter(corpus.domains.values())).texts is None:
         return corpus
-    texts, _ = corpus.rows()
+    texts = rows_to_learn_from(corpus, inductive)
     vectorizer = TermVectorizer(max_features, weighting="counts").fit(texts)
     return corpus.map(vectorizer.transform, terms=list(vectorizer.terms_))
+
+
+def rows_to_learn_from(corpus: Corpus, inductive: bool) -> Any:
+    """All rows of all domains, stacked; where it is `inductive`, all but the test rows."""
+    rows, _ = corpus.rows()
+    if not inductive:
+        return rows
+    is_kept = np.concatenate(
+        [~np.isin(np.arange(len(domain)), domain.test) for domain in corpus.domains.values()]
+    )
+    return list(compress(rows, is_kept)) if isinstance(rows, list) else rows[np.flatnonzero(is_kept)]
+
+
+@lru_cache(maxsize=4)
+def find_duplicates(corpus: Corpus, target: str) -> np.ndarray:
+    """Mask of the test rows of a target that equal a row of another part of it, or of another domain."""
+    elsewhere: set[bytes] = set()
+    tests: list[bytes] = []
+    for name, domain in corpus.domains.items():
+        keys = _row_keys(domain.X)
+        is_test = np.isin(np.arange(len(domain)), domain.test) & (name == target)
+        elsewhere.update(compress(keys, ~is_test))
+        if name == target:
+            tests = [keys[i] for i in part_rows(corpus, (target, "test"))]
+    return np.array([key in elsewhere for key in tests], dtype=bool)
+
+
+def _row_keys(X: Any) -> list[bytes]:
+    """What is the same for equal rows alone."""
+    if not hasattr(X, "indptr"):
+        return [row.tobytes() for row in np.asarray(X)]
+    X = X.tocsr()
+    X.sort_indices()
+    return [
+        X.indices[start:end].tobytes() + X.data[start:end].tobytes()
+        for start, end in pairwise(X.indptr.tolist())
+    ]
 
 
 def take_columns(corpus: Corpus, n: int | None) -> Corpus:

@@ -17,7 +17,7 @@ from .._core import ACTIVATIONS
 from .._inputs import check_choice, check_count, check_noise, check_positive
 from ..classifier import RULES
 from ..errors import UndriftError
-from .catalogue import COMPARED, find_family, list_parameters, resolve_undrift
+from .catalogue import COMPARED, INDUCTIVE, PEERS, find_family, list_parameters, resolve_undrift
 from .corpora import LOADERS, CorpusSpec, check_options
 from .keys import check_keys, check_like, check_list, check_plain, check_strings
 
@@ -27,7 +27,7 @@ C_GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # times the authors' 1 / mean |
 FIT_ON = ("all", "pair")
 LISTS = ("noise", "C", "methods", "depths", "rules", "targets")  # settings that hold several values
 FOR_REGRET = ("depths", "rules", "small_grid")  # settings that no other kind of plan looks at
-FOR_UNDRIFT = ("changes", "inductive")  # settings that no other method looks at
+FOR_UNDRIFT = ("changes",)  # settings that no other method looks at
 FOR_SHARES = ("target_share", "max_target_rows")  # settings of plans that vary class shares
 
 
@@ -66,11 +66,12 @@ class Setting:
         Parameters of method `undrift` that this variant changes, such as ``{self_training = false}``;
         `length` is that of its tf-idf rows.
     inductive : bool
-        Whether method `undrift` must do without the test rows while it learns.
+        Whether methods must do without the test rows while they learn: vocabulary and weights of terms,
+        layers, means of domains, pseudo-labels. Only some of the methods can.
     target_share : float, optional
         Share of the second class in the target, which is then a sample of its labelled rows, train and test,
         drawn with the plan's seed. It takes the place of the domain: layers are learnt from it and all rows
-        of the other domains, and all of it is predicted. Only `undrift` and what it is compared with have it.
+        of the other domains, and all of it is predicted.
     max_target_rows : int
         Rows of that sample, at most.
     targets : tuple of str, optional
@@ -210,6 +211,7 @@ class Plan:
             changes = {**self.parameters.get("undrift", {}), **variant.changes}
             decisive.append(resolve_undrift(changes))
         decisive += [[method, dict(COMPARED[method])] for method in methods if method in COMPARED]
+        decisive += [[method, asdict(PEERS[method])] for method in methods if method in PEERS]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
 
     def corpus_of(self, variant: Setting) -> CorpusSpec:
@@ -319,9 +321,11 @@ def _check_kind(
         raise ValueError('target_share, max_target_rows and targets need kind="transfer"')
     for variant in variants:
         for method in variant.methods or methods:
-            if variant.target_share is not None and method not in ("undrift", *COMPARED):
-                known = ", ".join(["undrift", *COMPARED])
-                raise ValueError(f"target_share: method {method} has none; those that have are {known}")
+            if variant.inductive and method not in INDUCTIVE:
+                raise ValueError(
+                    f"inductive: method {method} learns from the test rows; give variant "
+                    f"{variant.name!r} methods without it"
+                )
 
 
 def _parse_corpus(table: Any) -> CorpusSpec:

@@ -143,7 +143,7 @@ SEARCHED = {
 @pytest.mark.filterwarnings("ignore:the chosen .* is at the edge")
 @pytest.mark.parametrize("changes", [{"n_layers": 2}, SEARCHED])
 def test_inductive_learns_from_all_rows_but_the_test_parts(bench, corpus, changes):
-    rows = by_hand.tfidf(corpus, 5.0)
+    rows = by_hand.tfidf(corpus, 5.0, inductive=True)
     given = changes | {"dtype": "float64"}
     for task, outcome in run_all(bench, changes=given, inductive=True).items():
         unseen = fitted(corpus, rows, *task, without_test_rows, **changes)
@@ -162,7 +162,7 @@ def test_where_no_labelled_row_has_the_targets_terms_it_falls_back(bench, corpus
         for (name, own), k in zip(corpus.domains.items(), (0, n_columns, 2 * n_columns), strict=True)
     }
     bench = replace(bench, corpus=Corpus("apart", apart))
-    rows = by_hand.tfidf(bench.corpus, 5.0)
+    rows = by_hand.tfidf(bench.corpus, 5.0, inductive)
     with pytest.warns(UndriftWarning, match="used the source-only classifier"):
         found = run_all(bench, inductive=inductive, changes={"noise": 0.7, "dtype": "float64"})
     seen = [without_test_rows] if inductive else []

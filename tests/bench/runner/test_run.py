@@ -234,9 +234,9 @@ def test_the_corpus_is_read_once_though_the_baseline_is_of_another_variant(data,
     )
     widths, results = [], tmp_path / "r.jsonl"
 
-    def noted(spec, folder, max_features):
+    def noted(spec, folder, max_features, inductive):
         widths.append(max_features)
-        return load_corpus(spec, folder, max_features)
+        return load_corpus(spec, folder, max_features, inductive)
 
     monkeypatch.setattr(sys.modules["undrift.bench.runner.run"], "load_corpus", noted)
     assert run(load_plan(tmp_path / "two.toml"), results, Request(data=data)).n_failed == 0

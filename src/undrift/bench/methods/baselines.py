@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from ..._core import Rows
 from ...baselines import CODA, SCL, SDA, Progress
 from ...corpora import Corpus
-from ..corpora import part_rows
+from ..corpora import part_rows, rows_to_learn_from
 from .cells import Bench, Cell, Outcome, Unit, group_cells
 from .representation import Candidate, Representation, file_name
 from .resources import measure_cost, measure_time
@@ -53,7 +53,8 @@ def get_representation(
     """Learn a representation once for all variants that it serves; a `lasting` method's, for all runs."""
     width = next(iter(bench.corpus.domains.values())).X.shape[1]
     learn = partial(represent, bench, source)
-    return bench.representations.get((represent, source, width), learn, lasting and file_name(lasting, width))
+    key = (represent, source, width, bench.setting.inductive)
+    return bench.representations.get(key, learn, lasting and file_name(lasting, width))
 
 
 def _source_outcomes(
@@ -95,7 +96,7 @@ def counts(bench: Bench, source: str | None = None) -> Representation:
 
 def tfidf(bench: Bench, source: str | None = None) -> Representation:
     """Log-tf-idf rows of unit length."""
-    weighted, seconds = measure_time(weight_tfidf, bench.corpus)
+    weighted, seconds = measure_time(weight_tfidf, bench.corpus, 1.0, bench.setting.inductive)
     return Representation([Candidate({}, _rows(weighted))], seconds)
 
 
@@ -103,9 +104,9 @@ def _rows(corpus: Corpus) -> dict[str, Rows]:
     return {name: domain.X for name, domain in corpus.domains.items()}
 
 
-def weight_tfidf(corpus: Corpus, length: float = 1.0) -> Corpus:
-    """Weight all rows by log-tf-idf, fitted on all domains, and scale them to `length`."""
-    weighting = TfidfTransformer(sublinear_tf=True).fit(corpus.rows()[0])
+def weight_tfidf(corpus: Corpus, length: float = 1.0, inductive: bool = False) -> Corpus:
+    """Weight all rows by log-tf-idf, fitted on all domains (`inductive`: without test rows), to `length`."""
+    weighting = TfidfTransformer(sublinear_tf=True).fit(rows_to_learn_from(corpus, inductive))
     return corpus.map(lambda X: (weighting.transform(X) * length).astype(X.dtype).tocsr(), terms=corpus.terms)
 
 

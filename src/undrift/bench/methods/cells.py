@@ -27,10 +27,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Predictions of the target's test rows, and what they took.
-
-    `truth` are the labels of these rows, where they are others than the corpus has.
-    """
+    """Predictions of the target's test rows, and what they took."""
 
     cell: Cell
     predicted: np.ndarray
@@ -39,7 +36,6 @@ class Outcome:
     classify_seconds: float
     grid_seconds: float = 0.0
     details: Mapping[str, Any] = field(default_factory=dict)
-    truth: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -85,12 +81,14 @@ class Unit:
     """Cells that are worked on together, and how to get their outcomes one by one.
 
     What `run` raises is the failure of all its cells that have no outcome and no failure yet.
-    Units that are `parallel` keep to one thread and may run beside each other.
+    Units that are `parallel` keep to one thread and may run beside each other. A unit that works on another
+    corpus than the bench's, with a sample in place of the target, has it as `corpus`.
     """
 
     cells: Sequence[Cell]
     run: Callable[[], Iterator[Finding]]
     parallel: bool = False
+    corpus: Corpus | None = None
 
 
 def call_here(function: Callable[..., Any], *arguments: Any) -> Any:

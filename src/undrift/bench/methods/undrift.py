@@ -20,22 +20,17 @@ from ...classifier import SOLVERS, FittedTask, MSDAClassifier, check_grid, fit_t
 from ...corpora import Corpus
 from ...text import TFIDF_LENGTH, text_classifier
 from ..catalogue import COMPARED
-from ..corpora import part_labels, part_rows, sample_target
+from ..corpora import part_labels, part_rows
 from .baselines import weight_tfidf
 from .cells import Bench, Cell, Failure, FailureLog, Outcome, Unit, group_cells
 from .resources import measure_time, memory_budget
 from .stacks import row_products
 from .svm import authors_C, source_codes
 
-NO_ESTIMATES: Mapping[str, Any] = dict.fromkeys(("estimated_share", "expected_error", "calibration_error"))
-
 
 def undrift_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
-    """All tasks and methods together; where the target is a sample of its domain, those of each target."""
-    if bench.setting.target_share is None:
-        return [Unit(cells, partial(_fit_tasks, bench, cells))]
-    groups = group_cells(cells, "target").values()
-    return [Unit(group, partial(_fit_tasks, bench, group)) for group in groups]
+    """All tasks and methods together."""
+    return [Unit(cells, partial(_fit_tasks, bench, cells))]
 
 
 def source_only_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
@@ -46,27 +41,18 @@ def source_only_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
 
 def configure_undrift(bench: Bench, method: str = "undrift", **defaults: Any) -> tuple[MSDAClassifier, float]:
     """Return the classifier with the changes of the plan and the method, and the length of tf-idf rows."""
-    changes: dict[str, Any] = {"n_folds": bench.setting.n_folds, "n_pivots": bench.setting.n_pivots}
+    changes: dict[str, Any] = {"n_folds": bench.setting.n_folds}
+    changes |= {} if bench.setting.n_pivots is None else {"n_pivots": bench.setting.n_pivots}
     changes |= {**defaults, **bench.parameters_of("undrift"), **bench.setting.changes}
     changes |= COMPARED.get(method, {})
     length = changes.pop("length", TFIDF_LENGTH)
     return text_classifier(device=bench.device, random_state=bench.seed, **changes), length
 
 
-def _take_sample(bench: Bench, cells: Sequence[Cell]) -> Corpus:
-    """Return the corpus; where the setting has a share, with a sample in place of the cells' one target."""
-    setting = bench.setting
-    if setting.target_share is None:
-        return bench.corpus
-    return sample_target(
-        bench.corpus, cells[0].target, setting.target_share, setting.max_target_rows, bench.seed
-    )
-
-
 def _fit_source_only(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
     """Fit least squares on the tf-idf rows of each source, and predict the test rows."""
     classifier, length = configure_undrift(bench)
-    corpus, failure_log = weight_tfidf(_take_sample(bench, cells), length), FailureLog()
+    corpus, failure_log = weight_tfidf(bench.corpus, length, bench.setting.inductive), FailureLog()
     for cell in cells:
         yield from failure_log.capture([cell], _predict_source_only, corpus, classifier, cell)
     yield from failure_log.failures()
@@ -84,8 +70,7 @@ def _predict_source_only(corpus: Corpus, classifier: MSDAClassifier, cell: Cell)
         return classes[predict_codes(dual.scores(row_products(test, train)))]
 
     predicted, seconds = measure_time(predict)
-    truth = part_labels(corpus, cell.target, "test")
-    return Outcome(cell, predicted, {"C": C}, 0.0, seconds, details=NO_ESTIMATES, truth=truth)
+    return Outcome(cell, predicted, {"C": C}, 0.0, seconds)
 
 
 def _fit_tasks(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
@@ -94,7 +79,7 @@ def _fit_tasks(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failur
     for cell in cells:
         failure_log.capture([cell], source_codes, bench.corpus, cell.source)
     _, length = configure_undrift(bench)
-    corpus = weight_tfidf(_take_sample(bench, cells), length)
+    corpus = weight_tfidf(bench.corpus, length, bench.setting.inductive)
     left = [cell for cell in cells if cell not in failure_log]
     classifiers = {cell: configure_undrift(bench, cell.method)[0] for cell in left}
     inductive, is_sample = bench.setting.inductive, bench.setting.target_share is not None
@@ -138,7 +123,6 @@ def _predict(corpus: Corpus, length: float, cell: Cell, fitted: FittedTask) -> O
             **_estimates(classifier, number, is_known=cell.method == "oracle"),
             "calibration_error": calibration_error(p, classifier.classes_, truth),
         },
-        truth,
     )
 
 

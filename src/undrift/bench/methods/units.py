@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from ..catalogue import LASTING, find_family
+from ..corpora import sample_target
 from . import baselines, msda
 from .candidates import candidate_records
-from .cells import Bench, Cell, Unit
+from .cells import Bench, Cell, Finding, Unit, group_cells
 from .distances import measure_distances
+from .peers import peer_units
+from .representation import RepresentationCache
 from .undrift import source_only_units, undrift_units
 
 FAMILIES: dict[str, Callable[[Bench, Sequence[Cell]], list[Unit]]] = {
@@ -22,6 +26,7 @@ FAMILIES: dict[str, Callable[[Bench, Sequence[Cell]], list[Unit]]] = {
     "msda": msda.msda_units,
     "undrift": undrift_units,
     "source-only": source_only_units,
+    "peers": peer_units,
 }
 
 
@@ -39,7 +44,26 @@ def cut_into_units(kind: str, bench: Bench, cells: Sequence[Cell]) -> Iterator[l
     group_of = find_family if kind == "transfer" else str
     for name in dict.fromkeys(group_of(cell.method) for cell in cells):
         group = [cell for cell in cells if group_of(cell.method) == name]
-        if kind == "transfer":
+        if kind == "distance":
+            yield [Unit(group, partial(measure_distances, bench, group))]
+        elif bench.setting.target_share is None:
             yield FAMILIES[name](bench, group)
         else:
-            yield [Unit(group, partial(measure_distances, bench, group))]
+            targets = group_cells(group, "target").values()
+            yield [unit for cells in targets for unit in _sampled_units(name, bench, cells)]
+
+
+def _sampled_units(family: str, bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
+    """Units of the cells of one target, of which a sample takes the place."""
+    share, max_rows = bench.setting.target_share, bench.setting.max_target_rows
+    try:
+        corpus = sample_target(bench.corpus, cells[0].target, share or 0.5, max_rows, bench.seed)
+    except ValueError as error:
+        return [Unit(cells, partial(_raise_error, error))]
+    # files beside the results are for whole corpora
+    sampled = replace(bench, corpus=corpus, representations=RepresentationCache())
+    return [replace(unit, corpus=corpus) for unit in FAMILIES[family](sampled, cells)]
+
+
+def _raise_error(error: Exception) -> Iterator[Finding]:
+    raise error

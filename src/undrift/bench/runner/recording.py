@@ -17,7 +17,7 @@ import numpy as np
 
 from ... import __version__
 from ...metrics import transfer_error, transfer_loss, transfer_ratio
-from ..corpora import part_labels
+from ..corpora import find_duplicates, part_labels
 from ..methods import Bench, GridPoint, Outcome
 from ..plan import Plan, Setting
 
@@ -25,8 +25,10 @@ from ..plan import Plan, Setting
 def transfer_record(bench: Bench, outcome: Outcome, baseline_error: float) -> dict[str, Any]:
     """Measure the predictions of a task."""
     cell = outcome.cell
-    truth = part_labels(bench.corpus, cell.target, "test") if outcome.truth is None else outcome.truth
+    truth = part_labels(bench.corpus, cell.target, "test")
     error = transfer_error(truth, outcome.predicted)
+    is_unique = ~find_duplicates(bench.corpus, cell.target)
+    has_shares = bench.setting.target_share is not None or "expected_error" in outcome.details
     return {
         **asdict(cell),
         "params": dict(outcome.params),
@@ -40,7 +42,11 @@ def transfer_record(bench: Bench, outcome: Outcome, baseline_error: float) -> di
         "n_train": len(part_labels(bench.corpus, cell.source, "train")),
         "n_test": len(truth),
         "n_features": next(iter(bench.corpus.domains.values())).X.shape[1],
-        **(_measure_shares(bench, outcome, truth) if "expected_error" in outcome.details else {}),
+        "n_duplicates": int(np.sum(~is_unique)),
+        "error_without_duplicates": (
+            transfer_error(truth[is_unique], outcome.predicted[is_unique]) if is_unique.any() else None
+        ),
+        **(_measure_shares(bench, outcome, truth) if has_shares else {}),
         **outcome.details,
     }
 

@@ -146,18 +146,21 @@ class Runner:
         self._representations.close()
 
     @cached_property
-    def _corpora(self) -> list[tuple[CorpusSpec, Corpus]]:
-        """Every corpus of the plan, as wide as a variant needs it."""
-        widths: list[tuple[CorpusSpec, int]] = []
-        for spec in (self.plan.corpus_of(variant) for variant in self.plan.variants):
-            if spec not in [known for known, _ in widths]:
-                variants = [each for each in self.plan.variants if self.plan.corpus_of(each) == spec]
-                widths.append((spec, max(map(self._width, variants))))
-        return [(spec, load_corpus(spec, self.request.data, width)) for spec, width in widths]
+    def _corpora(self) -> list[tuple[tuple[CorpusSpec, bool], Corpus]]:
+        """Every corpus of the plan, as wide as a variant needs it; inductive ones, with their vocabulary."""
+        widths: list[tuple[tuple[CorpusSpec, bool], int]] = []
+        for variant in self.plan.variants:
+            key = self._corpus_key(variant)
+            if key not in [known for known, _ in widths]:
+                variants = [each for each in self.plan.variants if self._corpus_key(each) == key]
+                widths.append((key, max(map(self._width, variants))))
+        return [(key, load_corpus(key[0], self.request.data, width, key[1])) for key, width in widths]
+
+    def _corpus_key(self, variant: Setting) -> tuple[CorpusSpec, bool]:
+        return self.plan.corpus_of(variant), variant.inductive
 
     def _corpus(self, variant: Setting) -> Corpus:
-        wanted = self.plan.corpus_of(variant)
-        return next(corpus for spec, corpus in self._corpora if spec == wanted)
+        return next(corpus for key, corpus in self._corpora if key == self._corpus_key(variant))
 
     def _cells(self, variant: Setting) -> list[Cell]:
         """Everything that was asked for of a variant, method by method."""
@@ -239,6 +242,7 @@ class Runner:
     ) -> None:
         """Append what a unit gives; if it fails, that is the failure of the cells it leaves undone."""
         left = dict.fromkeys(unit.cells)
+        bench = bench if unit.corpus is None else replace(bench, corpus=unit.corpus)
         try:
             for finding in findings:
                 if self._record_finding(bench, finding, errors):

@@ -1,0 +1,247 @@
+"""Peers: methods of scikit-learn, skada and adapt on the rows that the other methods have, in subprocesses.
+
+A peer sees the tf-idf rows of the source and of the target, labels of the source alone, and no other domain.
+It is given a logistic regression whose C is chosen by cross-validation on the source's labels, on the rows
+as the method has changed them. Packages that take no sparse rows get the leading singular components of both
+domains' rows. Where skada can score settings without target labels, it chooses among those of `Peer.grid`.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from importlib import import_module
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import TruncatedSVD
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+from ..._core import Rows, stack_rows
+from ..catalogue import PEERS, Peer
+from ..corpora import part_rows
+from .baselines import get_representation, tfidf
+from .cells import Bench, Cell, Failure, Outcome, Unit, group_cells
+from .resources import measure_cost, measure_time
+
+C_GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+WIDE_GRID = (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5)  # for rows that a method may have scaled
+SECONDS = 600  # a task may take; more is recorded as a failure
+SOURCE, TARGET = 1, -2  # numbers of the two domains for skada
+
+
+class NaiveBayesFeatures(TransformerMixin, BaseEstimator):
+    """Presence of terms times their log-count ratio between two classes (Wang and Manning, 2012)."""
+
+    def fit(self, X: Rows, y: np.ndarray) -> NaiveBayesFeatures:
+        """Learn the ratio of every column, with one count added."""
+        classes = np.unique(y)
+        if len(classes) != 2:
+            raise ValueError(f"log-count ratios need two classes, but there are {len(classes)}")
+        counts = [1 + np.asarray((X[y == label] > 0).sum(axis=0)).ravel() for label in classes]
+        self.ratio_ = np.log(counts[1] / counts[1].sum()) - np.log(counts[0] / counts[0].sum())
+        return self
+
+    def transform(self, X: Rows) -> Rows:
+        """Return the columns, weighted."""
+        return (X > 0).multiply(self.ratio_[None, :]).tocsr()
+
+
+def peer_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
+    """One subprocess for each method and target."""
+    return [
+        Unit(group, partial(_run_group, bench, group), parallel=True)
+        for method in dict.fromkeys(cell.method for cell in cells)
+        for group in group_cells([cell for cell in cells if cell.method == method], "target").values()
+    ]
+
+
+def _run_group(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
+    corpus, target = bench.corpus, cells[0].target
+    rows = get_representation(tfidf, bench, None).candidates[0].rows
+    test = part_rows(corpus, (target, "test"))
+    seen = np.setdiff1d(np.arange(len(corpus.domains[target])), test) if bench.setting.inductive else None
+    tasks = []
+    for cell in cells:
+        train = part_rows(corpus, (cell.source, "train"))
+        tasks.append((rows[cell.source][train], np.asarray(corpus.domains[cell.source].y)[train]))
+    results = bench.call(fit_tasks, PEERS[cells[0].method], tasks, rows[target], test, seen, bench.seed)
+    for cell, result in zip(cells, results, strict=True):
+        if isinstance(result, Exception):
+            yield Failure(cell, result)
+        else:
+            predicted, params, fitting, predict_seconds = result
+            yield Outcome(cell, predicted, params, fitting.seconds, predict_seconds, details=fitting.memory)
+
+
+def fit_tasks(
+    peer: Peer,
+    tasks: Sequence[tuple[Rows, np.ndarray]],
+    X_target: Rows,
+    test: np.ndarray,
+    seen: np.ndarray | None,
+    seed: int,
+) -> list[Any]:
+    """Fit a peer on each source and predict the rows `test` of the target.
+
+    Returns for each task what stopped it, or predictions, parameters, the cost of the fit and the seconds
+    that prediction took. `seen` are the target's rows that may be learnt from; by default all.
+    """
+    unlabelled = X_target if seen is None else X_target[seen]
+    results: list[Any] = []
+    with suppress(ImportError), config_context():
+        import_module(peer.package)  # before anything is timed
+    for X, y in tasks:
+        # skada needs the routing of metadata, and enables it on import for the whole process
+        routing = config_context(enable_metadata_routing=peer.package == "skada")
+        try:
+            with _limit_seconds(SECONDS), routing, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fit = partial(FITS.get(peer.package, fit_dense), peer, X, y, unlabelled, seed)
+                (predict, params), cost = measure_cost("cpu", fit)
+                predicted, seconds = measure_time(predict, X_target[test])
+            results.append((np.asarray(predicted), params, cost, seconds))
+        except Exception as error:  # the task's, recorded as such
+            results.append(
+                type(error)(str(error)) if type(error) in _PLAIN else RuntimeError(_describe(error))
+            )
+    return results
+
+
+_PLAIN = (TypeError, ValueError, MemoryError, ImportError, ModuleNotFoundError, TimeoutError)
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+@contextmanager
+def _limit_seconds(seconds: int) -> Iterator[None]:
+    """Raise `TimeoutError` after some time, where a signal can be had: in the main thread of a process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        raise TimeoutError(f"more than {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+Predict = Callable[[Rows], np.ndarray]
+
+
+def choose_logistic(X: Rows, y: np.ndarray, *steps: Any) -> GridSearchCV:
+    """Logistic regression after other steps, with the C that is best in cross-validation on the source."""
+    pipeline = make_pipeline(*steps, LogisticRegression(max_iter=1000))
+    return GridSearchCV(pipeline, {"logisticregression__C": C_GRID}, cv=5).fit(X, y)
+
+
+def fit_sklearn(
+    peer: Peer, X: Rows, y: np.ndarray, X_target: Rows, seed: int
+) -> tuple[Predict, dict[str, Any]]:
+    """Fit a method of scikit-learn on sparse rows."""
+    chosen = choose_logistic(X, y, *([NaiveBayesFeatures()] if peer.name == "naive-bayes" else []))
+    params = {"C": chosen.best_params_["logisticregression__C"]}
+    if peer.name != "self-training":
+        return chosen.predict, params
+    codes = np.unique(y, return_inverse=True)[1]
+    labels = np.concatenate([codes, np.full(X_target.shape[0], -1)])  # -1: no label
+    base = LogisticRegression(C=params["C"], max_iter=1000)
+    model = SelfTrainingClassifier(base).fit(stack_rows([X, X_target]), labels)
+    return lambda rows: np.unique(y)[model.predict(rows)], {**params, "n_rounds": int(model.n_iter_)}
+
+
+def fit_dense(
+    peer: Peer, X: Rows, y: np.ndarray, X_target: Rows, seed: int
+) -> tuple[Predict, dict[str, Any]]:
+    """Fit a method of skada or adapt on dense rows, with the best of its settings."""
+    classes, codes = np.unique(y, return_inverse=True)
+    sizes = {n: _reduce(n, X, X_target, seed) for n in peer.n_components}
+    settings = [dict(zip(peer.grid, values, strict=True)) for values in product(*peer.grid.values())]
+    candidates = [(n, {**peer.settings, **each}) for n in sizes for each in settings]
+    package = peer.package.partition(".")[0]
+    scores = [0.0]
+    if len(candidates) > 1:
+        scores = [_score_without_labels(_build(peer, s), codes, *sizes[n][1:], seed) for n, s in candidates]
+    n, setting = candidates[int(np.argmax(scores))]
+    reduction, source, target = sizes[n]
+    predict = FITTERS[package](_build(peer, setting), source, codes, target)
+    params = {"components": n, **setting}
+    return lambda rows: classes[np.asarray(predict(reduction.transform(rows))).astype(int)], params
+
+
+def _reduce(n: int, X: Rows, X_target: Rows, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Leading singular components of the rows of both domains."""
+    both = stack_rows([X, X_target]).astype(np.float64)
+    reduction = TruncatedSVD(min(n, min(both.shape) - 1), random_state=seed).fit(both)
+    return reduction, reduction.transform(X), reduction.transform(X_target)
+
+
+def _build(peer: Peer, setting: Mapping[str, Any]) -> Any:
+    """The estimator of a package around a logistic regression that chooses its C whenever it is fitted."""
+    logistic = LogisticRegressionCV(
+        Cs=WIDE_GRID, cv=3, max_iter=1000, l1_ratios=(0.0,), scoring="accuracy", use_legacy_attributes=False
+    )
+    method = getattr(import_module(peer.package), peer.name)
+    if peer.package != "skada":
+        return method(logistic, verbose=0, random_state=0, **setting)
+    if peer.name == "JDOTClassifier":  # fits it in every iteration, on rows as they are
+        return method(LogisticRegression(C=10.0, max_iter=1000), **setting)
+    return method(
+        logistic.set_fit_request(sample_weight=True).set_score_request(sample_weight=True), **setting
+    )
+
+
+def _stack_domains(
+    source: np.ndarray, codes: np.ndarray, target: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, labels and domains as skada has them: labels of the target are masked by -1."""
+    labels = np.concatenate([codes, np.full(len(target), -1)])
+    domains = np.repeat([SOURCE, TARGET], [len(source), len(target)])
+    return np.vstack([source, target]), labels, domains
+
+
+def _fit_skada(model: Any, source: np.ndarray, codes: np.ndarray, target: np.ndarray) -> Predict:
+    X, labels, domains = _stack_domains(source, codes, target)
+    model.fit(X, labels, sample_domain=domains)
+    return lambda rows: model.predict(rows, sample_domain=np.full(len(rows), TARGET))
+
+
+def _fit_adapt(model: Any, source: np.ndarray, codes: np.ndarray, target: np.ndarray) -> Predict:
+    model.fit(source, codes, target)
+    return model.predict
+
+
+def _score_without_labels(
+    model: Any, codes: np.ndarray, source: np.ndarray, target: np.ndarray, seed: int
+) -> float:
+    """Score settings by skada's circular validation on held-out rows of both domains."""
+    metrics, selection = import_module("skada.metrics"), import_module("skada.model_selection")
+    X, labels, domains = _stack_domains(source, codes, target)
+    cv = selection.SourceTargetShuffleSplit(n_splits=1, test_size=0.3, random_state=seed)
+    scored = import_module("sklearn.model_selection").cross_validate(
+        model, X, labels, params={"sample_domain": domains}, cv=cv,
+        scoring=metrics.CircularValidation(), error_score=-np.inf,
+    )  # fmt: skip
+    return float(np.mean(scored["test_score"]))
+
+
+FITS: Mapping[str, Callable[..., tuple[Predict, dict[str, Any]]]] = {"sklearn": fit_sklearn}
+FITTERS: Mapping[str, Callable[..., Predict]] = {"skada": _fit_skada, "adapt": _fit_adapt}

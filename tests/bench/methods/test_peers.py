@@ -1,0 +1,159 @@
+"""Peers against stubs: what a package is given, what becomes of its predictions, failures and time."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.helpers.bench_corpus import write_corpus
+from undrift.bench import Request, load_plan, read, run
+from undrift.bench.catalogue import PEERS, Peer
+from undrift.bench.methods import peers
+
+rng = np.random.default_rng(0)
+
+
+class Stub:
+    """Nearest class mean on the rows given, as a method of skada and of adapt is called."""
+
+    fitted = []
+
+    def __init__(self, base, **settings):
+        self.base, self.settings = base, settings
+
+    def get_params(self, deep=True):
+        return {"base": self.base, **self.settings}
+
+    def fit(self, X, y, target=None, sample_domain=None):
+        Stub.fitted.append((self, X, y, target, sample_domain))
+        if self.settings.get("fails"):
+            raise self.settings["fails"]("too large\nby far")
+        rows = X if sample_domain is None else X[sample_domain > 0]
+        labels = y if sample_domain is None else y[sample_domain > 0]
+        self.means = np.array([rows[labels == k].mean(axis=0) for k in np.unique(labels)])
+        return self
+
+    def predict(self, X, sample_domain=None):
+        return ((X[:, None] - self.means[None]) ** 2).sum(axis=2).argmin(axis=1)
+
+
+@pytest.fixture
+def stubs(monkeypatch):
+    Stub.fitted = []
+    for name in ("skada", "adapt", "adapt.feature_based"):
+        module = types.ModuleType(name)
+        module.Method = Stub
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+def make_task(n=60, n_columns=12):
+    y = np.repeat([-1, 1], n // 2)
+    X = rng.poisson(1.0 + 2.0 * (y[:, None] * (np.arange(n_columns) < 6) > 0)).astype(np.float32)
+    return sp.csr_array(X), y
+
+
+def fit(peer, n_tasks=1, seen=None):
+    tasks, (X_target, y_target) = [make_task() for _ in range(n_tasks)], make_task()
+    results = peers.fit_tasks(peer, tasks, X_target, np.arange(60), seen, 0)
+    return tasks, X_target, y_target, results
+
+
+@pytest.mark.parametrize("package", ["skada", "adapt.feature_based"])
+def test_a_dense_peer_gets_components_of_both_domains_and_no_target_label(stubs, package):
+    monkey = {"verbose": 0, "random_state": 0} if package != "skada" else {}
+    tasks, X_target, y_target, results = fit(Peer(package, "Method", {"a": 3}, {}, (4,)))
+    predicted, params, cost, seconds = results[0]
+    assert np.mean(predicted == y_target) > 0.9
+    assert set(predicted) <= {-1, 1}
+    assert params == {"components": 4, "a": 3}
+    assert cost.seconds > 0
+    assert seconds >= 0
+    ((model, X, y, target, domains),) = Stub.fitted
+    assert model.settings == {"a": 3, **monkey}
+    both = np.vstack([tasks[0][0].toarray(), X_target.toarray()])
+    given = X if target is None else np.vstack([X, target])
+    # singular components keep the inner products of the best approximation of rank four
+    U, s, _ = np.linalg.svd(both.astype(float), full_matrices=False)
+    approximation = (U[:, :4] * s[:4] ** 2) @ U[:, :4].T
+    np.testing.assert_allclose(given @ given.T, approximation, atol=0.02 * s[0] ** 2)
+    if package == "skada":
+        assert (y[60:] == -1).all()
+        assert (domains == np.repeat([peers.SOURCE, peers.TARGET], 60)).all()
+
+
+def test_target_rows_that_must_not_be_seen_are_not(stubs):
+    fit(Peer("adapt", "Method", {}, {}, (4,)), seen=np.arange(10))
+    assert len(Stub.fitted[0][3]) == 10
+
+
+@pytest.mark.parametrize(
+    ("fails", "kind", "says"),
+    [
+        (MemoryError, MemoryError, "too large"),
+        (np.linalg.LinAlgError, RuntimeError, "LinAlgError: too large"),
+    ],
+)
+def test_what_fails_is_returned_as_the_failure_of_its_task(stubs, fails, kind, says):
+    results = fit(Peer("skada", "Method", {"fails": fails}, {}, (4,)), n_tasks=2)[-1]
+    assert [type(result) for result in results] == [kind, kind]
+    assert says in str(results[0])
+
+
+def test_a_task_that_takes_too_long_fails(stubs, monkeypatch):
+    monkeypatch.setattr(peers, "SECONDS", 1)
+    monkeypatch.setattr(Stub, "fit", lambda self, *a, **k: __import__("time").sleep(5))
+    (result,) = fit(Peer("skada", "Method", {}, {}, (4,)))[-1]
+    assert isinstance(result, TimeoutError)
+    assert "more than 1 seconds" in str(result)
+
+
+def test_the_setting_with_the_best_label_free_score_is_fitted(stubs, monkeypatch):
+    scores = {1: 0.2, 2: 0.9, 3: 0.9}
+    monkeypatch.setattr(peers, "_score_without_labels", lambda model, *rest: scores[model.settings["a"]])
+    params = fit(Peer("skada", "Method", {}, {"a": (1, 2, 3)}, (4,)))[-1][0][1]
+    assert params["a"] == 2  # the first of equals
+
+
+def test_naive_bayes_features_are_presence_times_the_log_count_ratio():
+    X, y = sp.csr_array(np.array([[2.0, 0, 1], [0, 3, 1], [1, 0, 0]])), np.array([0, 1, 0])
+    p, q = np.array([1, 2, 2]) / 5, np.array([3, 1, 2]) / 6  # with one count added
+    expected = (X.toarray() > 0) * np.log(p / q)
+    np.testing.assert_allclose(peers.NaiveBayesFeatures().fit(X, y).transform(X).toarray(), expected)
+    with pytest.raises(ValueError, match="two classes, but there are 3"):
+        peers.NaiveBayesFeatures().fit(X, np.array([0, 1, 2]))
+
+
+PLAN = """
+methods = ["svm-tfidf", "self-training", "nb-features", "logistic-tfidf", "skada-coral"]
+n_folds = 3
+[corpus]
+loader = "amazon-bow"
+[[variants]]
+name = "whole"
+[[variants]]
+name = "few"
+target_share = 0.25
+[[variants]]
+name = "inductive"
+inductive = true
+methods = ["svm-tfidf", "logistic-tfidf"]
+"""
+
+
+def test_peers_run_in_a_plan_and_a_missing_package_is_a_recorded_failure(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "skada", None)
+    write_corpus(tmp_path / "amazon-bow")
+    (tmp_path / "p.toml").write_text(PLAN)
+    request = Request(data=tmp_path, jobs=1, tasks=["books->*"])
+    run(load_plan(tmp_path / "p.toml"), tmp_path / "r.jsonl", request)
+    records = [r for r in read(tmp_path / "r.jsonl") if r["kind"] == "transfer"]
+    assert len(records) == 2 * (5 + 5 + 2)
+    failed = {r["method"]: r["failed"] for r in records if "failed" in r}
+    assert list(failed) == ["skada-coral"]
+    assert failed["skada-coral"].startswith("ModuleNotFoundError")
+    ours = [r for r in records if r["method"] in PEERS and "failed" not in r]
+    assert all(r["represent_seconds"] > 0 and r["params"]["C"] in peers.C_GRID for r in ours)
+    assert {r["target_share"] for r in records if r["variant"] == "few" and "failed" not in r} == {0.25}
+    assert all(r["transfer_error"] < 0.5 for r in ours)
