@@ -80,7 +80,7 @@ class WrittenPredictions:
     """What was written for every target."""
 
     counts: list[np.ndarray]  # rows of every predicted class, then those whose prediction is left empty
-    predictions: Sequence[dict[str, list[Any]]] = ()  # those that a report needs
+    predictions: Sequence[dict[str, Any]] = ()  # those that a report needs
 
 
 class PredictProgress(NamedTuple):

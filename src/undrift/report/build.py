@@ -39,7 +39,7 @@ def job_report(job: AdaptJob, adapted: AdaptResult, command: str | None = None) 
         for number, (name, X, file) in enumerate(zip(names, kept.X, kept.sources, strict=False))
     ]
     domains += [
-        DomainRows(name, -1 - i, X, file.documents, file.labels, predicted["prediction"], predicted["score"])
+        DomainRows(name, -1 - i, X, file.documents, file.labels, **predicted)
         for i, (name, X, file, predicted) in enumerate(
             zip(names[n_sources:], kept.X[n_sources:], kept.targets, kept.predictions, strict=True)
         )
@@ -49,6 +49,7 @@ def job_report(job: AdaptJob, adapted: AdaptResult, command: str | None = None) 
         "warnings": summary.get("warnings", []),
         "notes": summary.get("notes", []),
         "command": command,
+        "text_column": job.text,
         "files": [file_record(path) for path in (*job.sources, *job.targets)],
         "summary": summary,
     }

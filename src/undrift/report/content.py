@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 from collections import Counter
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -14,53 +15,61 @@ from scipy import sparse
 from .._version import __version__
 from ..classifier import SELECTIONS
 from ..text import collect_words, unseen_share
-from .changed_documents import changed_documents
-from .distances import domain_distances
+from .confidence import confidence_data
+from .decks import make_decks
+from .documents import changed_documents
 from .inputs import DomainRows, Evidence
 from .shares import describe_target, find_share_doubt
-from .terms import difference_terms, shift_points, strongest_terms, term_browser, term_statistics
+from .terms import difference_terms, find_idea, map_points, strongest_terms, term_browser, term_statistics
 from .verdict import advice, verdict
 
-N_BINS = 32
 UNSEEN_DOCUMENTS = 5_000  # documents of a target whose words are looked up, at most
 
 
 def adaptation_data(evidence: Evidence) -> dict[str, Any]:
     """Gather everything that a report of an adaptation shows."""
-    classifier, table = evidence.classifier, term_statistics(evidence)
-    browser = term_browser(evidence, table)
+    table = term_statistics(evidence)
+    browser, difference = term_browser(evidence, table), difference_terms(evidence, table)
     data: dict[str, Any] = {
         "kind": "adaptation",
         "title": f"{_names(evidence.sources)} → {_names(evidence.targets)}",
         "source_name": _names(evidence.sources),
         "target_name": _names(evidence.targets),
+        "classes": evidence.classes,
         "verdict": verdict(evidence),
-        "chosen": {
-            **classifier.best_params_,
-            "rule": classifier.selection if len(classifier.selection_results_) > 1 else "fixed",
-            "n_candidates": len(classifier.selection_results_),
-            "classifier": classifier.classifier,
-            "center": "domains" if classifier.center is True else classifier.center,
-            "border": classifier.border,
-            "edges": list(classifier.selection_edges_),
-            "balance_layers": bool(classifier.balance_layers),
-        },
+        "chosen": describe_choice(evidence),
         "seconds": evidence.about.get("seconds"),
         "warnings": list(evidence.about.get("warnings", [])),
         "notes": _notes(evidence),
         "share_doubt": find_share_doubt(evidence),
         "domains": domain_cards(evidence),
-        "difference": difference_terms(evidence, table),
-        "shift": {"n_terms": len(evidence.terms), "points": shift_points(evidence, table)},
+        "decks": make_decks(evidence),
+        "difference": difference,
+        "idea": find_idea(evidence, table, difference),
+        "map": {"n_terms": len(evidence.terms), "points": map_points(evidence, table)},
         "selection": selection_grids(evidence),
         "changes": changed_documents(evidence),
         "terms": browser,
         "strongest": strongest_terms(evidence, table, browser),
-        "scores": [score_distribution(evidence, target) for target in evidence.targets],
+        "confidence": confidence_data(evidence),
         "reproduce": reproduction(evidence),
     }
     data["next"] = advice(data)
     return data
+
+
+def describe_choice(evidence: Evidence) -> dict[str, Any]:
+    """Return the settings that were used, and how they were chosen."""
+    classifier = evidence.classifier
+    return {
+        **classifier.best_params_,
+        "rule": classifier.selection if len(classifier.selection_results_) > 1 else "fixed",
+        "n_candidates": len(classifier.selection_results_),
+        "classifier": classifier.classifier,
+        "center": "domains" if classifier.center is True else classifier.center,
+        "border": classifier.border,
+        "edges": list(classifier.selection_edges_),
+    }
 
 
 def _notes(evidence: Evidence) -> list[str]:
@@ -84,18 +93,14 @@ def _names(domains: list[DomainRows]) -> str:
 
 
 def domain_cards(evidence: Evidence) -> list[dict[str, Any]]:
-    """Describe each domain: rows, labels, vocabulary, unseen words, and its distance from the source."""
+    """Describe each domain: rows, labels, vocabulary, unseen words; of targets the class shares too."""
     labelled = evidence.labelled()[1].tolist()
     home = _label_shares(Counter(labelled))
     seen = np.asarray(evidence.classifier.labelled_counts_) > 0
     known_words = _labelled_words(evidence)
-    distances = domain_distances(evidence)
     cards = []
     for domain in evidence.domains:
         truth = Counter(domain.known_labels().tolist())
-        codes = evidence.adapted_codes.get(domain.number)
-        counts = [] if codes is None else np.bincount(codes, minlength=len(evidence.classes)).tolist()
-        predicted = dict(zip(evidence.classes, counts, strict=False))
         cards.append(
             {
                 "name": domain.name,
@@ -104,11 +109,9 @@ def domain_cards(evidence: Evidence) -> list[dict[str, Any]]:
                 "n_sampled": len(domain) if domain.n_rows else None,
                 "n_labelled": int(domain.known.sum()),
                 "labels": dict(sorted(truth.items())),
-                "predicted": dict(sorted(predicted.items())),
                 "n_terms": _n_terms_used(domain.X),
                 "unseen_share": _unseen_share(domain, known_words, seen) if domain.number < 0 else None,
                 "class_drift": _drift(home, _label_shares(truth)) if truth and domain.number < 0 else None,
-                **distances.get(domain.number, {"before": None, "after": None}),
                 **(_describe_shares(evidence, domain, truth) if domain.number < 0 else {}),
             }
         )
@@ -187,37 +190,6 @@ def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:
     return [{"rule": rule, "is_error": is_error, "noise": noise, "n_layers": depth, "cells": cells}]
 
 
-def score_distribution(evidence: Evidence, target: DomainRows) -> dict[str, Any]:
-    """Count a target's rows by score; right and wrong apart where the truth is known."""
-    classes, scores = evidence.classes, evidence.scores[target.number]
-    two = len(classes) == 2
-    low, high = float(scores.min()), float(scores.max())
-    edges = np.linspace(low, high if high > low else low + 1, N_BINS + 1)
-    codes = evidence.adapted_codes[target.number]
-    if target.known.any():
-        right = np.zeros(len(target), dtype=bool)
-        right[target.known] = target.known_labels() == np.asarray(classes)[codes[target.known]]
-        series = [
-            ("right", "b", target.known & right),
-            ("wrong", "a", target.known & ~right),
-            ("no label", "s5", ~target.known),
-        ]
-    else:
-        series = [(f"predicted {label}", f"s{i % 6}", codes == i) for i, label in enumerate(classes)]
-    axis = f"score (below 0: {classes[0]}, above: {classes[1]})" if two else "score of the predicted label"
-    return {
-        "name": target.name,
-        "axis": axis,
-        "edges": [round(float(edge), 4) for edge in edges],
-        "series": [
-            {"name": name, "mark": mark, "counts": np.histogram(scores[chosen], edges)[0].tolist()}
-            for name, mark, chosen in series
-            if chosen.any()
-        ],
-        "unsure_share": float(np.mean(np.abs(scores) < 0.1 * np.std(scores))) if two else None,
-    }
-
-
 def reproduction(evidence: Evidence) -> dict[str, Any]:
     """Say what it takes to do the same again."""
     classifier = evidence.classifier
@@ -228,6 +200,7 @@ def reproduction(evidence: Evidence) -> dict[str, Any]:
     }
     return {
         "command": evidence.about.get("command"),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "seed": seed if isinstance(seed, int | type(None)) else str(seed),
         "parameters": {k: v for k, v in plain.items() if not (isinstance(v, float) and math.isnan(v))},
         "versions": {"undrift": __version__, "Python": platform.python_version()}

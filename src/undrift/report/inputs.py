@@ -22,8 +22,8 @@ MOST_BASELINE_ROWS = 5_000  # labelled rows that the source-only classifier is f
 class DomainRows:
     """Rows of one domain, with their documents and labels where there are any.
 
-    Labels of a target (`number` < 0) are for scoring alone. `prediction` and `score` are the adapted
-    classifier's, where they are known already; `n_rows` is what the rows are a sample of.
+    Labels of a target (`number` < 0) are for scoring alone. `prediction`, `score` and `probabilities` are the
+    adapted classifier's, where they are known already; `n_rows` is what the rows are a sample of.
     """
 
     name: str
@@ -33,6 +33,7 @@ class DomainRows:
     labels: Sequence[Any] | None = None
     prediction: Sequence[Any] | None = None
     score: Sequence[float] | None = None
+    probabilities: Any = None  # of shape (n, n_classes)
     n_rows: int | None = None
 
     def __len__(self) -> int:
@@ -105,30 +106,48 @@ class Evidence:
     @cached_property
     def scores(self) -> dict[int, np.ndarray]:
         """Adapted scores by target: with two classes positive for the second, else the winner's."""
-        return {number: scores for number, (_, scores) in self._predicted.items()}
+        return {number: scores for number, (_, scores, _) in self._predicted.items()}
 
     @cached_property
     def adapted_codes(self) -> dict[int, np.ndarray]:
         """Adapted predictions by target, as positions among the classes."""
-        return {number: codes for number, (codes, _) in self._predicted.items()}
+        return {number: codes for number, (codes, _, _) in self._predicted.items()}
 
     @cached_property
-    def _predicted(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        return {target.number: self._prediction(target) for target in self.targets}
+    def probabilities(self) -> dict[int, np.ndarray] | None:
+        """Probability of every class, by target; None for a model of an early version, which has none."""
+        by_target = {number: P for number, (_, _, P) in self._predicted.items()}
+        return None if any(P is None for P in by_target.values()) else by_target
 
-    def _prediction(self, target: DomainRows) -> tuple[np.ndarray, np.ndarray]:
+    def certainty(self, number: int) -> np.ndarray:
+        """How sure the prediction of each row of a target is: the probability of its label."""
+        if self.probabilities is None:
+            return np.abs(self.scores[number])
+        codes = self.adapted_codes[number]
+        return np.take_along_axis(self.probabilities[number], codes[:, None], axis=1)[:, 0]
+
+    @cached_property
+    def _predicted(self) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+        return {target.number: self._predict(target) for target in self.targets}
+
+    def _predict(self, target: DomainRows) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         if target.prediction is not None and target.score is not None:
             position = {label: i for i, label in enumerate(self.classes)}
             codes = [position.get(spell_label(label)) for label in target.prediction]
             if None not in codes:  # doubtful predictions may have been left empty
-                return np.array(codes, dtype=int), np.asarray(target.score, dtype=float)
-        sample_domain = (
-            np.full(len(target), target.number) if target.number in self.classifier.domains_ else None
-        )
-        scores = self.classifier.decision_function(target.X, sample_domain=sample_domain)
+                return np.array(codes, dtype=int), np.asarray(target.score, dtype=float), target.probabilities
+        number = self.domain_of(target)
+        scores = self.classifier.decision_function(target.X, sample_domain=number)
+        has_temperature = hasattr(self.classifier, "temperature_")
+        P = self.classifier.scores_to_proba(scores, number) if has_temperature else None
         if scores.ndim == 1:
-            return (scores > 0).astype(int), scores
-        return scores.argmax(axis=1), scores.max(axis=1)
+            return (scores > 0).astype(int), scores, P
+        return scores.argmax(axis=1), scores.max(axis=1), P
+
+    def domain_of(self, target: DomainRows, n: int | None = None) -> np.ndarray | None:
+        """Return what to pass as `sample_domain` for `n` rows of a target, all of them by default."""
+        is_known = target.number in self.classifier.domains_
+        return np.full(len(target) if n is None else n, target.number) if is_known else None
 
     @cached_property
     def source_only_codes(self) -> dict[int, np.ndarray]:

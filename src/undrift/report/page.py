@@ -58,7 +58,7 @@ class Report:
         from markupsafe import escape
 
         return (
-            f'<iframe sandbox="allow-scripts" title="undrift report" width="100%" height="720" '
+            f'<iframe sandbox="allow-scripts allow-downloads" title="undrift report" width="100%" height="720" '
             f'frameborder="0" srcdoc="{escape(self.to_html())}"></iframe>'
         )
 
@@ -72,7 +72,8 @@ def _page(data: dict[str, Any]) -> str:
     from .svg import read_asset
 
     charts = adaptation_charts if data["kind"] == "adaptation" else benchmark_charts
-    style, script = read_asset("style.css") + read_asset("chart.css"), read_asset("script.js")
+    style = read_asset("style.css") + read_asset("chart.css")
+    script = f'"use strict";\n(() => {{\n{read_asset("script.js")}{read_asset("decks.js")}}})();\n'
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -91,7 +92,7 @@ def _page(data: dict[str, Any]) -> str:
 
 def _embedded(data: dict[str, Any]) -> dict[str, Any]:
     """Return the part of the data that the script needs."""
-    return {"terms": data["terms"]} if data["kind"] == "adaptation" else {}
+    return {name: data[name] for name in ("terms", "decks")} if data["kind"] == "adaptation" else {}
 
 
 def _environment() -> Any:
@@ -110,7 +111,7 @@ def _environment() -> Any:
         "percent": _percent,
         "about": write_percent,
         "count": lambda value: "–" if value is None else f"{value:,}",
-        "signed": lambda value: f"{value:+.3g}",
+        "signed": lambda value: f"{value:+.3f}".replace("-", "\N{MINUS SIGN}"),
     }
     return environment
 

@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs import spell_label
-from ..classifier import EXPECTED_ERROR_RECORD
 from .inputs import DomainRows, Evidence
-
-MOST_NAMED = 3  # classes that a sentence names
 
 
 def describe_target(evidence: Evidence, target: DomainRows) -> dict[str, Any]:
@@ -55,6 +52,19 @@ def pool_expected_errors(evidence: Evidence) -> dict[str, float] | None:
     return {name: float(weight @ [entry[name] for entry in expected]) for name in ("error", "low", "high")}
 
 
+def pool_shares(evidence: Evidence) -> dict[str, float] | None:
+    """Return the class shares of all targets together, weighted by rows; None where one has none."""
+    shares = [describe_target(evidence, target)["target_shares"] for target in evidence.targets]
+    if not shares or None in shares:
+        return None
+    n_rows = [target.n_rows or len(target) for target in evidence.targets]
+    total = sum(n_rows) or 1
+    return {
+        label: sum(n * each[label] for n, each in zip(n_rows, shares, strict=True)) / total
+        for label in shares[0]
+    }
+
+
 def find_share_doubt(evidence: Evidence) -> str | None:
     """Return the reason why class shares are uncertain, with what to do; None where they are not."""
     caution = evidence.classifier.caution_ or {}
@@ -78,22 +88,6 @@ def headline_expected_error(expected: dict[str, float]) -> str:
     return f"About {error} of these predictions are expected to be wrong (90% interval {interval})."
 
 
-def explain_expected_error(expected: dict[str, float] | None, is_scored: bool, evidence: Evidence) -> str:
-    """Say beside the verdict how far an expected error can be trusted, or why there is none."""
-    if evidence.fell_back:
-        return "There is no expected error after a fallback: it is estimated for adapted predictions only."
-    if expected is None:
-        none = "There is no expected error: that needs the target's class shares (--center classes)."
-        return "" if is_scored else none
-    if not is_scored:
-        return f"No target label was used; {EXPECTED_ERROR_RECORD}."
-    error, interval = write_estimate(expected["error"], expected["low"], expected["high"])
-    return (
-        f"Without these labels, an error of about {error} was expected (90% interval {interval}); "
-        f"{EXPECTED_ERROR_RECORD}."
-    )
-
-
 def most_frequent(card: dict[str, Any]) -> dict[str, Any] | None:
     """Return the most frequent class of a target by its estimated shares, and whether it clearly is."""
     shares, intervals = card["target_shares"], card["target_shares_interval"]
@@ -110,29 +104,3 @@ def most_frequent(card: dict[str, Any]) -> dict[str, Any] | None:
         "high": high,
         "is_clear": is_clear and low >= max(others, default=0.0),
     }
-
-
-def explain_shares(card: dict[str, Any], data: dict[str, Any]) -> str:
-    """Say what was estimated of a target's class shares, and how sure that is."""
-    shares, intervals = card["target_shares"], card["target_shares_interval"]
-    if not shares:
-        how = "there are none after a fallback" if data["verdict"]["fell_back"] else "use --center classes"
-        return f"Shares among the predictions; those among the rows were not estimated ({how})."
-    largest = sorted(shares, key=shares.get, reverse=True)[:MOST_NAMED]
-    n_more = len(shares) - len(largest)
-    more = f" and {n_more} more, in the table" if n_more else ""
-    if card["are_shares_given"]:
-        named = ", ".join(f"{label} {write_percent(shares[label])}" for label in largest)
-        return f"Given, not estimated: {named}{more}. Predictions are made for these shares."
-    named = ", ".join(
-        "{} {} ({})".format(label, *write_estimate(shares[label], *intervals[label])) for label in largest
-    )
-    favour = (
-        " Predicted shares may differ: predictions that err least favour the frequent class."
-        if data["chosen"]["border"] == "error"
-        else ""
-    )
-    return (
-        "Estimated from the scores of the target's rows, without their labels; with 90% intervals: "
-        f"{named}{more}.{favour}"
-    )

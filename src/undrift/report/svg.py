@@ -14,8 +14,9 @@ from importlib.resources import files
 from markupsafe import Markup, escape
 
 WIDTH = 640
-NARROW = 440  # charts that fit a telephone as they are
-TEXT = 14  # height of a letter's line, in the units of the drawing
+NARROW = 400  # charts that fit a telephone as they are, and stand side by side on a desk
+LETTER = 8.6  # width of a letter, at most, in the units of the drawing
+N_COLOURS = 6  # of classes and series; what comes after them is grey
 
 
 def read_asset(name: str) -> str:
@@ -128,11 +129,16 @@ def plain(value: float) -> str:
 
 
 def horizontal_axis(
-    scale: Scale, top: float, bottom: float, label: str, shown: Callable[[float], str] = plain
+    scale: Scale,
+    top: float,
+    bottom: float,
+    label: str,
+    shown: Callable[[float], str] = plain,
+    n_ticks: int = 5,
 ) -> Markup:
     """Draw grid lines from top to bottom, their values below them, and what they measure."""
     marks = []
-    for value in scale.ticks():
+    for value in scale.ticks(n_ticks):
         x = scale(value)
         marks += [line(x, top, x, bottom, "grid"), text(x, bottom + 18, shown(value), "middle", "tick")]
     middle = (scale.start + scale.end) / 2
@@ -147,7 +153,7 @@ def vertical_axis(
     for value in scale.ticks():
         y = scale(value)
         marks += [line(left, y, right, y, "grid"), text(left - 8, y + 5, shown(value), "end", "tick")]
-    return join([*marks, text(4, min(scale.start, scale.end) - 14, label, "start", "axis")])
+    return join([*marks, text(4, min(scale.start, scale.end) - 12, label, "start", "axis")])
 
 
 def legend(entries: Iterable[tuple[str, str]], x: float, y: float) -> Markup:
@@ -158,5 +164,10 @@ def legend(entries: Iterable[tuple[str, str]], x: float, y: float) -> Markup:
             tag("rect", x=float(x), y=float(y - 10), width=12, height=12, cls=cls),
             text(x + 18, y, name),
         ]
-        x += 34 + 7.2 * len(name)
+        x += 36 + LETTER * len(name)
     return join(parts)
+
+
+def shorten(name: str, length: int) -> str:
+    """Cut a name that is too long for its place."""
+    return name if len(name) <= length else name[: length - 1] + "…"

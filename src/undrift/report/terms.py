@@ -13,9 +13,9 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from .._core import stack_rows
 from .inputs import Evidence
 
-MOST_DRAWN = 1_200  # points of the scatter: more are slow to scroll and hide one another
-MOST_LISTED = 5_000  # terms of the browser, which travel with the page
-N_PARTNERS = 6
+MOST_DRAWN = 240  # points of the map: more hide one another
+MOST_LISTED = 2_000  # terms that can be looked up, which travel with the page
+N_PARTNERS = 4
 RARE = 0.25  # a term is rare if its share of labelled rows is below this part of its share of the target
 SNIPPET = 36  # characters to either side of a term in an example
 
@@ -67,39 +67,25 @@ def drawn_terms(table: dict[str, np.ndarray], limit: int = MOST_DRAWN) -> np.nda
     return np.sort(turns[np.sort(first)][: min(limit, n)])
 
 
-def shift_points(evidence: Evidence, table: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """List the terms of the scatter, with an example from each side where there are documents."""
+def map_points(evidence: Evidence, table: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """List the terms of the map, those most worth a name first."""
     chosen = drawn_terms(table)
-    examples = {
-        "in source": _examples(evidence, evidence.sources, chosen),
-        "in target": _examples(evidence, evidence.targets, chosen),
-    }
+    shift = np.abs(np.log((table["target"][chosen] + 1e-4) / (table["source"][chosen] + 1e-4)))
+    worth = table["reach"][chosen] * (1 + shift)
+    worth[[_dullness(evidence.terms[j]) > (0, 1) for j in chosen]] = 0
+    order = np.argsort(-worth, kind="stable")
     return [
         {
             "term": evidence.terms[j],
+            "is_named": bool(is_worth_a_name),
             "source": round(float(table["source"][j]), 6),
             "target": round(float(table["target"][j]), 6),
-            "class": evidence.classes[table["class"][j]],
+            "code": int(table["class"][j]),
             "weight": round(float(table["weight"][j]), 4),
             "n_labelled": int(table["n_labelled"][j]),
-            **{side: texts[j] for side, texts in examples.items() if j in texts},
         }
-        for j in chosen
+        for j, is_worth_a_name in zip(chosen[order], worth[order] > 0, strict=True)
     ]
-
-
-def _examples(evidence: Evidence, domains: Sequence[Any], chosen: np.ndarray) -> dict[int, str]:
-    """Find a piece of a document around each term, in the first row that has it."""
-    examples: dict[int, str] = {}
-    for domain in domains:
-        if domain.documents is None or not sparse.issparse(domain.X):
-            continue
-        columns = domain.X.tocsc()
-        for j in chosen:
-            rows = columns.indices[columns.indptr[j] : columns.indptr[j + 1]]
-            if j not in examples and len(rows):
-                examples[j] = snippet(domain.documents[min(rows)], evidence.terms[j])
-    return examples
 
 
 def pattern_of(term: str) -> re.Pattern[str]:
@@ -110,11 +96,11 @@ def pattern_of(term: str) -> re.Pattern[str]:
     return re.compile(r"(?<!\w)" + r"[\W_]+".join(parts) + r"(?!\w)", re.IGNORECASE)
 
 
-def snippet(document: str, term: str) -> str:
-    """Cut a piece out of a document around a term."""
+def snippet(document: str, term: str, length: int = SNIPPET) -> str:
+    """Cut a piece out of a document around a term: so many characters to either side."""
     match = pattern_of(term).search(document)
     middle = match.span() if match else (0, 0)
-    start, end = max(0, middle[0] - SNIPPET), min(len(document), middle[1] + SNIPPET)
+    start, end = max(0, middle[0] - length), min(len(document), middle[1] + length)
     piece = " ".join(document[start:end].split())
     return ("…" if start else "") + piece + ("…" if end < len(document) else "")
 
@@ -151,6 +137,7 @@ def difference_terms(evidence: Evidence, table: dict[str, np.ndarray], k: int = 
                 "term": evidence.terms[j],
                 "push": round(float(total[j]) / forward, 5),
                 "class": evidence.classes[int(toward[j].argmax())],
+                "code": int(toward[j].argmax()),
                 "n_labelled": int(table["n_labelled"][j]),
                 "rarity": int(kind[j]),
                 "target": round(float(table["target"][j]), 6),
@@ -238,30 +225,82 @@ def _strongest(coef: np.ndarray, chosen: np.ndarray, axis: int) -> dict[int, lis
 
 
 def strongest_terms(
-    evidence: Evidence, table: dict[str, np.ndarray], browser: dict[str, Any], k: int = 24
+    evidence: Evidence, table: dict[str, np.ndarray], browser: dict[str, Any], k: int = 20
 ) -> list[dict[str, Any]]:
-    """List far-reaching terms of each class, half of them never labelled: the browser without a script."""
+    """List far-reaching terms of each class, half of them in no labelled row, for readers without a script."""
     rows, order = [], np.argsort(-table["reach"], kind="stable")[:MOST_LISTED]
     place = {int(j): i for i, j in enumerate(order)}
     for code in range(len(evidence.classes)):
         terms = order[table["class"][order] == code]
         is_new = table["n_labelled"][terms] == 0
-        chosen = [
-            *_distinct(terms[~is_new], evidence.terms, table, k // 2),
-            *_distinct(terms[is_new], evidence.terms, table, k // 2),
-        ]
-        rows += [_term_row(browser, place[j]) for j in chosen]
+        for group in (terms[~is_new], terms[is_new]):
+            for j in _distinct(group, evidence.terms, table, k // 2):
+                _, weight, n_labelled, source, target, partners, _ = browser["rows"][place[j]]
+                names = [browser["names"][partner] for partner in partners[::2]]
+                rows.append(
+                    {
+                        "term": evidence.terms[j], "class": evidence.classes[code], "weight": weight,
+                        "n_labelled": n_labelled, "source": source, "target": target, "from": names,
+                    }
+                )  # fmt: skip
     return rows
 
 
-def _term_row(browser: dict[str, Any], i: int) -> dict[str, Any]:
-    code, weight, n_labelled, source, target, partners, _ = browser["rows"][i]
+def find_idea(
+    evidence: Evidence, table: dict[str, np.ndarray], difference: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Choose the words of the picture: a labelled word, words it goes with, and a new word with its weight.
+
+    The new word is one of those that moved predictions. The words between are labelled ones of the same class
+    that the first layer expects in documents with the new word; the labelled word makes it expect them too.
+    """
+    layer, terms = evidence.classifier.representation_.layers_[0], evidence.terms
+    if evidence.fell_back or layer.coef.shape != (len(terms),) * 2:
+        return None
+    is_plain = np.array([_dullness(term) == (0, 1) and len(term) > 2 for term in terms])
+    n_labelled = table["n_labelled"]
+    columns = {term: j for j, term in enumerate(terms)}
+    best: tuple[tuple[bool, float], int, int, list[int]] | None = None
+    for j in [columns[row["term"]] for row in difference["terms"] if not row["n_labelled"]]:
+        weight = evidence.weights[:, table["class"][j]]
+        links = np.where(is_plain & (n_labelled > 0), layer.coef[j].clip(0) * weight.clip(0), 0)
+        between = [int(i) for i in np.argsort(-links, kind="stable")[:3] if links[i] > 0]
+        shared = layer.coef[:, between].clip(0) @ weight[between]
+        shared = np.where(is_plain, shared * weight.clip(0) * np.sqrt(n_labelled), 0)
+        shared[between] = 0
+        known, strength = int(shared.argmax()), (bool(is_plain[j]), float(links[between].sum()))
+        if between and shared[known] > 0 and (best is None or strength > best[0]):
+            best = strength, j, known, between
+    if best is None:
+        return None
+    _, j, known, between = best
+    code = int(table["class"][j])
     return {
-        "term": browser["names"][i],
-        "class": browser["classes"][code],
-        "weight": weight,
-        "n_labelled": n_labelled,
-        "source": source,
-        "target": target,
-        "from": [browser["names"][j] for j in partners[::2]][:4],
+        "class": evidence.classes[code],
+        "code": code,
+        "labelled": {"term": terms[known], "n_labelled": int(n_labelled[known])},
+        "between": [
+            {
+                "term": terms[i],
+                "n_labelled": int(n_labelled[i]),
+                "from_labelled": round(float(layer.coef[known, i]), 4),
+                "from_new": round(float(layer.coef[j, i]), 4),
+            }
+            for i in between
+        ],
+        "new": {"term": terms[j], "weight": round(float(table["weight"][j]), 4)},
+        "example": _find_example(evidence, j, between),
     }
+
+
+def _find_example(evidence: Evidence, new: int, others: list[int]) -> str | None:
+    """Return a piece of the target document with the new word in which most of the other words stand."""
+    best, example = -1, None
+    for target in evidence.targets:
+        if target.documents is None or not sparse.issparse(target.X):
+            continue
+        rows = np.unique(target.X[:, [new]].nonzero()[0])[:200]
+        counts = np.asarray((target.X[rows][:, others] != 0).sum(axis=1)).ravel()
+        if len(rows) and counts.max() > best:
+            best, example = counts.max(), target.documents[int(rows[counts.argmax()])]
+    return None if example is None else snippet(example, evidence.terms[new], 90)

@@ -1,21 +1,22 @@
-"""Whether adaptation helped, how certain that is, and what to try next."""
+"""Whether predictions can be trusted: errors with intervals, measured or expected, and what to do next."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from ..classifier import EXPECTED_ERROR_RECORD
 from ..text import FAR_APART
 from .inputs import Evidence
-from .shares import explain_expected_error, headline_expected_error, pool_expected_errors
+from .shares import headline_expected_error, pool_expected_errors, pool_shares, write_percent
 
 FEW_ROWS = 1_000  # target rows below which advice is given
 CLASS_DRIFT = 0.15  # difference of the class shares above which it is worth a word
 SHARE_ERROR = 0.1  # of the shares that were used against those of labelled rows, worth a word
-SAMPLE_ROWS = 100  # target rows to label for a fair estimate
 OPTIONS = {"noise": "--noise", "n_layers": "--layers", "C": "--C"}
 
 
@@ -28,13 +29,15 @@ def error_interval(n_wrong: int, n: int) -> dict[str, float]:
 def paired_gain(n_corrected: int, n_spoilt: int, n: int) -> dict[str, float]:
     """Gain of one classifier over another on the same rows, with its 95% interval and McNemar's exact p.
 
-    Only rows on which exactly one of the two is right count.
+    Only rows on which exactly one of the two is right count. The interval is that of Agresti and Min (2005):
+    half a row is added to each of the four outcomes, so that it never has length 0.
     """
     differing = n_corrected + n_spoilt
-    gain = (n_corrected - n_spoilt) / n
-    half = stats.norm.ppf(0.975) * math.sqrt(max(differing - n * gain**2, 0.0)) / n
+    middle, n_more = (n_corrected - n_spoilt) / (n + 2), n + 2
+    half = stats.norm.ppf(0.975) * math.sqrt((differing + 1) / n_more - middle**2) / math.sqrt(n_more)
     p = float(stats.binomtest(n_corrected, differing).pvalue) if differing else 1.0
-    return {"gain": gain, "low": float(gain - half), "high": float(gain + half), "p": p}
+    gain = (n_corrected - n_spoilt) / n
+    return {"gain": gain, "low": float(max(middle - half, -1)), "high": float(min(middle + half, 1)), "p": p}
 
 
 def compare_mistakes(name: str, before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
@@ -49,8 +52,8 @@ def _comparison(
     return {
         "name": name,
         "n_rows": n,
-        "n_mended": n_corrected,
-        "n_broken": n_spoilt,
+        "n_corrected": n_corrected,
+        "n_spoilt": n_spoilt,
         "source_only": error_interval(n_before, n),
         "adapted": error_interval(n_after, n),
         "difference": paired_gain(n_corrected, n_spoilt, n),
@@ -64,7 +67,7 @@ def pool_comparisons(rows: list[dict[str, Any]]) -> dict[str, Any]:
     n_wrong = [
         sum(round(row[side]["error"] * row["n_rows"]) for row in rows) for side in ("source_only", "adapted")
     ]
-    n, *counts = (sum(row[key] for row in rows) for key in ("n_rows", "n_mended", "n_broken"))
+    n, *counts = (sum(row[key] for row in rows) for key in ("n_rows", "n_corrected", "n_spoilt"))
     return _comparison("all targets", n, *n_wrong, *counts)
 
 
@@ -91,150 +94,152 @@ def count_changes(evidence: Evidence) -> dict[str, Any]:
     return {"n_rows": n_rows, "n_changed": n_changed, "changed": n_changed / n_rows if n_rows else 0.0}
 
 
-def held_out_errors(evidence: Evidence) -> dict[str, float | None]:
-    """Errors in cross-validation on the labelled source, where they were measured."""
-    baseline = getattr(evidence.baseline, "best_score_", None)
-    results = evidence.classifier.selection_results_
-    (chosen,) = [result["score"] for result in results if result["chosen"]] or [math.nan]
-    by_source = evidence.classifier.selection in ("source-cv", "one-se") and not evidence.fell_back
-    return {
-        "source_only": None if baseline is None else 1 - float(baseline),
-        "adapted": 1 - float(chosen) if by_source and not math.isnan(chosen) else None,
-    }
+def find_chance(evidence: Evidence) -> dict[str, Any] | None:
+    """Return the class that is best guessed for every row, and the error of that guess.
+
+    By the labels of the targets where there are any, else by their estimated class shares.
+    """
+    labels = [label for target in evidence.targets for label in target.known_labels().tolist()]
+    shares = pool_shares(evidence)
+    if labels:
+        shares = {label: n / len(labels) for label, n in Counter(labels).items()}
+    if not shares:
+        return None
+    label = max(shares, key=lambda name: shares[name])
+    return {"label": label, "error": 1 - shares[label]}
 
 
 def verdict(evidence: Evidence) -> dict[str, Any]:
-    """Say whether adaptation helped and how certain that is: scored with labels, else estimated."""
-    rows, changes, held_out = score_targets(evidence), count_changes(evidence), held_out_errors(evidence)
+    """Say how many predictions are wrong and how certain that is: measured with labels, else expected."""
+    rows, changes, chance = score_targets(evidence), count_changes(evidence), find_chance(evidence)
     whole = pool_comparisons(rows) if rows else None
     expected = pool_expected_errors(evidence)
-    data = {
+    data: dict[str, Any] = {
         "agreement": changes,
-        "held_out_source": held_out,
         "scored": rows,
-        "basis": "scored" if rows else "estimated",
+        "basis": "measured" if rows else "expected",
         "whole": whole,
         "fell_back": evidence.fell_back,
         "predictor": "source-only" if evidence.fell_back else "adapted",
         "expected_error": expected,
-        "expected": explain_expected_error(expected, bool(rows), evidence),
+        "record": EXPECTED_ERROR_RECORD,
+        "chance": chance,
     }
     if evidence.fell_back:
-        return data | _words_of_fallback(whole, changes)
-    return data | (_words_of_scores(whole) if whole else _words_of_estimate(expected, changes, held_out))
+        data |= _words_of_fallback(whole)
+    else:
+        data |= _words_of_scores(whole, changes) if whole else _words_of_estimate(expected, changes)
+    return data | _words_of_chance(data)
 
 
 def _points(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def _certainty(whole: dict[str, Any]) -> str:
-    gain = whole["difference"]
-    p = "below 0.001" if gain["p"] < 0.001 else f"{gain['p']:.2g}"
-    return (
-        f"The gain is {_points(gain['gain'])} points of error, 95% interval {_points(gain['low'])} to "
-        f"{_points(gain['high'])} points: {whole['n_mended']:,} predictions were corrected, "
-        f"{whole['n_broken']:,} became wrong (McNemar's p {p})."
-    )
-
-
-def _words_of_scores(whole: dict[str, Any]) -> dict[str, str]:
-    gain = whole["difference"]
-    errors = (
-        f"{whole['source_only']['error']:.1%} of target rows were wrong without it, "
-        f"{whole['adapted']['error']:.1%} with it"
-    )
+def _words_of_scores(whole: dict[str, Any], changes: dict[str, Any]) -> dict[str, str]:
+    gain, before, after = (
+        whole["difference"], whole["source_only"]["error"], whole["adapted"]["error"],
+    )  # fmt: skip
+    errors = f"{after:.1%} of the predictions are wrong, {before:.1%} would be without it"
+    if changes["n_changed"] == 0:
+        headline = f"Adaptation changed no prediction: {after:.1%} are wrong, with it and without."
+        return {"answer": "same", "headline": headline, "sure": ""}
+    if whole["n_corrected"] + whole["n_spoilt"] == 0:
+        sure = (
+            f"On none of the labelled rows is only one of the two right, though {changes['n_changed']:,} "
+            "other predictions changed: these labels cannot tell which is better."
+        )
+        return {"answer": "unclear", "headline": f"No difference was measured: {errors}.", "sure": sure}
     sure = (
-        f"Scored on {whole['n_rows']:,} target rows whose labels were used for nothing else. "
-        + _certainty(whole)
+        f"Gain {_points(gain['gain'])} points (95% interval {_points(gain['low'])} to "
+        f"{_points(gain['high'])}): {whole['n_corrected']:,} corrected, {whole['n_spoilt']:,} became wrong."
     )
     if gain["low"] > 0:
         return {"answer": "yes", "headline": f"Adaptation helped: {errors}.", "sure": sure}
     if gain["high"] < 0:
         return {"answer": "no", "headline": f"Adaptation hurt: {errors}.", "sure": sure}
-    more = " The interval contains 0: these rows cannot tell which of the two is better."
-    return {"answer": "unclear", "headline": f"No clear difference: {errors}.", "sure": sure + more}
+    sure += " The interval contains 0: these rows cannot tell which of the two is better."
+    return {"answer": "unclear", "headline": f"No clear difference: {errors}.", "sure": sure}
 
 
-def _words_of_estimate(
-    expected: dict[str, float] | None, changes: dict[str, Any], held_out: dict[str, float | None]
-) -> dict[str, str]:
+def _words_of_estimate(expected: dict[str, float] | None, changes: dict[str, Any]) -> dict[str, str]:
     share = changes["changed"]
-    named = (("baseline", held_out["source_only"]), ("adapted", held_out["adapted"]))
-    known = [f"{name} {error:.1%}" for name, error in named if error is not None]
-    on_source = f" In the source, the errors on held-out rows are: {', '.join(known)}." if known else ""
-    changed = f"Adaptation changed {share:.1%} of the predictions; without target labels its gain is unknown."
-    return {
-        "answer": "unknown",
-        "headline": changed if expected is None else headline_expected_error(expected),
-        "sure": (
-            f"Estimated, not scored. The two classifiers agree on {1 - share:.1%} of "
-            f"{changes['n_rows']:,} target rows, so their errors differ by at most {_points(share)} points, "
-            "for better or for worse." + on_source
-        ),
-    }
-
-
-def _words_of_fallback(whole: dict[str, Any] | None, changes: dict[str, Any]) -> dict[str, str]:
-    headline = "Not adapted: the predictions are those of the source-only classifier"
-    if whole is None:
-        sure = (
-            f"Estimated, not scored. The source-only classifier and the baseline, a linear SVM, agree on "
-            f"{1 - changes['changed']:.1%} of {changes['n_rows']:,} target rows."
-        )
-        return {"answer": "fallback", "headline": headline + ".", "sure": sure}
+    none = f"Adaptation changed {share:.1%} of the predictions; without target labels its gain is unknown."
     sure = (
-        f"Scored on {whole['n_rows']:,} target rows whose labels were used for nothing else; the baseline, "
-        f"a linear SVM trained on the source, errs on {whole['source_only']['error']:.1%}. "
-        + _certainty(whole)
+        "Adaptation changed no prediction, so it neither helps nor hurts."
+        if not changes["n_changed"]
+        else f"Whether adaptation helped is not known without labels; it changed {share:.1%} of the "
+        "predictions, so the error is at most that much lower, or higher."
     )
-    errs = f", {whole['adapted']['error']:.1%} of which are wrong."
-    return {"answer": "fallback", "headline": headline + errs, "sure": sure}
+    headline = none if expected is None else headline_expected_error(expected)
+    return {"answer": "unknown", "headline": headline, "sure": sure}
+
+
+def _words_of_fallback(whole: dict[str, Any] | None) -> dict[str, str]:
+    headline = "Not adapted: the predictions are those of the source-only classifier"
+    errs = f", {whole['adapted']['error']:.1%} of which are wrong" if whole else ""
+    return {"answer": "fallback", "headline": headline + errs + ".", "sure": ""}
+
+
+def _words_of_chance(data: dict[str, Any]) -> dict[str, str]:
+    """Say so where the predictions are no better than one answer for all rows."""
+    chance = data["chance"]
+    error = data["whole"]["adapted"] if data["whole"] else data["expected_error"]
+    if chance is None or error is None or error["high"] < chance["error"]:
+        return {}
+    guess = f"always answering {chance['label']} is wrong for {write_percent(chance['error'])}"
+    if error["error"] < chance["error"]:
+        return {"sure": f"{data['sure']} It is not certain that this is better than chance: {guess}.".strip()}
+    written = f"{error['error']:.1%}" if data["whole"] else f"about {write_percent(error['error'])}"
+    is_measured = "are" if data["whole"] else "are expected to be"
+    headline = f"No better than chance: {written} of the predictions {is_measured} wrong; {guess}."
+    return {"answer": "fallback" if data["fell_back"] else "chance", "headline": headline}
 
 
 def advice(data: dict[str, Any]) -> list[str]:
-    """List what to try next, the most useful first."""
+    """List what to do next, the most useful first."""
     chosen, verdict = data["chosen"], data["verdict"]
-    steps = []
-    if verdict["answer"] == "fallback":
+    answer, steps = verdict["answer"], []
+    if answer == "fallback":
         steps.append(
             "Read the warning: it says why adaptation was not expected to help, and what to do about it. "
             "--no-fallback adapts all the same."
         )
-    if verdict["basis"] == "estimated":
-        steps.append(_advise_sample(verdict))
-    elif verdict["answer"] == "unclear":
+    if verdict["basis"] == "expected":
+        steps.append(_advise_sample(data))
+    elif answer == "unclear" and verdict["whole"]["n_corrected"] + verdict["whole"]["n_spoilt"]:
         steps.append("Label more target rows, drawn at random: four times as many halve the interval.")
-    elif verdict["answer"] == "no":
+    elif answer == "no":
         steps.append("Use the baseline's predictions for now, or a source that is closer to the target.")
-    if chosen["rule"] == "fixed":
+    elif answer == "chance":
+        steps.append("Do not use these predictions. Add a source whose words the target shares.")
+    if data["decks"] and answer in ("yes", "no", "unclear", "chance", "same"):
+        steps.append(
+            "To lower the error, label the doubtful rows on this page and give the saved file to "
+            "undrift update --labels."
+        )
+    if chosen["rule"] == "fixed" and answer not in ("yes", "unknown"):
         steps.append(
             "Let it choose: --noise 0.5,0.7,0.9 --layers 1,3,5 --C 0.1,0.3,1. No target label is used."
         )
-    elif chosen["rule"] in ("source-cv", "one-se") and verdict["answer"] not in ("yes", "fallback"):
+    elif chosen["rule"] in ("source-cv", "one-se") and answer in ("no", "unclear", "chance"):
         steps.append("Choose by a round trip through the target: --selection reverse.")
     steps += [
         f"Widen the grid: the chosen {name} is at its edge ({OPTIONS[name]})." for name in chosen["edges"]
     ]
-    steps += [step for card in data["domains"] for step in _advice_on_domain(card, chosen["center"])]
-    if verdict["answer"] == "yes":
-        steps.append(
-            "To lower the error further, label the target rows whose score is nearest to 0 and add them to "
-            "a source file. Do not measure the error on such rows: they are the hardest."
-        )
-    return steps
+    return steps + [step for card in data["domains"] for step in _advice_on_domain(card, chosen["center"])]
 
 
-def _advise_sample(verdict: dict[str, Any]) -> str:
-    """Advise to label a random sample, and say how well it would measure the error."""
-    n = min(SAMPLE_ROWS, verdict["agreement"]["n_rows"])
-    error = (verdict["expected_error"] or {"error": 0.25})["error"]
+def _advise_sample(data: dict[str, Any]) -> str:
+    """Advise to label a fair sample, and say how well it would measure the error."""
+    deck = data["decks"] and data["decks"]["estimate"]
+    n = min(len(deck) if deck else 100, data["verdict"]["agreement"]["n_rows"])
+    error = (data["verdict"]["expected_error"] or {"error": 0.25})["error"]
     interval = error_interval(round(error * n), n)
-    return (
-        f"Label {n} target rows drawn at random from all of them, and run again with --target-label: that "
-        f"measures the error to within about {50 * (interval['high'] - interval['low']):.0f} points. Rows "
-        "whose prediction changed are no fair sample: errors and gains are more frequent there."
-    )
+    within = f"that measures the error to within about {50 * (interval['high'] - interval['low']):.0f} points"
+    if deck:
+        return f"Label {n} rows on this page, with the keys 1, 2, …: {within}."
+    return f"Label {n} target rows drawn at random, and run again with --target-label: {within}."
 
 
 def _advice_on_domain(card: dict[str, Any], center: str | bool) -> list[str]:

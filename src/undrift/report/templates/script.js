@@ -1,5 +1,3 @@
-"use strict";
-(() => {
   const root = document.documentElement;
   const byId = (id) => document.getElementById(id);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
@@ -21,7 +19,7 @@
 
   /* Hover and focus: one tip for all marks. */
   const tip = byId("tip");
-  for (const title of all("svg.drawing title, svg.labels title")) {
+  for (const title of all("svg.drawing title")) {
     title.parentElement.dataset.tip = title.textContent;
     title.remove();
   }
@@ -118,93 +116,59 @@
     });
   }
 
-  /* The scatter: find a term. */
-  const find = byId("find-term");
-  if (find) {
-    const chart = document.querySelector("#chart-shift .chart"), svg = chart.querySelector("svg");
-    const dots = all("[data-term]", chart), status = byId("find-status");
-    find.addEventListener("input", () => {
-      const wanted = find.value.trim().toLowerCase();
-      for (const old of all(".match-name", svg)) old.remove();
-      svg.classList.toggle("searching", Boolean(wanted));
-      const matches = dots.filter((dot) => {
-        const hit = Boolean(wanted) && dot.dataset.term.toLowerCase().includes(wanted);
-        dot.classList.toggle("match", hit);
-        return hit;
-      });
-      const exact = matches.filter((dot) => dot.dataset.term.toLowerCase() === wanted);
-      const named = [...exact, ...matches.filter((dot) => !exact.includes(dot))].slice(0, 8);
-      for (const dot of named) {
-        svg.append(dot);
-        const x = Number(dot.getAttribute("cx")), right = x > 480;
-        const name = document.createElementNS(svg.namespaceURI, "text");
-        name.setAttribute("x", x + (right ? -8 : 8));
-        name.setAttribute("y", Number(dot.getAttribute("cy")) + 5);
-        name.setAttribute("text-anchor", right ? "end" : "start");
-        name.setAttribute("class", "match-name");
-        name.textContent = dot.dataset.term;
-        svg.append(name);
+  /* Buttons that copy. */
+  for (const button of all("[data-copies]")) {
+    const source = byId(button.dataset.copies), status = button.nextElementSibling;
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(source.textContent);
+        status.textContent = "Copied.";
+      } catch {
+        getSelection().selectAllChildren(source);
+        status.textContent = document.execCommand("copy") ? "Copied." : "Selected: press Ctrl-C.";
       }
-      status.textContent = !wanted ? "" : matches.length
-        ? `${matches.length} matches. ${matches.length === 1 || exact.length ? named[0].dataset.tip.replace(/\n/g, "; ") : ""}`
-        : "Not among the drawn terms; the browser of terms below has more.";
     });
   }
 
-  /* The browser of terms. */
+  /* Terms that can be looked up. */
+  const data = JSON.parse(byId("data").textContent);
   const pick = byId("pick-term");
   if (pick) {
-    const { names, rows, classes } = JSON.parse(byId("data").textContent).terms;
-    const list = byId("pick-list"), panel = byId("pick-panel"), only = byId("only-new"), status = byId("pick-status");
-    const lower = names.map((name) => name.toLowerCase());
-    const starred = (i) => (i < rows.length && !rows[i][2] ? "★ " : "") + names[i];
-    const percent = (share) => share ? `${(100 * share).toPrecision(2)}%` : "never";
-    const bars = (title, partners, svgName) => {
-      const items = [], largest = Math.max(...partners.filter((_, i) => i % 2), 1e-9);
-      for (let i = 0; i < partners.length; i += 2) {
-        const bar = document.createElementNS(svgName, "svg"), rect = document.createElementNS(svgName, "rect");
-        bar.setAttribute("viewBox", "0 0 100 10");
-        bar.setAttribute("preserveAspectRatio", "none");
-        bar.setAttribute("aria-hidden", "true");
-        rect.setAttribute("width", 100 * partners[i + 1] / largest);
-        rect.setAttribute("height", 10);
-        rect.setAttribute("class", "b");
-        bar.append(rect);
-        const name = partners[i] < rows.length ? link(partners[i]) : make("span", {}, names[partners[i]]);
-        items.push(make("li", {}, name, bar, make("span", {}, String(partners[i + 1]))));
+    const { classes, names, rows } = data.terms, lower = names.map((name) => name.toLowerCase());
+    const only = byId("only-new"), list = byId("pick-list"), panel = byId("pick-panel"), found = byId("pick-status");
+    const percent = (share) => share ? `${Number((100 * share).toPrecision(2))}%` : "none";
+    const link = (i) => {
+      const button = make("button", { type: "button", "data-index": i, "aria-pressed": "false" }, (rows[i][2] ? "" : "★ ") + names[i]);
+      button.addEventListener("click", () => { show(i); panel.querySelector("h4").focus(); });
+      return button;
+    };
+    const partners = (title, packed) => {
+      const items = [];
+      for (let k = 0; k < packed.length; k += 2) {
+        const name = packed[k] < rows.length ? link(packed[k]) : make("span", {}, names[packed[k]]);
+        name.removeAttribute("aria-pressed");
+        items.push(make("li", {}, name, make("span", {}, String(packed[k + 1]))));
       }
       return make("div", {}, make("h4", {}, title), items.length ? make("ul", {}, ...items) : make("p", { class: "quiet" }, "none"));
     };
-    const link = (i) => {
-      const button = make("button", { type: "button" }, starred(i));
-      button.addEventListener("click", () => { show(i); panel.querySelector("h3").focus(); });
-      return button;
-    };
     const show = (i) => {
       const [code, weight, nLabelled, source, target, from, to] = rows[i];
-      const svgName = document.querySelector("svg").namespaceURI;
-      const title = make("h3", { tabindex: "-1", id: "picked" }, names[i]);
-      const seen = nLabelled ? `in ${nLabelled.toLocaleString("en")} labelled rows` : "★ never seen in the labelled source";
-      const says = `Speaks for ${classes[code]} with weight ${weight.toPrecision(3)} through all layers; ${seen}. In ${percent(source)} of the source's documents and ${percent(target)} of the target's.`;
-      panel.replaceChildren(title, make("p", {}, says), make("div", { class: "columns" },
-        bars("Is expected from", from, svgName), bars("Makes expected", to, svgName)));
+      const seen = nLabelled ? `in ${nLabelled.toLocaleString("en")} labelled rows` : "★ in no labelled row";
+      panel.replaceChildren(
+        make("h4", { tabindex: "-1", id: "picked" }, names[i]),
+        make("p", {}, `Speaks for ${classes[code]} with weight ${weight.toPrecision(3)}; ${seen}, ${percent(source)} of the source's documents and ${percent(target)} of the target's.`),
+        make("div", { class: "columns" }, partners("Is expected from", from), partners("Makes expected", to)));
       for (const button of list.children) button.setAttribute("aria-pressed", String(Number(button.dataset.index) === i));
     };
     const search = () => {
       const wanted = pick.value.trim().toLowerCase(), hits = [];
       for (let i = 0; i < rows.length; i++) if ((!only.checked || !rows[i][2]) && lower[i].includes(wanted)) hits.push(i);
       hits.sort((p, q) => (lower[q] === wanted) - (lower[p] === wanted) || (lower[q].startsWith(wanted)) - (lower[p].startsWith(wanted)) || p - q);
-      list.replaceChildren(...hits.slice(0, 40).map((i) => {
-        const button = link(i);
-        button.dataset.index = i;
-        button.setAttribute("aria-pressed", "false");
-        return button;
-      }));
-      status.textContent = `${hits.length.toLocaleString("en")} terms${hits.length > 40 ? ", the 40 most far-reaching are listed" : ""}`;
+      list.replaceChildren(...hits.slice(0, 30).map(link));
+      found.textContent = `${hits.length.toLocaleString("en")} terms${hits.length > 30 ? ", the 30 strongest are listed" : ""}`;
       if (hits.length) show(hits[0]); else panel.replaceChildren();
     };
     pick.addEventListener("input", search);
     only.addEventListener("change", search);
     search();
   }
-})();
