@@ -10,6 +10,7 @@ from undrift.explain import (
     new_terms,
     position_of,
     reconstruction,
+    score_contributions,
     term_weight,
     top_terms,
 )
@@ -168,3 +169,42 @@ def test_unknown_terms_get_a_suggestion():
         position_of("borring", TERMS)
     with pytest.raises(LookupError, match=r"'zebra' is not among the 8 terms of this model$"):
         position_of("zebra", TERMS)
+
+
+@pytest.mark.parametrize("options", [{}, {"n_layers": 3, "binarize": True}, {"center": "domains"}])
+def test_contributions_add_up_to_the_score(domains, options):
+    model, rows = fit_classifier(domains, **options), domains[2][:6]
+    numbers = np.full(6, -1)
+    scores = model.decision_function(rows, sample_domain=numbers)
+    base, contributions = score_contributions(model, rows, np.ones((6, 1)), sample_domain=numbers)
+    assert_allclose(base + contributions.sum(axis=1), scores, rtol=1e-8, atol=1e-8)
+    assert_allclose(base, model.decision_function(np.zeros((6, 8)), sample_domain=numbers))
+    assert np.all(contributions[rows == 0] == 0)
+    assert np.abs(scores).max() > 0.1
+
+
+def test_contributions_are_the_gradient_along_the_way_from_nothing(domains):
+    """By a sum over many small steps of differences of the score."""
+    model, row = fit_classifier(domains), domains[2][3]
+    steps, total = np.linspace(0, 1, 401), np.zeros(8)
+    for middle in (steps[:-1] + steps[1:]) / 2:
+        ahead, behind = (model.decision_function(middle * row + sign * 1e-4 * np.eye(8)) for sign in (1, -1))
+        total += row * (ahead - behind) / 2e-4 / 400
+    _, contributions = score_contributions(model, row[None], np.ones((1, 1)))
+    assert_allclose(contributions[0], total, rtol=1e-4, atol=1e-6)
+
+
+def test_without_an_activation_contributions_are_values_times_weights(domains):
+    model, rows = fit_classifier(domains, activation="identity"), domains[2][:3]
+    _, contributions = score_contributions(model, rows, np.ones((3, 1)), n_nodes=2)
+    assert_allclose(contributions, rows * effective_weights(model)[:, 0], rtol=1e-9, atol=1e-12)
+
+
+def test_contributions_to_a_lead_of_one_class_over_another(domains, rng):
+    books, _, kitchen = domains
+    y = np.array(["a", "b", "c"])[rng.integers(3, size=200)]
+    model = MSDAClassifier(2, 0.5, dtype="float64").fit(books, y, kitchen)
+    direction = np.array([[-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]])
+    base, contributions = score_contributions(model, kitchen[:2], direction)
+    lead = (model.decision_function(kitchen[:2]) * direction).sum(axis=1)
+    assert_allclose(base + contributions.sum(axis=1), lead, rtol=1e-8, atol=1e-8)

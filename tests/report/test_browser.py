@@ -1,12 +1,16 @@
 """The report in a real browser: from a file, with the network off."""
 
+import csv
 import re
 
+import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
+from tests.report.test_decks import weighted_interval
 from undrift.classifier import EXPECTED_ERROR_RECORD
 from undrift.report import Report
-from undrift.report.svg import NARROW, read_asset
+from undrift.report.verdict import paired_gain
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the `test` extra")
 
@@ -56,7 +60,7 @@ class Opened:
     """A page, with what it said and what it asked for."""
 
     def __init__(self, browser, path, **options):
-        options.setdefault("viewport", {"width": 1100, "height": 800})
+        options.setdefault("viewport", {"width": 1280, "height": 800})
         self.context = browser.new_context(offline=True, **options)
         self.page = self.context.new_page()
         self.said, self.asked = [], []
@@ -94,23 +98,93 @@ def test_it_opens_from_a_file_with_the_network_off_and_nothing_to_say(opened, fi
 
 
 @pytest.mark.parametrize(
-    ("kind", "scheme"),
-    [("scored", "light"), ("scored", "dark"), ("unscored", "light"), ("benchmark", "dark")],
+    ("kind", "scheme", "width"),
+    [
+        ("scored", "light", 1280),
+        ("scored", "dark", 390),
+        ("unscored", "dark", 1280),
+        ("benchmark", "dark", 390),
+    ],
 )
-def test_nothing_is_hard_to_reach(opened, kind, scheme):
+def test_nothing_is_hard_to_reach(opened, kind, scheme, width):
     from axe_playwright_python.sync_playwright import Axe
 
-    own = opened(kind, color_scheme=scheme)
+    own = opened(kind, color_scheme=scheme, viewport={"width": width, "height": 800})
     own.page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
-    apart_from_dots = {"exclude": [["circle.dot"]]}  # a thousand of them, and no text in any
+    apart_from_dots = {"exclude": [[".dot"]]}  # hundreds of them, and no text in any
     results = Axe().run(own.page, apart_from_dots, options={"resultTypes": ["violations", "passes"]}).response
     assert len(results["passes"]) > 10, "the check did not run"
-    serious = [
-        (v["id"], [n["target"] for n in v["nodes"]][:3])
-        for v in results["violations"]
-        if v["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
+    assert [(v["id"], [n["target"] for n in v["nodes"]][:3]) for v in results["violations"]] == []
+
+
+def texts_of_drawings(page):
+    """Text of every drawing that is shown, with its box in pixels and that of the drawing."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll("svg.drawing")].filter((s) => s.checkVisibility()).map((s) => {
+            const svg = s, edge = svg.getBoundingClientRect();
+            return [...svg.querySelectorAll("text")].filter((t) => !t.hasAttribute("transform")).map((t) => {
+                const box = t.getBoundingClientRect();
+                return [t.textContent, box.left, box.top, box.right, box.bottom, edge.left, edge.right];
+            });
+        })"""
+    )
+
+
+@pytest.mark.parametrize("kind", ["scored", "unscored", "benchmark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_text_of_a_chart_covers_another_or_is_cut_off(opened, kind, width):
+    page = opened(kind, viewport={"width": width, "height": 800}).page
+    drawings = texts_of_drawings(page)
+    assert sum(map(len, drawings)) > 40
+    for texts in drawings:
+        for i, (text, left, top, right, bottom, start, end) in enumerate(texts):
+            assert left >= start - 1, text
+            assert right <= end + 1, text
+            for other, a, b, c, d, *_ in texts[i + 1 :]:
+                is_apart = right <= a + 1 or c <= left + 1 or bottom <= b + 4 or d <= top + 4
+                assert is_apart or not text or not other, (text, other)
+
+
+@pytest.mark.parametrize("kind", ["scored", "unscored"])
+def test_on_a_telephone_charts_are_drawn_for_it_and_no_number_is_broken(opened, kind):
+    page = opened(kind, viewport={"width": 390, "height": 844}).page
+    sizes = page.evaluate(
+        """() => [...document.querySelectorAll("svg.drawing text")].filter((t) => t.checkVisibility())
+            .map((t) => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a)"""
+    )
+    assert min(sizes) > 9
+    assert page.evaluate(
+        "[...document.querySelectorAll('.chart')].every((c) => c.scrollWidth <= c.clientWidth + 1)"
+    )
+    broken = page.evaluate(
+        """() => {
+            const walk = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+            const broken = [];
+            while (walk.nextNode()) for (const match of walk.currentNode.data.matchAll(/[\\d.,]+%/g)) {
+                const range = document.createRange();
+                range.setStart(walk.currentNode, match.index);
+                range.setEnd(walk.currentNode, match.index + match[0].length);
+                if (new Set([...range.getClientRects()].map((r) => r.top)).size > 1) broken.push(match[0]);
+            }
+            return broken;
+        }"""
+    )
+    assert broken == []
+
+
+@pytest.mark.parametrize("kind", ["scored", "unscored"])
+def test_every_section_fits_a_screen(opened, kind):
+    page = opened(kind).page
+    sections = page.evaluate(
+        "[...document.querySelectorAll('main section')].map((s) => [s.id, s.getBoundingClientRect().height])"
+    )
+    assert [name for name, _ in sections] == [
+        "verdict", "label", "words", "idea", "documents", "confidence", "choice", "reproduce",
+    ]  # fmt: skip
+    assert {name: height for name, height in sections if height > 800} == {}
+    assert page.evaluate("document.documentElement.scrollHeight") < 6_000
+    first = page.locator(".used").bounding_box()
+    assert first["y"] + first["height"] <= 800, "the first screen answers all questions"
 
 
 def test_the_verdict_comes_first(opened):
@@ -125,47 +199,13 @@ def test_without_labels_the_expected_error_comes_first(opened):
     assert EXPECTED_ERROR_RECORD in page.inner_text("#verdict .expected")
 
 
-def test_no_text_of_the_chart_of_shares_is_cut_off(browser, tmp_path):
-    from undrift.report.charts import share_chart
-
-    rows = [
-        {"label": "m" * 60, "predicted": 1.0, "share": 1.0, "low": 0.11, "high": 1.0},
-        {"label": "b", "predicted": 0.0, "share": 0.0, "low": 0.0, "high": 0.89},
-    ]
-    page = tmp_path / "chart.html"
-    style = read_asset("chart.css") + ":root { --ink: #000 }"
-    drawn = share_chart("shares", rows, "estimated, 90% interval")
-    page.write_text(f"<meta charset=utf-8><style>body {{ font-family: sans-serif }}{style}</style>{drawn}")
-    own = Opened(browser, page)
-    ends = own.page.evaluate(
-        "[...document.querySelectorAll('text')].map(t => [t.getBBox().x, t.getBBox().x + t.getBBox().width])"
-    )
-    assert len(ends) > 8
-    assert min(start for start, _ in ends) >= 0
-    assert max(end for _, end in ends) <= NARROW, ends
-    own.context.close()
-
-
-def test_search_finds_a_term_on_the_map(opened, report):
-    page = opened().page
-    term = report.to_dict()["shift"]["points"][7]["term"]
-    page.fill("#find-term", term)
-    assert term in page.locator("#chart-shift .match-name").all_inner_texts() or term in page.locator(
-        "#chart-shift .match-name"
-    ).evaluate_all("all => all.map(one => one.textContent)")
-    assert re.match(r"\d+ matches", page.inner_text("#find-status"))
-    page.fill("#find-term", "no such term")
-    assert page.locator("#chart-shift .match").count() == 0
-    assert page.inner_text("#find-status").startswith("Not among")
-
-
 def test_the_browser_of_terms_shows_what_reconstructs_a_word(opened, report):
     page, terms = opened().page, report.to_dict()["terms"]
     i = next(i for i, row in enumerate(terms["rows"]) if not row[2] and row[5])
     page.fill("#pick-term", terms["names"][i])
     assert page.inner_text("#picked") == terms["names"][i]
     shown = page.inner_text("#pick-panel")
-    assert "never seen in the labelled source" in shown
+    assert "in no labelled row" in shown
     assert terms["names"][terms["rows"][i][5][0]] in shown
     page.locator("#pick-panel li button").first.click()
     assert page.inner_text("#picked") == terms["names"][terms["rows"][i][5][0]]
@@ -185,6 +225,7 @@ def column(page, table, i):
 
 def test_sorting_sorts_numbers_as_numbers_and_says_so(opened):
     page = opened().page
+    page.locator("#idea > details summary").click()
     numbers = [int(cell.replace(",", "")) for cell in column(page, "strongest", 4)]
     assert numbers != sorted(numbers)
     head = page.locator("#strongest th").nth(3)
@@ -219,27 +260,16 @@ def test_a_series_of_a_benchmark_can_be_hidden(opened):
 def test_hovering_shows_what_a_mark_is(opened):
     page = opened().page
     assert page.locator("#tip").is_hidden()
-    page.locator("#chart-difference .mark").first.hover()
-    term = page.locator("#table-difference tbody td").first.text_content()
+    page.locator("#chart-words rect.mark[data-tip]").first.hover()
+    term = page.locator("#table-words tbody td").first.text_content()
     assert page.inner_text("#tip").startswith(term)
     page.mouse.move(2, 2)
     assert page.locator("#tip").is_hidden()
 
 
-def test_a_point_of_the_map_shows_examples(opened, report):
-    page, points = opened().page, report.to_dict()["shift"]["points"]
-    point = next(p for p in points if "in target" in p and "in source" in p)
-    page.locator(f'#chart-shift [data-term="{point["term"]}"]').dispatch_event(
-        "pointermove", {"bubbles": True, "clientX": 100, "clientY": 100}
-    )
-    tip = page.locator("#tip").text_content()
-    assert point["in target"] in tip
-    assert point["in source"] in tip
-
-
 def test_the_keyboard_reaches_marks_and_leaves_them(opened):
     page = opened().page
-    page.locator("#chart-difference .chart").focus()
+    page.locator("#chart-words .chart").focus()
     page.keyboard.press("ArrowRight")
     first = page.inner_text("#tip")
     page.keyboard.press("ArrowRight")
@@ -251,10 +281,10 @@ def test_the_keyboard_reaches_marks_and_leaves_them(opened):
 
 def test_the_keyboard_reaches_everything(opened):
     page, reached = opened().page, set()
-    for _ in range(40):
+    for _ in range(90):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.className"))
-    assert {"skip", "theme", "chart", "find-term"} <= reached
+    assert {"skip", "theme", "chart", "pick-term", "deck-text", "save"} <= reached
 
 
 def paper(page):
@@ -277,16 +307,125 @@ def test_print_is_white_and_without_controls(opened):
     page.emulate_media(media="print", color_scheme="dark")
     assert paper(page) == "rgb(255, 255, 255)"
     assert page.locator("header.top").is_hidden()
-    assert page.locator("#find-term").is_hidden()
-    assert page.locator("#chart-shift svg").is_visible()
-    assert len(page.pdf(format="A4")) > 20_000
+    assert page.locator("#label").is_hidden()
+    assert page.locator("#chart-map svg").is_visible()
+    pdf = page.pdf(format="A4")
+    assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 6
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("width", [360, 1100])
+@pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_is_wider_than_the_screen(opened, kind, width):
     page = opened(kind, viewport={"width": width, "height": 740}).page
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.fixture
+def decks(unscored):
+    return unscored.to_dict()["decks"]
+
+
+def label_rows(page, decks, name, n):
+    """Label rows of the deck that is open, with the keyboard alone; says what was chosen."""
+    page.locator("#deck-text").focus()
+    codes = [int("not" in row[0] or i % 3 == 0) for i, row in enumerate(decks[name][:n])]
+    for code in codes:
+        page.keyboard.press(str(code + 1))
+    return codes
+
+
+def test_the_verdict_follows_every_key_with_the_right_weights(opened, decks):
+    page = opened("unscored").page
+    before = page.inner_text("h1")
+    page.locator("#deck-text").focus()
+    codes, seen = [], set()
+    for i, row in enumerate(decks["estimate"][:24]):
+        code = (row[1] + (i % 5 == 0)) % 2  # wrong on every fifth row
+        page.keyboard.press(str(code + 1))
+        codes.append(code)
+        rows = decks["estimate"][: len(codes)]
+        weight, wrong = np.array([r[3] for r in rows]), np.array([r[1] for r in rows]) != codes
+        shown = [float(x) / 100 for x in re.findall(r"([\d.]+)%", page.inner_text("h1").replace("95% ", ""))]
+        assert_allclose(shown, weighted_interval(weight, wrong.astype(float)), atol=6e-4)
+        seen.add(page.inner_text("h1"))
+    assert len(seen) == 24
+    assert page.inner_text("h1").startswith("By your 24 labels, ")
+    assert page.inner_text("#was") == f"Before: {before}"
+    changed = [(r, c) for r, c in zip(decks["estimate"], codes, strict=False) if r[1] != r[2]]
+    gain = paired_gain(
+        sum(r[1] == c != r[2] for r, c in changed), sum(r[2] == c != r[1] for r, c in changed), len(changed)
+    )
+    says = re.search(r"gain (\S+) points \((\S+) to (\S+)\)", page.inner_text("#live").replace("−", "-"))
+    share = decks["changed_share"]
+    expected = [100 * share * gain[key] for key in ("gain", "low", "high")]
+    assert_allclose([float(x) for x in says.groups()], expected, atol=0.06)
+    for _ in range(24):
+        page.keyboard.press("u")
+    assert page.inner_text("h1") == before
+    assert page.locator("#live").is_hidden()
+
+
+def test_twenty_labels_given_by_keyboard_are_saved_as_the_commands_take_them(opened, decks, tmp_path):
+    from undrift.tables import open_table
+
+    page = opened("unscored").page
+    codes = label_rows(page, decks, "estimate", 20)
+    assert page.inner_text("#deck-place") == f"Row 21 of {len(decks['estimate'])}"
+    page.keyboard.press(" ")  # skipped
+    headline = page.inner_text("h1")
+    page.locator("[data-deck=predictions]").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "deck-text"
+    more = label_rows(page, decks, "predictions", 3)
+    assert page.inner_text("h1") == headline, "this deck does not move the verdict"
+    assert "the verdict does not move" in page.inner_text("#deck-result")
+    page.locator("#save").focus()
+    with page.expect_download() as download:
+        page.keyboard.press("Enter")
+    path = tmp_path / "labels.csv"
+    download.value.save_as(path)
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    drawn = [*decks["estimate"][:20], *decks["predictions"][:3]]
+    assert [row["text"] for row in rows] == [row[0] for row in drawn]
+    assert [row["label"] for row in rows] == [decks["classes"][code] for code in [*codes, *more]]
+    assert [row["sampled"] for row in rows] == ["estimate"] * 20 + ["predictions"] * 3
+    assert_allclose([float(row["weight"]) for row in rows], [row[3] for row in drawn])
+    (block,) = open_table(path, text="text")
+    assert block.texts("text") == [row[0] for row in drawn]
+
+
+def test_a_screen_reader_is_told_of_every_row_and_result(opened, decks):
+    page = opened("unscored").page
+    assert page.locator("#deck-result").get_attribute("role") == "status"
+    assert page.locator("#deck").get_attribute("aria-labelledby") == "deck-place"
+    page.locator("#deck-keys button").nth(1).focus()
+    page.keyboard.press("Space")  # on a button this is a click, as everywhere
+    assert page.inner_text("#deck-place").startswith("Row 2 of")
+    assert page.evaluate("document.activeElement.id") == "deck-text"
+    assert page.inner_text("#deck-result").startswith("By your 1 label: ")
+    assert page.text_content("#deck-text") == decks["estimate"][1][0]
+    assert page.get_by_role("button", name=decks["classes"][0], exact=True).count() == 1
+
+
+def test_with_measured_errors_labels_are_told_beside_them(opened):
+    page = opened().page
+    headline = page.inner_text("h1")
+    page.locator("#deck-text").focus()
+    page.keyboard.press("1")
+    assert page.inner_text("h1") == headline
+    assert page.inner_text("#live").startswith("By your 1 label: ")
+
+
+def test_a_deck_ends_and_unsaved_labels_are_guarded(opened, decks):
+    page = opened("unscored").page
+    page.locator("#deck-text").focus()
+    for _ in range(len(decks["estimate"]) + 3):
+        page.keyboard.press("2")
+    assert page.inner_text("#deck-place") == f"All {len(decks['estimate'])} rows are done"
+    assert page.locator("[data-code='0']").is_disabled()
+    stopped = page.evaluate("!window.dispatchEvent(new Event('beforeunload', { cancelable: true }))")
+    assert stopped
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -304,9 +443,11 @@ def test_a_hostile_document_does_nothing_and_is_shown_as_it_is(opened):
     own = opened()
     assert own.page.evaluate("window.hacked") is None
     assert own.page.locator("img").count() == 0
-    assert "onerror=" in own.page.inner_text("#changed")
+    assert "onerror=" in own.page.inner_text("#documents")
     own.page.fill("#pick-term", "<script>window.hacked=1</script>")
-    own.page.fill("#find-term", "<img src=x onerror=window.hacked=1>")
+    own.page.locator("#deck-text").focus()
+    for _ in range(30):
+        own.page.keyboard.press("1")
     assert own.page.evaluate("window.hacked") is None
     assert own.said == []
 
@@ -327,7 +468,7 @@ def test_hostile_names_do_nothing(browser, tmp_path):
     report = adaptation_report(model, X, y, Z, terms=terms, names=(bad + "here", bad + "there"))
     own = Opened(browser, report.save(tmp_path / "hostile.html"))
     own.page.fill("#pick-term", bad)
-    own.page.locator("#chart-shift .dot[data-tip]").first.hover()
+    own.page.locator("#chart-map .dot[data-tip]").first.hover()
     assert own.page.evaluate("window.hacked") is None
     assert own.page.locator("img").count() == 0
     assert bad in own.page.inner_text("#picked")
@@ -358,7 +499,7 @@ def test_a_notebook_shows_it_in_a_frame_of_its_own(browser, report, tmp_path):
     )
     own = Opened(browser, notebook)
     frame = own.page.frame_locator("iframe")
-    frame.locator("#pick-panel h3").wait_for()
+    frame.locator("#pick-panel h4").first.wait_for()
     assert frame.locator("h1").inner_text().startswith("Adaptation helped")
     assert own.page.evaluate("window.hacked") is None
     own.context.close()

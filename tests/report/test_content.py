@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from undrift.explain import document_terms, reconstruction, term_weight
-from undrift.report.changed_documents import pieces
+from undrift.explain import reconstruction, term_weight
+from undrift.report.documents import pieces
+from undrift.report.inputs import DomainRows, Evidence
 from undrift.report.terms import drawn_terms, snippet
 from undrift.text import words
 
@@ -32,25 +33,34 @@ def test_cards_count_rows_labels_and_unseen_words(data, reviews):
     known = {word for text, label in zip(books, y, strict=True) if label for word in words(text)}
     found = [word for text in kitchen for word in words(text)]
     assert_allclose(target["unseen_share"], np.mean([word not in known for word in found]), rtol=1e-12)
-    for side in ("before", "after"):
-        assert 0 <= target[side]["low"] <= target[side]["distance"] <= target[side]["high"] <= 2
 
 
 def test_points_are_shares_of_documents_with_the_term(data, reviews):
     books, _, kitchen, _ = reviews
-    points = {point["term"]: point for point in data["shift"]["points"]}
-    for term in ("sturdy", "the", "boring"):
-        if term in points:
+    points = {point["term"]: point for point in data["map"]["points"]}
+    assert len(points) == 240
+    assert data["map"]["n_terms"] == 900
+    for term in list(points)[:5]:
+        if " " not in term:
             shares = [np.mean([term in words(text) for text in own]) for own in (books, kitchen)]
             assert_allclose([points[term]["source"], points[term]["target"]], shares, atol=1e-6)
-    assert len(points) == data["shift"]["n_terms"] == 900
 
 
-def test_examples_contain_their_term(data):
-    with_examples = [p for p in data["shift"]["points"] if "in target" in p and " " not in p["term"]]
-    assert len(with_examples) > 100
-    for point in with_examples:
-        assert point["term"] in words(point["in target"])
+def test_the_picture_shows_a_way_from_a_labelled_word_to_a_new_one(data, adapter):
+    idea, classifier, terms = data["idea"], adapter.classifier_, adapter.vectorizer_.terms_
+    layer = classifier.representation_.layers_[0]
+    column = {term: j for j, term in enumerate(terms)}
+    known, new = column[idea["labelled"]["term"]], column[idea["new"]["term"]]
+    assert classifier.labelled_counts_[known] == idea["labelled"]["n_labelled"] > 0
+    assert classifier.labelled_counts_[new] == 0
+    (output,) = term_weight(classifier, terms, idea["new"]["term"])["outputs"]
+    assert idea["class"] == ("positive" if output["weight"] > 0 else "negative")
+    assert_allclose(idea["new"]["weight"], abs(output["weight"]), atol=1e-4)
+    for row in idea["between"]:
+        assert classifier.labelled_counts_[column[row["term"]]] > 0
+        assert_allclose(row["from_new"], layer.coef[new, column[row["term"]]], atol=1e-4)
+        assert row["from_new"] > 0
+    assert idea["new"]["term"] in words(idea["example"])
 
 
 def test_the_browser_agrees_with_the_explanations(data, adapter):
@@ -64,7 +74,7 @@ def test_the_browser_agrees_with_the_explanations(data, adapter):
         assert_allclose(weight, abs(output["weight"]), atol=1e-4)
         assert browser["classes"][code] == ("positive" if output["weight"] > 0 else "negative")
         assert n_labelled == term_weight(classifier, terms, term)["n_labelled"]
-        told = reconstruction(layer, terms, term, 6)
+        told = reconstruction(layer, terms, term, 4)
         for packed, side in ((sources, "from"), (reached, "to")):
             names = [browser["names"][j] for j in packed[::2]]
             expected = {name: weight for name, weight in told[side] if weight > 0}
@@ -82,20 +92,53 @@ def test_words_that_made_the_difference_are_mostly_new_here(data):
     assert all((term["rarity"] == 2) == (term["n_labelled"] == 0) for term in found["terms"])
 
 
-def test_changed_documents_changed_and_are_explained(data, adapter, reviews):
+def test_changed_documents_changed_and_their_contributions_add_up_to_the_score(data, adapter, reviews):
     _, _, kitchen, truth = reviews
     shown = data["changes"]["documents"]
-    assert 0 < len(shown) <= 12
+    assert len(shown) == 9
     assert data["changes"]["n_changed"] == data["verdict"]["agreement"]["n_changed"]
     for own in shown:
         text = kitchen[own["row"] - 1]
         assert own["from"] != own["to"] == adapter.predict([text])[0]
         assert own["outcome"] == ("corrected" if truth[own["row"] - 1] == own["to"] else "became wrong")
         assert "".join(piece["text"] for piece in own["pieces"]) == text
-        told = document_terms(
-            adapter.classifier_, adapter.vectorizer_.terms_, adapter.vectorizer_.transform([text]), 8
-        )
-        assert [mover["term"] for mover in own["movers"]] == [mover["term"] for mover in told]
+        score = abs(adapter.decision_function([text], sample_domain=[-1])[0])
+        parts = [own["start"], own["others"], *(word["contribution"] for word in own["words"])]
+        assert_allclose(sum(parts), own["score"], atol=1e-9)  # what is written adds up
+        assert_allclose(own["score"], score, atol=2e-3)
+        assert own["probability"] == pytest.approx(adapter.predict_proba([text], sample_domain=[-1]).max())
+        for word in own["words"]:
+            assert data["classes"][word["code"]] == own["to" if word["contribution"] > 0 else "from"]
+
+
+def test_with_three_classes_the_surest_changed_documents_come_first():
+    """Scores of the winner do not say how sure it is; its probability does."""
+    from undrift import MSDAClassifier
+    from undrift.report import adaptation_report
+
+    rng = np.random.default_rng(1)
+    X, Z = (rng.poisson(0.7, (300, 24)).astype(float) for _ in range(2))
+    Z[:, 12:] += rng.poisson(0.4, (300, 12))
+    y = [f"c{k}" for k in (X[:, :12].reshape(300, 3, 4).sum(axis=2) + rng.random((300, 3))).argmax(axis=1)]
+    model = MSDAClassifier(2, 0.5, random_state=0).fit(X, y, Z)
+    own = adaptation_report(model, X, y, Z).to_dict()
+    shown = own["changes"]["documents"]
+    probabilities = [document["probability"] for document in shown]
+    assert len(shown) > 2
+    assert probabilities == sorted(probabilities, reverse=True)
+    numbers = np.full(1, -1)
+    for document in shown:
+        row = Z[[document["row"] - 1]]
+        scores = model.decision_function(row, sample_domain=numbers)[0]
+        lead = scores[document["codes"][1]] - scores[document["codes"][0]]
+        assert_allclose(document["score"], lead, atol=2e-3)
+        assert lead > 0
+    evidence = Evidence(model, [], [DomainRows("s", 0, X, labels=y), DomainRows("t", -1, Z)])
+    changed = evidence.source_only_codes[-1] != evidence.adapted_codes[-1]
+    sure = model.predict_proba(Z, sample_domain=np.full(300, -1)).max(axis=1)[
+        changed & ((Z > 0).sum(axis=1) > 5)
+    ]
+    assert_allclose(probabilities, np.sort(sure)[::-1][: len(shown)])
 
 
 def test_the_grid_shows_what_the_rule_gave(data, adapter):
@@ -107,16 +150,6 @@ def test_the_grid_shows_what_the_rule_gave(data, adapter):
         (own,) = [r for r in results if (r["noise"], r["n_layers"]) == (cell["noise"], cell["n_layers"])]
         assert_allclose(cell["value"], 1 - own["score"], rtol=1e-12)
         assert cell["chosen"] == own["chosen"]
-
-
-def test_every_row_is_in_the_histogram_once(data, reviews):
-    (own,) = data["scores"]
-    counts = {series["name"]: sum(series["counts"]) for series in own["series"]}
-    truth = reviews[3]
-    assert sum(counts.values()) == len(truth)
-    assert counts["no label"] == truth.count(None)
-    whole = data["verdict"]["whole"]
-    assert counts["wrong"] == round(whole["adapted"]["error"] * whole["n_rows"])
 
 
 def test_a_large_target_is_sampled_and_the_page_says_so(adapter, reviews):
@@ -148,18 +181,20 @@ def test_few_terms_are_drawn_of_many():
     ],
 )
 def test_terms_are_found_as_they_were_written(document, term, found):
-    (mark,) = [p for p in pieces(document, [{"term": term, "effect": 1.0, "n_labelled": 0}]) if "effect" in p]
-    assert (mark["text"], mark["new"], mark["strength"]) == (found, True, 3)
+    word = {"term": term, "contribution": 1.0, "code": 1, "is_new": True}
+    (mark,) = [piece for piece in pieces(document, [word]) if "code" in piece]
+    assert mark == {"text": found, "code": 1, "strength": 3, "is_new": True}
     assert found in snippet(document, term)
 
 
 def test_a_stronger_term_is_marked_before_a_weaker_one_that_overlaps():
-    movers = [
-        {"term": "not good", "effect": -0.9, "n_labelled": 3},
-        {"term": "good", "effect": 0.2, "n_labelled": 3},
+    terms = [
+        {"term": "not good", "contribution": -0.9, "code": 0, "is_new": False},
+        {"term": "good", "contribution": 0.2, "code": 1, "is_new": False},
+        {"term": "or", "contribution": 0.01, "code": 1, "is_new": False},  # too little for a colour
     ]
-    found = pieces("not good, good", movers)
-    assert [(p["text"], p.get("effect")) for p in found] == [("not good", -0.9), (", ", None), ("good", 0.2)]
+    found = [(p["text"], p.get("code"), p.get("strength")) for p in pieces("not good or good", terms)]
+    assert found == [("not good", 0, 3), (" or ", None, None), ("good", 1, 1)]
 
 
 def test_a_long_document_is_cut_to_a_snippet():

@@ -1,13 +1,22 @@
 """Intervals against scipy's and against counting; words that fit the numbers."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from undrift.report.verdict import advice, compare_mistakes, error_interval, paired_gain, pool_comparisons
+from undrift.report.inputs import DomainRows, Evidence
+from undrift.report.verdict import (
+    advice,
+    compare_mistakes,
+    error_interval,
+    paired_gain,
+    pool_comparisons,
+    verdict,
+)
 
 
 @pytest.mark.parametrize(("n_wrong", "n"), [(0, 12), (3, 40), (200, 1000), (7, 7)])
@@ -17,23 +26,28 @@ def test_the_interval_of_an_error_is_wilsons(n_wrong, n):
     assert_allclose([ours["error"], ours["low"], ours["high"]], [n_wrong / n, *theirs], rtol=1e-6, atol=1e-9)
 
 
-def test_the_interval_of_a_gain_is_that_of_the_mean_of_paired_differences():
-    differences = np.repeat([1, 0, -1], [30, 160, 10])
-    ours = paired_gain(30, 10, 200)
-    half = stats.norm.ppf(0.975) * differences.std() / math.sqrt(200)
-    assert_allclose([ours["gain"], ours["low"], ours["high"]], [0.1, 0.1 - half, 0.1 + half], rtol=1e-6)
+def test_the_interval_of_a_gain_is_that_of_agresti_and_min():
+    """Half a row is added to each of the four outcomes; the rest is the mean of paired differences."""
+    ours, z = paired_gain(30, 10, 200), stats.norm.ppf(0.975)
+    differences, counts = np.array([1, -1, 0, 0]), np.array([30.5, 10.5, 80.5, 80.5])
+    mean = np.average(differences, weights=counts)
+    spread = np.sqrt(np.average((differences - mean) ** 2, weights=counts) / 202)
+    assert_allclose([ours["gain"], ours["low"], ours["high"]], [0.1, mean - z * spread, mean + z * spread])
     more_extreme = 2 * sum(math.comb(40, k) for k in range(11)) / 2**40  # both tails of a fair coin
     assert_allclose(ours["p"], more_extreme, rtol=1e-9)
 
 
-def test_classifiers_that_never_differ_gain_nothing():
-    assert paired_gain(0, 0, 50) == {"gain": 0.0, "low": 0.0, "high": 0.0, "p": 1.0}
+def test_classifiers_that_never_differ_gain_nothing_and_are_not_certain_of_it():
+    ours = paired_gain(0, 0, 50)
+    assert (ours["gain"], ours["p"]) == (0.0, 1.0)
+    assert -0.1 < ours["low"] < 0 < ours["high"] < 0.1
+    assert ours["low"] == pytest.approx(-ours["high"])
 
 
 def test_a_comparison_counts_predictions_corrected_and_made_wrong():
     before, after = np.array([1, 1, 1, 0, 0], bool), np.array([0, 0, 1, 1, 0], bool)
     found = compare_mistakes("kitchen", before, after)
-    assert (found["n_mended"], found["n_broken"], found["n_rows"]) == (2, 1, 5)
+    assert (found["n_corrected"], found["n_spoilt"], found["n_rows"]) == (2, 1, 5)
     assert (found["source_only"]["error"], found["adapted"]["error"]) == (0.6, 0.4)
 
 
@@ -43,7 +57,7 @@ def test_targets_are_pooled_by_rows():
         compare_mistakes("b", np.zeros(30, bool), np.array([True] + [False] * 29)),
     ]
     found = pool_comparisons(rows)
-    assert (found["n_rows"], found["n_mended"], found["n_broken"]) == (40, 5, 1)
+    assert (found["n_rows"], found["n_corrected"], found["n_spoilt"]) == (40, 5, 1)
     assert_allclose([found["source_only"]["error"], found["adapted"]["error"]], [9 / 40, 5 / 40], rtol=1e-12)
 
 
@@ -54,22 +68,23 @@ def test_the_verdict_is_scored_where_there_are_labels(report, adapter, reviews):
     wrong = adapter.predict([kitchen[i] for i in known]) != np.array([truth[i] for i in known])
     assert_allclose(own["whole"]["adapted"]["error"], wrong.mean(), rtol=1e-12)
     assert own["whole"]["n_rows"] == len(known)
-    assert own["basis"] == "scored"
+    assert own["basis"] == "measured"
     assert own["answer"] == "yes"
-    assert f"{100 * wrong.mean():.1f}% with it" in own["headline"]
+    assert own["headline"].startswith(f"Adaptation helped: {wrong.mean():.1%} of the predictions are wrong")
+    assert own["chance"]["error"] == pytest.approx(0.5, abs=0.1)
 
 
 def test_without_labels_the_verdict_says_so_and_claims_no_gain(unscored, report):
     own = unscored.to_dict()["verdict"]
-    assert (own["basis"], own["answer"], own["whole"]) == ("estimated", "unknown", None)
+    assert (own["basis"], own["answer"], own["whole"]) == ("expected", "unknown", None)
     assert "helped" not in own["headline"]
-    assert own["sure"].startswith("Estimated, not scored")
+    assert own["sure"].startswith("Whether adaptation helped is not known without labels")
     # the very bound it states: errors cannot differ by more than the share that changed
     gain = report.to_dict()["verdict"]["whole"]["difference"]["gain"]
     assert abs(gain) <= own["agreement"]["changed"] + 0.1
 
 
-def situation(answer="yes", basis="scored", rule="fixed", center="classes", **card):
+def situation(answer="yes", basis="measured", rule="fixed", center="classes", decks=None, n_differ=9, **card):
     target = {
         "name": "t", "role": "target", "n_rows": 5000, "unseen_share": 0.1, "class_drift": 0.0,
         "share_error": 0.0, **card,
@@ -78,23 +93,31 @@ def situation(answer="yes", basis="scored", rule="fixed", center="classes", **ca
         "verdict": {
             "answer": answer, "basis": basis, "agreement": {"n_changed": 200, "n_rows": 5000},
             "expected_error": {"error": 0.1, "low": 0.05, "high": 0.15},
+            "whole": {"n_corrected": n_differ, "n_spoilt": 0},
         },
         "chosen": {"rule": rule, "center": center, "edges": [] if rule == "fixed" else ["n_layers"]},
         "domains": [target],
+        "decks": decks,
     }  # fmt: skip
+
+
+DECKS = {"estimate": [["text", 0, 1, 2.0]] * 60}
 
 
 @pytest.mark.parametrize(
     ("own", "said"),
     [
-        (situation(), "--noise 0.5,0.7,0.9"),
+        (situation("unclear"), "--noise 0.5,0.7,0.9"),
         (situation(rule="source-cv"), "the chosen n_layers is at its edge (--layers)"),
         (situation("no", rule="source-cv"), "--selection reverse"),
         (situation("no", rule="one-se"), "--selection reverse"),
         (situation("no"), "Use the baseline"),
         (situation("unclear"), "Label more target rows"),
-        (situation("unknown", "estimated"), "Label 100 target rows drawn at random from all of them"),
-        (situation("unknown", "estimated"), "to within about 6 points"),
+        (situation("unknown", "expected"), "Label 100 target rows drawn at random"),
+        (situation("unknown", "expected"), "to within about 6 points"),
+        (situation("unknown", "expected", decks=DECKS), "Label 60 rows on this page, with the keys"),
+        (situation(decks=DECKS), "label the doubtful rows on this page"),
+        (situation("chance"), "Do not use these predictions"),
         (situation(unseen_share=0.6), "over half of its words"),
         (situation(n_rows=80), "80 are few"),
         (situation(class_drift=0.3, center="domains"), "--center classes"),
@@ -107,11 +130,52 @@ def test_advice_fits_the_situation(own, said):
 
 def test_there_is_no_advice_without_its_cause():
     steps = " ".join(advice(situation(class_drift=0.3, share_error=0.1)))
-    for cause in ("Widen", "--center", "--target-shares", "few", "half of its words", "Use the baseline"):
+    for cause in (
+        "Widen",
+        "--center",
+        "--target-shares",
+        "few",
+        "half of its words",
+        "baseline",
+        "on this page",
+    ):
         assert cause not in steps
 
 
-def test_no_advice_takes_changed_rows_for_a_fair_sample(unscored):
-    steps = [step for step in unscored.to_dict()["next"] if "Label" in step]
-    assert steps
-    assert all("drawn at random" in step and "no fair sample" in step for step in steps)
+def test_no_more_labels_are_asked_for_where_the_classifiers_do_not_differ():
+    assert not any("four times" in step for step in advice(situation("unclear", n_differ=0)))
+    assert any("four times" in step for step in advice(situation("unclear")))
+
+
+def guesses(truth, adapted, before):
+    """A report's verdict on predictions that are given."""
+    X, labels = np.eye(len(truth)), ["a", "b"]
+    model = SimpleNamespace(
+        classes_=np.array(labels), caution_=None, domains_=[0], target_shares=None, target_shares_=[],
+        target_shares_interval_=[], expected_error_=[],
+    )  # fmt: skip
+    target = DomainRows("t", -1, X, None, truth, adapted, [0.0] * len(truth))
+    baseline = SimpleNamespace(predict=lambda rows: np.array(before))
+    return verdict(Evidence(model, [], [DomainRows("s", 0, X[:0]), target], baseline))
+
+
+def test_an_error_of_a_half_on_two_classes_is_called_chance():
+    own = guesses(["a", "b"] * 50, ["a"] * 100, ["a", "b"] * 50)
+    assert (own["answer"], own["chance"]["error"]) == ("chance", 0.5)
+    assert own["headline"] == (
+        "No better than chance: 50.0% of the predictions are wrong; always answering a is wrong for 50%."
+    )
+    # errors of 8% where 10% are of the rarer class: better, but not certainly
+    truth = ["a"] * 90 + ["b"] * 10
+    own = guesses(truth, [*["a"] * 90, *["b"] * 2, *["a"] * 8], truth)
+    assert "not certain that this is better than chance: always answering a is wrong for 10%" in own["sure"]
+    own = guesses(["a", "b"] * 50, ["a", "b"] * 50, ["a"] * 100)
+    assert own["answer"] == "yes"
+    assert "chance" not in own["headline"] + own["sure"]
+
+
+def test_no_change_is_not_an_interval_of_length_zero():
+    own = guesses(["a", "b"] * 50, [*["a", "b"] * 49, "b", "b"], [*["a", "b"] * 49, "b", "b"])
+    assert own["answer"] == "same"
+    assert own["headline"] == "Adaptation changed no prediction: 1.0% are wrong, with it and without."
+    assert "0.0 to 0.0" not in own["sure"]

@@ -13,7 +13,9 @@ import numpy as np
 from .._files import write_text_atomically
 from ..jobs import AdaptJob, AdaptResult
 from ..text import TextAdapter
+from .benchmark import benchmark_data
 from .content import adaptation_data
+from .figures import standalone_svg
 from .inputs import DomainRows, Evidence
 from .page import Report
 
@@ -125,8 +127,6 @@ def _sample_domain(domain: DomainRows, max_rows: int) -> DomainRows:
 
 def benchmark_report(results: Any) -> Report:
     """Report benchmark results: a file of records (JSON lines), or the records themselves."""
-    from .benchmark import benchmark_data
-
     return Report(benchmark_data(results))
 
 
@@ -153,11 +153,8 @@ def write_figure(
 
 
 def _figure_text(figure: dict[str, Any], ending: str) -> str:
-    if ending == "json":
-        return json.dumps(figure, indent=1, ensure_ascii=False) + "\n"
-    from .figures import standalone_svg
-
-    return standalone_svg(figure)
+    is_data = ending == "json"
+    return json.dumps(figure, indent=1, ensure_ascii=False) + "\n" if is_data else standalone_svg(figure)
 
 
 def _plain(values: Any) -> list[Any]:

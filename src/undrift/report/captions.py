@@ -170,7 +170,7 @@ def _words(data: dict[str, Any]) -> Chart:
 
 
 def _map(data: dict[str, Any]) -> Chart:
-    points, n_terms = data["map"]["points"], data["map"]["n_terms"]
+    points, n_terms, classes = data["map"]["points"], data["map"]["n_terms"], data["classes"]
     far = sorted(points, key=lambda p: -abs(p["target"] - p["source"]))[:60]
     drawn = f"{len(points):,} of {n_terms:,} terms" if len(points) < n_terms else f"All {n_terms:,} terms"
     return Chart(
@@ -180,14 +180,11 @@ def _map(data: dict[str, Any]) -> Chart:
         "line a term is equally frequent in both.",
         term_map(
             "Share of documents with each term, source against target", points, data["source_name"],
-            data["target_name"], data["classes"],
+            data["target_name"], classes,
         ),
-        (
-            "term", f"share of {data['source_name']}", f"share of {data['target_name']}", "speaks for",
-            "labelled rows",
-        ),
+        ("term", "share of source", "share of target", "speaks for", "labelled rows"),
         [
-            (p["term"], f"{p['source']:.2%}", f"{p['target']:.2%}", data["classes"][p["code"]], p["n_labelled"])
+            (p["term"], f"{p['source']:.2%}", f"{p['target']:.2%}", classes[p["code"]], p["n_labelled"])
             for p in far
         ],
     )  # fmt: skip
@@ -202,8 +199,8 @@ def _coverage(data: dict[str, Any]) -> Chart:
     return Chart(
         "coverage",
         f"Of the surest 80%, {write_percent(error)} {how} wrong",
-        f"Keep fewer, and fewer are wrong: --min-confidence {row['threshold']:.2f} keeps these and leaves the "
-        "other predictions empty.",
+        f"Keep fewer, and fewer are wrong: --min-confidence {row['threshold']:.2f} keeps these and leaves "
+        "the other predictions empty.",
         coverage_chart("Error of the surest predictions, by how many are kept", rows),
         ("kept", "probability from", "expected error", "measured", "low", "high"),
         [
@@ -276,7 +273,7 @@ def _confusion(data: dict[str, Any]) -> dict[str, Any]:
     )
     return {
         "title": title,
-        "note": f"{note}: {share:.1%} of them {'are' if is_measured else 'may be'} wrong. Shares are of each true class.",
+        "note": f"{note}, {share:.1%} of them wrong. Shares are of each true class.",
         "head": ["true class", *(f"predicted {name}" for name in classes)],
         "rows": [
             (classes[t], [(f"{n / totals[t]:.0%}", f"{n:,.0f}", round(6 * n / totals[t])) for n in row])
@@ -305,8 +302,8 @@ def _selection(grid: dict[str, Any]) -> dict[str, Any]:
         "title": f"{grid['rule']} chose noise {chosen['noise']:g} with {chosen['n_layers']} layers"
         if chosen
         else f"{grid['rule']} chose nothing",
-        "note": f"{RULE_MEASURES.get(grid['rule'], grid['rule'])}, at the best C of each cell. ◆ is chosen; each "
-        f"shade is {100 * HEAT_STEP:.0f} points worse than the best. No target label is used.",
+        "note": f"{RULE_MEASURES.get(grid['rule'], grid['rule'])}, at the best C of each cell. ◆ is chosen; "
+        f"each shade is {100 * HEAT_STEP:.0f} points worse than the best. No target label is used.",
         "head": ["layers", *(f"noise {noise:g}" for noise in grid["noise"])],
         "rows": [
             (str(depth), [_selection_cell(grid, cells.get((noise, depth)), best) for noise in grid["noise"]])

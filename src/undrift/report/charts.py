@@ -176,8 +176,8 @@ def term_map(
         places.append((x + (i * 7 % 11 - 5) * 0.6, y + (i * 5 % 11 - 5) * 0.6))
     for p, (x, y) in reversed(list(zip(points, places, strict=True))):
         says = (
-            f"{p['term']}: {percent(p['source'])} of {source}, {percent(p['target'])} of {target}; speaks for "
-            f"{classes[p['code']]}, " + ("in no labelled row" if not p["n_labelled"] else "seen labelled")
+            f"{p['term']}: {percent(p['source'])} of {source}, {percent(p['target'])} of {target}; speaks "
+            f"for {classes[p['code']]}, " + ("in no labelled row" if not p["n_labelled"] else "seen labelled")
         )
         cls = f"dot {colour_of(p['code'])}"
         parts.append(
@@ -322,8 +322,8 @@ def reliability_chart(title: str, rows: Sequence[dict[str, Any]]) -> Markup:
     for row in rows:
         x, y = across(row["probability"]), up(row["right"])
         says = (
-            f"{row['n_rows']:,} rows of probability {percent(row['probability'])}: {percent(row['right'])} right "
-            f"({percent(row['low'])} to {percent(row['high'])})"
+            f"{row['n_rows']:,} rows of probability {percent(row['probability'])}: {percent(row['right'])} "
+            f"right ({percent(row['low'])} to {percent(row['high'])})"
         )
         parts += [
             line(x, up(row["low"]), x, up(row["high"]), "whisker ink-line"),

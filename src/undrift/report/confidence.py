@@ -61,7 +61,7 @@ def _coverage(p: np.ndarray, codes: np.ndarray, truth: np.ndarray, scale: float)
     for coverage in COVERAGES:
         kept = order[: max(1, round(coverage * len(p)))]
         known = kept[truth[kept] >= 0]
-        row = {
+        row: dict[str, Any] = {
             "coverage": float(coverage),
             "threshold": float(p[kept[-1]]),
             "expected": min(1.0, scale * float(np.mean(1 - p[kept]))),

@@ -6,7 +6,7 @@ import math
 import platform
 from collections import Counter
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -193,33 +193,17 @@ def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:
 def reproduction(evidence: Evidence) -> dict[str, Any]:
     """Say what it takes to do the same again."""
     classifier = evidence.classifier
-    seed = classifier.random_state
     plain = {
-        name: value if _is_plain(value) else str(value)
+        name: value if isinstance(value, int | float | str | None) else str(value)
         for name, value in classifier.get_params(deep=False).items()
     }
     return {
         "command": evidence.about.get("command"),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "seed": seed if isinstance(seed, int | type(None)) else str(seed),
-        "parameters": {k: v for k, v in plain.items() if not (isinstance(v, float) and math.isnan(v))},
+        "seed": plain["random_state"],
+        "parameters": plain,
         "versions": {"undrift": __version__, "Python": platform.python_version()}
-        | {name: _version(name) for name in ("numpy", "scipy", "scikit-learn")},
+        | {name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
         "files": list(evidence.about.get("files", [])),
         "summary": evidence.about.get("summary"),
     }
-
-
-def _is_plain(value: Any) -> bool:
-    """Tell whether a parameter is a plain value or a list of them."""
-    scalars = int | float | str | bool | None
-    return isinstance(value, scalars) or (
-        isinstance(value, list) and all(isinstance(element, scalars) for element in value)
-    )
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"

@@ -39,7 +39,9 @@ def _pool(target: DomainRows) -> np.ndarray:
     """Return the rows of a target that can be labelled: those with a text and without a label."""
     if target.documents is None:
         return np.empty(0, dtype=int)
-    return np.array([i for i in np.flatnonzero(~target.known) if target.documents[i].strip()], dtype=int)
+    return np.array(
+        [i for i in np.flatnonzero(~target.known).tolist() if target.documents[i].strip()], dtype=int
+    )
 
 
 def _is_changed(evidence: Evidence, k: int) -> np.ndarray:

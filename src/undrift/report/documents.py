@@ -34,17 +34,14 @@ def changed_documents(evidence: Evidence) -> dict[str, Any]:
 
 def _choose_rows(evidence: Evidence, target: DomainRows, changed: np.ndarray, n: int) -> list[int]:
     """Choose rows to show: surest first, of middling length, each text once, outcomes in true proportion."""
-    order = changed[np.argsort(-evidence.certainty(target.number)[changed], kind="stable")]
-    sizes = [_n_terms(target.X, i) for i in order]
-    readable = [i for i, size in zip(order.tolist(), sizes, strict=True) if 6 <= size <= 110]
-    order = readable or order.tolist()
+    by_certainty = changed[np.argsort(-evidence.certainty(target.number)[changed], kind="stable")].tolist()
+    order = [i for i in by_certainty if 6 <= _n_terms(target.X, i) <= 110] or by_certainty
     known = [i for i in order if target.known[i]]
     if known:
         spoilt = [i for i in known if _outcome(evidence, target, i) == "became wrong"]
         others = [i for i in known if i not in set(spoilt)]
-        order = [
-            i for _, i in sorted(((k + 0.5) / len(g), i) for g in (others, spoilt) for k, i in enumerate(g))
-        ]
+        places = [((k + 0.5) / len(group), i) for group in (others, spoilt) for k, i in enumerate(group)]
+        order = [i for _, i in sorted(places)]
     if target.documents is not None:
         order = list({target.documents[i]: i for i in reversed(order)}.values())[::-1]
     return order[:n]

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from ..bench.figures import series_numbers
 from .svg import (
+    N_COLOURS,
     WIDTH,
     Scale,
     cover,
@@ -29,7 +30,6 @@ from .svg import (
 
 MOST_TASKS = 40  # that have a row each in a chart; of more, methods have one
 LEGEND = 22  # height of a line of the legend
-N_COLOURS = 6
 SHAPES = (
     "M-6 0A6 6 0 1 0 6 0A6 6 0 1 0-6 0Z",  # circle
     "M-5.5-5.5H5.5V5.5H-5.5Z",  # square
@@ -258,7 +258,7 @@ def _draw_intervals(figure: dict[str, Any]) -> Parts:
         says = f"{p['label']}: {_value(figure, p['x'])} ({_value(figure, low)} to {_value(figure, high)})"
         parts += [
             text(left - 8, y + 5, p["label"], "end"),
-            line(scale(low), y, scale(high), y, "whisker b-line"),
+            line(scale(low), y, scale(high), y, "whisker ink-line"),
             marker(scale(p["x"]), y, 0, says),
         ]
     return parts, bottom + 52

@@ -116,8 +116,8 @@ class Evidence:
     @cached_property
     def probabilities(self) -> dict[int, np.ndarray] | None:
         """Probability of every class, by target; None for a model of an early version, which has none."""
-        by_target = {number: P for number, (_, _, P) in self._predicted.items()}
-        return None if any(P is None for P in by_target.values()) else by_target
+        by_target = {number: P for number, (_, _, P) in self._predicted.items() if P is not None}
+        return by_target if len(by_target) == len(self.targets) else None
 
     def certainty(self, number: int) -> np.ndarray:
         """How sure the prediction of each row of a target is: the probability of its label."""

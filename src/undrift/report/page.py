@@ -12,9 +12,15 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
+import jinja2
+from markupsafe import Markup, escape
+
 from .._files import write_text_atomically
 from .._version import __version__
+from .benchmark import benchmark_charts
+from .captions import adaptation_charts
 from .shares import write_percent
+from .svg import read_asset
 
 
 class Report:
@@ -55,11 +61,9 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Return the page inside a frame, so that neither it nor the notebook can touch the other."""
-        from markupsafe import escape
-
         return (
-            f'<iframe sandbox="allow-scripts allow-downloads" title="undrift report" width="100%" height="720" '
-            f'frameborder="0" srcdoc="{escape(self.to_html())}"></iframe>'
+            '<iframe sandbox="allow-scripts allow-downloads" title="undrift report" width="100%" '
+            f'height="720" frameborder="0" srcdoc="{escape(self.to_html())}"></iframe>'
         )
 
     def __repr__(self) -> str:
@@ -67,10 +71,6 @@ class Report:
 
 
 def _page(data: dict[str, Any]) -> str:
-    from .benchmark import benchmark_charts
-    from .captions import adaptation_charts
-    from .svg import read_asset
-
     charts = adaptation_charts if data["kind"] == "adaptation" else benchmark_charts
     style = read_asset("style.css") + read_asset("chart.css")
     script = f'"use strict";\n(() => {{\n{read_asset("script.js")}{read_asset("decks.js")}}})();\n'
@@ -83,8 +83,8 @@ def _page(data: dict[str, Any]) -> str:
         data=data,
         charts=charts(data),
         embedded=_embedded(data),
-        style=_trusted(style),
-        script=_trusted(script),
+        style=Markup(style),
+        script=Markup(script),
         policy=policy,
         version=__version__,
     )
@@ -95,9 +95,7 @@ def _embedded(data: dict[str, Any]) -> dict[str, Any]:
     return {name: data[name] for name in ("terms", "decks")} if data["kind"] == "adaptation" else {}
 
 
-def _environment() -> Any:
-    import jinja2
-
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("undrift.report"),
         autoescape=True,
@@ -111,6 +109,7 @@ def _environment() -> Any:
         "percent": _percent,
         "about": write_percent,
         "count": lambda value: "–" if value is None else f"{value:,}",
+        "options": _mark_options,
         "signed": lambda value: f"{value:+.3f}".replace("-", "\N{MINUS SIGN}"),
     }
     return environment
@@ -120,16 +119,15 @@ def _percent(value: float | None, digits: int = 1) -> str:
     return "–" if value is None else f"{value:.{digits}%}"
 
 
+def _mark_options(sentence: str) -> Markup:
+    """Set commands and options in a sentence as code, which lines do not break."""
+    pattern = r"((?:undrift \w+ )?--[a-z][\w-]*(?: (?=[\w.]*\d)[\w.,]+)?)"
+    return Markup(re.sub(pattern, r"<code>\1</code>", str(escape(sentence))))
+
+
 def _is_quantity(cell: Any) -> bool:
     """Whether a table's cell is a number, with its unit or without."""
     return not isinstance(cell, str) or re.fullmatch(r"[+-]?[\d.,]+(e[+-]?\d+)?(%| s)?", cell) is not None
-
-
-def _trusted(text: str) -> Any:
-    """Mark the style or the script as not to be escaped."""
-    from markupsafe import Markup
-
-    return Markup(text)
 
 
 def _hash(text: str) -> str:

@@ -227,7 +227,7 @@ def _strongest(coef: np.ndarray, chosen: np.ndarray, axis: int) -> dict[int, lis
 def strongest_terms(
     evidence: Evidence, table: dict[str, np.ndarray], browser: dict[str, Any], k: int = 20
 ) -> list[dict[str, Any]]:
-    """List far-reaching terms of each class, half of them in no labelled row, for readers without a script."""
+    """List far-reaching terms of each class, half of them in no labelled row: for use without a script."""
     rows, order = [], np.argsort(-table["reach"], kind="stable")[:MOST_LISTED]
     place = {int(j): i for i, j in enumerate(order)}
     for code in range(len(evidence.classes)):

@@ -190,10 +190,15 @@ def _words_of_chance(data: dict[str, Any]) -> dict[str, str]:
     guess = f"always answering {chance['label']} is wrong for {write_percent(chance['error'])}"
     if error["error"] < chance["error"]:
         return {"sure": f"{data['sure']} It is not certain that this is better than chance: {guess}.".strip()}
+    if data["fell_back"]:
+        return {
+            "headline": f"{data['headline'].rstrip('.')}: no better than chance.",
+            "sure": f"{guess[0].upper()}{guess[1:]}.",
+        }
     written = f"{error['error']:.1%}" if data["whole"] else f"about {write_percent(error['error'])}"
     is_measured = "are" if data["whole"] else "are expected to be"
     headline = f"No better than chance: {written} of the predictions {is_measured} wrong; {guess}."
-    return {"answer": "fallback" if data["fell_back"] else "chance", "headline": headline}
+    return {"answer": "chance", "headline": headline}
 
 
 def advice(data: dict[str, Any]) -> list[str]:
