@@ -30,10 +30,10 @@ CODA = 'methods = ["coda"]\n' + CORPUS + "[parameters.coda]\n"
 UNDRIFT = 'methods = ["undrift"]\n' + CORPUS
 
 
-def test_the_paper_has_its_six_plans_and_ours_beyond_it_five():
+def test_the_paper_has_its_six_plans_and_ours_beyond_it_six():
     of_the_paper = ["claims", "dimensions", "distance", "full", "multi", "small"]
     assert [path.stem for path in PLANS] == sorted(
-        ["balance", "beyond-multi", "beyond-small", "regret-multi", "regret-small", *of_the_paper]
+        ["balance", "beyond-multi", "beyond-small", "peers", "regret-multi", "regret-small", *of_the_paper]
     )
 
 
@@ -55,7 +55,7 @@ def test_the_wheel_holds_every_plan():
 def test_plans_of_the_paper_are_valid_and_name_known_methods(path):
     plan = load_plan(path)
     assert plan.name == path.stem
-    assert all(find_family(name) in (name, "msda", "undrift") for name in plan.methods)
+    assert all(find_family(name) in (name, "msda", "undrift", "peers") for name in plan.methods)
 
 
 def test_the_small_plan_has_every_method_of_the_contract():

@@ -30,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--results", required=True, help="JSON lines; an earlier run is continued")
     parser.add_argument("--methods", help="names separated by commas; default: all of the plan")
     parser.add_argument("--tasks", help="patterns such as 'books->*', separated by commas")
+    parser.add_argument("--variants", help="patterns of their names, separated by commas")
     parser.add_argument("--jobs", type=int, help="threads for classifiers; default: all cores")
     parser.add_argument("--device", default="cpu", help="where stacks are learnt, such as cuda")
     parser.add_argument("--data", help="folder of the corpora; default: UNDRIFT_DATA, else the cache")
@@ -60,8 +61,10 @@ def _read_request(options: argparse.Namespace) -> Request:
     def split(names: str | None) -> list[str] | None:
         return None if names is None else names.split(",")
 
-    methods, tasks = split(options.methods), split(options.tasks)
-    return Request(options.data, methods, tasks, options.jobs, options.device, options.retry_failed, show)
+    methods, tasks, variants = map(split, (options.methods, options.tasks, options.variants))
+    return Request(
+        options.data, methods, tasks, variants, options.jobs, options.device, options.retry_failed, show
+    )
 
 
 if __name__ == "__main__":

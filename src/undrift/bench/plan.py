@@ -175,6 +175,8 @@ class Plan:
     parameters : mapping of str to mapping
         Parameters of the methods' estimators, such as ``parameters.sda.n_epochs``.
     seed : int
+    is_trial : bool
+        Whether it was made smaller, so that its results are not those of the plan.
     """
 
     name: str
@@ -185,6 +187,7 @@ class Plan:
     baseline_variant: str | None = None
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seed: int = 0
+    is_trial: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**32:
@@ -242,7 +245,8 @@ class Plan:
             variants = tuple(
                 replace(v, max_features=min(v.max_features or max_features, max_features)) for v in variants
             )
-        return replace(self, corpus=corpus, variants=variants)
+        is_trial = self.is_trial or max_rows is not None or max_features is not None
+        return replace(self, corpus=corpus, variants=variants, is_trial=is_trial)
 
 
 def find_plan_file(name: str | Path) -> Path:
@@ -272,7 +276,7 @@ def load_plan(path: str | Path) -> Plan:
 
 def parse_plan(name: str, table: Mapping[str, Any]) -> Plan:
     """Check the contents of a plan; `name` is its file's, without the ending."""
-    check_keys(table, {*(f.name for f in fields(Plan)), *_setting_names()} - {"name"}, "")
+    check_keys(table, {*(f.name for f in fields(Plan)), *_setting_names()} - {"name", "is_trial"}, "")
     for key in ("corpus", "methods"):
         if key not in table:
             raise ValueError(f"{key} is missing")

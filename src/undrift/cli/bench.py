@@ -46,6 +46,9 @@ def run_plan(
     tasks: str | None = typer.Option(
         None, "--tasks", help="Patterns such as 'books->*', separated by commas. Default: all."
     ),
+    variants: str | None = typer.Option(
+        None, "--variants", help="Patterns of their names, separated by commas. Default: all."
+    ),
     jobs: int | None = typer.Option(
         None, "--jobs", min=1, help="Threads for classifiers. Default: all cores."
     ),
@@ -77,7 +80,8 @@ def run_plan(
         def show(n_done: int, n_total: int, what: str) -> None:
             progress.update(bar, completed=n_done, total=n_total, description=what or chosen.name)
 
-        request = Request(data, _split_names(methods), _split_names(tasks), jobs, device, retry_failed, show)
+        patterns = map(_split_names, (methods, tasks, variants))
+        request = Request(data, *patterns, jobs, device, retry_failed, show)
         try:
             summary = run(chosen, results, request)
         except KeyboardInterrupt:

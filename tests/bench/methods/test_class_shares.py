@@ -140,6 +140,12 @@ def test_a_run_resumes_and_takes_methods_tasks_and_fewer_rows(finished, plan, da
     assert (summary.n_new, summary.n_failed) == (0, 0)
     request = Request(data=data, methods=["undrift", "source-only"], tasks=["books->toys"])
     assert run(plan.smaller(10, None), tmp_path / "r.jsonl", request).n_new == 4
+    assert all(record["trial"] for record in read(tmp_path / "r.jsonl"))
+    assert not any("trial" in record for record in read(finished))
+    some = Request(data=data, methods=["source-only"], variants=["f*"], tasks=["books->toys"])
+    assert run(plan, tmp_path / "s.jsonl", some).n_new == 1
+    with pytest.raises(ValueError, match="no variant is like x; there are few, many, other corpus"):
+        run(plan, tmp_path / "t.jsonl", Request(data=data, variants=["x"]))
     assert {r["n_test"] for r in found(tmp_path / "r.jsonl").values()} == {13}
     assert run(plan, tmp_path / "all.jsonl", request).n_new == 4
     some = found(tmp_path / "all.jsonl")

@@ -202,3 +202,13 @@ def test_bad_bars(tmp_path, text, complaint):
     path.write_text(text)
     with pytest.raises(ValueError, match=complaint):
         load_bars(path)
+
+
+def test_a_trial_is_told_from_a_full_run(records):
+    trial = [{**record, "trial": True} for record in records]
+    full, small = judged(records + trial, at_most=0.9), judged(trial, at_most=0.9)
+    assert (full.word, small.word) == ("pass", "trial")
+    assert small.n_tasks == 0
+    assert are_met([full])
+    assert not are_met([small])
+    assert not are_met([small], partial=True)

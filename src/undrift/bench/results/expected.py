@@ -72,12 +72,17 @@ class Bar:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the tasks at hand meet a bar (None: there are none), how many they are, and the numbers."""
+    """Whether the tasks at hand meet a bar (None: there are none), how many they are, and the numbers.
+
+    Records of a trial, with fewer rows or columns than the plan has, do not count; `has_trial` tells that
+    they are all there is.
+    """
 
     bar: Bar
     met: bool | None
     n_tasks: int
     numbers: str
+    has_trial: bool = False
 
     @property
     def complete(self) -> bool:
@@ -88,7 +93,7 @@ class Verdict:
     def word(self) -> str:
         """Verdict in a word: bars pass or fail, claims hold or do not, and neither with tasks missing."""
         if self.met is None:
-            return "no results"
+            return "trial" if self.has_trial else "no results"
         if not self.complete:
             return "incomplete"
         return (("no", "yes") if self.bar.claim else ("FAIL", "pass"))[self.met]
@@ -309,7 +314,13 @@ def _check_needed(table: Mapping[str, Any], names: Sequence[str], what: str) -> 
 
 def check_bars(bars: Sequence[Bar], records: Sequence[Record]) -> list[Verdict]:
     """Compare the records with every bar."""
-    return [Verdict(bar, *bar.criterion(bar, records, **bar.options)) for bar in bars]
+    full = [record for record in records if not record.get("trial")]
+    verdicts = []
+    for bar in bars:
+        met, n_tasks, numbers = bar.criterion(bar, full, **bar.options)
+        has_trial = met is None and bar.criterion(bar, records, **bar.options)[0] is not None
+        verdicts.append(Verdict(bar, met, n_tasks, numbers, has_trial))
+    return verdicts
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> str:

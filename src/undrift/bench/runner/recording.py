@@ -77,6 +77,7 @@ def add_origin(
         "variant": variant.name,
         "corpus": plan.corpus_of(variant).folder or plan.corpus_of(variant).loader,
         **values,
+        **({"trial": True} if plan.is_trial else {}),
         "seed": plan.seed,
         "version": __version__,
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),

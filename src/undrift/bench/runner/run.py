@@ -69,6 +69,7 @@ class Request:
     data: str | Path | None = None
     methods: Sequence[str] | None = None
     tasks: Sequence[str] | None = None  # patterns such as "books->*"
+    variants: Sequence[str] | None = None  # patterns of their names
     jobs: int | None = None
     device: str = "cpu"
     retry_failed: bool = False
@@ -164,6 +165,8 @@ class Runner:
 
     def _cells(self, variant: Setting) -> list[Cell]:
         """Everything that was asked for of a variant, method by method."""
+        if not _matches(variant.name, self.request.variants):
+            return []
         pairs = [pair for pair in self._pairs(variant) if _matches("->".join(pair), self.request.tasks)]
         methods = [name for name in self.methods if variant.methods is None or name in variant.methods]
         return [Cell(method, *pair) for method in methods for pair in pairs]
@@ -182,6 +185,11 @@ class Runner:
         return [pair for pair in _tasks(corpus) if variant.targets is None or pair[1] in variant.targets]
 
     def _refuse_tasks(self) -> None:
+        if not any(_matches(variant.name, self.request.variants) for variant in self.plan.variants):
+            names = ", ".join(variant.name for variant in self.plan.variants)
+            raise ValueError(
+                f"no variant is like {', '.join(self.request.variants or [])}; there are {names}"
+            )
         domains = dict.fromkeys(name for _, corpus in self._corpora for name in corpus.domains)
         raise ValueError(
             f"no task is like {', '.join(self.request.tasks or [])}; "
