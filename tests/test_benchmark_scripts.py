@@ -22,7 +22,7 @@ from undrift._inputs.device import NoDevice
 
 SCRIPTS = Path(__file__).parents[1] / "benchmarks"
 NAMES = (
-    "approximation", "balance_pairs", "family", "family_layers", "harness", "precision", "safeguard",
+    "approximation", "balance_pairs", "drift", "family", "family_layers", "harness", "precision", "safeguard",
     "sda_cpu", "selection",
 )  # fmt: skip
 
@@ -193,6 +193,15 @@ def test_pairs_of_uneven_shares_print_a_row_for_every_cell_and_the_means(print_s
         assert all(0 < error < 100 for error in errors)
         assert_allclose(means, errors, atol=0.06)
     assert sum(line.startswith("default: share off by") for line in lines) == 2
+
+
+def test_batches_of_drift_are_counted_by_kind(print_script):
+    text = print_script("drift", "--pairs", "books:dvd", "--batches", 2, "--size", 20, *SMALL)
+    rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if line.startswith("|")]
+    called = {row[1]: (row[2], row[3]) for row in rows[2:]}
+    kinds = ["same domain", "another domain", "another language", "a share changed by 30 points"]
+    assert list(called) == kinds
+    assert called["another language"] == ("2", "100.0%")
 
 
 def test_constants_of_one_corpus_are_used_for_their_variant_alone():

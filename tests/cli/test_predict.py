@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.commands import ADAPT, change_options, check_refused, run_program
-from tests.helpers.review_files import read_csv
+from tests.helpers.review_files import read_csv, write_csv
 from undrift import MDA, load_model, save_model
 
 COLUMNS = ("review", "prediction", "score", "probability")
@@ -50,7 +50,7 @@ def test_predict_gives_the_probabilities_and_the_gaps_of_adapt(folder, undrift, 
         assert status == 0
         assert 0 < json.loads(said)["n_doubtful"] == entry["n_doubtful"] < 100
         expected = [row for row in read_csv("both.csv") if row.pop("domain") == name]
-        assert read_csv("out.csv") == expected
+        assert [row for row in read_csv("out.csv") if row.pop("known_terms")] == expected
         status, said, _ = undrift(*predict(model_of_two, input=name, domain=name), *options)
         left_empty = f"{entry['n_doubtful']} of 100 predictions for {name}."
         assert f"Left empty as doubtful (--min-confidence): {left_empty}" in said
@@ -65,6 +65,52 @@ def test_predict_in_json_and_with_bad_rows(folder, undrift, model):
     status, out, _ = undrift(*predict(model), "--json", "--skip-bad")
     assert status == 0
     assert json.loads(out) == {"input": "kitchen.csv", "out": "out.csv", "rows": 100, "bad_rows": 1}
+
+
+def test_a_check_of_the_target_itself_finds_no_drift(folder, undrift, model):
+    status, out, err = undrift(*predict(model), "--check")
+    assert (status, err) == (0, "")
+    assert "No drift" in out
+    for name in ("unseen terms", "empty rows", "distance", "predicted negative", "expected error", "the fit"):
+        assert name in out
+    assert undrift(*predict(model), "--fail-on-drift")[0] == 0
+
+
+def test_rows_of_another_domain_and_language_are_drift(folder, undrift, model):
+    status, out, err = undrift(*predict(model, input="books.csv"), "--fail-on-drift")
+    assert status == 3
+    assert "Drift: " in out
+    assert all(line.startswith("warning: ") for line in err.splitlines())
+    assert "differ from those of the fit" in err
+    assert len(read_csv("out.csv")) == 100  # written all the same
+    write_csv(folder / "new.csv", {"review": ["孩子很喜欢", "a good pan", ""]})
+    status, out, _ = undrift(*predict(model, input="new.csv"), "--check", "--json")
+    assert status == 0
+    check = json.loads(out)["check"]
+    assert check["drifted"] is True
+    assert check["reasons"]
+    assert check["empty_rows"]["batch"] == pytest.approx(2 / 3)
+    first, second, third = read_csv("out.csv")
+    assert [first["known_terms"], third["known_terms"]] == ["0", "0"]
+    assert [first["prediction"], third["prediction"]] == ["", ""]
+    assert int(second["known_terms"]) > 0
+    assert second["prediction"]
+    undrift(*predict(model, input="new.csv"))
+    assert all(row["prediction"] for row in read_csv("out.csv"))  # without --check
+
+
+def test_models_that_cannot_be_checked(folder, undrift, model_of_two, model):
+    said = check_refused(undrift, folder, [*predict(model_of_two), "--check"])
+    assert said.endswith("choose one with --domain: kitchen.csv, camping.csv")
+    assert (
+        undrift(*predict(model_of_two, input="camping.csv", domain="camping.csv"), "--fail-on-drift")[0] == 0
+    )
+    assert undrift(*predict(model_of_two, domain="camping.csv"), "--fail-on-drift")[0] == 3
+    adapter = load_model(model)
+    del adapter.target_statistics_
+    save_model(adapter, "early.safetensors")
+    said = check_refused(undrift, folder, [*predict("early.safetensors"), "--check", "--out", "again.csv"])
+    assert "the model holds nothing of it" in said
 
 
 def test_predict_again_needs_a_prefix(folder, undrift, model):

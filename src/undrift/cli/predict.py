@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -29,25 +30,28 @@ class PredictOptions(options.PredictionOptions):
     model: Path = option(..., "Model saved by `adapt` or `distill`.", metavar="FILE")
     input: Path = option(..., "Rows to predict.", metavar="FILE")
     domain: str | None = option(None, "Target domain of the rows, if the model has several.", metavar="NAME")
+    check: bool = option(False, "Warn where the rows are not what the model was adapted to.")
+    fail_on_drift: bool = option(False, "Exit with status 3 then; implies --check.")
     device: str | None = option(
         None, "Where to compute: cpu, or cuda. Default: where the model was fitted, else cpu."
     )
 
 
-@options.command(PredictOptions, HELP, ("model", "input", "text", "out", "domain"))
+@options.command(PredictOptions, HELP, ("model", "input", "text", "out", "domain", "check", "fail_on_drift"))
 def predict(given: PredictOptions, context: typer.Context) -> None:
-    from ..jobs import PredictProgress, run_predict
+    from ..jobs import Batch, PredictProgress, check_batch, find_domain, run_predict
     from ..tables import open_table
     from ..text import load_text_model
     from . import terminal
-    from .adapt import format_doubtful
 
     options.check_confidence(given.min_confidence)
     adapter = load_text_model(given.model)
     if given.device is not None and "device" in adapter.classifier_.get_params():  # not if it is distilled
         adapter.classifier_.set_params(device=given.device)
+    is_checked = given.check or given.fail_on_drift
     written = PredictProgress(0, 0.0)
     with terminal.show_warnings(), terminal.show_progress() as progress:
+        batch = Batch(adapter, find_domain(adapter, given.domain)) if is_checked else None
         table = open_table(given.input, text=given.text, encoding=given.encoding, skip_bad=given.skip_bad)
         table.require_rows()
         show_stage = terminal.track_stages(progress)
@@ -60,6 +64,7 @@ def predict(given: PredictOptions, context: typer.Context) -> None:
             given.domain,
             probabilities=given.probabilities,
             min_confidence=given.min_confidence,
+            batch=batch,
         ):
             show_stage(f"predicting {given.input.name}", written.share_read)
     summary = {
@@ -70,11 +75,49 @@ def predict(given: PredictOptions, context: typer.Context) -> None:
     }
     if given.min_confidence is not None:
         summary["n_doubtful"] = written.n_doubtful
+    check = None if batch is None else check_batch(batch)
+    if check is not None:
+        summary["check"] = check
     if given.as_json:
         terminal.show_json(summary)
-        return
-    bad = f", {table.n_bad:,} skipped" if table.n_bad else ""
-    terminal.output.print(f"Predictions of {written.n_rows:,} rows{bad}: {terminal.escape(str(given.out))}")
-    if given.min_confidence is not None:
-        line = format_doubtful(written.n_doubtful, written.n_rows, str(given.input))
+    else:
+        _show_summary(summary)
+    if check is not None and check["drifted"]:
+        for reason in check["reasons"]:
+            terminal.show_warning(reason)
+        if given.fail_on_drift:
+            raise typer.Exit(3)
+
+
+def _show_summary(summary: dict[str, Any]) -> None:
+    from . import terminal
+    from .adapt import format_doubtful
+
+    bad = f", {summary['bad_rows']:,} skipped" if summary["bad_rows"] else ""
+    terminal.output.print(f"Predictions of {summary['rows']:,} rows{bad}: {terminal.escape(summary['out'])}")
+    if "n_doubtful" in summary:
+        line = format_doubtful(summary["n_doubtful"], summary["rows"], summary["input"])
         terminal.output.print(terminal.escape(line), soft_wrap=True)
+    if "check" in summary:
+        _show_check(summary["check"])
+
+
+def _show_check(check: dict[str, Any]) -> None:
+    """Show every measure of a check beside that of the fit, and its limit."""
+    from . import terminal
+
+    measures = {
+        name.replace("_", " "): measure for name, measure in check.items() if isinstance(measure, dict)
+    }
+    shares = measures.pop("predicted shares")
+    measures |= {f"predicted {label}": measure for label, measure in shares.items()}
+    rows = []
+    for name, measure in measures.items():
+        write = "{:.2f}".format if name == "distance" else terminal.format_percent
+        rows.append([name, *(write(measure[key]) for key in ("batch", "fit", "limit"))])
+    terminal.show_table("", ["", "these rows", "the fit", "limit"], rows)
+    terminal.output.print(
+        "Drift: the rows are not what the model was adapted to."
+        if check["drifted"]
+        else "No drift: the rows are like those that the model was adapted to."
+    )

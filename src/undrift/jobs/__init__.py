@@ -2,15 +2,19 @@
 
 from .adapt import AdaptResult, run_adapt
 from .distill import run_distill
+from .drift import Batch, check_batch
 from .inputs import AdaptJob, DistillJob, ShowStage
-from .predict import PredictProgress, run_predict
+from .predict import PredictProgress, find_domain, run_predict
 
 __all__ = [
     "AdaptJob",
     "AdaptResult",
+    "Batch",
     "DistillJob",
     "PredictProgress",
     "ShowStage",
+    "check_batch",
+    "find_domain",
     "run_adapt",
     "run_distill",
     "run_predict",

@@ -20,6 +20,7 @@ from ..persist import save_model
 from ..tables import write_table
 from ..text import TextAdapter, interleave, text_classifier
 from .distill import distill_domains, summarize_distilled
+from .drift import add_predictions, describe_target
 from .inputs import (
     AdaptJob,
     AddedColumns,
@@ -137,11 +138,15 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
     show_stage("comparing words", None)
     tokens = getattr(adapter.vectorizer_, "tokens_", "words")
     summary = summarize_domains(job, rows.sources, rows.targets, labels, tokens)
-    adapter.domain_names_ = name_domains(job.targets)
+    adapter.domain_names_, adapter.target_statistics_ = name_domains(job.targets), []
     summary |= summarize_choices(adapter)
     baseline = _score_targets(summary["targets"], adapter, rows, labels, show_stage)
     with rows.write_predictions(adapter, added, kinds) as written:
         summarize_shares(summary, adapter.classifier_, written.counts, job)
+        adapter.target_statistics_ = [
+            add_predictions(statistics, counts, len(classes))
+            for statistics, counts in zip(adapter.target_statistics_, written.counts, strict=True)
+        ]
         if job.model is not None:
             show_stage("saving the model", None)
             save_model(adapter, job.model)
@@ -172,7 +177,9 @@ def _score_targets(
     source_sample = sample_rows(rows.source_rows)
     for i, (entry, target) in enumerate(zip(entries, rows.targets, strict=True)):
         show_stage(f"measuring {target.path.name}", None)
-        entry["distance_before"] = measure_distance(source_sample, sample_rows(rows.target_rows[i]))
+        target_sample = sample_rows(rows.target_rows[i])
+        entry["distance_before"] = measure_distance(source_sample, target_sample)
+        adapter.target_statistics_.append(describe_target(adapter, target_sample, target.documents))
         entry["fell_back"] = bool(classifier.caution_["fell_back"])
         if target.labels is None:
             continue
@@ -238,7 +245,7 @@ class LocalRows:
                     out.write(rows.with_columns(written[-1].columns(added, adapter.domain_names_[i])))
                     start = stop
                     self.show_stage("writing predictions", rows.share_read)
-                counts.append(sum(block.count(added) for block in written))
+                counts.append(sum(block.count(added.min_confidence) for block in written))
                 kept = written if self.job.report else []
                 predictions.append(
                     {

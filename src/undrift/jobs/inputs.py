@@ -189,6 +189,8 @@ class AddedColumns:
     has_probabilities: bool = False  # one of each class besides
     has_domain: bool = False
     min_confidence: float | None = None
+    has_known_terms: bool = False  # how many terms of a row the model knows
+    needs_known_terms: bool = False  # predictions of rows without any are left empty
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -198,6 +200,7 @@ class AddedColumns:
         kinds |= {"probability": "float"} if self.has_probability else {}
         kinds |= {f"p_{label}": "float" for label in self.classes} if self.has_probabilities else {}
         kinds |= {"domain": "str"} if self.has_domain else {}
+        kinds |= {"known_terms": "int"} if self.has_known_terms else {}
         return {f"{self.prefix}{name}": kind for name, kind in kinds.items()}
 
 

@@ -151,7 +151,7 @@ def _predict_documents(
 ) -> tuple[dict[str, list[Any]], np.ndarray]:
     """On a worker: the columns that predictions add to documents of the target `number`, and counts."""
     predictions = predict_rows(model, model.vectorizer_.transform(documents), number)
-    return predictions.columns(added, domain), predictions.count(added)
+    return predictions.columns(added, domain), predictions.count(added.min_confidence)
 
 
 def _write_rows(out: Any, shard: Shard, added: dict[str, list[Any]]) -> None:

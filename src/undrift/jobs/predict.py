@@ -25,6 +25,7 @@ class Predictions:
     codes: np.ndarray  # (n,) of the predicted classes
     score: np.ndarray  # (n,)
     probabilities: Any  # array of shape (n, n_classes); None in models of an early version
+    n_known: np.ndarray  # (n,) terms of every row that the model knows
 
     @property
     def labels(self) -> list[Any]:
@@ -44,18 +45,25 @@ class Predictions:
 
     def columns(self, added: AddedColumns, domain: str | None = None) -> dict[str, list[Any]]:
         """Return the columns to add to the rows, doubtful predictions left empty."""
-        is_doubtful = self.is_doubtful(added.min_confidence).tolist()
-        labels = zip(self.labels, is_doubtful, strict=True)
-        values = [[None if doubtful else label for label, doubtful in labels], self.score.tolist()]
+        is_empty = self.is_doubtful(added.min_confidence)
+        if added.needs_known_terms:
+            is_empty = is_empty | (self.n_known == 0)
+        labels = zip(self.labels, is_empty.tolist(), strict=True)
+        values = [[None if empty else label for label, empty in labels], self.score.tolist()]
         values += [self.probability.tolist()] if added.has_probability else []
         values += self.probabilities.T.tolist() if added.has_probabilities else []
         values += [[domain] * len(self.codes)] if added.has_domain else []
+        values += [self.n_known.tolist()] if added.has_known_terms else []
         return dict(zip(added.kinds, values, strict=True))
 
-    def count(self, added: AddedColumns) -> np.ndarray:
-        """Count the rows of every predicted class, then those whose prediction is left empty."""
+    def count(self, min_confidence: float | None = None) -> np.ndarray:
+        """Count the rows of every predicted class, then the doubtful ones.
+
+        Last come the sums of the probability that a prediction is wrong, and of its square.
+        """
         per_class = np.bincount(self.codes, minlength=len(self.classes))
-        return np.append(per_class, self.is_doubtful(added.min_confidence).sum())
+        doubt = np.zeros(1) if self.probabilities is None else 1 - self.probability
+        return np.array([*per_class, self.is_doubtful(min_confidence).sum(), doubt.sum(), (doubt**2).sum()])
 
 
 def predict_rows(adapter: TextAdapter, X: Matrix, number: int | None = None) -> Predictions:
@@ -67,7 +75,8 @@ def predict_rows(adapter: TextAdapter, X: Matrix, number: int | None = None) -> 
         probabilities = np.round(classifier.scores_to_proba(scores, number), 6)
     codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
     score = np.round(scores if scores.ndim == 1 else scores.max(axis=1), 6)
-    return Predictions(classifier.classes_.tolist(), codes, score, probabilities)
+    n_known = np.diff(X.indptr)
+    return Predictions(classifier.classes_.tolist(), codes, score, probabilities, n_known)
 
 
 def has_probabilities(adapter: TextAdapter) -> bool:
@@ -79,7 +88,7 @@ def has_probabilities(adapter: TextAdapter) -> bool:
 class WrittenPredictions:
     """What was written for every target."""
 
-    counts: list[np.ndarray]  # rows of every predicted class, then those whose prediction is left empty
+    counts: list[np.ndarray]  # sums over its rows, as `Predictions.count` returns them
     predictions: Sequence[dict[str, Any]] = ()  # those that a report needs
 
 
@@ -101,27 +110,33 @@ def run_predict(
     *,
     probabilities: bool = False,
     min_confidence: float | None = None,
+    batch: Any = None,
 ) -> Iterator[PredictProgress]:
     """Predict a table block by block; yields the rows written so far and the share of the table read.
 
     Rows are predicted as those of the target `domain`. Without it, a model of several targets uses the
-    average of their intercepts, and a warning says so.
+    average of their intercepts, and a warning says so. With a `batch` (see `drift`) rows are added to it, and
+    predictions of rows without any known term are left empty.
     """
-    number = _find_domain(adapter, domain)
+    number = find_domain(adapter, domain)
     refuse_overwriting(out, [table.path])
-    added = _plan_columns(adapter, prefix, probabilities, min_confidence)
+    added = _plan_columns(adapter, prefix, probabilities, min_confidence, batch is not None)
     columns = with_added(table.path, table.columns, list(added.kinds))
     n_doubtful = 0
     with write_table(out, columns, kinds={**table.kinds, **added.kinds}) as writer:
         for rows in table:
-            predictions = predict_rows(adapter, adapter.vectorizer_.transform(rows.texts(text)), number)
+            documents = rows.texts(text)
+            X = adapter.vectorizer_.transform(documents)
+            predictions = predict_rows(adapter, X, number)
+            if batch is not None:
+                batch.add(X, documents, predictions)
             writer.write(rows.with_columns(predictions.columns(added)))
             n_doubtful += int(predictions.is_doubtful(min_confidence).sum())
             yield PredictProgress(writer.n_rows, rows.share_read, n_doubtful)
 
 
 def _plan_columns(
-    adapter: TextAdapter, prefix: str, probabilities: bool, min_confidence: float | None
+    adapter: TextAdapter, prefix: str, probabilities: bool, min_confidence: float | None, is_checked: bool
 ) -> AddedColumns:
     """Return the columns to add; a model without probabilities is refused if they are asked for."""
     if not has_probabilities(adapter):
@@ -135,10 +150,12 @@ def _plan_columns(
         has_probability=has_probabilities(adapter),
         has_probabilities=probabilities,
         min_confidence=min_confidence,
+        has_known_terms=True,
+        needs_known_terms=is_checked,
     )
 
 
-def _find_domain(adapter: TextAdapter, name: str | None) -> int | None:
+def find_domain(adapter: TextAdapter, name: str | None) -> int | None:
     """Return the number of the target called `name`; without a name None, and a warning if it matters."""
     names = getattr(adapter, "domain_names_", [])
     if name in names:

@@ -93,12 +93,13 @@ def summarize_shares(
 ) -> None:
     """Add to every target's entry its class shares and expected error, and notes where one class is all.
 
-    `counts` has for every target the rows of each predicted class, then those whose prediction is left empty.
+    `counts` are sums over the rows of every target, as `Predictions.count` returns them.
     """
     labels = [str(label) for label in classifier.classes_.tolist()]
     for i, (entry, target_counts) in enumerate(zip(summary["targets"], counts, strict=True)):
         shares, interval = classifier.target_shares_[i], classifier.target_shares_interval_[i]
-        predicted = (target_counts[:-1] / target_counts[:-1].sum()).tolist()
+        per_class = target_counts[: len(labels)]
+        predicted = (per_class / per_class.sum()).tolist()
         entry["predicted_shares"] = dict(zip(labels, predicted, strict=True))
         entry["target_shares"] = shares and dict(zip(labels, shares.values(), strict=True))
         entry["target_shares_interval"] = interval and dict(
@@ -107,7 +108,7 @@ def summarize_shares(
         entry["target_shares_given"] = bool(shares and classifier.target_shares)
         entry["expected_error"] = classifier.expected_error_[i]
         if job.min_confidence is not None:
-            entry["n_doubtful"] = int(target_counts[-1])
+            entry["n_doubtful"] = int(target_counts[len(labels)])
         summary["notes"] += _note_one_class(entry)
 
 
