@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -158,8 +159,10 @@ def check_pair(corpus, pair: str, args: argparse.Namespace) -> Iterator[tuple[st
 
 
 def main() -> None:
+    from undrift import UndriftWarning
     from undrift.datasets import load_fdu_mtl
 
+    warnings.simplefilter("ignore", UndriftWarning)
     args, began = parse_arguments(), time.perf_counter()
     corpus = load_fdu_mtl(data_folder() / "fdu-mtl")
     alarms: dict[str, list[bool]] = {}
