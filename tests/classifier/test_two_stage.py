@@ -262,3 +262,43 @@ def test_the_comparison_is_freed_before_the_winner_is_refitted(rows, small_grams
     X, y, Z = rows
     MSDAClassifier(**LISTS, selection="one-se", random_state=0).fit(X, y, Z)
     assert held == [(False, [False])] * 4 + [(True, [True])] * 2
+
+
+@pytest.mark.parametrize(
+    ("most", "d", "n_rows", "memory", "expected"),
+    [
+        (5000, 20_000, 8000, 12e9, 5000),
+        (5000, 20_000, 3000, 12e9, 3000),  # no more than rows
+        (5000, 20_000, 100, 12e9, 1000),  # but not very few
+        (2500, 20_000, 8000, 12e9, 2500),
+        (5000, 300, 8000, 12e9, 5000),  # which is every feature
+    ],
+)
+def test_pivots_are_limited_by_rows(most, d, n_rows, memory, expected):
+    assert two_stage.limit_pivots(most, d, n_rows, 5, memory) == expected
+
+
+@pytest.mark.parametrize("d", [5000, 20_000, 100_000])
+def test_pivots_are_limited_by_memory(d):
+    """Layers and systems take half of it."""
+    p = two_stage.limit_pivots(10**6, d, 10**6, 5, 2e9)
+    numbers = [d * p, *[p * p] * 4, *[p * p] * 4]  # layers, and what solving the largest system holds
+    assert 0.99e9 < 4 * sum(numbers) <= 1e9
+
+
+@pytest.mark.parametrize(("n_pivots", "most"), [("auto", 8), ("few", 4)])
+def test_pivots_chosen_by_name(monkeypatch, n_pivots, most):
+    """As with their number; with no more features than that, every feature is reconstructed."""
+    monkeypatch.setattr(two_stage, "MOST_PIVOTS", {"auto": 8, "few": 4})
+    monkeypatch.setattr(two_stage, "LEAST_PIVOTS", 1)
+    rng = np.random.default_rng(0)
+    X, y, Z = rng.poisson(0.4, (40, 12)), np.arange(40) % 2, rng.poisson(0.4, (30, 12))
+    options = {"n_layers": 2, "random_state": 0}
+    chosen = MSDAClassifier(n_pivots=n_pivots, **options).fit(X, y, Z)
+    given = MSDAClassifier(n_pivots=most, **options).fit(X, y, Z)
+    assert chosen.representation_.n_pivots == most
+    np.testing.assert_array_equal(chosen.decision_function(Z), given.decision_function(Z))
+    whole = MSDAClassifier(n_pivots=n_pivots, **options).fit(X[:, :most], y, Z[:, :most])
+    assert whole.representation_.n_pivots is None
+    with pytest.raises(ValueError, match="n_pivots='some' is not known"):
+        MSDAClassifier(n_pivots="some").fit(X, y, Z)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.commands import ADAPT, change_options, check_refused
 from tests.helpers.review_files import convert_table, read_csv, write_csv
-from undrift import load_model
+from undrift import TextAdapter, load_model
 from undrift.classifier import EXPECTED_ERROR_RECORD
 from undrift.cli.adapt import list_doubts
 
@@ -441,3 +441,33 @@ def test_a_missing_extra_is_one_line(folder, undrift, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     message = check_refused(undrift, folder, change_options(ADAPT, target="kitchen.parquet"))
     assert "pip install 'undrift[data]'" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "terms", "pivots"),
+    [((), 20_000, "auto"), (("--fast",), 20_000, "few"), (("--thorough",), 40_000, "many")],
+)
+def test_more_terms_than_pivots(folder, undrift, monkeypatch, options, terms, pivots):
+    """The sizes are said; here there are fewer terms than that."""
+    made = []
+    original = TextAdapter.fit_vocabulary
+
+    def spy(adapter, documents):
+        made.append(adapter)
+        return original(adapter, documents)
+
+    monkeypatch.setattr(TextAdapter, "fit_vocabulary", spy)
+    command = change_options(ADAPT, max_features=None, layers="1")
+    status, out, _ = undrift(*command, *options, "--json")
+    assert status == 0
+    (adapter,) = made
+    assert (adapter.vectorizer.max_features, adapter.classifier.n_pivots) == (terms, pivots)
+    summary = json.loads(out)
+    assert summary["vocabulary"] == len(adapter.terms_)
+    assert summary["pivots"] == min(summary["vocabulary"], 1000)
+    assert f"{summary['pivots']:,} of them reconstructed" in undrift(*command, *options)[1]
+
+
+def test_fast_and_thorough_contradict_each_other(folder, undrift):
+    said = check_refused(undrift, folder, [*ADAPT, "--fast", "--thorough"])
+    assert "--fast and --thorough contradict each other" in said

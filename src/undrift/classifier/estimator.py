@@ -79,8 +79,11 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
     border : {"error", "balanced"}, default="error"
         Whether predictions for a target minimise the expected error under its class shares, or the mean of
         the classes' errors. Needs ``center="classes"``.
-    ridge, activation, n_pivots, binarize, device, precision, memory_budget, verbose
+    ridge, activation, binarize, device, precision, memory_budget, verbose
         As for :class:`MSDA`.
+    n_pivots : int, "auto", "few" or "many", optional
+        As for :class:`MSDA`. "auto" is 5,000, "few" 2,500 and "many" 8,000; or fewer where there are fewer
+        rows or less memory, and every feature where there are no more than that.
     max_upper_rows : int, optional
         An approximation, for speed: layers from the second on are learnt from at most this many rows,
         drawn at random from the domains in proportion to their sizes (1,000 of each at least, where there

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._inputs import Place, check_pivots
+from .._inputs import Place, check_choice, check_memory, check_pivots
 from ..representation import check_max_rows
 from .anchors import (
     RULE_ROWS,
@@ -26,6 +26,8 @@ from .selection import NEED_TARGET, Grid, Problem, draw_folds, single_candidate
 GRAM_LIMIT = 20_000  # labelled rows above which the final classifier is solved in the primal
 LARGE_GRAM = 8_000  # anchors above which candidates are compared on fewer
 COMPARED_ROWS = 4_000  # labelled rows that they are compared on then
+MOST_PIVOTS = {"auto": 5_000, "few": 2_500, "many": 8_000}
+LEAST_PIVOTS = 1_000  # however few rows there are
 
 
 class TwoStageSearch:
@@ -87,7 +89,6 @@ class SearchPlan:
             labelled = draw_labelled_rows(codes, n_labelled, random_state)
         is_choice = grid.n_candidates > 1
         folds = draw_folds(codes[labelled], classifier.n_folds, random_state) if is_choice else []
-        pivots, width = classifier.n_pivots, classifier.n_features_in_
         spec = SearchSpec(
             rows=rows,
             anchors=draw_anchors(rows, labelled, n_target, random_state),
@@ -98,12 +99,35 @@ class SearchPlan:
             balance=classifier.balance_layers,
             binarize=classifier.binarize,
             layer_options=self.layer_options,
-            n_pivots=None if pivots is None else check_pivots(pivots, width),
+            n_pivots=count_pivots(classifier, rows),
             max_upper_rows=check_max_rows(classifier.max_upper_rows, list(rows.domains.values())),
             place=self.place,
             shared=self.shared,
         )
         return Search(spec, random_state)
+
+
+def count_pivots(classifier: Any, rows: TrainingRows) -> int | None:
+    """Return the features that the first layer reconstructs; None if it reconstructs all of them."""
+    d, n_pivots = classifier.n_features_in_, classifier.n_pivots
+    if not isinstance(n_pivots, str):
+        return None if n_pivots is None else check_pivots(n_pivots, d)
+    n_layers = max(classifier.n_layers) if isinstance(classifier.n_layers, list) else classifier.n_layers
+    n_rows = sum(X.shape[0] for X in rows.domains.values())
+    most = MOST_PIVOTS[check_choice(n_pivots, "n_pivots", tuple(MOST_PIVOTS))]
+    limit = limit_pivots(most, d, n_rows, n_layers, check_memory(classifier.memory_budget))
+    return None if limit >= d else limit
+
+
+def limit_pivots(most: int, d: int, n_rows: int, n_layers: int, memory: float) -> int:
+    """Return the largest number of pivots, `most` at most, that the rows can use and the memory can hold.
+
+    Layers of p pivots, the first of d features, and the systems that they solve are
+    ``p (d + (n_layers + 3) p)`` numbers of four bytes, which may take half of the memory.
+    """
+    n_squares = n_layers + 3
+    fitting = int((np.sqrt(d**2 + n_squares * memory / 2) - d) / (2 * n_squares))
+    return max(1, min(most, fitting, max(LEAST_PIVOTS, n_rows)))
 
 
 def plan_search(plan: SearchPlan, grid: Grid) -> Search | TwoStageSearch:

@@ -443,9 +443,9 @@ def _read_layers(result: SearchResult, views: list[_View], memory_budget: float)
 
 def build_representation(classifier: Any, result: SearchResult) -> MSDA:
     """Return the chosen stack of a classifier as a fitted MSDA."""
-    names = ("ridge", "activation", "n_pivots", "binarize", "max_upper_rows", "device", "precision")
-    candidate = result.candidate
-    msda = MSDA(candidate.n_layers, candidate.noise, **{name: getattr(classifier, name) for name in names})
+    names = ("ridge", "activation", "binarize", "max_upper_rows", "device", "precision")
+    candidate, options = result.candidate, {name: getattr(classifier, name) for name in names}
+    msda = MSDA(candidate.n_layers, candidate.noise, n_pivots=result.spec.n_pivots, **options)
     msda.layers_ = [result.spec.place.copy_to_host(layer) for layer in result.chosen.stack.layers]
     msda.n_features_in_ = classifier.n_features_in_
     if hasattr(classifier, "feature_names_in_"):

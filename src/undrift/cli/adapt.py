@@ -87,7 +87,11 @@ class AdaptOptions(options.PredictionOptions):
     C: str = option(
         "1", "Weight of the training errors; of several one is chosen.", options.LEARNING, flags="--C"
     )
-    max_features: int = option(5000, "Size of the vocabulary.", options.LEARNING)
+    max_features: int | None = option(
+        None, "Size of the vocabulary. Default: 20,000 terms, 40,000 with --thorough.", options.LEARNING
+    )
+    fast: bool = option(False, "Sooner, and somewhat less accurate: smaller layers.", options.LEARNING)
+    thorough: bool = option(False, "Later: more terms and larger layers.", options.LEARNING)
     weighting: str = option("tfidf", "tfidf, counts or binary.", options.LEARNING)
     tokens: str = option(
         "auto",
@@ -134,9 +138,23 @@ def adapt(given: AdaptOptions, context: typer.Context) -> None:
 def build_adapter(given: AdaptOptions) -> TextAdapter:
     """Return the adapter that the options describe, once they are checked."""
     from ..classifier import SELECTIONS, SOLVERS
-    from ..text import TFIDF_LENGTH, TOKENS, WEIGHTINGS, TermVectorizer, TextAdapter, text_classifier
+    from ..text import (
+        MANY_TERMS,
+        N_TERMS,
+        TFIDF_LENGTH,
+        TOKENS,
+        WEIGHTINGS,
+        TermVectorizer,
+        TextAdapter,
+        text_classifier,
+    )
 
-    if given.max_features < 1:
+    if given.fast and given.thorough:
+        raise typer.BadParameter("--fast and --thorough contradict each other: drop one")
+    n_terms = given.max_features
+    if n_terms is None:
+        n_terms = MANY_TERMS if given.thorough else N_TERMS
+    if n_terms < 1:
         raise typer.BadParameter(f"--max-features {given.max_features}: at least one term is needed")
     options.check_option("--classifier", given.classifier, SOLVERS)
     options.check_option("--selection", given.selection, SELECTIONS)
@@ -146,13 +164,12 @@ def build_adapter(given: AdaptOptions) -> TextAdapter:
     options.check_confidence(given.min_confidence)
     centring = choose_centring(given.center, given.no_center, bool(given.target_shares), given.border)
     return TextAdapter(
-        TermVectorizer(
-            given.max_features, weighting=given.weighting, length=TFIDF_LENGTH, tokens=given.tokens
-        ),
+        TermVectorizer(n_terms, weighting=given.weighting, length=TFIDF_LENGTH, tokens=given.tokens),
         text_classifier(
             n_layers=options.parse_numbers(given.layers, "--layers", int),
             noise=options.parse_numbers(given.noise, "--noise", float),
             C=options.parse_numbers(given.C, "--C", float),
+            n_pivots="few" if given.fast else "many" if given.thorough else "auto",
             classifier=given.classifier,
             selection=given.selection,
             center=centring,
@@ -234,9 +251,10 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
     labels = ", ".join(f"{label} ({n:,})" for label, n in list(summary["labels"].items())[:MOST_LABELS])
     terminal.output.print(terminal.escape(f"Labels: {labels}."), soft_wrap=True)
     tokens = f" of {summary['tokens']} ({summary['tokens_reason']})" if summary["tokens"] else ""
-    terminal.output.print(
-        f"Vocabulary: {summary['vocabulary']:,} terms{tokens}. Chosen: {chosen} ({rule}).", soft_wrap=True
-    )
+    is_less = summary["pivots"] < summary["vocabulary"]
+    pivots = f", {summary['pivots']:,} of them reconstructed" if is_less else ""
+    sizes = f"{summary['vocabulary']:,} terms{tokens}{pivots}"
+    terminal.output.print(f"Vocabulary: {sizes}. Chosen: {chosen} ({rule}).", soft_wrap=True)
     caution = summary["caution"]
     if caution["fell_back"]:
         terminal.output.print("Fell back: the predictions are those of the source-only classifier.")

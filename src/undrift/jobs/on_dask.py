@@ -31,7 +31,7 @@ from ..distributed import (
 )
 from ..errors import UndriftWarning
 from ..tables import TableError, open_table, shard_paths, union_of, write_table
-from ..text import SAMPLE_DOCUMENTS, TFIDF_LENGTH, TermVectorizer, TextAdapter, interleave
+from ..text import N_TERMS, SAMPLE_DOCUMENTS, TFIDF_LENGTH, TermVectorizer, TextAdapter, interleave
 from .inputs import AdaptJob, AddedColumns, JobDomain, Watch, is_folder, number_rows, parse_label
 from .predict import WrittenPredictions, predict_rows
 from .scoring import count_mistakes
@@ -45,7 +45,7 @@ def open_cluster_rows(
 ) -> Iterator[ClusterRows]:
     """Connect to a cluster, and let its workers read the files of a job."""
     with connect(address) as client, (watch or nullcontext)(client):
-        yield ClusterRows(job, clone(adapter.vectorizer or TermVectorizer(length=TFIDF_LENGTH)))
+        yield ClusterRows(job, clone(adapter.vectorizer or TermVectorizer(N_TERMS, length=TFIDF_LENGTH)))
 
 
 class ClusterRows:

@@ -79,6 +79,7 @@ def summarize_choices(adapter: TextAdapter) -> dict[str, Any]:
         "vocabulary": len(adapter.terms_),
         "tokens": getattr(adapter.vectorizer_, "tokens_", None),
         "tokens_reason": getattr(adapter.vectorizer_, "tokens_reason_", None),
+        "pivots": classifier.representation_.layers_[0].coef.shape[1],
         "chosen": dict(classifier.best_params_),
         "rule": classifier.selection if len(classifier.selection_results_) > 1 else "fixed",
         "n_candidates": len(classifier.selection_results_),

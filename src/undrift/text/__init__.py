@@ -1,12 +1,22 @@
 """Raw text in, predictions out: `TermVectorizer` and `TextAdapter`."""
 
-from .adapter import TFIDF_LENGTH, TextAdapter, load_adapter, load_text_model, text_classifier
+from .adapter import (
+    MANY_TERMS,
+    N_TERMS,
+    TFIDF_LENGTH,
+    TextAdapter,
+    load_adapter,
+    load_text_model,
+    text_classifier,
+)
 from .distilled import DistilledText
 from .tokens import FAR_APART, SAMPLE_DOCUMENTS, TOKENS, collect_words, interleave, unseen_share, words
 from .vectorizer import WEIGHTINGS, DocumentFrequencies, TermVectorizer
 
 __all__ = [
     "FAR_APART",
+    "MANY_TERMS",
+    "N_TERMS",
     "SAMPLE_DOCUMENTS",
     "TFIDF_LENGTH",
     "TOKENS",

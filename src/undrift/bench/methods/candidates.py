@@ -93,7 +93,7 @@ class CandidateScorer:
             place=self.bench.place,
             activation=self.model.activation,
             ridge=self.model.ridge,
-            n_pivots=self.model.n_pivots,
+            n_pivots=None if self.model.n_pivots == "auto" else self.model.n_pivots,
             seed=self.bench.seed,
         )
 
