@@ -16,19 +16,20 @@ from sklearn.utils.validation import check_is_fitted
 from ._core import Layer, Rows, stack_rows
 from ._inputs import as_array, binarize_rows, check_matrix
 from .classifier import DistilledClassifier, MSDAClassifier, accept_old_names, check_extra
+from .representation import MSDA
 
 Classifier = MSDAClassifier | DistilledClassifier
 
 
 def reconstruction(
-    layer: Layer, terms: Sequence[str], term: str, k: int = 10, *, pivots: np.ndarray | None = None
+    layer: Layer | MSDA, terms: Sequence[str], term: str, k: int = 10, *, pivots: np.ndarray | None = None
 ) -> dict[str, Any]:
     """Return the terms from which `layer` reconstructs `term`, and those that it reconstructs from `term`.
 
     Parameters
     ----------
-    layer : Layer
-        The first layer, ``representation_.layers_[0]``; or any other that is square.
+    layer : MSDA or Layer
+        A fitted stack, such as ``representation_``, whose first layer is meant; or any layer that is square.
     terms : sequence of str
         Names of the features.
     term : str
@@ -36,7 +37,7 @@ def reconstruction(
     k : int, default=10
         How many terms to list each way.
     pivots : int array, optional
-        With `n_pivots`: the features that the layer reconstructs, ``representation_.pivots_``.
+        The features that a layer reconstructs, if not all; a stack knows them.
 
     Returns
     -------
@@ -44,6 +45,8 @@ def reconstruction(
         ``term``; ``from`` and ``to``, lists of ``[term, weight]`` by decreasing weight. ``from`` is empty
         for a term that is no pivot.
     """
+    if isinstance(layer, MSDA):
+        layer, pivots = layer.layers_[0], getattr(layer, "pivots_", None)
     j = position_of(term, terms)
     outputs = np.arange(len(terms)) if pivots is None else np.asarray(pivots)
     if layer.coef.shape != (len(terms), len(outputs)):

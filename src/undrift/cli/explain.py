@@ -83,7 +83,7 @@ def _reconstruct(classifier: Any, terms: list[str], term: str, top: int) -> dict
     stack = getattr(classifier, "representation_", None)
     if stack is None:
         return {"from": [], "to": []}
-    return reconstruction(stack.layers_[0], terms, term, top, pivots=getattr(stack, "pivots_", None))
+    return reconstruction(stack, terms, term, top)
 
 
 def _count_labelled(n_labelled: int | None) -> str:
