@@ -179,11 +179,13 @@ def _dullness(term: str) -> tuple[int, int]:
 def term_browser(evidence: Evidence, table: dict[str, np.ndarray]) -> dict[str, Any]:
     """Pack the terms of the browser: names once, partners by their number among the names."""
     order = np.argsort(-table["reach"], kind="stable")[:MOST_LISTED]
-    layer = evidence.classifier.representation_.layers_[0]
-    square = layer.coef.shape[0] == layer.coef.shape[1] == len(evidence.terms)
+    stack = evidence.classifier.representation_
+    coef, pivots = stack.layers_[0].coef, getattr(stack, "pivots_", np.arange(len(evidence.terms)))
     names: dict[int, int] = {int(j): i for i, j in enumerate(order)}
-    sources = _strongest(layer.coef, order, axis=0) if square else {}
-    reached = _strongest(layer.coef, order, axis=1) if square else {}
+    column = {int(j): i for i, j in enumerate(pivots)}
+    every = np.arange(len(evidence.terms))
+    sources = {j: _strongest(coef[:, column[j]], every, j) for j in map(int, order) if j in column}
+    reached = {j: _strongest(coef[j], pivots, j) for j in map(int, order)}
 
     def packed(partners: list[tuple[int, float]]) -> list[float]:
         return [
@@ -205,23 +207,20 @@ def term_browser(evidence: Evidence, table: dict[str, np.ndarray]) -> dict[str, 
     return {
         "n_terms": len(evidence.terms),
         "n_listed": len(rows),
-        "reconstructs": square,
+        "reconstructs": len(pivots) == len(evidence.terms),
         "classes": evidence.classes,
         "names": [evidence.terms[j] for j in names],
         "rows": rows,
     }
 
 
-def _strongest(coef: np.ndarray, chosen: np.ndarray, axis: int) -> dict[int, list[tuple[int, float]]]:
-    """For each chosen term its largest weights in a column (axis 0) or row (axis 1), itself left out."""
-    partners = {}
-    for j in map(int, chosen):
-        weights = coef[:, j] if axis == 0 else coef[j]
-        k = min(N_PARTNERS + 1, len(weights))
-        best = np.argpartition(-weights, k - 1)[:k]
-        best = best[np.argsort(-weights[best], kind="stable")]
-        partners[j] = [(int(i), float(weights[i])) for i in best if i != j and weights[i] > 0][:N_PARTNERS]
-    return partners
+def _strongest(weights: np.ndarray, features: np.ndarray, excluded: int) -> list[tuple[int, float]]:
+    """Return the features of the largest positive weights, with these; without the feature `excluded`."""
+    k = min(N_PARTNERS + 1, len(weights))
+    best = np.argpartition(-weights, k - 1)[:k]
+    best = best[np.argsort(-weights[best], kind="stable")]
+    pairs = [(int(features[i]), float(weights[i])) for i in best if weights[i] > 0]
+    return [pair for pair in pairs if pair[0] != excluded][:N_PARTNERS]
 
 
 def strongest_terms(
