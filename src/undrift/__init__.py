@@ -8,7 +8,7 @@ from ._version import __version__
 from .errors import UndriftError, UndriftWarning
 
 if _TYPE_CHECKING:
-    from .classifier import MSDAClassifier, SelfTraining
+    from .classifier import MSDAClassifier, MSDARegressor, SelfTraining
     from .persist import load_model, save_model
     from .report import adaptation_report
     from .representation import MDA, MSDA
@@ -21,6 +21,7 @@ __all__ = [
     "MSDA",
     "DistilledText",
     "MSDAClassifier",
+    "MSDARegressor",
     "SelfTraining",
     "TermVectorizer",
     "TextAdapter",

@@ -11,7 +11,9 @@ _WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
 
 
 def missing_mask(y: np.ndarray) -> np.ndarray:
-    """Mark the labels that are missing."""
+    """Mark the labels that are missing; a row of several columns is, if all of them are."""
+    if y.ndim == 2:
+        return np.isnan(y).all(axis=1) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
     if y.dtype.kind == "f":
         return np.isnan(y)
     if y.dtype == object:

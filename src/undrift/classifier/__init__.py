@@ -8,6 +8,7 @@ from .extra_features import accept_old_names, check_extra
 from .grams import CentredRows, RunningGram, centre_rows, inner_products, layer_share
 from .layers import LayerFitter
 from .linear import SOLVERS, hinge, predict_codes, signs
+from .regressor import MSDARegressor
 from .selection import (
     NEED_TARGET,
     ONE_SE,
@@ -45,6 +46,7 @@ __all__ = [
     "LabelledRows",
     "LayerFitter",
     "MSDAClassifier",
+    "MSDARegressor",
     "Problem",
     "RunningGram",
     "SelfTraining",

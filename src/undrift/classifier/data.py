@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
@@ -24,7 +25,7 @@ class TrainingRows:
 
     domains: dict[int, Rows]  # domain number -> all its rows; sources are >= 0, targets negative
     labelled: Rows  # (n, d) the labelled rows of all sources
-    y: np.ndarray  # (n,)   their labels
+    y: np.ndarray  # (n,) their labels; (n, n_tags) where these are tags
     domain: np.ndarray  # (n,)   their domain numbers
     position: np.ndarray  # (n,)   their row numbers within their domains
     extra: tuple[TrainingRows, ...] = ()  # the same rows of every matrix of extra features
@@ -52,10 +53,13 @@ def check_training_rows(
     extra: Any = None,
     extra_target: Any = None,
     y_target: Any = None,
+    *,
+    is_numeric: bool = False,
 ) -> TrainingRows:
     """Return the rows of a fit by domain: targets apart in `X_target`, or all rows stacked in `X`.
 
     `y_target` are labels of target rows: of `X_target`, or, where all rows are in `X`, one for each of these.
+    Labels are classes, or tags where `y` has several columns; numbers where `is_numeric`.
     """
     if y is None:
         raise ValueError(
@@ -63,7 +67,8 @@ def check_training_rows(
             "give the labels of X, with None or NaN for rows that have none"
         )
     X = check_rows(estimator, X, reset=True, dtype=dtype)
-    y = _check_column(y.compute() if on_cluster(y) else y)
+    y = y.compute() if on_cluster(y) else y
+    y = _check_tags(y) if has_tags(y) and not is_numeric else _check_column(y)
     check_consistent_length(X, y)
     has_label = ~missing_mask(y)
     if sample_domain is not None:
@@ -76,7 +81,8 @@ def check_training_rows(
         domain = np.where(has_label, SOURCE, unlabelled)
     targets = [check_rows(estimator, Z, reset=False, dtype=dtype) for Z in _list_targets(X_target)]
     views = _check_extra_of_domains(X, targets, extra, extra_target, X_target, dtype)
-    labels = _check_labels(y[has_label]), domain[has_label], _number_within_domains(domain)[has_label]
+    check = _check_numbers if is_numeric else _check_labels
+    labels = check(y[has_label]), domain[has_label], _number_within_domains(domain)[has_label]
     rows, *extra_rows = (
         TrainingRows(_split_by_domain(first, others, domain), gather_rows(first[has_label]), *labels)
         for first, *others in map(_align_libraries, [(X, targets), *views])
@@ -84,6 +90,8 @@ def check_training_rows(
     rows = replace(rows, extra=tuple(extra_rows))
     if y_target is None:
         return rows
+    if rows.y.ndim == 2:
+        raise ValueError("y_target holds classes, but y holds tags: leave it out, or fit one tag at a time")
     if X_target is None and sample_domain is None:
         raise ValueError("y_target goes with X_target, which is missing: leave it out, or pass X_target")
     if sample_domain is not None:
@@ -199,6 +207,25 @@ def _check_column(y: Any) -> np.ndarray:
     return column_or_1d(y, warn=True)
 
 
+def has_tags(y: Any) -> bool:
+    """Tell whether labels are an indicator matrix: a column for each of several tags."""
+    shape = getattr(y, "shape", None) or np.shape(y[:1] if isinstance(y, list | tuple) else 0)
+    return len(shape) == 2 and shape[1] > 1
+
+
+def _check_tags(y: Any) -> np.ndarray:
+    """Return an indicator matrix of 0 and 1; rows of NaN have no label."""
+    y = y.toarray() if sp.issparse(y) else np.asarray(to_host(y))
+    y = y if y.dtype.kind in "biu" else y.astype(float)
+    is_known = ~missing_mask(y)
+    if not np.isin(y[is_known], (0, 1)).all():
+        raise ValueError(
+            f"y has {y.shape[1]} columns, so they are tags, which are 0 or 1 (NaN in all columns of a row "
+            f"without a label); got {y[is_known][~np.isin(y[is_known], (0, 1))][0]!r}"
+        )
+    return y
+
+
 def check_domain_numbers(sample_domain: Any, n: int) -> np.ndarray:
     """Return one domain number per row."""
     domain = np.asarray(to_host(sample_domain))
@@ -229,13 +256,30 @@ def _is_list_of_matrices(X_target: Any) -> bool:
     return isinstance(X_target, list | tuple) and all(hasattr(type(rows), "shape") for rows in X_target)
 
 
-def _check_labels(y: np.ndarray) -> np.ndarray:
+def _check_present(y: np.ndarray) -> np.ndarray:
     if len(y) == 0:
         raise ValueError("no row has a label: y is None or NaN, or sample_domain negative, for all of them")
     if y.dtype == object:
         y = np.array(y.tolist())  # labels of one kind, now that None and NaN are gone
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("Input y contains infinity; labels must be finite, or NaN for rows that have none")
+    return y
+
+
+def _check_numbers(y: np.ndarray) -> np.ndarray:
+    y = _check_present(y)
+    if len(y) == 1:
+        raise ValueError("1 sample has a label; a regressor needs at least two")
+    try:
+        return y.astype(np.float64)
+    except ValueError:
+        raise ValueError(f"the labels of a regressor are numbers; got {y.tolist()[0]!r}") from None
+
+
+def _check_labels(y: np.ndarray) -> np.ndarray:
+    y = _check_present(y)
+    if y.ndim == 2:
+        return y.astype(int)
     check_classification_targets(y)
     if len(np.unique(y)) < 2:
         raise ValueError(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_sample_weight
@@ -18,7 +19,6 @@ from .._inputs import (
     check_count,
     check_memory,
     check_positive,
-    choose_place,
     on_cluster,
     savable,
     to_host,
@@ -30,6 +30,7 @@ from .extra_features import accept_old_names
 from .layered import PreparedFit
 from .layers import SharedLayers
 from .linear import SOLVERS, predict_codes
+from .outputs import fit_tags
 from .prediction import predict_lazily
 from .safeguard import warn_of_blocking
 from .selection import SELECTIONS, Grid, Problem, check_grid, restrict_grid
@@ -110,7 +111,11 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
     Attributes
     ----------
     classes_ : ndarray
-        The labels.
+        The labels; the columns of an indicator matrix, 0, 1, ...
+    multilabel_ : bool
+        Whether `fit` saw an indicator matrix. Each column is then a problem of two classes of its rows;
+        `temperature_` is an array, `target_shares_` say how frequent each tag is, `expected_error_` holds
+        None, and nothing falls back.
     representation_ : MSDA
         The fitted representation.
     coef_ : list of ndarray
@@ -235,8 +240,10 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
             tensor or any array of the array API; what is on a GPU stays there and is worked on there,
             unless `device` names another. Where only some of `X` and `X_target` is, all of it comes here.
         y : array-like of shape (n,)
-            Labels; None or NaN for rows that have none. Labels, domains, weights and extra features may be
-            tensors too; attributes and predictions are NumPy arrays in any case.
+            Labels; None or NaN for rows that have none. Or tags: an indicator matrix of shape (n, n_tags), 0
+            and 1, whose rows are NaN where there are no labels; predictions then have this shape. Labels,
+            domains, weights and extra features may be tensors too; attributes and predictions are NumPy
+            arrays in any case.
         X_target : matrix, or list of matrices, optional
             Unlabelled rows of the target domain, or of several.
         y_target : array-like, or list of array-likes, optional
@@ -273,10 +280,11 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         grid, layer_options = self._check_parameters()
         given = X, y, X_target, sample_domain, self.dtype, extra, extra_target, y_target
         rows = check_training_rows(self, *given)
+        self.multilabel_ = rows.y.ndim == 2
+        if self.multilabel_:
+            return self._prepare_tags(rows, grid, layer_options)
         self.classes_, codes = np.unique(rows.y, return_inverse=True)
-        is_remote = any(on_cluster(domain) for domain in rows.domains.values())
-        device = "cpu" if is_remote else self.device  # remote rows are worked on where they are
-        place = choose_place(rows.matrices, device, self.precision, self.memory_budget)
+        place = self._choose_place(rows)
         known_shares = check_shares(self.target_shares, self.classes_, len(rows.targets))
         center = self._choose_centring(rows)
         weight = compute_sample_weight(self.class_weight, rows.y)
@@ -286,6 +294,22 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         problem = Problem(codes, len(self.classes_), weight, [], SOLVERS[self.classifier])
         plan = SearchPlan(self, rows, problem, layer_options, place, center, shared)
         return PreparedFit(rows, codes, weight, place, known_shares, plan_search(plan, grid))
+
+    def _prepare_tags(self, rows: TrainingRows, grid: Grid, layer_options: dict[str, Any]) -> PreparedFit:
+        """Plan one search for all tags, the columns of an indicator matrix."""
+        if self.target_shares is not None or isinstance(self.class_weight, dict):
+            raise ValueError(
+                "with an indicator matrix of tags, leave target_shares out, and class_weight None or balanced"
+            )
+        n, n_tags = rows.y.shape
+        self.classes_ = np.arange(n_tags)
+        place = self._choose_place(rows)
+        # rows are of one class as far as folds and samples go
+        problem = Problem(
+            np.zeros(n, dtype=int), 1, np.ones(n), [], SOLVERS[self.classifier], np.where(rows.y, 1.0, -1.0)
+        )
+        plan = SearchPlan(self, rows, problem, layer_options, place, self._choose_centring(rows))
+        return PreparedFit(rows, problem.codes, problem.weight, place, [], plan_search(plan, grid))
 
     def _finish(self, fit: PreparedFit) -> None:
         """Keep what the search chose, and solve for the classifier."""
@@ -300,7 +324,29 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
             self.n_folds,
             0 if self.random_state is None else self.random_state,  # the same fit twice is the same model
         )
-        self._keep_classifier(fit.rows, fit_readout(result, fit.codes, fit.weight, options))
+        if self.multilabel_:
+            self._keep_tags(fit.rows, *fit_tags(result, options, self.class_weight))
+        else:
+            self._keep_classifier(fit.rows, fit_readout(result, fit.codes, fit.weight, options))
+
+    def _keep_tags(self, rows: TrainingRows, readout: Readout, targets: list[dict[str, Any]]) -> None:
+        """Keep the classifiers of all tags, and the tags' shares in every target that was aligned."""
+        self._keep_weights(rows, readout)
+        self.self_training_rounds_ = [vars(r) for r in readout.rounds]
+        self.temperature_ = readout.temperature
+        self.temperatures_ = np.tile(readout.temperature, (len(self.domains_), 1))
+        self.prior_ = np.zeros_like(self.intercept_)
+        self.label_weight_ = self.update_state_ = None
+        n_targets, n_sources = len(rows.targets), len(self.domains_) - len(rows.targets)
+        self.expected_error_: list[Any] = [None] * n_targets
+        self.target_shares_: list[Any] = [None] * n_targets
+        self.target_shares_interval_: list[Any] = [None] * n_targets
+        for i, target in enumerate(targets):
+            self.prior_[n_sources + i] = target["prior"]
+            self.target_shares_[i] = dict(enumerate(target["shares"].tolist()))
+            self.target_shares_interval_[i] = dict(enumerate(map(tuple, target["interval"].tolist())))
+        if self.fallback:
+            warn_of_blocking(readout.caution)
 
     def _check_parameters(self) -> tuple[Grid, dict[str, Any]]:
         """Return the grid to choose from and the options of every layer; refuse what cannot be meant."""
@@ -415,7 +461,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         check_is_fitted(self)
         if on_cluster(X):
             return predict_lazily(self, "predict", X, sample_domain, recenter, extra)
-        return self.classes_[predict_codes(self._scores(X, sample_domain, recenter, extra))]
+        scores = self._scores(X, sample_domain, recenter, extra)
+        return (scores > 0).astype(int) if self._has_tags else self.classes_[predict_codes(scores)]
 
     @accept_old_names
     def score(self, X, y, sample_weight=None, *, sample_domain=None, extra=None):
@@ -444,11 +491,18 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
             raise ValueError("this model was saved by an earlier version without probabilities: fit it again")
         scores = scores.reshape(len(scores), -1)
         prior = self._by_domain(self.prior_, sample_domain, len(scores))
-        return class_probabilities(
-            scores + prior, self._by_domain(self.temperatures_, sample_domain, len(scores))
-        )
+        temperature = self._by_domain(self.temperatures_, sample_domain, len(scores))
+        if self._has_tags:
+            return expit((scores + prior) / temperature)
+        return class_probabilities(scores + prior, temperature)
+
+    @property
+    def _has_tags(self) -> bool:
+        """Whether `fit` saw an indicator matrix; models of earlier versions did not."""
+        return getattr(self, "multilabel_", False)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
         return tags

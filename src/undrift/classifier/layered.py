@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._core import Rows, SingularSystem
-from .._inputs import Place, binarize_rows, check_rows, choose_place, column_sums, track_steps
+from .._inputs import Place, binarize_rows, check_rows, choose_place, column_sums, on_cluster, track_steps
 from .data import TrainingRows
 from .extra_features import check_extra
 from .prediction import Pass, domain_intercepts, row_scores
@@ -38,10 +38,17 @@ class LayeredModel:
     binarize: bool
     device: str
     precision: str
+    memory_budget: Any
     center: str | bool
 
     def _finish(self, fit: PreparedFit) -> None:
         raise NotImplementedError
+
+    def _choose_place(self, rows: TrainingRows) -> Place:
+        """Return where to compute: rows on a cluster are worked on where they are."""
+        is_remote = any(on_cluster(domain) for domain in rows.domains.values())
+        device = "cpu" if is_remote else self.device
+        return choose_place(rows.matrices, device, self.precision, self.memory_budget)
 
     def _run(self, fit: PreparedFit) -> None:
         """Search, then keep what was chosen; an error names columns where they have names."""
@@ -100,7 +107,7 @@ class LayeredModel:
         scores = row_scores(passes, choose_place([X, *extra], self.device, self.precision))
         if recenter:
             if self.center not in ("domains", True):
-                raise ValueError('recenter=True needs a classifier fitted with center="domains"')
+                raise ValueError('recenter=True needs a model fitted with center="domains"')
             return scores - scores.mean(axis=0) + self.centred_intercept_
         return scores + self._by_domain(self.intercept_, sample_domain, X.shape[0])
 

@@ -93,8 +93,9 @@ def predict_lazily(
         )
     if extra is not None or classifier.n_extra_features_in_:
         raise ValueError("rows of Dask cannot have extra features: predict X.compute()")
-    n_classes = len(classifier.classes_)
+    n_classes, has_tags = len(classifier.classes_), classifier._has_tags
     width = {"predict": 0, "predict_proba": n_classes}.get(method, n_classes if n_classes > 2 else 0)
+    width = n_classes if has_tags else width
     dtype = classifier.classes_.dtype if method == "predict" else np.dtype(np.float64)
     shape = (width,) if width else ()
     return load_cluster().blockwise(

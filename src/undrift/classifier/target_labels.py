@@ -170,6 +170,8 @@ class LearnsTargetLabels(LayeredModel):
     def _check_state(self) -> UpdateState:
         check_is_fitted(self)
         state = getattr(self, "update_state_", None)
+        if getattr(self, "multilabel_", False):
+            raise ValueError("a model of tags cannot learn labels of target rows: fit it again with them")
         if state is None:
             raise ValueError(
                 "this model has no update state, so labels cannot be added: it was fitted without a target, "

@@ -17,7 +17,7 @@ from .anchors import RULE_ROWS, draw_labelled_rows
 from .calibration import BEFORE_SELF_TRAINING, find_border
 from .data import UNLABELLED, TrainingRows
 from .grams import Stack
-from .linear import least_squares, mean_auc, signs
+from .linear import Dual, least_squares, mean_auc, signs
 from .prediction import Pass, keep_rows, row_scores
 from .primal import LayerRows, Primal, concatenate_columns, fit_primal, layer_rows
 from .safeguard import FEW_TARGET_ROWS, Signals, compare_with_source_only, decide_fallback, measure_rows
@@ -58,7 +58,7 @@ class Readout:
     offsets: np.ndarray  # (n_domains, n_outputs) to subtract: the score of the domain's mean, less its shift
     rounds: list[Round]  # of self-training
     labelled_counts: np.ndarray  # (d,) in how many labelled rows each feature is not zero
-    temperature: float
+    temperature: Any  # float, or an array with one for each tag
     targets: list[Target] | None = None  # None where they are not aligned
     caution: dict[str, Any] | None = None  # with a target: what speaks against adapting, and what was done
     state: UpdateState | None = None  # with a target, least squares and no fallback: what labels are added to
@@ -101,7 +101,7 @@ def fit_readout(
 def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
     spec, chosen, problem = result.spec, result.chosen, result.spec.problem
     views, n = _list_views(result), len(problem.codes)
-    held_out = _score_held_out(chosen.K, chosen.C, problem, options)
+    held_out = score_held_out(chosen.K, chosen.C, problem, options)
     targets, temperature, fit = None, held_out.temperature, None
     target_codes = spec.anchors.target_codes
     if spec.center == "classes" and len(chosen.K) > n:
@@ -161,6 +161,20 @@ def _build(
         offsets[k] -= target.shift
     extra = [w for (w,) in weights[1:]]
     return Readout(weights[0], extra, intercept, offsets, rounds, counts, temperature, targets)
+
+
+def read_out(result: SearchResult, dual: Dual) -> Readout:
+    """Return a linear model, of any outputs, as weights of every layer, with doubts that its rows raise."""
+    views = _list_views(result)
+    products = [_layer_products(view, result, [dual.coef]) for view in views]
+    weights = [[w[0] for w in layers] for layers, _ in products]
+    offsets = _domain_offsets(views, weights)
+    readout = _build(result, weights, dual.intercept, offsets, [], 1.0, None)
+    signals = _measure_signals(result, readout.labelled_counts)
+    if signals is None:
+        return readout
+    caution = decide_fallback(signals, False, has_extra=bool(result.spec.rows.extra))
+    return replace(readout, caution=caution)
 
 
 def _measure_signals(result: SearchResult, counts: np.ndarray) -> Signals | None:
@@ -229,7 +243,7 @@ def _replace_by_source_only(
     X, domain = spec.anchors.X[: len(problem.codes)], spec.anchors.domain[: len(problem.codes)]
     K = domain_centred_gram(X, None if means is None else means[0], domain)
     C = result.chosen.candidate.C / (float(K.diagonal().mean()) or 1.0)
-    temperature = _score_held_out(K, C, problem, options).temperature
+    temperature = score_held_out(K, C, problem, options).temperature
     if spec.center == "classes":
         offsets[is_target] -= _source_only_shifts(result, source_only, temperature, options.border)
     return replace(
@@ -455,7 +469,7 @@ def build_representation(classifier: Any, result: SearchResult) -> MSDA:
     return msda
 
 
-def _score_held_out(K: Array, C: float, problem: Problem, options: ReadoutOptions) -> HeldOut:
+def score_held_out(K: Array, C: float, problem: Problem, options: ReadoutOptions) -> HeldOut:
     """Score labelled rows, or `CALIBRATION_ROWS` of them, by classifiers that have not seen them.
 
     With a class of a single row there are no folds: scores on the training rows take their place.
@@ -470,6 +484,5 @@ def _score_held_out(K: Array, C: float, problem: Problem, options: ReadoutOption
     if has_singleton_class:
         return HeldOut(problem.fit(K, rows, C).scores(K), codes, weight)
     folds = draw_folds(codes, options.n_folds, random_state)
-    drawn = replace(problem, codes=codes, weight=weight, folds=folds)
-    (scores,) = held_out_scores(K, drawn, [C])
+    (scores,) = held_out_scores(K, problem.take(rows, folds), [C])
     return HeldOut(scores, codes, weight)

@@ -40,6 +40,7 @@ def make_reviews(
     test_share: float = 0.2,
     unlabelled_share: float = 0.4,
     positive_share: float = 0.5,
+    labels: str = "sentiment",
     random_state: int | None = 0,
 ) -> Corpus:
     """Write readable reviews of books, kitchen ware, electronics and camping gear.
@@ -59,14 +60,18 @@ def make_reviews(
         Shares of each domain's reviews; the rest are the labelled training rows.
     positive_share : float, default=0.5
         Share of positive reviews among test and unlabelled rows; of the training rows, half are positive.
+        With stars, one more star is ``positive_share / (1 - positive_share)`` times as frequent.
+    labels : {"sentiment", "stars"}, default="sentiment"
+        What is known of a review: whether it is positive; or its stars, from 1 to 5, with opinions of both
+        kinds mixed accordingly.
     random_state : int or None, default=0
         Equal seeds give equal reviews; None gives others every time.
 
     Returns
     -------
     Corpus
-        Domains with `texts`, `y` (1 is positive, 0 negative, NaN on unlabelled rows) and the rows `train`,
-        `test` and `unlabelled`.
+        Domains with `texts`, `y` (1 is positive, 0 negative; or stars; NaN on unlabelled rows) and the rows
+        `train`, `test` and `unlabelled`.
 
     Examples
     --------
@@ -75,11 +80,13 @@ def make_reviews(
     10
     """
     _check_arguments(n_per_domain, domains, test_share, unlabelled_share, positive_share)
+    if labels not in ("sentiment", "stars"):
+        raise ValueError(f"labels must be 'sentiment' or 'stars'; got {labels!r}")
     n_test = round(test_share * n_per_domain)
     n_unlabelled = min(round(unlabelled_share * n_per_domain), n_per_domain - n_test)
     sizes = (n_per_domain - n_test - n_unlabelled, n_test, n_unlabelled)
     seed = secrets.randbits(64) if random_state is None else operator.index(random_state)
-    made = {name: _write_domain(name, sizes, positive_share, seed) for name in domains}
+    made = {name: _write_domain(name, sizes, positive_share, seed, labels) for name in domains}
     return Corpus(name="reviews", domains=made)
 
 
@@ -104,13 +111,19 @@ def _check_arguments(
         raise ValueError(f"positive_share must be between 0 and 1; got {positive_share}")
 
 
-def _write_domain(name: str, sizes: tuple[int, int, int], positive_share: float, seed: int) -> Domain:
+def _write_domain(
+    name: str, sizes: tuple[int, int, int], positive_share: float, seed: int, kind: str
+) -> Domain:
     """Write one domain: as many train, test and unlabelled rows as `sizes` says, in this order."""
     rng = random.Random(f"{seed} {name}")  # the domains do not depend on each other
     product = PRODUCTS[name]
     shares = (0.5, positive_share, positive_share)
-    labels = [label for n, share in zip(sizes, shares, strict=True) for label in _draw_labels(rng, n, share)]
-    texts = [_write_review(rng, product, label == 1) for label in labels]
+    draw = _draw_stars if kind == "stars" else _draw_labels
+    labels = [label for n, share in zip(sizes, shares, strict=True) for label in draw(rng, n, share)]
+    if kind == "stars":
+        texts = [_write_rated_review(rng, product, stars) for stars in labels]
+    else:
+        texts = [_write_review(rng, product, label == 1) for label in labels]
     train, test, unlabelled = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:2])
     y = np.array(labels, dtype=float)
     y[unlabelled] = np.nan
@@ -123,26 +136,55 @@ def _draw_labels(rng: random.Random, n: int, positive_share: float) -> list[int]
     return rng.sample([1] * n_positive + [0] * (n - n_positive), n)
 
 
+def _draw_stars(rng: random.Random, n: int, positive_share: float) -> list[int]:
+    """Draw n ratings from 1 to 5, each share `positive_share / (1 - positive_share)` times the one before."""
+    weights = [positive_share**k * (1 - positive_share) ** (4 - k) for k in range(5)]
+    return rng.choices(range(1, 6), weights, k=n)
+
+
 def _write_review(rng: random.Random, product: Product, positive: bool) -> str:
     """Write one review: up to two facts, one to three opinions of its domain, up to three shared ones."""
     facts = rng.sample(PHRASES["common_facts"] + product.facts, rng.randint(0, 2))
     specific = [_write_domain_opinion(rng, product, positive) for _ in range(rng.randint(1, 3))]
     shared = [_write_shared_opinion(rng, positive) for _ in range(rng.choice(SHARED_OPINIONS))]
-    sentences = list(dict.fromkeys(facts + specific + shared))  # nobody says a thing twice
+    return _join_sentences(rng, facts + specific + shared, product)
+
+
+def _write_rated_review(rng: random.Random, product: Product, stars: int) -> str:
+    """Write one review: up to two facts, two to five opinions of its domain, up to three shared ones.
+
+    Five stars come with praise alone, one star with complaints alone, three with as much of both.
+    """
+    facts = rng.sample(PHRASES["common_facts"] + product.facts, rng.randint(0, 2))
+    liking = (stars - 1) / 4
+    specific = [
+        _write_domain_opinion(rng, product, rng.random() < liking, 0) for _ in range(rng.randint(2, 5))
+    ]
+    shared = [
+        _write_shared_opinion(rng, rng.random() < liking, 0) for _ in range(rng.choice(SHARED_OPINIONS))
+    ]
+    return _join_sentences(rng, facts + specific + shared, product)
+
+
+def _join_sentences(rng: random.Random, sentences: list[str], product: Product) -> str:
+    """Shuffle sentences, each of them once, and fill their slots."""
+    sentences = list(dict.fromkeys(sentences))
     rng.shuffle(sentences)
     return " ".join(_fill_slots(rng, sentence, product) for sentence in sentences)
 
 
-def _write_domain_opinion(rng: random.Random, product: Product, positive: bool) -> str:
+def _write_domain_opinion(
+    rng: random.Random, product: Product, positive: bool, contrary_share: float = CONTRARY_SHARE
+) -> str:
     """Write an opinion in words of this domain; one in ten goes against the verdict."""
-    contrary = rng.random() < CONTRARY_SHARE
+    contrary = rng.random() < contrary_share
     opinion = rng.choice(product.praise if positive != contrary else product.complaints)
     return f"Others may say: {opinion}" if contrary else opinion
 
 
-def _write_shared_opinion(rng: random.Random, positive: bool) -> str:
+def _write_shared_opinion(rng: random.Random, positive: bool, contrary_share: float = CONTRARY_SHARE) -> str:
     """Write an opinion in words of every domain; one in ten goes against the verdict."""
-    contrary = rng.random() < CONTRARY_SHARE
+    contrary = rng.random() < contrary_share
     liked = positive != contrary
     if rng.random() < 0.5:
         opinion = rng.choice(PHRASES["liking" if liked else "disliking"])

@@ -1,0 +1,169 @@
+"""Outputs other than classes: numbers by least squares, and tags, each of them a problem of two classes.
+
+All outputs share one search, its layers and its Gram matrix; an output adds a solution on that matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.class_weight import compute_sample_weight
+
+from .linear import SOLVERS, Dual
+from .search import SearchResult
+from .selection import Problem
+from .self_training import LEAST_RETAINED, Round, SelfTraining, fit_dual
+from .targets import Target, fit_aligned, list_target_rows
+from .weights import Readout, ReadoutOptions, read_out, score_held_out
+
+
+def fit_numbers(
+    result: SearchResult, options: ReadoutOptions, known_means: Sequence[float | None] = ()
+) -> Readout:
+    """Fit least squares to the numbers of the labelled rows, then to pseudo-labels of target rows as well.
+
+    Least squares shrinks what it does not know towards the mean, and knows less of another domain. So the
+    predictions of a target are first stretched to the spread that held-out predictions of the source have.
+
+    Parameters
+    ----------
+    known_means : sequence of float or None
+        The mean number of every target, where it is known; by default the source's.
+    """
+    chosen, problem, n = result.chosen, result.spec.problem, len(result.spec.problem.codes)
+    dual = problem.fit(chosen.K[:n, :n], np.arange(n), chosen.C)
+    rounds: list[Round] = []
+    if options.self_training is not None and len(chosen.K) > n:
+        dual, rounds = _self_train_numbers(result, dual, options.self_training, options)
+    readout = replace(read_out(result, dual), rounds=rounds)
+    positions = [k for k, number in enumerate(result.spec.rows.domains) if number < 0]
+    for k, known in zip(positions, known_means, strict=False):
+        if known is not None:
+            readout.offsets[k] -= known - problem.Y.mean()
+    return readout
+
+
+def _self_train_numbers(
+    result: SearchResult, dual: Dual, rule: SelfTraining, options: ReadoutOptions
+) -> tuple[Dual, list[Round]]:
+    """Train in rounds on ever more target rows, those furthest from the middle first.
+
+    A round is kept if numbers that are learnt from the target's pseudo-labels alone still agree with the
+    labels of the source: their correlation is at least `LEAST_RETAINED` of that of the start.
+    """
+    chosen, problem = result.chosen, result.spec.problem
+    K, y, n = chosen.K, problem.Y, len(problem.codes)
+    groups = [group - n for group in list_target_rows(result) if len(group)]
+    spread = float(score_held_out(K, chosen.C, problem, options).scores.std())
+    train = _correlate(dual.scores(K[:n, :n]), y)
+    scores = first = dual.scores(K[n:, :n])
+    best, rounds, rows = dual, [], np.empty(0, dtype=int)
+    for r in range(rule.n_rounds + 1):
+        pseudo_labels = stretch(scores, groups, spread, y)
+        back = problem.solver(K[n:, n:], pseudo_labels, chosen.C, np.ones(len(scores)))
+        trip = _correlate(back.scores(K[:n, n:]), y)
+        moved = float(np.mean(np.abs(scores - first)) / (spread or 1.0))
+        rounds.append(Round(len(rows), trip, moved, trip >= LEAST_RETAINED * train))
+        if not rounds[-1].kept or r == rule.n_rounds:
+            break
+        best = dual
+        portion = rule.share * (r + 1) / rule.n_rounds
+        distance = np.abs(pseudo_labels - np.median(pseudo_labels))[:, 0]
+        rows = np.argsort(-distance, kind="stable")[: round(portion * len(scores))]
+        target_weight = np.zeros(len(scores))
+        target_weight[rows] = rule.weight
+        weight = np.concatenate([problem.weight, target_weight])
+        dual = problem.solver(K, np.concatenate([y, pseudo_labels]), chosen.C, weight)
+        scores = dual.scores(K[n:])
+    return (dual if rounds[-1].kept else best), rounds
+
+
+def stretch(scores: np.ndarray, groups: Sequence[np.ndarray], spread: float, y: np.ndarray) -> np.ndarray:
+    """Give the scores of every group the mean of the labels `y` and this spread, within the labels' range."""
+    stretched = np.empty_like(scores)
+    for group in groups:
+        deviation = scores[group] - scores[group].mean()
+        stretched[group] = y.mean() + deviation * (spread / (deviation.std() or 1.0))
+    return np.clip(stretched, y.min(), y.max())
+
+
+def _correlate(predicted: np.ndarray, y: np.ndarray) -> float:
+    if np.ptp(predicted) == 0 or np.ptp(y) == 0:
+        return 0.0
+    return float(np.corrcoef(predicted[:, 0], y[:, 0])[0, 1])
+
+
+@dataclass(frozen=True)
+class _Tag:
+    """The classifier of one tag, and what is known of the tag in every target."""
+
+    dual: Dual
+    temperature: float = 1.0
+    move_scores: Any = 0.0  # (n_domains, 1): what moving its rows adds to a domain's scores
+    rounds: Sequence[Round] = ()
+    targets: Sequence[Target] = ()
+
+
+def fit_tags(
+    result: SearchResult, options: ReadoutOptions, class_weight: Any
+) -> tuple[Readout, list[dict[str, Any]]]:
+    """Fit a classifier for every tag, each aligned and self-trained as one of two classes is.
+
+    Returns the readout, whose temperature is one for each tag, and what is known of every target, if they
+    were aligned: `shares` and `interval` of every tag, and the `prior` that probabilities add.
+    """
+    is_aligned = result.spec.center == "classes" and len(result.chosen.K) > len(result.spec.problem.codes)
+    outputs = result.spec.problem.Y.T
+    tags = [_fit_tag(result, output > 0, options, class_weight, is_aligned) for output in outputs]
+    n = max(len(tag.dual.coef) for tag in tags)
+    coef = np.hstack([np.pad(tag.dual.coef, ((0, n - len(tag.dual.coef)), (0, 0))) for tag in tags])
+    dual = Dual(coef, np.concatenate([tag.dual.intercept for tag in tags]))
+    readout = read_out(result, dual)
+    offsets = readout.offsets
+    for j, tag in enumerate(tags):
+        offsets[:, j : j + 1] -= tag.move_scores
+    targets = []
+    if is_aligned:
+        positions = [k for k, number in enumerate(result.spec.rows.domains) if number < 0]
+        targets = [_describe_target(result, tags, i) for i in range(len(positions))]
+        for k, target in zip(positions, targets, strict=True):
+            offsets[k] -= target["shift"]
+    temperature = np.array([tag.temperature for tag in tags])
+    rounds = [r for tag in tags for r in tag.rounds]
+    return replace(readout, temperature=temperature, rounds=rounds), targets
+
+
+def _fit_tag(
+    result: SearchResult, has_tag: np.ndarray, options: ReadoutOptions, class_weight: Any, is_aligned: bool
+) -> _Tag:
+    chosen, codes = result.chosen, has_tag.astype(int)
+    n = len(codes)
+    if has_tag.all() or not has_tag.any():  # in no row, or in all of them: so it is predicted
+        return _Tag(Dual(np.zeros((n, 1)), np.where(has_tag[:1], 1.0, -1.0)))
+    weight = compute_sample_weight("balanced" if is_aligned else class_weight, codes)
+    problem = Problem(codes, 2, weight, [], SOLVERS[options.loss])
+    held_out = score_held_out(chosen.K, chosen.C, problem, options)
+    K = chosen.K + 0 if is_aligned else chosen.K  # aligning moves rows in place
+    if is_aligned:
+        tag = replace(result, spec=replace(result.spec, problem=problem), chosen=replace(chosen, K=K))
+        fit = fit_aligned(tag, held_out, options.self_training, options.border)
+        return _Tag(fit.dual, fit.temperature, fit.move_scores, fit.trained.rounds, fit.targets)
+    trained = fit_dual(K, problem, chosen.C, options.self_training)
+    return _Tag(trained.dual, held_out.temperature, rounds=trained.rounds)
+
+
+def _describe_target(result: SearchResult, tags: Sequence[_Tag], i: int) -> dict[str, Any]:
+    """Return the share of every tag in a target, its 90% interval, and the shifts of scores there."""
+    share, interval = np.zeros(len(tags)), np.zeros((len(tags), 2))
+    shift, prior = np.zeros(len(tags)), np.zeros(len(tags))
+    for j, tag in enumerate(tags):
+        if tag.targets:
+            target = tag.targets[i]
+            share[j], interval[j] = target.shares.mean[1], target.shares.interval()[1]
+            shift[j], prior[j] = target.shift[0], target.prior[0]
+        else:
+            share[j] = interval[j] = result.spec.problem.Y[:, j].mean() / 2 + 0.5
+    return {"shares": share, "interval": interval, "shift": shift, "prior": prior}
