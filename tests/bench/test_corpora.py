@@ -1,11 +1,12 @@
-"""Where a plan's corpus is looked for, and what is said when it is not there."""
+"""Where a plan's corpus is looked for; its vocabulary; rows that occur twice."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.io import savemat
 
-from undrift.bench.corpora import CorpusSpec, load_corpus
+from undrift.bench.corpora import CorpusSpec, count_terms, find_duplicates, load_corpus
+from undrift.corpora import Corpus, Domain
 
 TWO = CorpusSpec("amazon-mat", options={"names": ("books", "dvd"), "n_train": 1})
 
@@ -58,3 +59,32 @@ def test_a_missing_corpus_says_what_to_do(loader, folder, remedy, tmp_path):
     assert message.startswith(f"{loader}: there is no {tmp_path / (folder or loader)}; ")
     assert remedy.format(tmp_path) in message
     assert "\n" not in message
+
+
+def test_the_vocabulary_of_an_inductive_corpus_has_no_term_of_test_rows_alone():
+    texts = {"a": ["good pan", "good lid", "seen"], "b": ["bad pan", "bad lid", "heard"]}
+    domains = {
+        name: Domain(name, texts=rows, y=np.array([1, 0, 1]), train=np.array([0, 1]), test=np.array([2]))
+        for name, rows in texts.items()
+    }
+    corpus = Corpus("two", domains)
+    assert {"seen", "heard"} <= set(count_terms(corpus, 50).terms)
+    inductive = count_terms(corpus, 50, inductive=True)
+    assert set(inductive.terms) == set(count_terms(corpus, 50).terms) - {"seen", "heard"}
+    assert inductive.domains["a"].X[[2]].sum() == 0
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_duplicates_are_test_rows_that_occur_in_another_part_or_domain(form):
+    a = form(np.array([[1.0, 0, 2], [0, 3, 0], [1, 0, 2], [5, 0, 0], [0, 0, 1], [0, 0, 1]]))
+    b = form(np.array([[5.0, 0, 0], [0, 3, 1]]))
+    test = np.array([2, 3, 4, 5])
+    corpus = Corpus(
+        "two",
+        {
+            "a": Domain("a", X=a, y=np.zeros(6), train=np.array([0, 1]), test=test),
+            "b": Domain("b", X=b, y=np.zeros(2), train=np.array([0, 1])),
+        },
+    )
+    # the third row is in the train part, the fourth in the other domain; the last two equal each other alone
+    assert find_duplicates(corpus, "a").tolist() == [True, True, False, False]

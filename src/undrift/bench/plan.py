@@ -52,6 +52,9 @@ class Setting:
     C : tuple of float
         What is searched with ``c_rule = "searched"``, in units of the authors' C; by default about
         three times more at each step, from a hundredth to ten.
+    tuned : bool
+        Whether baselines choose more than C by cross-validation on the source: PCA and SCL counts or tf-idf
+        rows, SCL its scale (with negative weights kept), SDA its noise.
     activation : str
         Squashing function of mSDA's layers.
     fit_on : {"all", "pair"}
@@ -92,6 +95,7 @@ class Setting:
     noise: tuple[float, ...] = (0.5, 0.6, 0.7, 0.8, 0.9)
     c_rule: str = "authors"
     C: tuple[float, ...] = C_GRID
+    tuned: bool = False
     activation: str = "tanh"
     fit_on: str = "all"
     n_pivots: int | None = None
@@ -115,6 +119,7 @@ class Setting:
         check_choice(self.activation, "activation", ACTIVATIONS)
         check_choice(self.fit_on, "fit_on", FIT_ON)
         check_like(self.inductive, False, "inductive")
+        check_like(self.tuned, False, "tuned")
         for name in ("max_features", "n_pivots"):
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), name)
@@ -205,7 +210,7 @@ class Plan:
             "corpus",
             *(() if self.kind == "regret" else FOR_REGRET),
         }
-        ignored |= {*(() if variant.target_share else FOR_SHARES)}
+        ignored |= {*(() if variant.target_share else FOR_SHARES), *(() if variant.tuned else ("tuned",))}
         setting = {key: value for key, value in asdict(variant).items() if key not in ignored}
         parameters = {method: dict(table) for method, table in self.parameters.items()}
         decisive = [asdict(self.corpus_of(variant)), setting, self.kind, self.seed, parameters]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.model_selection import StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
@@ -100,6 +101,47 @@ def test_pca_chooses_its_size_and_C_on_the_source(bench):
             chosen.add((size, C))
     assert {size for size, _ in chosen} == set(sizes)
     assert len({C for _, C in chosen}) > 1
+
+
+def test_tuned_pca_chooses_counts_or_tfidf_rows_too(bench):
+    corpus, sizes, chosen = made_corpus(n_terms=60), (50,), set()
+    tfidf = by_hand.tfidf(corpus)
+    weighted = Corpus("w", {n: replace(corpus.domains[n], X=sp.csr_array(X)) for n, X in tfidf.items()})
+    Z = {name: by_hand.principal(each, 50) for name, each in (("counts", corpus), ("tfidf", weighted))}
+    tuned = with_setting(replace(bench, corpus=corpus), c_rule="searched", tuned=True)
+    for task, own in run_all(tuned, "pca").items():
+        train = {name: of_part(corpus, Z[name], task[0], "train") for name in Z}
+        name, C = by_hand.best({(name, C): cv_accuracy(*train[name], C) for name in Z for C in CS})
+        assert own.params == {"n_components": sizes[0], "rows": name, "C": C}
+        np.testing.assert_array_equal(own.predicted, transferred(corpus, Z[name], *task, C))
+        chosen.add(name)
+    assert chosen == {"counts", "tfidf"}
+
+
+def test_tuned_scl_keeps_negative_weights_and_chooses_rows_and_scale(bench, corpus):
+    options = {"n_components": 4, "n_pivots": 8, "min_df": 45}
+    X, task = np.vstack(list(by_hand.dense(corpus).values())), TASKS[0]
+    tuned = with_setting(replace(bench, parameters={"scl": options}), c_rule="searched", tuned=True)
+    own = run_all(tuned, "scl")[task]
+    y = np.concatenate(
+        [
+            np.where([name == task[0] and i in each.train for i in range(len(each))], each.y, np.nan)
+            for name, each in corpus.domains.items()
+        ]
+    )
+    domain = np.concatenate([np.full(len(each), -(name != task[0])) for name, each in corpus.domains.items()])
+    model = SCL(**options, clip_negative=False).fit(X, y, sample_domain=domain)
+    Z, accuracy = {}, {}
+    for name, rows in (("counts", by_hand.dense(corpus)), ("tfidf", by_hand.tfidf(corpus))):
+        for scale in (0.5, 1.0, 2.0, 5.0):
+            projected = model.set_params(scale=scale).transform(X)[:, X.shape[1] :]
+            both = np.hstack([np.vstack(list(rows.values())), projected])
+            Z[name, scale] = by_hand.split_by_domain(corpus, both)
+            for C in CS:
+                accuracy[name, scale, C] = cv_accuracy(*of_part(corpus, Z[name, scale], task[0], "train"), C)
+    name, scale, C = by_hand.best(accuracy)
+    assert own.params == {"n_pivots": 8, "scale": scale, "rows": name, "C": C}
+    np.testing.assert_array_equal(own.predicted, transferred(corpus, Z[name, scale], *task, C))
 
 
 def test_scl_knows_the_labels_of_the_source_and_the_rows_of_all(bench, corpus):

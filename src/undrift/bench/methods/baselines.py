@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfTransformer
 
@@ -16,11 +18,13 @@ from ...corpora import Corpus
 from ..corpora import part_rows, rows_to_learn_from
 from .cells import Bench, Cell, Outcome, Unit, group_cells
 from .representation import Candidate, Representation, file_name
-from .resources import measure_cost, measure_time
+from .resources import Cost, measure_cost, measure_time
 from .stacks import row_products
 from .svm import bench_problem, choose_C, predict_targets
 
 PCA_SIZES = (50, 100, 200, 500, 1000)
+SCL_SCALES = (0.5, 1.0, 2.0, 5.0)
+SDA_NOISES = (0.6, 0.8, 0.9)  # about the best of the paper's grid
 
 Represent = Callable[[Bench, str | None], Representation]
 
@@ -53,8 +57,8 @@ def get_representation(
     """Learn a representation once for all variants that it serves; a `lasting` method's, for all runs."""
     width = next(iter(bench.corpus.domains.values())).X.shape[1]
     learn = partial(represent, bench, source)
-    key = (represent, source, width, bench.setting.inductive)
-    return bench.representations.get(key, learn, lasting and file_name(lasting, width))
+    key = (represent, source, width, bench.setting.inductive, bench.setting.tuned)
+    return bench.representations.get(key, learn, lasting and file_name(lasting, width, bench.setting.tuned))
 
 
 def _source_outcomes(
@@ -78,10 +82,10 @@ def classify_targets(
     best: tuple[float, Any] = (-np.inf, None)
     for candidate in candidates:
         train = candidate.rows[source][part_rows(bench.corpus, (source, "train"))]
-        K = K + row_products(train, train)
-        for target in tests:
+        K = row_products(train, train) + (K if candidate.extends else 0)
+        for target, before in tests.items():
             rows = candidate.rows[target][part_rows(bench.corpus, (target, "test"))]
-            tests[target] = tests[target] + row_products(rows, train)
+            tests[target] = row_products(rows, train) + (before if candidate.extends else 0)
         C, score = choose_C(K, problem, bench.setting.Cs, always=len(candidates) > 1)
         if best[1] is None or score > best[0]:
             best = (score, ({**candidate.params, "C": C}, K, dict(tests)))
@@ -110,27 +114,36 @@ def weight_tfidf(corpus: Corpus, length: float = 1.0, inductive: bool = False) -
     return corpus.map(lambda X: (weighting.transform(X) * length).astype(X.dtype).tocsr(), terms=corpus.terms)
 
 
+def _weightings(bench: Bench) -> list[tuple[dict[str, str], Corpus]]:
+    """Counts and, where methods are tuned, tf-idf rows as well, with what each adds to the parameters."""
+    if not bench.setting.tuned:
+        return [({}, bench.corpus)]
+    return [({"rows": "counts"}, bench.corpus), ({"rows": "tfidf"}, weight_tfidf(bench.corpus))]
+
+
 def principal_components(bench: Bench, source: str | None = None) -> Representation:
     """Scores on the leading principal components of all rows, in several numbers to choose from."""
-    X, domain = bench.corpus.rows()
-    sizes = [k for k in PCA_SIZES if k < min(X.shape)] or [max(1, min(X.shape) - 1)]
-    solver = "covariance_eigh" if X.shape[1] <= 10_000 else "arpack"
-    options = {"svd_solver": solver, **bench.parameters_of("pca")}
-    model = PCA(max(sizes), random_state=bench.seed, **options)
-    scores, cost = measure_cost("cpu", model.fit_transform, X)
-    names, edges = list(bench.corpus.domains), [0, *sizes]
-    candidates = [
-        Candidate(
-            {"n_components": size},
-            {name: scores[domain == i, before:size] for i, name in enumerate(names)},
-        )
-        for before, size in zip(edges, sizes, strict=False)
-    ]
+    candidates, cost = [], Cost()
+    for weighting, corpus in _weightings(bench):
+        X, domain = corpus.rows()
+        sizes = [k for k in PCA_SIZES if k < min(X.shape)] or [max(1, min(X.shape) - 1)]
+        solver = "covariance_eigh" if X.shape[1] <= 10_000 else "arpack"
+        options = {"svd_solver": solver, **bench.parameters_of("pca")}
+        model = PCA(max(sizes), random_state=bench.seed, **options)
+        scores, its_cost = measure_cost("cpu", model.fit_transform, X)
+        cost += its_cost
+        for before, size in pairwise([0, *sizes]):
+            rows = {name: scores[domain == i, before:size] for i, name in enumerate(corpus.domains)}
+            candidates.append(Candidate({"n_components": size, **weighting}, rows, before > 0))
     return Representation(candidates, cost.seconds, cost.memory)
 
 
 def correspondences(bench: Bench, source: str | None) -> Representation:
-    """SCL with pivots that tell the source's classes apart, fitted on the rows of all domains."""
+    """SCL with pivots that tell the source's classes apart, fitted on the rows of all domains.
+
+    Where methods are tuned, negative weights are kept, and the rows beside the projections and their scale
+    are chosen.
+    """
     names = list(bench.corpus.domains)
     X, domain = bench.corpus.rows()
     y = np.full(X.shape[0], np.nan)
@@ -138,27 +151,45 @@ def correspondences(bench: Bench, source: str | None) -> Representation:
     start = int(np.searchsorted(domain, names.index(labelled.name)))
     y[start + labelled.train] = np.unique(labelled.y[labelled.train], return_inverse=True)[1]
     is_source = domain == names.index(labelled.name)
-    fit = partial(SCL(**bench.parameters_of("scl")).fit, X, y, sample_domain=np.where(is_source, 0, -1))
-    model, cost = measure_cost("cpu", fit)
-    rows = {name: model.transform(X) for name, X in _rows(bench.corpus).items()}
-    candidate = Candidate({"n_pivots": len(model.pivots_)}, rows)
-    return Representation([candidate], cost.seconds, cost.memory)
+    tuned: dict[str, Any] = {"clip_negative": False} if bench.setting.tuned else {}
+    scl = SCL(**(tuned | bench.parameters_of("scl")))
+    model, cost = measure_cost("cpu", partial(scl.fit, X, y, sample_domain=np.where(is_source, 0, -1)))
+    params, candidates = {"n_pivots": len(model.pivots_)}, []
+    for weighting, corpus in _weightings(bench):
+        for scale in SCL_SCALES if bench.setting.tuned else (model.scale,):
+            model.set_params(scale=scale)
+            about = {"scale": scale, **weighting} if bench.setting.tuned else {}
+            rows = {
+                name: _beside(corpus.domains[name].X, model.transform(X), X.shape[1])
+                for name, X in _rows(bench.corpus).items()
+            }
+            candidates.append(Candidate({**params, **about}, rows))
+    return Representation(candidates, cost.seconds, cost.memory)
+
+
+def _beside(X: Rows, transformed: Rows, n_columns: int) -> Rows:
+    """Projections beside rows of another weighting than those that were projected."""
+    return sp.hstack([X, transformed[:, n_columns:]], format="csr")
 
 
 def autoencoded(bench: Bench, source: str | None = None) -> Representation:
-    """Hidden rows of SDA, alone, as in Glorot et al."""
+    """Hidden rows of SDA, alone, as in Glorot et al.; where methods are tuned, of several noise levels."""
     X, _ = bench.corpus.rows()
     parameters = {"n_hidden": min(5000, X.shape[1]), **bench.parameters_of("sda")}
     parameters = {
         key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()
     }
     device, report = bench.device.removeprefix("torch:"), partial(_report_epoch, bench)
-    sda = SDA(device=device, random_state=bench.seed, callback=report, **parameters)
-    model, cost = measure_cost(device, sda.fit, X)
-    rows = {name: model.transform(X) for name, X in _rows(bench.corpus).items()}
-    losses = [[round(float(loss), 4) for loss in layer] for layer in model.losses_]
-    candidate = Candidate({"n_layers": len(model.layers_)}, rows)
-    return Representation([candidate], cost.seconds, {"losses": losses, **cost.memory})
+    candidates, cost, losses = [], Cost(), []
+    for noise in SDA_NOISES if bench.setting.tuned else (None,):
+        tuned = {} if noise is None else {"noise": noise}
+        sda = SDA(device=device, random_state=bench.seed, callback=report, **{**parameters, **tuned})
+        model, its_cost = measure_cost(device, sda.fit, X)
+        cost += its_cost
+        rows = {name: model.transform(X) for name, X in _rows(bench.corpus).items()}
+        candidates.append(Candidate({"n_layers": len(model.layers_), **tuned}, rows))
+        losses = losses or [[round(float(loss), 4) for loss in layer] for layer in model.losses_]
+    return Representation(candidates, cost.seconds, {"losses": losses, **cost.memory})
 
 
 def _report_epoch(bench: Bench, progress: Progress) -> None:

@@ -20,15 +20,16 @@ from ...errors import UndriftWarning
 
 @dataclass(frozen=True)
 class Candidate:
-    """One size of a representation: the columns that it has and the size before it has not."""
+    """One form of a representation; one that `extends` the candidate before it has its columns too."""
 
     params: Mapping[str, Any]
     rows: Mapping[str, Rows]  # by domain
+    extends: bool = False
 
 
 @dataclass(frozen=True)
 class Representation:
-    """Rows of every domain, in one or several sizes to choose from, and the time it took to learn them."""
+    """Rows of every domain, in one or several forms to choose from, and the time it took to learn them."""
 
     candidates: Sequence[Candidate]
     seconds: float
@@ -113,9 +114,9 @@ class RepresentationCache:
                 )
 
 
-def file_name(method: str, width: int) -> str:
-    """Name of the representation that a method learns from rows of `width` columns."""
-    return f"{method}-{width}"
+def file_name(method: str, width: int, is_tuned: bool = False) -> str:
+    """Name of what a method learns from rows of `width` columns, in one form or several."""
+    return f"{method}-{width}{'-tuned' if is_tuned else ''}"
 
 
 def _write(representation: Representation, path: Path, origin: str) -> None:
@@ -123,7 +124,9 @@ def _write(representation: Representation, path: Path, origin: str) -> None:
         "origin": origin,
         "seconds": representation.seconds,
         "details": dict(representation.details),
-        "candidates": [[dict(each.params), list(each.rows)] for each in representation.candidates],
+        "candidates": [
+            [dict(each.params), list(each.rows), each.extends] for each in representation.candidates
+        ],
     }
     rows = {
         f"{i}-{j}": np.asarray(rows)
@@ -142,8 +145,8 @@ def _read(path: Path, origin: str) -> Representation | None:
             if about["origin"] != origin:
                 return None
             candidates = [
-                Candidate(params, {name: file[f"{i}-{j}"] for j, name in enumerate(names)})
-                for i, (params, names) in enumerate(about["candidates"])
+                Candidate(params, {name: file[f"{i}-{j}"] for j, name in enumerate(names)}, extends)
+                for i, (params, names, extends) in enumerate(about["candidates"])
             ]
         return Representation(candidates, about["seconds"], about["details"])
     except (OSError, ValueError, LookupError, EOFError, zipfile.BadZipFile):

@@ -221,15 +221,16 @@ class Runner:
         """Remove the files of representations that no task of the plan will need, tried again or not."""
         done = self._resume.done(retry_failed=True)
         for method in set(LASTING).intersection(self.plan.methods):
-            needed_by: dict[int, set[Entry]] = {}
+            needed_by: dict[str, set[Entry]] = {}
             for variant in self.plan.variants:
                 if variant.methods is None or method in variant.methods:
                     widest = next(iter(self._corpus(variant).domains.values())).X.shape[1]
-                    entries = needed_by.setdefault(min(self._width(variant), widest), set())
+                    name = file_name(method, min(self._width(variant), widest), variant.tuned)
+                    entries = needed_by.setdefault(name, set())
                     entries.update((variant.name, Cell(method, *pair)) for pair in self._pairs(variant))
-            for width, entries in needed_by.items():
+            for name, entries in needed_by.items():
                 if entries <= done:
-                    self._representations.remove(file_name(method, width))
+                    self._representations.remove(name)
 
     def _run_variant(self, variant: Setting, cells: Sequence[Cell]) -> None:
         """Run the cells of one variant; records are appended as units finish."""
