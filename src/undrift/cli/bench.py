@@ -80,8 +80,8 @@ def run_plan(
         def show(n_done: int, n_total: int, what: str) -> None:
             progress.update(bar, completed=n_done, total=n_total, description=what or chosen.name)
 
-        patterns = map(_split_names, (methods, tasks, variants))
-        request = Request(data, *patterns, jobs, device, retry_failed, show)
+        which = (_split_names(methods), _split_names(tasks), _split_names(variants))
+        request = Request(data, *which, jobs, device, retry_failed, show)
         try:
             summary = run(chosen, results, request)
         except KeyboardInterrupt:

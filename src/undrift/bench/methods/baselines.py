@@ -180,7 +180,8 @@ def autoencoded(bench: Bench, source: str | None = None) -> Representation:
         key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()
     }
     device, report = bench.device.removeprefix("torch:"), partial(_report_epoch, bench)
-    candidates, cost, losses = [], Cost(), []
+    candidates, cost = [], Cost()
+    losses: list[list[float]] = []
     for noise in SDA_NOISES if bench.setting.tuned else (None,):
         tuned = {} if noise is None else {"noise": noise}
         sda = SDA(device=device, random_state=bench.seed, callback=report, **{**parameters, **tuned})
