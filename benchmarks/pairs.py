@@ -1,13 +1,20 @@
-"""Six pairs of fdu-mtl as CSV files through `undrift adapt`, against a tf-idf linear SVM of the source."""
+"""Six pairs of fdu-mtl as CSV files through `undrift adapt`, against a tf-idf linear SVM of the source.
+
+With `--against FOLDER` the same command is also run by another version, whose checkout is in the folder
+(``git worktree add --detach FOLDER c155405``), pair by pair in turn: `time_ratio` is of the mean times.
+`gigaflops` are those of the layers: products of rows and inverses, counted from the sizes in the summary.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from harness import data_folder, report
@@ -29,6 +36,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="write the files here instead of a temporary folder"
     )
+    parser.add_argument("--against", type=Path, metavar="FOLDER", help="checkout of another version")
+    parser.add_argument("--jobs", type=int, default=1, help="pairs at the same time, each with its cores")
     parser.add_argument("options", nargs="*", help="options for adapt, after --; none by default")
     return parser.parse_args()
 
@@ -61,35 +70,66 @@ def write_rows(path: Path, domain, label: str, n_rows: int | None) -> None:
             out.writerow([text, "" if y != y else int(y)])
 
 
-def run_adapt(folder: Path, options: list[str]) -> dict:
+def count_flops(n: int, d: int, p: int, n_layers: int) -> float:
+    """Multiplications and additions of layers of n rows, d terms and p pivots, without those of sparse rows.
+
+    A system of m terms for p pivots takes ``m^3 / 3 + 2 m^2 p``; the first layer solves one for each part of
+    p terms. Upper layers add ``n p^2`` for the scatter and ``2 n p^2`` for the rows; all anchors, n at most,
+    ``n^2 p`` for their inner products.
+    """
+    n_parts = -(-d // p)
+    first = n_parts * (7 / 3) * (d / n_parts) ** 2 * (d / n_parts if n_parts == 1 else p)
+    return first + (n_layers - 1) * (7 / 3 * p**3 + 3 * n * p**2) + n_layers * n**2 * p
+
+
+def run_adapt(folder: Path, options: list[str], version: Path | None = None) -> dict:
+    """Run `undrift adapt` of this version, or of the checkout `version`."""
+    source = (version or Path(__file__).parents[1]).resolve() / "src"
     command = [sys.executable, "-m", "undrift", "adapt", "--source", "source.csv", "--target", "target.csv"]
     command += ["--text", "text", "--label", "label", "--target-label", "truth", "--out", "out.csv", "--json"]
     start = time.perf_counter()
-    done = subprocess.run([*command, *options], cwd=folder, stdout=subprocess.PIPE, check=True, text=True)
-    summary = json.loads(done.stdout)
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    done = subprocess.run(
+        [*command, *options], cwd=folder, env=environment, stdout=subprocess.PIPE, check=True, text=True
+    )
+    seconds, summary = time.perf_counter() - start, json.loads(done.stdout)
+    n = sum(domain["rows"] for domain in (*summary["sources"], *summary["targets"]))
+    d = summary["vocabulary"]
+    n_stacks = summary["n_candidates"]  # by default one noise level for each
+    flops = n_stacks * count_flops(n, d, summary.get("pivots", d), int(summary["chosen"]["n_layers"]))
     return {
         "adapted_error": summary["targets"][0]["adapted_error"],
         "n_scored": summary["targets"][0]["scored"],
-        "seconds": time.perf_counter() - start,
+        "seconds": seconds,
+        "gigaflops": flops / 1e9,
     }
 
 
 def compare_pairs(args: argparse.Namespace, folder: Path) -> None:
     from undrift.datasets import load_fdu_mtl
 
-    corpus, records = load_fdu_mtl(data_folder() / "fdu-mtl"), {}
-    for pair in args.pairs:
+    corpus = load_fdu_mtl(data_folder() / "fdu-mtl")
+
+    def measure_pair(pair: str) -> dict:
         source, target = (corpus.domains[name] for name in pair.split(":"))
         pair_folder = folder / pair.replace(":", "-")
         pair_folder.mkdir(parents=True, exist_ok=True)
         write_rows(pair_folder / "source.csv", source, "label", args.rows)
         write_rows(pair_folder / "target.csv", target, "truth", args.rows)
-        records[pair] = {"svm_error": svm_error(source, target), **run_adapt(pair_folder, args.options)}
-        print(pair, records[pair], file=sys.stderr)
-    means = {
-        f"mean_{key}": sum(record[key] for record in records.values()) / len(records)
-        for key in ("svm_error", "adapted_error", "seconds")
-    }
+        record = {"svm_error": svm_error(source, target), **run_adapt(pair_folder, args.options)}
+        if args.against:
+            other = run_adapt(pair_folder, [], args.against)
+            record |= {f"other_{key}": value for key, value in other.items() if key != "n_scored"}
+        print(pair, record, file=sys.stderr)
+        return record
+
+    with ThreadPoolExecutor(args.jobs) as pool:
+        records = dict(zip(args.pairs, pool.map(measure_pair, args.pairs), strict=True))
+    names = ("svm_error", "adapted_error", "seconds", "gigaflops")
+    names += tuple(f"other_{name}" for name in names[1:]) if args.against else ()
+    means = {f"mean_{key}": sum(record[key] for record in records.values()) / len(records) for key in names}
+    if args.against:
+        means["time_ratio"] = means["mean_seconds"] / means["mean_other_seconds"]
     report("adapt on fdu-mtl", records, **means, most_seconds=max(r["seconds"] for r in records.values()))
 
 

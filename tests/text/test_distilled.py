@@ -220,3 +220,13 @@ def test_what_cannot_be_done_is_refused_in_one_line(adapter, distilled, reviews,
         with pytest.raises(ValueError, match=says) as refusal:
             call()
         assert "\n" not in str(refusal.value)
+
+
+def test_characters_stay_characters(reviews):
+    (books, labels), (kitchen, _) = reviews["books"], reviews["kitchen"]
+    vectorizer = TermVectorizer(300, length=5.0, tokens="characters")
+    adapter = TextAdapter(vectorizer, make_adapter().classifier)
+    model = adapter.fit(books, [label or None for label in labels], kitchen).distill(kitchen)
+    assert model.vectorizer_.analyzer == "char_wb"
+    assert {len(term) for term in model.terms_} == {2, 3, 4}
+    assert model.fidelity_["agreement"] > 0.5

@@ -239,7 +239,10 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
             raise ValueError(f"labels must be as many as the documents, {len(documents)}; got {len(labels)}")
         taught = ask_teacher(self.classifier_, self._rows(documents), sample_domain)
         model = distill_text(documents, taught, labels, self.vectorizer_, random_state)
-        counts = dict(zip(self.terms_, self.classifier_.labelled_counts_.tolist(), strict=True))
+        has_terms = hasattr(self.vectorizer_, "get_feature_names_out")
+        counts = dict(
+            zip(self.terms_ if has_terms else [], self.classifier_.labelled_counts_.tolist(), strict=False)
+        )
         known = [counts.get(term, -1) for term in model.terms_]
         model.classifier_.labelled_counts_ = np.array(known, dtype=np.int32)
         for name in ("target_shares_", "target_shares_interval_", "expected_error_", "domain_names_"):

@@ -145,7 +145,9 @@ def distill_text(
 def fit_terms(documents: Sequence[str], like: Any, n_outputs: int) -> TfidfVectorizer:
     """Choose the terms of most documents, counted by scikit-learn: as `like` does if that is possible."""
     n_terms = min(MOST_TERMS, MOST_BYTES // (TERM_BYTES + 4 * n_outputs))
-    analysis = {"ngram_range": tuple(like.ngram_range), "token_pattern": TOKEN_PATTERN}
+    analysis = {"ngram_range": tuple(getattr(like, "ngram_range", (1, 2))), "token_pattern": TOKEN_PATTERN}
+    if getattr(like, "tokens_", "words") == "characters":
+        analysis = {"analyzer": "char_wb", "ngram_range": (2, 4)}
     if isinstance(like, CountVectorizer):
         params = {name: like.get_params()[name] for name in ANALYSIS}
         if not any(callable(value) for value in (*params.values(), like.tokenizer, like.preprocessor)):
