@@ -22,8 +22,8 @@ from undrift._inputs.device import NoDevice
 
 SCRIPTS = Path(__file__).parents[1] / "benchmarks"
 NAMES = (
-    "approximation", "balance_pairs", "drift", "family", "family_layers", "harness", "precision", "safeguard",
-    "sda_cpu", "selection",
+    "approximation", "balance_pairs", "drift", "family", "family_layers", "harness", "many_rows", "precision",
+    "safeguard", "sda_cpu", "selection",
 )  # fmt: skip
 
 
@@ -239,3 +239,14 @@ def test_the_summary_of_the_safeguard_names_the_exceptions():
     assert text.endswith("fell back although real: d\nnot caught: b")
     assert "| real pairs | 2 | 1 | 0.60 to 0.80 | 0.80 to 0.90 | +3.5 | +3.0 |" in text
     assert script.summarise([caught, healthy]).endswith("no exceptions")
+
+
+def test_many_rows_agree_both_ways(monkeypatch):
+    script = importlib.import_module("many_rows")
+    monkeypatch.setattr(sys, "argv", ["many_rows", "--terms", "60", "--layers", "2", "--target-rows", "300"])
+    args = script.parse_arguments()
+    records = [script.fit(args, 500, way) for way in ("dual", "primal")]
+    labels = [script.take_predictions(record, 300) for record in records]
+    assert np.mean(labels[0] == labels[1]) > 0.98
+    assert records[0]["rounds"] == records[1]["rounds"] == 6
+    assert records[1]["teraflop"] > 0

@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from tests.helpers.oracles import algorithm_2
 from undrift import MSDAClassifier, UndriftWarning, load_model, save_model
-from undrift.classifier import SelfTraining
+from undrift.classifier import SelfTraining, weights
 from undrift.classifier.calibration import find_border, fit_temperature
 from undrift.classifier.shares import estimate_shares
 
@@ -209,6 +209,71 @@ def test_scores_and_probabilities_are_those_of_explicit_rows(case, is_trained, b
     for i, shares in enumerate(expected.shares):
         assert_allclose(list(model.target_shares_[i].values()), shares.mean, atol=1e-6)
         assert_allclose(list(model.target_shares_interval_[i].values()), shares.interval(), atol=1e-6)
+
+
+@pytest.fixture
+def sums_over_rows(monkeypatch):
+    """Make every fit train on sums over its labelled rows, all of which are anchors as well."""
+    monkeypatch.setattr("undrift.classifier.estimator.fit_readout", weights._fit_primal_readout)
+
+
+@pytest.mark.parametrize("case", [*CASES[:4], {"center": "domains"}, {"center": False}])
+@pytest.mark.parametrize("place", ["cpu", "torch:cpu"])
+def test_sums_over_rows_give_the_same_as_inner_products(case, place, request):
+    if place != "cpu":
+        pytest.importorskip("torch")
+    case = dict(case)
+    options = {"center": case.pop("center", "classes"), "self_training": TRAINING, "balance_layers": True}
+    task, options = make_task(**case), options | {"device": place, "fallback": True}
+    expected = task.fit(**options)
+    request.getfixturevalue("sums_over_rows")
+    model = task.fit(sp.csr_array, **options)
+    assert len(model.self_training_rounds_) == 3
+    for ours, theirs in zip(model.self_training_rounds_, expected.self_training_rounds_, strict=True):
+        assert ours == pytest.approx(theirs)
+    for number in (0, 1, *task.targets):
+        for method in ("decision_function", "predict_proba"):
+            actual = task.predict(model, method, number, sp.csr_array)
+            assert_allclose(actual, task.predict(expected, method, number), rtol=1e-6, atol=1e-7)
+    for ours, theirs in zip(model.expected_error_, expected.expected_error_, strict=True):
+        assert ours == (theirs and pytest.approx(theirs, rel=1e-5))
+    assert model.caution_["signals"] == pytest.approx(expected.caution_["signals"])
+
+
+@pytest.mark.parametrize("self_training", [False, TRAINING])
+def test_target_labels_beside_sums_over_rows(sums_over_rows, self_training):
+    """Labels of target rows are learnt from: their rows are right, and the shares nearer to the truth."""
+    X, y, Z, z = make_pair((0.5, 0.5), (0.2, 0.8), n=100)
+    known = np.where(np.arange(100) < 40, z, np.nan)
+    model = MSDAClassifier(**OPTIONS, self_training=self_training).fit(X, y, Z, y_target=known)
+    flipped = MSDAClassifier(**OPTIONS, self_training=self_training).fit(X, y, Z, y_target=1 - known)
+    errors = [np.mean(m.predict(Z[:40]) != z[:40]) for m in (model, flipped)]
+    assert errors[0] + 0.1 < errors[1]
+    assert model.target_shares_[0][1] > flipped.target_shares_[0][1]
+
+
+def test_the_hinge_on_sums_over_rows(sums_over_rows):
+    """Its square takes the place of the hinge, and rounds of self-training their course."""
+    task = make_task()
+    model = task.fit(classifier="hinge", self_training=TRAINING)
+    assert [r["kept"] for r in model.self_training_rounds_] == [True] * 3
+    wrong = task.predict(model, "predict", -1) != task.codes[task.domain == -1]
+    assert wrong.mean() < 0.25
+
+
+def test_a_fallback_from_many_rows_is_trained_on_all_of_them(rng, monkeypatch):
+    X, _ = draw_uneven(rng, 300, 0.5)
+    y, (Z, _) = rng.permutation(np.arange(300) % 2), draw_uneven(rng, 300, 0.1)
+    options = {"n_layers": 1, "noise": 0.3, "fallback": True, "random_state": 0, "dtype": "float64"}
+    models = []
+    for limit in (300, 299):
+        monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", limit)
+        with pytest.warns(UndriftWarning, match="likely not to help"):
+            models.append(MSDAClassifier(**options).fit(X, y, Z))
+    dual, primal = models
+    assert primal.caution_["fell_back"]
+    assert_allclose(primal.coef_[0], dual.coef_[0], rtol=0.02)
+    assert not primal.coef_[1].any()
 
 
 @pytest.mark.parametrize("n_targets", [1, 2])

@@ -44,7 +44,7 @@ def test_rows_alone_say_how_much_is_unseen_and_empty(as_rows):
 def test_disagreement_is_counted_by_hand():
     before = np.array([[3.0], [-2.0], [0.5], [-0.1]])
     after = np.array([[-1.0], [-1.0], [0.5], [1.0]])
-    source_only = SourceOnly(np.zeros((1, 1)), np.zeros(1), np.zeros(1), before, 0.25)
+    source_only = SourceOnly(np.zeros((1, 1)), np.zeros(1), np.zeros(1), before, 0.25, 1.0)
     signals = compare_with_source_only(Signals(4, 0.0, 0.0), after, 0.75, source_only)
     # rows 0 and 3 differ; the surer half is rows 0 and 1; both times half are positive
     assert (signals.disagreement, signals.sure_disagreement, signals.class_shift) == (0.5, 0.5, 0.0)
@@ -55,7 +55,7 @@ def test_disagreement_is_counted_by_hand():
 
 def test_class_shift_of_three_classes_is_the_share_that_moved():
     before, after = np.eye(3)[[0, 0, 1, 2]], np.eye(3)[[0, 1, 1, 1]]
-    source_only = SourceOnly(np.zeros((1, 3)), np.zeros(3), np.zeros(3), before, 0.0)
+    source_only = SourceOnly(np.zeros((1, 3)), np.zeros(3), np.zeros(3), before, 0.0, 1.0)
     assert compare_with_source_only(Signals(4, 0.0, 0.0), after, 0.0, source_only).class_shift == 0.5
 
 
@@ -278,12 +278,13 @@ def test_a_bare_classifier_keeps_what_the_rows_say(reviews):
     assert MSDAClassifier(n_layers=1).fit(X, y).caution_ is None
 
 
-def test_many_labelled_rows_are_warned_of_but_not_changed(reviews, monkeypatch):
-    monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 100)
+@pytest.mark.parametrize("is_trained", [False, True])
+def test_many_labelled_rows_fall_back_too(reviews, monkeypatch, is_trained):
+    monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 300)
     X, Z = disjoint(reviews[0], reviews[2])
-    with pytest.warns(UndriftWarning, match="adapted nevertheless"):
-        model = settings(self_training=False).fit(X, reviews[1], Z)
-    assert model.caution_["fell_back"] is False
+    with pytest.warns(UndriftWarning, match="used the source-only classifier instead"):
+        model = settings(self_training=is_trained).fit(X, reviews[1], Z)
+    assert model.caution_["fell_back"] is True
 
 
 def test_a_fallback_is_saved_and_calibrated(reviews, tmp_path):

@@ -241,7 +241,7 @@ def test_above_the_limit_of_a_gram_matrix_too(rows, small_grams, monkeypatch, an
     monkeypatch.setattr(two_stage, "GRAM_LIMIT", 80)
     X, y, Z = rows
     model = MSDAClassifier(**LISTS, selection="one-se", dtype="float64", random_state=3).fit(X, y, Z)
-    assert anchors_seen == [(40, 40), (80, 80)]
+    assert anchors_seen == [(40, 40), (80, 130)]
     chosen = model.best_params_
     alone = MSDAClassifier(**chosen, dtype="float64", random_state=3).fit(X, y, Z)
     assert_allclose(model.decision_function(Z), alone.decision_function(Z), rtol=1e-9)

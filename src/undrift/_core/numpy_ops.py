@@ -222,6 +222,33 @@ def add_inner_products(K: np.ndarray, H: np.ndarray, share: float) -> np.ndarray
     return mirror(syrk(share, H.T, beta=1.0, c=K.T, trans=1, overwrite_c=1).T)
 
 
+def zeros_like(A: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return zeros of `shape` in the dtype of `A`; what is never written to takes no memory."""
+    return np.zeros(shape, A.dtype)
+
+
+def add_gram(G: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """``G + X'X`` for dense rows and the lower triangle of a symmetric `G`, which is overwritten."""
+    syrk = blas.get_blas_funcs("syrk", (X, G))
+    return np.asarray(syrk(1.0, np.ascontiguousarray(X).T, beta=1.0, c=G.T, overwrite_c=1)).T
+
+
+def factor_spd(A: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """Lower Cholesky factor of ``A + diag(shift)``, given by its lower triangle, which is overwritten."""
+    A[np.diag_indices_from(A)] += shift.astype(A.dtype)
+    factor, info = lapack.get_lapack_funcs("potrf", (A,))(A.T, lower=0, clean=0, overwrite_a=1)
+    if info > 0:
+        raise NotPositiveDefinite(info - 1)
+    return np.asarray(factor).T
+
+
+def solve_lower(factor: np.ndarray, rows: np.ndarray, transposed: bool = False) -> np.ndarray:
+    """``L^-1 r`` for every row r of `rows`, which are overwritten; `transposed`, ``L'^-1 r``."""
+    trtrs = lapack.get_lapack_funcs("trtrs", (factor, rows))
+    solved, _ = trtrs(factor.T, rows.T, lower=0, trans=0 if transposed else 1, overwrite_b=1)
+    return np.asarray(solved).T
+
+
 def shifted_solves(
     K: np.ndarray, shifts: Sequence[np.ndarray], B: np.ndarray, rows: np.ndarray | None = None
 ) -> list[np.ndarray]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -11,7 +10,6 @@ import numpy as np
 
 from .._core import Array, FittedLayer, Moments, Rows, array_ops, moments, stack_rows, take_rows
 from .._inputs import Place, gather_rows
-from ..errors import UndriftWarning
 from .data import UNLABELLED, TrainingRows
 from .layers import MeasuredLayer
 from .selection import NEED_TARGET, Grid
@@ -19,6 +17,7 @@ from .shares import LEAST_ROWS
 
 RULE_ROWS = 2000  # target rows that a selection rule looks at, drawn at random where there are more
 ANCHOR_LIMIT = 12_000  # rows of a Gram matrix that has space for target rows
+CALIBRATION_ROWS = 8_000  # labelled rows that are scored held out, where there are more
 SELF_TRAINING_ROWS = 8_000  # target rows that get pseudo-labels, drawn at random where there are more
 
 
@@ -38,16 +37,10 @@ def count_target_anchors(estimator: Any, rows: TrainingRows, grid: Grid, n_label
     """Return how many target anchors a classifier's selection, self-training and safeguard need."""
     for_selection = grid.n_candidates > 1 and estimator.selection in NEED_TARGET
     if estimator.self_training and rows.targets:
-        if n_labelled == len(rows.y):
-            return min(max(ANCHOR_LIMIT - n_labelled, RULE_ROWS), SELF_TRAINING_ROWS)
-        warnings.warn(
-            f"there is no self-training with {len(rows.y):,} labelled rows: a Gram matrix holds at most "
-            f"{n_labelled:,}, and the classifier is solved for without one",
-            UndriftWarning,
-            stacklevel=5,
-        )
+        if n_labelled < len(rows.y):  # labelled rows are not all in the Gram matrix
+            return SELF_TRAINING_ROWS
+        return min(max(ANCHOR_LIMIT - n_labelled, RULE_ROWS), SELF_TRAINING_ROWS)
     for_target = (estimator.fallback or estimator.center == "classes") and rows.targets
-    for_target = for_target and n_labelled == len(rows.y)
     return RULE_ROWS if for_selection or for_target else 0
 
 

@@ -61,7 +61,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         authors' rule ``1 / mean |x|^2``); a list is chosen from by `selection`.
     classifier : {"least-squares", "hinge"}, default="least-squares"
         Least-squares SVM in closed form, or the paper's linear SVM. Above 20,000 labelled rows both are
-        solved in the primal, without self-training, and the hinge is squared there.
+        solved in the primal, by sums over rows, and the hinge is squared there.
     selection : str, default="source-cv"
         How to choose where there is a choice; no rule sees a target label. "source-cv" is the
         paper's: cross-validation on the labelled source. "one-se" is the same, but keeps the first value of
@@ -100,7 +100,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         curve above chance. No target label is seen.
     fallback : bool, default=False
         Whether to keep the source-only classifier, and warn, where label-free diagnostics say that
-        adaptation will not help. Not above 20,000 labelled rows, and not with extra features.
+        adaptation will not help. Not with extra features.
     n_folds : int, default=5
         Folds of cross-validation.
     dtype : {"float32", "float64"}, default="float32"

@@ -76,7 +76,7 @@ def _solve_least_squares(K: Array, Y: np.ndarray, Cs: Sequence[float], weight: n
     try:
         solutions = array_ops(K).shifted_solves(K, shifts, outputs, rows)
     except NotPositiveDefinite:
-        raise _too_large_error(max(Cs)) from None
+        raise too_large_error(max(Cs)) from None
     for both in solutions:
         ones, solved = both[:, :1], both[:, 1:]
         intercept, coef = solved.sum(axis=0) / ones.sum(), np.zeros(Y.shape)
@@ -95,10 +95,11 @@ def held_out_least_squares(
     try:
         return held_out_predictions(K, Y, 1 / (C * weight), parts)
     except NotPositiveDefinite:
-        raise _too_large_error(C) from None
+        raise too_large_error(C) from None
 
 
-def _too_large_error(C: float) -> ValueError:
+def too_large_error(C: float) -> ValueError:
+    """Return the error of a C for which rounding leaves no solution."""
     return ValueError(f"C={C:g} is too large for inner products of this size; lower C")
 
 

@@ -190,7 +190,7 @@ class Search:
         gram = RunningGram()
         gram.add_rows(spec.place.move_rows(anchors.X), means, anchors.domain, share)
         n_anchors, n_labelled = anchors.X.shape[0], len(spec.problem.codes)
-        if n_anchors > n_labelled == len(spec.rows.y) and spec.problem.outputs is None:
+        if n_anchors > n_labelled and spec.problem.outputs is None:
             args = anchors.X, means, anchors.domain, share
             self._source_only = {
                 C: fit_source_only(gram.peek(), spec.problem, C, *args) for C in spec.grid.Cs

@@ -21,6 +21,7 @@ class SourceOnly:
     offset: np.ndarray  # (n_outputs,) score of the sources' mean, which target rows are centred on as well
     scores: np.ndarray  # (n_target_anchors, n_outputs)
     retained: float  # of the area under the ROC curve above chance, after the round trip
+    C: float  # as solvers take it, for inner products that are not scaled
 
 
 def fit_source_only(
@@ -53,4 +54,4 @@ def fit_source_only(
     scores = ops.to_numpy(X[n:] @ ops.like(weights, X)) - offset + dual.intercept
     train_auc = mean_auc(dual.scores(K[:n, :n]), problem.codes)
     retained = retained_auc(round_trip_auc(K, problem, C, scores), train_auc)
-    return SourceOnly(weights, dual.intercept, offset, scores, retained)
+    return SourceOnly(weights, dual.intercept, offset, scores, retained, C)

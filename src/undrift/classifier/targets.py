@@ -100,23 +100,12 @@ def fit_aligned(
     K, n, domain = chosen.K, len(problem.codes), result.spec.anchors.domain
     start = problem.fit(K[:n, :n], np.arange(n), chosen.C)
     groups = list_target_rows(result)
-    if not all(map(len, groups)):
-        raise ValueError(
-            f"{len(groups)} targets are too many to align one by one: join small ones, or use "
-            'center="domains"'
-        )
     first, shares, moves, center = _align(result, start, held_out, groups, border)
     move_rows(K, moves, domain)
     temperature = held_out.temperature * (AFTER_SELF_TRAINING if self_training else BEFORE_SELF_TRAINING)
 
     def choose(scores: np.ndarray, portion: float) -> tuple[np.ndarray, np.ndarray]:
-        codes, rows = np.zeros(len(scores), dtype=int), []
-        for group, target_shares in zip(groups, shares, strict=True):
-            group_scores = scores[group - n]
-            group_scores = group_scores + find_border(group_scores, temperature, target_shares.mean)
-            codes[group - n] = predict_codes(group_scores)
-            rows.append(group[_surest(group_scores, temperature, portion)] - n)
-        return codes, np.concatenate(rows)
+        return choose_surest(scores, portion, [group - n for group in groups], shares, temperature)
 
     trained = train_without_labels(
         K, problem, chosen.C, self_training, choose, result.spec.anchors.target_codes
@@ -153,7 +142,13 @@ def fit_aligned(
 def list_target_rows(result: SearchResult) -> list[np.ndarray]:
     """Return the numbers of the anchors of every target."""
     rows, domain = result.spec.rows, result.spec.anchors.domain
-    return [np.flatnonzero(domain == k) for k, number in enumerate(rows.domains) if number < 0]
+    groups = [np.flatnonzero(domain == k) for k, number in enumerate(rows.domains) if number < 0]
+    if not all(map(len, groups)):
+        raise ValueError(
+            f"{len(groups)} targets are too many to align one by one: join small ones, or use "
+            'center="domains"'
+        )
+    return groups
 
 
 def _align(
@@ -173,10 +168,7 @@ def _align(
         k = domain[group[0]]
         offset = scores_of_means[k] - center
         first.append(dual.scores(K[group][:, :n]) + offset)
-        target_codes, labelled = result.spec.anchors.target_codes[group - n], None
-        if (target_codes != UNLABELLED).any():
-            has_label = target_codes != UNLABELLED
-            labelled = Labelled(first[-1][has_label], target_codes[has_label])
+        labelled = take_labelled(first[-1], result.spec.anchors.target_codes[group - n])
         scores = first[-1], held_out.scores, held_out.codes
         estimate = estimate_shares(*scores, problem.n_classes, known, labelled)
         shares.append(estimate)
@@ -184,9 +176,34 @@ def _align(
     return first, shares, moves, center
 
 
+def take_labelled(scores: np.ndarray, target_codes: np.ndarray) -> Labelled | None:
+    """Return the scores and classes of target anchors whose class is known, None where there are none."""
+    has_label = target_codes != UNLABELLED
+    return Labelled(scores[has_label], target_codes[has_label]) if has_label.any() else None
+
+
 def fill_shares(border: BorderOptions, result: SearchResult) -> Sequence[Sequence[float] | None]:
     """Return the shares that are known of every target, None where they are to be estimated."""
     return border.known_shares or [None] * len(result.spec.rows.targets)
+
+
+def choose_surest(
+    scores: np.ndarray,
+    portion: float,
+    groups: Sequence[np.ndarray],
+    shares: Sequence[Shares],
+    temperature: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Label target anchors by the borders of their targets; choose the surest portion of every class.
+
+    `groups` are the rows of `scores` that belong to every target.
+    """
+    codes, rows = np.zeros(len(scores), dtype=int), []
+    for group, target_shares in zip(groups, shares, strict=True):
+        group_scores = scores[group] + find_border(scores[group], temperature, target_shares.mean)
+        codes[group] = predict_codes(group_scores)
+        rows.append(group[_surest(group_scores, temperature, portion)])
+    return codes, np.concatenate(rows)
 
 
 def _surest(scores: np.ndarray, temperature: float, portion: float) -> np.ndarray:

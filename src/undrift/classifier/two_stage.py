@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from .._inputs import Place, check_choice, check_memory, check_pivots
 from ..representation import check_max_rows
 from .anchors import (
+    CALIBRATION_ROWS,
     RULE_ROWS,
     allot_target_anchors,
     count_target_anchors,
@@ -133,7 +134,10 @@ def limit_pivots(most: int, d: int, n_rows: int, n_layers: int, memory: float) -
 def plan_search(plan: SearchPlan, grid: Grid) -> Search | TwoStageSearch:
     """Return one search, or two stages where Gram matrices are large."""
     classifier, rows = plan.classifier, plan.rows
-    n_labelled = min(len(plan.problem.codes), GRAM_LIMIT)
+    n_labelled = len(plan.problem.codes)
+    if n_labelled > GRAM_LIMIT:  # classes are then learnt from all rows, numbers and tags from the anchors
+        is_sample = plan.problem.outputs is None
+        n_labelled = min(CALIBRATION_ROWS, GRAM_LIMIT) if is_sample else GRAM_LIMIT
     n_target = count_target_anchors(classifier, rows, grid, n_labelled)
     n_anchors = n_labelled + sum(allot_target_anchors(rows, n_target).values())
     if grid.n_candidates == 1 or n_anchors <= LARGE_GRAM:

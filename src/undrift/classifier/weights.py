@@ -11,15 +11,16 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._core import Array, Rows, array_ops, domain_centred_gram, hidden_rows, primal_weights, submatrix
-from .._inputs import dtype_of, gather_rows, to_host
+from .._inputs import to_host
 from ..representation import MSDA
-from .anchors import RULE_ROWS, draw_labelled_rows
+from .anchors import CALIBRATION_ROWS, draw_labelled_rows
 from .calibration import BEFORE_SELF_TRAINING, find_border
 from .data import UNLABELLED, TrainingRows
 from .grams import Stack
 from .linear import Dual, least_squares, mean_auc, signs
-from .prediction import Pass, keep_rows, row_scores
-from .primal import LayerRows, Primal, concatenate_columns, fit_primal, layer_rows
+from .many_rows import Columns, RowReader, fit_many_rows
+from .prediction import keep_rows
+from .primal import NormalEquations
 from .safeguard import FEW_TARGET_ROWS, Signals, compare_with_source_only, decide_fallback, measure_rows
 from .search import SearchResult
 from .selection import Problem, draw_folds, held_out_scores
@@ -31,21 +32,18 @@ from .self_training import (
     round_trip_auc,
     train_without_labels,
 )
-from .shares import Shares, estimate_shares
+from .shares import Shares
 from .source_only import SourceOnly
 from .targets import (
     AlignedFit,
     BorderOptions,
     HeldOut,
     Target,
-    describe_target,
     fill_shares,
     fit_aligned,
     list_target_rows,
 )
 from .updating import UpdateState, invert_gram, learn_labels
-
-CALIBRATION_ROWS = 8_000  # labelled rows that are scored held out, where there are more
 
 
 @dataclass(frozen=True)
@@ -126,21 +124,38 @@ def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
     if is_kept:
         state = _keep_state(result, held_out, fit, trained, scores, products, readout, options)
         readout = _learn(replace(readout, state=state))
-    signals = _measure_signals(result, readout.labelled_counts)
+    return _guard(readout, result, held_out, scores, options)
+
+
+def _guard(
+    readout: Readout,
+    result: SearchResult,
+    held_out: HeldOut,
+    scores: np.ndarray,
+    options: ReadoutOptions,
+    refit_source_only: Callable[[], SourceOnly] | None = None,
+) -> Readout:
+    """Measure what speaks against adapting, and fall back where that is asked for and something blocks.
+
+    `scores` are of the target anchors, without a border. `refit_source_only` trains the classifier of a
+    fallback on more rows than the anchors.
+    """
+    signals, source_only = _measure_signals(result, readout.labelled_counts), result.source_only
     if signals is None:
         return readout
-    if result.source_only is not None:
-        signals = _compare(signals, result, rounds, scores, result.source_only)
+    if source_only is not None:
+        signals = _compare(signals, result, readout.rounds, scores, source_only)
     if len(held_out.codes) >= FEW_TARGET_ROWS:
         signals = replace(signals, held_out_auc=mean_auc(held_out.scores, held_out.codes))
-    has_target_labels = bool((target_codes != UNLABELLED).any())  # evidence that a fallback would ignore
-    can_fall_back = options.has_fallback and result.source_only is not None and not has_target_labels
-    caution = decide_fallback(
-        signals, can_fall_back, has_extra=bool(spec.rows.extra), shares=_list_shares(targets)
-    )
+    has_target_labels = bool((result.spec.anchors.target_codes != UNLABELLED).any())
+    # target labels are evidence that a fallback would ignore
+    can_fall_back = options.has_fallback and source_only is not None and not has_target_labels
+    has_extra, shares = bool(result.spec.rows.extra), _list_shares(readout.targets)
+    caution = decide_fallback(signals, can_fall_back, has_extra=has_extra, shares=shares)
     readout = replace(readout, caution=caution)
-    if caution["fell_back"] and result.source_only is not None:
-        return _replace_by_source_only(readout, result, result.source_only, options)
+    if caution["fell_back"] and source_only is not None:
+        source_only = source_only if refit_source_only is None else refit_source_only()
+        return _replace_by_source_only(readout, result, source_only, options)
     return readout
 
 
@@ -372,87 +387,40 @@ def _learn(readout: Readout) -> Readout:
 def _fit_primal_readout(
     result: SearchResult, codes: np.ndarray, weight: np.ndarray, options: ReadoutOptions
 ) -> Readout:
-    """Minimise over all labelled rows, block by block, on the host.
-
-    Targets are aligned by shifts of their scores alone. A fifth of the labelled rows is held out of a first
-    fit; their scores give the temperature and what class shares are estimated with.
-    """
+    """Train on all labelled rows by sums over them; the anchors are a sample of them, and target rows."""
     views, problem = _list_views(result), result.spec.problem
-    rows, Y = _read_layers(result, views, options.memory_budget), signs(codes, problem.n_classes)
-    targets = None
-    is_aligned = result.spec.center == "classes" and bool(result.spec.rows.targets)
-    random_state = check_random_state(options.random_state)
-    is_held_out = np.zeros(len(codes), dtype=bool)
-    is_held_out[draw_labelled_rows(codes, len(codes) // 5, random_state)] = True
-    first = fit_primal(rows, Y, result.chosen.C, np.where(is_held_out, 0.0, weight), options.loss)
-    held_out = HeldOut(rows.score(first)[is_held_out], codes[is_held_out], weight[is_held_out])
-    primal = fit_primal(rows, Y, result.chosen.C, weight, options.loss)
-    parts = iter(primal.weights)
-    weights = [[next(parts) * np.sqrt(share) for share in view.stack.shares] for view in views]
-    offsets, temperature = _domain_offsets(views, weights), held_out.temperature
-    if is_aligned:
-        temperature *= BEFORE_SELF_TRAINING
-        targets = _find_borders(result, views, weights, primal, offsets, held_out, options)
-    readout = _build(result, weights, primal.intercept, offsets, [], temperature, targets)
-    signals = _measure_signals(result, readout.labelled_counts)
-    if signals is None:
-        return readout
-    caution = decide_fallback(
-        signals, False, has_extra=bool(result.spec.rows.extra), shares=_list_shares(targets)
+    columns = [Columns(view.rows.labelled, view.anchors, view.stack, view.first) for view in views]
+    reader = RowReader(columns, result, options.loss, options.memory_budget)
+    held_out = score_held_out(result.chosen.K, result.chosen.C, problem, options)
+    fit = fit_many_rows(
+        result,
+        reader,
+        signs(codes, problem.n_classes),
+        weight,
+        held_out,
+        options.loss,
+        options.self_training,
+        options.border,
     )
-    return replace(readout, caution=caution)
+    offsets = reader.score_means(fit.primal) - fit.move_scores
+    weights = reader.split_weights(fit.primal)
+    readout = _build(result, weights, fit.primal.intercept, offsets, fit.rounds, fit.temperature, fit.targets)
+    source_only = result.source_only
+
+    def refit_source_only() -> SourceOnly:
+        assert source_only is not None
+        return _fit_source_only_to_all(result, source_only, reader, codes, weight)
+
+    return _guard(readout, result, held_out, fit.scores, options, refit_source_only)
 
 
-def _find_borders(
-    result: SearchResult,
-    views: list[_View],
-    weights: list[list[np.ndarray]],
-    primal: Primal,
-    offsets: np.ndarray,
-    held_out: HeldOut,
-    options: ReadoutOptions,
-) -> list[Target]:
-    """Centre the targets on the sources, and find the borders for their shares. Changes `offsets`."""
-    spec, rows, random_state = result.spec, result.spec.rows, check_random_state(options.random_state)
-    position = {number: k for k, number in enumerate(rows.domains)}
-    center = offsets[[position[number] for number in rows.domain]].mean(axis=0)
-    temperature, targets = held_out.temperature * BEFORE_SELF_TRAINING, []
-    for number, known_shares in zip(rows.targets, fill_shares(options.border, result), strict=True):
-        n_rows = rows.domains[number].shape[0]
-        drawn = np.sort(random_state.permutation(n_rows)[:RULE_ROWS])
-        passes = [
-            Pass(
-                gather_rows(view.rows.domains[number][drawn]),
-                view.stack.layers,
-                [w.astype(dtype_of(view.rows.labelled)) for w in view_weights],
-                view.first,
-            )
-            for view, view_weights in zip(views, weights, strict=True)
-        ]
-        scores = row_scores(passes, spec.place) - center + primal.intercept
-        shares = estimate_shares(
-            scores, held_out.scores, held_out.codes, spec.problem.n_classes, known_shares
-        )
-        targets.append(describe_target(scores, temperature, scores, held_out, shares, options.border))
-        offsets[position[number]] = center
-    return targets
-
-
-def _read_layers(result: SearchResult, views: list[_View], memory_budget: float) -> LayerRows:
-    place = result.spec.place
-    return concatenate_columns(
-        [
-            layer_rows(
-                view.rows,
-                view.first,
-                [place.copy_to_host(layer) for layer in view.stack.layers],
-                view.stack.means,
-                view.stack.shares,
-                memory_budget,
-            )
-            for view in views
-        ]
-    )
+def _fit_source_only_to_all(
+    result: SearchResult, source_only: SourceOnly, reader: RowReader, codes: np.ndarray, weight: np.ndarray
+) -> SourceOnly:
+    """Train the source-only classifier on all labelled rows instead of a sample of them."""
+    rows, share = reader.read_labelled().take_input(), result.chosen.stack.shares[0]
+    primal = NormalEquations(rows, signs(codes, result.spec.problem.n_classes), source_only.C, weight).start
+    return replace(source_only, weights=primal.weights[0] * np.sqrt(share), intercept=primal.intercept)
 
 
 def build_representation(classifier: Any, result: SearchResult) -> MSDA:

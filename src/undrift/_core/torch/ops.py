@@ -161,6 +161,31 @@ def add_inner_products(K: torch.Tensor, H: torch.Tensor, share: float) -> torch.
     return K.addmm_(H, H.T, alpha=share)
 
 
+def zeros_like(A: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    """Return zeros of `shape` in the dtype and on the device of `A`."""
+    return A.new_zeros(shape)
+
+
+def add_gram(G: torch.Tensor, X: torch.Tensor) -> torch.Tensor:
+    """``G + X'X`` for a symmetric `G`, which is overwritten."""
+    return G.addmm_(X.T, X)
+
+
+def factor_spd(A: torch.Tensor, shift: np.ndarray) -> torch.Tensor:
+    """Lower Cholesky factor of ``A + diag(shift)``, given by its lower triangle, which is overwritten."""
+    A.diagonal().add_(like(shift, A))
+    factor, info = torch.linalg.cholesky_ex(A)
+    if int(info):
+        raise NotPositiveDefinite(int(info) - 1)
+    return factor
+
+
+def solve_lower(factor: torch.Tensor, rows: torch.Tensor, transposed: bool = False) -> torch.Tensor:
+    """``L^-1 r`` for every row r of `rows`; `transposed`, ``L'^-1 r``."""
+    triangle = factor.T if transposed else factor
+    return torch.linalg.solve_triangular(triangle, rows.T, upper=transposed).T
+
+
 def shifted_solves(
     K: torch.Tensor, shifts: Sequence[np.ndarray], B: np.ndarray, rows: np.ndarray | None = None
 ) -> list[np.ndarray]:

@@ -1,0 +1,138 @@
+"""More labelled rows than a Gram matrix holds: agreement with the dual, error against rows, peak memory.
+
+Rows are generated, with the sparsity of amazon-bow (77 terms a row, Zipf frequencies): words of either class
+and of either domain, and a target whose words of the classes are half of them others. Every fit is a process.
+`agree` trains on the same rows by inner products and by sums over rows; `error` on ever more labelled rows,
+which also serve the layers; `memory` on very many. Flops are counted, beside the times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import ExitStack
+from unittest.mock import patch
+
+import numpy as np
+import scipy.sparse as sp
+from harness import print_record, report, run_contender, time_call
+
+WORDS = 77  # in a row
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parts", nargs="+", default=["agree", "error", "memory"])
+    parser.add_argument("--terms", type=int, default=5000)
+    parser.add_argument("--layers", type=int, default=5)
+    parser.add_argument("--agree-rows", type=int, default=15_000)
+    parser.add_argument("--error-rows", type=int, nargs="+", default=[15_000, 40_000])
+    parser.add_argument("--memory-rows", type=int, default=200_000)
+    parser.add_argument("--target-rows", type=int, default=10_000)
+    parser.add_argument("--share", type=float, default=0.7, help="of class 1 in the target")
+    parser.add_argument("--signal", type=float, default=0.12, help="spread of the classes' log frequencies")
+    parser.add_argument("--memory-budget", default="1 GB", help="of hidden rows; above it they are in a file")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--contender", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def draw_rows(
+    n: int, classes: np.ndarray, domain: np.ndarray, signal: np.ndarray, rng: np.random.Generator
+) -> tuple[sp.csr_array, np.ndarray]:
+    """Draw tf-idf rows of length 5 and their classes; `domain` and `signal` are log frequencies of terms."""
+    d = len(signal)
+    y = rng.permutation((np.arange(n) < round(n * classes[1])).astype(int))
+    words = np.empty((n, WORDS), dtype=np.int32)
+    for code in (0, 1):
+        p = np.exp(domain + (2 * code - 1) * signal)
+        words[y == code] = np.searchsorted(np.cumsum(p) / p.sum(), rng.random((np.sum(y == code), WORDS)))
+    words = np.minimum(words, d - 1)
+    rows = np.repeat(np.arange(n), WORDS)
+    X = sp.csr_array((np.ones(words.size, np.float32), (rows, words.ravel())), shape=(n, d))
+    X.sum_duplicates()
+    X.data = 1 + np.log(X.data)
+    norms = np.sqrt(np.maximum(X.multiply(X).sum(axis=1), 1e-12))
+    return sp.csr_array(sp.diags_array((5 / norms).astype(np.float32)) @ X), y
+
+
+def make_pair(args: argparse.Namespace, n: int) -> tuple:
+    """Return rows and classes of the source, then of the target; the first rows are the same for any n."""
+    rng = np.random.default_rng(args.seed)
+    zipf = -np.log(np.arange(1, args.terms + 1) + 5)
+    signal, other = args.signal * rng.normal(size=(2, args.terms))
+    shift = 0.5 * rng.normal(size=args.terms)
+    Z, z = draw_rows(
+        args.target_rows, np.array([1 - args.share, args.share]), zipf + shift, (signal + other) / 2**0.5, rng
+    )
+    X, y = draw_rows(n, np.array([0.5, 0.5]), zipf, signal, rng)
+    return X, y, Z, z
+
+
+def count_flops(args: argparse.Namespace, n: int, way: str, n_target: int) -> float:
+    """Count multiplications and additions: of the layers, then of the classifier, five rounds of training."""
+    d, layers = args.terms, args.layers
+    width, rows = d * (layers + 1), n + args.target_rows
+    representation = layers * d**3 + rows * (3 * layers - 5) * d**2 if layers > 1 else d**3
+    if way == "dual":
+        return representation + (n + n_target) ** 2 * width + 6 * (n + n_target) ** 3 / 3
+    forward = 2 * (n + 3 * n_target) * layers * d**2
+    return representation + forward + n * width**2 + width**3 / 3 + n_target * width**2 + 6 * n_target**3 / 3
+
+
+def fit(args: argparse.Namespace, n: int, way: str) -> dict:
+    """Fit by inner products ("dual"), by sums over rows ("primal"), or as a user would ("default")."""
+    from undrift import text_classifier
+
+    X, y, Z, z = make_pair(args, n)
+    model = text_classifier(
+        n_layers=args.layers, device=args.device, memory_budget=args.memory_budget, random_state=args.seed
+    )
+    limit = {"dual": n, "primal": n - 1}.get(way)
+    with ExitStack() as stack:
+        if limit:  # both ways get as many target rows
+            stack.enter_context(patch("undrift.classifier.two_stage.GRAM_LIMIT", limit))
+            stack.enter_context(patch("undrift.classifier.anchors.ANCHOR_LIMIT", n + 8000))
+        _, seconds = time_call(lambda: model.fit(X, y, Z))
+    n_target = min(8000, args.target_rows)
+    flops = count_flops(args, n, way if way != "default" else ("dual" if n <= 20_000 else "primal"), n_target)
+    predicted = model.predict(Z)
+    return {
+        "labelled": n,
+        "error": 100 * float(np.mean(predicted != z)),
+        "expected_error": 100 * model.expected_error_[0]["error"],
+        "share": model.target_shares_[0][1],
+        "rounds": len(model.self_training_rounds_),
+        "fell_back": model.caution_["fell_back"],
+        "seconds": seconds,
+        "teraflop": flops / 1e12,
+        "predicted": np.packbits(predicted.astype(bool)).tolist(),
+    }
+
+
+def take_predictions(record: dict, n: int) -> np.ndarray:
+    return np.unpackbits(np.array(record.pop("predicted"), dtype=np.uint8))[:n]
+
+
+def main() -> None:
+    args = parse_arguments()
+    if args.contender:
+        way, n = args.contender.split(":")
+        print_record(fit(args, int(n), way))
+        return
+    cells = {
+        "agree": [f"dual:{args.agree_rows}", f"primal:{args.agree_rows}"],
+        "error": [f"default:{n}" for n in args.error_rows],
+        "memory": [f"default:{args.memory_rows}"],
+    }
+    for part in args.parts:
+        records = {name: run_contender(name, sys.argv[1:]) for name in cells[part]}
+        labels = [take_predictions(record, args.target_rows) for record in records.values()]
+        summary = {"agreement": float(np.mean(labels[0] == labels[1]))} if part == "agree" else {}
+        title = f"{part}: {args.terms} terms, {args.layers} layers, {args.target_rows} target rows"
+        report(title, records, **summary)
+
+
+if __name__ == "__main__":
+    main()
