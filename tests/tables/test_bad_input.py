@@ -31,7 +31,8 @@ def test_missing_file_folder_and_pipe(tmp_path):
     assert refusal(tmp_path / "t.csv").endswith("t.csv does not exist")
     assert refusal(tmp_path / "t.parquet").endswith("t.parquet does not exist")
     (tmp_path / "d.csv").mkdir()
-    assert "is a folder" in refusal(tmp_path / "d.csv")
+    (tmp_path / "d.csv" / "README.md").touch()
+    assert "d.csv has no file that ends in .csv, .tsv," in refusal(tmp_path / "d.csv")
     os.mkfifo(tmp_path / "p.csv")
     assert "read only once" in refusal(tmp_path / "p.csv")
 
@@ -46,7 +47,7 @@ def test_forbidden_file(tmp_path, monkeypatch):
     assert "cannot be read: Permission denied" in refusal(path)
 
 
-@pytest.mark.parametrize("name", ["t.xlsx", "t", "t.gz", "t.txt.gz"])
+@pytest.mark.parametrize("name", ["t.xls", "t", "t.gz", "t.txt.gz"])
 def test_unknown_format(tmp_path, name):
     assert "cannot tell the format from the name; use one of .csv, .tsv," in refusal(tmp_path / name)
 
@@ -120,7 +121,6 @@ def test_a_json_lines_file_that_is_something_else(tmp_path):
     assert "t.jsonl:1: not valid JSON at column 1" in refusal(
         saved(tmp_path, "t.jsonl", b"text,label\na,1\n")
     )
-    assert "one JSON array; one object a line" in refusal(saved(tmp_path, "t.json", b'\n [{"text": "a"}]\n'))
     assert "t.json:1: not valid JSON" in refusal(saved(tmp_path, "t.json", b'{\n"text": "a"}\n'))
 
 

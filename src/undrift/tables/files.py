@@ -1,14 +1,12 @@
-"""Table files on disk: their format, the shards that a pattern names, and errors in one line."""
+"""Table files on disk: their format, the shards of a folder or pattern, and errors in one line."""
 
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob, has_magic
-from gzip import BadGzipFile
 from os import PathLike
 from pathlib import Path
 
@@ -19,15 +17,26 @@ _KINDS = {
     ".tsv": "tsv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
-    ".json": "jsonl",
+    ".json": "json",
     ".parquet": "parquet",
+    ".xlsx": "xlsx",
 }
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
+_DESCRIPTIONS = (
+    "dataset_info.json",
+    "dataset_infos.json",
+    "state.json",
+)  # that Hugging Face puts beside tables
 
 # First bytes of the files most often given a wrong name.
 _SIGNATURES = {
     b"PAR1": "a Parquet file: name it .parquet",
     b"\x1f\x8b": "compressed by gzip: add .gz to its name",
-    b"PK\x03\x04": "a zip archive or a spreadsheet: save the table in it as CSV",
+    b"BZh": "compressed by bzip2: add .bz2 to its name",
+    b"\xfd7zXZ": "compressed by xz: add .xz to its name",
+    b"\x28\xb5\x2f\xfd": "compressed by Zstandard: add .zst to its name",
+    b"PK\x03\x04": "a spreadsheet or another zip archive: name a spreadsheet .xlsx",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet of an old format: save it as .xlsx",
     b"SQLite format 3": "an SQLite database: export the table in it as CSV",
     b"%PDF": "a PDF document",
 }
@@ -39,16 +48,11 @@ class TableError(UndriftError):
 
 @contextmanager
 def translate_read_errors(path: str | PathLike[str]) -> Iterator[None]:
-    """Raise the errors of the system and of gzip as a `TableError` that names the file."""
+    """Raise the errors of the system as a `TableError` that names the file."""
     try:
         yield
     except FileNotFoundError:
         raise TableError(f"{path} does not exist") from None
-    except (BadGzipFile, EOFError, zlib.error) as error:
-        raise TableError(
-            f"{path} is truncated or not a gzip file ({error}); "
-            "copy it again, or drop .gz if it is not compressed"
-        ) from error
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror or error}") from error
     except UnicodeError as error:
@@ -66,23 +70,26 @@ def translate_write_errors(path: str | PathLike[str]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Layout:
-    """Kind of a table file (``csv``, ``tsv``, ``jsonl`` or ``parquet``), and whether gzip is around it."""
+    """Kind of a table file (``csv``, ``jsonl``, ...), and the suffix of what compresses it, or nothing."""
 
     kind: str
-    gzipped: bool
+    compression: str = ""
 
 
 def infer_layout(path: str | PathLike[str]) -> Layout:
     """Return the layout of the file called `path`, from its suffixes alone."""
     name = Path(path)
-    gzipped = name.suffix.lower() == ".gz"
-    kind = _KINDS.get((name.with_suffix("") if gzipped else name).suffix.lower())
+    compression = name.suffix.lower() if name.suffix.lower() in COMPRESSIONS else ""
+    kind = _KINDS.get((name.with_suffix("") if compression else name).suffix.lower())
     if kind is None:
-        known = ", ".join(_KINDS)
-        raise TableError(f"{path}: cannot tell the format from the name; use one of {known}, or any with .gz")
-    if gzipped and kind == "parquet":
-        raise TableError(f"{path}: Parquet is compressed inside; drop .gz from the name")
-    return Layout(kind, gzipped)
+        known, around = ", ".join(_KINDS), ", ".join(COMPRESSIONS)
+        raise TableError(
+            f"{path}: cannot tell the format from the name; use one of {known}, or any with {around}"
+        )
+    if compression and kind in ("parquet", "xlsx"):
+        what = "Parquet" if kind == "parquet" else "a spreadsheet"
+        raise TableError(f"{path}: {what} is compressed inside; drop {compression} from the name")
+    return Layout(kind, compression)
 
 
 def refuse_misnamed(path: str | PathLike[str], head: bytes) -> None:
@@ -93,12 +100,15 @@ def refuse_misnamed(path: str | PathLike[str], head: bytes) -> None:
 
 
 def is_pattern(path: str | PathLike[str]) -> bool:
-    """Tell whether `path` is a pattern rather than the name of a file that exists."""
-    return has_magic(str(path)) and not Path(path).exists()
+    """Tell whether `path` is a folder or a pattern, rather than the name of a file."""
+    return Path(path).is_dir() or (has_magic(str(path)) and not Path(path).exists())
 
 
 def shard_paths(path: str | PathLike[str]) -> list[Path]:
-    """List the files that `path` stands for: itself, or those that match it, numbers in their names in order.
+    """List the files that `path` stands for, numbers in their names in order.
+
+    These are itself, those that match a pattern, or the tables in a folder and the folders in it. Names that
+    start with a dot or an underscore, and files that are no tables by their names, are left out.
 
     Examples
     --------
@@ -107,10 +117,27 @@ def shard_paths(path: str | PathLike[str]) -> list[Path]:
     """
     if not is_pattern(path):
         return [Path(path)]
-    paths = [Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file()]
+    if Path(path).is_dir():
+        paths = [inside for inside in Path(path).rglob("*") if _is_shard(inside, Path(path))]
+    else:
+        paths = [Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file()]
     if not paths:
-        raise TableError(f"no file matches {path}")
+        known = ", ".join(_KINDS)
+        raise TableError(
+            f"{path} has no file that ends in {known}" if Path(path).is_dir() else f"no file matches {path}"
+        )
     return sorted(paths, key=lambda shard: [_sort_key(part) for part in re.split(r"(\d+)", str(shard))])
+
+
+def _is_shard(path: Path, folder: Path) -> bool:
+    """Tell whether a file inside a folder is one of the folder's tables."""
+    parts = path.relative_to(folder).parts
+    if path.name in _DESCRIPTIONS or any(part.startswith((".", "_")) for part in parts) or not path.is_file():
+        return False
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    return bool(suffixes) and (
+        suffixes[-1] in _KINDS or (suffixes[-1] in COMPRESSIONS and suffixes[0] in _KINDS)
+    )
 
 
 def _sort_key(part: str) -> tuple[int, str]:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import stat
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 from .encoding import Encoding
-from .files import TableError
+from .files import COMPRESSIONS, TableError
 
 LINE_LIMIT = 1 << 24
 """Characters a row may have (about ten times *War and Peace*)."""
 
 _DISCARD = 1 << 20
 _BUFFER = 1 << 18
+_BOMB_BYTES, _BOMB_RATIO = 1 << 28, 200  # a file that gives more bytes and more times its size is refused
 
 
 class OverlongError(Exception):
@@ -104,30 +109,105 @@ class TextFile:
     """A text file on disk that can be opened again and again."""
 
     path: Path
-    gzipped: bool
+    compression: str
     encoding: Encoding
+
+    @contextmanager
+    def open(self) -> Iterator[tuple[TextIO, Callable[[], float]]]:
+        """Open the file as text, with a function that says what share of it was read."""
+        with open_bytes(self.path, self.compression) as (stream, position):
+            encoding = self.encoding
+            yield io.TextIOWrapper(stream, encoding.name, encoding.errors, newline=""), position
 
     @contextmanager
     def lines(self) -> Iterator[LineFeed]:
         """Open the file and hand out its lines."""
-        with open_bytes(self.path, self.gzipped) as (stream, position):
-            text = io.TextIOWrapper(
-                stream, encoding=self.encoding.name, errors=self.encoding.errors, newline=""
-            )
+        with self.open() as (text, position):
             yield LineFeed(text, position)
 
 
 @contextmanager
-def open_bytes(path: Path, gzipped: bool) -> Iterator[tuple[BinaryIO, Callable[[], float]]]:
+def open_bytes(path: Path, compression: str) -> Iterator[tuple[BinaryIO, Callable[[], float]]]:
     """Open the bytes of a file, decompressed, with a function that says what share of it was read."""
     with ExitStack() as stack:
         raw = stack.enter_context(open(path, "rb", buffering=0))
         n_bytes = os.fstat(raw.fileno()).st_size
-        stream: io.RawIOBase | gzip.GzipFile = raw
-        if gzipped:
-            stream = stack.enter_context(gzip.GzipFile(fileobj=raw, mode="rb"))
-        buffered = stack.enter_context(io.BufferedReader(cast(io.RawIOBase, stream), _BUFFER))
+        stream = _Decompressed(path, raw, compression) if compression else raw
+        buffered = stack.enter_context(io.BufferedReader(stream, _BUFFER))
         yield cast(BinaryIO, buffered), lambda: min(1.0, raw.tell() / max(n_bytes, 1))
+
+
+class _Decompressed(io.RawIOBase):
+    """Content of a compressed file, which must not be many times as large as any table would be."""
+
+    def __init__(self, path: Path, raw: io.FileIO, compression: str) -> None:
+        self._path, self._raw, self._compression = path, raw, compression
+        self._stream: Any = None
+        self.seek(0)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go back to the beginning, which is all that is asked for."""
+        if whence == os.SEEK_CUR and offset == 0:
+            return self._n_bytes
+        if (offset, whence) != (0, os.SEEK_SET):
+            raise io.UnsupportedOperation("seek")
+        self._n_bytes = 0
+        self._close_stream()
+        self._raw.seek(0)
+        self._stream = _open_compressed(self._path, self._raw, self._compression)
+        return 0
+
+    def close(self) -> None:
+        self._close_stream()
+        super().close()
+
+    def _close_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            chunk = self._stream.read(len(buffer))
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            raise TableError(
+                f"{self._path} is truncated or not a {COMPRESSIONS[self._compression]} file ({error}); "
+                f"copy it again, or drop {self._compression} if it is not compressed"
+            ) from error
+        self._n_bytes += len(chunk)
+        if self._n_bytes > max(_BOMB_BYTES, _BOMB_RATIO * self._raw.tell()):
+            raise TableError(
+                f"{self._path} is over {_BOMB_RATIO} times as large when decompressed ({self._n_bytes:,} "
+                "bytes so far), which no table is; if this one is, decompress it first"
+            )
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+
+def _open_compressed(path: Path, raw: io.FileIO, compression: str) -> Any:
+    """Return a stream of the decompressed bytes of `raw`."""
+    if compression == ".gz":
+        return gzip.GzipFile(fileobj=raw, mode="rb")
+    if compression == ".bz2":
+        return bz2.BZ2File(raw)
+    if compression == ".xz":
+        return lzma.LZMAFile(raw)
+    pyarrow = import_extra(path, "pyarrow", "Zstandard")
+    copy = os.fdopen(os.dup(raw.fileno()), "rb", buffering=0)  # closed with the stream, unlike `raw`
+    return pyarrow.CompressedInputStream(pyarrow.PythonFile(copy, "r"), "zstd")
+
+
+def import_extra(path: Path, module: str, what: str) -> Any:
+    """Import an optional package, or say which extra brings it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise TableError(f"{path}: {what} needs the `data` extra: pip install 'undrift[data]'") from error
 
 
 def refuse_unreadable(path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from .files import TableError
+from .lines import import_extra
 from .rows import MISSING, Rows, refuse_repeated, to_texts
 
 BLOCK_ROWS = 4096
@@ -111,12 +112,8 @@ class ParquetSink:
 
 def _import_pyarrow(path: Path) -> Any:
     """Import pyarrow, or say which extra brings it."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise TableError(f"{path}: Parquet needs the `data` extra: pip install 'undrift[data]'") from error
-    return pyarrow
+    import_extra(path, "pyarrow.parquet", "Parquet")
+    return import_extra(path, "pyarrow", "Parquet")
 
 
 @contextmanager

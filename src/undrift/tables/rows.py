@@ -55,9 +55,14 @@ class Rows:
         values = _to_list(self.values[self.columns.index(name)])
         return [None if value is MISSING else value for value in values]
 
-    def texts(self, name: str) -> list[str]:
-        """Return column `name` as text: strings as they are, nothing as ``""``, other values as in JSON."""
-        return to_texts(self.values[self.columns.index(name)])
+    def texts(self, name: str | Sequence[str]) -> list[str]:
+        """Return column `name` as text: strings as they are, nothing as ``""``, other values as in JSON.
+
+        Several columns are joined, a line for each that is not empty.
+        """
+        if isinstance(name, str):
+            return to_texts(self.values[self.columns.index(name)])
+        return ["\n".join(filter(None, row)) for row in zip(*map(self.texts, name), strict=True)]
 
     def with_columns(self, added: Mapping[str, Sequence[Any]]) -> Rows:
         """Return the same rows with more columns on the right."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -14,9 +16,11 @@ from typing import Any, Protocol
 from .._files import replace_file
 from .delimited import DelimitedSink
 from .files import Layout, TableError, infer_layout, translate_write_errors
-from .json_lines import JsonLinesSink
+from .json_lines import JsonArraySink, JsonLinesSink
+from .lines import import_extra
 from .parquet import ParquetSink
 from .rows import MISSING, Rows, refuse_repeated
+from .spreadsheet import SpreadsheetSink
 
 _BUFFER = 1 << 18
 
@@ -132,13 +136,25 @@ def _open(path: Path, layout: Layout) -> Iterator[list[Any]]:
             stack.callback(_abandon, stream)
 
         add(open(path, "wb", buffering=_BUFFER))  # noqa: SIM115 (closed by the stack)
-        if layout.gzipped:
-            # No name and no time inside: the same rows give the same bytes.
-            add(gzip.GzipFile("", "wb", compresslevel=6, fileobj=streams[-1], mtime=0))
-        if layout.kind != "parquet":
+        if layout.compression:
+            add(_compress(path, streams[-1], layout.compression))
+        if layout.kind not in ("parquet", "xlsx"):
             # Half a surrogate pair, legal in JSON, has no bytes in UTF-8; its escape is JSON again.
             add(io.TextIOWrapper(streams[-1], encoding="utf-8", errors="backslashreplace", newline=""))
         yield streams
+
+
+def _compress(path: Path, raw: Any, compression: str) -> Any:
+    """Return a stream that compresses what is written to it."""
+    if compression == ".gz":  # no name and no time inside: the same rows give the same bytes
+        return gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0)
+    if compression == ".bz2":
+        return bz2.BZ2File(raw, "wb")
+    if compression == ".xz":
+        return lzma.LZMAFile(raw, "wb")
+    pyarrow = import_extra(path, "pyarrow", "Zstandard")
+    copy = os.fdopen(os.dup(raw.fileno()), "wb")  # closed with the stream, unlike `raw`
+    return pyarrow.CompressedOutputStream(pyarrow.PythonFile(copy, "w"), "zstd")
 
 
 def _build_sink(
@@ -147,8 +163,10 @@ def _build_sink(
     """Return what writes the format of `layout` to `stream`."""
     if layout.kind == "parquet":
         return ParquetSink(stream, columns, kinds, path)
-    if layout.kind == "jsonl":
-        return JsonLinesSink(stream, columns)
+    if layout.kind == "xlsx":
+        return SpreadsheetSink(stream, columns, path)
+    if layout.kind in ("json", "jsonl"):
+        return (JsonArraySink if layout.kind == "json" else JsonLinesSink)(stream, columns)
     return DelimitedSink(stream, columns, "\t" if layout.kind == "tsv" else ",")
 
 
@@ -157,7 +175,7 @@ def _flush_to_disk(streams: list[Any]) -> None:
     raw, *around = streams
     for stream in reversed(around):
         stream.flush()
-        if isinstance(stream, gzip.GzipFile):
+        if not isinstance(stream, io.TextIOWrapper):
             stream.close()  # writes the trailer, and leaves `raw` open
     raw.flush()
     os.fsync(raw.fileno())
