@@ -42,7 +42,7 @@ ORDER = [
     "__main__",
 ]
 OPTIONAL = {"torch", "dask", "distributed", "matplotlib", "pandas", "polars", "pyarrow"}
-OPTIONAL |= {"pooch", "typer", "rich", "jinja2"}
+OPTIONAL |= {"pooch", "typer", "rich", "jinja2", "openpyxl"}
 
 
 def name_of(path: Path) -> str:

@@ -26,10 +26,11 @@ Example (books.csv has the columns review and stars, kitchen.csv has review):
         --text review --label stars --out predicted.csv
 """
 
-EPILOG = """[bold]Files[/] end in .csv, .tsv, .jsonl or .parquet, all but the last also with .gz. Each
-file is a domain. Source rows whose label is empty serve as unlabelled rows. A pattern in quotes
-('reviews-*.csv') is one domain in many files. With --dask the workers read them, and --out may be a
-folder, where the predictions of each target file are a file of the same name.
+EPILOG = """[bold]Files[/] end in .csv, .tsv, .jsonl or .json, all of them also with .gz, .bz2, .xz or .zst,
+or in .parquet or .xlsx; - is standard input or output, with --format. Each file is a domain; so is a
+folder, or a pattern in quotes ('reviews-*.csv'), whose files are read in the order of their names. Source
+rows whose label is empty serve as unlabelled rows. With --dask the workers read the files, and --out may be
+a folder, where the predictions of each target file are a file of the same name.
 
 [bold]Output[/]: every column and row of the target, in order, with `prediction`, `score` and `probability`
 (of the predicted label) added. With two labels a positive score means the second of them in sorted order;

@@ -13,6 +13,8 @@ from typing import Any, get_type_hints
 
 import typer
 
+from .streams import open_streams
+
 LABELS, SHARES, LEARNING = "Labels of the target", "Class shares", "Learning"
 COLUMNS, FILES, RUNNING = "Columns of the output", "Files", "Running"
 PANELS = (LABELS, SHARES, LEARNING, COLUMNS, FILES, RUNNING)  # of the help, after the options needed most
@@ -75,7 +77,11 @@ def command(kind: type, help: str, first: Sequence[str], epilog: str = "") -> An
             from . import terminal
 
             terminal.output.quiet = values.get("quiet", False)
-            function(kind(**values), context)
+            given = kind(**values)
+            if isinstance(values.get("text"), list) and len(values["text"]) == 1:
+                given.text = values["text"][0]
+            with open_streams(given):
+                function(given, context)
 
         run.__signature__ = Signature([own, *parameters])  # type: ignore[attr-defined]
         run.__annotations__ = {item.name: item.annotation for item in (own, *parameters)}
@@ -132,7 +138,8 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
             near = get_close_matches(flag, options, n=1)
             hint = f"; did you mean {near[0][2:]!r}?" if near else ""
             raise typer.BadParameter(f"{path}: {name!r} is no option of {context.command_path}{hint}")
-        defaults[options[flag]] = value
+        is_list = any(item.name == options[flag] and item.multiple for item in context.command.params)
+        defaults[options[flag]] = [value] if is_list and not isinstance(value, list) else value
     context.default_map = {**(context.default_map or {}), **defaults}
     return path
 
@@ -158,7 +165,13 @@ class SummaryOptions:
 class TableOptions(SummaryOptions):
     """How files of rows are read."""
 
-    text: str = option(..., "Column that holds the text.", FILES, metavar="COL")
+    text: list[str] = option(
+        ..., "Column that holds the text; if repeated, the columns are joined.", FILES, metavar="COL"
+    )
+    format: str | None = option(
+        None, "Format of standard input and output, which are written -: csv, tsv or jsonl.", FILES
+    )
+    sheet: str | None = option(None, "Sheet of .xlsx files that have several.", FILES, metavar="NAME")
     encoding: str | None = option(
         None, "Encoding of the files. Default: UTF-8, or Windows-1252 with a warning.", FILES
     )

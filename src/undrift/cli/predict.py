@@ -52,7 +52,13 @@ def predict(given: PredictOptions, context: typer.Context) -> None:
     written = PredictProgress(0, 0.0)
     with terminal.show_warnings(), terminal.show_progress() as progress:
         batch = Batch(adapter, find_domain(adapter, given.domain)) if is_checked else None
-        table = open_table(given.input, text=given.text, encoding=given.encoding, skip_bad=given.skip_bad)
+        table = open_table(
+            given.input,
+            text=given.text,
+            encoding=given.encoding,
+            skip_bad=given.skip_bad,
+            sheet=given.sheet,
+        )
         table.require_rows()
         show_stage = terminal.track_stages(progress)
         for written in run_predict(

@@ -31,14 +31,16 @@ class Shard:
     """One file of a table; its path must lead to it from every worker."""
 
     path: Path
-    text: str
+    text: str | Sequence[str]
     label: str | None = None  # a column that must be there, if given
     encoding: str | None = None
     skip_bad: bool = False
+    sheet: str | None = None  # of a spreadsheet
 
     def table(self) -> Table:
         """Open the file, once its columns are known to be there."""
-        table = open_table(self.path, text=self.text, encoding=self.encoding, skip_bad=self.skip_bad)
+        options: dict[str, Any] = {"encoding": self.encoding, "skip_bad": self.skip_bad, "sheet": self.sheet}
+        table = open_table(self.path, text=self.text, **options)
         if self.label is not None:
             table.require_column(self.label)
         return table

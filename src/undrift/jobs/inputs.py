@@ -28,7 +28,7 @@ class AdaptJob:
 
     sources: list[Path]
     targets: list[Path]
-    text: str
+    text: str | Sequence[str]  # a column, or several, which are joined
     label: str
     out: Path  # with a cluster also a folder, where each shard of the targets gets a file of the same name
     model: Path | None = None
@@ -41,6 +41,7 @@ class AdaptJob:
     min_confidence: float | None = None  # predictions whose probability is below are left empty
     target_shares: Sequence[dict[str, float]] = ()  # label -> share: one for all targets, or one for each
     distilled: Path | None = None
+    sheet: str | None = None  # of spreadsheets that have several
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class DistillJob:
 
     model: Path
     targets: list[Path]
-    text: str
+    text: str | Sequence[str]
     out: Path
     domains: Sequence[str] = ()  # the model's name for each target; by default the name of its file
     target_label: str | None = None
@@ -59,6 +60,7 @@ class DistillJob:
     skip_bad: bool = False
     device: str | None = None
     seed: int = 0
+    sheet: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,7 @@ def read_domain(
     path: Path, job: AdaptJob | DistillJob, label: str | None, show_stage: ShowStage
 ) -> JobDomain:
     """Read a file whole: its documents, and the column `label` if one is named."""
-    table = open_table(path, text=job.text, encoding=job.encoding, skip_bad=job.skip_bad)
+    table = open_table(path, text=job.text, encoding=job.encoding, skip_bad=job.skip_bad, sheet=job.sheet)
     if label is not None:
         table.require_column(label)
     documents: list[str] = []

@@ -74,7 +74,7 @@ class ClusterRows:
         ]
         for domain in domains:
             if domain.n_rows == 0:
-                open_table(domain.path, skip_bad=job.skip_bad).require_rows()
+                open_table(domain.path, skip_bad=job.skip_bad, sheet=job.sheet).require_rows()
         self.sources, self.targets = domains[: len(job.sources)], domains[len(job.sources) :]
         vectorizer.fit_frequencies(count_exact_frequencies(every_shard, vectorizer, frequencies))
 
@@ -128,7 +128,8 @@ class ClusterRows:
 
 def _list_shards(path: Path, job: AdaptJob, label: str | None) -> list[Shard]:
     return [
-        Shard(shard.resolve(), job.text, label, job.encoding, job.skip_bad) for shard in shard_paths(path)
+        Shard(shard.resolve(), job.text, label, job.encoding, job.skip_bad, job.sheet)
+        for shard in shard_paths(path)
     ]
 
 

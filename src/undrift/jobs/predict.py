@@ -103,7 +103,7 @@ class PredictProgress(NamedTuple):
 def run_predict(
     adapter: TextAdapter,
     table: Table,
-    text: str,
+    text: str | Sequence[str],
     out: Path,
     prefix: str = "",
     domain: str | None = None,

@@ -136,9 +136,7 @@ def _parse_object(line: str) -> dict[str, Any]:
         raise _RowError(f"not usable JSON ({error})") from None
     if not isinstance(value, dict):
         what = "an array" if isinstance(value, list) else "a single value"
-        raise _RowError(
-            f'{what} where an object is needed (one object a line, as {{"text": ...}})'
-        )
+        raise _RowError(f'{what} where an object is needed (one object a line, as {{"text": ...}})')
     return value
 
 
@@ -179,7 +177,7 @@ def read_array(file: TextFile, tally: Tally) -> Iterator[JsonRow]:
     with file.open() as (stream, position):
         text = _ArrayText(stream, file.path)
         text.expect("[")
-        separator = "]" if text.peek() == "]" else ","
+        separator = text.expect("]") if text.peek() == "]" else ","
         while separator == ",":
             text.peek()  # blanks
             line, value = text.line, text.decode()

@@ -143,6 +143,7 @@ class _Decompressed(io.RawIOBase):
     def __init__(self, path: Path, raw: io.FileIO, compression: str) -> None:
         self._path, self._raw, self._compression = path, raw, compression
         self._stream: Any = None
+        self._n_bytes = 0
         self.seek(0)
 
     def readable(self) -> bool:

@@ -128,33 +128,24 @@ class SpreadsheetSink:
 def _open(path: Path, has_formulas: bool = False) -> Iterator[Any]:
     """Open a spreadsheet for reading row by row; whatever is broken in it is one error."""
     openpyxl = import_extra(path, "openpyxl", "a spreadsheet")
-    if not path.stat().st_size:
+    n_bytes = path.stat().st_size
+    if not n_bytes:
         raise TableError(f"{path} is empty")
     try:
-        with zipfile.ZipFile(path) as archive:
-            n_bytes = sum(part.file_size for part in archive.infolist())
-        if n_bytes > max(_BOMB_BYTES, _BOMB_RATIO * path.stat().st_size):
-            raise TableError(
-                f"{path} is over {_BOMB_RATIO} times as large when decompressed ({n_bytes:,} bytes), which "
-                "no table is; save it as CSV"
-            )
-        book = openpyxl.load_workbook(path, read_only=True, data_only=not has_formulas)
+        with path.open("rb") as file:  # which openpyxl would leave open after an error
+            with zipfile.ZipFile(file) as archive:
+                n_expanded = sum(part.file_size for part in archive.infolist())
+            if n_expanded > max(_BOMB_BYTES, _BOMB_RATIO * n_bytes):
+                raise TableError(
+                    f"{path} is over {_BOMB_RATIO} times as large when decompressed ({n_expanded:,} bytes), "
+                    "which no table is; save it as CSV"
+                )
+            yield openpyxl.load_workbook(file, read_only=True, data_only=not has_formulas)
     except (OSError, TableError):
         raise
-    except Exception as error:  # of zipfile, of the XML parser, or of openpyxl, which has no class for them
-        raise _as_broken(path, error) from error
-    try:
-        yield book
-    except (OSError, TableError):
-        raise
-    except Exception as error:
-        raise _as_broken(path, error) from error
-    finally:
-        book.close()
-
-
-def _as_broken(path: Path, error: Exception) -> TableError:
-    return TableError(f"{path} is truncated or not a spreadsheet ({' '.join(str(error).split())[:200]})")
+    except Exception as error:  # of zipfile, of the XML parser or of openpyxl, which share no class
+        reason = " ".join(str(error).split())[:200]
+        raise TableError(f"{path} is truncated or not a spreadsheet ({reason})") from error
 
 
 def _cells(sheet: Any) -> Iterator[tuple[Any, ...]]:

@@ -107,8 +107,10 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         self._check_parameters()
         rest = check_documents(documents)
         head = list(islice(rest, SAMPLE_DOCUMENTS))
-        is_list = isinstance(documents, list | tuple)
-        self.choose_tokens(documents[:: 1 + len(documents) // SAMPLE_DOCUMENTS] if is_list else head)
+        if isinstance(documents, list | tuple):
+            self.choose_tokens(documents[:: 1 + len(documents) // SAMPLE_DOCUMENTS])
+        else:
+            self.choose_tokens(head)
         return self.fit_frequencies(self.frequencies(chain(head, rest)))
 
     def choose_tokens(self, documents: Iterable[str]) -> TermVectorizer:
