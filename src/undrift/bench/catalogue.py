@@ -23,6 +23,8 @@ COMPARED: Mapping[str, Mapping[str, Any]] = {
     "centred": {"center": "domains"},
     "oracle": {},  # is given the true class shares of the target
 }
+# methods that are given so many target labels: `labels-50`
+WITH_LABELS = ("labels", "asked", "second-source", "augmented", "target-only")
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,19 @@ def find_family(method: str) -> str:
         return method if method == "source-only" else "undrift"
     if method in PEERS:
         return "peers"
+    if split_label_method(method)[0] in WITH_LABELS:
+        return "labels"
     if method in METHODS:
         return method
-    raise ValueError(f"method {method!r} is not known; known are {', '.join([*METHODS, *COMPARED, *PEERS])}")
+    names = [*METHODS, *COMPARED, *PEERS, *(f"{name}-50" for name in WITH_LABELS)]
+    raise ValueError(f"method {method!r} is not known; known are {', '.join(names)}")
+
+
+def split_label_method(method: str) -> tuple[str, int]:
+    """Return the name and the number of target labels of a method that has some; else the name and -1."""
+    name, _, number = method.rpartition("-")
+    is_known = name in WITH_LABELS and number.isdecimal() and (number != "0" or name == "labels")
+    return (name, int(number)) if is_known else (method, -1)
 
 
 def list_parameters(method: str) -> set[str]:

@@ -25,7 +25,7 @@ KINDS = ("transfer", "distance", "regret")
 C_RULES = ("authors", "searched")
 C_GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # times the authors' 1 / mean |x|^2
 FIT_ON = ("all", "pair")
-LISTS = ("noise", "C", "methods", "depths", "rules", "targets")  # settings that hold several values
+LISTS = ("noise", "C", "methods", "depths", "rules", "targets", "tasks")  # settings that hold several values
 FOR_REGRET = ("depths", "rules", "small_grid")  # settings that no other kind of plan looks at
 FOR_UNDRIFT = ("changes",)  # settings that no other method looks at
 FOR_SHARES = ("target_share", "max_target_rows")  # settings of plans that vary class shares
@@ -79,6 +79,8 @@ class Setting:
         Rows of that sample, at most.
     targets : tuple of str, optional
         Domains that are targets; by default all.
+    tasks : tuple of str, optional
+        Tasks, such as ``books->dvd``; by default all.
     corpus : CorpusSpec, optional
         Corpus of this variant; by default the plan's.
     methods : tuple of str, optional
@@ -106,6 +108,7 @@ class Setting:
     target_share: float | None = None
     max_target_rows: int = 2500
     targets: tuple[str, ...] | None = None
+    tasks: tuple[str, ...] | None = None
     corpus: CorpusSpec | None = None
     methods: tuple[str, ...] | None = None
     depths: tuple[int, ...] = (1, 2, 3, 4, 5)
@@ -207,6 +210,7 @@ class Plan:
             "methods",
             "small_grid",
             "targets",
+            "tasks",
             "corpus",
             *(() if self.kind == "regret" else FOR_REGRET),
         }
@@ -215,7 +219,7 @@ class Plan:
         parameters = {method: dict(table) for method, table in self.parameters.items()}
         decisive = [asdict(self.corpus_of(variant)), setting, self.kind, self.seed, parameters]
         methods = variant.methods or self.methods
-        if "undrift" in methods:
+        if any(find_family(method) == "labels" or method == "undrift" for method in methods):
             changes = {**self.parameters.get("undrift", {}), **variant.changes}
             decisive.append(resolve_undrift(changes))
         decisive += [[method, dict(COMPARED[method])] for method in methods if method in COMPARED]
@@ -374,8 +378,8 @@ def _parse_setting(values: Mapping[str, Any], methods: Sequence[str]) -> Setting
     for method in check_strings(values["methods"], "variants.methods") if "methods" in values else ():
         if method not in methods:
             raise ValueError(f"variants.methods: {method!r} is not among the plan's methods")
-    if "targets" in values:
-        check_strings(values["targets"], "targets")
+    for key in {"targets", "tasks"} & values.keys():
+        check_strings(values[key], key)
     corpus = {"corpus": _parse_corpus(values["corpus"])} if "corpus" in values else {}
     return Setting(**{**values, **lists, **corpus})
 

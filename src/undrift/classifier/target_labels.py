@@ -33,6 +33,8 @@ class LearnsTargetLabels(LayeredModel):
     update_state_: UpdateState | None
     classes_: np.ndarray
     temperature_: float
+    temperatures_: np.ndarray
+    caution_: dict[str, Any] | None
     label_weight_: float | None
     expected_error_: list[dict[str, float] | None]
     prior_: np.ndarray
@@ -175,8 +177,7 @@ class LearnsTargetLabels(LayeredModel):
         if state is None:
             raise ValueError(
                 "this model has no update state, so labels cannot be added: it was fitted without a target, "
-                'with classifier="hinge", fell back to the source alone, or was saved without it or by an '
-                "earlier version; fit it again"
+                'with classifier="hinge", or saved without it or by an earlier version; fit it again'
             )
         return state
 
@@ -215,6 +216,10 @@ class LearnsTargetLabels(LayeredModel):
         self.centred_intercept_ = learnt.intercept
         self.intercept_ = learnt.intercept - learnt.shifted_offsets(state)
         self.update_state_, self.label_weight_ = state, learnt.label_weight
+        self.temperature_ = state.temperature  # another one where the model had fallen back
+        self.temperatures_[state.target_positions] = state.temperature
+        if self.caution_ is not None:
+            self.caution_ = {**self.caution_, "fell_back": False}
         self._keep_targets(learnt.targets or [None] * len(state.target_positions))
 
     def _keep_targets(self, targets: Sequence[Target | None]) -> None:

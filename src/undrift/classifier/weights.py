@@ -59,7 +59,7 @@ class Readout:
     temperature: Any  # float, or an array with one for each tag
     targets: list[Target] | None = None  # None where they are not aligned
     caution: dict[str, Any] | None = None  # with a target: what speaks against adapting, and what was done
-    state: UpdateState | None = None  # with a target, least squares and no fallback: what labels are added to
+    state: UpdateState | None = None  # with a target and least squares: what labels are added to
     label_weight: float | None = None  # of a target label, where some were learnt
 
     @property
@@ -269,7 +269,6 @@ def _replace_by_source_only(
         offsets=offsets,
         temperature=temperature,
         targets=None,
-        state=None,
     )
 
 

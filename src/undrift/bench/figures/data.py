@@ -20,7 +20,9 @@ from ..results import (
     by_task,
     differences,
     errors_by_task,
+    group_by_labels,
     group_by_share,
+    mean_label_error,
     mean_of,
     mean_ratio,
     peak_gigabytes,
@@ -28,6 +30,7 @@ from ..results import (
     same_test_rows,
     sort_places,
     task,
+    varies_labels,
     varies_shares,
     where,
 )
@@ -44,6 +47,9 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
     figures: list[Figure] = []
     for plan in dict.fromkeys(place.plan for place in places(records)):
         group = [record for record in records if record.get("plan") == plan]
+        if varies_labels(group):
+            figures += label_figures(group)
+            continue
         if varies_shares(group):
             figures += share_figures(group)
             continue
@@ -157,6 +163,35 @@ def share_figures(records: Sequence[Record]) -> list[Figure]:
         }
         for corpus, methods in group_by_share(records).items()
     ]
+
+
+def label_figures(records: Sequence[Record]) -> list[Figure]:
+    """Mean error against the number of target labels, a line a method; one for each corpus and share."""
+    figures = []
+    for (corpus, share), methods in group_by_labels(records).items():
+        none = methods.get("none", {})
+        series = []
+        for method, by_number in methods.items():
+            points = by_number if method == "none" else {**none, **by_number}
+            if method in ("augmented", "target-only"):
+                points = by_number
+            if method == "none":  # a level line
+                points = {n: none[0] for n in {0, *(n for other in methods.values() for n in other)}}
+            numbers = sorted(points)
+            errors = [100 * mean_label_error(points[n]) for n in numbers]
+            series.append({"label": method, "x": numbers, "y": errors})
+        figures.append(
+            {
+                "name": f"{records[0]['plan']}-{corpus}-{round(100 * share)}-error-by-labels",
+                "kind": "lines",
+                "title": f"Error against target labels \N{EN DASH} {corpus}, {share:.0%} positive",
+                "x_label": "labelled target rows",
+                "y_label": "mean error over the tasks (%)",
+                "series": series,
+                "has_direct_labels": True,
+            }
+        )
+    return figures
 
 
 def figure_1(records: Sequence[Record]) -> Figure:

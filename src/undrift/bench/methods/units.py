@@ -12,6 +12,7 @@ from . import baselines, msda
 from .candidates import candidate_records
 from .cells import Bench, Cell, Finding, Unit, group_cells
 from .distances import measure_distances
+from .labels import label_units
 from .peers import peer_units
 from .representation import RepresentationCache
 from .undrift import source_only_units, undrift_units
@@ -27,6 +28,7 @@ FAMILIES: dict[str, Callable[[Bench, Sequence[Cell]], list[Unit]]] = {
     "undrift": undrift_units,
     "source-only": source_only_units,
     "peers": peer_units,
+    "labels": label_units,
 }
 
 
@@ -62,7 +64,7 @@ def _sampled_units(family: str, bench: Bench, cells: Sequence[Cell]) -> list[Uni
         return [Unit(cells, partial(_raise_error, error))]
     # files beside the results are for whole corpora
     sampled = replace(bench, corpus=corpus, representations=RepresentationCache())
-    return [replace(unit, corpus=corpus) for unit in FAMILIES[family](sampled, cells)]
+    return [replace(unit, corpus=unit.corpus or corpus) for unit in FAMILIES[family](sampled, cells)]
 
 
 def _raise_error(error: Exception) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from .balance import balance_table, group_by_share, varies_shares
 from .expected import are_met, check_bars, load_bars, verdict_table
+from .labels import group_by_labels, labels_table, mean_label_error, varies_labels
 from .measures import (
     REFERENCE,
     Difference,
@@ -46,10 +47,13 @@ __all__ = [
     "failures",
     "fill_page",
     "find_losses",
+    "group_by_labels",
     "group_by_share",
     "journal",
+    "labels_table",
     "load_bars",
     "mean_error",
+    "mean_label_error",
     "mean_of",
     "mean_ratio",
     "peak_gigabytes",
@@ -61,6 +65,7 @@ __all__ = [
     "same_test_rows",
     "sort_places",
     "task",
+    "varies_labels",
     "varies_shares",
     "verdict_table",
     "where",

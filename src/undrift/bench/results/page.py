@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from .balance import balance_table, varies_shares
+from .labels import labels_table, varies_labels
 from .records import Record
 from .regret import regret_table
 from .table import distance_table, has_published, results_table, side_by_side
@@ -40,6 +41,8 @@ def _table(name: str, records: Sequence[Record]) -> str | None:
     if name in special:
         return special[name](records)
     shares = [record for record in records if record.get("plan") == name]
+    if varies_labels(shares):
+        return labels_table(shares)
     return balance_table(shares) if varies_shares(shares) else results_table(records, name)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from .balance import balance_table, varies_shares
+from .labels import labels_table, varies_labels
 from .measures import (
     REFERENCE,
     Where,
@@ -46,7 +47,9 @@ def results_table(records: Sequence[Record], plan: str | None = None) -> str:
     for name in dict.fromkeys(place.plan for place in given):
         lines += _differences_section(records, name)
         of_plan = [record for record in records if record.get("plan") == name]
-        if varies_shares(of_plan):
+        if varies_labels(of_plan):
+            lines += ["", *labels_table(of_plan).splitlines()]
+        elif varies_shares(of_plan):
             lines += ["", *balance_table(of_plan).splitlines()]
     return "\n".join(lines) + "\n"
 

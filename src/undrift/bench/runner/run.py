@@ -182,7 +182,12 @@ class Runner:
                 )
         if self.plan.kind == "distance":
             return domain_pairs(list(corpus.domains))
-        return [pair for pair in _tasks(corpus) if variant.targets is None or pair[1] in variant.targets]
+        return [
+            pair
+            for pair in _tasks(corpus)
+            if (variant.targets is None or pair[1] in variant.targets)
+            and (variant.tasks is None or "->".join(pair) in variant.tasks)
+        ]
 
     def _refuse_tasks(self) -> None:
         if not any(_matches(variant.name, self.request.variants) for variant in self.plan.variants):

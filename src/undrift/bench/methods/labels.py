@@ -1,0 +1,156 @@
+"""Methods that are given some target labels, as many as their names say: `labels-50`.
+
+Half of the target's rows, which the seed decides, may be labelled; the other half is predicted. Layers are
+learnt from the rows of the task's two domains.
+
+labels
+    `text_classifier` with `y_target`; rows are drawn at random. `labels-0` has none.
+asked
+    The same; rows are those that `ask` of `labels-0` returns.
+second-source
+    `text_classifier` without `y_target`: the labelled rows, drawn at random, are a second source.
+augmented
+    A linear SVM on the source and the labels, drawn at random: every feature once for both domains, and once
+    for each (Daume 2007).
+target-only
+    A linear SVM on the labels alone, drawn at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import LinearSVC
+
+from ..._core import Rows, stack_rows
+from ...classifier import MSDAClassifier
+from ..catalogue import split_label_method
+from ..corpora import part_labels, part_rows
+from .baselines import weight_tfidf
+from .cells import Bench, Cell, Failure, FailureLog, Outcome, Unit, group_cells
+from .resources import measure_time
+from .undrift import configure_undrift
+
+SVM_CS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+
+@dataclass(frozen=True)
+class LabelTask:
+    """Rows of a source and of a target, some of whose labels may be had."""
+
+    X: Rows  # source
+    y: np.ndarray  # NaN for rows that are not labelled
+    target: Rows
+    truth: np.ndarray
+    pool: np.ndarray  # target rows that may be labelled, in the order in which they are drawn
+    test: np.ndarray  # the others
+    length: float
+    new_classifier: Callable[[], MSDAClassifier]
+
+    def fit(self, labelled: np.ndarray) -> MSDAClassifier:
+        """Learn from the labels of these target rows."""
+        y_target = np.full(len(self.truth), np.nan)
+        y_target[labelled] = self.truth[labelled]
+        given = {"y_target": y_target} if len(labelled) else {}
+        return self.new_classifier().fit(self.X, self.y, self.target, **given)
+
+    def predict(self, classifier: MSDAClassifier) -> np.ndarray:
+        """Predict the test rows."""
+        return classifier.predict(self.target[self.test])
+
+    def predict_with_second_source(self, labelled: np.ndarray) -> np.ndarray:
+        """Learn from the labelled rows as a second source, and predict the test rows."""
+        rest = np.setdiff1d(np.arange(len(self.truth)), labelled)
+        X = stack_rows([self.X, self.target[labelled], self.target[rest]])
+        y = np.concatenate([self.y, self.truth[labelled], np.full(len(rest), np.nan)])
+        domain = np.repeat([0, 1, -1], [len(self.y), len(labelled), len(rest)])
+        return self.predict(self.new_classifier().fit(X, y, sample_domain=domain))
+
+    def predict_augmented(self, labelled: np.ndarray) -> np.ndarray:
+        """Learn from source and labels, with features for both domains and for each."""
+        is_labelled = ~np.isnan(self.y)
+        source, shared = self.X[is_labelled] / self.length, self.target / self.length
+        zero, none = sp.csr_array(source.shape), sp.csr_array(shared.shape)
+        source, target = sp.hstack([source, source, zero]).tocsr(), sp.hstack([shared, none, shared]).tocsr()
+        y = np.concatenate([self.y[is_labelled], self.truth[labelled]])
+        return _fit_svm(sp.vstack([source, target[labelled]]).tocsr(), y).predict(target[self.test])
+
+    def predict_from_target(self, labelled: np.ndarray) -> np.ndarray:
+        """Learn from the labels alone; with one class among them, that class is predicted."""
+        y, rows = self.truth[labelled], self.target / self.length
+        if len(np.unique(y)) == 1:
+            return np.full(len(self.test), y[0])
+        return _fit_svm(rows[labelled], y).predict(rows[self.test])
+
+
+def _fit_svm(X: Rows, y: np.ndarray) -> Any:
+    """Linear SVM with the C that is best in cross-validation, 1 where a class has a single row."""
+    smallest = np.unique(y, return_counts=True)[1].min()
+    if smallest < 2:
+        return LinearSVC().fit(X, y)
+    folds = StratifiedKFold(min(5, smallest), shuffle=True, random_state=0)
+    return GridSearchCV(LinearSVC(), {"C": SVM_CS}, cv=folds).fit(X, y)
+
+
+def label_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
+    """One unit for each task; the rows that are predicted are half of the target's."""
+    units = []
+    for target, same_target in group_cells(cells, "target").items():
+        domain = bench.corpus.domains[target]
+        labelled = np.random.RandomState(bench.seed).permutation(np.union1d(domain.train, domain.test))
+        pool, test = np.array_split(labelled, 2)
+        halves = replace(domain, train=pool, test=np.sort(test))
+        corpus = replace(bench.corpus, domains={**bench.corpus.domains, target: halves})
+        split = replace(bench, corpus=corpus)
+        for group in group_cells(same_target, "source").values():
+            units.append(Unit(group, partial(_run_task, split, group), corpus=corpus))
+    return units
+
+
+def _run_task(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
+    failure_log, task = FailureLog(), _take_task(bench, cells[0])
+    first: list[MSDAClassifier] = []  # fitted without target labels, when it is needed
+    for cell in cells:
+        yield from failure_log.capture([cell], _run_cell, task, cell, first)
+    yield from failure_log.failures()
+
+
+def _run_cell(task: LabelTask, cell: Cell, first: list[MSDAClassifier]) -> Outcome:
+    kind, n = split_label_method(cell.method)
+    if kind in ("labels", "asked") and not first and (n == 0 or kind == "asked"):
+        first.append(task.fit(task.pool[:0]))
+    labelled = task.pool[:n]
+    if kind == "asked":
+        labelled = task.pool[first[0].ask(task.target[task.pool], n)]
+    params: dict[str, Any] = {"n_target_labels": n}
+    if kind in ("labels", "asked"):
+        classifier, seconds = measure_time(lambda: task.fit(labelled) if n else first[0])
+        predicted, params = task.predict(classifier), {**params, "label_weight": classifier.label_weight_}
+    else:
+        predict = {
+            "second-source": task.predict_with_second_source,
+            "augmented": task.predict_augmented,
+            "target-only": task.predict_from_target,
+        }[kind]
+        predicted, seconds = measure_time(predict, labelled)
+    details = {"n_target_labels": n, "expected_error": None}
+    return Outcome(cell, predicted, params, 0.0, seconds, details=details)
+
+
+def _take_task(bench: Bench, cell: Cell) -> LabelTask:
+    """Return the rows of a task as tf-idf; the target's train rows are those that may be labelled."""
+    classifier, length = configure_undrift(bench)
+    domains = {name: bench.corpus.domains[name] for name in (cell.source, cell.target)}
+    pair = weight_tfidf(replace(bench.corpus, domains=domains), length)
+    source, target = pair.domains[cell.source], pair.domains[cell.target]
+    y = np.full(len(source), np.nan)
+    y[part_rows(pair, (cell.source, "train"))] = part_labels(pair, cell.source, "train")
+    new_classifier = partial(lambda model: type(model)(**model.get_params()), classifier)
+    truth = np.asarray(target.y, dtype=float)
+    return LabelTask(source.X, y, target.X, truth, target.train, target.test, length, new_classifier)

@@ -1,0 +1,329 @@
+"""Labels of target rows: learnt in fit and by update, against systems that are solved from scratch."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from undrift import MSDAClassifier, SelfTraining, load_model, save_model
+from undrift.classifier import updating
+from undrift.classifier.asking import choose_for_estimate, choose_for_predictions
+from undrift.classifier.posterior import Posterior, choose_label_weight, left_out_scores, remove_rows
+from undrift.errors import UndriftWarning
+
+
+def make_domains(n_source=120, n_target=150, seed=0, shift=0.6, share=0.5, n_classes=2):
+    """Counts of 12 features in a source and a target, whose classes have other features."""
+    rng = np.random.RandomState(seed)
+    y = np.arange(n_source) % n_classes
+    y_target = (rng.uniform(size=n_target) < share).astype(int) if n_classes == 2 else np.arange(n_target) % 3
+    rates = rng.uniform(0.3, 1.5, size=(n_classes, 12))
+    other = rates * rng.uniform(1 - shift, 1 + shift, size=rates.shape)
+    X, X_target = rng.poisson(rates[y]).astype(float), rng.poisson(other[y_target]).astype(float)
+    return X, y, X_target, y_target
+
+
+def give_labels(y_target, rows):
+    labels = np.full(len(y_target), np.nan)
+    labels[rows] = y_target[rows]
+    return labels
+
+
+def make_classifier(**changes):
+    settings = {"n_layers": 2, "noise": 0.4, "C": 1.0, "dtype": "float64", "random_state": 0}
+    return MSDAClassifier(**(settings | changes))
+
+
+class Oracle:
+    """The classifier that a state stands for, from explicit rows: one dense system with every row in it."""
+
+    def __init__(self, classifier, X, y, X_target, labels, label_weight):
+        state = classifier.update_state_
+        n = state.n_source
+        assert n == len(y)
+        columns = [np.vstack([X, X_target]), *classifier.representation_.hidden(np.vstack([X, X_target]))]
+        domain = np.repeat([0, 1], [len(X), len(X_target)])
+        self.rows = np.hstack(
+            [
+                np.sqrt(share) * (np.asarray(A) - means[domain])
+                for A, means, share in zip(columns, state.means, state.shares, strict=True)
+            ]
+        )
+        has_label, has_anchors = ~np.isnan(labels), len(state.codes) > n
+        pseudo = (state.codes[n:], state.weight[n:]) if has_anchors else np.zeros((2, len(labels)))
+        codes = np.concatenate([y, np.where(has_label, np.nan_to_num(labels), pseudo[0])])
+        weight = np.concatenate([state.weight[:n], np.where(has_label, label_weight, pseudo[1])])
+        train = weight > 0
+        H, targets = self.rows[train], np.where(codes[train] == 1, 1.0, -1.0)
+        # minimise |w|^2 / 2 + C / 2 sum weight (target - w.h - b)^2 over w and b together
+        A = np.hstack([H, np.ones((len(H), 1))]) * np.sqrt(state.C * weight[train])[:, None]
+        penalty = np.diag([1.0] * H.shape[1] + [0.0])
+        solution = np.linalg.solve(A.T @ A + penalty, A.T @ (np.sqrt(state.C * weight[train]) * targets))
+        self.scores = self.rows @ solution[:-1] + solution[-1]
+
+
+@pytest.mark.parametrize("self_training", [False, SelfTraining(n_rounds=2)])
+@pytest.mark.parametrize("center", ["classes", "domains", False])
+def test_update_equals_solving_again_with_the_labels(center, self_training):
+    X, y, X_target, y_target = make_domains(shift=0.95)
+    rows = np.arange(0, 120, 2)
+    classifier = make_classifier(center=center, self_training=self_training).fit(X, y, X_target)
+    classifier.update(X_target[rows], y_target[rows])
+    assert classifier.label_weight_ > 0  # or the test would be about nothing
+    oracle = Oracle(classifier, X, y, X_target, give_labels(y_target, rows), classifier.label_weight_)
+    shift = classifier.decision_function(X_target) - oracle.scores[len(X) :]
+    assert np.ptp(shift) < 1e-8  # up to the border, one number for the target
+    if center != "classes":
+        assert np.abs(shift).max() < 1e-8
+
+
+@pytest.mark.parametrize("center", ["domains", False])
+def test_update_equals_fit(center):
+    X, y, X_target, y_target = make_domains()
+    first, all_rows = np.arange(20), np.arange(40)
+    refit = make_classifier(center=center).fit(X, y, X_target, y_target=give_labels(y_target, all_rows))
+    updated = make_classifier(center=center).fit(X, y, X_target, y_target=give_labels(y_target, first))
+    updated.update(X_target[20:40], y_target[20:40])
+    assert refit.label_weight_ == updated.label_weight_ > 0
+    np.testing.assert_allclose(updated.decision_function(X), refit.decision_function(X), atol=1e-8)
+    np.testing.assert_allclose(updated.intercept_, refit.intercept_, atol=1e-8)
+
+
+def test_labels_are_changed_and_withdrawn():
+    X, y, X_target, y_target = make_domains()
+    classifier = make_classifier(self_training=True).fit(X, y, X_target)
+    before = classifier.decision_function(X_target)
+    classifier.update(X_target[:30], 1 - y_target[:30])
+    classifier.update(X_target[:30], y_target[:30])
+    changed = classifier.decision_function(X_target)
+    once = make_classifier(self_training=True).fit(X, y, X_target).update(X_target[:30], y_target[:30])
+    np.testing.assert_allclose(changed, once.decision_function(X_target), atol=1e-8)
+    classifier.update(X_target[:10], None).update(X_target[10:30], [None] * 20)
+    np.testing.assert_allclose(classifier.decision_function(X_target), before, atol=1e-8)
+    assert classifier.label_weight_ == 0
+    classifier.update(X_target[:10], None)  # nothing is left to withdraw
+    np.testing.assert_allclose(classifier.decision_function(X_target), before, atol=1e-8)
+
+
+def test_new_rows_may_be_added():
+    X, y, X_target, y_target = make_domains()
+    new, y_new = make_domains(seed=3)[2:]
+    classifier = make_classifier(self_training=True).fit(X, y, X_target)
+    classifier.update(np.vstack([X_target[:20], new[:30]]), np.concatenate([y_target[:20], y_new[:30]]))
+    joined = make_classifier(self_training=True).fit(X, y, X_target)
+    joined.update(new[:30], y_new[:30]).update(X_target[:20], y_target[:20])
+    np.testing.assert_allclose(
+        classifier.decision_function(X_target), joined.decision_function(X_target), atol=1e-8
+    )
+    assert (classifier.update_state_.labelled.anchor == -1).sum() == 30
+    assert classifier.label_weight_ > 0
+
+
+def test_few_labels_correct_the_shares():
+    X, y, X_target, y_target = make_domains(600, 600, share=0.2, shift=0.8)
+    before = make_classifier().fit(X, y, X_target)
+    rows = np.arange(40)
+    after = make_classifier().fit(X, y, X_target, y_target=give_labels(y_target, rows))
+    truth = y_target.mean()
+    assert abs(after.target_shares_[0][1] - truth) < abs(before.target_shares_[0][1] - truth) + 0.01
+    low, high = (np.ptp(model.target_shares_interval_[0][1]) for model in (after, before))
+    assert low < high  # labels make the shares more certain
+    after.update(X_target[:40], None)
+    assert after.target_shares_[0][1] != before.target_shares_[0][1] or after.label_weight_ == 0
+
+
+def test_labels_help_where_domains_differ():
+    errors = {0: [], 60: []}
+    for seed in range(5):
+        X, y, X_target, y_target = make_domains(200, 400, seed=seed, shift=0.95)
+        for n, values in errors.items():
+            labels = {"y_target": give_labels(y_target, np.arange(n))} if n else {}
+            classifier = make_classifier(self_training=True).fit(X, y, X_target, **labels)
+            values.append(np.mean(classifier.predict(X_target[60:]) != y_target[60:]))
+    assert np.mean(errors[60]) < np.mean(errors[0]) - 0.02
+
+
+def test_three_classes_and_two_targets():
+    X, y, X_target, y_target = make_domains(150, 160, n_classes=3)
+    targets, labels = [X_target[:80], X_target[80:]], [give_labels(y_target[:80], np.arange(30)), None]
+    classifier = make_classifier(self_training=True).fit(X, y, targets, y_target=labels)
+    assert classifier.predict(targets[1], sample_domain=-2).shape == (80,)
+    classifier.update(targets[1][:9], y_target[80:89], sample_domain=-2)
+    assert set(classifier.update_state_.labelled.domain.tolist()) == {1, 2}
+    with pytest.raises(ValueError, match=r"has 2 targets, .*say by sample_domain"):
+        classifier.update(targets[1][:9], y_target[80:89])
+    with pytest.raises(ValueError, match=r"sample_domain holds \[-7\]"):
+        classifier.update(targets[1][:9], y_target[80:89], sample_domain=-7)
+    assert len(classifier.ask(targets[1], 5, sample_domain=-2)) == 5
+
+
+def test_extra_features_are_updated():
+    X, y, X_target, y_target = make_domains()
+    extra, extra_target = X[:, :4] ** 2, X_target[:, :4] ** 2
+    classifier = make_classifier().fit(X, y, X_target, extra=extra, extra_target=extra_target)
+    classifier.update(X_target[:40], y_target[:40], extra=extra_target[:40])
+    assert classifier.label_weight_ > 0
+    before = classifier.decision_function(X_target, extra=extra_target)
+    again = make_classifier().fit(X, y, X_target, extra=extra, extra_target=extra_target)
+    again.update(X_target[:40], y_target[:40], extra=extra_target[:40])
+    np.testing.assert_allclose(before, again.decision_function(X_target, extra=extra_target), atol=1e-8)
+
+
+def test_hinge_learns_labels_but_is_not_updated():
+    X, y, X_target, y_target = make_domains()
+    labels = give_labels(y_target, np.arange(80))
+    with_labels = make_classifier(classifier="hinge", center=False).fit(X, y, X_target, y_target=labels)
+    without = make_classifier(classifier="hinge", center=False).fit(X, y, X_target)
+    both = make_classifier(classifier="hinge", center=False).fit(
+        np.vstack([X, X_target[:80]]), np.concatenate([y, y_target[:80]]), X_target
+    )
+    assert np.abs(with_labels.decision_function(X) - without.decision_function(X)).max() > 0.01
+    assert with_labels.coef_[0].shape == both.coef_[0].shape
+    with pytest.raises(ValueError, match="no update state"):
+        with_labels.update(X_target[:3], y_target[:3])
+
+
+def test_saved_models_are_updated(tmp_path):
+    X, y, X_target, y_target = make_domains()
+    classifier = make_classifier(dtype="float32", self_training=True)
+    classifier.fit(
+        sp.csr_matrix(X), y, sp.csr_matrix(X_target), y_target=give_labels(y_target, np.arange(20))
+    )
+    save_model(classifier, tmp_path / "model")
+    save_model(classifier, tmp_path / "small", update_state=False)
+    assert (tmp_path / "small").stat().st_size < (tmp_path / "model").stat().st_size
+    assert classifier.update_state_ is not None  # saving without it takes nothing away
+    loaded, new = load_model(tmp_path / "model"), sp.csr_matrix(X_target[20:50])
+    for model in (loaded, classifier):
+        model.update(new, y_target[20:50])
+    assert (loaded.update_state_.labelled.anchor >= 0).all()  # rows of the fit are recognised
+    np.testing.assert_allclose(
+        loaded.decision_function(X_target), classifier.decision_function(X_target), atol=1e-3
+    )
+    save_model(loaded, tmp_path / "again")
+    np.testing.assert_array_equal(load_model(tmp_path / "again").ask(X_target, 5), loaded.ask(X_target, 5))
+    with pytest.raises(ValueError, match="no update state"):
+        load_model(tmp_path / "small").update(new, y_target[20:50])
+
+
+def test_a_new_batch_has_its_shares_and_border():
+    X, y, X_target, y_target = make_domains(600, 600, shift=0.2)
+    batch, y_batch = make_domains(600, 600, shift=0.2, share=0.15)[2:]
+    classifier = make_classifier().fit(X, y, X_target)
+    before = np.mean(classifier.predict(batch) != y_batch)
+    classifier.update_target(batch)
+    assert abs(classifier.target_shares_[0][1] - y_batch.mean()) < 0.08
+    assert np.mean(classifier.predict(batch) != y_batch) <= before
+    classifier.update(X_target[:30], y_target[:30])  # keeps the batch's border
+    assert abs(classifier.target_shares_[0][1] - y_batch.mean()) < 0.15
+    with pytest.warns(UndriftWarning, match="harder than the target of the fit"):
+        classifier.update_target(np.random.RandomState(0).poisson(1.0, size=batch.shape).astype(float))
+
+
+def test_asked_rows_have_no_label_and_differ():
+    X, y, X_target, y_target = make_domains()
+    classifier = make_classifier(self_training=True)
+    classifier.fit(X, y, X_target, y_target=give_labels(y_target, np.arange(50)))
+    asked = classifier.ask(X_target, 20)
+    assert len(set(asked.tolist())) == 20
+    assert asked.min() >= 50
+    rows, weights = classifier.ask(X_target, 20, "estimate", return_weights=True)
+    assert rows.min() >= 50
+    assert weights.sum() == pytest.approx(100)  # rows without a label
+    assert (classifier.ask(X_target, 20, return_weights=True)[1] == 0).all()
+    assert len(classifier.ask(X_target, 10_000)) == 100
+
+
+@pytest.mark.parametrize(
+    ("y_target", "message"),
+    [
+        ([1.0, 0.0], "y_target has 2 entries for 150 target rows"),
+        (["x"] * 150, "y_target holds 'x', which is not a class of the source; the classes are 0, 1"),
+    ],
+)
+def test_bad_labels_are_refused(y_target, message):
+    X, y, X_target, _ = make_domains()
+    with pytest.raises(ValueError, match=message):
+        make_classifier().fit(X, y, X_target, y_target=y_target)
+
+
+def test_labels_need_target_rows_and_no_sample_domain():
+    X, y, X_target, y_target = make_domains()
+    with pytest.raises(ValueError, match="y_target goes with X_target, which is missing"):
+        make_classifier().fit(X, y, y_target=y_target)
+    with pytest.raises(ValueError, match="not with sample_domain"):
+        make_classifier().fit(X, y, y_target=y, sample_domain=np.where(y, 0, -1))
+    with pytest.raises(ValueError, match="y_target must be one too"):
+        make_classifier().fit(X, y, [X_target], y_target=y_target)
+    classifier = make_classifier().fit(X, y, X_target)
+    with pytest.raises(ValueError, match="given twice, with different labels"):
+        classifier.update(X_target[[0, 0]], [0, 1])
+    with pytest.raises(ValueError, match="purpose"):
+        classifier.ask(X_target, 3, "fun")
+
+
+def test_posterior_is_that_of_a_gaussian_process():
+    rng = np.random.RandomState(0)
+    H, other, noise = rng.normal(size=(30, 5)), rng.normal(size=(4, 5)), rng.uniform(0.5, 2, size=30)
+    large = 1e7  # a wide prior of the intercept stands for a free one
+    K = H @ H.T + large
+    P = np.linalg.inv(H @ H.T + np.diag(noise))
+    rows = Posterior(P).condition(H @ other.T)
+    cross = other @ H.T + large
+    expected = other @ other.T + large - cross @ np.linalg.solve(K + np.diag(noise), cross.T)
+    np.testing.assert_allclose(rows.covariance(rows, other @ other.T), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_left_out_scores_leave_one_row_out():
+    rng = np.random.RandomState(1)
+    A = rng.normal(size=(8, 8))
+    S, f, Y = A @ A.T, rng.normal(size=(8, 1)), np.sign(rng.normal(size=(8, 1)))
+    for i, score in enumerate(left_out_scores(S, f, Y, 0.7)):
+        others = np.delete(np.arange(8), i)
+        M = S[np.ix_(others, others)] + 0.7 * np.eye(7)
+        np.testing.assert_allclose(score, f[i] + S[i, others] @ np.linalg.solve(M, (Y - f)[others]))
+
+
+def test_rows_are_removed_exactly():
+    rng = np.random.RandomState(2)
+    A = rng.normal(size=(6, 6))
+    prior, precision, Y = A @ A.T, rng.uniform(0.1, 2, 6), rng.normal(size=(6, 1))
+    precision[2] = 0.0
+    after = np.linalg.inv(np.linalg.inv(prior) + np.diag(precision))
+    mean = after @ (precision[:, None] * Y)
+    covariance, scores = remove_rows(after, mean, precision, precision[:, None] * Y)
+    np.testing.assert_allclose(covariance, prior, atol=1e-8)
+    np.testing.assert_allclose(scores, 0, atol=1e-8)
+
+
+def test_labels_without_effect_get_no_weight():
+    rng = np.random.RandomState(3)
+    codes = np.arange(40) % 2
+    right = np.where(codes == 1, 1.0, -1.0)[:, None]
+    border, S = np.zeros((40, 1)), np.eye(40)
+    assert choose_label_weight(S, right, right, codes, 1.0, border, 0.5) == 0
+    similar = np.outer(right, right) + 0.1 * np.eye(40)  # what one row's label says is true of all
+    wrong = 0.3 * rng.normal(size=(40, 1))
+    assert choose_label_weight(similar, wrong, right, codes, 1.0, border, 0.5) > 0
+
+
+def test_chosen_rows_are_undecided_and_apart():
+    S = np.kron(np.eye(3), np.ones((4, 4))) + 1e-3 * np.eye(12)
+    p = np.tile([0.5, 0.5], (12, 1))
+    p[:4] = [0.999, 0.001]
+    chosen = choose_for_predictions(S, np.zeros((12, 1)), p, 0.5, 2)
+    assert sorted(chosen // 4) == [1, 2]  # one of either undecided group
+
+
+def test_estimates_are_stratified():
+    is_changed = np.arange(100) < 10
+    rows, weights = choose_for_estimate(is_changed, 100, 20, np.random.RandomState(0))
+    assert (rows < 10).sum() == 10
+    assert weights.sum() == pytest.approx(100)
+    assert set(weights.tolist()) == {1.0, 9.0}
+    rows, weights = choose_for_estimate(None, 100, 20, np.random.RandomState(0))
+    assert len(rows) == 20
+    assert (weights == 5).all()
+
+
+def test_rows_in_16_bits_are_multiplied_as_32():
+    assert updating._lift(np.ones((2, 2), dtype=np.float16)).dtype == np.float32
