@@ -1,0 +1,66 @@
+"""Methods with target labels: which rows they learn from, and which they predict."""
+
+import numpy as np
+import pytest
+
+from undrift.bench import Request, load_plan, read, run
+from undrift.bench.corpora import load_corpus, sample_target
+from undrift.bench.figures import all_figures
+from undrift.bench.methods.baselines import weight_tfidf
+from undrift.bench.results import labels_table
+from undrift.text import TFIDF_LENGTH, text_classifier
+
+PLAN = """
+methods = ["labels-0", "labels-8", "asked-8", "second-source-8", "augmented-8", "target-only-8"]
+n_folds = 3
+target_share = 0.25
+tasks = ["books->dvd"]
+[corpus]
+loader = "amazon-bow"
+max_features = 30
+"""
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plan") / "labels.toml"
+    path.write_text(PLAN)
+    return load_plan(path)
+
+
+@pytest.fixture(scope="module")
+def records(plan, data, tmp_path_factory):
+    results = tmp_path_factory.mktemp("labels") / "r.jsonl"
+    summary = run(plan, results, Request(data=data))
+    assert (summary.n_new, summary.n_failed) == (6, 0)
+    return [record for record in read(results) if record["kind"] == "transfer"]
+
+
+def test_half_of_the_target_is_predicted_with_labels_of_the_other(plan, records, data):
+    corpus = load_corpus(plan.corpus, data, 30)
+    sampled = sample_target(corpus, "dvd", 0.25, 2500, 0)
+    pair = {name: sampled.domains[name] for name in ("books", "dvd")}
+    pair = weight_tfidf(type(corpus)("pair", pair, corpus.terms), TFIDF_LENGTH).domains
+    source, target = pair["books"], pair["dvd"]
+    pool, test = np.array_split(np.random.RandomState(0).permutation(len(target)), 2)
+    y = np.full(len(source), np.nan)
+    y[source.train] = source.y[source.train]
+    y_target = np.full(len(target), np.nan)
+    y_target[pool[:8]] = target.y[pool[:8]]
+    ours = text_classifier(n_folds=3, random_state=0).fit(source.X, y, target.X, y_target=y_target)
+    by_method = {record["method"]: record for record in records}
+    expected = np.mean(ours.predict(target.X[test]) != target.y[test])
+    assert by_method["labels-8"]["transfer_error"] == pytest.approx(expected)
+    assert {record["n_test"] for record in records} == {len(test)}
+    assert {record["n_target_labels"] for record in records} == {0, 8}
+
+
+def test_labels_have_a_table_and_a_figure(records):
+    table = labels_table(records)
+    error = 100 * next(r["transfer_error"] for r in records if r["method"] == "asked-8")
+    assert f"| amazon-bow | 25% | asked | 1 | {error:.2f} |" in table
+    (figure,) = all_figures(records)
+    assert [line["label"] for line in figure["series"]] == [
+        "none", "labels", "asked", "second-source", "augmented", "target-only",
+    ]  # fmt: skip
+    assert figure["series"][2]["x"] == [0, 8]
