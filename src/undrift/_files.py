@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 UNFINISHED: set[str] = set()  # temporary files that are being written
+WRITTEN: list[str] = []  # files that this process has put in place
 
 
 @contextmanager
@@ -31,6 +32,7 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield Path(name)
         os.chmod(name, _permissions(final))
         os.replace(name, final)
+        WRITTEN.append(str(path))
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(name)

@@ -1,7 +1,9 @@
 """`undrift adapt`: predictions, summary, warnings, and one line for whatever the user can fix."""
 
 import json
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +11,15 @@ from tests.helpers.commands import ADAPT, change_options, check_refused
 from tests.helpers.review_files import convert_table, read_csv, write_csv
 from undrift import TextAdapter, load_model
 from undrift.classifier import EXPECTED_ERROR_RECORD
-from undrift.cli.adapt import list_doubts
+from undrift.cli.summary import list_doubts
 
 JSON_SHARES = '{"negative": 0.1, "positive": 0.9}'
+
+
+def unwrap(out):
+    """The lines that were printed, before they were wrapped: those that begin with no word of their own."""
+    starts = r"(Read|Labels:|Chosen:|Class shares|Note:|Wrote|Next:|Left empty|  undrift|[\w.]+\.csv[: ])"
+    return [" ".join(part.split()) for part in re.split(rf"\n(?=\n|{starts})", out) if part and part.strip()]
 
 
 def test_adapt_writes_predictions_and_says_where(folder, undrift):
@@ -25,7 +33,10 @@ def test_adapt_writes_predictions_and_says_where(folder, undrift):
     for fact in ("out.csv", "books.csv", "120 terms", "80", "20"):
         assert fact in out
     assert "Chosen: noise 0.7, n_layers 2, C 1 (fixed)." in out
-    assert "Error on the target" not in out
+    assert "labelled rows, " not in out
+    assert f"Wrote out.csv: {round(Path('out.csv').stat().st_size / 1000)} kB." in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert "Next: save the model with --model FILE" in out
 
 
 def test_of_several_values_one_is_chosen(folder, undrift):
@@ -37,9 +48,11 @@ def test_of_several_values_one_is_chosen(folder, undrift):
 def test_adapt_scores_where_the_target_has_labels(folder, undrift):
     status, out, _ = undrift(*ADAPT, "--target-label", "truth")
     assert status == 0
-    assert "baseline" in out
-    assert "adapted" in out
-    assert "Fell back" not in out
+    (line,) = [line for line in unwrap(out) if line.startswith("kitchen.csv: ")]
+    assert " wrong (95% interval " in line
+    assert " on 80 labelled rows, " in line
+    assert " with a linear SVM trained on the source: " in line
+    assert "not adapted" not in out
 
 
 def test_adapt_in_json(folder, undrift):
@@ -58,19 +71,19 @@ def test_adapt_in_json(folder, undrift):
 def test_without_labels_the_summary_says_which_shares_and_error_to_expect(folder, undrift):
     status, out, _ = undrift(*ADAPT)
     assert status == 0
-    lines = out.splitlines()
+    lines = unwrap(out)
     (shares,) = [line for line in lines if line.startswith("Class shares of kitchen.csv: predicted ")]
     assert "; estimated negative " in shares
-    (expected,) = [line for line in lines if line.startswith("Expected error, without labels: kitchen.csv: ")]
-    assert "(90% interval " in expected
-    assert expected.endswith(f"; {EXPECTED_ERROR_RECORD}.")
-    assert out.count("the class shares of the target cannot be told") == 1
+    (expected,) = [line for line in lines if line.startswith("kitchen.csv: about ")]
+    assert "% wrong (90% interval " in expected
+    assert expected.endswith(f", expected without labels; {EXPECTED_ERROR_RECORD}.")
+    assert " ".join(lines).count("the class shares of the target cannot be told") == 1
 
 
 def test_a_measured_error_is_shown_instead_of_the_expected_one(folder, undrift):
     status, out, _ = undrift(*ADAPT, "--target-label", "truth")
     assert status == 0
-    assert "Expected error" not in out
+    assert "expected without labels" not in out
     assert "Class shares of kitchen.csv: predicted" in out
     _, out, _ = undrift(*ADAPT, "--target-label", "truth", "--json")
     (target,) = json.loads(out)["targets"]
@@ -105,7 +118,7 @@ def test_known_shares_are_predicted_by(folder, undrift):
     assert shares["json"]["predicted_shares"]["positive"] > 0.7
     status, out, _ = undrift(*ADAPT, "--target-shares", " negative = 0.3 , positive = 0.7 ")
     assert status == 0
-    assert "; given negative 30.0%, positive 70.0%." in out
+    assert "; given negative 30.0%, positive 70.0%." in " ".join(unwrap(out))
 
 
 def test_shares_of_each_target_in_their_order(folder, undrift):
@@ -210,7 +223,9 @@ def test_doubtful_predictions_are_left_empty_and_counted(folder, undrift):
     assert all((row["prediction"] == "") == (float(row["probability"]) < 0.7) for row in rows)
     n = sum(row["prediction"] == "" for row in rows)
     assert 0 < n < 100
-    assert f"Left empty as doubtful (--min-confidence): {n} of 100 predictions for kitchen.csv." in out
+    assert f"Left empty as doubtful (--min-confidence): {n} of 100 predictions for kitchen.csv." in unwrap(
+        out
+    )
 
 
 def test_probabilities_that_the_input_has_already_need_a_prefix(folder, undrift, reviews):
@@ -285,10 +300,10 @@ def test_disjoint_vocabularies_are_warned_of_and_not_adapted_to(folder, undrift)
     write_csv(folder / "kitchen.csv", {"review": ["ganz andere Wörter", "als drüben"] * 10})
     status, out, err = undrift(*ADAPT)
     assert status == 0
-    words, features = err.splitlines()
+    features, words = err.splitlines()
     assert "never occur in the source (overlap 0%)" in words
     assert "used the source-only classifier instead" in features
-    assert "Fell back: the predictions are those of the source-only classifier" in " ".join(out.split())
+    assert "kitchen.csv (not adapted: source only)" in " ".join(out.split())
     assert "a target of 20 rows" in " ".join(out.split())
     status, out, err = undrift(*ADAPT, "--no-fallback", "--json")
     assert json.loads(out)["caution"]["fell_back"] is False
@@ -302,9 +317,9 @@ def test_a_fallback_is_reported_beside_the_baseline(folder, undrift):
     write_csv(folder / "kitchen.csv", {"review": texts, "truth": ["negative", "positive"] * 10})
     status, out, _ = undrift(*ADAPT, "--target-label", "truth")
     assert status == 0
-    (header,) = [line for line in out.splitlines() if "baseline" in line and "file" in line]
-    assert "source only (fallback)" in header
-    assert "adapted" not in header
+    (line,) = [line for line in unwrap(out) if "linear SVM" in line]
+    assert line.startswith("kitchen.csv (not adapted: source only): ")
+    assert "adaptation" not in line
     _, out, _ = undrift(*ADAPT, "--target-label", "truth", "--json")
     (target,) = json.loads(out)["targets"]
     assert target["fell_back"] is True
@@ -392,7 +407,7 @@ def test_a_malformed_json_line_is_named_or_skipped(folder, undrift, reviews):
     assert said.endswith("; fix it, or skip such rows (skip_bad=True, --skip-bad)")
     status, out, _ = undrift(*arguments, "--skip-bad")
     assert status == 0
-    assert "Skipped 1 rows" in out
+    assert "Read kitchen.jsonl: 19 rows, 1 skipped as unreadable" in out
     assert len(read_csv("out.csv")) == 19
 
 

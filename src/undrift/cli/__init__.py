@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from types import FrameType
 
-INTERRUPTED = "interrupted; nothing was written"
+
+def _describe_interrupt() -> str:
+    """Say that the command was interrupted, and what it had written by then."""
+    files = sys.modules.get("undrift._files")
+    written = ", ".join(files.WRITTEN) if files else ""
+    return f"undrift: interrupted; {f'already written: {written}' if written else 'nothing was written'}"
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -23,7 +28,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except SystemExit as ended:
         code = ended.code
     except KeyboardInterrupt:
-        print(f"undrift: {INTERRUPTED}", file=sys.stderr)
+        print(_describe_interrupt(), file=sys.stderr)
         code = 130
     from .._processes import exit_process
 
@@ -42,20 +47,22 @@ def _run(arguments: list[str] | None) -> NoReturn:
     import typer
     from typer.main import get_command
 
+    from .._files import WRITTEN
     from .app import app
 
+    WRITTEN.clear()
     signal.signal(signal.SIGTERM, _terminated)  # so that half-written files are removed then too
     try:
         status = get_command(app).main(args=arguments, prog_name="undrift", standalone_mode=False)
     except typer.Abort:
-        _fail(INTERRUPTED, 130)
+        raise KeyboardInterrupt from None
     except _usage_errors() as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the help has been shown
             raise SystemExit(2) from None
         _fail(_format_error(error), 2)
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(141) from None
+        raise SystemExit(0) from None  # and that is not an error
     except MemoryError as error:
         _fail(f"out of memory ({_format_error(error)}); try a smaller --max-features", 2)
     except (KeyError, IndexError) as error:  # nothing that the user can fix
@@ -110,7 +117,7 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
         inner = inner.f_back
     if inner is None or (files and files.UNFINISHED):
         signal.default_int_handler(signum, frame)
-    os.write(2, f"undrift: {INTERRUPTED}\n".encode())
+    os.write(2, f"{_describe_interrupt()}\n".encode())
     os._exit(130)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from . import options
-from .distill import format_distilled
 from .options import option
 
 if TYPE_CHECKING:
@@ -50,8 +49,6 @@ the same.
 
 docs/tutorial.md has more of each."""
 
-MOST_LABELS = 10  # that a line names
-
 
 @dataclass(kw_only=True)
 class AdaptOptions(options.PredictionOptions):
@@ -59,7 +56,9 @@ class AdaptOptions(options.PredictionOptions):
     target: list[Path] = option(..., "Rows to predict; may be repeated.", metavar="FILE")
     label: str = option(..., "Column of the source's labels.", metavar="COL")
     model: Path | None = option(None, "Save the model here, for `predict`.", metavar="FILE")
-    distilled: Path | None = option(None, "Save a small model here, to predict with.", metavar="FILE")
+    distilled: Path | None = option(
+        None, "Save a small model here, to predict with.", options.LEARNING, metavar="FILE"
+    )
     report: Path | None = option(None, "Write a report here, an HTML page.", metavar="FILE")
     target_label: str | None = option(None, "Column of the target's labels.", metavar="COL")
     target_shares: list[str] = option(
@@ -122,12 +121,13 @@ class AdaptOptions(options.PredictionOptions):
     seed: int = option(0, "Seed of the random numbers.")
 
 
-FIRST = ("source", "target", "text", "label", "out", "model", "distilled", "report", "target_label")
+FIRST = ("source", "target", "text", "label", "out", "model", "report", "target_label")
 
 
 @options.command(AdaptOptions, HELP, FIRST, EPILOG)
 def adapt(given: AdaptOptions, context: typer.Context) -> None:
     from ..jobs import AdaptJob
+    from .summary import show_summary
 
     adapter = build_adapter(given)
     shares = options.parse_shares(given.target_shares, len(given.target))
@@ -210,9 +210,9 @@ def run_job(
     from . import terminal
 
     with terminal.show_progress() as progress:
-        terminal.follow_fit(adapter.classifier, progress)
-        show_stage = terminal.track_stages(progress)
-        watch = partial(terminal.follow_cluster, progress)
+        show_stage = terminal.StageBar(progress)
+        terminal.follow_fit(adapter.classifier, show_stage)
+        watch = partial(terminal.follow_cluster, show_stage)
         result = run_adapt(job, adapter, show_stage, cluster=cluster, watch=watch)
         if job.report is not None:
             from ..report import job_report
@@ -235,145 +235,3 @@ def format_command(context: typer.Context) -> str:
         for item in value if isinstance(value, list | tuple) else [value]:
             words += [parameter.opts[0], str(item)]
     return shlex.join(words)
-
-
-def show_summary(summary: dict[str, Any], as_json: bool) -> None:
-    """Print the summary of a job."""
-    from . import terminal
-
-    for warning in summary["warnings"]:
-        terminal.show_warning(warning)
-    if as_json:
-        terminal.show_json(summary)
-        return
-    _show_files(summary)
-    chosen = ", ".join(f"{name} {value:g}" for name, value in summary["chosen"].items())
-    rule = "fixed" if summary["rule"] == "fixed" else f"{summary['rule']} over {summary['n_candidates']}"
-    labels = ", ".join(f"{label} ({n:,})" for label, n in list(summary["labels"].items())[:MOST_LABELS])
-    terminal.output.print(terminal.escape(f"Labels: {labels}."), soft_wrap=True)
-    tokens = f" of {summary['tokens']} ({summary['tokens_reason']})" if summary["tokens"] else ""
-    is_less = summary["pivots"] < summary["vocabulary"]
-    pivots = f", {summary['pivots']:,} of them reconstructed" if is_less else ""
-    sizes = f"{summary['vocabulary']:,} terms{tokens}{pivots}"
-    terminal.output.print(f"Vocabulary: {sizes}. Chosen: {chosen} ({rule}).", soft_wrap=True)
-    caution = summary["caution"]
-    if caution["fell_back"]:
-        terminal.output.print("Fell back: the predictions are those of the source-only classifier.")
-    _show_shares(summary["targets"])
-    _show_errors([target for target in summary["targets"] if target.get("scored")])
-    _show_expected_error([target for target in summary["targets"] if not target.get("scored")])
-    for note in [*summary["selection_notes"], *summary["notes"], *list_doubts(summary)]:
-        terminal.output.print(f"Note: {terminal.escape(note)}.", soft_wrap=True)
-    n_bad = sum(domain["bad_rows"] for domain in (*summary["sources"], *summary["targets"]))
-    if n_bad:
-        terminal.output.print(f"Skipped {n_bad:,} rows that could not be read.")
-    out = terminal.escape(summary["out"])
-    terminal.output.print(f"Predictions: {out}, after {summary['seconds']:.0f} s.", soft_wrap=True)
-    if "distilled" in summary:
-        terminal.output.print(terminal.escape(format_distilled(summary["distilled"])), soft_wrap=True)
-    for name in ("model", "report"):
-        if summary[name]:
-            terminal.output.print(f"{name.capitalize()}: {terminal.escape(summary[name])}", soft_wrap=True)
-
-
-def list_doubts(summary: dict[str, Any]) -> list[str]:
-    """Return the reasons against adapting that no warning has shown.
-
-    Where labels show that it helped on every target, those of its rows alone are left.
-    """
-    caution, targets = summary["caution"], summary["targets"]
-    has_helped = all(t.get("scored") and t["adapted_error"] <= t["baseline_error"] for t in targets)
-    return [
-        text
-        for text, code in zip(caution["reasons"], caution["codes"], strict=True)
-        if not (caution["fell_back"] and text in caution["blocking"])
-        and not (has_helped and code not in ("few-rows", "empty-rows"))
-    ]
-
-
-def _show_files(summary: dict[str, Any]) -> None:
-    """Show the rows of every file, and how far each target is from the source."""
-    from . import terminal
-
-    terminal.show_table(
-        "Files (distance from the source: 0 if indistinguishable, 2 if a classifier never confuses them)",
-        ["file", "rows", "labelled", "unlabelled", "words not in source", "distance"],
-        [[s["file"], s["rows"], s["labelled"], s["unlabelled"], None, None] for s in summary["sources"]]
-        + [
-            [
-                t["file"],
-                t["rows"],
-                0,
-                t["rows"],
-                terminal.format_percent(t["unseen_share"]),
-                t["distance_before"],
-            ]
-            for t in summary["targets"]
-        ],
-    )
-
-
-def _show_shares(targets: list[dict[str, Any]]) -> None:
-    """Show which classes were predicted, which shares they were expected to have, and what was left empty."""
-    from . import terminal
-
-    for t in targets:
-        line = f"Class shares of {t['file']}: predicted {_list_shares(t['predicted_shares'])}"
-        if t["target_shares_given"]:
-            line += f"; given {_list_shares(t['target_shares'])}"
-        elif t["target_shares"]:
-            line += f"; estimated {_list_shares(t['target_shares'], t['target_shares_interval'])}"
-        terminal.output.print(terminal.escape(f"{line}."), soft_wrap=True)
-        if "n_doubtful" in t:
-            terminal.output.print(
-                terminal.escape(format_doubtful(t["n_doubtful"], t["rows"], t["file"])), soft_wrap=True
-            )
-
-
-def _list_shares(shares: dict[str, float], interval: dict[str, list[float]] | None = None) -> str:
-    """Write class shares in words, those of ten classes at most."""
-    parts = []
-    for label, share in list(shares.items())[:MOST_LABELS]:
-        between = "" if interval is None else " ({:.0%} to {:.0%})".format(*interval[label])
-        parts.append(f"{label} {share:.1%}{between}")
-    return ", ".join([*parts, *(["..."] if len(shares) > MOST_LABELS else [])])
-
-
-def format_doubtful(n_doubtful: int, n_rows: int, file: str) -> str:
-    """Say how many predictions were left empty."""
-    return f"Left empty as doubtful (--min-confidence): {n_doubtful:,} of {n_rows:,} predictions for {file}."
-
-
-def _show_expected_error(unscored: list[dict[str, Any]]) -> None:
-    """Show the errors to expect of targets without labels, and how good such estimates have been."""
-    from ..classifier import EXPECTED_ERROR_RECORD
-    from . import terminal
-
-    errors = [
-        "{}: {error:.1%} (90% interval {low:.1%} to {high:.1%})".format(t["file"], **t["expected_error"])
-        for t in unscored
-        if t["expected_error"]
-    ]
-    if errors:
-        line = f"Expected error, without labels: {', '.join(errors)}; {EXPECTED_ERROR_RECORD}."
-        terminal.output.print(terminal.escape(line), soft_wrap=True)
-
-
-def _show_errors(scored: list[dict[str, Any]]) -> None:
-    """Show both errors of every target that has labels."""
-    from . import terminal
-
-    if not scored:
-        return
-    rows = [
-        [
-            t["file"],
-            t["scored"],
-            terminal.format_percent(t["baseline_error"]),
-            terminal.format_percent(t["adapted_error"]),
-        ]
-        for t in scored
-    ]
-    title = "Error on the target's labelled rows (baseline: a linear SVM trained on the source)"
-    name = "source only (fallback)" if any(t["fell_back"] for t in scored) else "adapted"
-    terminal.show_table(title, ["file", "rows", "baseline", name], rows)

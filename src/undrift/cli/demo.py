@@ -35,7 +35,8 @@ def demo(given: DemoOptions, context: typer.Context) -> None:
     from ..jobs import AdaptJob
     from ..text import TFIDF_LENGTH, TermVectorizer, TextAdapter, text_classifier
     from . import terminal
-    from .adapt import run_job, show_summary
+    from .adapt import run_job
+    from .summary import show_summary
 
     out, source, target = given.out, given.source, given.target
     corpus = make_reviews(random_state=0)
@@ -51,20 +52,19 @@ def demo(given: DemoOptions, context: typer.Context) -> None:
     )  # fmt: skip
     adapter = TextAdapter(
         TermVectorizer(1500, length=TFIDF_LENGTH),
-        text_classifier(noise=[0.6, 0.7, 0.8], n_layers=[1, 3, 5], selection="reverse", random_state=0),
+        text_classifier(noise=[0.6, 0.7, 0.8], selection="reverse", random_state=0),
     )
     show_summary(run_job(job, adapter, context), given.as_json)
     if given.as_json:
         return
     unseen = new_terms(adapter.classifier_, adapter.terms_, 6)
-    terminal.show_table(
-        f"Words of {target} that no labelled review of {source} contains, and the label they indicate",
-        ["label", "term", "weight"],
-        [[t["class"], t["term"], t["weight"]] for t in unseen],
+    terminal.say(
+        f"Words of {target} that no labelled review of {source} contains, by the label they indicate:"
     )
-    model = terminal.escape(str(job.model))
+    for label in dict.fromkeys(t["class"] for t in unseen):
+        terminal.say(f"  {label}: {', '.join(t['term'] for t in unseen if t['class'] == label)}")
     word = next((t["term"] for t in unseen if " " not in t["term"]), "")
-    terminal.output.print(f"Try next: undrift explain --model {model} {word}", soft_wrap=True)
+    terminal.say(f"Why: undrift explain --model {job.model} {word}")
 
 
 def _write_reviews(path: Path, domain: Domain, *, labelled: bool) -> None:

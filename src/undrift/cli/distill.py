@@ -53,7 +53,7 @@ def distill(given: DistillOptions, context: typer.Context) -> None:
 
     job = DistillJob(**options.pick(DistillJob, given, targets=given.target, domains=given.domain))
     with terminal.show_warnings(), terminal.show_progress() as progress:
-        summary = run_distill(job, terminal.track_stages(progress))
+        summary = run_distill(job, terminal.StageBar(progress))
     if given.as_json:
         terminal.show_json(summary)
         return

@@ -60,7 +60,7 @@ def predict(given: PredictOptions, context: typer.Context) -> None:
             sheet=given.sheet,
         )
         table.require_rows()
-        show_stage = terminal.track_stages(progress)
+        show_stage = terminal.StageBar(progress)
         for written in run_predict(
             adapter,
             table,
@@ -97,7 +97,7 @@ def predict(given: PredictOptions, context: typer.Context) -> None:
 
 def _show_summary(summary: dict[str, Any]) -> None:
     from . import terminal
-    from .adapt import format_doubtful
+    from .summary import format_doubtful
 
     bad = f", {summary['bad_rows']:,} skipped" if summary["bad_rows"] else ""
     terminal.output.print(f"Predictions of {summary['rows']:,} rows{bad}: {terminal.escape(summary['out'])}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
@@ -22,29 +23,54 @@ output = Console(highlight=False)
 messages = Console(stderr=True, highlight=False)
 
 
-class LayerBar:
-    """A progress bar of a fit, as a scikit-learn callback: one step for each layer."""
+class StageBar:
+    """The one progress bar of a job: its stage, and the share of the stage that is done if that is known."""
 
     def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task: Any = None
+        self.stage = ""
+        self._progress, self._task = progress, progress.add_task("starting", total=None)
+
+    def __call__(self, stage: str, share: float | None = None) -> None:
+        """Show a stage; where `share` is None the bar moves back and forth."""
+        if self.stage != stage:  # restart the clock, from which the time left is estimated
+            self.stage = stage
+            self._progress.reset(self._task, description=stage)
+        total = None if share is None else 1.0
+        self._progress.update(self._task, completed=share or 0, total=total)
+
+    @property
+    def is_shown(self) -> bool:
+        """Tell whether there is a terminal to show the bar on."""
+        return not self._progress.disable
+
+
+class LayerCallback:
+    """Moves the bar during a fit, as a scikit-learn callback: one step for each layer."""
+
+    def __init__(self, bar: StageBar) -> None:
+        self._bar, self._n_done, self._n_layers = bar, 0, 1
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Start the bar."""
-        self._task = self._progress.add_task("layers", total=context.max_subtasks)
+        """Count the layers."""
+        self._n_done, self._n_layers = 0, context.max_subtasks or 1
+        self._bar("learning layers", 0.0)
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Do nothing."""
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
-        """Advance by one layer."""
+        """Advance by one layer; the classifier comes after the last."""
         if context.task_name == "layer":
-            self._progress.advance(self._task)
+            self._n_done += 1
+            is_last = self._n_done >= self._n_layers
+            self._bar(
+                "fitting the classifier" if is_last else "learning layers",
+                None if is_last else self._n_done / self._n_layers,
+            )
         return False
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Stop the bar."""
-        self._progress.remove_task(self._task)
+        """Do nothing."""
 
 
 @contextmanager
@@ -62,19 +88,6 @@ def show_progress() -> Iterator[Progress]:
         yield progress
 
 
-def track_stages(progress: Progress) -> Callable[[str, float | None], None]:
-    """Return a function that shows the stage of a job and the share of it that is done, on one bar."""
-    task, current = progress.add_task("", total=None), [""]
-
-    def show_stage(stage: str, share: float | None = None) -> None:
-        if current[0] != stage:  # restart the clock, from which the time left is estimated
-            current[0] = stage
-            progress.reset(task, description=stage, total=None if share is None else 1.0)
-        progress.update(task, completed=share or 0)
-
-    return show_stage
-
-
 @contextmanager
 def show_warnings() -> Iterator[None]:
     """Print the library's warnings, one line each, when the context ends."""
@@ -86,16 +99,19 @@ def show_warnings() -> Iterator[None]:
             show_warning(str(item.message))
 
 
-def follow_fit(estimator: Any, progress: Progress) -> None:
-    """Show a bar during the fit of `estimator`, if this scikit-learn has callbacks."""
+def follow_fit(estimator: Any, bar: StageBar) -> None:
+    """Move the bar during the fit of `estimator`, if this scikit-learn has callbacks."""
     if hasattr(estimator, "set_callbacks"):
-        estimator.set_callbacks(LayerBar(progress))
+        estimator.set_callbacks(LayerCallback(bar))
 
 
 @contextmanager
-def follow_cluster(progress: Progress, client: Any) -> Iterator[None]:
-    """Show how many of the tasks that the scheduler of `client` knows are done."""
-    done, task = Event(), progress.add_task("cluster tasks", total=None)
+def follow_cluster(bar: StageBar, client: Any) -> Iterator[None]:
+    """Move the bar by how many of the tasks that the scheduler of `client` knows are done."""
+    if not bar.is_shown:
+        yield
+        return
+    done = Event()
 
     def update() -> None:
         while not done.wait(0.5):
@@ -103,21 +119,29 @@ def follow_cluster(progress: Progress, client: Any) -> Iterator[None]:
             counts = Counter[str]()
             for prefix_states in states.values():
                 counts.update(prefix_states)
-            waiting = counts["waiting"] + counts["processing"]
-            finished = counts["memory"] + counts["released"]
-            progress.update(task, completed=finished, total=finished + waiting)
+            n_waiting = counts["waiting"] + counts["processing"]
+            n_finished = counts["memory"] + counts["released"]
+            bar(bar.stage, n_finished / (n_finished + n_waiting) if n_waiting else None)
 
     thread = Thread(target=update, daemon=True)
-    if progress.disable:
-        yield
-        return
     thread.start()
     try:
         yield
     finally:
         done.set()
         thread.join()
-        progress.remove_task(task)
+
+
+def say(line: str, **options: Any) -> None:
+    """Print a line on standard output, wrapped at spaces; a long path is left whole."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    options = {"soft_wrap": True, "markup": False, **options}
+    output.print(
+        textwrap.fill(
+            line, output.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        ),
+        **options,
+    )
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

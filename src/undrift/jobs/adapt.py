@@ -38,7 +38,7 @@ from .inputs import (
 )
 from .predict import Predictions, WrittenPredictions, predict_rows
 from .scoring import count_mistakes, fit_baseline, measure_distance, sample_rows, warn_of_other_labels
-from .summary import summarize_choices, summarize_domains, summarize_errors, summarize_shares
+from .summary import keep_warnings, summarize_choices, summarize_domains, summarize_errors, summarize_shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ def run_adapt(
             with open_cluster_rows(cluster, job, adapter, watch) as rows:
                 result = _adapt(job, adapter, rows, show_stage)
     messages = [str(item.message) for item in caught if issubclass(item.category, UndriftWarning)]
-    result.summary["warnings"] = messages
+    result.summary["warnings"] = keep_warnings(messages, result.summary["targets"])
     result.summary["seconds"] = round(time.perf_counter() - start, 2)
     return result
 
@@ -119,7 +119,7 @@ class JobRows(Protocol):
         """Fit the adapter on all domains; `labels` are those of the source rows."""
 
     def count_mistakes(self, i: int, models: Sequence[Any], options: list[dict[str, Any]]) -> np.ndarray:
-        """Count labelled rows of a target, and those that each model gets wrong."""
+        """Sum over the labelled rows of a target, and over those that each model gets wrong."""
 
     def write_predictions(
         self, adapter: TextAdapter, added: AddedColumns, kinds: dict[str, Any]
@@ -184,12 +184,12 @@ def _score_targets(
         if target.labels is None:
             continue
         if target.n_labelled == 0:
-            entry |= summarize_errors(0)
+            entry |= summarize_errors()
             continue
         warn_of_other_labels(target.labels, classifier.classes_.tolist())
         baseline = baseline or fit_baseline(rows.source_rows, labels)
         counts = rows.count_mistakes(i, [baseline, classifier], [{}, {"sample_domain": -1 - i}])
-        entry |= summarize_errors(*counts.tolist())
+        entry |= summarize_errors(counts.tolist())
     return baseline
 
 
@@ -224,8 +224,8 @@ class LocalRows:
         adapter.fit_rows(stack_rows(self.X), y, sample_domain=sample_domain)
 
     def count_mistakes(self, i: int, models: Sequence[Any], options: list[dict[str, Any]]) -> np.ndarray:
-        """Count labelled rows of a target, and those that each model gets wrong."""
-        truth = np.array(self.targets[i].labels, dtype=object)
+        """Sum over the labelled rows of a target, and over those that each model gets wrong."""
+        truth = self.targets[i].truth
         return count_mistakes(self.target_rows[i], truth, *models, options=options)
 
     @contextmanager

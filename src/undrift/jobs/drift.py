@@ -27,7 +27,7 @@ SHARE_ALARMS = 0.01  # of the predicted shares, which have the least power
 # of the fit, which self-training has seen.
 LEAST_UNSEEN, LEAST_EMPTY, LEAST_SHARE, LEAST_ERROR, LEAST_DISTANCE = 0.03, 0.02, 0.05, 0.05, 0.0005
 GRAM_ROWS = 1000  # from which the variance of the distance is taken
-HEAD_DOCUMENTS = 5000  # from which the share of unseen terms is taken
+HEAD_DOCUMENTS = 1000  # from which the share of unseen terms is taken
 
 
 def describe_target(adapter: TextAdapter, X: Matrix, documents: Sequence[str]) -> dict[str, Any]:

@@ -77,6 +77,11 @@ class JobDomain:
     table: Table | None = None  # to read again; on a cluster the workers have the files
 
     @property
+    def truth(self) -> np.ndarray:
+        """Label and weight of every row, of shape (n_rows, 2)."""
+        return np.array([[label, 1.0] for label in self.labels or []], dtype=object)
+
+    @property
     def n_labelled(self) -> int:
         """Rows that have a label."""
         return sum(label is not None for label in self.labels or [])

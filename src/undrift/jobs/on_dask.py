@@ -94,8 +94,8 @@ class ClusterRows:
         adapter.fit_rows(OnDask.stack([self.source_rows, *self.target_rows]), y, sample_domain=sample_domain)
 
     def count_mistakes(self, i: int, models: Sequence[Any], options: list[dict[str, Any]]) -> np.ndarray:
-        """Count labelled rows of a target, and those that each model gets wrong."""
-        truth = np.array(self.targets[i].labels, dtype=object)
+        """Sum over the labelled rows of a target, and over those that each model gets wrong."""
+        truth = self.targets[i].truth
         count = partial(count_mistakes, options=options)
         sent = [send_model(model) for model in models]
         return compute(self.target_rows[i].sum_with_values(count, "mistakes", truth, *sent))[0]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from .._core import Rows as Matrix
 from .._inputs import gather_rows, spell_label
@@ -37,22 +38,50 @@ def fit_baseline(X: Any, labels: Sequence[Any]) -> Any:
 
 
 def count_mistakes(X: Matrix, truth: np.ndarray, *models: Any, options: list[dict[str, Any]]) -> np.ndarray:
-    """Count the rows that have a label, and those of them that each model gets wrong.
+    """Sums over the rows that have a label, of the mistakes of two models; sums of row blocks add.
 
-    Counts of row blocks add. `options` are those of each model's `predict`.
+    Parameters
+    ----------
+    truth : object array of shape (n, 2)
+        Label, None where there is none, and weight of every row.
+    options : list of dict
+        Those of each model's `predict`.
+
+    Returns
+    -------
+    ndarray of shape (6,)
+        The number of these rows; sums of their weights, of the squares of these, of the weights of the first
+        model's mistakes, of the second's, and of those of both.
     """
-    known = np.array([label is not None for label in truth], dtype=bool)
+    known = np.array([label is not None for label in truth[:, 0]], dtype=bool)
     if not known.any():
-        return np.zeros(1 + len(models), dtype=np.int64)
-    y = [spell_label(label) for label in truth[known].tolist()]
-    wrong = [
-        sum(
-            spell_label(label) != true
-            for label, true in zip(model.predict(X[known], **option).tolist(), y, strict=True)
-        )
+        return np.zeros(6)
+    y, weight = [spell_label(label) for label in truth[known, 0].tolist()], truth[known, 1].astype(float)
+    first, second = (
+        np.array([spell_label(label) for label in model.predict(X[known], **option).tolist()]) != np.array(y)
         for model, option in zip(models, options, strict=True)
-    ]
-    return np.array([len(y), *wrong], dtype=np.int64)
+    )
+    sums = [weight.sum(), (weight**2).sum(), weight @ first, weight @ second, weight @ (first & second)]
+    return np.array([len(y), *sums])
+
+
+def error_interval(error: float, n: float) -> list[float]:
+    """95% interval of an error on n rows, by Wilson's method; n need not be whole."""
+    z2 = stats.norm.ppf(0.975) ** 2
+    middle = (error + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2 * (error * (1 - error) / n + z2 / (4 * n**2))) / (1 + z2 / n)
+    return [max(float(middle - half), 0.0), min(float(middle + half), 1.0)]
+
+
+def gain_interval(corrected: float, spoilt: float, n: float) -> list[float]:
+    """95% interval of the gain of one model over another on the same rows, after Agresti and Min (2005).
+
+    `corrected` and `spoilt` are the shares of rows on which only the second, or only the first, is right.
+    """
+    differing = (n * (corrected + spoilt) + 1) / (n + 2)
+    middle = n * (corrected - spoilt) / (n + 2)
+    half = stats.norm.ppf(0.975) * np.sqrt((differing - middle**2) / (n + 2))
+    return [max(float(middle - half), -1.0), min(float(middle + half), 1.0)]
 
 
 def warn_of_other_labels(truth: Sequence[Any], classes: Sequence[Any]) -> None:

@@ -16,8 +16,11 @@ from ..classifier import MSDAClassifier
 from ..errors import UndriftWarning
 from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
 from .inputs import AdaptJob, JobDomain
+from .scoring import error_interval, gain_interval
 
 ONE_CLASS = 0.97  # share of a target's rows above which a note says that one class is nearly all there is
+
+EXPECT_LITTLE = "expect little from adaptation"
 
 
 def summarize_domains(
@@ -40,7 +43,7 @@ def summarize_domains(
         if share > FAR_APART:
             warnings.warn(
                 f"{share:.0%} of the {tokens} of {name} never occur in the source (overlap {1 - share:.0%}): "
-                f"with so few {tokens} in common, expect little from adaptation",
+                f"with so few {tokens} in common, {EXPECT_LITTLE}",
                 UndriftWarning,
                 stacklevel=2,
             )
@@ -56,10 +59,17 @@ def summarize_domains(
         ],
         "labels": dict(Counter(str(label) for label in labels if label is not None)),
         "notes": notes,
+        "text": job.text,
         "out": str(job.out),
         "model": None if job.model is None else str(job.model),
         "report": None if job.report is None else str(job.report),
     }
+
+
+def keep_warnings(messages: Sequence[str], targets: Sequence[dict[str, Any]]) -> list[str]:
+    """Return every warning once, without doubts in adaptation where labels show that it helped."""
+    has_helped = all(t.get("scored") and t["gain_interval"][0] > 0 for t in targets)
+    return [text for text in dict.fromkeys(messages) if not (has_helped and EXPECT_LITTLE in text)]
 
 
 def _count_rows(domain: JobDomain) -> dict[str, Any]:
@@ -128,15 +138,22 @@ def _note_one_class(entry: dict[str, Any]) -> list[str]:
     return []
 
 
-def summarize_errors(n_scored: int, *n_wrong: int) -> dict[str, Any]:
+def summarize_errors(counts: Sequence[float] | None = None) -> dict[str, Any]:
     """Return the errors of the baseline and of the predictions, None where no row could be scored.
 
+    `counts` are those of `count_mistakes`; weights make the rows count as fewer than they are.
     `source_only_error` is the older name of `baseline_error`.
     """
-    baseline, adapted = (count / n_scored for count in n_wrong) if n_scored else (None, None)
+    n_scored, total, squares, first, second, both = counts if counts is not None else [0] * 6
+    if not total:
+        names = ("baseline_error", "source_only_error", "adapted_error")
+        return {"scored": 0, **dict.fromkeys(names)}
+    n, baseline, adapted = total**2 / squares, first / total, second / total
     return {
-        "scored": n_scored,
+        "scored": int(n_scored),
         "baseline_error": baseline,
         "source_only_error": baseline,
         "adapted_error": adapted,
+        "adapted_error_interval": error_interval(adapted, n),
+        "gain_interval": gain_interval((first - both) / total, (second - both) / total, n),
     }

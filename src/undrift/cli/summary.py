@@ -1,0 +1,179 @@
+"""What `undrift adapt` says: what was read, the verdict, class shares, what was written, what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from . import terminal
+
+MOST_LABELS = 10  # that a line names
+
+
+def show_summary(summary: dict[str, Any], as_json: bool) -> None:
+    """Print the summary of a job."""
+    for warning in summary["warnings"]:
+        terminal.show_warning(warning)
+    if as_json:
+        terminal.show_json(summary)
+        return
+    for line in [*_describe_files(summary), *_describe_fit(summary)]:
+        terminal.say(line)
+    terminal.say("")
+    for target in summary["targets"]:
+        terminal.say(describe_error(target, summary), style="bold")
+        for line in _describe_shares(target):
+            terminal.say(line)
+    for note in list_notes(summary):
+        terminal.say(f"Note: {note}.")
+    terminal.say("")
+    for name in ("out", "model", "distilled", "report"):
+        path = summary.get(name)
+        if path:
+            terminal.say(describe_file(path if isinstance(path, str) else path["out"]))
+    if "distilled" in summary:
+        from .distill import format_distilled
+
+        terminal.say(format_distilled(summary["distilled"]))
+    advice, command = choose_next(summary)
+    terminal.say(f"Next: {advice}")
+    if command:
+        terminal.output.print(f"  {terminal.escape(command)}", soft_wrap=True)
+
+
+def _describe_files(summary: dict[str, Any]) -> Iterator[str]:
+    """Say what was read, one line a file."""
+    for s in summary["sources"]:
+        yield f"Read {s['file']}: {s['rows']:,} rows, {s['labelled']:,} labelled{_count_odd(s)}"
+    for t in summary["targets"]:
+        unseen = "" if t["unseen_share"] is None else f", {t['unseen_share']:.0%} of words not in the source"
+        yield f"Read {t['file']}: {t['rows']:,} rows{_count_odd(t)}{unseen}"
+
+
+def _count_odd(entry: dict[str, Any]) -> str:
+    """Count the rows of a file that are empty, or could not be read."""
+    empty = f", {entry['empty']:,} empty" if entry["empty"] else ""
+    return empty + (f", {entry['bad_rows']:,} skipped as unreadable" if entry["bad_rows"] else "")
+
+
+def _describe_fit(summary: dict[str, Any]) -> Iterator[str]:
+    labels = [f"{label} {n:,}" for label, n in list(summary["labels"].items())[:MOST_LABELS]]
+    labels += ["..."] if len(summary["labels"]) > MOST_LABELS else []
+    chosen = ", ".join(f"{name} {value:g}" for name, value in summary["chosen"].items())
+    rule = "fixed" if summary["rule"] == "fixed" else f"{summary['rule']} over {summary['n_candidates']}"
+    is_usual = summary.get("tokens") in (None, "words")
+    tokens = "" if is_usual else f" of {summary['tokens']} ({summary['tokens_reason']})"
+    is_less = summary["pivots"] < summary["vocabulary"]
+    pivots = f", {summary['pivots']:,} of them reconstructed" if is_less else ""
+    yield f"Labels: {', '.join(labels)}. Vocabulary: {summary['vocabulary']:,} terms{tokens}{pivots}."
+    yield f"Chosen: {chosen} ({rule}). Took {summary['seconds']:.0f} s."
+
+
+def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
+    """Say in one sentence how many predictions of a target are wrong, measured or expected."""
+    from ..classifier import EXPECTED_ERROR_RECORD
+
+    name = Path(t["file"]).name
+    fell_back = " (not adapted: source only)" if t["fell_back"] else ""
+    if t.get("scored"):
+        low, high = t["adapted_error_interval"]
+        baseline = f"{t['baseline_error']:.1%} with a linear SVM trained on the source"
+        verdict = "" if t["fell_back"] else f": {_judge(t)}"
+        return (
+            f"{name}{fell_back}: {t['adapted_error']:.1%} wrong (95% interval {low:.1%} to {high:.1%}) on "
+            f"{t['scored']:,} labelled rows, {baseline}{verdict}."
+        )
+    if t["expected_error"]:
+        between = "90% interval {low:.0%} to {high:.0%}".format(**t["expected_error"])
+        return (
+            f"{name}{fell_back}: about {t['expected_error']['error']:.0%} wrong ({between}), expected "
+            f"without labels; {EXPECTED_ERROR_RECORD}."
+        )
+    return f"{name}{fell_back}: how many predictions are wrong cannot be said without labels."
+
+
+def _judge(t: dict[str, Any]) -> str:
+    low, high = t["gain_interval"]
+    if low > 0:
+        return "adaptation helped"
+    return "adaptation hurt" if high < 0 else "too few labels to tell whether adaptation helped"
+
+
+def _describe_shares(t: dict[str, Any]) -> Iterator[str]:
+    """Say which classes were predicted, which shares they were expected to have, and what was left empty."""
+    line = f"Class shares of {t['file']}: predicted {_list_shares(t['predicted_shares'])}"
+    if t["target_shares_given"]:
+        line += f"; given {_list_shares(t['target_shares'])}"
+    elif t["target_shares"]:
+        line += f"; estimated {_list_shares(t['target_shares'], t['target_shares_interval'])}"
+    yield f"{line}."
+    if "n_doubtful" in t:
+        yield format_doubtful(t["n_doubtful"], t["rows"], t["file"])
+
+
+def _list_shares(shares: dict[str, float], interval: dict[str, list[float]] | None = None) -> str:
+    """Write class shares in words, those of ten classes at most."""
+    parts = []
+    for label, share in list(shares.items())[:MOST_LABELS]:
+        between = "" if interval is None else " ({:.0%} to {:.0%})".format(*interval[label])
+        parts.append(f"{label} {share:.1%}{between}")
+    return ", ".join([*parts, *(["..."] if len(shares) > MOST_LABELS else [])])
+
+
+def format_doubtful(n_doubtful: int, n_rows: int, file: str) -> str:
+    """Say how many predictions were left empty."""
+    return f"Left empty as doubtful (--min-confidence): {n_doubtful:,} of {n_rows:,} predictions for {file}."
+
+
+def list_notes(summary: dict[str, Any]) -> list[str]:
+    """Return what else there is to say, without what a warning has said."""
+    notes = [*summary["selection_notes"], *summary["notes"], *list_doubts(summary)]
+    return [note for note in notes if not any(warning.startswith(note) for warning in summary["warnings"])]
+
+
+def list_doubts(summary: dict[str, Any]) -> list[str]:
+    """Return the reasons against adapting that no warning has shown.
+
+    Where labels show that it helped on every target, those of its rows alone are left.
+    """
+    caution, targets = summary["caution"], summary["targets"]
+    has_helped = all(t.get("scored") and t["adapted_error"] <= t["baseline_error"] for t in targets)
+    return [
+        text
+        for text, code in zip(caution["reasons"], caution["codes"], strict=True)
+        if not (caution["fell_back"] and text in caution["blocking"])
+        and not (has_helped and code not in ("few-rows", "empty-rows"))
+    ]
+
+
+def describe_file(path: str) -> str:
+    """Say where a file was written and how large it is; of a folder, how many files it has."""
+    place = Path(path)
+    if place.is_dir():
+        return f"Wrote {path}: {sum(1 for _ in place.iterdir()):,} files."
+    return f"Wrote {path}: {format_size(place.stat().st_size)}."
+
+
+def format_size(n_bytes: int) -> str:
+    """Format a size in bytes, kB or MB."""
+    if n_bytes < 1000:
+        return f"{n_bytes} bytes"
+    return f"{n_bytes / 1e3:.0f} kB" if n_bytes < 1e6 else f"{n_bytes / 1e6:.1f} MB"
+
+
+def choose_next(summary: dict[str, Any]) -> tuple[str, str]:
+    """Say what to do next, and the command for it: look at the report, label a sample, predict new rows."""
+    target, is_scored = summary["targets"][0], any(t.get("scored") for t in summary["targets"])
+    if summary["report"] and is_scored:
+        return f"open {summary['report']}", ""
+    if not summary["model"]:
+        return "save the model with --model FILE, for `undrift ask` and `undrift predict`", ""
+    model, file = shlex.quote(summary["model"]), shlex.quote(target["file"])
+    text = summary["text"] if isinstance(summary["text"], list) else [summary["text"]]
+    same = f"--model {model} {{}} {' '.join(f'--text {shlex.quote(name)}' for name in text)}"
+    if is_scored:
+        return "predict new rows:", f"undrift predict {same.format('--input NEW.csv')} --out FILE --check"
+    command = f"undrift ask {same.format(f'--input {file}')} --for estimate --out sample.csv"
+    return "label 50 rows, to measure how many predictions are wrong:", command
