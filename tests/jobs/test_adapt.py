@@ -130,7 +130,7 @@ def test_labels_in_the_target_change_nothing(files, tmp_path, reviews):
 
 
 def test_every_document_is_analysed_four_times_at_most(files, tmp_path, monkeypatch):
-    """For the words unseen, the vocabulary, the rows; the first thousand for tokens, and what is stored of a target."""
+    """For unseen words, vocabulary and rows; the first thousand for tokens and to describe a target."""
     from undrift.text import tokens
 
     seen, original = [], tokens.normalise
