@@ -54,7 +54,7 @@ def test_the_wheel_holds_every_plan():
 def test_plans_of_the_paper_are_valid_and_name_known_methods(path):
     plan = load_plan(path)
     assert plan.name == path.stem
-    assert all(find_family(name) in (name, "msda", "undrift", "peers") for name in plan.methods)
+    assert all(find_family(name) in (name, "msda", "undrift", "peers", "labels") for name in plan.methods)
 
 
 def test_the_small_plan_has_every_method_of_the_contract():

@@ -295,22 +295,29 @@ def test_rows_are_removed_exactly():
     np.testing.assert_allclose(scores, 0, atol=1e-8)
 
 
-def test_labels_without_effect_get_no_weight():
-    rng = np.random.RandomState(3)
+def test_weight_of_labels_is_chosen_by_labels_left_out():
     codes = np.arange(40) % 2
-    right = np.where(codes == 1, 1.0, -1.0)[:, None]
-    border, S = np.zeros((40, 1)), np.eye(40)
-    assert choose_label_weight(S, right, right, codes, 1.0, border, 0.5) == 0
-    similar = np.outer(right, right) + 0.1 * np.eye(40)  # what one row's label says is true of all
-    wrong = 0.3 * rng.normal(size=(40, 1))
-    assert choose_label_weight(similar, wrong, right, codes, 1.0, border, 0.5) > 0
+    right, border = np.where(codes == 1, 1.0, -1.0)[:, None], np.zeros((40, 1))
+    undecided = 0.3 * np.random.RandomState(3).normal(size=(40, 1))
+
+    def choose(covariance, scores, n=40):
+        given = covariance[:n, :n], scores[:n], right[:n], codes[:n], 1.0, border[:n], 0.5
+        return choose_label_weight(*given)
+
+    alone = np.eye(40)  # what one row's label says concerns no other row
+    alike = np.outer(right, right) + 0.1 * np.eye(40)  # is true of all rows
+    opposite = np.kron(np.eye(20), np.ones((2, 2)))  # is false of the row that is most like it
+    assert choose(alone, undecided) == 1
+    assert choose(alike, undecided) > 1
+    assert choose(opposite, 0.5 * right) == 0
+    assert choose(alike, undecided, n=24) == 0  # too few
 
 
 def test_chosen_rows_are_undecided_and_apart():
     S = np.kron(np.eye(3), np.ones((4, 4))) + 1e-3 * np.eye(12)
     p = np.tile([0.5, 0.5], (12, 1))
     p[:4] = [0.999, 0.001]
-    chosen = choose_for_predictions(S, np.zeros((12, 1)), p, 0.5, 2)
+    chosen = choose_for_predictions(S, p, 0.5, 2)
     assert sorted(chosen // 4) == [1, 2]  # one of either undecided group
 
 

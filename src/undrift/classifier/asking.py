@@ -4,39 +4,33 @@ from __future__ import annotations
 
 import numpy as np
 
-from .linear import signs
-
 PURPOSES = ("predictions", "estimate")
 COMPARED = 1000  # rows among which those for predictions are chosen, drawn at random where there are more
 
 
-def choose_for_predictions(
-    covariance: np.ndarray, scores: np.ndarray, p: np.ndarray, noise: float, n: int
-) -> np.ndarray:
+def choose_for_predictions(covariance: np.ndarray, p: np.ndarray, noise: float, n: int) -> np.ndarray:
     """Choose n rows, one after another, whose labels would change predictions most.
 
     A label of row x changes the score of row z by ``S(z, x) (y - f(x)) / (S(x, x) + noise)``, where S is the
-    posterior covariance. Its worth is that change, on the mean over what the label may be and over all
-    rows z, each weighted by how undecided it is. Once a row is chosen its label counts as known: S shrinks
-    around it, and the next one is chosen elsewhere.
+    posterior covariance; the variance of ``y - f(x)`` is ``S(x, x) + noise``. The worth of a label is the
+    square of that change, as expected, summed over all rows z, each weighted by how undecided it is:
+    ``sum_z undecided_z S(z, x)^2 / (S(x, x) + noise)``. Once a row is chosen its label counts as known: S
+    shrinks around it, and the next one is chosen elsewhere.
 
     Parameters
     ----------
     covariance : array of shape (m, m)
-    scores : array of shape (m, n_outputs)
     p : array of shape (m, n_classes)
         Probabilities of the classes.
     noise : float
         Variance of the noise of a label.
     """
-    S, n_classes, chosen = covariance.copy(), p.shape[1], []
-    labels = signs(np.arange(n_classes), n_classes)  # (n_classes, n_outputs)
-    surprise = np.einsum("mc,mc->m", p, np.abs(labels[None] - scores[:, None]).mean(axis=2))
+    S, chosen = covariance.copy(), []
     undecided = 1 - (p**2).sum(axis=1)
     is_free = np.ones(len(p), dtype=bool)
     for _ in range(min(n, len(p))):
         variance = np.maximum(np.diagonal(S), 0) + noise
-        worth = surprise * (undecided @ np.abs(S)) / variance
+        worth = undecided @ S**2 / variance
         x = int(np.argmax(np.where(is_free, worth, -np.inf)))
         chosen.append(x)
         is_free[x] = False

@@ -24,7 +24,9 @@ from .._core import Array, array_ops
 from .calibration import class_probabilities
 from .linear import Dual
 
-LABEL_WEIGHTS = (0.0, 1.0, 2.0, 4.0, 8.0)  # of a target label, against a labelled source row
+# of a target label, against a labelled source row; the first is taken unless another is clearly better
+LABEL_WEIGHTS = (1.0, 0.0, 2.0, 4.0, 8.0)
+FEW_LABELS = 25  # below which labels only correct shares and borders
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,8 @@ def choose_label_weight(
 ) -> float:
     """Choose the weight of labels by the log loss of every label under a classifier that has not seen it.
 
-    The one-standard-error rule: 0, which leaves the classifier as it is, unless another weight is better by
-    more than the standard error of the difference.
+    Fewer than `FEW_LABELS` have no weight: the classifier stays as it is. Else the one-standard-error rule:
+    the first weight, unless another one is better by more than the standard error of the difference.
 
     Parameters
     ----------
@@ -118,6 +120,8 @@ def choose_label_weight(
     border : array of shape (n, n_outputs)
         What is added to the scores for predictions.
     """
+    if len(codes) < FEW_LABELS:
+        return 0.0
     rows, losses = np.arange(len(codes)), []
     for weight in weights:
         held_out = left_out_scores(covariance, scores, Y, 1 / (C * weight)) if weight else scores
@@ -126,4 +130,4 @@ def choose_label_weight(
     gains = losses[0] - np.array(losses)  # (n_weights, n)
     best = int(np.argmax(gains.mean(axis=1)))
     standard_error = gains[best].std() / np.sqrt(len(codes))
-    return weights[best] if gains[best].mean() > standard_error else 0.0
+    return weights[best if gains[best].mean() > standard_error else 0]

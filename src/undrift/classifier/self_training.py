@@ -22,6 +22,7 @@ from .selection import Problem
 ChoosePseudoLabels = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]
 
 LEAST_RETAINED = 0.65  # of the source's area under the ROC curve above chance, after the round trip
+START_WITH_LABELS = True
 LABEL_WEIGHT = 1.0  # of a target row with a label during the rounds, against a labelled source row
 
 
@@ -137,12 +138,18 @@ def self_train(
     """
     n, n_target = len(problem.codes), len(K) - len(problem.codes)
     dual = problem.fit(K[:n, :n], np.arange(n), C)
-    scores = dual.scores(K[n:, :n])
     train_auc = mean_auc(dual.scores(K[:n, :n]), problem.codes)
-    start = choose(scores, 1.0)[0]
     target_codes = np.full(n_target, UNLABELLED) if target_codes is None else target_codes
     is_known, no_weight = target_codes != UNLABELLED, np.zeros(n_target)
     padded = Dual(np.pad(dual.coef, ((0, n_target), (0, 0))), dual.intercept)
+    if is_known.any() and START_WITH_LABELS:
+        codes = np.concatenate([problem.codes, np.where(is_known, target_codes, 0)])
+        weight = np.concatenate([problem.weight, LABEL_WEIGHT * is_known])
+        dual = problem.solver(K, signs(codes, problem.n_classes), C, weight)
+        scores = dual.scores(K[n:])
+    else:
+        scores = dual.scores(K[n:, :n])
+    start = choose(scores, 1.0)[0]
     best = Trained(padded, [], start, no_weight)
 
     def evaluate(n_labelled: int) -> Round:

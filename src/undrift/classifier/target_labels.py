@@ -155,7 +155,7 @@ class LearnsTargetLabels(LayeredModel):
         covariance = rows.covariance(rows, state.find_products_among(columns, domain))
         scores = score_columns(columns, [*self.coef_, *self.extra_coef_]) + self.intercept_[domain]
         p = class_probabilities(scores + self.prior_[domain], self.temperature_)
-        return choose_for_predictions(covariance, scores, p, 1 / (state.C * ASKED_WEIGHT), n)
+        return choose_for_predictions(covariance, p, 1 / (state.C * ASKED_WEIGHT), n)
 
     def _find_changed(
         self, X: Rows, domain: np.ndarray, extra: list[Rows], free: np.ndarray
