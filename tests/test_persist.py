@@ -5,6 +5,7 @@ import os
 import pickle
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,9 +20,19 @@ from sklearn.exceptions import NotFittedError
 import undrift
 from tests.helpers.model_files import forge, parts_of, tree_of
 from tests.helpers.oracles import weights
-from undrift import MDA, MSDA, load_model, save_model
+from undrift import MDA, MSDA, MSDAClassifier, load_model, save_model
 from undrift._core import ACTIVATIONS
-from undrift.persist import FORMAT_VERSION, OLDEST_VERSION, ModelFileError, _decode, _digest, _encode
+from undrift.persist import (
+    FORMAT_VERSION,
+    OLDEST_VERSION,
+    PLAIN_VERSION,
+    ModelFileError,
+    _decode,
+    _digest,
+    _encode,
+    measure_model,
+    round_layers,
+)
 
 MODELS = [
     MDA(noise=0.3),
@@ -186,7 +197,7 @@ def test_every_plain_value_survives(value):
 def test_the_file_is_plain_and_says_what_it_is(saved):
     metadata, arrays = parts_of(saved)
     assert metadata["format"] == "undrift-model"
-    assert metadata["format_version"] == str(FORMAT_VERSION)
+    assert metadata["format_version"] == str(PLAIN_VERSION)
     assert metadata["library_version"] == undrift.__version__
     assert json.loads(metadata["model"])["estimator"] == "MSDA"
     assert {a.dtype.kind for a in arrays.values()} <= set("fiub")
@@ -411,3 +422,39 @@ def test_a_format_from_before_the_release(saved):
     forge(saved, tree_of(saved), format_version=str(OLDEST_VERSION - 1))
     with pytest.raises(ModelFileError, match=r"format version 1, .* fit and save it again"):
         load_model(saved)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_half_precision_rounds_the_weights_of_layers_alone(counts, tmp_path, dtype):
+    y = np.arange(len(counts)) % 2
+    model = MSDAClassifier(2, dtype=dtype, random_state=0).fit(counts, y, counts + 1)
+    path, plain = tmp_path / "half.safetensors", tmp_path / "plain.safetensors"
+    save_model(model, path, half=True)
+    save_model(model, plain)
+    loaded = load_model(path)
+    layers = loaded.representation_.layers_
+    for layer, original in zip(layers, model.representation_.layers_, strict=True):
+        assert layer.coef.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(layer.coef, original.coef.astype(np.float16).astype(dtype))
+        np.testing.assert_array_equal(layer.intercept, original.intercept)
+    for coef, original in zip(loaded.coef_, model.coef_, strict=True):
+        np.testing.assert_array_equal(coef, original)
+    np.testing.assert_array_equal(
+        loaded.decision_function(counts), round_layers(model).decision_function(counts)
+    )
+    assert parts_of(path)[0]["format_version"] == "4"
+    assert parts_of(plain)[0]["format_version"] == "3"
+    n_weights = sum(layer.coef.size for layer in layers)
+    saved = plain.stat().st_size - path.stat().st_size
+    assert saved == pytest.approx(n_weights * (np.dtype(dtype).itemsize - 2), abs=64)
+    assert measure_model(model, half=True) == pytest.approx(path.stat().st_size, abs=5000)
+    assert measure_model(model) - measure_model(model, half=True) == pytest.approx(saved, abs=64)
+
+
+def test_a_full_disk_is_noticed_before_anything_is_written(counts, tmp_path, monkeypatch):
+    model = MSDA(1).fit(counts)
+    usage = SimpleNamespace(free=100)
+    monkeypatch.setattr("undrift.persist.shutil.disk_usage", lambda folder: usage)
+    with pytest.raises(OSError, match=r"cannot be written: it takes 0 MB, and 0 MB are free"):
+        save_model(model, tmp_path / "model.safetensors")
+    assert list(tmp_path.iterdir()) == []

@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import shutil
 import warnings
 from copy import copy
 from dataclasses import dataclass
@@ -32,7 +33,8 @@ from .classifier import HeldOut, LabelledRows, SelfTraining, UpdateState
 from .errors import UndriftError
 
 FORMAT = "undrift-model"
-FORMAT_VERSION = 3  # 2: extra blocks, caution; 3: vectorisers of scikit-learn, fewer parameters
+FORMAT_VERSION = 4  # 2: extra blocks, caution; 3: vectorisers of scikit-learn, fewer parameters; 4: `half`
+PLAIN_VERSION = 3  # of a file without layers in half precision
 OLDEST_VERSION = 2  # that can still be read
 MAX_DESCRIPTION = 16 << 20  # characters of JSON, arrays not counted
 
@@ -61,7 +63,9 @@ class ModelFileError(UndriftError):
     """A file that is not a model of this library, or is truncated or changed."""
 
 
-def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, update_state: bool = True) -> None:
+def save_model(
+    estimator: BaseEstimator, path: str | os.PathLike[str], *, update_state: bool = True, half: bool = False
+) -> None:
     """Save a fitted estimator of this library, by an atomic write: all of it, or `path` stays as it was.
 
     Parameters
@@ -73,15 +77,21 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, update
     update_state : bool, default=True
         Whether to save what `update` and `ask` need: training rows among it. Without it the file is smaller
         and the model as good, but labels cannot be added to it.
+    half : bool, default=False
+        Whether to save the weights of layers in half precision (11 bits): half of the size, and hardly a
+        prediction changes; `round_layers` gives the model that such a file holds.
     """
     check_is_fitted(estimator)
     if not update_state:
         estimator = _drop_update_state(estimator)
+    if half:
+        estimator = round_layers(estimator, np.float16)
     arrays: dict[str, np.ndarray] = {}
     tree = json.dumps(_encode(estimator, "model", arrays), ensure_ascii=False)
+    _check_space(path, len(tree) + sum(array.nbytes for array in arrays.values()))
     metadata = {
         "format": FORMAT,
-        "format_version": str(FORMAT_VERSION),
+        "format_version": str(FORMAT_VERSION if half else PLAIN_VERSION),
         "library_version": __version__,
         "model": tree,
     }
@@ -91,6 +101,53 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, update
             safetensors.numpy.save_file(arrays, new, metadata=metadata)
     except SafetensorError as error:
         raise OSError(f"{path} cannot be written: {error}") from None
+
+
+def _check_space(path: str | os.PathLike[str], size: int) -> None:
+    """Refuse to write a file for which the disk has no space."""
+    folder = Path(os.path.realpath(path)).parent
+    free = shutil.disk_usage(folder).free if folder.is_dir() else size
+    if free < size:
+        raise OSError(
+            f"{path} cannot be written: it takes {size / 1e6:,.0f} MB, and {free / 1e6:,.0f} MB are free"
+        )
+
+
+def measure_model(estimator: BaseEstimator, *, half: bool = False) -> int:
+    """Return the bytes that a file of the model will have, but for some thousand."""
+    arrays: dict[str, np.ndarray] = {}
+    tree = _encode(estimator, "model", arrays)
+    size = len(json.dumps(tree)) + sum(array.nbytes for array in arrays.values())
+    layers = getattr(_find_stack(estimator), "layers_", []) if half else []
+    return size - sum(layer.coef.nbytes - 2 * layer.coef.size for layer in layers)
+
+
+def round_layers(estimator: Any, dtype: Any = None) -> Any:
+    """Return the model that a file in half precision holds: weights of layers rounded to 11 bits.
+
+    Weights too large for half precision become infinite. With a `dtype` they are of that type, else of
+    the type they had.
+    """
+    estimator = copy(estimator)
+    for name in ("classifier_", "representation_"):
+        if hasattr(estimator, name):
+            setattr(estimator, name, round_layers(getattr(estimator, name), dtype))
+    if hasattr(estimator, "layers_"):
+        with np.errstate(over="ignore"):
+            estimator.layers_ = [
+                dataclasses.replace(
+                    layer, coef=layer.coef.astype(np.float16).astype(dtype or layer.coef.dtype, copy=False)
+                )
+                for layer in estimator.layers_
+            ]
+    return estimator
+
+
+def _find_stack(estimator: Any) -> Any:
+    """Return the stack of layers that a model holds, or the model."""
+    for name in ("classifier_", "representation_"):
+        estimator = getattr(estimator, name, estimator)
+    return estimator
 
 
 def _drop_update_state(estimator: Any) -> Any:
@@ -126,7 +183,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     if _digest(metadata, arrays) != metadata.get("digest"):
         raise ModelFileError(f"{path} has been changed since it was saved; save the model again")
     try:
-        is_earlier = version < FORMAT_VERSION
+        is_earlier = version < PLAIN_VERSION
         model = _decode_estimator(json.loads(metadata["model"]), arrays, is_earlier)
         check_is_fitted(model)  # estimators among its parameters need not be
         methods = ("transform", "predict") if is_earlier else ("transform", "predict", "predict_proba")
@@ -260,6 +317,8 @@ def _decode(node: Any, arrays: dict[str, np.ndarray], is_earlier: bool = False) 
     noun = _NOUNS[kind](**{name: _decode(v, arrays, is_earlier) for name, v in content.items()})
     if isinstance(noun, Layer):
         _check_layer(noun)
+        if noun.coef.dtype == np.float16:
+            noun = dataclasses.replace(noun, coef=noun.coef.astype(noun.intercept.dtype))
     if isinstance(noun, UpdateState):
         noun.check()
     return noun

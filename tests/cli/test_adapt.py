@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from copy import copy
 from pathlib import Path
 
 import pytest
@@ -487,3 +488,28 @@ def test_more_terms_than_pivots(folder, undrift, monkeypatch, options, terms, pi
 def test_fast_and_thorough_contradict_each_other(folder, undrift):
     said = check_refused(undrift, folder, [*ADAPT, "--fast", "--thorough"])
     assert "--fast and --thorough contradict each other" in said
+
+
+def test_a_model_is_saved_in_half_precision_where_that_changes_nothing(folder, undrift, monkeypatch):
+    status, out, _ = undrift(*ADAPT, "--model", "half.safetensors", "--json")
+    assert status == 0
+    file = json.loads(out)["model_file"]
+    assert file == {
+        "bytes": (folder / "half.safetensors").stat().st_size,
+        "half": True,
+        "n_checked": 100,
+        "n_same": 100,
+    }
+    assert "in half precision, which changed none of 100 predictions" in undrift(*ADAPT, "--model", "m.st")[1]
+
+    def spoil(classifier, dtype=None):
+        spoilt = copy(classifier)
+        spoilt.intercept_ = -1e3 + 0 * classifier.intercept_
+        return spoilt
+
+    monkeypatch.setattr("undrift.jobs.adapt.round_layers", spoil)
+    status, out, _ = undrift(*ADAPT, "--model", "whole.safetensors", "--json")
+    file = json.loads(out)["model_file"]
+    assert not file["half"]
+    assert file["n_same"] < file["n_checked"] == 100
+    assert file["bytes"] > (folder / "half.safetensors").stat().st_size + 120 * 120 * 2

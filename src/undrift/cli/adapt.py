@@ -55,7 +55,7 @@ class AdaptOptions(options.PredictionOptions):
     source: list[Path] = option(..., "Labelled rows; may be repeated.", metavar="FILE")
     target: list[Path] = option(..., "Rows to predict; may be repeated.", metavar="FILE")
     label: str = option(..., "Column of the source's labels.", metavar="COL")
-    model: Path | None = option(None, "Save the model here, for `predict`.", metavar="FILE")
+    model: Path | None = option(None, "Save the model here, to explain and update.", metavar="FILE")
     distilled: Path | None = option(
         None, "Save a small model here, to predict with.", options.LEARNING, metavar="FILE"
     )

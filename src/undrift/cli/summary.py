@@ -10,6 +10,7 @@ from typing import Any
 from . import terminal
 
 MOST_LABELS = 10  # that a line names
+LARGE_FILE = 50e6  # bytes of a model file above which a smaller one is suggested
 
 
 def show_summary(summary: dict[str, Any], as_json: bool) -> None:
@@ -33,6 +34,8 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
         path = summary.get(name)
         if path:
             terminal.say(describe_file(path if isinstance(path, str) else path["out"]))
+    if summary["model"]:
+        terminal.say(_describe_model(summary))
     if "distilled" in summary:
         from .distill import format_distilled
 
@@ -41,6 +44,17 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
     terminal.say(f"Next: {advice}")
     if command:
         terminal.output.print(f"  {terminal.escape(command)}", soft_wrap=True)
+
+
+def _describe_model(summary: dict[str, Any]) -> str:
+    """Say in which precision the model was saved, and how to get a smaller one."""
+    file = summary["model_file"]
+    line = f"The model takes {file['bytes'] / 1e6:,.0f} MB"
+    if file["half"]:
+        line += f" in half precision, which changed none of {file['n_checked']:,} predictions"
+    if file["bytes"] > LARGE_FILE and "distilled" not in summary:
+        line += "; --distilled saves one of a few MB, to predict with"
+    return f"{line}."
 
 
 def _describe_files(summary: dict[str, Any]) -> Iterator[str]:

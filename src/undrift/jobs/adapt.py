@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.base import clone
 from .._core import Rows as Matrix
 from .._core import stack_rows
 from ..errors import UndriftWarning
-from ..persist import save_model
+from ..persist import measure_model, round_layers, save_model
 from ..tables import write_table
 from ..text import TextAdapter, interleave, text_classifier
 from .distill import distill_domains, summarize_distilled
@@ -39,6 +40,8 @@ from .inputs import (
 from .predict import Predictions, WrittenPredictions, predict_rows
 from .scoring import count_mistakes, fit_baseline, measure_distance, sample_rows, warn_of_other_labels
 from .summary import keep_warnings, summarize_choices, summarize_domains, summarize_errors, summarize_shares
+
+HALF_ROWS = 500  # target rows whose predictions half precision must not change
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +151,7 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
             for statistics, counts in zip(adapter.target_statistics_, written.counts, strict=True)
         ]
         if job.model is not None:
-            show_stage("saving the model", None)
-            save_model(adapter, job.model)
+            summary["model_file"] = _save_adapter(adapter, job.model, rows, show_stage)
         if job.distilled is not None:
             show_stage("distilling", None)
             numbers = [-1 - i for i in range(len(rows.targets))]
@@ -160,6 +162,21 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
         return AdaptResult(adapter, summary)
     inputs = ReportInputs(rows.sources, rows.targets, rows.X, baseline, written.predictions)
     return AdaptResult(adapter, summary, inputs)
+
+
+def _save_adapter(adapter: TextAdapter, path: Path, rows: JobRows, show_stage: ShowStage) -> dict[str, Any]:
+    """Save a model, in half precision if that changes no prediction of some target rows; say what it took."""
+    n_each = -(-HALF_ROWS // len(rows.targets))
+    rounded, n_checked, n_same = round_layers(adapter.classifier_), 0, 0
+    for i in range(len(rows.targets)):
+        X = sample_rows(rows.target_rows[i])[:n_each]
+        predicted = [model.predict(X, sample_domain=-1 - i) for model in (adapter.classifier_, rounded)]
+        n_checked, n_same = n_checked + len(predicted[0]), n_same + int(np.sum(predicted[0] == predicted[1]))
+    is_half = n_same == n_checked
+    size = measure_model(adapter, half=is_half)
+    show_stage(f"saving the model, {size / 1e6:,.0f} MB", None)
+    save_model(adapter, path, half=is_half)
+    return {"bytes": path.stat().st_size, "half": is_half, "n_checked": n_checked, "n_same": n_same}
 
 
 def _score_targets(
