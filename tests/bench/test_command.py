@@ -39,33 +39,54 @@ def test_a_plan_from_end_to_end(undrift, data, plan_file, tmp_path):
     assert undrift(*arguments)[0] == 0
     assert [path.name for path in some.iterdir()] == ["tiny-main-figure-1.svg"]
 
-    page = tmp_path / "page.md"
-    page.write_text("<!-- bench table: tiny -->\n<!-- end -->\n")
-    assert undrift("bench", "table", results, "--into", page)[0] == 0
-    assert "| tiny | main | svm | 6 |" in page.read_text()
-
 
 def written(path, records):
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return path
 
 
-def test_a_page_does_not_lose_tasks_unless_told_to(undrift, records, tmp_path):
-    whole, some = written(tmp_path / "all.jsonl", records), written(tmp_path / "some.jsonl", records[:2])
-    page = tmp_path / "page.md"
-    page.write_text("<!-- bench table: tiny -->\n<!-- end -->\n")
-    assert undrift("bench", "table", some, "--into", page)[0] == 0  # nothing to lose yet
-    assert undrift("bench", "table", whole, "--into", page)[0] == 0
-    before = page.read_text()
-    status, _, said = undrift("bench", "table", some, "--into", page)
-    assert status == 2
-    assert said.count("\n") == 1
-    assert (
-        "fewer tasks than now: tiny, main, svm (1 instead of 6); tiny, main, msda-5 (1 instead of 6)" in said
+BAR = '[[bar]]\nsays = "low"\nplan = "tiny"\nmethod = "svm"\nn_tasks = 6\nat_most = 0.9\n'
+
+
+@pytest.fixture
+def checkout(records, tmp_path):
+    """A checkout with results, and pages that have slots and show a figure."""
+    root = tmp_path / "checkout"
+    for folder in ("paper/results", "docs"):
+        (root / folder).mkdir(parents=True)
+    written(root / "paper/results/tiny.jsonl", records)
+    (root / "paper/expected.toml").write_text(BAR)
+    (root / "paper/README.md").write_text(
+        "<!-- bench table: tiny -->\nold\n<!-- end -->\n<!-- bench table: other -->\nkept\n<!-- end -->\n"
+        "![one](figures/tiny-main-figure-1.svg)\n"
     )
-    assert page.read_text() == before
-    assert undrift("bench", "table", some, "--into", page, "--partial")[0] == 0
-    assert "| tiny | main | svm | 1 |" in page.read_text()
+    (root / "docs/all.md").write_text("<!-- bench table: check -->\n<!-- end -->\n")
+    (root / "docs/none.md").write_text("no slot\n")
+    return root
+
+
+def contents(root):
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_one_command_fills_all_pages_and_a_second_run_changes_no_byte(undrift, checkout):
+    status, printed, _ = undrift("bench", "pages", "--root", checkout)
+    assert (status, printed) == (0, "2 pages and 1 figures from 1 files of results\n")
+    page = (checkout / "paper/README.md").read_text()
+    assert "| tiny | main | svm | 6 |" in page
+    assert "old" not in page
+    assert "kept" in page  # a slot without results stays
+    assert "| low | pass | 6 | 32.50%, at most 90.00% |" in (checkout / "docs/all.md").read_text()
+    assert [path.name for path in (checkout / "paper/figures").iterdir()] == ["tiny-main-figure-1.svg"]
+    before = contents(checkout)
+    assert undrift("bench", "pages", "--root", checkout)[0] == 0
+    assert contents(checkout) == before
+
+
+def test_pages_without_results_are_refused_in_one_line(undrift, tmp_path):
+    status, _, said = undrift("bench", "pages", "--root", tmp_path)
+    assert status == 2
+    assert "there are no results in" in said
 
 
 def half_written(path, text, *arguments, **options):
@@ -73,17 +94,15 @@ def half_written(path, text, *arguments, **options):
     raise OSError(28, "No space left on device")
 
 
-def test_a_full_disk_leaves_pages_and_tables_as_they_were(undrift, records, tmp_path, monkeypatch):
-    results, page, out = written(tmp_path / "r.jsonl", records), tmp_path / "page.md", tmp_path / "out"
-    page.write_text("<!-- bench table: tiny -->\nold\n<!-- end -->\n")
+def test_a_full_disk_leaves_pages_and_tables_as_they_were(undrift, checkout, monkeypatch):
+    results, out = checkout / "paper/results/tiny.jsonl", checkout / "out"
     out.mkdir()
     (out / "table.md").write_text("old")
-    before = {path: path.read_text() for path in (page, out / "table.md")}
+    before = contents(checkout)
     monkeypatch.setattr(Path, "write_text", half_written)
-    assert undrift("bench", "table", results, "--into", page)[0] == 2
+    assert undrift("bench", "pages", "--root", checkout)[0] == 2
     assert undrift("bench", "figures", results, "--out", out, "--formats", "md")[0] == 2
-    assert {path: path.read_text() for path in before} == before
-    assert {path.name for path in tmp_path.rglob("*")} == {"r.jsonl", "page.md", "out", "table.md"}
+    assert contents(checkout) == before
 
 
 @pytest.mark.parametrize("ending", ["svg", "json"])
@@ -106,24 +125,19 @@ def test_a_full_disk_leaves_figures_as_they_were(undrift, records, tmp_path, mon
         ("json,md", "1 figures and a table: ", {"table.md", "tiny-main-figure-1.json"}),
     ],
 )
-def test_what_needs_no_drawing_needs_no_extra(undrift, records, tmp_path, monkeypatch, formats, says, files):
-    monkeypatch.setitem(sys.modules, "markupsafe", None)
-    monkeypatch.delitem(sys.modules, "undrift.report.figures", raising=False)
+def test_only_the_formats_that_are_named_are_written(undrift, records, tmp_path, formats, says, files):
     results, out = written(tmp_path / "r.jsonl", records), tmp_path / "out" / "new"
     arguments = ("bench", "figures", results, "--out", out, "--only", "*-figure-1", "--formats")
     status, printed, _ = undrift(*arguments, formats)
     assert status == 0
     assert printed.startswith(says)
     assert {path.name for path in out.iterdir()} == files
-    assert undrift(*arguments, "svg")[0] == 2
 
 
 def test_check_wants_every_task_of_a_bar(undrift, records, tmp_path):
     bars = tmp_path / "expected.toml"
-    bars.write_text('[[bar]]\nsays = "low"\nplan = "tiny"\nmethod = "svm"\nn_tasks = 6\nat_most = 0.9\n')
+    bars.write_text(BAR)
     files = {n: written(tmp_path / f"{n}.jsonl", records[:n]) for n in (0, 4, 12)}
-    page = tmp_path / "page.md"
-    page.write_text("<!-- bench table: check -->\n<!-- end -->\n")
     for n, n_tasks, word, status, if_partial in (
         (12, 6, "pass", 0, 0), (4, 2, "incomplete", 1, 0), (0, 0, "no results", 1, 1),
     ):  # fmt: skip
@@ -133,15 +147,6 @@ def test_check_wants_every_task_of_a_bar(undrift, records, tmp_path):
         (verdict,) = json.loads(printed)
         assert (verdict["verdict"], verdict["n_tasks"], verdict["n_tasks_expected"]) == (word, n_tasks, 6)
         assert undrift(*arguments, "--partial")[0] == if_partial
-        # nor does a page lose a verdict for want of tasks
-        assert undrift(*arguments, "--into", page)[0] == (0 if n == 12 else 2)
-        assert "| low | pass | 6 | 32.50%, at most 90.00% |" in page.read_text()
-    page.write_text("<!-- bench table: check -->\n<!-- end -->\n")
-    status, printed, said = undrift("bench", "check", files[12], "--expected", bars, "--into", page, "--json")
-    assert status == 0
-    assert [verdict["verdict"] for verdict in json.loads(printed)] == ["pass"]
-    assert said.startswith("Filled ")
-    assert "| low | pass | 6 |" in page.read_text()
 
 
 def test_stopped_by_hand_it_says_that_nothing_is_lost(undrift, data, plan_file, tmp_path, monkeypatch):
@@ -175,17 +180,6 @@ def test_check_fails_where_a_bar_is_missed(undrift, records, tmp_path, bound, st
     assert found == status
     verdicts = json.loads(printed)
     assert [verdict["verdict"] for verdict in verdicts] == [word, "no", "no results"]
-    page = tmp_path / "page.md"
-    page.write_text(
-        "<!-- bench table: paper -->\nkept\n<!-- end -->\n<!-- bench table: check -->\nold\n<!-- end -->\n"
-    )
-    assert undrift(*arguments, "--into", page)[0] == status
-    rows = [f"| {own['says']} | {own['verdict']} | {own['n_tasks']} | {own['found']} |" for own in verdicts]
-    table = "\n".join(["| expected | verdict | tasks | found |", "| --- | --- | ---: | --- |", *rows])
-    assert page.read_text() == (
-        "<!-- bench table: paper -->\nkept\n<!-- end -->\n"
-        f"<!-- bench table: check -->\n{table}\n<!-- end -->\n"
-    )
 
 
 @pytest.mark.parametrize(

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from . import options
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 app = typer.Typer(
     no_args_is_help=True, help="Reproduce the paper's experiments: run a plan, then draw, tabulate and check."
 )
 
 RESULTS = typer.Argument(..., metavar="RESULTS", help="JSON lines that `bench run` wrote; may be several.")
-PARTIAL = typer.Option(
-    False, "--partial", help="Results of some tasks will do, even where --into then leaves a page with less."
-)
-
 RUN = """Run a benchmark plan. Stop it at any time and run it again: it resumes where it was.
 
 Example:
@@ -99,10 +91,9 @@ def run_plan(
 
 FIGURES = """Draw the paper's figures from results: SVG, their data as JSON, and a Markdown table.
 
-Example, the figures of paper/figures:
+Example:
 
-    undrift bench figures small.jsonl dimensions.jsonl distance.jsonl --out paper/figures --formats svg \\
-        --only "small-authors-figure-?,*-figure-3-*,*-times,small-training-loss-*"
+    undrift bench figures small.jsonl --out figures --formats svg --only "small-authors-figure-?"
 """
 
 
@@ -146,8 +137,8 @@ def draw_figures(
 
 CHECK = """Check results against the bars of paper/expected.toml, and answer its claims.
 
-Every bar is about a number of tasks. The exit status is 1 if one is missed, or if tasks of one are not there.
-With --partial what is incomplete does not count.
+Every bar is about a number of tasks. The exit status is 1 if one is missed, or if tasks of one are not there:
+records of a trial, run with --max-rows or --max-features, do not count.
 """
 
 
@@ -157,20 +148,13 @@ def check_results(
     expected: Path = typer.Option(
         Path("expected"), "--expected", metavar="FILE", help="The bars; by default those of undrift."
     ),
-    into: Path | None = typer.Option(
-        None, "--into", metavar="FILE", help="Fill this page's slot '<!-- bench table: check -->'."
-    ),
-    partial: bool = PARTIAL,
+    partial: bool = typer.Option(False, "--partial", help="What is incomplete does not count."),
     as_json: bool = options.JSON,
 ) -> None:
-    from ..bench.results import are_met, check_bars, load_bars, verdict_table
+    from ..bench.results import are_met, check_bars, load_bars
     from . import terminal
 
     verdicts = check_bars(load_bars(expected), _read_records(results))
-    if into is not None:
-        _fill_page(
-            into, [], {"check": verdict_table(verdicts)}, partial, terminal.messages if as_json else None
-        )
     if as_json:
         terminal.show_json(
             [
@@ -181,63 +165,59 @@ def check_results(
                 for v in verdicts
             ]
         )  # fmt: skip
-    elif into is None:
+    else:
         rows = [[v.bar.says, v.word, v.summary] for v in verdicts]
         terminal.show_table("Results against what is expected", ["expected", "verdict", "measured"], rows)
     if not are_met(verdicts, partial):
         raise typer.Exit(1)
 
 
-@app.command("table", help="Print results as a Markdown table, or fill the slots of a page with them.")
+@app.command("table", help="Print results as Markdown tables.")
 def print_table(
     results: list[Path] = RESULTS,
     plan: str | None = typer.Option(None, "--plan", help="Only this plan."),
-    into: Path | None = typer.Option(
-        None, "--into", metavar="FILE", help="Fill this page between its 'bench table' comments."
-    ),
-    partial: bool = PARTIAL,
 ) -> None:
-    from ..bench.results import results_table
+    from ..bench.results import make_table, results_table
 
-    records = _read_records(results)
-    if into is None:
-        print(results_table(records, plan), end="")
-        return
-    _fill_page(into, [r for r in records if plan in (None, r.get("plan"))], {}, partial)
+    records = [record for record in _read_records(results) if plan in (None, record.get("plan"))]
+    if not records:
+        raise ValueError("the results hold no record" + (f" of plan {plan}" if plan else ""))
+    names = [name for name in ("distance", "regret") if name in {record.get("kind") for record in records}]
+    tables = [make_table(name, records) or "" for name in names]
+    if any(record.get("kind") == "transfer" for record in records):
+        tables.insert(0, results_table(records))
+    print("\n".join(tables), end="")
 
 
-REGRET = """Print, as Markdown tables, what choosing without target labels costs: regret of every rule.
+PAGES = """Fill the tables and draw the figures of a checkout's pages from paper/results, all at once.
 
-Example:
-
-    undrift bench regret regret-small.jsonl regret-multi.jsonl --into docs/beyond.md
-
-Results are those of plans of kind "regret". The page's slot is '<!-- bench table: regret -->'.
+Tables go between comments such as '<!-- bench table: small -->' and '<!-- end -->' in README.md, docs and \
+paper; figures that these pages show are drawn in paper/figures. The same results give the same bytes.
 """
 
 
-@app.command("regret", help=REGRET)
-def print_regret(
-    results: list[Path] = RESULTS,
-    self_training: bool = typer.Option(
-        True, "--self-training/--no-self-training", help="Whether to use the error after self-training."
-    ),
-    into: Path | None = typer.Option(
-        None, "--into", metavar="FILE", help="Fill this page between its 'bench table: regret' comments."
-    ),
-    partial: bool = PARTIAL,
+@app.command("pages", help=PAGES)
+def fill_all(
+    root: Path = typer.Option(Path(), "--root", metavar="DIR", help="The checkout."),
 ) -> None:
-    from ..bench.results import MEASURES, regret_table
+    from .._files import write_text_atomically
+    from ..bench.figures import ablation_figures, all_figures, choose_figures
+    from ..bench.results import fill_pages
+    from ..report import write_figure
+    from . import terminal
 
-    records = [record for record in _read_records(results) if record.get("kind") == "regret"]
-    if not records:
-        raise ValueError('the results hold no record of kind "regret"; run paper/regret-small.toml first')
-    if into is None:
-        print(regret_table(records, MEASURES[0 if self_training else 1]), end="")
-        return
-    if not self_training:
-        raise ValueError("--into fills in errors with self-training; leave out --no-self-training or --into")
-    _fill_page(into, records, {}, partial)
+    paths = sorted((root / "paper/results").glob("*.jsonl"))
+    if not paths:
+        raise ValueError(f"there are no results in {root / 'paper/results'}: give the checkout with --root")
+    records = _read_records(paths)
+    pages, names = fill_pages(root, records)
+    figures = choose_figures([*all_figures(records), *ablation_figures(records)], names)
+    (root / "paper/figures").mkdir(exist_ok=True)
+    for figure in figures:
+        write_figure(figure, root / "paper/figures", ["svg"])
+    for path, page in pages.items():
+        write_text_atomically(path, page)
+    terminal.output.print(f"{len(pages)} pages and {len(figures)} figures from {len(paths)} files of results")
 
 
 REPORT = """Show benchmark results as one HTML page: the paper's figures, the task matrix, every record.
@@ -325,24 +305,3 @@ def _read_records(paths: list[Path]) -> list[dict]:
     from ..bench import read
 
     return [record for path in paths for record in read(path)]
-
-
-def _fill_page(
-    path: Path, records: list[dict], tables: dict[str, str], partial: bool, console: Console | None = None
-) -> None:
-    """Fill the slots of a page, and say so on `console`; refuse if it would then show fewer tasks."""
-    from .._files import write_text_atomically
-    from ..bench.results import fill_page, find_losses
-    from . import terminal
-
-    page = path.read_text(encoding="utf-8")
-    new = fill_page(page, records, tables)
-    less = find_losses(page, new)
-    if less and not partial:
-        more = f" and {len(less) - 3} more" if len(less) > 3 else ""
-        raise ValueError(
-            f"{path} would show fewer tasks than now: {'; '.join(less[:3])}{more}. "
-            "Give all results, or --partial"
-        )
-    write_text_atomically(path, new)
-    (console or terminal.output).print(f"Filled {terminal.escape(str(path))}")

@@ -1,6 +1,7 @@
 """Peers against stubs: what a package is given, what becomes of its predictions, failures and time."""
 
 import sys
+import time
 import types
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 from tests.helpers.bench_corpus import write_corpus
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.catalogue import PEERS, Peer
+from undrift.bench.corpora import load_corpus
 from undrift.bench.methods import peers
 
 rng = np.random.default_rng(0)
@@ -54,17 +56,16 @@ def make_task(n=60, n_columns=12):
     return sp.csr_array(X), y
 
 
-def fit(peer, n_tasks=1, seen=None):
-    tasks, (X_target, y_target) = [make_task() for _ in range(n_tasks)], make_task()
-    results = peers.fit_tasks(peer, tasks, X_target, np.arange(60), seen, 0)
-    return tasks, X_target, y_target, results
+def fit(peer):
+    (X, y), (X_target, y_target) = make_task(), make_task()
+    return X, X_target, y_target, peers.fit_task(peer, X, y, X_target, X_target, 0)
 
 
 @pytest.mark.parametrize("package", ["skada", "adapt.feature_based"])
 def test_a_dense_peer_gets_components_of_both_domains_and_no_target_label(stubs, package):
     monkey = {"verbose": 0, "random_state": 0} if package != "skada" else {}
-    tasks, X_target, y_target, results = fit(Peer(package, "Method", {"a": 3}, {}, (4,)))
-    predicted, params, cost, seconds = results[0]
+    X_source, X_target, y_target, result = fit(Peer(package, "Method", {"a": 3}, {}, (4,)))
+    predicted, params, cost, seconds = result
     assert np.mean(predicted == y_target) > 0.9
     assert set(predicted) <= {-1, 1}
     assert params == {"components": 4, "a": 3}
@@ -72,7 +73,7 @@ def test_a_dense_peer_gets_components_of_both_domains_and_no_target_label(stubs,
     assert seconds >= 0
     ((model, X, y, target, domains),) = Stub.fitted
     assert model.settings == {"a": 3, **monkey}
-    both = np.vstack([tasks[0][0].toarray(), X_target.toarray()])
+    both = np.vstack([X_source.toarray(), X_target.toarray()])
     given = X if target is None else np.vstack([X, target])
     # singular components keep the inner products of the best approximation of rank four
     U, s, _ = np.linalg.svd(both.astype(float), full_matrices=False)
@@ -83,11 +84,6 @@ def test_a_dense_peer_gets_components_of_both_domains_and_no_target_label(stubs,
         assert (domains == np.repeat([peers.SOURCE, peers.TARGET], 60)).all()
 
 
-def test_target_rows_that_must_not_be_seen_are_not(stubs):
-    fit(Peer("adapt", "Method", {}, {}, (4,)), seen=np.arange(10))
-    assert len(Stub.fitted[0][3]) == 10
-
-
 @pytest.mark.parametrize(
     ("fails", "kind", "says"),
     [
@@ -95,24 +91,22 @@ def test_target_rows_that_must_not_be_seen_are_not(stubs):
         (np.linalg.LinAlgError, RuntimeError, "LinAlgError: too large"),
     ],
 )
-def test_what_fails_is_returned_as_the_failure_of_its_task(stubs, fails, kind, says):
-    results = fit(Peer("skada", "Method", {"fails": fails}, {}, (4,)), n_tasks=2)[-1]
-    assert [type(result) for result in results] == [kind, kind]
-    assert says in str(results[0])
+def test_what_fails_can_be_told_to_another_process(stubs, fails, kind, says):
+    with pytest.raises(kind, match=says):
+        fit(Peer("skada", "Method", {"fails": fails}, {}, (4,)))
 
 
 def test_a_task_that_takes_too_long_fails(stubs, monkeypatch):
     monkeypatch.setattr(peers, "SECONDS", 1)
-    monkeypatch.setattr(Stub, "fit", lambda self, *a, **k: __import__("time").sleep(5))
-    (result,) = fit(Peer("skada", "Method", {}, {}, (4,)))[-1]
-    assert isinstance(result, TimeoutError)
-    assert "more than 1 seconds" in str(result)
+    monkeypatch.setattr(Stub, "fit", lambda self, *a, **k: time.sleep(5))
+    with pytest.raises(TimeoutError, match="more than 1 seconds"):
+        fit(Peer("skada", "Method", {}, {}, (4,)))
 
 
 def test_the_setting_with_the_best_label_free_score_is_fitted(stubs, monkeypatch):
     scores = {1: 0.2, 2: 0.9, 3: 0.9}
     monkeypatch.setattr(peers, "_score_without_labels", lambda model, *rest: scores[model.settings["a"]])
-    params = fit(Peer("skada", "Method", {}, {"a": (1, 2, 3)}, (4,)))[-1][0][1]
+    params = fit(Peer("skada", "Method", {}, {"a": (1, 2, 3)}, (4,)))[-1][1]
     assert params["a"] == 2  # the first of equals
 
 
@@ -140,6 +134,28 @@ name = "inductive"
 inductive = true
 methods = ["svm-tfidf", "logistic-tfidf"]
 """
+
+
+@pytest.mark.parametrize("inductive", [False, True])
+def test_an_inductive_task_is_given_no_test_rows_to_learn_from(tmp_path, monkeypatch, inductive):
+    given = []
+
+    def noted(peer, X, y, X_target, X_test, seed):
+        given.append((X.shape[0], X_target.shape[0], X_test.shape[0]))
+        raise MemoryError
+
+    monkeypatch.setattr(peers, "fit_task", noted)
+    write_corpus(tmp_path / "amazon-bow")
+    (tmp_path / "p.toml").write_text(
+        f'methods = ["self-training"]\ninductive = {str(inductive).lower()}\n'
+        '[corpus]\nloader = "amazon-bow"\n'
+    )
+    plan = load_plan(tmp_path / "p.toml")
+    run(plan, tmp_path / "r.jsonl", Request(data=tmp_path, jobs=1, tasks=["books->dvd"]))
+    ((n_train, n_seen, n_test),) = given
+    domain = load_corpus(plan.corpus, tmp_path, 30).domains["dvd"]
+    assert (n_test, n_seen) == (len(domain.test), len(domain) - inductive * len(domain.test))
+    assert n_train > 0
 
 
 def test_peers_run_in_a_plan_and_a_missing_package_is_a_recorded_failure(tmp_path, monkeypatch):

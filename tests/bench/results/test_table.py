@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.helpers.bench_corpus import DISTANCES, transfer
 from undrift.bench.figures.data import figure_3_right
-from undrift.bench.results.page import fill_page, find_losses
+from undrift.bench.results.page import fill_page
 from undrift.bench.results.regret import regret_table
 from undrift.bench.results.table import distance_table, results_table, side_by_side
 
@@ -66,30 +66,6 @@ def test_the_table_of_distances_says_how_they_were_measured():
     assert stamp == "2026-11-15: a machine."
     (note,) = {figure_3_right([{**record, **stamped} for record in DISTANCES])["note"]}
     assert note == "1,000 rows of each domain; 5 layers at noise 0.7, not chosen; lines are 95% intervals"
-
-
-def filled_page(records):
-    slots = ("tiny", "paper", "distance", "far")
-    empty = "".join(f"<!-- bench table: {name} -->\n<!-- end -->\n" for name in slots)
-    return fill_page(empty, records)
-
-
-def test_what_a_page_would_lose_is_named(records):
-    small = [{**record, "plan": "small"} for record in records]
-    page = filled_page([*records, *small, *DISTANCES])
-    assert find_losses(page, page) == []
-    assert find_losses("<!-- bench table: tiny -->\n<!-- end -->\n", page) == []
-    fewer = [record for record in records if record["source"] == "books"]
-    assert find_losses(page, fill_page(page, fewer)) == [
-        "tiny, main, svm (2 instead of 6)", "tiny, main, msda-5 (2 instead of 6)",
-    ]  # fmt: skip
-    assert find_losses(page, fill_page(page, [r for r in records if r["method"] == "svm"])) == [
-        "tiny, main, msda-5 (0 instead of 6)"
-    ]
-    assert find_losses(page, fill_page(page, DISTANCES[:2])) == ["b, c (0 instead of 1)"]
-    (lower,) = find_losses(page, fill_page(page, [{**record, "plan": "small"} for record in fewer]))
-    assert lower == "mSDA, 5 layers, 27,677 documents (2 instead of 6)"
-    assert find_losses(fill_page(page, fewer), page) == []  # more is welcome
 
 
 def test_a_page_is_filled_again_and_again(records):

@@ -12,6 +12,7 @@ from ..results import (
     AMAZON,
     HIGH_DIMENSION,
     PAPER,
+    PEERS_PLAN,
     REFERENCE,
     SAME_ROWS,
     Difference,
@@ -22,6 +23,7 @@ from ..results import (
     errors_by_task,
     group_by_labels,
     group_by_share,
+    mean_errors,
     mean_label_error,
     mean_of,
     mean_ratio,
@@ -49,6 +51,9 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
         group = [record for record in records if record.get("plan") == plan]
         if varies_labels(group):
             figures += label_figures(group)
+            continue
+        if plan == PEERS_PLAN:
+            figures.append(peers_figure(group))
             continue
         if varies_shares(group):
             figures += share_figures(group)
@@ -192,6 +197,28 @@ def label_figures(records: Sequence[Record]) -> list[Figure]:
             }
         )
     return figures
+
+
+def peers_figure(records: Sequence[Record], n_others: int = 6) -> Figure:
+    """Mean error of `undrift`, the tf-idf SVM and the best of the other methods, in every column."""
+    means = mean_errors(records)
+    columns = list(dict.fromkeys(place.variant for place in places(records)))
+    complete = [method for method, errors in means.items() if len(errors) == len(columns)]
+    ranked = sorted(complete, key=lambda method: fmean(means[method].values()))
+    fixed = [method for method in ("undrift", "svm-tfidf") if method in complete]
+    shown = [*fixed, *[method for method in ranked if method not in fixed][:n_others]]
+    return {
+        "name": f"{PEERS_PLAN}-errors",
+        "kind": "points",
+        "title": "Error by corpus and share of positives in the target",
+        "x_label": "corpus and share",
+        "y_label": "mean error over the tasks (%)",
+        "x": columns,
+        "series": [{"label": method, "y": [means[method][name] for name in columns]} for method in shown],
+        "published": [],
+        "percent": True,
+        "note": f"{' and '.join(fixed)}, and the {len(shown) - len(fixed)} best of {len(ranked)} methods",
+    }
 
 
 def figure_1(records: Sequence[Record]) -> Figure:

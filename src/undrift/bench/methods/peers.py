@@ -12,7 +12,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from itertools import product
@@ -31,8 +31,8 @@ from ..._core import Rows, stack_rows
 from ..catalogue import PEERS, Peer
 from ..corpora import part_rows
 from .baselines import get_representation, tfidf
-from .cells import Bench, Cell, Failure, Outcome, Unit, group_cells
-from .resources import measure_cost, measure_time
+from .cells import Bench, Cell, Outcome, Unit
+from .resources import Cost, measure_cost, measure_time
 
 C_GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 WIDE_GRID = (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5)  # for rows that a method may have scaled
@@ -85,71 +85,50 @@ class ChosenLogistic(ClassifierMixin, BaseEstimator):
 
 
 def peer_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
-    """One subprocess for each method and target."""
-    return [
-        Unit(group, partial(_run_group, bench, group), parallel=True)
-        for method in dict.fromkeys(cell.method for cell in cells)
-        for group in group_cells([cell for cell in cells if cell.method == method], "target").values()
-    ]
+    """One subprocess for each task."""
+    return [Unit([cell], partial(_run_cell, bench, cell), parallel=True) for cell in cells]
 
 
-def _run_group(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
-    corpus, target = bench.corpus, cells[0].target
+def _run_cell(bench: Bench, cell: Cell) -> Iterator[Outcome]:
+    corpus = bench.corpus
     rows = get_representation(tfidf, bench, None).candidates[0].rows
-    test = part_rows(corpus, (target, "test"))
-    seen = np.setdiff1d(np.arange(len(corpus.domains[target])), test) if bench.setting.inductive else None
-    tasks = []
-    for cell in cells:
-        train = part_rows(corpus, (cell.source, "train"))
-        tasks.append((rows[cell.source][train], np.asarray(corpus.domains[cell.source].y)[train]))
-    results = bench.call(fit_tasks, PEERS[cells[0].method], tasks, rows[target], test, seen, bench.seed)
-    for cell, result in zip(cells, results, strict=True):
-        if isinstance(result, Exception):
-            yield Failure(cell, result)
-        else:
-            predicted, params, fitting, predict_seconds = result
-            yield Outcome(cell, predicted, params, fitting.seconds, predict_seconds, details=fitting.memory)
+    train, test = (part_rows(corpus, part) for part in ((cell.source, "train"), (cell.target, "test")))
+    seen = np.arange(len(corpus.domains[cell.target]))
+    if bench.setting.inductive:
+        seen = np.setdiff1d(seen, test)
+    X, y, X_target = (
+        rows[cell.source][train],
+        np.asarray(corpus.domains[cell.source].y)[train],
+        rows[cell.target],
+    )
+    predicted, params, cost, seconds = bench.call(
+        fit_task, PEERS[cell.method], X, y, X_target[seen], X_target[test], bench.seed
+    )
+    yield Outcome(cell, predicted, params, cost.seconds, seconds, details=cost.memory)
 
 
-def fit_tasks(
-    peer: Peer,
-    tasks: Sequence[tuple[Rows, np.ndarray]],
-    X_target: Rows,
-    test: np.ndarray,
-    seen: np.ndarray | None,
-    seed: int,
-) -> list[Any]:
-    """Fit a peer on each source and predict the rows `test` of the target.
+def fit_task(
+    peer: Peer, X: Rows, y: np.ndarray, X_target: Rows, X_test: Rows, seed: int
+) -> tuple[np.ndarray, dict[str, Any], Cost, float]:
+    """Fit a peer; return predictions of test rows, parameters, cost of the fit, seconds of the prediction.
 
-    Returns for each task what stopped it, or predictions, parameters, the cost of the fit and the seconds
-    that prediction took. `seen` are the target's rows that may be learnt from; by default all.
+    An error that another process might not know is raised as a `RuntimeError`.
     """
-    unlabelled = X_target if seen is None else X_target[seen]
-    results: list[Any] = []
-    with suppress(ImportError), config_context():
-        import_module(peer.package)  # before anything is timed
-    for X, y in tasks:
-        # skada needs the routing of metadata, and enables it on import for the whole process
-        routing = config_context(enable_metadata_routing=peer.package == "skada")
-        try:
-            with _limit_seconds(SECONDS), routing, warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                fit = partial(FITS.get(peer.package, fit_dense), peer, X, y, unlabelled, seed)
-                (predict, params), cost = measure_cost("cpu", fit)
-                predicted, seconds = measure_time(predict, X_target[test])
-            results.append((np.asarray(predicted), params, cost, seconds))
-        except Exception as error:  # the task's, recorded as such
-            results.append(
-                type(error)(str(error)) if type(error) in _PLAIN else RuntimeError(_describe(error))
-            )
-    return results
+    # skada needs the routing of metadata, and enables it on import for the whole process
+    routing = config_context(enable_metadata_routing=peer.package == "skada")
+    try:
+        with _limit_seconds(SECONDS), routing, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import_module(peer.package)  # before anything is timed
+            fit = FITS.get(peer.package, fit_dense)
+            (predict, params), cost = measure_cost("cpu", fit, peer, X, y, X_target, seed)
+            predicted, seconds = measure_time(predict, X_test)
+    except Exception as error:
+        raise error if type(error) in _PLAIN else RuntimeError(f"{type(error).__name__}: {error}") from None
+    return np.asarray(predicted), params, cost, seconds
 
 
 _PLAIN = (TypeError, ValueError, MemoryError, ImportError, ModuleNotFoundError, TimeoutError)
-
-
-def _describe(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Records of runs, and what is made of them: measures, tables, verdicts."""
 
 from .balance import balance_table, group_by_share, varies_shares
+from .comparison import PEERS_PLAN, mean_errors
 from .expected import are_met, check_bars, load_bars, verdict_table
 from .labels import group_by_labels, labels_table, mean_label_error, varies_labels
 from .measures import (
@@ -20,17 +21,16 @@ from .measures import (
     task,
     where,
 )
-from .page import fill_page, find_losses
+from .page import fill_page, fill_pages, make_table
 from .published import AMAZON, HIGH_DIMENSION, PAPER, SAME_ROWS, same_test_rows
 from .records import Journal, Record, Unwritable, journal, read
-from .regret import MEASURES, regret_table
 from .table import published_rows, results_table
 
 __all__ = [
     "AMAZON",
     "HIGH_DIMENSION",
-    "MEASURES",
     "PAPER",
+    "PEERS_PLAN",
     "REFERENCE",
     "SAME_ROWS",
     "Difference",
@@ -46,13 +46,15 @@ __all__ = [
     "errors_by_task",
     "failures",
     "fill_page",
-    "find_losses",
+    "fill_pages",
     "group_by_labels",
     "group_by_share",
     "journal",
     "labels_table",
     "load_bars",
+    "make_table",
     "mean_error",
+    "mean_errors",
     "mean_label_error",
     "mean_of",
     "mean_ratio",
@@ -60,7 +62,6 @@ __all__ = [
     "places",
     "published_rows",
     "read",
-    "regret_table",
     "results_table",
     "same_test_rows",
     "sort_places",

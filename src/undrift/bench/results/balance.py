@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from .measures import Where, by_task, failure_notes, places, stamps
+from .measures import Where, by_task, failure_notes, places, stamps, table_lines
 from .records import Record
 
 ORDER = ("source-only", "uncentred", "centred", "undrift", "oracle")
@@ -62,12 +62,13 @@ def balance_table(records: Sequence[Record]) -> str:
         lines += [
             f"{corpus}: mean error over the tasks, %, in brackets the mean of the two classes' errors.",
             "",
-            _row(["corpus", "method", "tasks", *names, "mean"]),
-            _row(["---", "---", *["---:"] * (len(names) + 2)]),
+            *table_lines(
+                ["corpus", "method", "tasks", *names, "mean"],
+                [[corpus, name, _n_tasks(each), *_errors(each, shares)] for name, each in methods.items()],
+                2,
+            ),
+            "",
         ]
-        for method, groups in methods.items():
-            lines.append(_row([corpus, method, _n_tasks(groups), *_errors(groups, shares)]))
-        lines += [""]
     lines += [
         "Estimates without target labels, in points, on the mean over tasks; calibration: 10 bins.",
         "",
@@ -104,9 +105,8 @@ def _estimates(records: Sequence[Record]) -> list[str]:
                 if known:
                     values = " / ".join("" if m is None else f"{100 * m:.1f}" for m in means.values())
                     cells = [corpus, method, says, _n_tasks(groups), values, f"{100 * fmean(known):.2f}"]
-                    lines.append(_row([*cells, str(sum(measure_estimate(r, name) is None for r in every))]))
-    names = ["corpus", "method", "expected", "tasks", "by share", "mean", "without"]
-    return [_row(names), _row(["---"] * 3 + ["---:"] * 4), *lines]
+                    lines.append([*cells, str(sum(measure_estimate(r, name) is None for r in every))])
+    return table_lines(["corpus", "method", "expected", "tasks", "by share", "mean", "without"], lines, 3)
 
 
 def _mean(records: Sequence[Record], name: str) -> float | None:
@@ -116,7 +116,3 @@ def _mean(records: Sequence[Record], name: str) -> float | None:
 
 def _n_tasks(groups: dict[float, list[Record]]) -> str:
     return str(sum(len(by_task(group, "transfer_error")) for group in groups.values()))
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"

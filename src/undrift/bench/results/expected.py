@@ -13,7 +13,7 @@ from typing import Any
 from ..keys import check_keys, check_list, check_strings
 from ..plan import find_plan_file
 from .balance import ESTIMATES, measure_estimate
-from .measures import Where, by_task, where
+from .measures import Where, by_task, table_lines, where
 from .records import Record
 
 MEASURES = ("mean_error", "represent_seconds", "distances_grown", *ESTIMATES)
@@ -325,8 +325,8 @@ def check_bars(bars: Sequence[Bar], records: Sequence[Record]) -> list[Verdict]:
 
 def verdict_table(verdicts: Sequence[Verdict]) -> str:
     """Return verdicts as a Markdown table."""
-    rows = [f"| {v.bar.says} | {v.word} | {v.n_tasks} | {v.summary} |" for v in verdicts]
-    return "\n".join(["| expected | verdict | tasks | found |", "| --- | --- | ---: | --- |", *rows]) + "\n"
+    rows = [[v.bar.says, v.word, str(v.n_tasks), v.summary] for v in verdicts]
+    return "\n".join(table_lines(["expected", "verdict", "tasks", "measured"], rows, 4)) + "\n"
 
 
 def are_met(verdicts: Sequence[Verdict], partial: bool = False) -> bool:

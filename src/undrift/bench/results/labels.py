@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from ..catalogue import WITH_LABELS, split_label_method
-from .measures import by_task, failure_notes, stamps
+from .measures import by_task, failure_notes, stamps, table_lines
 from .records import Record
 
 # corpus and share of positives -> name of the method -> number of target labels -> records
@@ -41,24 +41,15 @@ def mean_label_error(records: Sequence[Record]) -> float:
 
 def labels_table(records: Sequence[Record]) -> str:
     """Errors by method and number of target labels, for every corpus and share of positives."""
-    lines = ["Mean error over the tasks and draws, %, by the number of target labels.", ""]
-    numbers = sorted({r["n_target_labels"] for r in records if r.get("n_target_labels")})
-    lines.append(_row(["corpus", "positive", "method", "tasks", *map(str, numbers)]))
-    lines.append(_row(["---", "---:", "---", "---:", *["---:"] * len(numbers)]))
+    numbers, rows = sorted({r["n_target_labels"] for r in records if r.get("n_target_labels")}), []
     for (corpus, share), methods in group_by_labels(records).items():
         for name, by_number in methods.items():
-            cells = [
-                corpus,
-                f"{share:.0%}",
-                name,
-                str(len(by_task(max(by_number.values(), key=len), "transfer_error"))),
-            ]
+            n_tasks = len(by_task(max(by_number.values(), key=len), "transfer_error"))
+            cells = [corpus, f"{share:.0%}", name, str(n_tasks)]
             for n in numbers:
                 group = by_number.get(0 if name == "none" else n, [])
                 cells.append(f"{100 * mean_label_error(group):.2f}" if group else "")
-            lines.append(_row(cells))
+            rows.append(cells)
+    lines = ["Mean error over the tasks and draws, %, by the number of target labels.", ""]
+    lines += table_lines(["corpus", "positive", "method", "tasks", *map(str, numbers)], rows, 3)
     return "\n".join([*lines, "", *stamps(records), *failure_notes(records)]) + "\n"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -109,6 +109,17 @@ def failure_notes(records: Sequence[Record]) -> list[str]:
     return [f"Failed: {r['method']} on {task(r)} ({r['failed']})." for r in failures(records)]
 
 
+def table_lines(names: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1) -> list[str]:
+    """Lines of a Markdown table whose first columns are words and whose others are numbers."""
+    rules = ["---"] * n_left + ["---:"] * (len(names) - n_left)
+    return ["| " + " | ".join(cells) + " |" for cells in (names, rules, *rows)]
+
+
+def format_number(value: float | None, form: str = "{:.3g}") -> str:
+    """Write a number, or nothing where there is none."""
+    return "" if value is None else form.format(value)
+
+
 def stamps(records: Sequence[Record]) -> list[str]:
     """Dates and machines of records, each once."""
     stamps = dict.fromkeys((record.get("date"), record.get("machine")) for record in records)
@@ -152,15 +163,26 @@ def difference(records: Sequence[Record], here: Where, there: Where) -> Differen
         return None
     D = np.array([[ours[name, seed] - theirs[name, seed] for seed in seeds] for name in tasks])
     n_worse = int(np.sum(D.mean(axis=1) > 1e-12))
-    return Difference(here, float(D.mean()), *bootstrap_interval(D), len(tasks), len(seeds), n_worse)
+    interval = bootstrap_interval(D, tasks)
+    return Difference(here, float(D.mean()), *interval, len(tasks), len(seeds), n_worse)
 
 
-def bootstrap_interval(D: np.ndarray, n_draws: int = 10_000, seed: int = 0) -> tuple[float, float]:
-    """95% percentile interval of the mean of `D` (tasks down, seeds across), both drawn with replacement.
+def bootstrap_interval(
+    D: np.ndarray, tasks: Sequence[str], n_draws: int = 10_000, seed: int = 0
+) -> tuple[float, float]:
+    """95% percentile interval of the mean of `D` (tasks down, seeds across), by drawing domains and seeds.
 
-    All tasks of a draw have the same seeds, as a seed is that of a run over all tasks.
+    Tasks that share a domain are not independent of each other, so domains are drawn with replacement: a task
+    counts as often as its source was drawn, times how often its target was. All tasks of a draw have the same
+    seeds, as a seed is that of a run over all tasks.
     """
     rng = np.random.default_rng(seed)
-    rows, columns = (rng.multinomial(n, np.full(n, 1 / n), n_draws) / n for n in D.shape)
-    low, high = np.quantile(np.einsum("bt,ts,bs->b", rows, D, columns, optimize=True), [0.025, 0.975])
+    pairs = [name.split("->") for name in tasks]
+    names = sorted({name for pair in pairs for name in pair})
+    drawn = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), n_draws)
+    weights = np.prod([drawn[:, [names.index(pair[k]) for pair in pairs]] for k in (0, 1)], axis=0)
+    weights = weights[weights.sum(axis=1) > 0]  # a draw may hold no task
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    columns = rng.multinomial(D.shape[1], np.full(D.shape[1], 1 / D.shape[1]), len(weights)) / D.shape[1]
+    low, high = np.quantile(np.einsum("bt,ts,bs->b", weights, D, columns, optimize=True), [0.025, 0.975])
     return float(low), float(high)

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...classifier import ONE_SE, is_clearly_better
-from .measures import bootstrap_interval, task
+from .measures import bootstrap_interval, failure_notes, table_lines, task
 from .records import Record
-from .table import failure_notes
 
 MEASURES = ("self_trained_error", "error")
 HINDSIGHT, SINGLE, FIXED = "best in hindsight", "best single candidate", "fixed"
@@ -39,7 +37,6 @@ class Trials:
     errors: np.ndarray  # (n_tasks, n_candidates)
     scores: Mapping[str, np.ndarray]  # of each rule: (n_tasks, n_candidates)
     preset: Point | None  # the method's fixed values, or those that it prefers
-    n_train: np.ndarray  # (n_tasks,) labelled rows
     small_grid: Mapping[str, Sequence[float]]
 
     def only(self, is_wanted: Callable[[Point], bool]) -> Trials:
@@ -60,7 +57,7 @@ class Verdict:
     rule: str
     mean_error: float
     regret: float  # against the best candidate of each task
-    low: float  # of its 95% bootstrap interval over tasks
+    low: float  # of its 95% bootstrap interval over domains
     high: float
     beyond_single: float  # against the one candidate that is best for all tasks
 
@@ -97,10 +94,9 @@ def _gather_group(records: Sequence[Record], measure: str) -> Trials:
     }
     variant = "" if last["variant"] == "main" else f" ({last['variant']})"
     preset = None if last.get("preset") is None else Point(**last["preset"])
-    n_train = {task(record): record["n_train"] for record in records}
     return Trials(
         last["corpus"] + variant, whole, points, matrix(lambda candidate: candidate[measure]), scores, preset,
-        np.array([n_train[name] for name in whole]), last.get("small_grid", {}),
+        last.get("small_grid", {}),
     )  # fmt: skip
 
 
@@ -124,18 +120,11 @@ def choose_candidates(trials: Trials, rule: str) -> np.ndarray:
     return np.argmax(trials.scores[rule], axis=1)
 
 
-def choose_by_one_se(trials: Trials, preferred: int) -> np.ndarray:
-    """Positions of the candidates that "one-se" chooses: what is preferred unless clearly beaten."""
-    scores, best = trials.scores["source-cv"], choose_candidates(trials, "source-cv")
-    is_better = [
-        is_clearly_better(row[i], row[preferred], n)
-        for row, i, n in zip(scores, best, trials.n_train, strict=True)
-    ]
-    return np.where(is_better, best, preferred)
-
-
 def verdicts(trials: Trials) -> list[Verdict]:
-    """What hindsight, fixed values and every rule give."""
+    """What hindsight, fixed values and every rule give.
+
+    The rule "one-se" is left out: what it prefers was chosen with target labels of these corpora.
+    """
     n, best = len(trials.tasks), np.argmin(trials.errors, axis=1)
     choices = {HINDSIGHT: best, SINGLE: np.full(n, np.argmin(trials.errors.mean(axis=0)))}
     has_preset = trials.preset in trials.points
@@ -143,8 +132,6 @@ def verdicts(trials: Trials) -> list[Verdict]:
     if has_preset:
         choices[FIXED] = np.full(n, preset)
     choices |= {rule: choose_candidates(trials, rule) for rule in trials.scores}
-    if has_preset and "source-cv" in trials.scores:
-        choices[ONE_SE] = choose_by_one_se(trials, preset)
     return [_verdict(trials, name, choice) for name, choice in choices.items()]
 
 
@@ -152,7 +139,7 @@ def _verdict(trials: Trials, name: str, choice: np.ndarray) -> Verdict:
     errors = trials.errors[np.arange(len(choice)), choice]
     regrets = errors - trials.errors.min(axis=1)
     mean, single = float(errors.mean()), float(trials.errors.mean(axis=0).min())
-    interval = bootstrap_interval(regrets[:, None])
+    interval = bootstrap_interval(regrets[:, None], trials.tasks)
     return Verdict(name, mean, float(regrets.mean()), *interval, mean - single)
 
 
@@ -162,7 +149,7 @@ def best_rule(given: Sequence[Verdict]) -> Verdict:
 
 
 def regret_table(records: Sequence[Record], measure: str = MEASURES[0]) -> str:
-    """Markdown: regret of every rule on every corpus, of the rule chosen on one on others; what failed."""
+    """Markdown: regret of every rule on every corpus; of what was chosen on one, on others; what failed."""
     by_set = {
         (trials.corpus, name): (some, verdicts(some))
         for trials in gather_trials(records, measure)
@@ -170,35 +157,38 @@ def regret_table(records: Sequence[Record], measure: str = MEASURES[0]) -> str:
         for name, some in candidate_sets(trials).items()
     }
     rows = [
-        "| corpus | candidates | chosen by | tasks | mean error, % | regret, points | 95% interval "
-        "| against the best single candidate |",
-        "| --- | --- | --- | ---: | ---: | ---: | --- | ---: |",
-    ]
-    for (corpus, name), (some, given) in by_set.items():
-        rows += [
-            f"| {corpus} | {name} ({len(some.points)}) | {_name_choice(some, v)} | {len(some.tasks)} "
-            f"| {_points(v.mean_error)} | {_points(v.regret)} | {_interval(v)} "
-            f"| {_points(v.beyond_single, '+')} |"
-            for v in given
+        [
+            corpus, f"{name} ({len(some.points)})", _name_choice(some, v), str(len(some.tasks)),
+            _points(v.mean_error), _points(v.regret), _interval(v), _points(v.beyond_single, "+"),
         ]
-    across = list(_across({key: given for key, (_, given) in by_set.items()}))
+        for (corpus, name), (some, given) in by_set.items()
+        for v in given
+    ]  # fmt: skip
+    names = ["corpus", "candidates", "chosen by", "tasks", "mean error, %", "regret, points", "95% interval"]
+    parts = [table_lines([*names, "against the best single candidate"], rows, 3)]
+    across = list(_across(by_set))
+    if across:
+        names = ["candidates", "chosen on", "chosen", "reported on", "regret there", "regret", "95% interval"]
+        parts.append(table_lines(names, across, 4))
     failed = failure_notes([record for record in records if record.get("kind") == "regret"])
-    return "\n\n".join("\n".join(part) for part in (rows, across, failed) if part) + "\n"
+    return "\n\n".join("\n".join(part) for part in [*parts, failed] if part) + "\n"
 
 
-def _across(by_set: Mapping[tuple[str, str], Sequence[Verdict]]) -> Iterator[str]:
-    """Rule with least regret on one corpus, and its regret on another."""
-    pairs = [(a, b) for a in by_set for b in by_set if a[0] != b[0] and a[1] == b[1]]
-    if pairs:
-        yield "| candidates | chosen on | rule | regret there | reported on | regret | 95% interval |"
-        yield "| --- | --- | --- | ---: | --- | ---: | --- |"
-    for (there, name), (here, _) in pairs:
-        rule = best_rule(by_set[there, name])
-        for again in [v for v in by_set[here, name] if v.rule == rule.rule]:
-            yield (
-                f"| {name} | {there} | {rule.rule} | {_points(rule.regret)} | {here} "
-                f"| {_points(again.regret)} | {_interval(again)} |"
-            )
+def _across(by_set: Mapping[tuple[str, str], tuple[Trials, Sequence[Verdict]]]) -> Iterator[list[str]]:
+    """What is best on one corpus, a rule and a single candidate, and the regret of it on another."""
+    for (there, name), (trials, given) in by_set.items():
+        best = trials.points[int(np.argmin(trials.errors.mean(axis=0)))]
+        rule, single = best_rule(given), next(v for v in given if v.rule == SINGLE)
+        for (here, other_name), (others, again) in by_set.items():
+            if here == there or other_name != name:
+                continue
+            repeated = [v for v in again if v.rule == rule.rule]
+            reported = [(rule.rule, rule, v) for v in repeated]
+            if best in others.points:
+                choice = np.full(len(others.tasks), others.points.index(best))
+                reported.append((f"{SINGLE}: {best}", single, _verdict(others, SINGLE, choice)))
+            for label, before, now in reported:
+                yield [name, there, label, here, _points(before.regret), _points(now.regret), _interval(now)]
 
 
 def _name_choice(trials: Trials, verdict: Verdict) -> str:

@@ -14,6 +14,7 @@ from .measures import (
     differences,
     errors_by_task,
     failure_notes,
+    format_number,
     mean_error,
     mean_of,
     mean_ratio,
@@ -21,6 +22,7 @@ from .measures import (
     places,
     sort_places,
     stamps,
+    table_lines,
 )
 from .published import AMAZON, HIGH_DIMENSION, N_TASKS, PAPER, Series, Statement, same_test_rows
 from .records import Record
@@ -34,16 +36,16 @@ def results_table(records: Sequence[Record], plan: str | None = None) -> str:
     has_memory = any(peak_gigabytes(group) is not None for group in given.values())
     names = ["plan", "variant", "method", "tasks", "mean error, %", "mean ratio"]
     names += ["learn, s", "grid, s", "classify, s", *(["peak, GB"] if has_memory else [])]
-    lines = [_row(names), _row(["---"] * 3 + ["---:"] * (len(names) - 3))]
+    rows = []
     for place, group in given.items():
         error = mean_error(group)
         cells = [place.plan, place.variant, place.method, str(len(errors_by_task(group)))]
-        cells += ["" if error is None else f"{100 * error:.2f}", _number(mean_ratio(group), "{:.3f}")]
-        cells += [_number(mean_of(group, name)) for name in SECONDS]
-        lines.append(_row([*cells, *([_number(peak_gigabytes(group))] if has_memory else [])]))
+        cells += ["" if error is None else f"{100 * error:.2f}", format_number(mean_ratio(group), "{:.3f}")]
+        cells += [format_number(mean_of(group, name)) for name in SECONDS]
+        rows.append([*cells, *([format_number(peak_gigabytes(group))] if has_memory else [])])
     shown = [record for group in given.values() for record in group]
     failed = failure_notes([r for r in records if plan in (None, r.get("plan"))])
-    lines += ["", *stamps(shown), *failed]
+    lines = [*table_lines(names, rows, 3), "", *stamps(shown), *failed]
     for name in dict.fromkeys(place.plan for place in given):
         lines += _differences_section(records, name)
         of_plan = [record for record in records if record.get("plan") == name]
@@ -62,33 +64,34 @@ def _differences_section(records: Sequence[Record], plan: str) -> list[str]:
     lines = [
         "",
         f"Plan `{plan}`: error of each variant less that of `{REFERENCE}` on the same tasks, in points, "
-        "with 95% bootstrap intervals over tasks (and seeds, where there are several).",
+        "with 95% bootstrap intervals over domains (and seeds, where there are several).",
         "",
-        _row(["variant", "method", "tasks", "seeds", "difference", "95% interval", "worse on"]),
-        _row(["---"] * 2 + ["---:"] * 5),
     ]
+    rows = []
     for each in compared:
         mean, low, high = (f"{100 * value:+.2f}" for value in (each.mean, each.low, each.high))
         cells = [each.where.variant, each.where.method, str(each.n_tasks), str(each.n_seeds)]
-        lines.append(_row([*cells, mean, f"{low} to {high}", f"{each.n_worse} of {each.n_tasks}"]))
-    return lines
+        rows.append([*cells, mean, f"{low} to {high}", f"{each.n_worse} of {each.n_tasks}"])
+    names = ["variant", "method", "tasks", "seeds", "difference", "95% interval", "worse on"]
+    return [*lines, *table_lines(names, rows, 2)]
 
 
 def distance_table(records: Sequence[Record]) -> str:
     """Distances of the pairs of domains, before and after, and how they were measured."""
     every = [r for r in records if r.get("kind") == "distance"]
     measured = [r for r in every if "failed" not in r]
-    rows = ["| domains | before | after | grows |", "| --- | ---: | ---: | --- |"]
+    rows = []
     for r in measured:
         before, after = (
             f"{r[name]:.3f} ({r[name + '_low']:.3f} to {r[name + '_high']:.3f})"
             for name in ("distance_before", "distance_after")
         )
         grows = "yes" if r["distance_after"] > r["distance_before"] else "no"
-        rows.append(f"| {r['source']}, {r['target']} | {before} | {after} | {grows} |")
+        rows.append([f"{r['source']}, {r['target']}", before, after, grows])
     settings = dict.fromkeys(tuple(sorted(r["params"].items())) for r in measured if r.get("params"))
     notes = [*(_distance_setting(**dict(setting)) for setting in settings), *stamps(measured)]
-    return "\n".join([*rows, "", *notes, *failure_notes(every)]).rstrip("\n") + "\n"
+    lines = table_lines(["domains", "before", "after", "grows"], rows)
+    return "\n".join([*lines, "", *notes, *failure_notes(every)]).rstrip("\n") + "\n"
 
 
 def _distance_setting(noise: float, n_layers: int, n_rows: int) -> str:
@@ -101,8 +104,7 @@ def _distance_setting(noise: float, n_layers: int, n_rows: int) -> str:
 
 def side_by_side(records: Sequence[Record]) -> str:
     """Published numbers beside ours, as a Markdown table."""
-    rows = ["| | published | here | tasks |", "| --- | ---: | ---: | ---: |"]
-    return "\n".join([*rows, *map(_row, published_rows(records))]) + "\n"
+    return "\n".join(table_lines(["", "published", "here", "tasks"], published_rows(records))) + "\n"
 
 
 def published_rows(records: Sequence[Record]) -> list[list[str]]:
@@ -144,13 +146,5 @@ def _ours(records: Sequence[Record], said: Statement) -> tuple[str, str]:
     if said.measure == "mean_error":
         return f"{mean:.2%}", over
     if said.than is None:
-        return f"{_number(mean)} s", over
+        return f"{format_number(mean)} s", over
     return (f"{mean / other:,.0f} ×", over) if other else ("", "")
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _number(value: float | None, form: str = "{:.3g}") -> str:
-    return "" if value is None else form.format(value)
