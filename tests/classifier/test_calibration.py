@@ -15,6 +15,7 @@ from undrift.classifier.calibration import (
     find_border,
     find_offset,
     fit_temperature,
+    self_training_gain,
 )
 from undrift.classifier.shares import Shares
 
@@ -110,3 +111,8 @@ def test_without_doubt_the_expected_error_is_the_mean_probability_of_the_other_c
     error = 1 - p.max(axis=1).mean()
     assert_allclose([expected.error, expected.low, expected.high], error, rtol=1e-6)
     assert isinstance(expected, ExpectedError)
+
+
+@pytest.mark.parametrize(("pseudo_weight", "expected"), [(0, 1.0), (50, 0.95), (90, 0.91), (500, 0.88)])
+def test_self_training_gains_more_the_more_pseudo_labels_there_are(pseudo_weight, expected):
+    assert self_training_gain(200, pseudo_weight) == pytest.approx(expected)

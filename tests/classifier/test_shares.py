@@ -6,7 +6,16 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 from undrift.classifier import shares as module
-from undrift.classifier.shares import Shares, class_posterior, estimate_shares, find_quantiles, spread_values
+from undrift.classifier.shares import (
+    PAIR,
+    SEVERAL_DOMAINS,
+    Shares,
+    class_posterior,
+    estimate_shares,
+    find_quantiles,
+    spread_values,
+)
+from undrift.classifier.targets import HeldOut
 
 
 def draw_scores(rng, n, share, separation=1.2, midpoint=0.0, spread=0.5):
@@ -15,7 +24,7 @@ def draw_scores(rng, n, share, separation=1.2, midpoint=0.0, spread=0.5):
     return midpoint + spread * (rng.normal(size=n) + np.where(is_upper, separation, -separation)), is_upper
 
 
-def posterior_by_hand(target, source, is_class):
+def posterior_by_hand(target, source, is_class, loss=-0.2, spread_of_loss=0.2, midpoint_spread=0.35):
     """The posterior of the module's docstring, one grid point at a time with SciPy's densities."""
     upper, lower = source[is_class], source[~is_class]
     spread = np.sqrt((upper.var() + lower.var()) / 2)
@@ -25,12 +34,12 @@ def posterior_by_hand(target, source, is_class):
     same = norm.pdf(np.linspace(0, 1, 101), is_class.mean(), 0.02)
     for i, share in enumerate(np.linspace(0, 1, 101)):
         for j, deviation in enumerate(deviations):
-            d = separation * np.exp(-0.2 + 0.2 * deviation)
+            d = separation * np.exp(loss + spread_of_loss * deviation)
             s = np.sqrt(target.var() / (1 + 4 * share * (1 - share) * d**2))
             midpoint = target.mean() - (2 * share - 1) * d * s
             density = share * norm.pdf(target, midpoint + d * s, s)
             density = density + (1 - share) * norm.pdf(target, midpoint - d * s, s)
-            prior = norm.pdf(midpoint - center, 0, 0.35 * s) * s * np.exp(-(deviation**2) / 2)
+            prior = norm.pdf(midpoint - center, 0, midpoint_spread * s) * s * np.exp(-(deviation**2) / 2)
             prior *= 0.5 * same[i] / same.sum() + 0.5 / 101
             table[i, j] = np.log(density).mean() * min(len(target), 300) + np.log(prior)
             midpoints[i, j] = midpoint
@@ -124,3 +133,20 @@ def test_many_values_are_represented_by_evenly_spaced_ones(rng):
     assert_allclose(spread_values(values), 2 + 5 * np.arange(module.MOST_VALUES))
     assert spread_values(values[:7]) is not None
     assert_allclose(spread_values(values[:7]), values[:7])
+
+
+def test_a_pair_of_domains_has_priors_of_its_own(rng):
+    target, _ = draw_scores(rng, 300, 0.8, midpoint=0.2)
+    source, is_class = draw_scores(rng, 300, 0.5)
+    scores = target[:, None], source[:, None], is_class.astype(int), 2
+    expected = posterior_by_hand(target, source, is_class, -0.29, 0.21, 0.4)
+    weight, midpoint = class_posterior(target, source, is_class, transfer=PAIR)
+    assert_allclose(weight, expected[0], atol=1e-9)
+    assert_allclose(midpoint, expected[1], rtol=1e-7)
+    pair, several = (estimate_shares(*scores, transfer=transfer) for transfer in (PAIR, SEVERAL_DOMAINS))
+    assert np.ptp(pair.interval()[1]) > np.ptp(several.interval()[1])
+    held_out = HeldOut(source[:, None], is_class.astype(int), np.ones(300), n_domains=2)
+    assert held_out.transfer is PAIR
+    assert held_out.target_temperature() == pytest.approx(held_out.temperature / 0.86)
+    assert held_out.target_temperature(True) == pytest.approx(held_out.temperature / 0.7)
+    assert HeldOut(source[:, None], is_class.astype(int), np.ones(300)).transfer is SEVERAL_DOMAINS

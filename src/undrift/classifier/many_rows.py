@@ -15,7 +15,6 @@ import numpy as np
 
 from .._inputs import OnHost, to_host
 from .alignment import choose_move, move_rows
-from .calibration import AFTER_SELF_TRAINING, BEFORE_SELF_TRAINING, SELF_TRAINING_GAIN
 from .data import UNLABELLED
 from .linear import mean_auc, signs
 from .primal import (
@@ -45,6 +44,7 @@ from .targets import (
     Target,
     choose_surest,
     describe_target,
+    expect_gain,
     fill_shares,
     list_target_rows,
     take_labelled,
@@ -171,7 +171,7 @@ def fit_many_rows(
         moves = aligned.moves
         move_rows(chosen.K, moves, spec.anchors.domain)
         vectors = labelled.combine(moves)
-        temperature *= AFTER_SELF_TRAINING if self_training else BEFORE_SELF_TRAINING
+        temperature = held_out.target_temperature(bool(self_training))
 
         def choose(scores: np.ndarray, portion: float) -> tuple[np.ndarray, np.ndarray]:
             return choose_surest(scores, portion, aligned.groups, aligned.shares, temperature)
@@ -188,8 +188,8 @@ def fit_many_rows(
     targets = None
     if aligned is not None:
         if not has_pseudo_labels:
-            temperature = held_out.temperature * BEFORE_SELF_TRAINING
-        gain = SELF_TRAINING_GAIN if has_pseudo_labels else 1.0
+            temperature = held_out.target_temperature()
+        gain = expect_gain(rounds, self_training, len(weight))
         targets = [
             describe_target(scores[group], temperature, first, held_out, shares, border, gain)
             for group, first, shares in zip(aligned.groups, aligned.first, aligned.shares, strict=True)
@@ -227,7 +227,7 @@ def _align(
         first.append(scores[group] + offset)
         labelled_rows = take_labelled(first[-1], result.spec.anchors.target_codes[group])
         seen = first[-1], held_out.scores, held_out.codes
-        estimate = estimate_shares(*seen, problem.n_classes, known, labelled_rows)
+        estimate = estimate_shares(*seen, problem.n_classes, known, labelled_rows, held_out.transfer)
         estimates.append(estimate)
         change = offset - estimate.midpoint
         moves[:, k] = choose_move(train_scores, problem.codes, problem.n_classes, change)

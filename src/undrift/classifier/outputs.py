@@ -145,7 +145,8 @@ def _fit_tag(
         return _Tag(Dual(np.zeros((n, 1)), np.where(has_tag[:1], 1.0, -1.0)))
     weight = compute_sample_weight("balanced" if is_aligned else class_weight, codes)
     problem = Problem(codes, 2, weight, [], SOLVERS[options.loss])
-    held_out = score_held_out(chosen.K, chosen.C, problem, options)
+    n_domains = len(result.spec.rows.domains)
+    held_out = score_held_out(chosen.K, chosen.C, problem, options, n_domains)
     K = chosen.K + 0 if is_aligned else chosen.K  # aligning moves rows in place
     if is_aligned:
         tag = replace(result, spec=replace(result.spec, problem=problem), chosen=replace(chosen, K=K))

@@ -8,9 +8,9 @@ scores are known well, so that ``share`` and the separation ``d = m / s`` determ
 
 Normal distributions that overlap can be told apart only with prior knowledge. Three priors supply it:
 
-    log d  ~  N(log d_source + LOG_SEPARATION_LOSS, LOG_SEPARATION_SPREAD^2)
+    log d  ~  N(log d_source + log_separation_loss, log_separation_spread^2)
               classes are less separated in another domain
-    (mu - mu_source) / s  ~  N(0, MIDPOINT_SPREAD^2)
+    (mu - mu_source) / s  ~  N(0, midpoint_spread^2)
               another domain moves the midpoint a little, other class shares move the mean a lot
     share  ~  as in the source (within SAME_SPREAD) with probability SAME, else anything from 0 to 1
 
@@ -33,8 +33,6 @@ from typing import Any
 
 import numpy as np
 
-LOG_SEPARATION_LOSS, LOG_SEPARATION_SPREAD = -0.2, 0.2
-MIDPOINT_SPREAD = 0.35
 SAME, SAME_SPREAD = 0.5, 0.02
 EFFECTIVE_ROWS = 300
 N_DRAWS = 25
@@ -46,6 +44,26 @@ WIDE = 0.4  # width of a 90% interval above which a share is called uncertain
 
 _SHARES = np.linspace(0, 1, 101)
 _DEVIATIONS = np.linspace(-2.2, 2.2, 9)  # of log d from its prior mean, in standard deviations
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What another domain does to scores: constants of the priors above, and of temperatures.
+
+    The target's temperature is the source's times a factor: scores of target rows are less informative than
+    held-out ones of the source, and self-training makes them larger.
+    """
+
+    log_separation_loss: float
+    log_separation_spread: float
+    midpoint_spread: float
+    before_self_training: float
+    after_self_training: float
+
+
+# Layers that were learnt from several domains carry over better than those of a pair.
+SEVERAL_DOMAINS = Transfer(-0.2, 0.2, 0.35, 1 / 0.93, 1 / 0.75)
+PAIR = Transfer(-0.29, 0.21, 0.4, 1 / 0.86, 1 / 0.7)
 
 
 @dataclass(frozen=True)
@@ -89,6 +107,7 @@ def estimate_shares(
     n_classes: int,
     known: Sequence[float] | None = None,
     labelled: Labelled | None = None,
+    transfer: Transfer = SEVERAL_DOMAINS,
 ) -> Shares:
     """Estimate class shares of a target from the scores of a classifier trained on the source.
 
@@ -113,7 +132,7 @@ def estimate_shares(
         scores, seen = (target_scores[:, output], source_scores[:, output]), None
         if labelled is not None:
             seen = labelled.scores[:, output], labelled.codes == code
-        return class_posterior(*scores, codes == code, share, seen)
+        return class_posterior(*scores, codes == code, share, seen, transfer)
 
     is_assumed = known is None and _says_little(target_scores, source_scores, codes, n_classes)
     if is_assumed:
@@ -160,6 +179,7 @@ def class_posterior(
     is_class: np.ndarray,
     known_share: float | None = None,
     labelled: tuple[np.ndarray, np.ndarray] | None = None,
+    transfer: Transfer = SEVERAL_DOMAINS,
 ) -> tuple[np.ndarray, float]:
     """Posterior of one class's share over the grid, and the posterior mean of the midpoint.
 
@@ -178,12 +198,13 @@ def class_posterior(
     source_midpoint = (upper.mean() + lower.mean()) / 2
     source_spread = np.sqrt((upper.var() + lower.var()) / 2) + 1e-12
     separation = max((upper.mean() - lower.mean()) / (2 * source_spread), 0.05)
-    d = separation * np.exp(LOG_SEPARATION_LOSS + LOG_SEPARATION_SPREAD * _DEVIATIONS)
+    d = separation * np.exp(transfer.log_separation_loss + transfer.log_separation_spread * _DEVIATIONS)
     share = (_SHARES if known_share is None else np.array([known_share]))[:, None]
     s = np.sqrt((target.var() + 1e-12) / (1 + 4 * share * (1 - share) * d**2))
     midpoint = target.mean() - (2 * share - 1) * d * s
     log_posterior = _log_likelihood(target, share, midpoint, d * s, s)
-    log_posterior -= ((midpoint - source_midpoint) / (MIDPOINT_SPREAD * s)) ** 2 / 2 + _DEVIATIONS**2 / 2
+    log_posterior -= ((midpoint - source_midpoint) / (transfer.midpoint_spread * s)) ** 2 / 2
+    log_posterior -= _DEVIATIONS**2 / 2
     if labelled is not None:
         log_posterior += _log_likelihood_of_labels(*labelled, share, midpoint, d * s, s)
     if known_share is None:

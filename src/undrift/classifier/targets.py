@@ -15,21 +15,19 @@ import numpy as np
 
 from .alignment import choose_move, move_rows, undo_moves
 from .calibration import (
-    AFTER_SELF_TRAINING,
-    BEFORE_SELF_TRAINING,
     LEAST_SHARE,
-    SELF_TRAINING_GAIN,
     ExpectedError,
     class_probabilities,
     expect_error,
     find_border,
     fit_temperature,
+    self_training_gain,
 )
 from .data import UNLABELLED
 from .linear import Dual, predict_codes
 from .search import SearchResult
-from .self_training import SelfTraining, Trained, train_without_labels
-from .shares import Labelled, Shares, estimate_shares
+from .self_training import Round, SelfTraining, Trained, train_without_labels
+from .shares import PAIR, SEVERAL_DOMAINS, Labelled, Shares, Transfer, estimate_shares
 
 
 @dataclass(frozen=True)
@@ -39,11 +37,23 @@ class HeldOut:
     scores: np.ndarray  # (n, n_outputs)
     codes: np.ndarray  # (n,)
     weight: np.ndarray  # (n,)
+    n_domains: int = 3  # that the layers were learnt from
 
     @cached_property
     def temperature(self) -> float:
         """What these scores are divided by to become log odds."""
         return fit_temperature(self.scores, self.codes, self.weight)
+
+    @property
+    def transfer(self) -> Transfer:
+        """What another domain does to scores."""
+        return PAIR if self.n_domains <= 2 else SEVERAL_DOMAINS
+
+    def target_temperature(self, has_pseudo_labels: bool = False) -> float:
+        """Return the temperature of target rows, before or after self-training."""
+        transfer = self.transfer
+        factor = transfer.after_self_training if has_pseudo_labels else transfer.before_self_training
+        return self.temperature * factor
 
 
 @dataclass(frozen=True)
@@ -102,7 +112,7 @@ def fit_aligned(
     groups = list_target_rows(result)
     first, shares, moves, center = _align(result, start, held_out, groups, border)
     move_rows(K, moves, domain)
-    temperature = held_out.temperature * (AFTER_SELF_TRAINING if self_training else BEFORE_SELF_TRAINING)
+    temperature = held_out.target_temperature(bool(self_training))
 
     def choose(scores: np.ndarray, portion: float) -> tuple[np.ndarray, np.ndarray]:
         return choose_surest(scores, portion, [group - n for group in groups], shares, temperature)
@@ -113,9 +123,9 @@ def fit_aligned(
     dual = trained.dual
     has_pseudo_labels = any(r.kept and r.n_labelled for r in trained.rounds)
     if self_training and not has_pseudo_labels:
-        temperature = held_out.temperature * BEFORE_SELF_TRAINING
+        temperature = held_out.target_temperature()
     scores = dual.scores(K[n:, : len(dual.coef)])
-    gain = SELF_TRAINING_GAIN if has_pseudo_labels else 1.0
+    gain = expect_gain(trained.rounds, self_training, n)
     targets = [
         describe_target(scores[group - n], temperature, first_scores, held_out, target_shares, border, gain)
         for group, first_scores, target_shares in zip(groups, first, shares, strict=True)
@@ -170,10 +180,16 @@ def _align(
         first.append(dual.scores(K[group][:, :n]) + offset)
         labelled = take_labelled(first[-1], result.spec.anchors.target_codes[group - n])
         scores = first[-1], held_out.scores, held_out.codes
-        estimate = estimate_shares(*scores, problem.n_classes, known, labelled)
+        estimate = estimate_shares(*scores, problem.n_classes, known, labelled, held_out.transfer)
         shares.append(estimate)
         moves[:, k] = choose_move(train_scores, codes, problem.n_classes, offset - estimate.midpoint)
     return first, shares, moves, center
+
+
+def expect_gain(rounds: Sequence[Round], self_training: SelfTraining | None, n_labelled: int) -> float:
+    """Return what the rounds of self-training that were kept are expected to leave of the errors."""
+    n_pseudo = max((r.n_labelled for r in rounds if r.kept), default=0)
+    return self_training_gain(n_labelled, self_training.weight * n_pseudo) if self_training else 1.0
 
 
 def take_labelled(scores: np.ndarray, target_codes: np.ndarray) -> Labelled | None:
@@ -231,7 +247,7 @@ def describe_target(
     self-training brought on the benchmark.
     """
     added, prior = border.split(find_border(scores, temperature, shares.mean), temperature, shares.mean)
-    first_temperature = held_out.temperature * BEFORE_SELF_TRAINING
+    first_temperature = held_out.target_temperature()
     first_border = find_border(first_scores, first_temperature, shares.mean)
     first_border, _ = border.split(first_border, first_temperature, shares.mean)
     codes = predict_codes(first_scores + first_border)

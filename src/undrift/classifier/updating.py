@@ -331,7 +331,9 @@ def _estimate_all(state: UpdateState) -> list[Shares] | None:
         if k in state.batches:
             first = score_columns(state.batches[k], state.first_weights) + state.first_intercept
         estimates.append(
-            estimate_shares(first, held_out.scores, held_out.codes, state.n_classes, known, seen)
+            estimate_shares(
+                first, held_out.scores, held_out.codes, state.n_classes, known, seen, held_out.transfer
+            )
         )
     return estimates
 

@@ -14,7 +14,7 @@ from .._core import Array, Rows, array_ops, domain_centred_gram, hidden_rows, pr
 from .._inputs import to_host
 from ..representation import MSDA
 from .anchors import CALIBRATION_ROWS, draw_labelled_rows
-from .calibration import BEFORE_SELF_TRAINING, find_border
+from .calibration import find_border
 from .data import UNLABELLED, TrainingRows
 from .grams import Stack
 from .linear import Dual, least_squares, mean_auc, signs
@@ -32,7 +32,7 @@ from .self_training import (
     round_trip_auc,
     train_without_labels,
 )
-from .shares import Shares
+from .shares import SEVERAL_DOMAINS, Shares, Transfer
 from .source_only import SourceOnly
 from .targets import (
     AlignedFit,
@@ -58,6 +58,7 @@ class Readout:
     labelled_counts: np.ndarray  # (d,) in how many labelled rows each feature is not zero
     temperature: Any  # float, or an array with one for each tag
     targets: list[Target] | None = None  # None where they are not aligned
+    transfer: Transfer = SEVERAL_DOMAINS
     caution: dict[str, Any] | None = None  # with a target: what speaks against adapting, and what was done
     state: UpdateState | None = None  # with a target and least squares: what labels are added to
     label_weight: float | None = None  # of a target label, where some were learnt
@@ -65,7 +66,8 @@ class Readout:
     @property
     def source_temperature(self) -> float:
         """Temperature of rows of the sources: without what scores lose in another domain."""
-        return self.temperature if self.targets is None else self.temperature / BEFORE_SELF_TRAINING
+        loss = 1.0 if self.targets is None else self.transfer.before_self_training
+        return self.temperature / loss
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def fit_readout(
 def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
     spec, chosen, problem = result.spec, result.chosen, result.spec.problem
     views, n = _list_views(result), len(problem.codes)
-    held_out = score_held_out(chosen.K, chosen.C, problem, options)
+    held_out = score_held_out(chosen.K, chosen.C, problem, options, len(spec.rows.domains))
     targets, temperature, fit = None, held_out.temperature, None
     target_codes = spec.anchors.target_codes
     if spec.center == "classes" and len(chosen.K) > n:
@@ -121,6 +123,7 @@ def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
         offsets -= fit.move_scores
     rounds = trained.rounds
     readout = _build(result, weights, dual.intercept, offsets, rounds, temperature, targets)
+    readout = replace(readout, transfer=held_out.transfer)
     if is_kept:
         state = _keep_state(result, held_out, fit, trained, scores, products, readout, options)
         readout = _learn(replace(readout, state=state))
@@ -390,7 +393,8 @@ def _fit_primal_readout(
     views, problem = _list_views(result), result.spec.problem
     columns = [Columns(view.rows.labelled, view.anchors, view.stack, view.first) for view in views]
     reader = RowReader(columns, result, options.loss, options.memory_budget)
-    held_out = score_held_out(result.chosen.K, result.chosen.C, problem, options)
+    n_domains = len(result.spec.rows.domains)
+    held_out = score_held_out(result.chosen.K, result.chosen.C, problem, options, n_domains)
     fit = fit_many_rows(
         result,
         reader,
@@ -404,6 +408,7 @@ def _fit_primal_readout(
     offsets = reader.score_means(fit.primal) - fit.move_scores
     weights = reader.split_weights(fit.primal)
     readout = _build(result, weights, fit.primal.intercept, offsets, fit.rounds, fit.temperature, fit.targets)
+    readout = replace(readout, transfer=held_out.transfer)
     source_only = result.source_only
 
     def refit_source_only() -> SourceOnly:
@@ -436,7 +441,9 @@ def build_representation(classifier: Any, result: SearchResult) -> MSDA:
     return msda
 
 
-def score_held_out(K: Array, C: float, problem: Problem, options: ReadoutOptions) -> HeldOut:
+def score_held_out(
+    K: Array, C: float, problem: Problem, options: ReadoutOptions, n_domains: int = 3
+) -> HeldOut:
     """Score labelled rows, or `CALIBRATION_ROWS` of them, by classifiers that have not seen them.
 
     With a class of a single row there are no folds: scores on the training rows take their place.
@@ -449,7 +456,7 @@ def score_held_out(K: Array, C: float, problem: Problem, options: ReadoutOptions
     codes, weight = problem.codes[rows], problem.weight[rows]
     has_singleton_class = np.bincount(codes, minlength=problem.n_classes).min() < 2
     if has_singleton_class:
-        return HeldOut(problem.fit(K, rows, C).scores(K), codes, weight)
+        return HeldOut(problem.fit(K, rows, C).scores(K), codes, weight, n_domains)
     folds = draw_folds(codes, options.n_folds, random_state)
     (scores,) = held_out_scores(K, problem.take(rows, folds), [C])
-    return HeldOut(scores, codes, weight)
+    return HeldOut(scores, codes, weight, n_domains)
