@@ -130,4 +130,4 @@ def choose_label_weight(
     gains = losses[0] - np.array(losses)  # (n_weights, n)
     best = int(np.argmax(gains.mean(axis=1)))
     standard_error = gains[best].std() / np.sqrt(len(codes))
-    return weights[best if gains[best].mean() > standard_error else 0]
+    return weights[best if gains[best].mean() > standard_error + 1e-9 else 0]  # rounding is no gain
