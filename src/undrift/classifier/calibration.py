@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.optimize import brentq, minimize
+from scipy.special import expit, log_softmax, logit, logsumexp, softmax
 
 from .shares import Shares
 
@@ -72,10 +72,16 @@ def fit_temperature(scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -
 def find_offset(logits: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Constants, one a class, that make the mean of the softmax of the logits equal to the shares.
 
-    They minimise the convex function ``mean logsumexp(logits + offset) - shares @ offset``.
+    They minimise the convex function ``mean logsumexp(logits + offset) - shares @ offset``; for two classes
+    they are where an increasing function crosses the share.
     """
     shares = np.maximum(shares, LEAST_SHARE)
     shares = shares / shares.sum()
+    if len(shares) == 2:
+        odds, wanted = logits[:, 1] - logits[:, 0], float(logit(shares[1]))
+        low, high = wanted - odds.max() - 1e-9, wanted - odds.min() + 1e-9
+        between = brentq(lambda b: float(expit(odds + b).mean() - shares[1]), low, high, xtol=1e-10)
+        return np.array([-between / 2, between / 2])
 
     def objective(offset: np.ndarray) -> tuple[float, np.ndarray]:
         value = logsumexp(logits + offset, axis=1).mean() - shares @ offset
