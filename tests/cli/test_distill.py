@@ -5,8 +5,8 @@ import json
 import joblib
 import pytest
 
-from tests.helpers.commands import ADAPT, check_refused
-from tests.helpers.review_files import read_csv
+from tests.helpers.commands import ADAPT, change_options, check_refused
+from tests.helpers.review_files import read_csv, write_csv
 from undrift import load_model
 
 DISTILL = ["distill", "--target", "kitchen.csv", "--text", "review", "--out", "small.safetensors"]
@@ -102,3 +102,14 @@ def test_what_cannot_be_done_is_one_line(small, undrift, folder, model):
     assert "would replace another file" in check_refused(undrift, folder, replaced)
     nowhere = [*DISTILL, "--model", model, "--pipeline", "nowhere/p"]
     assert "nowhere/p cannot be written" in check_refused(undrift, folder, nowhere)
+
+
+def test_new_rows_can_be_checked(small, undrift, folder):
+    status, out, _ = undrift(*PREDICT, "--out", "out.csv", "--fail-on-drift", "--json")
+    assert status == 0
+    assert not json.loads(out)["check"]["drifted"]
+    write_csv(folder / "other.csv", {"review": ["ganz andere Wörter", "als drüben"] * 30})
+    other = change_options(PREDICT, input="other.csv", out="out.csv")
+    status, out, _ = undrift(*other, "--fail-on-drift", "--json")
+    assert status == 3
+    assert json.loads(out)["check"]["drifted"]

@@ -97,6 +97,8 @@ class DistilledClassifier(ClassifierMixin, BaseEstimator):
     ridge_ : float
     labelled_counts_ : int array of shape (d,)
         In how many labelled rows each feature is not zero; -1 where that is not known.
+    target_shares_, target_shares_interval_, expected_error_ : list
+        As of the classifier that was distilled.
     """
 
     def fit(self, X: Rows, y: Any) -> DistilledClassifier:

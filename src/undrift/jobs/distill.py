@@ -12,6 +12,7 @@ from .._files import replace_file
 from ..persist import save_model
 from ..tables import Rows, TableError, write_table
 from ..text import DistilledText, TextAdapter, load_adapter
+from .drift import add_predictions, describe_target
 from .inputs import (
     DistillJob,
     JobDomain,
@@ -21,6 +22,7 @@ from .inputs import (
     read_domain,
     refuse_overwriting,
 )
+from .predict import predict_rows
 
 
 def run_distill(job: DistillJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
@@ -84,9 +86,16 @@ def distill_domains(
         labels += (domain.labels or []) if is_whole else [None] * len(domain.documents)
     sample_domain = np.repeat(numbers, [len(domain.documents) for domain in domains])
     has_targets = any(number < 0 for number in adapter.classifier_.domains_)
-    return adapter.distill(
+    model = adapter.distill(
         documents, labels, sample_domain=sample_domain if has_targets else None, random_state=seed
     )
+    model.target_statistics_ = [None] * -min(numbers)
+    for domain, number in zip(domains, numbers, strict=True):
+        X = model.vectorizer_.transform(domain.documents)
+        statistics = describe_target(model, X, domain.documents)
+        counts = predict_rows(model, X, number if has_targets else None).count()
+        model.target_statistics_[-1 - number] = add_predictions(statistics, counts, len(model.classes_))
+    return model
 
 
 def write_terms(model: DistilledText, path: Path) -> None:

@@ -245,9 +245,10 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         )
         known = [counts.get(term, -1) for term in model.terms_]
         model.classifier_.labelled_counts_ = np.array(known, dtype=np.int32)
-        for name in ("target_shares_", "target_shares_interval_", "expected_error_", "domain_names_"):
-            if hasattr(self, name):
-                setattr(model, name, getattr(self, name))
+        for name in ("target_shares_", "target_shares_interval_", "expected_error_"):
+            setattr(model.classifier_, name, getattr(self.classifier_, name))
+        if hasattr(self, "domain_names_"):
+            model.domain_names_ = self.domain_names_
         return model
 
     def __sklearn_tags__(self):

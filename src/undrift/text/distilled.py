@@ -45,8 +45,6 @@ class DistilledText(ClassifierMixin, BaseEstimator):
         On documents that the weights were not learnt from: `n_held_out` of them, `agreement` (share that
         gets the adapter's label); and of those with labels, `n_scored`, `error` and `adapted_error`, of the
         adapter (None where there are none). The weights were then learnt from all documents.
-    target_shares_, target_shares_interval_, expected_error_ : list
-        As of the adapter.
     domain_names_ : list of str
         Names of the target domains -1, -2, ...; there only if `undrift` made the model from files.
     """
@@ -68,6 +66,21 @@ class DistilledText(ClassifierMixin, BaseEstimator):
     def terms_(self) -> list[str]:
         """The term that each column of the rows stands for."""
         return self.vectorizer_.get_feature_names_out().tolist()
+
+    @property
+    def target_shares_(self) -> list[dict[Any, float] | None]:
+        """Share of every class in every target, as of the adapter."""
+        return self.classifier_.target_shares_
+
+    @property
+    def target_shares_interval_(self) -> list[dict[Any, tuple[float, float]] | None]:
+        """A 90% interval of these shares, as of the adapter."""
+        return self.classifier_.target_shares_interval_
+
+    @property
+    def expected_error_(self) -> list[dict[str, float] | None]:
+        """Error to expect of the adapter on every target."""
+        return self.classifier_.expected_error_
 
     def decision_function(self, documents, *, sample_domain=None):
         """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
