@@ -11,6 +11,7 @@ import argparse
 import random
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 from harness import report
 
@@ -121,7 +122,7 @@ def _write_review(language: Language, label: str, is_target: bool, generator: ra
     return (language.stop.join(clauses) + language.stop.strip()).replace("|", " ")
 
 
-def measure(language: str, tokens: str, n: int, seed: int) -> dict[str, object]:
+def measure(language: str, tokens: str, n: int, seed: int) -> dict[str, Any]:
     import numpy as np
 
     from undrift import TermVectorizer, TextAdapter
@@ -154,14 +155,16 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = parse_arguments()
+    table: dict[str, dict] = {}
     for language in args.languages:
         for tokens in args.tokens:
             records = [measure(language, tokens, args.rows, seed) for seed in range(args.seeds)]
-            mean = {
-                name: round(sum(float(str(record[name])) for record in records) / len(records), 4)
+            table[f"{language}, {tokens}"] = {"chosen": records[0]["chosen"]} | {
+                name: sum(record[name] for record in records) / len(records)
                 for name in ("source_only", "adapted")
             }
-            report(language=language, tokens=tokens, chosen=records[0]["chosen"], n_seeds=args.seeds, **mean)
+            print(f"{language}, {tokens}", table[f"{language}, {tokens}"], flush=True)
+    report("Errors on phones, learnt from restaurants", table, rows=args.rows, seeds=args.seeds)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 from itertools import cycle, islice
@@ -21,6 +22,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--words", type=int, default=8, help="words a row")
     parser.add_argument("--terms", type=int, default=500, help="vocabulary of the model")
     parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--pipe", action="store_true", help="from standard input to standard output")
+    parser.add_argument("--distilled", action="store_true", help="with a distilled model")
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--contender", choices=COUNTS, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -34,7 +37,9 @@ def write_inputs(args: argparse.Namespace, folder: Path) -> None:
     corpus = make_reviews(500, domains=["books", "kitchen"], random_state=0)
     source, target = corpus.domains["books"], corpus.domains["kitchen"]
     adapter = TextAdapter(TermVectorizer(args.terms), MSDAClassifier(args.layers))
-    save_model(adapter.fit(source.texts, source.y, target.texts), folder / "model.safetensors")
+    adapter.fit(source.texts, source.y, target.texts)
+    model = adapter.distill(target.texts) if args.distilled else adapter
+    save_model(model, folder / "model.safetensors")
     texts = [" ".join(text.split()[: args.words]).replace('"', "") for text in target.texts]
     for name, n in zip(COUNTS, (args.few, args.rows), strict=True):
         with (folder / f"{name}.csv").open("w", encoding="utf-8") as file:
@@ -46,18 +51,16 @@ def write_inputs(args: argparse.Namespace, folder: Path) -> None:
 def run_predict(args: argparse.Namespace) -> None:
     from undrift.cli import main as undrift
 
-    folder = args.folder
-    command = [
-        "predict",
-        "--model",
-        folder / "model.safetensors",
-        "--input",
-        folder / f"{args.contender}.csv",
-    ]
-    command += ["--text", "text", "--out", folder / "out.csv"]
+    folder, rows = args.folder, args.folder / f"{args.contender}.csv"
+    command = ["predict", "--model", folder / "model.safetensors", "--text", "text"]
+    command += ["--input", "-" if args.pipe else rows, "--out", "-" if args.pipe else folder / "out.csv"]
+    command += ["--format", "csv"] if args.pipe else []
+    if args.pipe:
+        sys.stdin = subprocess.Popen(["cat", rows], stdout=subprocess.PIPE, text=True).stdout
 
     def predict() -> None:
-        stdout, sys.stdout = sys.stdout, (folder / "stdout.txt").open("w")
+        printed = folder / ("out.csv" if args.pipe else "stdout.txt")
+        stdout, sys.stdout = sys.stdout, printed.open("w")
         try:
             undrift([str(part) for part in command])
         except SystemExit as done:
