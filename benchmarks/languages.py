@@ -82,18 +82,21 @@ LANGUAGES = {
         "bestellung ausstattung auswahl verarbeitung lieferung preis garantie beratung haltbarkeit bedienung",
     ),
 }  # fmt: skip
-MIXED = ("Chinese", "Hindi", "Arabic")  # languages of the mixed corpus, a third of the sentences each
+MIXED = ("Chinese", "Hindi", "Arabic")  # languages of the mixed corpus, `n` documents of each
 
 
 def make_reviews_in(
     language: str, n: int = 400, seed: int = 0
 ) -> tuple[list[str], list[str], list[str], list[str]]:
-    """Return documents and labels of the source (restaurants), then of the target (phones), `n` of each."""
+    """Return documents and labels of the source (restaurants), then of the target (phones), `n` of each.
+
+    "Mixed scripts" are three languages, with `n` documents of each.
+    """
     generator = random.Random(f"{language} {seed}")
     result: list[list[str]] = []
     for is_target in (False, True):
-        labels = [generator.choice(["good", "bad"]) for _ in range(n)]
         names = MIXED if language == "Mixed scripts" else (language,)
+        labels = [generator.choice(["good", "bad"]) for _ in range(n * len(names))]
         documents = [
             _write_review(LANGUAGES[names[i % len(names)]], label, is_target, generator)
             for i, label in enumerate(labels)

@@ -7,7 +7,9 @@ import os
 import shutil
 import sys
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.commands import ADAPT, SMALL, change_options, check_refused, run_program
@@ -61,7 +63,7 @@ def test_adapt_reads_every_format_as_it_does_csv(undrift, folder):
     (rows,) = table
     for i in range(3):  # shards of a folder
         part = {name: rows.column(name)[40 * i : 40 * (i + 1)] for name in table.columns}
-        pa.parquet.write_table(pa.table(part), folder / "k" / f"train-{i:05}-of-00003.parquet")
+        pq.write_table(pa.table(part), folder / "k" / f"train-{i:05}-of-00003.parquet")
     status, out, _ = undrift(*change_options(ADAPT, source="b.xlsx", target="k", out="o.json"), "--json")
     assert status == 0
     assert answers_of("o.json") == answers_of("out.csv")
@@ -180,3 +182,48 @@ def test_tokens_are_said_and_checked(undrift, folder):
     assert ", ".join(TOKENS) in check_refused(undrift, folder, change_options(ADAPT, tokens="letters"))
     assert SMALL[0] in arguments
     assert os.path.exists("out.csv")
+
+
+def write_vectors(path, table, n=8):
+    """Write a table as JSON lines, with a list of `n` numbers that together tell the class."""
+    noise = np.random.default_rng(0).normal(size=(200, n))
+    with open(path, "w") as file:
+        for row, vector in zip(read_csv(table), noise, strict=False):
+            sign = {"positive": 1, "negative": -1}.get(row.get("stars") or row.get("truth"), 0)
+            print(json.dumps(row | {"v": (vector + sign).tolist()}), file=file)
+
+
+def test_embeddings_are_features_beside_the_terms(undrift, folder):
+    write_vectors("b.jsonl", "books.csv")
+    write_vectors("k.jsonl", "kitchen.csv")
+    arguments = change_options(ADAPT, source="b.jsonl", target="k.jsonl", target_label="truth", model="m")
+    status, out, _ = undrift(*arguments, "--json")
+    assert status == 0
+    without = json.loads(out)["targets"][0]["adapted_error"]
+    status, out, _ = undrift(*arguments, "--embedding", "v", "--json")
+    assert status == 0
+    assert json.loads(out)["targets"][0]["adapted_error"] < min(without, 0.1)
+    convert_table(folder / "k.jsonl", folder / "k.parquet")  # as text
+    for name in ("k.jsonl", "k.parquet"):
+        assert undrift(*predict("m", input=name, out="p.csv"), "--embedding", "v")[0] == 0
+        assert answers_of("p.csv") == answers_of("out.csv")
+    assert "fitted with embeddings: name their column (--embedding)" in check_refused(
+        undrift, folder, predict("m", input="k.jsonl")
+    )
+
+
+def test_embeddings_that_are_none_are_refused(undrift, folder, model):
+    write_vectors("b.jsonl", "books.csv")
+    write_vectors("k.jsonl", "kitchen.csv", n=4)
+    arguments = [*change_options(ADAPT, source="b.jsonl", target="k.jsonl"), "--embedding", "v"]
+    assert "k.jsonl has embeddings of 4 numbers and b.jsonl of 8" in check_refused(undrift, folder, arguments)
+    message = check_refused(undrift, folder, change_options(arguments, embedding="review"))
+    assert "b.jsonl: row 1 of column 'review' is no list of numbers" in message
+    for other in (["--dask", "local:1"], ["--report", "r.html"], ["--distilled", "d"]):
+        assert f"--embedding and {other[0]} do not go" in check_refused(undrift, folder, [*arguments, *other])
+    message = check_refused(undrift, folder, [*predict(model, input="k.jsonl"), "--embedding", "v"])
+    assert message == "the model knows none: drop (--embedding)"
+    with open("k.jsonl", "a") as file:
+        print(json.dumps({"review": "a", "v": [1, None, 2, 3]}), file=file)
+    message = check_refused(undrift, folder, change_options(arguments, source="k.jsonl", label="review"))
+    assert "k.jsonl: row 101 of column 'v' is no list of numbers: [1, None, 2, 3]" in message

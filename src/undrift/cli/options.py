@@ -183,6 +183,9 @@ class PredictionOptions(TableOptions):
     """Which columns predictions are written to."""
 
     out: Path = option(..., "Where predictions are written.", COLUMNS, metavar="FILE")
+    embedding: str | None = option(
+        None, "Column of lists of numbers, such as embeddings, to use beside the text.", FILES, metavar="COL"
+    )
     prefix: str = option(
         "", "Put this before the names of the columns added, if they clash.", COLUMNS, metavar="TEXT"
     )

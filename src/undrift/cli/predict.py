@@ -71,6 +71,7 @@ def predict(given: PredictOptions, context: typer.Context) -> None:
             probabilities=given.probabilities,
             min_confidence=given.min_confidence,
             batch=batch,
+            embedding=given.embedding,
         ):
             show_stage(f"predicting {given.input.name}", written.share_read)
     summary = {

@@ -167,7 +167,7 @@ def describe_file(path: str) -> str:
     place = Path(path)
     if place.is_dir():
         return f"Wrote {path}: {sum(1 for _ in place.iterdir()):,} files."
-    return f"Wrote {path}: {format_size(place.stat().st_size)}."
+    return f"Wrote {path}: {format_size(place.stat().st_size)}." if place.exists() else f"Wrote {path}."
 
 
 def format_size(n_bytes: int) -> str:

@@ -36,6 +36,7 @@ from .inputs import (
     number_rows,
     plan_columns,
     read_domain,
+    stack_vectors,
 )
 from .predict import Predictions, WrittenPredictions, predict_rows
 from .scoring import count_mistakes, fit_baseline, measure_distance, sample_rows, warn_of_other_labels
@@ -238,11 +239,18 @@ class LocalRows:
         sample_domain = number_rows(self.sources, self.targets)
         y = np.array([*labels, *[None] * (len(sample_domain) - len(labels))], dtype=object)
         self.show_stage("learning", None)
-        adapter.fit_rows(stack_rows(self.X), y, sample_domain=sample_domain)
+        extra = None
+        if self.job.embedding is not None:
+            vectors = [domain.vectors for domain in domains if domain.vectors is not None]
+            extra = stack_vectors([domain.path for domain in domains], vectors)
+        adapter.fit_rows(stack_rows(self.X), y, sample_domain=sample_domain, extra=extra)
 
     def count_mistakes(self, i: int, models: Sequence[Any], options: list[dict[str, Any]]) -> np.ndarray:
         """Sum over the labelled rows of a target, and over those that each model gets wrong."""
-        truth = self.targets[i].truth
+        truth, vectors = self.targets[i].truth, self.targets[i].vectors
+        if vectors is not None:
+            baseline, adapted = options
+            options = [baseline, adapted | {"extra": vectors}]
         return count_mistakes(self.target_rows[i], truth, *models, options=options)
 
     @contextmanager
@@ -258,7 +266,8 @@ class LocalRows:
                 start = 0
                 for rows in target.table or []:
                     stop = start + len(rows)
-                    written.append(predict_rows(adapter, X[start:stop], -1 - i))
+                    vectors = None if target.vectors is None else target.vectors[start:stop]
+                    written.append(predict_rows(adapter, X[start:stop], -1 - i, vectors))
                     out.write(rows.with_columns(written[-1].columns(added, adapter.domain_names_[i])))
                     start = stop
                     self.show_stage("writing predictions", rows.share_read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections import Counter
@@ -16,7 +17,7 @@ import numpy as np
 
 from .._inputs import spell_label
 from ..classifier import check_shares
-from ..tables import Table, TableError, check_writable, open_table, shard_paths, union_of, with_added
+from ..tables import Rows, Table, TableError, check_writable, open_table, shard_paths, union_of, with_added
 
 ShowStage = Callable[[str, float | None], None]  # name of the stage, and the share of it that is done
 Watch = Callable[[Any], AbstractContextManager[Any]]  # follows a client of a cluster while it has work
@@ -42,6 +43,7 @@ class AdaptJob:
     target_shares: Sequence[dict[str, float]] = ()  # label -> share: one for all targets, or one for each
     distilled: Path | None = None
     sheet: str | None = None  # of spreadsheets that have several
+    embedding: str | None = None  # a column of lists of numbers, which are features beside the terms
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class JobDomain:
     labels: list[Any] | None  # None where a row has none; None altogether if no label column was asked for
     documents: Sequence[str]  # all of them, or, on a cluster, the first of every shard
     table: Table | None = None  # to read again; on a cluster the workers have the files
+    vectors: np.ndarray | None = None  # of shape (n_rows, d): the column of lists, if one was asked for
 
     @property
     def truth(self) -> np.ndarray:
@@ -98,9 +101,13 @@ def read_domain(
     table = open_table(path, text=job.text, encoding=job.encoding, skip_bad=job.skip_bad, sheet=job.sheet)
     if label is not None:
         table.require_column(label)
+    embedding = getattr(job, "embedding", None)
     documents: list[str] = []
     labels: list[Any] = []
+    vectors: list[np.ndarray] = []
     for rows in table:
+        if embedding is not None:
+            vectors.append(read_vectors(table, rows, embedding, len(documents)))
         documents += rows.texts(job.text)
         labels += [] if label is None else map(parse_label, rows.column(label))
         show_stage(f"reading {path.name}", rows.share_read)
@@ -108,7 +115,38 @@ def read_domain(
         table.require_rows()
     n_empty = sum(not document.strip() for document in documents)
     kinds, known = dict(table.kinds), None if label is None else labels
-    return JobDomain(path, kinds, len(documents), n_empty, table.n_bad, known, documents, table)
+    matrix = stack_vectors([path] * len(vectors), vectors) if vectors else None
+    return JobDomain(path, kinds, len(documents), n_empty, table.n_bad, known, documents, table, matrix)
+
+
+def read_vectors(table: Table, rows: Rows, column: str, n_before: int = 0) -> np.ndarray:
+    """Return a column of lists of numbers as a matrix; lists may also be written as JSON in text."""
+    table.require_column(column)
+    vectors: list[Any] = []
+    for i, value in enumerate(rows.column(column), n_before + 1):
+        try:
+            numbers = json.loads(value) if isinstance(value, str) else value
+            vectors.append(np.array(numbers, dtype=np.float32))
+            is_good = isinstance(numbers, list) and bool(np.isfinite(vectors[-1]).all())
+        except (TypeError, ValueError):
+            is_good = False
+        if not is_good or vectors[-1].shape != vectors[0].shape or vectors[-1].ndim != 1:
+            wanted = f"{len(vectors[0])} numbers" if is_good else "numbers"
+            raise TableError(
+                f"{table.path}: row {i} of column {column!r} is no list of {wanted}: {str(value)[:40]}"
+            )
+    return np.stack(vectors)
+
+
+def stack_vectors(paths: Sequence[Path], matrices: Sequence[np.ndarray]) -> np.ndarray:
+    """Return matrices one below the other; they must be equally wide."""
+    for path, matrix in zip(paths, matrices, strict=True):
+        if matrix.shape[1] != matrices[0].shape[1]:
+            raise TableError(
+                f"{path} has embeddings of {matrix.shape[1]} numbers and {paths[0]} of "
+                f"{matrices[0].shape[1]}: all must come from one model"
+            )
+    return np.vstack(matrices)
 
 
 def parse_label(value: Any) -> Any:
@@ -239,6 +277,9 @@ def check_outputs(job: AdaptJob, *, has_cluster: bool = False) -> None:
     """Refuse, before the work starts, outputs that cannot be written or would replace another file."""
     if has_cluster and job.report is not None:
         raise TableError("--report needs the documents here, and --dask leaves them on the workers; drop one")
+    if job.embedding is not None and (has_cluster or job.report or job.distilled):
+        other = "--dask" if has_cluster else "--report" if job.report else "--distilled"
+        raise TableError(f"--embedding and {other} do not go together: {other} knows terms alone; drop one")
     inputs, outputs = [*job.sources, *job.targets], [job.out]
     if has_cluster and is_folder(job.out):
         outputs = [job.out / shard.name for path in job.targets for shard in shard_paths(path)]

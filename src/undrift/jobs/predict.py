@@ -14,7 +14,7 @@ from .._core import Rows as Matrix
 from ..errors import UndriftWarning
 from ..tables import Table, with_added, write_table
 from ..text import TextAdapter
-from .inputs import AddedColumns, refuse_overwriting
+from .inputs import AddedColumns, read_vectors, refuse_overwriting
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +66,13 @@ class Predictions:
         return np.array([*per_class, self.is_doubtful(min_confidence).sum(), doubt.sum(), (doubt**2).sum()])
 
 
-def predict_rows(adapter: TextAdapter, X: Matrix, number: int | None = None) -> Predictions:
+def predict_rows(
+    adapter: TextAdapter, X: Matrix, number: int | None = None, vectors: np.ndarray | None = None
+) -> Predictions:
     """Predict rows of the target `number`, in one pass through the layers; numbers have six digits."""
     classifier = adapter.classifier_
-    scores = classifier.decision_function(X, sample_domain=number)
+    options = {} if vectors is None else {"extra": vectors}
+    scores = classifier.decision_function(X, sample_domain=number, **options)
     probabilities = None
     if has_probabilities(adapter):
         probabilities = np.round(classifier.scores_to_proba(scores, number), 6)
@@ -111,6 +114,7 @@ def run_predict(
     probabilities: bool = False,
     min_confidence: float | None = None,
     batch: Any = None,
+    embedding: str | None = None,
 ) -> Iterator[PredictProgress]:
     """Predict a table block by block; yields the rows written so far and the share of the table read.
 
@@ -119,6 +123,9 @@ def run_predict(
     predictions of rows without any known term are left empty.
     """
     number = find_domain(adapter, domain)
+    if (embedding is None) == bool(getattr(adapter.classifier_, "n_extra_features_in_", ())):
+        fault = "was fitted with embeddings: name their column" if embedding is None else "knows none: drop"
+        raise ValueError(f"the model {fault} (--embedding)")
     refuse_overwriting(out, [table.path])
     added = _plan_columns(adapter, prefix, probabilities, min_confidence, batch is not None)
     columns = with_added(table.path, table.columns, list(added.kinds))
@@ -127,7 +134,8 @@ def run_predict(
         for rows in table:
             documents = rows.texts(text)
             X = adapter.vectorizer_.transform(documents)
-            predictions = predict_rows(adapter, X, number)
+            vectors = None if embedding is None else read_vectors(table, rows, embedding, writer.n_rows)
+            predictions = predict_rows(adapter, X, number, vectors)
             if batch is not None:
                 batch.add(X, documents, predictions)
             writer.write(rows.with_columns(predictions.columns(added)))

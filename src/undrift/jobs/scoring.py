@@ -57,6 +57,9 @@ def count_mistakes(X: Matrix, truth: np.ndarray, *models: Any, options: list[dic
     if not known.any():
         return np.zeros(6)
     y, weight = [spell_label(label) for label in truth[known, 0].tolist()], truth[known, 1].astype(float)
+    options = [
+        option | {"extra": option["extra"][known]} if "extra" in option else option for option in options
+    ]
     first, second = (
         np.array([spell_label(label) for label in model.predict(X[known], **option).tolist()]) != np.array(y)
         for model, option in zip(models, options, strict=True)
