@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from undrift.report.captions import adaptation_charts
+from undrift.report.tables import adaptation_tables
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_the_confusion_matrix_counts_labelled_rows(report, counted):
     for t in range(2):
         for p in range(2):
             assert confusion["counts"][t][p] == ((truth == t) & (codes == p)).sum()
-    shown = adaptation_charts(report.to_dict())["confusion"]
+    shown = adaptation_tables(report.to_dict())["confusion"]
     assert [[int(cell[1].replace(",", "")) for cell in cells] for _, cells in shown["rows"]] == [
         [int(n) for n in row] for row in confusion["counts"]
     ]
@@ -79,10 +79,10 @@ def test_half_a_point_is_one_shade(report):
     grid = data["selection"][0]
     for i, cell in enumerate(grid["cells"]):
         cell["value"] = 0.07 + 0.005 * (i % 2)
-    (shown,) = adaptation_charts(data)["selection"]
+    (shown,) = adaptation_tables(data)["selection"]
     assert {cell[2] for _, cells in shown["rows"] for cell in cells} == {0}
     grid["cells"][0]["value"] = 0.07 + 0.045
-    (shown,) = adaptation_charts(data)["selection"]
+    (shown,) = adaptation_tables(data)["selection"]
     assert max(cell[2] for _, cells in shown["rows"] for cell in cells) == 2
 
 
@@ -92,7 +92,7 @@ def test_of_many_classes_the_most_frequent_mistakes_are_listed(report):
     counts[3][4] = 7.0
     data["classes"] = [f"c{i}" for i in range(10)]
     data["confidence"]["confusion"]["counts"] = counts
-    shown = adaptation_charts(data)["confusion"]
+    shown = adaptation_tables(data)["confusion"]
     assert shown["rows"] == []
     assert shown["mistakes"] == [("c3", "c4", "7")]
     assert shown["title"] == "Most frequent mistake: c3 taken for c4 (7 rows)"

@@ -1,5 +1,6 @@
 """Decks: which rows are in them, and that their weights make the estimate fair."""
 
+import copy
 import math
 
 import numpy as np
@@ -69,18 +70,28 @@ def test_the_estimate_is_right_on_average_and_its_interval_covers_the_truth(evid
     assert covered / 1500 > 0.93
 
 
-def test_the_other_deck_holds_the_least_certain_rows_once(evidence):
-    decks = make_decks(evidence)
-    p = evidence.certainty(-1)
+def test_the_other_deck_holds_uncertain_rows_that_the_classifier_asks_for(evidence):
+    decks, p = make_decks(evidence), evidence.certainty(-1)
     texts = [row[0] for row in decks["predictions"]]
     taken = {row[0] for row in decks["estimate"]}
     assert len(texts) == len(set(texts)) == 40
     assert not taken & set(texts)
-    certainty = {text: c for text, c in zip(evidence.targets[0].documents, p, strict=True)}
-    chosen = [certainty[text] for text in texts]
+    assert {row[3] for row in decks["predictions"]} == {0.0}
+    certainty = dict(zip(evidence.targets[0].documents, p, strict=True))
+    free = np.sort([c for text, c in certainty.items() if text not in taken])
+    assert max(certainty[text] for text in texts) <= free[240]
+    least = sorted((c, text) for text, c in certainty.items() if text not in taken)[:40]
+    assert set(texts) != {text for _, text in least}, "rows unlike each other teach more"
+
+
+def test_without_an_update_state_the_least_certain_rows_are_taken(evidence):
+    classifier = copy.copy(evidence.classifier)
+    classifier.update_state_ = None
+    other = Evidence(classifier, evidence.terms, evidence.domains, evidence.baseline)
+    certainty = dict(zip(evidence.targets[0].documents, evidence.certainty(-1), strict=True))
+    chosen = [certainty[row[0]] for row in make_decks(other)["predictions"]]
     assert chosen == sorted(chosen)
-    rest = [c for text, c in certainty.items() if text not in taken and text not in set(texts)]
-    assert max(chosen) <= min(rest) + 1e-12
+    assert chosen[0] < np.quantile(list(certainty.values()), 0.02)
 
 
 def test_rows_with_a_label_are_not_asked_for_again(report, reviews):

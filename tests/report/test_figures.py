@@ -2,15 +2,15 @@
 
 import json
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.helpers.bench_corpus import DISTANCES, dimension_records, records_of_all_tasks, transfer
-from undrift.bench.catalogue import METHODS
-from undrift.bench.figures.data import ablation_figures, all_figures, figure_1, figure_2, series_numbers
+from undrift.bench.figures.data import ablation_figures, all_figures, figure_1, figure_2
 from undrift.report import write_figure
-from undrift.report.figures import draw_figure, light_style, look, standalone_svg
+from undrift.report.figures import choose_colours, draw_figure, light_style, standalone_svg
 from undrift.report.svg import Scale
 
 
@@ -65,36 +65,84 @@ def test_a_figure_alone_needs_no_variable_of_a_page_and_is_the_same_every_time(r
     assert re.search(r"\.s1 { fill: #[0-9a-f]{6}; }", light_style())
 
 
-def test_every_method_of_the_contract_has_its_look_in_every_figure():
-    alone, together = series_numbers(["undrift"]), series_numbers([*METHODS, "msda-2", "msda-9"])
-    assert alone["undrift"] == together["undrift"]
-    shapes = [look(together[name])[0] for name in [*METHODS, "msda-2", "msda-9"]]
-    assert len(set(shapes)) == 12
-    many = series_numbers([f"variant {i}" for i in range(40)])
-    assert len({look(number) for number in many.values()}) == 40 + len(METHODS)
+def test_methods_that_matter_have_one_colour_and_many_others_are_grey():
+    many = ["svm", "svm-tfidf", "pca", "scl", "coda", "msda-5", "undrift"]
+    colours = dict(zip(many, choose_colours(many), strict=True))
+    assert [colours[name] for name in ("msda-5", "undrift", "svm")] == [0, 1, 2]
+    assert {colours[name] for name in ("svm-tfidf", "pca", "scl", "coda")} == {5}
+    few = dict(
+        zip(["undrift", "centred", "oracle"], choose_colours(["undrift", "centred", "oracle"]), strict=True)
+    )
+    assert few["undrift"] == 1
+    assert len(set(few.values())) == 3
+    assert choose_colours(["a", "b", "a"]) == [0, 1, 0]
 
 
-def test_of_many_tasks_each_method_has_a_row_and_a_line_at_the_median():
-    errors = [0.2, 0.3, 0.9]
-    tasks = [f"a->b{i}" for i in range(60)]
+def wide(figure):
+    """The drawing for a desk; the telephone's follows it."""
+    return str(draw_figure(figure)).partition("</svg>")[0]
+
+
+def test_methods_are_ordered_by_their_mean_with_a_mark_for_each_task():
+    errors = {"svm": [0.2, 0.3, 0.7], "undrift": [0.1, 0.15, 0.2], "pca": [0.3, None, 0.5]}
     figure = {
-        "kind": "points", "title": "t", "x": tasks, "y_label": "loss", "percent": True,
-        "series": [{"label": "svm", "y": [errors[i % 3] for i in range(60)]}],
+        "kind": "points", "title": "t", "x": ["a->b", "b->c", "c->a"], "y_label": "loss", "percent": True,
+        "series": [{"label": name, "y": values} for name, values in errors.items()],
     }  # fmt: skip
-    svg = str(draw_figure(figure))
-    assert svg.count("<path") == 60
-    assert "a-&gt;b59: 90.0%" in svg
-    xs = {
-        says: x for x, says in re.findall(r'translate\(([\d.]+) [\d.]+\)"[^>]*><title>[^:]*: ([^<]+)<', svg)
+    svg = wide(figure)
+    assert re.findall(r'text-anchor="end">([^<]+)<', svg) == [
+        "undrift",
+        "15.0%",
+        "svm",
+        "40.0%",
+        "pca",
+        "40.0%",
+    ]
+    assert svg.count("<path") == 8
+    assert "svm, c-&gt;a: 70.0%" in svg
+    places = {
+        says: float(x) for x, says in re.findall(r'translate\(([\d.]+) [\d.-]+\)"[^>]*><title>([^<]+)<', svg)
     }
-    (zero, middle) = re.findall(r'<line x1="([\d.]+)"[^>]*class="zero"', svg)
-    assert middle == xs["30.0%"]
-    assert float(zero) < float(middle)
+    means = [float(x) for x in re.findall(r'<line x1="([\d.]+)"[^>]*class="mean"', svg)]
+    assert means[0] == pytest.approx(places["undrift, b-&gt;c: 15.0%"], abs=0.1)
+    assert means[1] == pytest.approx(means[2], abs=0.1)
+
+
+def test_what_was_measured_on_a_gpu_is_a_square_and_published_marks_are_hollow():
+    figure = {
+        "kind": "scatter", "title": "t", "x_label": "x", "y_label": "y", "x_log": True,
+        "series": [
+            {"label": "svm", "x": [1.0], "y": [2.0], "device": "CPU"},
+            {"label": "undrift", "x": [5.0], "y": [1.0], "device": "GPU"},
+        ],
+        "published": [{"label": "svm, the paper", "of": "svm", "x": [3.0], "y": [2.1]}],
+    }  # fmt: skip
+    svg = wide(figure)
+    shape = {
+        says: (d[:4], cls)
+        for d, cls, says in re.findall(r'<path d="([^"]+)"[^>]*class="([^"]+)"><title>([^<]+)<', svg)
+    }
+    assert shape["undrift: 1 at 5"][0] == shape["GPU"][0] != shape["CPU"][0] == shape["svm: 2 at 1"][0]
+    assert shape["svm, the paper: 2.1 at 3"][1].endswith("s2 hollow")
+    for name in ("svm", "undrift", "svm, the paper"):
+        assert re.search(rf">{name}</text>", svg), "names stand beside their marks"
+
+
+def test_the_names_at_the_ends_of_lines_do_not_cover_one_another():
+    figure = {
+        "kind": "lines", "title": "t", "x_label": "x", "y_label": "y",
+        "series": [{"label": name, "x": [1, 2], "y": [4.0, 5.0 + i / 100]} for i, name in enumerate("abcd")],
+    }  # fmt: skip
+    heights = sorted(
+        float(y) for y, _ in re.findall(r'y="([\d.]+)" text-anchor="start">([abcd])<', wide(figure))
+    )
+    assert len(heights) == 4
+    assert all(below - above >= 17.9 for above, below in pairwise(heights))
 
 
 def test_an_ablation_is_drawn_from_the_top_with_its_intervals():
     (figure,) = ablation_figures(ablation_records())
-    svg = str(draw_figure(figure))
+    svg = wide(figure)
     labels = re.findall(r'text-anchor="end">([^<]+)<', svg)
     assert labels == ["more", "less"]
     assert "more: -0.5% (-1.0% to 0.0%)" in svg
@@ -105,10 +153,10 @@ def test_an_axis_may_start_where_the_figure_says():
         "kind": "lines", "title": "t", "x_label": "x", "y_label": "y", "y_from": 0,
         "series": [{"label": "a", "x": [1, 2], "y": [4.0, 5.0]}],
     }  # fmt: skip
-    values = re.findall(r'text-anchor="end" class="tick">([^<]+)<', str(draw_figure(figure)))
+    values = re.findall(r'text-anchor="end" class="tick">([^<]+)<', wide(figure))
     assert values[0] == "0"
     del figure["y_from"]
-    assert re.findall(r'text-anchor="end" class="tick">([^<]+)<', str(draw_figure(figure)))[0] != "0"
+    assert re.findall(r'text-anchor="end" class="tick">([^<]+)<', wide(figure))[0] != "0"
 
 
 def test_what_learns_nothing_stands_at_the_left_edge_of_a_log_scale():
@@ -117,7 +165,7 @@ def test_what_learns_nothing_stands_at_the_left_edge_of_a_log_scale():
     )
     xs = {own["label"]: own["x"] for own in figure["series"]}
     assert xs == {"svm": [0.0], "msda-5": [2.0]}
-    svg = str(draw_figure(figure))
+    svg = wide(figure)
     places = {
         name: float(x)
         for x, name in re.findall(r'translate\(([\d.]+) [\d.]+\)"[^>]*><title>([^<]+?): [\d.]+ at', svg)
@@ -137,11 +185,12 @@ def test_distances_and_curves_are_drawn_with_every_point():
             for i in range(4)
         ],
     }  # fmt: skip
-    assert str(draw_figure(pairs)).count("<path") == 4
+    assert wide(pairs).count("<path") == 4
+    assert str(draw_figure(pairs)).count("<path") == 8  # and again for a telephone
     curves = {
         "kind": "lines", "title": "t", "x_label": "x", "y_label": "y", "y_log": True,
         "series": [{"label": "a", "x": [1, 2, 3], "y": [1.0, None, 100.0]}],
     }  # fmt: skip
-    svg = str(draw_figure(curves))
-    assert svg.count("<path") == 3  # two points, and one mark of the legend
+    svg = wide(curves)
+    assert svg.count("<path") == 2
     assert svg.count("<polyline") == 1

@@ -10,10 +10,9 @@ from numpy.testing import assert_allclose
 from undrift import MSDAClassifier
 from undrift.classifier import EXPECTED_ERROR_RECORD
 from undrift.report import adaptation_report
-from undrift.report.captions import adaptation_charts, share_charts
-from undrift.report.charts import share_chart
+from undrift.report.charts import adaptation_charts, chart_shares, draw_shares
 from undrift.report.inputs import DomainRows, Evidence
-from undrift.report.shares import most_frequent, pool_expected_errors, write_estimate, write_percent
+from undrift.report.shares import most_frequent, pool_targets, write_estimate, write_percent
 
 
 def make_rows(n, seed):
@@ -154,22 +153,13 @@ def test_several_targets_are_pooled_by_rows(few_rows):
     model = MSDAClassifier(1, 0.5, random_state=0).fit(X, y, [Z, more])
     domains = [DomainRows("s", 0, X, labels=y), DomainRows("a", -1, Z), DomainRows("b", -2, more)]
     evidence = Evidence(model, [str(j) for j in range(30)], domains)
-    expected = pool_expected_errors(evidence)
+    expected = pool_targets(evidence, "expected_error")
     for name in ("error", "low", "high"):
         a, b = (entry[name] for entry in model.expected_error_)
         assert_allclose(expected[name], 0.2 * a + 0.8 * b)
     other = copy.copy(model)
     other.expected_error_ = [model.expected_error_[0], None]
-    assert pool_expected_errors(Evidence(other, evidence.terms, domains)) is None
-
-
-def test_predictions_that_were_left_empty_are_made_again(few_rows):
-    X, y, Z = few_rows
-    model = MSDAClassifier(1, 0.5, random_state=0).fit(X, y, Z)
-    predicted = model.predict(Z).tolist()
-    left_empty = DomainRows("t", -1, Z, prediction=[None, *predicted[1:]], score=[0.0] * len(Z))
-    evidence = Evidence(model, [], [DomainRows("s", 0, X, labels=y), left_empty])
-    assert [evidence.classes[code] for code in evidence.adapted_codes[-1]] == predicted
+    assert pool_targets(Evidence(other, evidence.terms, domains), "expected_error") is None
 
 
 def test_a_class_is_the_most_frequent_if_its_interval_lies_above_the_others():
@@ -188,7 +178,7 @@ def test_bars_and_intervals_are_where_their_shares_say():
         {"label": "a<b", "code": 0, "predicted": 0.25, "share": 0.5, "low": 0.3, "high": 1.0},
         {"label": "c", "code": 7, "predicted": 0.75, "share": 0.5, "low": 0.0, "high": 0.7},
     ]
-    svg = str(share_chart("t", rows, "estimated"))
+    svg = str(draw_shares("t", rows, "estimated"))
     assert "a<b" not in svg
     assert "style=" not in svg
     widths = [float(width) for width in re.findall(r'width="([\d.]+)" height="12" class="mark s[05]"', svg)]
@@ -210,7 +200,7 @@ def test_of_many_classes_the_chart_shows_the_most_frequent_and_the_table_all():
         "labelled_shares": None,
     }  # fmt: skip
     data = {"domains": [card], "verdict": {"fell_back": False}, "chosen": {"border": "error"}}
-    (chart,) = share_charts(data)
+    (chart,) = chart_shares(data)
     assert len(chart.rows) == 20
     assert "class 19" in chart.svg
     assert "class 07" not in chart.svg

@@ -14,7 +14,6 @@ from undrift.report.verdict import (
     compare_mistakes,
     error_interval,
     paired_gain,
-    pool_comparisons,
     verdict,
 )
 
@@ -49,16 +48,6 @@ def test_a_comparison_counts_predictions_corrected_and_made_wrong():
     found = compare_mistakes("kitchen", before, after)
     assert (found["n_corrected"], found["n_spoilt"], found["n_rows"]) == (2, 1, 5)
     assert (found["source_only"]["error"], found["adapted"]["error"]) == (0.6, 0.4)
-
-
-def test_targets_are_pooled_by_rows():
-    rows = [
-        compare_mistakes("a", np.array([True] * 9 + [False]), np.array([True] * 4 + [False] * 6)),
-        compare_mistakes("b", np.zeros(30, bool), np.array([True] + [False] * 29)),
-    ]
-    found = pool_comparisons(rows)
-    assert (found["n_rows"], found["n_corrected"], found["n_spoilt"]) == (40, 5, 1)
-    assert_allclose([found["source_only"]["error"], found["adapted"]["error"]], [9 / 40, 5 / 40], rtol=1e-12)
 
 
 def test_the_verdict_is_scored_where_there_are_labels(report, adapter, reviews):
@@ -147,16 +136,25 @@ def test_no_more_labels_are_asked_for_where_the_classifiers_do_not_differ():
     assert any("four times" in step for step in advice(situation("unclear")))
 
 
-def guesses(truth, adapted, before):
+def guesses(truth, adapted, before, n_targets=1):
     """A report's verdict on predictions that are given."""
     X, labels = np.eye(len(truth)), ["a", "b"]
     model = SimpleNamespace(
         classes_=np.array(labels), caution_=None, domains_=[0], target_shares=None, target_shares_=[],
         target_shares_interval_=[], expected_error_=[],
     )  # fmt: skip
-    target = DomainRows("t", -1, X, None, truth, adapted, [0.0] * len(truth))
+    targets = [DomainRows(f"t{i}", -1 - i, X, None, truth, adapted, X) for i in range(n_targets)]
     baseline = SimpleNamespace(predict=lambda rows: np.array(before))
-    return verdict(Evidence(model, [], [DomainRows("s", 0, X[:0]), target], baseline))
+    return verdict(Evidence(model, [], [DomainRows("s", 0, X[:0]), *targets], baseline))
+
+
+def test_targets_are_pooled_by_rows():
+    truth = ["a", "b"] * 50
+    one, two = (guesses(truth, [*truth[:90], *["a"] * 10], ["a"] * 100, n) for n in (1, 2))
+    assert (two["whole"]["n_rows"], two["whole"]["n_corrected"]) == (200, 2 * one["whole"]["n_corrected"])
+    assert two["whole"]["adapted"]["error"] == one["whole"]["adapted"]["error"] == 0.05
+    assert [row["name"] for row in two["scored"]] == ["t0", "t1"]
+    assert two["scored"][0]["n_rows"] == 100
 
 
 def test_an_error_of_a_half_on_two_classes_is_called_chance():

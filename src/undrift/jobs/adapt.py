@@ -53,7 +53,7 @@ class ReportInputs:
     targets: Sequence[JobDomain]
     X: Sequence[Matrix]  # rows of every source, then of every target
     baseline: Any  # the fitted SVM; None where nothing was scored
-    predictions: Sequence[dict[str, Any]]  # `prediction`, `score`, `probabilities` of every target's rows
+    predictions: Sequence[dict[str, Any]]  # `prediction` and `probabilities` of every target's rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +276,6 @@ class LocalRows:
                 predictions.append(
                     {
                         "prediction": [label for block in kept for label in block.labels],
-                        "score": [score for block in kept for score in block.score.tolist()],
                         "probabilities": np.concatenate([block.probabilities for block in kept] or [[]]),
                     }
                 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,14 @@ from ..bench.results import (
     task,
 )
 from .charts import Chart
-from .figures import MOST_TASKS, draw_figure
+from .figures import draw_figure
 
 MOST_RECORDS = 2_500  # rows of the table of all records
 BASELINES = ("svm", "svm-tfidf")
+RECORD = (
+    "plan", "variant", "method", "source", "target", "transfer_error", "transfer_loss", "transfer_ratio",
+    "represent_seconds", "classify_seconds", "n_train", "n_test",
+)  # fmt: skip
 
 
 def benchmark_data(results: Any) -> dict[str, Any]:
@@ -40,17 +44,17 @@ def benchmark_data(results: Any) -> dict[str, Any]:
     records = _records(results)
     if not any("transfer_error" in record or "distance_after" in record for record in records):
         raise ValueError("no result to report on: the records hold neither errors nor distances")
-    standings = [_standing(records, place) for place in places(records)]
+    settings = dict.fromkeys((place.plan, place.variant) for place in places(records))
     measured = [r for r in records if "transfer_error" in r]
     return {
         "kind": "benchmark",
         "title": "Benchmark: " + ", ".join(dict.fromkeys(str(r["plan"]) for r in records)),
-        "verdict": [_verdict(records, plan, variant) for plan, variant in _settings(records)],
-        "standings": standings,
+        "verdict": [_verdict(records, *setting) for setting in settings],
+        "standings": [_standing(records, place) for place in places(records)],
         "figures": all_figures(records),
         "published": published_rows(records),
         "n_records": len(measured),
-        "records": [_record_row(record) for record in measured[:MOST_RECORDS]],
+        "records": [{name: r.get(name) for name in RECORD} for r in measured[:MOST_RECORDS]],
         "failures": [
             {"method": r["method"], "task": task(r), "why": str(r["failed"])} for r in failures(records)
         ],
@@ -74,22 +78,12 @@ def _records(results: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _settings(records: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    return list(dict.fromkeys((place.plan, place.variant) for place in places(records)))
-
-
 def _standing(records: Sequence[Mapping[str, Any]], place: Where) -> dict[str, Any]:
     group = place.of(records)
-    return {
-        "plan": place.plan,
-        "variant": place.variant,
-        "method": place.method,
-        "n_tasks": len(errors_by_task(group)),
-        "error": mean_error(group),
-        "ratio": mean_ratio(group),
-        "represent_seconds": mean_of(group, "represent_seconds"),
-        "classify_seconds": mean_of(group, "classify_seconds"),
-    }
+    seconds = {name: mean_of(group, name) for name in ("represent_seconds", "classify_seconds")}
+    named = {"plan": place.plan, "variant": place.variant, "method": place.method}
+    errors = {"error": mean_error(group), "ratio": mean_ratio(group)}
+    return {**named, "n_tasks": len(errors_by_task(group)), **errors, **seconds}
 
 
 def _verdict(records: Sequence[Mapping[str, Any]], plan: str, variant: str) -> dict[str, Any]:
@@ -118,23 +112,6 @@ def _verdict(records: Sequence[Mapping[str, Any]], plan: str, variant: str) -> d
     }  # fmt: skip
 
 
-def _record_row(record: Mapping[str, Any]) -> dict[str, Any]:
-    names = (
-        "plan",
-        "variant",
-        "method",
-        "source",
-        "target",
-        "transfer_error",
-        "transfer_loss",
-        "transfer_ratio",
-    )
-    return {
-        name: record.get(name)
-        for name in (*names, "represent_seconds", "classify_seconds", "n_train", "n_test")
-    }
-
-
 def benchmark_charts(data: dict[str, Any]) -> dict[str, Any]:
     """Charts and tables of the report."""
     figures = [figure for figure in data["figures"] if _has_values(figure)]
@@ -144,33 +121,27 @@ def benchmark_charts(data: dict[str, Any]) -> dict[str, Any]:
         "figures": [_chart(figure) for figure in figures if figure["kind"] != "heatmap"],
         # one scale for all, so that a matrix can be compared with the next
         "matrices": [_chart(figure | {"range": (min(known), max(known))}) for figure in matrices],
-        "standings": [
-            (
-                standing["plan"], standing["variant"], standing["method"], standing["n_tasks"],
-                _percent(standing["error"]),
-                _number(standing["ratio"], "{:.3f}"), _number(standing["represent_seconds"]),
-                _number(standing["classify_seconds"]),
-            )
-            for standing in data["standings"]
-        ],
-        "records": [
-            (
-                r["plan"], r["variant"], r["method"], r["source"], r["target"],
-                _percent(r["transfer_error"]), _percent(r["transfer_loss"]),
-                _number(r["transfer_ratio"], "{:.3f}"), _number(r["represent_seconds"]),
-                _number(r["classify_seconds"]), r["n_train"] or "", r["n_test"] or "",
-            )
-            for r in data["records"]
-        ],
-    }  # fmt: skip
+        "standings": [_write_row(standing) for standing in data["standings"]],
+        "records": [_write_row(record) for record in data["records"]],
+    }
+
+
+def _write_row(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Write the cells of a table: errors in per cent, ratios and seconds with three digits."""
+    writers = {"error": _percent, "loss": _percent, "ratio": _number, "seconds": _number}
+    ends = [name.rsplit("_")[-1] for name in row]
+    return tuple(
+        writers.get(end, lambda value: "" if value is None else value)(value)
+        for end, value in zip(ends, row.values(), strict=True)
+    )
 
 
 def _percent(value: float | None) -> str:
     return "" if value is None else f"{value:.2%}"
 
 
-def _number(value: float | None, form: str = "{:.3g}") -> str:
-    return "" if value is None else f"{value:,.0f}" if value >= 1000 else form.format(value)
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _has_values(figure: dict[str, Any]) -> bool:
@@ -183,38 +154,22 @@ def _has_values(figure: dict[str, Any]) -> bool:
 
 def _chart(figure: dict[str, Any]) -> Chart:
     columns, rows = _table(figure)
-    n_tasks = len(figure["x"]) if figure["kind"] == "points" else 0
-    cut = f" A mark for each of {n_tasks} tasks, a line at the median." if n_tasks > MOST_TASKS else ""
-    more = figure.get("note") or ""
-    note = _note(figure) + cut + (f" {more[0].upper()}{more[1:]}." if more else "")
-    return Chart(figure["name"], _title(figure), note, draw_figure(figure), columns, rows)
-
-
-def _title(figure: dict[str, Any]) -> str:
-    """Say what to see, where the data tell it."""
+    title, more = figure["title"], figure.get("note") or ""
     if figure["kind"] == "heatmap":
-        known = [value for row in figure["values"] for value in row if value is not None]
-        low, high, mean = (100 * value for value in (min(known), max(known), float(np.mean(known))))
-        return f"{figure['title']}: {low:.1f} to {high:.1f}, mean {mean:.1f}"
-    if figure["kind"] == "pairs":
-        return str(figure["title"])
-    means = {
-        series["label"]: float(np.mean([y for y in series["y"] if y is not None]))
-        for series in figure["series"]
-        if any(y is not None for y in series["y"])
-    }
-    best = min(means, key=lambda label: means[label])
-    return f"{figure['title']}: {best} is lowest" if len(means) > 1 else str(figure["title"])
+        known = [100 * value for row in figure["values"] for value in row if value is not None]
+        title += f": {min(known):.1f} to {max(known):.1f}, mean {np.mean(known):.1f}"
+    note = NOTES[figure["kind"]] + (f" {more[0].upper()}{more[1:]}." if more else "")
+    return Chart(figure["name"], title, note, draw_figure(figure), columns, rows)
 
 
-def _note(figure: dict[str, Any]) -> str:
-    return {
-        "points": "To the left is better; below 0 a method beats the baseline trained in the target.",
-        "scatter": "Down and to the left is better: less error in less time.",
-        "lines": "Lower is better.",
-        "pairs": "Above the diagonal, domains lie farther apart afterwards. Lines are 95% intervals.",
-        "heatmap": "The fainter the better, on one scale for all matrices.",
-    }[figure["kind"]]
+NOTES = {
+    "points": "A mark for each task, a line at the mean; to the left is better, below 0 better than the "
+    "baseline trained in the target.",
+    "scatter": "Down and to the left is better: less error in less time.",
+    "lines": "Lower is better.",
+    "pairs": "Above the diagonal, domains lie farther apart afterwards. Lines are 95% intervals.",
+    "heatmap": "The fainter the better, on one scale for all matrices.",
+}
 
 
 def _table(figure: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:

@@ -34,31 +34,27 @@ def job_report(job: AdaptJob, adapted: AdaptResult, command: str | None = None) 
     kept, summary = adapted.report_inputs, adapted.summary
     if kept is None:
         raise ValueError("the job kept no rows to report on: give it a `report` path before running it")
-    names = _file_names([*job.sources, *job.targets])
-    n_sources = len(kept.sources)
+    names, n_sources = _file_names([*job.sources, *job.targets]), len(kept.sources)
     domains = [
-        DomainRows(name, number, X, file.documents, file.labels)
-        for number, (name, X, file) in enumerate(zip(names, kept.X, kept.sources, strict=False))
-    ]
-    domains += [
-        DomainRows(name, -1 - i, X, file.documents, file.labels, **predicted)
-        for i, (name, X, file, predicted) in enumerate(
-            zip(names[n_sources:], kept.X[n_sources:], kept.targets, kept.predictions, strict=True)
+        DomainRows(name, number, X, file.documents, file.labels, **predicted)
+        for name, number, X, file, predicted in zip(
+            names,
+            [*range(n_sources), *(-1 - i for i in range(len(kept.targets)))],
+            kept.X,
+            [*kept.sources, *kept.targets],
+            [*[{}] * n_sources, *kept.predictions],
+            strict=True,
         )
     ]
-    about = {
-        "seconds": summary.get("seconds"),
-        "warnings": summary.get("warnings", []),
-        "notes": summary.get("notes", []),
+    about = {name: summary[name] for name in ("seconds", "warnings", "notes") if name in summary} | {
         "command": command,
         "text_column": job.text,
         "files": [file_record(path) for path in (*job.sources, *job.targets)],
         "summary": summary,
     }
     adapter = adapted.adapter
-    return Report(
-        adaptation_data(Evidence(adapter.classifier_, adapter.terms_, domains, kept.baseline, about))
-    )
+    evidence = Evidence(adapter.classifier_, adapter.terms_, domains, kept.baseline, about)
+    return Report(adaptation_data(evidence))
 
 
 def adaptation_report(
@@ -143,18 +139,12 @@ def write_figure(
     list of Path
         The files, in the order of `formats`.
     """
-    contents = {ending: _figure_text(figure, ending) for ending in formats}
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = {folder / f"{figure['name']}.{ending}": content for ending, content in contents.items()}
-    for path, content in paths.items():
-        write_text_atomically(path, content)
-    return list(paths)
-
-
-def _figure_text(figure: dict[str, Any], ending: str) -> str:
-    is_data = ending == "json"
-    return json.dumps(figure, indent=1, ensure_ascii=False) + "\n" if is_data else standalone_svg(figure)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    paths = [Path(folder) / f"{figure['name']}.{ending}" for ending in formats]
+    for path in paths:
+        data = json.dumps(figure, indent=1, ensure_ascii=False) + "\n"
+        write_text_atomically(path, data if path.suffix == ".json" else standalone_svg(figure))
+    return paths
 
 
 def _plain(values: Any) -> list[Any]:

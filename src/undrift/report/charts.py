@@ -1,40 +1,45 @@
-"""The charts of an adaptation, as SVG: each fits a telephone, and two stand side by side on a desk.
+"""The charts of an adaptation: a title that says what to see, a drawing, and the table behind it.
 
-A class has one colour on the whole page; black is the adapted classifier, grey the baseline and what is only
-expected. A diamond is a term that no labelled row contains.
+Each fits a telephone, and two stand side by side on a desk. A class has one colour on the whole page; black
+is the adapted classifier, grey the baseline and what is only expected. A diamond is a term that no labelled
+row contains.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from markupsafe import Markup
 
-from .shares import write_estimate, write_percent
+from .shares import most_frequent, write_estimate, write_percent
 from .svg import (
     LETTER,
     N_COLOURS,
     NARROW,
     Scale,
+    bar,
     cover,
+    dot,
     drawing,
     hint,
     horizontal_axis,
     legend,
     line,
     percent,
+    place_names,
     shorten,
     tag,
     text,
     vertical_axis,
 )
 
-DIAMOND = "M0-6L6 0L0 6L-6 0Z"
+DIAMOND = "M0-5L5 0L0 5L-5 0Z"
 RIGHT = NARROW - 22  # edge of the axes
 EDGE, FLOOR = 148, 312  # of the map, beyond which terms stand that one side never contains
+MOST_CLASSES = 6  # that a chart of shares shows
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,24 @@ class Chart:
     title: str
     note: str
     svg: Markup
-    columns: tuple[str, ...]
+    columns: Sequence[str]
     rows: list[tuple[Any, ...]]
+
+
+def adaptation_charts(data: dict[str, Any]) -> dict[str, Any]:
+    """Draw all charts of an adaptation's report."""
+    confidence, classes = data["confidence"], data["classes"]
+    return {
+        "errors": chart_errors(data["verdict"]) if data["verdict"]["scored"] else None,
+        "shares": list(chart_shares(data)),
+        "words": chart_words(data) if data["difference"]["terms"] else None,
+        "map": chart_map(data),
+        "idea": draw_idea(data["idea"]) if data["idea"] else None,
+        "coverage": chart_coverage(confidence["coverage"]),
+        "certainty": chart_reliability(confidence["reliability"])
+        if confidence["reliability"]
+        else chart_histogram(confidence["histogram"], classes),
+    }
 
 
 def colour_of(code: int) -> str:
@@ -54,110 +75,168 @@ def colour_of(code: int) -> str:
     return f"s{min(code, N_COLOURS - 1)}"
 
 
-def class_legend(classes: Sequence[str], y: float, x: float = 12) -> Markup:
+def class_legend(classes: Sequence[str], y: float) -> Markup:
     """Name the colours of the first classes, as many as fit in a line."""
-    entries, width = [], float(x)
+    entries, width = [], 12.0
     for code, name in enumerate(classes[:N_COLOURS]):
         shown = shorten(name, 14)
         width += 36 + LETTER * len(shown)
         if width < NARROW + 20:
             entries.append((f"mark {colour_of(code)}", shown))
-    return legend(entries, x, y)
+    return legend(entries, 12, y)
 
 
-def interval_chart(title: str, rows: Sequence[dict[str, Any]]) -> Markup:
-    """Draw an error for each row, as a mark with its interval; rows hold label, kind, error, low, high."""
-    height = 42
-    scale = Scale(0.0, min(cover([row["high"] for row in rows])[1], 1.0), 12, RIGHT)
-    bottom = 2 + height * len(rows)
+def chart_errors(verdict: dict[str, Any]) -> Chart:
+    """Draw the error of both classifiers on every target with labels, each as a mark with its interval."""
+    rows = [
+        (scored["name"], name, kind, scored["n_rows"], scored[kind])
+        for scored in verdict["scored"]
+        for kind, name in (("adapted", verdict["predictor"]), ("source_only", "baseline"))
+    ]
+    scale = Scale(0.0, min(cover([error["high"] for *_, error in rows])[1], 1.0), 12, RIGHT)
+    bottom, p = 2 + 42 * len(rows), verdict["whole"]["difference"]["p"]
     parts = [horizontal_axis(scale, 2, bottom, "", percent)]
-    for i, row in enumerate(rows):
-        x, y, is_baseline = scale(row["error"]), 30 + height * i, row["kind"] == "source_only"
-        says = f"{row['label']}: {row['error']:.1%} ({row['low']:.1%} to {row['high']:.1%})"
-        look = "soft" if is_baseline else "ink"
+    for i, (target, name, kind, _, error) in enumerate(rows):
+        suffix = f", {shorten(target, 12)}" if len(verdict["scored"]) > 1 else ""
+        says = f"{name}{suffix}: {error['error']:.1%} ({error['low']:.1%} to {error['high']:.1%})"
+        x, y, look = scale(error["error"]), 30 + 42 * i, "ink" if kind == "adapted" else "soft"
         parts += [
             text(12, y - 13, says, "start", "halo"),
-            line(scale(row["low"]), y, scale(row["high"]), y, f"whisker {look}-line"),
-            tag("circle", hint(says), cx=x, cy=y, r=6, cls=f"mark {look}")
-            if is_baseline
-            else tag("rect", hint(says), x=x - 6, y=y - 6, width=12, height=12, cls=f"mark {look}"),
+            line(scale(error["low"]), y, scale(error["high"]), y, f"whisker {look}-line"),
+            bar(x - 6, y - 6, 12, 12, "mark ink", says) if look == "ink" else dot(x, y, 6, "mark soft", says),
         ]
-    return drawing(title, bottom + 24, *parts, width=NARROW)
+    return Chart(
+        "errors",
+        f"Measured on {verdict['whole']['n_rows']:,} labelled target rows",
+        f"Intervals are Wilson's, 95%; McNemar's p of the difference: {p:.2g}.",
+        drawing(f"Error of the {verdict['predictor']} classifier and of the baseline", bottom + 24, *parts),
+        ("target", "classifier", "rows scored", "error", "low", "high"),
+        [(row[0], row[1], row[3], *map("{:.2%}".format, row[4].values())) for row in rows],
+    )
 
 
-def share_chart(title: str, rows: Sequence[dict[str, Any]], name: str | None) -> Markup:
-    """Draw for each class its share of the predictions as a bar, and its share of the rows as a line.
+def chart_shares(data: dict[str, Any]) -> Iterator[Chart]:
+    """Draw the class shares of every target."""
+    keys = ("share", "low", "high")
+    for i, card in enumerate(card for card in data["domains"] if card["role"] == "target"):
+        shares, intervals, measured = (
+            card[key] for key in ("target_shares", "target_shares_interval", "labelled_shares")
+        )
+        rows = [
+            {"label": label, "code": code, "predicted": predicted}
+            | (dict(zip(keys, (shares[label], *intervals[label]), strict=True)) if shares else {})
+            for code, (label, predicted) in enumerate(card["predicted_shares"].items())
+        ]
+        columns = ["class", *list(rows[0])[2:], *(["of labelled rows"] if measured else [])]
+        more = [[measured.get(row["label"], 0.0)] if measured else [] for row in rows]
+        shown = sorted(rows, key=lambda row: -row.get("share", row["predicted"]))[:MOST_CLASSES]
+        title, note = _words_of_shares(card, data)
+        yield Chart(
+            f"shares-{i + 1}",
+            title,
+            note,
+            draw_shares(
+                f"Class shares of {card['name']}",
+                sorted(shown, key=lambda row: row["code"]),
+                ("given" if card["are_shares_given"] else "estimated") if shares else None,
+            ),
+            columns,
+            [
+                (row["label"], *map("{:.1%}".format, [*list(row.values())[2:], *extra]))
+                for row, extra in zip(rows, more, strict=True)
+            ],
+        )
 
-    Rows hold label, code, predicted, and share, low and high where they are known; `name` says what the lines
-    are.
-    """
+
+def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None) -> Markup:
+    """Draw for each class its share of the predictions as a bar and, called `name`, of the rows as a line."""
     height, parts = 58 if name else 40, []
     highest = max(value for row in rows for value in (row["predicted"], row.get("high", 0.0)))
     scale = Scale(0.0, highest or 1.0, 12, RIGHT)
     for i, row in enumerate(rows):
-        y, predicted = height * i, write_percent(row["predicted"])
-        says = f"{shorten(row['label'], 22)}: {predicted} of the predictions"
-        width = max(scale(row["predicted"]) - 12, 1.0)
-        parts += [
-            text(12, y + 14, says),
-            tag(
-                "rect",
-                hint(says),
-                x=12,
-                y=y + 20,
-                width=width,
-                height=12,
-                cls=f"mark {colour_of(row['code'])}",
-            ),
-        ]
+        y, width = height * i, max(scale(row["predicted"]) - 12, 1.0)
+        says = f"{shorten(row['label'], 22)}: {write_percent(row['predicted'])} of the predictions"
+        parts += [text(12, y + 14, says), bar(12, y + 20, width, 12, f"mark {colour_of(row['code'])}", says)]
         if name:
             share, interval = write_estimate(row["share"], row["low"], row["high"])
             shown = share if row["low"] == row["high"] else f"{share} ({interval})"
-            says = f"{row['label']}: {shown} of the rows, {name}"
             parts += [
                 line(scale(row["low"]), y + 40, scale(row["high"]), y + 40, "whisker ink-line"),
-                tag("rect", hint(says), x=scale(row["share"]) - 2, y=y + 34, width=4, height=12, cls="ink"),
+                bar(scale(row["share"]) - 2, y + 34, 4, 12, "ink", f"{row['label']}: {shown} of the rows"),
                 text(12, y + 54, f"{name}: {shown}", "start", "tick"),
             ]
-    return drawing(title, height * len(rows) + (6 if name else 0), *parts, width=NARROW)
+    return drawing(title, height * len(rows) + (6 if name else 0), *parts)
 
 
-def word_chart(title: str, rows: Sequence[dict[str, Any]], classes: Sequence[str]) -> Markup:
-    """Draw a bar for each term, in the colour of the class it moves predictions to."""
+def _words_of_shares(card: dict[str, Any], data: dict[str, Any]) -> tuple[str, str]:
+    """Return a title that says which class is the most frequent, and how sure that is."""
+    top, name = most_frequent(card), card["name"]
+    more = f" {len(card['predicted_shares'])} classes in the table."
+    more = more if len(card["predicted_shares"]) > MOST_CLASSES else ""
+    if top is None:
+        how = "there are none after a fallback" if data["verdict"]["fell_back"] else "use --center classes"
+        note = f"Shares among the predictions; those among the rows were not estimated ({how})."
+        return f"Predicted class shares of {name}", note + more
+    if card["are_shares_given"]:
+        note = "Given, not estimated. Predictions are made for these shares."
+        return f"Class shares of {name}, as given", note + more
+    share, interval = write_estimate(top["share"], top["low"], top["high"])
+    title = f"{top['label']} is the most frequent class of {name}: about {share} ({interval})"
+    note = "Bars are predictions; lines are estimates from the scores, without labels, with 90% intervals."
+    return title if top["is_clear"] else f"No class of {name} is clearly the most frequent", note + more
+
+
+def chart_words(data: dict[str, Any]) -> Chart:
+    """Draw a bar for each term that moved predictions, in the colour of the class it moves them to."""
+    rows, share = data["difference"]["terms"][:14], data["difference"]["new_share"]
     left, height, top = 148, 24, 32
     scale = Scale(*cover([row["push"] for row in rows]), left, RIGHT - 44)
     bottom = top + height * len(rows)
-    parts = [
-        class_legend(classes, 16),
-        horizontal_axis(scale, top, bottom, "share of the whole effect", percent, 3),
-    ]
+    axis = horizontal_axis(scale, top, bottom, "share of the whole effect", percent, 3)
+    parts = [class_legend(data["classes"], 16), axis]
     for i, row in enumerate(rows):
         y, width = top + height * i, max(scale(row["push"]) - left, 1.0)
-        seen = f"in {row['n_labelled']:,} labelled rows" if row["n_labelled"] else "in no labelled row"
-        says = f"{row['term']}: {percent(row['push'])}, toward {row['class']}; {seen}"
+        says = f"{row['term']}: {percent(row['push'])}, toward {row['class']}; {_seen(row)}"
         parts += [
             text(left - 8, y + 17, ("", "☆ ", "★ ")[row["rarity"]] + shorten(row["term"], 14), "end"),
-            tag(
-                "rect", hint(says), x=left, y=y + 4, width=width, height=height - 8,
-                cls=f"mark {colour_of(row['code'])}",
-            ),
+            bar(left, y + 4, width, height - 8, f"mark {colour_of(row['code'])}", says),
             text(left + width + 6, y + 17, percent(row["push"]), "start", "tick"),
-        ]  # fmt: skip
-    return drawing(title, bottom + 46, *parts, width=NARROW)
+        ]
+    title = f"{share:.0%} of what moved predictions is words that labelled rows never or rarely contain"
+    return Chart(
+        "words",
+        title if share >= 0.05 else "What moved predictions is words that labelled rows contain too",
+        "Terms that moved changed predictions most, beyond what they do in the baseline. ★ is in no labelled "
+        "row, ☆ in few.",
+        drawing("Terms by their part in the changed predictions", bottom + 46, *parts),
+        ("term", "moves toward", "share of effect", "labelled rows with it", "share of target rows"),
+        [(r["term"], r["class"], f"{r['push']:.2%}", r["n_labelled"], f"{r['target']:.2%}") for r in rows],
+    )
 
 
-def term_map(
-    title: str, points: Sequence[dict[str, Any]], source: str, target: str, classes: Sequence[str]
-) -> Markup:
+def _seen(row: dict[str, Any]) -> str:
+    return f"in {row['n_labelled']:,} labelled rows" if row["n_labelled"] else "in no labelled row"
+
+
+def point(x: float, y: float, cls: str, says: str, is_new: bool) -> Markup:
+    """Draw a term: a circle, or a diamond if no labelled row has it."""
+    place = f"translate({x:.1f} {y:.1f})"
+    return (
+        tag("path", hint(says), d=DIAMOND, transform=place, cls=cls) if is_new else dot(x, y, 3.2, cls, says)
+    )
+
+
+def chart_map(data: dict[str, Any]) -> Chart:
     """Draw terms by the share of documents that contain them, in the source and in the target, both log.
 
     Terms that one side never contains stand in a strip of their own, apart from the axis. Names are given to
     the first points, wherever they cover nothing.
     """
+    points, n_terms, classes = data["map"]["points"], data["map"]["n_terms"], data["classes"]
+    source, target = data["source_name"], data["target_name"]
     lowest = min((share for p in points for share in (p["source"], p["target"]) if share > 0), default=0.001)
     across = Scale(lowest / 1.3, 1.0, EDGE + 8, RIGHT, log=True)
     up = Scale(lowest / 1.3, 1.0, 300, 62, log=True)
-    never_x, never_y = 64, 334
     parts = [
         class_legend(classes, 16),
         horizontal_axis(across, 62, 356, f"share of {shorten(source, 20)} documents (log)", percent, 3),
@@ -166,55 +245,35 @@ def term_map(
         line(EDGE, 62, EDGE, 356, "zero"),
         line(48, FLOOR, RIGHT, FLOOR, "zero"),
         text((48 + EDGE) / 2, 374, "never", "middle", "tick"),
-        text(40, never_y + 5, "never", "end", "tick"),
+        text(40, 339, "never", "end", "tick"),
     ]
-    places = []
+    named = []
     for i, p in enumerate(points):
-        x = across(p["source"]) if p["source"] > 0 else never_x
-        y = up(p["target"]) if p["target"] > 0 else never_y
         # terms of equal shares lie on top of one another: a fixed pattern sets them apart
-        places.append((x + (i * 7 % 11 - 5) * 0.6, y + (i * 5 % 11 - 5) * 0.6))
-    for p, (x, y) in reversed(list(zip(points, places, strict=True))):
-        says = (
-            f"{p['term']}: {percent(p['source'])} of {source}, {percent(p['target'])} of {target}; speaks "
-            f"for {classes[p['code']]}, " + ("in no labelled row" if not p["n_labelled"] else "seen labelled")
-        )
-        cls = f"dot {colour_of(p['code'])}"
-        parts.append(
-            tag("circle", hint(says), cx=x, cy=y, r=3.2, cls=cls)
-            if p["n_labelled"]
-            else tag(
-                "path", hint(says), d=DIAMOND, transform=f"translate({x:.1f} {y:.1f}) scale(.8)", cls=cls
-            )
-        )
-    return drawing(title, 408, *parts, *_name_points(points, places), width=NARROW)
+        x = (across(p["source"]) if p["source"] > 0 else 64) + (i * 7 % 11 - 5) * 0.6
+        y = (up(p["target"]) if p["target"] > 0 else 334) + (i * 5 % 11 - 5) * 0.6
+        shares = f"{percent(p['source'])} of {source}, {percent(p['target'])} of {target}"
+        says = f"{p['term']}: {shares}; speaks for {classes[p['code']]}, {_seen(p)}"
+        parts.append(point(x, y, f"dot {colour_of(p['code'])}", says, not p["n_labelled"]))
+        named += [(p["term"], x, y)] if p["is_named"] else []
+    parts += place_names(named, (48, 60, NARROW, 356), 12, (EDGE, FLOOR), 26)
+    drawn = f"{len(points):,} of {n_terms:,} terms" if len(points) < n_terms else f"All {n_terms:,} terms"
+    far = sorted(points, key=lambda p: -abs(p["target"] - p["source"]))[:60]
+    return Chart(
+        "map",
+        f"{source} and {target} use different words",
+        f"{drawn}, in the colour of the class they speak for; diamonds are in no labelled row. On the dashed "
+        "line a term is equally frequent in both.",
+        drawing("Share of documents with each term, source against target", 408, *parts),
+        ("term", "share of source", "share of target", "speaks for", "labelled rows"),
+        [
+            (p["term"], f"{p['source']:.2%}", f"{p['target']:.2%}", classes[p["code"]], p["n_labelled"])
+            for p in far
+        ],
+    )
 
 
-def _name_points(points: Sequence[dict[str, Any]], places: Sequence[tuple[float, float]]) -> list[Markup]:
-    """Write the names of points, the first ones first, where there is space for them."""
-    taken: list[tuple[float, float, float, float]] = []
-    names = []
-    for p, (x, y) in zip(points, places, strict=True):
-        width = 7.6 * len(p["term"])
-        if not p["is_named"]:
-            break
-        for start, base in (
-            (x + 8, y + 4), (x - 8 - width, y + 4), (x - width / 2, y - 8), (x - width / 2, y + 17),
-        ):  # fmt: skip
-            box = (start - 1, base - 12, start + width + 1, base + 4)
-            is_inside = box[0] > 50 and box[2] < NARROW and box[1] > 62 and box[3] < 356
-            crosses = box[0] < EDGE < box[2] or box[1] < FLOOR < box[3]
-            free = all(box[2] < a[0] or box[0] > a[2] or box[3] < a[1] or box[1] > a[3] for a in taken)
-            if is_inside and not crosses and free:
-                taken.append(box)
-                names.append(text(start, base, p["term"], "start", "name halo"))
-                break
-        if len(names) == 26:
-            break
-    return names
-
-
-def idea_picture(idea: dict[str, Any]) -> Markup:
+def draw_idea(idea: dict[str, Any]) -> Markup:
     """Draw how a new word gets its weight: a labelled word, the words it goes with, the new word."""
     colour, between = colour_of(idea["code"]), idea["between"]
     top, step = 56, 66
@@ -250,68 +309,70 @@ def idea_picture(idea: dict[str, Any]) -> Markup:
     ]
     names = ", ".join(row["term"] for row in between)
     title = f"{labelled['term']}, learnt as {idea['class']}, goes with {names}; so does {new['term']}"
-    return drawing(title, bottom + 14, *parts, width=NARROW)
+    return drawing(title, bottom + 14, *parts)
 
 
 def _box(x: float, y: float, width: float, name: str, below: str, cls: str) -> list[Markup]:
     """Draw a word in a box, with a line of smaller text under it."""
+    is_plain = cls == "plain"
     return [
         tag("rect", x=x - width / 2, y=y - 16, width=width, height=32, rx=7, cls=f"box {cls}"),
-        text(
-            x,
-            y + 5,
-            shorten(name, 13 if cls == "plain" else 11),
-            "middle",
-            "on-box" if cls != "plain" else None,
-        ),
+        text(x, y + 5, shorten(name, 13 if is_plain else 11), "middle", None if is_plain else "on-box"),
         text(x, y + 31, below, "middle", "tick"),
     ]
 
 
-def coverage_chart(title: str, rows: Sequence[dict[str, Any]]) -> Markup:
+def chart_coverage(rows: list[dict[str, Any]]) -> Chart:
     """Draw the error among the surest predictions against how many of them are kept."""
     measured = [row for row in rows if row["measured"]]
     highest = max([row["expected"] for row in rows] + [row["measured"]["high"] for row in measured])
-    across = Scale(0.0, 1.0, 56, RIGHT)
-    up = Scale(0.0, max(1.1 * highest, 0.02), 240, 56)
+    across, up = Scale(0.0, 1.0, 56, RIGHT), Scale(0.0, max(1.1 * highest, 0.02), 240, 56)
     parts = [
         vertical_axis(up, 56, RIGHT, "share of those kept that are wrong", percent),
         horizontal_axis(across, 240, 240, "predictions kept, the surest first", percent),
         line(12, 16, 36, 16, "curve dashed soft-line"), text(42, 20, "expected"),
     ]  # fmt: skip
-    path = [(across(row["coverage"]), up(row["expected"])) for row in rows]
+
+    def trace(given: list[dict[str, Any]], key: str) -> str:
+        ys = [row["measured"][key] if given is measured else row[key] for row in given]
+        return " ".join(f"{across(r['coverage']):.1f},{up(y):.1f}" for r, y in zip(given, ys, strict=True))
+
     if measured:
-        band = [(across(row["coverage"]), up(row["measured"]["high"])) for row in measured]
-        band += [(across(row["coverage"]), up(row["measured"]["low"])) for row in reversed(measured)]
-        known = [(across(row["coverage"]), up(row["measured"]["error"])) for row in measured]
+        band = " ".join([trace(measured, "high"), *reversed(trace(measured, "low").split(" "))])
         parts += [
-            tag("polygon", points=_path(band), cls="band"),
-            tag("polyline", points=_path(known), cls="curve ink-line"),
+            tag("polygon", points=band, cls="band"),
+            tag("polyline", points=trace(measured, "error"), cls="curve ink-line"),
             line(140, 16, 164, 16, "curve ink-line"), text(170, 20, "measured, 95% interval"),
         ]  # fmt: skip
-    parts.append(tag("polyline", points=_path(path), cls="curve dashed soft-line"))
+    parts.append(tag("polyline", points=trace(rows, "expected"), cls="curve dashed soft-line"))
     for row in rows:
-        error = row["measured"] or {"error": row["expected"]}
-        says = (
-            f"the surest {percent(row['coverage'])} (probability from {row['threshold']:.2f}): "
-            f"{error['error']:.1%} wrong{'' if row['measured'] else ', expected'}"
-        )
-        parts.append(
-            tag(
-                "circle", hint(says), cx=across(row["coverage"]), cy=up(error["error"]), r=3.5, cls="mark ink"
+        error, how = (row["measured"]["error"], "") if row["measured"] else (row["expected"], ", expected")
+        says = f"the surest {percent(row['coverage'])}: {error:.1%} wrong{how}"
+        parts.append(dot(across(row["coverage"]), up(error), 3.5, "mark ink", says))
+    row = next((row for row in rows if row["coverage"] >= 0.8 - 1e-9), rows[-1])
+    error, how = (
+        (row["measured"]["error"], "are") if row["measured"] else (row["expected"], "are expected to be")
+    )
+    return Chart(
+        "coverage",
+        f"Of the surest 80%, {write_percent(error)} {how} wrong",
+        f"Keep fewer, and fewer are wrong: --min-confidence {row['threshold']:.2f} keeps these and leaves "
+        "the other predictions empty.",
+        drawing("Error of the surest predictions, by how many are kept", 286, *parts),
+        ("kept", "probability from", "expected error", "measured", "low", "high"),
+        [
+            (
+                f"{r['coverage']:.0%}", f"{r['threshold']:.3f}", f"{r['expected']:.1%}",
+                *(f"{r['measured'][k]:.1%}" if r["measured"] else "" for k in ("error", "low", "high")),
             )
-        )
-    return drawing(title, 286, *parts, width=NARROW)
+            for r in rows
+        ],
+    )  # fmt: skip
 
 
-def _path(places: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-
-
-def reliability_chart(title: str, rows: Sequence[dict[str, Any]]) -> Markup:
+def chart_reliability(rows: list[dict[str, Any]]) -> Chart:
     """Draw the share that is right against the probability, for groups of predictions."""
-    low = min(row[key] for row in rows for key in ("probability", "low"))
-    low = max(0.0, int(10 * low) / 10)
+    low = max(0.0, int(10 * min(row[key] for row in rows for key in ("probability", "low"))) / 10)
     across, up = Scale(low, 1.0, 56, RIGHT), Scale(low, 1.0, 240, 56)
     parts = [
         vertical_axis(up, 56, RIGHT, "share of them that is right", percent),
@@ -319,41 +380,60 @@ def reliability_chart(title: str, rows: Sequence[dict[str, Any]]) -> Markup:
         line(across(low), up(low), across(1.0), up(1.0), "diagonal"),
         text(12, 20, "on the dashed line, probabilities hold", "start", "tick"),
     ]
+    table = []
     for row in rows:
         x, y = across(row["probability"]), up(row["right"])
-        says = (
-            f"{row['n_rows']:,} rows of probability {percent(row['probability'])}: {percent(row['right'])} "
-            f"right ({percent(row['low'])} to {percent(row['high'])})"
-        )
+        table.append((*(f"{row[k]:.1%}" for k in ("probability", "right", "low", "high")), row["n_rows"]))
+        says = "{4:,} rows of probability {0}: {1} right ({2} to {3})".format(*table[-1])
         parts += [
             line(x, up(row["low"]), x, up(row["high"]), "whisker ink-line"),
-            tag("rect", hint(says), x=x - 6, y=y - 6, width=12, height=12, cls="mark ink"),
+            bar(x - 6, y - 6, 12, 12, "mark ink", says),
         ]
-    return drawing(title, 286, *parts, width=NARROW)
+    n_above = sum(row["low"] > row["probability"] for row in rows)
+    n_below = sum(row["high"] < row["probability"] for row in rows)
+    title = "Probabilities hold: predictions are right as often as they say"
+    if n_above + n_below > len(rows) / 4:
+        how = "right" if n_above > n_below else "wrong"
+        title = f"Predictions are {how} more often than their probabilities say"
+    return Chart(
+        "reliability",
+        title,
+        "Labelled target rows in groups of similar probability, with 95% intervals.",
+        drawing("Share of predictions that is right, by their probability", 286, *parts),
+        ("probability", "right", "low", "high", "rows"),
+        table,
+    )
 
 
-def histogram(title: str, data: dict[str, Any], classes: Sequence[str]) -> Markup:
+def chart_histogram(given: dict[str, Any], classes: Sequence[str]) -> Chart:
     """Draw how many predictions have which probability; the classes of a bin stand on one another."""
-    edges, counts = data["edges"], data["counts"]
+    edges, counts = given["edges"], given["counts"]
     totals = [sum(column) for column in zip(*counts, strict=True)]
-    across = Scale(edges[0], edges[-1], 56, RIGHT)
-    up = Scale(0.0, max([1, *totals]) * 1.05, 240, 56)
+    across, up = Scale(edges[0], edges[-1], 56, RIGHT), Scale(0.0, max([1, *totals]) * 1.05, 240, 56)
     parts = [
         class_legend(classes, 20),
         vertical_axis(up, 56, RIGHT, "target rows"),
         horizontal_axis(across, 240, 240, "probability of the predicted label", percent),
     ]
     for b, (start, end) in enumerate(pairwise(edges)):
-        floor = 0
+        floor, width = 0, max(across(end) - across(start) - 1, 0.5)
         for code, name in enumerate(classes):
             n = counts[code][b]
-            if n:
-                parts.append(
-                    tag(
-                        "rect", hint(f"{percent(start)} to {percent(end)}: {n:,} rows, predicted {name}"),
-                        x=across(start) + 0.5, y=up(floor + n), height=up(floor) - up(floor + n),
-                        width=max(across(end) - across(start) - 1, 0.5), cls=f"mark {colour_of(code)}",
-                    )
-                )  # fmt: skip
+            says = f"{percent(start)} to {percent(end)}: {n:,} rows, predicted {name}"
+            y = up(floor + n)
+            parts += [bar(across(start) + 0.5, y, width, up(floor) - y, f"mark {colour_of(code)}", says)] * (
+                n > 0
+            )
             floor += n
-    return drawing(title, 286, *parts, width=NARROW)
+    sure = sum(n for n, edge in zip(totals, edges, strict=False) if edge >= 0.9 - 1e-9) / (sum(totals) or 1)
+    return Chart(
+        "certainty",
+        f"{write_percent(sure)} of the predictions have a probability of 90% or more",
+        "How sure the predictions are. With labels, this page also shows whether that can be relied on.",
+        drawing("Predictions by the probability of their label", 286, *parts),
+        ("from", "to", *classes),
+        [
+            (f"{start:.0%}", f"{end:.0%}", *(row[b] for row in counts))
+            for b, (start, end) in enumerate(pairwise(edges))
+        ],
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .inputs import Evidence
-from .shares import pool_expected_errors
+from .shares import pool_targets
 from .verdict import error_interval
 
 N_BINS = 20  # of the histogram, from 0 to 1
@@ -16,16 +16,14 @@ LEAST_IN_BIN = 10  # labelled rows that a point of the reliability diagram stand
 COVERAGES = np.arange(1, 21) / 20
 
 
-def confidence_data(evidence: Evidence) -> dict[str, Any] | None:
-    """Describe the probabilities of all targets' predictions; None for a model that has none."""
-    if evidence.probabilities is None or not evidence.targets:
-        return None
+def confidence_data(evidence: Evidence) -> dict[str, Any]:
+    """Describe the probabilities of all targets' predictions."""
     P, codes, truth = (
         np.concatenate([values[target.number] for target in evidence.targets])
         for values in (evidence.probabilities, evidence.adapted_codes, _true_codes(evidence))
     )
     p = np.take_along_axis(P, codes[:, None], axis=1)[:, 0]
-    expected = pool_expected_errors(evidence)
+    expected = pool_targets(evidence, "expected_error")
     # the expected error knows of the loss from one domain to the other, probabilities do not
     scale = expected["error"] / max(float(np.mean(1 - p)), 1e-9) if expected else 1.0
     return {

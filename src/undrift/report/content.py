@@ -7,6 +7,7 @@ import platform
 from collections import Counter
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -79,12 +80,8 @@ def _notes(evidence: Evidence) -> list[str]:
     """
     classifier = evidence.classifier
     caution = classifier.caution_ or {}
-    codes = caution.get("codes", [])
-    reasons = [
-        reason
-        for i, reason in enumerate(caution.get("reasons", []))
-        if codes[i : i + 1] != ["uncertain-shares"]
-    ]
+    pairs = zip_longest(caution.get("reasons", []), caution.get("codes", []))
+    reasons = [reason for reason, code in pairs if code != "uncertain-shares"]
     return list(dict.fromkeys([*classifier.selection_notes_, *reasons, *evidence.about.get("notes", [])]))
 
 
@@ -122,15 +119,12 @@ def _describe_shares(evidence: Evidence, target: DomainRows, truth: Counter[str]
     """Add to a target's class shares those of its labelled rows, and how far they are from those used."""
     described, measured = describe_target(evidence, target), _label_shares(truth) if truth else None
     used = described["target_shares"]
-    return described | {
-        "labelled_shares": measured,
-        "share_error": _drift(used, measured) if used and measured else None,
-    }
+    error = _drift(used, measured) if used and measured else None
+    return described | {"labelled_shares": measured, "share_error": error}
 
 
 def _label_shares(counts: Counter[str]) -> dict[str, float]:
-    total = sum(counts.values()) or 1
-    return {label: n / total for label, n in counts.items()}
+    return {label: n / counts.total() for label, n in counts.items()}
 
 
 def _drift(a: dict[str, float], b: dict[str, float]) -> float:
@@ -169,18 +163,13 @@ def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:
 
     A rule of this version gives errors; one that only an earlier version had, scores.
     """
-    results = [
-        result for result in evidence.classifier.selection_results_ if result["score"] == result["score"]
-    ]
-    if len(results) < 2:
+    scored = [row for row in evidence.classifier.selection_results_ if row["score"] == row["score"]]
+    if len(scored) < 2:
         return []
     rule = evidence.classifier.selection
-    best: dict[tuple[float, int], dict[str, Any]] = {}
-    for result in results:
-        key = (result["noise"], result["n_layers"])
-        if key not in best or (result["score"], result["chosen"]) > (best[key]["score"], best[key]["chosen"]):
-            best[key] = result
     is_error = rule in SELECTIONS
+    in_order = sorted(scored, key=lambda row: (row["score"], row["chosen"]))
+    best = {(row["noise"], row["n_layers"]): row for row in in_order}  # the last of each is the best
     cells = [
         {name: result[name] for name in ("noise", "n_layers", "C", "chosen")}
         | {"value": 1 - float(result["score"]) if is_error else float(result["score"])}

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from .._core import stack_rows
 from .inputs import DomainRows, Evidence
 
 N_ESTIMATE, N_PREDICTIONS = 60, 40
+N_COMPARED = 240  # of the least certain rows
 MOST_CHARACTERS = 250_000  # of the texts of a deck, which travel with the page
 
 
@@ -16,13 +18,13 @@ def make_decks(evidence: Evidence) -> dict[str, Any] | None:
     """Draw the rows of both decks from the target rows without a label; None where there are none.
 
     A row of a deck is its text, its predicted class, the baseline's, and its weight: how many rows of the
-    targets it stands for. Rows of the second deck stand for themselves alone.
+    targets it stands for in an estimate. That is 0 for rows of the second deck.
     """
     pools = [_pool(target) for target in evidence.targets]
     if not sum(map(len, pools)):
         return None
     estimate = _draw_estimate(evidence, pools)
-    doubtful = _draw_doubtful(evidence, pools, {(k, i) for k, i, _ in estimate})
+    asked = _draw_asked(evidence, pools, {(k, i) for k, i, _ in estimate})
     n_rows = sum(map(len, pools))
     changed = sum(int(_is_changed(evidence, k)[pool].sum()) for k, pool in enumerate(pools))
     return {
@@ -31,7 +33,7 @@ def make_decks(evidence: Evidence) -> dict[str, Any] | None:
         "n_rows": n_rows,
         "changed_share": changed / n_rows,
         "estimate": [_card(evidence, *drawn) for drawn in _limit(evidence, estimate)],
-        "predictions": [_card(evidence, *drawn) for drawn in _limit(evidence, doubtful)],
+        "predictions": [_card(evidence, *drawn) for drawn in _limit(evidence, asked)],
     }
 
 
@@ -75,18 +77,28 @@ def _draw_estimate(evidence: Evidence, pools: list[np.ndarray]) -> list[tuple[in
     return [(k, i, weight) for _, k, i, weight in sorted(places)]
 
 
-def _draw_doubtful(
+def _draw_asked(
     evidence: Evidence, pools: list[np.ndarray], taken: set[tuple[int, int]]
 ) -> list[tuple[int, int, float]]:
-    """Take the rows whose prediction is least certain, each text once, none of the other deck."""
+    """Take the rows most worth learning from, each text once, none of the other deck.
+
+    Among the least certain rows the classifier is asked; where it cannot say, they are taken as they are.
+    """
+    certainty = [evidence.certainty(target.number) for target in evidence.targets]
     order = sorted(
-        (float(evidence.certainty(evidence.targets[k].number)[i]), k, int(i))
+        (float(certainty[k][i]), k, i)
         for k, pool in enumerate(pools)
-        for i in pool[np.argsort(evidence.certainty(evidence.targets[k].number)[pool])[: 4 * N_PREDICTIONS]]
-        if (k, int(i)) not in taken
-    )
-    by_text = {evidence.targets[k].documents[i]: (k, i, 1.0) for _, k, i in reversed(order)}  # type: ignore[index]
-    return list(by_text.values())[::-1][:N_PREDICTIONS]
+        for i in pool.tolist()
+        if (k, i) not in taken
+    )[:N_COMPARED]
+    by_text = {evidence.targets[k].documents[i]: (k, i, 0.0) for _, k, i in reversed(order)}
+    rows = list(by_text.values())[::-1]
+    if getattr(evidence.classifier, "update_state_", None) is None or len(rows) <= N_PREDICTIONS:
+        return rows[:N_PREDICTIONS]
+    X = stack_rows([evidence.targets[k].X[[i]] for k, i, _ in rows])
+    numbers = np.array([evidence.targets[k].number for k, _, _ in rows])
+    asked = evidence.classifier.ask(X, N_PREDICTIONS, sample_domain=numbers, random_state=0)
+    return [rows[i] for i in asked.tolist()]
 
 
 def _limit(evidence: Evidence, drawn: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:

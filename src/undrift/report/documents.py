@@ -106,9 +106,7 @@ def _describe(
         "codes": list(codes),
         "from": evidence.classes[codes[0]],
         "to": evidence.classes[codes[1]],
-        "probability": None
-        if evidence.probabilities is None
-        else float(evidence.certainty(target.number)[i]),
+        "probability": float(evidence.certainty(target.number)[i]),
         "outcome": _outcome(evidence, target, i),
         "start": start,
         "words": words[:N_NAMED],
@@ -133,12 +131,9 @@ def pieces(document: str, words: Sequence[dict[str, Any]]) -> list[dict[str, Any
             if all(end <= other_start or start >= other_end for other_start, other_end, _ in taken):
                 level = 3 if strength > 0.6 else 2 if strength > 0.25 else 1
                 taken.append((start, end, word | {"strength": level}))
-    parts: list[dict[str, Any]] = []
-    place = 0
+    parts, place = [], 0
     for start, end, word in sorted(taken, key=lambda match: match[0]):
-        parts.append({"text": document[place:start]})
-        parts.append(
-            {"text": document[start:end], **{name: word[name] for name in ("code", "strength", "is_new")}}
-        )
+        look = {name: word[name] for name in ("code", "strength", "is_new")}
+        parts += [{"text": document[place:start]}, {"text": document[start:end], **look}]
         place = end
     return [piece for piece in [*parts, {"text": document[place:]}] if piece["text"]]

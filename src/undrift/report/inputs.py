@@ -12,7 +12,7 @@ import numpy as np
 from .._core import stack_rows
 from .._inputs import spell_label
 from ..baselines import linear_svm
-from ..classifier import MSDAClassifier
+from ..classifier import MSDAClassifier, predict_codes
 from ..explain import effective_weights
 
 MOST_BASELINE_ROWS = 5_000  # labelled rows that the source-only classifier is fitted on, at most
@@ -22,8 +22,8 @@ MOST_BASELINE_ROWS = 5_000  # labelled rows that the source-only classifier is f
 class DomainRows:
     """Rows of one domain, with their documents and labels where there are any.
 
-    Labels of a target (`number` < 0) are for scoring alone. `prediction`, `score` and `probabilities` are the
-    adapted classifier's, where they are known already; `n_rows` is what the rows are a sample of.
+    Labels of a target (`number` < 0) are for scoring alone. `prediction` and `probabilities` are the adapted
+    classifier's, where they are known already; `n_rows` is what the rows are a sample of.
     """
 
     name: str
@@ -32,7 +32,6 @@ class DomainRows:
     documents: Sequence[str] | None = None
     labels: Sequence[Any] | None = None
     prediction: Sequence[Any] | None = None
-    score: Sequence[float] | None = None
     probabilities: Any = None  # of shape (n, n_classes)
     n_rows: int | None = None
 
@@ -104,45 +103,35 @@ class Evidence:
         return X, np.concatenate([domain.known_labels() for domain in self.sources])
 
     @cached_property
-    def scores(self) -> dict[int, np.ndarray]:
-        """Adapted scores by target: with two classes positive for the second, else the winner's."""
-        return {number: scores for number, (_, scores, _) in self._predicted.items()}
-
-    @cached_property
     def adapted_codes(self) -> dict[int, np.ndarray]:
         """Adapted predictions by target, as positions among the classes."""
-        return {number: codes for number, (codes, _, _) in self._predicted.items()}
+        return {number: codes for number, (codes, _) in self._predicted.items()}
 
     @cached_property
-    def probabilities(self) -> dict[int, np.ndarray] | None:
-        """Probability of every class, by target; None for a model of an early version, which has none."""
-        by_target = {number: P for number, (_, _, P) in self._predicted.items() if P is not None}
-        return by_target if len(by_target) == len(self.targets) else None
+    def probabilities(self) -> dict[int, np.ndarray]:
+        """Probability of every class, by target."""
+        return {number: P for number, (_, P) in self._predicted.items()}
 
     def certainty(self, number: int) -> np.ndarray:
         """How sure the prediction of each row of a target is: the probability of its label."""
-        if self.probabilities is None:
-            return np.abs(self.scores[number])
         codes = self.adapted_codes[number]
         return np.take_along_axis(self.probabilities[number], codes[:, None], axis=1)[:, 0]
 
     @cached_property
-    def _predicted(self) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+    def _predicted(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
         return {target.number: self._predict(target) for target in self.targets}
 
-    def _predict(self, target: DomainRows) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        if target.prediction is not None and target.score is not None:
-            position = {label: i for i, label in enumerate(self.classes)}
-            codes = [position.get(spell_label(label)) for label in target.prediction]
-            if None not in codes:  # doubtful predictions may have been left empty
-                return np.array(codes, dtype=int), np.asarray(target.score, dtype=float), target.probabilities
+    def _predict(self, target: DomainRows) -> tuple[np.ndarray, np.ndarray]:
+        if target.prediction is not None and target.probabilities is not None:
+            return self._find_codes(target.prediction), target.probabilities
         number = self.domain_of(target)
         scores = self.classifier.decision_function(target.X, sample_domain=number)
-        has_temperature = hasattr(self.classifier, "temperature_")
-        P = self.classifier.scores_to_proba(scores, number) if has_temperature else None
-        if scores.ndim == 1:
-            return (scores > 0).astype(int), scores, P
-        return scores.argmax(axis=1), scores.max(axis=1), P
+        codes = predict_codes(scores.reshape(len(target), -1))
+        return codes, self.classifier.scores_to_proba(scores, number)
+
+    def _find_codes(self, labels: Sequence[Any]) -> np.ndarray:
+        position = {label: i for i, label in enumerate(self.classes)}
+        return np.array([position[spell_label(label)] for label in labels], dtype=int)
 
     def domain_of(self, target: DomainRows, n: int | None = None) -> np.ndarray | None:
         """Return what to pass as `sample_domain` for `n` rows of a target, all of them by default."""
@@ -152,26 +141,24 @@ class Evidence:
     @cached_property
     def source_only_codes(self) -> dict[int, np.ndarray]:
         """The same of the source-only classifier."""
-        position = {label: i for i, label in enumerate(self.classes)}
         return {
-            target.number: np.array(
-                [position[spell_label(label)] for label in self.baseline.predict(target.X).tolist()],
-                dtype=int,
-            )
+            target.number: self._find_codes(self.baseline.predict(target.X).tolist())
             for target in self.targets
         }
 
     @cached_property
     def weights(self) -> np.ndarray:
         """Weight of every term for every class, through all layers; shape (d, n_classes)."""
-        weights = effective_weights(self.classifier)
-        return np.hstack([-weights, weights]) if weights.shape[1] == 1 else weights
+        return _of_every_class(effective_weights(self.classifier))
 
     @cached_property
     def source_only_weights(self) -> np.ndarray:
         """The same of the source-only classifier."""
-        weights = getattr(self.baseline, "best_estimator_", self.baseline).coef_.T
-        return np.hstack([-weights, weights]) if weights.shape[1] == 1 else weights
+        return _of_every_class(getattr(self.baseline, "best_estimator_", self.baseline).coef_.T)
+
+
+def _of_every_class(weights: np.ndarray) -> np.ndarray:
+    return np.hstack([-weights, weights]) if weights.shape[1] == 1 else weights
 
 
 def _plain_svm(X: Any, y: np.ndarray) -> Any:

@@ -18,9 +18,10 @@ from markupsafe import Markup, escape
 from .._files import write_text_atomically
 from .._version import __version__
 from .benchmark import benchmark_charts
-from .captions import adaptation_charts
+from .charts import adaptation_charts
 from .shares import write_percent
 from .svg import read_asset
+from .tables import adaptation_tables
 
 
 class Report:
@@ -71,7 +72,8 @@ class Report:
 
 
 def _page(data: dict[str, Any]) -> str:
-    charts = adaptation_charts if data["kind"] == "adaptation" else benchmark_charts
+    is_adaptation = data["kind"] == "adaptation"
+    charts = adaptation_charts(data) | adaptation_tables(data) if is_adaptation else benchmark_charts(data)
     style = read_asset("style.css") + read_asset("chart.css")
     script = f'"use strict";\n(() => {{\n{read_asset("script.js")}{read_asset("decks.js")}}})();\n'
     policy = (
@@ -81,18 +83,13 @@ def _page(data: dict[str, Any]) -> str:
     template = _environment().get_template(f"{data['kind']}.html")
     return template.render(
         data=data,
-        charts=charts(data),
-        embedded=_embedded(data),
+        charts=charts,
+        embedded={name: data.get(name) for name in ("terms", "decks")},  # what the script needs
         style=Markup(style),
         script=Markup(script),
         policy=policy,
         version=__version__,
     )
-
-
-def _embedded(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of the data that the script needs."""
-    return {name: data[name] for name in ("terms", "decks")} if data["kind"] == "adaptation" else {}
 
 
 def _environment() -> jinja2.Environment:
@@ -106,17 +103,13 @@ def _environment() -> jinja2.Environment:
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     environment.tests["quantity"] = _is_quantity
     environment.filters |= {
-        "percent": _percent,
+        "percent": lambda value, digits=1: f"{value:.{digits}%}",
         "about": write_percent,
         "count": lambda value: "–" if value is None else f"{value:,}",
         "options": _mark_options,
         "signed": lambda value: f"{value:+.3f}".replace("-", "\N{MINUS SIGN}"),
     }
     return environment
-
-
-def _percent(value: float | None, digits: int = 1) -> str:
-    return "–" if value is None else f"{value:.{digits}%}"
 
 
 def _mark_options(sentence: str) -> Markup:

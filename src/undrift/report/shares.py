@@ -15,54 +15,36 @@ def describe_target(evidence: Evidence, target: DomainRows) -> dict[str, Any]:
 
     The keys are those of ``undrift adapt --json``; None where the fit did not estimate.
     """
-    classifier = evidence.classifier
+    classifier, codes = evidence.classifier, evidence.adapted_codes[target.number]
     numbers = [number for number in classifier.domains_ if number < 0]
     k = numbers.index(target.number) if target.number in numbers else None
-    shares, interval, expected = (
-        None if k is None else values[k]
-        for values in (
-            classifier.target_shares_,
-            classifier.target_shares_interval_,
-            classifier.expected_error_,
-        )
-    )
-    codes = evidence.adapted_codes[target.number]
+    fitted = (classifier.target_shares_, classifier.target_shares_interval_, classifier.expected_error_)
+    shares, intervals, expected = ({} if k is None else dict(values[k] or {}) for values in fitted)
     predicted = np.bincount(codes, minlength=len(evidence.classes)) / max(len(codes), 1)
     return {
         "predicted_shares": dict(zip(evidence.classes, predicted.tolist(), strict=True)),
-        "target_shares": shares and {spell_label(label): float(share) for label, share in shares.items()},
-        "target_shares_interval": interval
-        and {spell_label(label): [float(low), float(high)] for label, (low, high) in interval.items()},
-        "are_shares_given": shares is not None and classifier.target_shares is not None,
-        "expected_error": expected and {name: float(value) for name, value in expected.items()},
+        "target_shares": {spell_label(label): float(share) for label, share in shares.items()} or None,
+        "target_shares_interval": {
+            spell_label(label): list(map(float, ends)) for label, ends in intervals.items()
+        }
+        or None,
+        "are_shares_given": bool(shares) and classifier.target_shares is not None,
+        "expected_error": {name: float(value) for name, value in expected.items()} or None,
     }
 
 
-def pool_expected_errors(evidence: Evidence) -> dict[str, float] | None:
-    """Return the expected error of all targets together, weighted by rows; None where one has none.
+def pool_targets(evidence: Evidence, key: str) -> dict[str, float] | None:
+    """Return the class shares or the expected error of all targets together; None where one has none.
 
-    The ends of the interval are weighted alike: what makes one target's estimate wrong is likely to make the
-    others' wrong in the same direction.
+    Targets are weighted by their rows. The ends of an interval are weighted alike: what makes one target's
+    estimate wrong is likely to make the others' wrong in the same direction.
     """
-    expected = [describe_target(evidence, target)["expected_error"] for target in evidence.targets]
+    values = [describe_target(evidence, target)[key] for target in evidence.targets]
+    if not values or None in values:
+        return None
     n_rows = np.array([target.n_rows or len(target) for target in evidence.targets], dtype=float)
-    if not expected or None in expected:
-        return None
-    weight = n_rows / n_rows.sum() if n_rows.sum() else np.full(len(n_rows), 1 / len(n_rows))
-    return {name: float(weight @ [entry[name] for entry in expected]) for name in ("error", "low", "high")}
-
-
-def pool_shares(evidence: Evidence) -> dict[str, float] | None:
-    """Return the class shares of all targets together, weighted by rows; None where one has none."""
-    shares = [describe_target(evidence, target)["target_shares"] for target in evidence.targets]
-    if not shares or None in shares:
-        return None
-    n_rows = [target.n_rows or len(target) for target in evidence.targets]
-    total = sum(n_rows) or 1
-    return {
-        label: sum(n * each[label] for n, each in zip(n_rows, shares, strict=True)) / total
-        for label in shares[0]
-    }
+    weight = n_rows / n_rows.sum()
+    return {name: float(weight @ [each[name] for each in values]) for name in values[0]}
 
 
 def find_share_doubt(evidence: Evidence) -> str | None:
@@ -94,13 +76,7 @@ def most_frequent(card: dict[str, Any]) -> dict[str, Any] | None:
     if not shares:
         return None
     label = max(shares, key=shares.get)
-    others = [high for other, (_, high) in intervals.items() if other != label]
     low, high = intervals[label]
-    is_clear = shares[label] > max((share for other, share in shares.items() if other != label), default=0)
-    return {
-        "label": label,
-        "share": shares[label],
-        "low": low,
-        "high": high,
-        "is_clear": is_clear and low >= max(others, default=0.0),
-    }
+    others = [(shares[other], intervals[other][1]) for other in shares if other != label]
+    is_clear = all(shares[label] > share and low >= end for share, end in others)
+    return {"label": label, "share": shares[label], "low": low, "high": high, "is_clear": is_clear}

@@ -61,10 +61,20 @@ def hint(content: str) -> Markup:
     return tag("title", content)
 
 
-def drawing(title: str, height: float, *parts: str, width: float = WIDTH) -> Markup:
+def bar(x: float, y: float, width: float, height: float, cls: str, says: str) -> Markup:
+    """Draw a rectangle that says what it is."""
+    return tag("rect", hint(says), x=x, y=y, width=width, height=height, cls=cls)
+
+
+def dot(x: float, y: float, r: float, cls: str, says: str) -> Markup:
+    """Draw a circle that says what it is."""
+    return tag("circle", hint(says), cx=float(x), cy=float(y), r=r, cls=cls)
+
+
+def drawing(title: str, height: float, *parts: str, width: float = NARROW, cls: str = "narrow") -> Markup:
     """Put parts together as a chart that has a name for those who cannot see it."""
-    cls = "drawing" if width == WIDTH else "drawing narrow"
-    return tag("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=title, cls=cls)
+    box = f"0 0 {width:g} {height:g}"
+    return tag("svg", *parts, viewBox=box, role="img", aria_label=title, cls=f"drawing {cls}")
 
 
 @dataclass(frozen=True)
@@ -137,10 +147,13 @@ def horizontal_axis(
     n_ticks: int = 5,
 ) -> Markup:
     """Draw grid lines from top to bottom, their values below them, and what they measure."""
-    marks = []
+    marks, end = [], -99.0
     for value in scale.ticks(n_ticks):
-        x = scale(value)
-        marks += [line(x, top, x, bottom, "grid"), text(x, bottom + 18, shown(value), "middle", "tick")]
+        x, half = scale(value), LETTER * len(shown(value)) / 2
+        marks.append(line(x, top, x, bottom, "grid"))
+        if x - half > end:  # a value that would cover the one before it is left out
+            marks.append(text(x, bottom + 18, shown(value), "middle", "tick"))
+            end = x + half
     middle = (scale.start + scale.end) / 2
     return join([*marks, text(middle, bottom + 40, label, "middle", "axis")])
 
@@ -171,3 +184,37 @@ def legend(entries: Iterable[tuple[str, str]], x: float, y: float) -> Markup:
 def shorten(name: str, length: int) -> str:
     """Cut a name that is too long for its place."""
     return name if len(name) <= length else name[: length - 1] + "…"
+
+
+def place_names(
+    names: Iterable[tuple[str, float, float]],
+    bounds: tuple[float, float, float, float],
+    size: int,
+    walls: tuple[float, float] = (-1.0, -1.0),
+    most: int = 99,
+) -> list[Markup]:
+    """Write the names of points beside them, the first ones first, wherever they cover no other name.
+
+    Names stay within `bounds` (left, top, right, bottom) and do not cross `walls` (an x and a y).
+    """
+    taken: list[tuple[float, float, float, float]] = []
+    written: list[Markup] = []
+    for name, x, y in names:
+        width = LETTER * size / 14 * len(name)
+        for start, base in (
+            (x + 9, y + 4),
+            (x - 9 - width, y + 4),
+            (x - width / 2, y - 9),
+            (x - width / 2, y + 18),
+        ):
+            box = (start, base - size, start + width, base + 4)
+            is_inside = (
+                box[0] > bounds[0] and box[1] > bounds[1] and box[2] < bounds[2] and box[3] < bounds[3]
+            )
+            crosses = box[0] < walls[0] < box[2] or box[1] < walls[1] < box[3]
+            is_free = all(box[2] < a[0] or box[0] > a[2] or box[3] < a[1] or box[1] > a[3] for a in taken)
+            if is_inside and is_free and not crosses and len(written) < most:
+                taken.append(box)
+                written.append(text(start, base, name, "start", "name halo" if size < 14 else "halo"))
+                break
+    return written

@@ -17,24 +17,20 @@ MOST_DRAWN = 240  # points of the map: more hide one another
 MOST_LISTED = 2_000  # terms that can be looked up, which travel with the page
 N_PARTNERS = 4
 RARE = 0.25  # a term is rare if its share of labelled rows is below this part of its share of the target
-SNIPPET = 36  # characters to either side of a term in an example
 
 
 def shares(X: Any) -> np.ndarray:
     """Share of rows in which each column is not zero."""
-    counts = (
-        np.bincount(X.indices, minlength=X.shape[1]) if sparse.issparse(X) else np.count_nonzero(X, axis=0)
-    )
+    is_sparse = sparse.issparse(X)
+    counts = np.bincount(X.indices, minlength=X.shape[1]) if is_sparse else np.count_nonzero(X, axis=0)
     return counts / max(X.shape[0], 1)
 
 
 def term_statistics(evidence: Evidence) -> dict[str, np.ndarray]:
     """Everything about every term that is a number, as columns."""
-    source = shares(stack_rows([domain.X for domain in evidence.sources]))
-    target = (
-        shares(stack_rows([domain.X for domain in evidence.targets]))
-        if evidence.targets
-        else np.zeros_like(source)
+    source, target = (
+        shares(stack_rows([domain.X for domain in domains]))
+        for domains in (evidence.sources, evidence.targets)
     )
     weights = evidence.weights
     speaks_for = weights.argmax(axis=1)
@@ -49,42 +45,25 @@ def term_statistics(evidence: Evidence) -> dict[str, np.ndarray]:
     }
 
 
-def drawn_terms(table: dict[str, np.ndarray], limit: int = MOST_DRAWN) -> np.ndarray:
-    """Choose the terms to draw: in turn the most far-reaching, the most frequent and the most shifted."""
-    n = len(table["source"])
-    floor = 1e-4
-    shift = np.abs(np.log((table["target"] + floor) / (table["source"] + floor)))
-    orders = [
-        np.argsort(-column, kind="stable")
-        for column in (
-            table["reach"],
-            table["source"] + table["target"],
-            shift * np.sqrt(table["reach"].clip(0)),
-        )
-    ]
-    turns = np.stack(orders, axis=1).ravel()
-    _, first = np.unique(turns, return_index=True)
-    return np.sort(turns[np.sort(first)][: min(limit, n)])
-
-
-def map_points(evidence: Evidence, table: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """List the terms of the map, those most worth a name first."""
-    chosen = drawn_terms(table)
-    shift = np.abs(np.log((table["target"][chosen] + 1e-4) / (table["source"][chosen] + 1e-4)))
-    worth = table["reach"][chosen] * (1 + shift)
-    worth[[_dullness(evidence.terms[j]) > (0, 1) for j in chosen]] = 0
-    order = np.argsort(-worth, kind="stable")
+def map_points(
+    evidence: Evidence, table: dict[str, np.ndarray], limit: int = MOST_DRAWN
+) -> list[dict[str, Any]]:
+    """List the terms of the map: those that reach far, shifted ones before others; plain words get names."""
+    shift = np.abs(np.log((table["target"] + 1e-4) / (table["source"] + 1e-4)))
+    is_plain = np.array([_dullness(term) == (0, 1) for term in evidence.terms])
+    worth = table["reach"].clip(0) * (1 + shift)
+    chosen = np.argsort(-worth, kind="stable")[:limit]
     return [
         {
             "term": evidence.terms[j],
-            "is_named": bool(is_worth_a_name),
+            "is_named": bool(is_plain[j]),
             "source": round(float(table["source"][j]), 6),
             "target": round(float(table["target"][j]), 6),
             "code": int(table["class"][j]),
             "weight": round(float(table["weight"][j]), 4),
             "n_labelled": int(table["n_labelled"][j]),
         }
-        for j, is_worth_a_name in zip(chosen[order], worth[order] > 0, strict=True)
+        for j in chosen
     ]
 
 
@@ -96,7 +75,7 @@ def pattern_of(term: str) -> re.Pattern[str]:
     return re.compile(r"(?<!\w)" + r"[\W_]+".join(parts) + r"(?!\w)", re.IGNORECASE)
 
 
-def snippet(document: str, term: str, length: int = SNIPPET) -> str:
+def snippet(document: str, term: str, length: int = 90) -> str:
     """Cut a piece out of a document around a term: so many characters to either side."""
     match = pattern_of(term).search(document)
     middle = match.span() if match else (0, 0)
@@ -119,9 +98,7 @@ def difference_terms(evidence: Evidence, table: dict[str, np.ndarray], k: int = 
         old, new = evidence.source_only_codes[target.number], evidence.adapted_codes[target.number]
         weights = [_in_deviations(w, target.X) for w in (evidence.weights, evidence.source_only_weights)]
         mean = np.asarray(target.X.mean(axis=0)).ravel()
-        for a, b in sorted(
-            {pair for pair in zip(old.tolist(), new.tolist(), strict=True) if pair[0] != pair[1]}
-        ):
+        for a, b in np.unique(np.column_stack([old, new])[old != new], axis=0).tolist():
             rows = target.X[np.flatnonzero((old == a) & (new == b))]
             excess = np.asarray(rows.sum(axis=0)).ravel() - shares(rows) * rows.shape[0] * mean
             adapted[:, b] += excess * (weights[0][:, b] - weights[0][:, a])
@@ -302,4 +279,4 @@ def _find_example(evidence: Evidence, new: int, others: list[int]) -> str | None
         counts = np.asarray((target.X[rows][:, others] != 0).sum(axis=1)).ravel()
         if len(rows) and counts.max() > best:
             best, example = counts.max(), target.documents[int(rows[counts.argmax()])]
-    return None if example is None else snippet(example, evidence.terms[new], 90)
+    return None if example is None else snippet(example, evidence.terms[new])

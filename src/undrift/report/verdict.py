@@ -12,7 +12,7 @@ from scipy import stats
 from ..classifier import EXPECTED_ERROR_RECORD
 from ..text import FAR_APART
 from .inputs import Evidence
-from .shares import headline_expected_error, pool_expected_errors, pool_shares, write_percent
+from .shares import headline_expected_error, pool_targets, write_percent
 
 FEW_ROWS = 1_000  # target rows below which advice is given
 CLASS_DRIFT = 0.15  # difference of the class shares above which it is worth a word
@@ -42,46 +42,29 @@ def paired_gain(n_corrected: int, n_spoilt: int, n: int) -> dict[str, float]:
 
 def compare_mistakes(name: str, before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
     """Compare two classifiers' mistakes on the same rows."""
-    n_corrected, n_spoilt = int((before & ~after).sum()), int((after & ~before).sum())
-    return _comparison(name, len(before), int(before.sum()), int(after.sum()), n_corrected, n_spoilt)
-
-
-def _comparison(
-    name: str, n: int, n_before: int, n_after: int, n_corrected: int, n_spoilt: int
-) -> dict[str, Any]:
+    n, n_corrected, n_spoilt = len(before), int((before & ~after).sum()), int((after & ~before).sum())
     return {
         "name": name,
         "n_rows": n,
         "n_corrected": n_corrected,
         "n_spoilt": n_spoilt,
-        "source_only": error_interval(n_before, n),
-        "adapted": error_interval(n_after, n),
+        "source_only": error_interval(int(before.sum()), n),
+        "adapted": error_interval(int(after.sum()), n),
         "difference": paired_gain(n_corrected, n_spoilt, n),
     }
 
 
-def pool_comparisons(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Add up the comparisons of several targets."""
-    if len(rows) == 1:
-        return rows[0]
-    n_wrong = [
-        sum(round(row[side]["error"] * row["n_rows"]) for row in rows) for side in ("source_only", "adapted")
-    ]
-    n, *counts = (sum(row[key] for row in rows) for key in ("n_rows", "n_corrected", "n_spoilt"))
-    return _comparison("all targets", n, *n_wrong, *counts)
-
-
-def score_targets(evidence: Evidence) -> list[dict[str, Any]]:
-    """Compare both classifiers' mistakes on each target that has labels."""
-    rows, classes = [], np.asarray(evidence.classes)
-    for target in evidence.targets:
-        if target.known.any():
-            before, after = (
-                classes[codes[target.number][target.known]] != target.known_labels()
-                for codes in (evidence.source_only_codes, evidence.adapted_codes)
-            )
-            rows.append(compare_mistakes(target.name, before, after))
-    return rows
+def find_mistakes(evidence: Evidence) -> dict[str, list[np.ndarray]]:
+    """Tell which labelled rows of each target the baseline gets wrong, and which the adapted classifier."""
+    classes = np.asarray(evidence.classes)
+    return {
+        target.name: [
+            classes[codes[target.number][target.known]] != target.known_labels()
+            for codes in (evidence.source_only_codes, evidence.adapted_codes)
+        ]
+        for target in evidence.targets
+        if target.known.any()
+    }
 
 
 def count_changes(evidence: Evidence) -> dict[str, Any]:
@@ -100,7 +83,7 @@ def find_chance(evidence: Evidence) -> dict[str, Any] | None:
     By the labels of the targets where there are any, else by their estimated class shares.
     """
     labels = [label for target in evidence.targets for label in target.known_labels().tolist()]
-    shares = pool_shares(evidence)
+    shares = pool_targets(evidence, "target_shares")
     if labels:
         shares = {label: n / len(labels) for label, n in Counter(labels).items()}
     if not shares:
@@ -111,9 +94,11 @@ def find_chance(evidence: Evidence) -> dict[str, Any] | None:
 
 def verdict(evidence: Evidence) -> dict[str, Any]:
     """Say how many predictions are wrong and how certain that is: measured with labels, else expected."""
-    rows, changes, chance = score_targets(evidence), count_changes(evidence), find_chance(evidence)
-    whole = pool_comparisons(rows) if rows else None
-    expected = pool_expected_errors(evidence)
+    mistakes, changes, chance = find_mistakes(evidence), count_changes(evidence), find_chance(evidence)
+    rows = [compare_mistakes(name, *masks) for name, masks in mistakes.items()]
+    pooled = [np.concatenate(masks) for masks in zip(*mistakes.values(), strict=True)]
+    whole = compare_mistakes("all targets", *pooled) if rows else None
+    expected = pool_targets(evidence, "expected_error")
     data: dict[str, Any] = {
         "agreement": changes,
         "scored": rows,
@@ -137,9 +122,7 @@ def _points(share: float) -> str:
 
 
 def _words_of_scores(whole: dict[str, Any], changes: dict[str, Any]) -> dict[str, str]:
-    gain, before, after = (
-        whole["difference"], whole["source_only"]["error"], whole["adapted"]["error"],
-    )  # fmt: skip
+    gain, before, after = whole["difference"], whole["source_only"]["error"], whole["adapted"]["error"]
     errors = f"{after:.1%} of the predictions are wrong, {before:.1%} would be without it"
     if changes["n_changed"] == 0:
         headline = f"Adaptation changed no prediction: {after:.1%} are wrong, with it and without."
@@ -250,25 +233,14 @@ def _advise_sample(data: dict[str, Any]) -> str:
 def _advice_on_domain(card: dict[str, Any], center: str | bool) -> list[str]:
     if card["role"] != "target":
         return []
-    steps = []
-    if (card["unseen_share"] or 0) > FAR_APART:
-        steps.append(
-            f"{card['name']}: over half of its words are not in the labelled source. Add a source, or "
-            "unlabelled documents, of an intermediate domain."
-        )
-    if card["n_rows"] < FEW_ROWS:
-        steps.append(
-            f"{card['name']}: add unlabelled rows if there are more; {card['n_rows']:,} are few to learn "
-            "which words occur together."
-        )
-    if center == "domains" and (card["class_drift"] or 0) > CLASS_DRIFT:
-        steps.append(
-            f"{card['name']}: its class shares differ from the source's. Try --center classes: centring "
-            "domains assumes equal shares."
-        )
-    if center == "classes" and (card["share_error"] or 0) > SHARE_ERROR:
-        steps.append(
-            f"{card['name']}: its labelled rows have other class shares than those used. If they are a "
-            "random sample, give their shares with --target-shares."
-        )
-    return steps
+    causes = {
+        "over half of its words are not in the labelled source. Add a source, or unlabelled documents, of an "
+        "intermediate domain.": (card["unseen_share"] or 0) > FAR_APART,
+        f"add unlabelled rows if there are more; {card['n_rows']:,} are few to learn which words occur "
+        "together.": card["n_rows"] < FEW_ROWS,
+        "its class shares differ from the source's. Try --center classes: centring domains assumes equal "
+        "shares.": center == "domains" and (card["class_drift"] or 0) > CLASS_DRIFT,
+        "its labelled rows have other class shares than those used. If they are a random sample, give their "
+        "shares with --target-shares.": center == "classes" and (card["share_error"] or 0) > SHARE_ERROR,
+    }
+    return [f"{card['name']}: {step}" for step, is_given in causes.items() if is_given]

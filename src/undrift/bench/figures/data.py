@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 from statistics import fmean
 from typing import Any
 
-from ..catalogue import METHODS
 from ..results import (
     AMAZON,
     HIGH_DIMENSION,
@@ -85,12 +84,6 @@ def choose_figures(figures: Sequence[Figure], patterns: Sequence[str] | None) ->
     ]
 
 
-def series_numbers(labels: Sequence[str]) -> dict[str, int]:
-    """Number series for their look: a method of the contract has the same number in every figure."""
-    others = [label for label in dict.fromkeys(labels) if label not in METHODS]
-    return {label: i for i, label in enumerate([*METHODS, *others])}
-
-
 def training_losses(records: Sequence[Record]) -> list[Figure]:
     """Loss of each epoch where a representation was trained by gradient descent, a line for each variant."""
     curves: dict[tuple[str, str, int], dict[str, Sequence[float]]] = {}
@@ -164,7 +157,6 @@ def share_figures(records: Sequence[Record]) -> list[Figure]:
                 for method, groups in methods.items()
             ],
             "y_from": 0.0,
-            "has_direct_labels": True,
         }
         for corpus, methods in group_by_share(records).items()
     ]
@@ -260,8 +252,9 @@ def figure_2(records: Sequence[Record]) -> Figure:
     series = []
     for place in sort_places(places(records)):
         group = place.of(records)
+        seconds = [mean_of(group, "represent_seconds")]
         series.append(
-            {"label": place.method, "x": [mean_of(group, "represent_seconds")], "y": [mean_ratio(group)]}
+            {"label": place.method, "x": seconds, "y": [mean_ratio(group)], "device": _device(group)}
         )
     plan = records[0]["plan"]
     marks = [
@@ -292,6 +285,12 @@ def _learnt_on(records: Sequence[Record]) -> list[str]:
             by_machine.setdefault(hardware[0 if place.method in ON_CPU else -1], []).append(place.method)
     learnt = [f"{', '.join(dict.fromkeys(methods))} on {name}" for name, methods in by_machine.items()]
     return ["learnt: " + "; ".join(learnt)] if learnt else []
+
+
+def _device(group: Sequence[Record]) -> str:
+    """Return whether a method learnt on a CPU or on a GPU."""
+    hardware = _hardware(group[0].get("machine") or "")
+    return "GPU" if len(hardware) > 1 and group[0]["method"] not in ON_CPU else "CPU"
 
 
 def _hardware(machine: str) -> list[str]:
@@ -329,7 +328,10 @@ def dimension_times(records: Sequence[Record]) -> Figure:
         "seconds to learn one representation, log scale",
         lambda group: mean_of(group, "represent_seconds"),
     )
-    known = [each for each in figure["series"] if all(y for y in each["y"])]
+    devices = {place.method: _device(place.of(records)) for place in places(records)}
+    known = [
+        each | {"device": devices[each["label"]]} for each in figure["series"] if all(y for y in each["y"])
+    ]
     said = [
         {
             "label": f"{each.method}, the paper: {each.value}",
