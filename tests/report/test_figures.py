@@ -192,5 +192,5 @@ def test_distances_and_curves_are_drawn_with_every_point():
         "series": [{"label": "a", "x": [1, 2, 3], "y": [1.0, None, 100.0]}],
     }  # fmt: skip
     svg = wide(curves)
-    assert svg.count("<path") == 2
+    assert svg.count("<path") == 3  # two points, and one beside the name
     assert svg.count("<polyline") == 1

@@ -218,8 +218,7 @@ def _seen(row: dict[str, Any]) -> str:
     return f"in {row['n_labelled']:,} labelled rows" if row["n_labelled"] else "in no labelled row"
 
 
-def point(x: float, y: float, cls: str, says: str, is_new: bool) -> Markup:
-    """Draw a term: a circle, or a diamond if no labelled row has it."""
+def _point(x: float, y: float, cls: str, says: str, is_new: bool) -> Markup:
     place = f"translate({x:.1f} {y:.1f})"
     return (
         tag("path", hint(says), d=DIAMOND, transform=place, cls=cls) if is_new else dot(x, y, 3.2, cls, says)
@@ -254,7 +253,7 @@ def chart_map(data: dict[str, Any]) -> Chart:
         y = (up(p["target"]) if p["target"] > 0 else 334) + (i * 5 % 11 - 5) * 0.6
         shares = f"{percent(p['source'])} of {source}, {percent(p['target'])} of {target}"
         says = f"{p['term']}: {shares}; speaks for {classes[p['code']]}, {_seen(p)}"
-        parts.append(point(x, y, f"dot {colour_of(p['code'])}", says, not p["n_labelled"]))
+        parts.append(_point(x, y, f"dot {colour_of(p['code'])}", says, not p["n_labelled"]))
         named += [(p["term"], x, y)] if p["is_named"] else []
     parts += place_names(named, (48, 60, NARROW, 356), 12, (EDGE, FLOOR), 26)
     drawn = f"{len(points):,} of {n_terms:,} terms" if len(points) < n_terms else f"All {n_terms:,} terms"

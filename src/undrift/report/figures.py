@@ -116,13 +116,11 @@ def _value(figure: dict[str, Any], value: float) -> str:
 
 def _draw_points(figure: dict[str, Any], width: float) -> Parts:
     """Draw a row for each method, the best mean first: a mark for each task, a line at the mean."""
-    known = [
-        each | {"points": [(t, y) for t, y in enumerate(each["y"]) if y is not None]}
-        for each in _list_series(figure)
-    ]
-    series = sorted(
-        (each for each in known if each["points"]), key=lambda each: fmean(y for _, y in each["points"])
-    )
+    series = _list_series(figure)
+    for each in series:
+        each["points"] = [(t, y) for t, y in enumerate(each["y"]) if y is not None]
+    series = [each for each in series if each["points"]]
+    series.sort(key=lambda each: fmean(y for _, y in each["points"]))
     length, height, top = 34 if width == WIDTH else 13, 34, 22
     left = 16 + LETTER * max((len(shorten(each["label"], length)) for each in series), default=0)
     scale = Scale(*cover([y for each in series for _, y in each["points"]]), left, width - 64)
@@ -155,30 +153,28 @@ def _draw_curves(figure: dict[str, Any], width: float) -> Parts:
         sorted((x, y) for x, y in zip(each["x"], each["y"], strict=True) if x is not None and y is not None)
         for each in series
     ]
-    longest = 30 if width == WIDTH else 14
-    names = [shorten(each["label"], longest) for each in series]
-    right = width - 24 - (LETTER * max(map(len, names)) if is_line else 30)
+    names = [shorten(each["label"], 30 if width == WIDTH else 14) for each in series]
+    right = width - 34 - (LETTER * max(map(len, names)) if is_line else 20)
     devices = {each["device"] for each in series if each.get("device")}
     top = 46 if len(devices) > 1 else 26
-    across = _scale([x for points in pairs for x, _ in points], 62, right, bool(figure.get("x_log")))
     ys = [y for points in pairs for _, y in points]
     up = _scale(ys, top + 300, top + 14, bool(figure.get("y_log")), figure.get("y_from"))
+    left = 16 + LETTER * max(len(plain(tick)) for tick in up.ticks())
+    across = _scale([x for points in pairs for x, _ in points], left, right, bool(figure.get("x_log")))
     parts = [
         horizontal_axis(across, top + 14, top + 300, figure["x_label"]),
-        vertical_axis(up, 62, right, figure["y_label"]),
+        vertical_axis(up, left, right, figure["y_label"]),
     ]
     if len(devices) > 1:
         for place, device in ((12, "CPU"), (92, "GPU")):
             look = {"colour": N_COLOURS - 1, "device": device}
             parts += [mark(place, 12, look, device), text(place + 12, 17, device)]
+    named: list[tuple[str, float, float]] = []
     for i, given in enumerate(figure.get("marks", [])):
         if across.low <= given["x"] <= across.high:
             x = across(given["x"])
-            anchor = "end" if x > (62 + right) / 2 else "start"
-            parts += [
-                line(x, top + 14, x, top + 300, "diagonal"),
-                text(x, top + 290 - 18 * i, given["label"], anchor, "tick halo"),
-            ]
+            parts.append(line(x, top + 14, x, top + 300, "diagonal"))
+            named.append((given["label"], x, top + 288.0 - 20 * i))
     ends = {}
     for each, points, name in zip(series, pairs, names, strict=True):
         places = [(across(x), up(y), f"{each['label']}: {plain(y)} at {plain(x)}") for x, y in points]
@@ -188,12 +184,13 @@ def _draw_curves(figure: dict[str, Any], width: float) -> Parts:
             tag("g", *curve, *(mark(x, y, each, says) for x, y, says in places), data_series=each["label"])
         )
         if places:
-            ends[name] = places[-1]
+            ends[name] = (*places[-1], each)
     if is_line:
-        heights = set_apart({name: y for name, (_, y, _) in ends.items()}, top + 300)
-        return [*parts, *(text(right + 12, y + 5, name) for name, y in heights.items())], top + 350
-    labels = place_names([(name, x, y) for name, (x, y, _) in ends.items()], (64, top, width, top + 298), 14)
-    return [*parts, *labels], top + 350
+        for name, y in set_apart({name: end[1] for name, end in ends.items()}, top + 300).items():
+            parts += [mark(right + 14, y, ends[name][3], name), text(right + 24, y + 5, name)]
+        return parts, top + 350
+    named += [(name, end[0], end[1]) for name, end in ends.items()]
+    return [*parts, *place_names(named, (left + 2, top, width, top + 298), 14)], top + 350
 
 
 def set_apart(heights: dict[str, float], lowest: float, gap: float = 18.0) -> dict[str, float]:

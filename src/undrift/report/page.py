@@ -103,7 +103,7 @@ def _environment() -> jinja2.Environment:
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     environment.tests["quantity"] = _is_quantity
     environment.filters |= {
-        "percent": lambda value, digits=1: f"{value:.{digits}%}",
+        "percent": "{:.{}%}".format,
         "about": write_percent,
         "count": lambda value: "–" if value is None else f"{value:,}",
         "options": _mark_options,

@@ -154,7 +154,7 @@ def horizontal_axis(
         if x - half > end:  # a value that would cover the one before it is left out
             marks.append(text(x, bottom + 18, shown(value), "middle", "tick"))
             end = x + half
-    middle = (scale.start + scale.end) / 2
+    middle = max((scale.start + scale.end) / 2, 3.7 * len(label) + 4)  # of a long one, so that it fits
     return join([*marks, text(middle, bottom + 40, label, "middle", "axis")])
 
 
@@ -207,7 +207,7 @@ def place_names(
             (x - width / 2, y - 9),
             (x - width / 2, y + 18),
         ):
-            box = (start, base - size, start + width, base + 4)
+            box = (start - 3, base - size, start + width + 3, base + 4)
             is_inside = (
                 box[0] > bounds[0] and box[1] > bounds[1] and box[2] < bounds[2] and box[3] < bounds[3]
             )
