@@ -149,7 +149,8 @@ def test_no_text_of_a_chart_covers_another_or_is_cut_off(opened, kind, width):
 def test_on_a_telephone_charts_are_drawn_for_it_and_no_number_is_broken(opened, kind):
     page = opened(kind, viewport={"width": 390, "height": 844}).page
     sizes = page.evaluate(
-        """() => [...document.querySelectorAll("svg.drawing text:not([transform])")].filter((t) => t.checkVisibility())
+        """() => [...document.querySelectorAll("svg.drawing text:not([transform])")]
+            .filter((t) => t.checkVisibility())
             .map((t) => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a)"""
     )
     assert min(sizes) > 9

@@ -230,8 +230,9 @@ def find_idea(
     The new word is one of those that moved predictions. The words between are labelled ones of the same class
     that the first layer expects in documents with the new word; the labelled word makes it expect them too.
     """
-    layer, terms = evidence.classifier.representation_.layers_[0], evidence.terms
-    if evidence.fell_back or layer.coef.shape != (len(terms),) * 2:
+    stack, terms = evidence.classifier.representation_, evidence.terms
+    coef, pivots = stack.layers_[0].coef, getattr(stack, "pivots_", np.arange(len(terms)))
+    if evidence.fell_back:
         return None
     is_plain = np.array([_dullness(term) == (0, 1) and len(term) > 2 for term in terms])
     n_labelled = table["n_labelled"]
@@ -239,11 +240,12 @@ def find_idea(
     best: tuple[tuple[bool, float], int, int, list[int]] | None = None
     for j in [columns[row["term"]] for row in difference["terms"] if not row["n_labelled"]]:
         weight = evidence.weights[:, table["class"][j]]
-        links = np.where(is_plain & (n_labelled > 0), layer.coef[j].clip(0) * weight.clip(0), 0)
+        is_between = (is_plain & (n_labelled > 0))[pivots]
+        links = np.where(is_between, coef[j].clip(0) * weight[pivots].clip(0), 0)
         between = [int(i) for i in np.argsort(-links, kind="stable")[:3] if links[i] > 0]
-        shared = layer.coef[:, between].clip(0) @ weight[between]
+        shared = coef[:, between].clip(0) @ weight[pivots[between]]
         shared = np.where(is_plain, shared * weight.clip(0) * np.sqrt(n_labelled), 0)
-        shared[between] = 0
+        shared[pivots[between]] = 0
         known, strength = int(shared.argmax()), (bool(is_plain[j]), float(links[between].sum()))
         if between and shared[known] > 0 and (best is None or strength > best[0]):
             best = strength, j, known, between
@@ -257,15 +259,15 @@ def find_idea(
         "labelled": {"term": terms[known], "n_labelled": int(n_labelled[known])},
         "between": [
             {
-                "term": terms[i],
-                "n_labelled": int(n_labelled[i]),
-                "from_labelled": round(float(layer.coef[known, i]), 4),
-                "from_new": round(float(layer.coef[j, i]), 4),
+                "term": terms[pivots[i]],
+                "n_labelled": int(n_labelled[pivots[i]]),
+                "from_labelled": round(float(coef[known, i]), 4),
+                "from_new": round(float(coef[j, i]), 4),
             }
             for i in between
         ],
         "new": {"term": terms[j], "weight": round(float(table["weight"][j]), 4)},
-        "example": _find_example(evidence, j, between),
+        "example": _find_example(evidence, j, pivots[between].tolist()),
     }
 
 
