@@ -128,12 +128,11 @@ def _write_review(language: Language, label: str, is_target: bool, generator: ra
 def measure(language: str, tokens: str, n: int, seed: int) -> dict[str, Any]:
     import numpy as np
 
-    from undrift import TermVectorizer, TextAdapter
+    from undrift import TextAdapter, text_classifier
     from undrift.baselines import fitted_svm
-    from undrift.text import TFIDF_LENGTH
 
     documents, labels, target, truth = make_reviews_in(language, n, seed)
-    adapter = TextAdapter(TermVectorizer(length=TFIDF_LENGTH, tokens=tokens))
+    adapter = TextAdapter(classifier=text_classifier(random_state=seed), tokens=tokens)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         adapter.fit(documents, labels, target)

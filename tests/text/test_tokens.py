@@ -17,7 +17,15 @@ from sklearn.preprocessing import FunctionTransformer
 from undrift import TermVectorizer, TextAdapter, load_model, save_model
 from undrift.text import TFIDF_LENGTH, unseen_share, words
 from undrift.text import tokens as module
-from undrift.text.tokens import NO_WORD, STEPS, WORD_PATTERN, choose_tokens, interleave, normalise
+from undrift.text.tokens import (
+    NO_WORD,
+    STEPS,
+    WORD_PATTERN,
+    choose_pattern,
+    choose_tokens,
+    interleave,
+    normalise,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from languages import make_reviews_in
@@ -184,3 +192,12 @@ def test_chinese_without_spaces_is_adapted_by_default():
     adapter = TextAdapter(TermVectorizer(500, length=TFIDF_LENGTH)).fit(documents, labels, target)
     assert adapter.vectorizer_.tokens_ == "characters"
     assert np.mean(adapter.predict(target) != np.array(truth)) <= 0.15
+
+
+def test_the_pattern_of_raw_documents_is_the_simplest_that_finds_their_words():
+    plain, odd = ["It didn’t break, 5.1 für Müller"], ["हिन्दी", "it didn’t 👍"]
+    assert len(choose_pattern(plain)) < 60 < len(choose_pattern([*plain, *odd]))
+    for documents in (plain, odd):
+        counter = CountVectorizer(token_pattern=choose_pattern(documents))
+        tokens = [counter.build_analyzer()(document) for document in documents]
+        assert [[word.replace("’", "'") for word in each] for each in tokens] == list(map(words, documents))

@@ -62,7 +62,8 @@ def _describe_files(summary: dict[str, Any]) -> Iterator[str]:
     for s in summary["sources"]:
         yield f"Read {s['file']}: {s['rows']:,} rows, {s['labelled']:,} labelled{_count_odd(s)}"
     for t in summary["targets"]:
-        unseen = "" if t["unseen_share"] is None else f", {t['unseen_share']:.0%} of words not in the source"
+        share, tokens = t["unseen_share"], summary["tokens"] or "words"
+        unseen = "" if share is None else f", {share:.0%} of {tokens} not in the source"
         yield f"Read {t['file']}: {t['rows']:,} rows{_count_odd(t)}{unseen}"
 
 

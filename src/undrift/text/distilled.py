@@ -14,14 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs import savable, spell_label
 from ..classifier import Taught, distill
-from .tokens import check_documents
+from .tokens import CHARACTER_NGRAMS, check_documents, choose_pattern
 from .vectorizer import count_documents
 
 MOST_BYTES = 5_000_000  # of a model file, about
 TERM_BYTES = 26  # of a term and its document weight in a file
 MOST_TERMS = 100_000
 MOST_COUNTED = 2_000_000
-TOKEN_PATTERN = r"(?u)\d+(?:[.,]\d+)+|[^\W_]+(?:['’][^\W_]+)*"
 # what a vectoriser of scikit-learn says of how documents become terms
 ANALYSIS = ("analyzer", "lowercase", "ngram_range", "stop_words", "strip_accents", "token_pattern")
 
@@ -158,9 +157,10 @@ def distill_text(
 def fit_terms(documents: Sequence[str], like: Any, n_outputs: int) -> TfidfVectorizer:
     """Choose the terms of most documents, counted by scikit-learn: as `like` does if that is possible."""
     n_terms = min(MOST_TERMS, MOST_BYTES // (TERM_BYTES + 4 * n_outputs))
-    analysis = {"ngram_range": tuple(getattr(like, "ngram_range", (1, 2))), "token_pattern": TOKEN_PATTERN}
+    analysis: dict[str, Any] = {"ngram_range": tuple(getattr(like, "ngram_range", (1, 2)))}
+    analysis["token_pattern"] = choose_pattern(documents)
     if getattr(like, "tokens_", "words") == "characters":
-        analysis = {"analyzer": "char_wb", "ngram_range": (2, 4)}
+        analysis = {"analyzer": "char_wb", "ngram_range": CHARACTER_NGRAMS}
     if isinstance(like, CountVectorizer):
         params = {name: like.get_params()[name] for name in ANALYSIS}
         if not any(callable(value) for value in (*params.values(), like.tokenizer, like.preprocessor)):

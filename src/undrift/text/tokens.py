@@ -152,6 +152,15 @@ def _list_words(text: str) -> list[str]:
     return (_PLAIN_WORDS if text.isascii() else _WORDS).findall(text)
 
 
+def choose_pattern(documents: Iterable[str]) -> str:
+    """Return a ``token_pattern`` for raw documents, the simplest that finds their words."""
+    is_odd = any(not document.isascii() and _ODD.search(document) for document in documents)
+    return (WORD_PATTERN if is_odd else _PLAIN_WORDS.pattern).replace("(?:'", "(?:['’]")
+
+
+_ODD = re.compile(f"[{_SPACELESS}{_MARKS}{_EMOJI}\U0001f1e6-\U0001f1ff]")
+
+
 def separate_runs(document: str) -> str:
     """Return a normalised document with one blank in place of all that is in no word."""
     return NO_WORD.sub(" ", normalise(document))
