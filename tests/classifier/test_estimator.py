@@ -8,12 +8,13 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.linear_model import RidgeClassifier
+from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import SVC
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.helpers.oracles import algorithm_2, section_4
@@ -428,3 +429,71 @@ def test_labelled_rows_of_several_sources_count_alike(shifted):
     H = np.vstack([H[domain == k] - H[domain == k].mean(axis=0) for k in (0, 1, -1)])
     expected = ridge_scores(H[:80], y, H[80:], 0.8, class_weight=weights)
     assert_allclose(model.decision_function(Z), expected, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("has_target", [False, True])
+@pytest.mark.parametrize("classifier", ["least-squares", "hinge"])
+def test_weights_of_rows_are_those_of_the_loss(shifted, rng, has_target, classifier):
+    """Rows of weight 0 serve the layers alone, as if they had no label; 2 is as good as twice the row."""
+    X, y, Z, _ = shifted
+    options = {"n_layers": 1, "C": 1.0, "dtype": "float64", "random_state": 0, "classifier": classifier}
+    options |= {"center": "domains" if has_target else False, "balance_layers": False}
+    target = {"X_target": Z} if has_target else {}
+    weight = rng.integers(0, 3, len(X)).astype(float)
+
+    def fit(*args, **given):
+        return MSDAClassifier(**options).fit(*args, **target, **given)
+
+    weighted = fit(X, y, sample_weight=weight).decision_function(Z)
+    assert_allclose(
+        fit(X, y, sample_weight=np.ones(len(X))).decision_function(Z), fit(X, y).decision_function(Z)
+    )
+    assert np.abs(weighted - fit(X, y).decision_function(Z)).max() > 0.01
+    model = fit(X, y)
+    H = np.hstack([X, model.representation_.layers_[0](X)])
+    T = np.hstack([Z, model.representation_.layers_[0](Z)])
+    if has_target:
+        H, T = H - H.mean(axis=0), T - T.mean(axis=0)
+    if classifier == "least-squares":
+        ridge = Ridge(alpha=np.mean((H**2).sum(axis=1)), solver="cholesky").fit(H, y, sample_weight=weight)
+        assert_allclose(weighted, ridge.predict(T), rtol=1e-6)
+
+
+def test_classes_count_alike_by_weight(shifted):
+    X, y, Z, _ = shifted
+    weight = np.where(np.arange(len(X)) % 3, 1.0, 4.0)
+    first = MSDAClassifier(1, random_state=0, dtype="float64").fit(X, y, Z, sample_weight=weight)
+    again = MSDAClassifier(1, random_state=0, dtype="float64").fit(
+        X, y, Z, sample_weight=weight * np.where(y == 1, 5.0, 1.0) / np.mean(np.where(y == 1, 5.0, 1.0))
+    )
+    slopes = [model.decision_function(Z) - model.decision_function(Z)[0] for model in (first, again)]
+    assert np.corrcoef(*slopes)[0, 1] > 0.999
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.ones(7), r"sample_weight must hold one number for each of the 80 rows of X, got shape \(7,\)"),
+        (np.ones((80, 1)), r"sample_weight must hold one number for each of the 80 rows of X, got shape"),
+        (-np.ones(80), "sample_weight of row 0 is -1; weights are finite and at least 0"),
+        (np.full(80, np.nan), "sample_weight of row 0 is nan; weights are finite and at least 0"),
+        (np.zeros(80), "the weights of all labelled rows are zero"),
+    ],
+)
+def test_weights_that_cannot_be_meant_are_refused(shifted, weight, message):
+    with pytest.raises(ValueError, match=message):
+        MSDAClassifier(1, center=False).fit(*shifted[:2], sample_weight=weight)
+
+
+@pytest.mark.parametrize("name", ["pandas_series", "not_an_array", "list", "shape", "not_overwritten"])
+def test_weights_pass_the_checks_of_scikit_learn(name):
+    """All but the one of equivalence: layers see all rows alike, and held-out folds are drawn by row."""
+    if name == "pandas_series":
+        pytest.importorskip("pandas")
+    check = getattr(estimator_checks, f"check_sample_weights_{name}")
+    check("MSDAClassifier", MSDAClassifier(1, random_state=0))
+
+
+def test_an_unknown_argument_of_fit_is_refused(shifted):
+    with pytest.raises(TypeError, match="fit got an unexpected keyword argument 'sample_weights'"):
+        MSDAClassifier(1).fit(*shifted[:2], sample_weights=np.ones(80))

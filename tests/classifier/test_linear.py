@@ -102,7 +102,7 @@ def test_rows_of_weight_zero_do_not_count(problem, solver):
     without = solver(H[kept] @ H[kept].T, Y[kept], 0.7, weight[kept])
     assert_array_equal(dual.coef[~kept], 0)
     assert_allclose(dual.scores(other @ H.T), without.scores(other @ H[kept].T), rtol=1e-9)
-    with pytest.raises(ValueError, match="every labelled row has weight 0"):
+    with pytest.raises(ValueError, match="the weights of all labelled rows are zero"):
         solver(H @ H.T, Y, 0.7, np.zeros(40))
 
 

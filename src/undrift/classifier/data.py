@@ -29,6 +29,7 @@ class TrainingRows:
     domain: np.ndarray  # (n,)   their domain numbers
     position: np.ndarray  # (n,)   their row numbers within their domains
     extra: tuple[TrainingRows, ...] = ()  # the same rows of every matrix of extra features
+    weight: np.ndarray = field(default_factory=lambda: np.ones(0))  # (n,) given by the user, else ones
     # classes of the rows of targets that have labels, by number; UNLABELLED for most
     target_codes: dict[int, np.ndarray] = field(default_factory=dict)
 
@@ -53,6 +54,7 @@ def check_training_rows(
     extra: Any = None,
     extra_target: Any = None,
     y_target: Any = None,
+    sample_weight: Any = None,
     *,
     is_numeric: bool = False,
 ) -> TrainingRows:
@@ -87,7 +89,8 @@ def check_training_rows(
         TrainingRows(_split_by_domain(first, others, domain), gather_rows(first[has_label]), *labels)
         for first, *others in map(_align_libraries, [(X, targets), *views])
     )
-    rows = replace(rows, extra=tuple(extra_rows))
+    weight = _check_weights(sample_weight, X.shape[0])[has_label]
+    rows = replace(rows, extra=tuple(extra_rows), weight=weight)
     if y_target is None:
         return rows
     if rows.y.ndim == 2:
@@ -106,6 +109,24 @@ def check_training_rows(
     ]
     has_labels = {number: c for number, c in zip(rows.targets, codes, strict=True) if (c != UNLABELLED).any()}
     return replace(rows, target_codes=has_labels)
+
+
+def _check_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Return one weight for each of n rows, ones where none are given."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.asarray(to_host(sample_weight), dtype=float)
+    weight = np.full(n, weight) if weight.ndim == 0 else weight
+    if weight.shape != (n,):
+        raise ValueError(
+            f"sample_weight must hold one number for each of the {n} rows of X, got shape {weight.shape}"
+        )
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight of row {bad[0]} is {weight[bad[0]]:g}; weights are finite and at least 0"
+        )
+    return weight
 
 
 def _name_target_labels(y_target: Any, X_target: Any, n_targets: int) -> list[tuple[str, Any]]:

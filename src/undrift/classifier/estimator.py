@@ -33,7 +33,7 @@ from .linear import SOLVERS, predict_codes
 from .outputs import fit_tags
 from .prediction import predict_lazily
 from .safeguard import warn_of_blocking
-from .selection import SELECTIONS, Grid, Problem, check_grid, restrict_grid
+from .selection import SELECTIONS, TINY, Grid, Problem, check_grid, restrict_grid
 from .self_training import check_self_training
 from .shares import check_shares
 from .target_labels import LearnsTargetLabels
@@ -170,7 +170,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
     array(['good', 'bad'], dtype='<U4')
     """
 
-    __metadata_request__fit = {"sample_domain": True, "extra": True, "blocks": True}
+    __metadata_request__fit = {"sample_domain": True, "sample_weight": None, "extra": True, "blocks": True}
     __metadata_request__predict = {"sample_domain": True, "extra": True, "blocks": True}
     __metadata_request__score = {"sample_domain": True, "extra": True, "blocks": True}
 
@@ -229,7 +229,18 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
 
     @with_callbacks
     @accept_old_names
-    def fit(self, X, y, X_target=None, *, y_target=None, sample_domain=None, extra=None, extra_target=None):
+    def fit(
+        self,
+        X,
+        y,
+        X_target=None,
+        *,
+        y_target=None,
+        sample_domain=None,
+        extra=None,
+        extra_target=None,
+        **weights,
+    ):
         """Learn from labelled source rows and unlabelled rows of any domain.
 
         Parameters
@@ -251,6 +262,11 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
             with an entry for each, None for a target without labels. They are learnt from.
         sample_domain : int array of shape (n,), optional
             Domain of each row: sources >= 0, targets < 0. Labels of target rows are ignored.
+        sample_weight : array-like of shape (n,), optional
+            Weight of each labelled row in the classifier's loss, at least 0; those of other rows are ignored.
+            Layers, which see no labels, are learnt from all rows alike. So a weight of 2 is not quite the
+            same as the row twice; that is why the signature, which promises as much to scikit-learn, has no
+            such parameter.
         extra : matrix, or list of matrices, optional
             Further columns of the rows of `X`, such as embeddings of the same documents, dense or sparse.
             Each matrix is scaled to count as much as X does.
@@ -261,7 +277,11 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
             raise ValueError(
                 "y_target goes with X_target, not with sample_domain: pass target rows as X_target"
             )
-        fit = self._prepare(X, y, X_target, sample_domain, extra, extra_target, y_target=y_target)
+        sample_weight = weights.pop("sample_weight", None)
+        if weights:
+            raise TypeError(f"fit got an unexpected keyword argument {next(iter(weights))!r}")
+        labels = {"y_target": y_target, "sample_weight": sample_weight}
+        fit = self._prepare(X, y, X_target, sample_domain, extra, extra_target, **labels)
         self._run(fit)
         return self
 
@@ -275,25 +295,36 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         extra_target: Any = None,
         shared: SharedLayers | None = None,
         y_target: Any = None,
+        sample_weight: Any = None,
     ) -> PreparedFit:
         """Check parameters and rows, and plan the search; layers may be shared with other classifiers."""
         grid, layer_options = self._check_parameters()
-        given = X, y, X_target, sample_domain, self.dtype, extra, extra_target, y_target
+        given = X, y, X_target, sample_domain, self.dtype, extra, extra_target, y_target, sample_weight
         rows = check_training_rows(self, *given)
         self.multilabel_ = rows.y.ndim == 2
         if self.multilabel_:
+            if sample_weight is not None:
+                raise ValueError("with an indicator matrix of tags, leave sample_weight out")
             return self._prepare_tags(rows, grid, layer_options)
         self.classes_, codes = np.unique(rows.y, return_inverse=True)
         place = self._choose_place(rows)
         known_shares = check_shares(self.target_shares, self.classes_, len(rows.targets))
         center = self._choose_centring(rows)
-        weight = compute_sample_weight(self.class_weight, rows.y)
-        if center == "classes" and self.class_weight != "balanced":
-            weight = weight * compute_sample_weight("balanced", rows.y)
+        weight = self._weigh_rows(codes, rows, is_balanced=center == "classes")
         grid = restrict_grid(grid, self.selection, codes, bool(rows.targets))
         problem = Problem(codes, len(self.classes_), weight, [], SOLVERS[self.classifier])
         plan = SearchPlan(self, rows, problem, layer_options, place, center, shared)
         return PreparedFit(rows, codes, weight, place, known_shares, plan_search(plan, grid))
+
+    def _weigh_rows(self, codes: np.ndarray, rows: TrainingRows, is_balanced: bool) -> np.ndarray:
+        """Return the weights of the labelled rows: theirs, times those of their classes."""
+        weight = rows.weight * compute_sample_weight(None if is_balanced else self.class_weight, rows.y)
+        if is_balanced or self.class_weight == "balanced":
+            if isinstance(self.class_weight, dict):
+                weight = weight * compute_sample_weight(self.class_weight, rows.y)
+            totals = np.bincount(codes, rows.weight)
+            weight = weight * (rows.weight.sum() / (len(totals) * np.maximum(totals, TINY)))[codes]
+        return weight
 
     def _prepare_tags(self, rows: TrainingRows, grid: Grid, layer_options: dict[str, Any]) -> PreparedFit:
         """Plan one search for all tags, the columns of an indicator matrix."""

@@ -107,7 +107,10 @@ def _find_weighted_rows(weight: np.ndarray) -> np.ndarray:
     """Return the numbers of the rows whose weight is not 0."""
     counted = np.flatnonzero(weight)
     if len(counted) == 0:
-        raise ValueError("every labelled row has weight 0; give a class in class_weight a weight above 0")
+        raise ValueError(
+            "the weights of all labelled rows are zero; give a class in class_weight, or a row in "
+            "sample_weight, a weight above 0"
+        )
     return counted
 
 
