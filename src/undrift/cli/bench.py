@@ -189,6 +189,28 @@ def print_table(
     print("\n".join(tables), end="")
 
 
+MERGE = """Write results of several files as one compact file, the last record of everything that was measured.
+
+Example:
+
+    undrift bench merge small-*.jsonl --out paper/results/small.jsonl
+"""
+
+
+@app.command("merge", help=MERGE)
+def merge_results(
+    results: list[Path] = RESULTS,
+    out: Path = typer.Option(..., "--out", metavar="FILE", help="Where the records go."),
+) -> None:
+    from .._files import write_text_atomically
+    from ..bench.results import merge_records
+    from . import terminal
+
+    text = merge_records(_read_records(results))
+    write_text_atomically(out, text)
+    terminal.output.print(f"{text.count(chr(10)):,} records: {terminal.escape(str(out))}")
+
+
 PAGES = """Fill the tables and draw the figures of a checkout's pages from paper/results, all at once.
 
 Tables go between comments such as '<!-- bench table: small -->' and '<!-- end -->' in README.md, docs and \

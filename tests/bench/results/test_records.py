@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.bench_corpus import transfer
 from undrift.bench import read
-from undrift.bench.results.records import Damaged, InUse, Unwritable, journal
+from undrift.bench.results.records import Damaged, InUse, Unwritable, journal, merge_records
 
 numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 plain = st.recursive(
@@ -229,3 +230,16 @@ def test_where_it_cannot_even_be_taken_back_nobody_goes_on_and_the_next_run_does
         assert book.records == [{"number": 1}]
         book.append({"number": 3})
     assert read(path) == [{"number": 1}, {"number": 3}]
+
+
+def test_merged_records_are_the_last_of_each_and_short():
+    first = transfer("svm", "a", "b", 0.3)
+    again = {**first, "transfer_error": 1 / 3, "params": {"C": [0.1 + 0.2]}}
+    other, grid = {**first, "seed": 5}, {"kind": "grid", "plan": "p", "noise": 0.5}
+    lines = merge_records([first, other, grid, again]).splitlines()
+    assert len(lines) == 3
+    merged = [json.loads(line) for line in lines]
+    assert set(merged[0]) == set(again)
+    assert (merged[0]["transfer_error"], merged[0]["params"]) == (0.333333, {"C": [0.3]})
+    assert (merged[1]["seed"], merged[2]) == (5, grid)
+    assert ": " not in lines[0]

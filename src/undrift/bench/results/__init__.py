@@ -23,7 +23,7 @@ from .measures import (
 )
 from .page import fill_page, fill_pages, make_table
 from .published import AMAZON, HIGH_DIMENSION, PAPER, SAME_ROWS, same_test_rows
-from .records import Journal, Record, Unwritable, journal, read
+from .records import Journal, Record, Unwritable, journal, merge_records, read
 from .table import published_rows, results_table
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "mean_label_error",
     "mean_of",
     "mean_ratio",
+    "merge_records",
     "peak_gigabytes",
     "places",
     "published_rows",

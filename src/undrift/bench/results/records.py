@@ -124,6 +124,36 @@ def _amiss(given: Record, must: Mapping[str, Any], what: str, prefix: str = "") 
     return None
 
 
+def merge_records(records: Sequence[Record]) -> str:
+    """Return the last record of everything that was measured, as short lines; numbers keep six digits."""
+    names = (
+        "kind",
+        "plan",
+        "variant",
+        "seed",
+        "method",
+        "source",
+        "target",
+        "fitted_on",
+        "noise",
+        "depth",
+        "n_layers",
+    )
+    last = {json.dumps([record.get(name) for name in names]): record for record in records}
+    lines = [
+        json.dumps(_shorten(record), ensure_ascii=False, separators=(",", ":")) for record in last.values()
+    ]
+    return "".join(line + "\n" for line in lines)
+
+
+def _shorten(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _shorten(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_shorten(each) for each in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
 class Journal:
     """The results file of a run that is under way."""
 

@@ -1,0 +1,44 @@
+"""The pages of the repository are what one command makes of the results in it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from undrift.bench import load_plan, read
+from undrift.cli import main
+from undrift.text import TermVectorizer
+
+ROOT = Path(__file__).parents[2]
+RESULTS = sorted((ROOT / "paper/results").glob("*.jsonl"))
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(["bench", *map(str, arguments)])
+    return ended.value.code
+
+
+def test_one_command_makes_every_table_verdict_and_figure_as_they_are(tmp_path):
+    for name in ("paper", "docs"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "README.md", tmp_path)
+    assert run("pages", "--root", tmp_path) == 0
+    for folder in ("paper", "docs"):
+        for path in (tmp_path / folder).rglob("*"):
+            if path.is_file():
+                assert path.read_bytes() == (ROOT / path.relative_to(tmp_path)).read_bytes(), path.name
+    assert (tmp_path / "README.md").read_bytes() == (ROOT / "README.md").read_bytes()
+
+
+def test_results_meet_what_is_expected_and_none_is_of_a_trial():
+    assert run("check", *RESULTS, "--partial") == 0
+    assert not any(record.get("trial") for path in RESULTS for record in read(path))
+
+
+def test_undrift_is_measured_with_as_many_terms_as_it_takes_by_default():
+    n_terms = TermVectorizer().max_features
+    for name, variants in (("multi", {"20000 terms", "inductive"}), ("peers", {"fdu-mtl .50"})):
+        plan = load_plan(ROOT / f"paper/{name}.toml")
+        settings = [setting for setting in plan.variants if setting.name in variants]
+        assert {v.max_features or plan.corpus_of(v).max_features for v in settings} == {n_terms}
