@@ -189,7 +189,7 @@ def print_table(
     print("\n".join(tables), end="")
 
 
-MERGE = """Write results of several files as one compact file, the last record of everything that was measured.
+MERGE = """Write results of several files as one compact file: the last record of everything measured.
 
 Example:
 

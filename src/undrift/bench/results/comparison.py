@@ -29,12 +29,16 @@ HEADLINE = {"small": ("shipped", "inductive"), "multi": ("20000 terms", "inducti
 
 
 def mean_errors(records: Sequence[Record]) -> dict[str, dict[str, float]]:
-    """Mean error of every method in every variant of the plan of peers."""
+    """Mean error of every method in every variant of the plan of peers in which it has all tasks."""
+    errors = {
+        place: errors_by_task(place.of(records)) for place in places(records) if place.plan == PEERS_PLAN
+    }
     means: dict[str, dict[str, float]] = {}
-    for place in places(records):
-        if place.plan == PEERS_PLAN:
-            errors = errors_by_task(place.of(records)).values()
-            means.setdefault(place.method, {})[place.variant] = fmean(errors)
+    for place, by_name in errors.items():
+        n_tasks = max(len(other) for there, other in errors.items() if there.variant == place.variant)
+        of_method = means.setdefault(place.method, {})
+        if len(by_name) == n_tasks:
+            of_method[place.variant] = fmean(by_name.values())
     return means
 
 
@@ -43,27 +47,22 @@ def peers_table(records: Sequence[Record]) -> str:
     records = [record for record in records if record.get("plan") == PEERS_PLAN]
     means = mean_errors(records)
     variants = list(dict.fromkeys(place.variant for place in places(records)))
-    n_failed = {method: 0 for method in means}
-    for record in failures(records):
-        n_failed[record["method"]] = n_failed.get(record["method"], 0) + 1
+    failed = failures(records)
+    every_method = {**{record["method"]: {} for record in failed}, **means}
+    ranked = sorted(every_method.items(), key=lambda item: (-len(item[1]), sum(item[1].values())))
     rows = []
-    for method in sorted(
-        n_failed, key=lambda name: (-len(means.get(name, {})), _overall(means.get(name, {})))
-    ):
-        groups = {name: Where(PEERS_PLAN, name, method).of(records) for name in variants}
-        every = [record for group in groups.values() for record in group]
-        cells = [
-            f"{100 * fmean(errors_by_task(group).values()):.1f}" if group else "" for group in groups.values()
-        ]
-        package = PEERS[method].package.partition(".")[0] if method in PEERS else "undrift"
-        overall = (
-            f"{100 * _overall(means[method]):.2f}" if len(means.get(method, {})) == len(variants) else ""
-        )
-        seconds = [record["represent_seconds"] + record["classify_seconds"] for record in every]
+    for method, by_variant in ranked:
+        every = [r for name in variants for r in Where(PEERS_PLAN, name, method).of(records)]
+        complete = len(by_variant) == len(variants)
         rows.append([
-            method, package, *cells, overall, format_number(fmean(seconds) if seconds else None),
-            format_number(peak_gigabytes(every)), _count_harm(records, method, variants),
-            str(n_failed[method]),
+            method,
+            PEERS[method].package.partition(".")[0] if method in PEERS else "undrift",
+            *(f"{100 * by_variant[name]:.1f}" if name in by_variant else "" for name in variants),
+            f"{100 * fmean(by_variant.values()):.2f}" if complete else "",
+            format_number(fmean(map(_task_seconds, every)) if every else None),
+            format_number(peak_gigabytes(every)),
+            _count_harm(records, method, variants),
+            str(sum(record["method"] == method for record in failed)),
         ])  # fmt: skip
     names = ["method", "package", *variants, "mean", "seconds", "peak, GB", "harm", "failed"]
     notes = [
@@ -71,13 +70,13 @@ def peers_table(records: Sequence[Record]) -> str:
         "files; `undrift` learns its layers once for all sources of a target, on the GPU named below. "
         f"Harm: tasks on which the error is above that of {SOURCE_ONLY} by more than a point.",
         *stamps(records),
-        *dict.fromkeys(f"Failed: {r['method']} ({r['failed']})." for r in failures(records)),
+        *dict.fromkeys(f"Failed: {r['method']} ({r['failed']})." for r in failed),
     ]
     return "\n".join([*table_lines(names, rows, 2), "", *notes]) + "\n"
 
 
-def _overall(means: dict[str, float]) -> float:
-    return fmean(means.values()) if means else 1.0
+def _task_seconds(record: Record) -> float:
+    return record["represent_seconds"] + record["classify_seconds"]
 
 
 def _count_harm(records: Sequence[Record], method: str, variants: Sequence[str]) -> str:

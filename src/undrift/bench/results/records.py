@@ -126,24 +126,10 @@ def _amiss(given: Record, must: Mapping[str, Any], what: str, prefix: str = "") 
 
 def merge_records(records: Sequence[Record]) -> str:
     """Return the last record of everything that was measured, as short lines; numbers keep six digits."""
-    names = (
-        "kind",
-        "plan",
-        "variant",
-        "seed",
-        "method",
-        "source",
-        "target",
-        "fitted_on",
-        "noise",
-        "depth",
-        "n_layers",
-    )
-    last = {json.dumps([record.get(name) for name in names]): record for record in records}
-    lines = [
-        json.dumps(_shorten(record), ensure_ascii=False, separators=(",", ":")) for record in last.values()
-    ]
-    return "".join(line + "\n" for line in lines)
+    names = ("kind", "plan", "variant", "seed", *CELL, "fitted_on", "noise", "depth", "n_layers")
+    last = {json.dumps([record.get(name) for name in names]): _shorten(record) for record in records}
+    lines = (json.dumps(record, ensure_ascii=False, separators=(",", ":")) for record in last.values())
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _shorten(value: Any) -> Any:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +117,7 @@ class Runner:
         self._resume = Resume(plan, records)
         beside = records.path.with_name(f"{records.path.name}.{plan.name}-{plan.seed}")
         self._representations = RepresentationCache(beside, _origin(plan, request.device))
+        self._corpora: list[tuple[tuple[CorpusSpec, bool], Corpus]] = []
         self._is_stopped, self._reported_at = False, -math.inf
         self._n_total = self._n_before = self._n_new = 0
 
@@ -146,22 +146,15 @@ class Runner:
         self._is_stopped = True
         self._representations.close()
 
-    @cached_property
-    def _corpora(self) -> list[tuple[tuple[CorpusSpec, bool], Corpus]]:
-        """Every corpus of the plan, as wide as a variant needs it; inductive ones, with their vocabulary."""
-        widths: list[tuple[tuple[CorpusSpec, bool], int]] = []
-        for variant in self.plan.variants:
-            key = self._corpus_key(variant)
-            if key not in [known for known, _ in widths]:
-                variants = [each for each in self.plan.variants if self._corpus_key(each) == key]
-                widths.append((key, max(map(self._width, variants))))
-        return [(key, load_corpus(key[0], self.request.data, width, key[1])) for key, width in widths]
-
-    def _corpus_key(self, variant: Setting) -> tuple[CorpusSpec, bool]:
-        return self.plan.corpus_of(variant), variant.inductive
-
     def _corpus(self, variant: Setting) -> Corpus:
-        return next(corpus for key, corpus in self._corpora if key == self._corpus_key(variant))
+        """Load the corpus of a variant once, as wide as any variant needs it."""
+        spec, inductive = key = self.plan.corpus_of(variant), variant.inductive
+        known = next((corpus for other, corpus in self._corpora if other == key), None)
+        if known is None:
+            alike = [v for v in self.plan.variants if (self.plan.corpus_of(v), v.inductive) == key]
+            known = load_corpus(spec, self.request.data, max(map(self._width, alike)), inductive)
+            self._corpora.append((key, known))
+        return known
 
     def _cells(self, variant: Setting) -> list[Cell]:
         """Everything that was asked for of a variant, method by method."""

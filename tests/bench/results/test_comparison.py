@@ -1,0 +1,73 @@
+"""Methods side by side, from records made by hand."""
+
+from tests.helpers.bench_corpus import transfer
+from undrift.bench.figures import all_figures
+from undrift.bench.results.comparison import headline_table, mean_errors, peers_table
+from undrift.bench.results.page import make_table
+
+TASKS = [("a", "b"), ("b", "a")]
+
+
+def made():
+    """Two variants of two tasks; self-training is worse than source-only by 5 points on one task of each."""
+    errors = {"source-only": (0.2, 0.3), "undrift": (0.1, 0.1), "self-training": (0.25, 0.31)}
+    records = [
+        transfer(method, *pair, error, plan="peers", variant=variant, peak_gigabytes=0.5)
+        for variant in ("x .20", "x .50")
+        for method, given in errors.items()
+        for pair, error in zip(TASKS, given, strict=True)
+    ]
+    failed = transfer("skada-tca", "a", "b", 0.2, plan="peers", variant="x .20")
+    records.append({key: failed[key] for key in ("kind", "plan", "variant", "method", "source", "target")})
+    records[-1]["failed"] = "MemoryError: too large"
+    records.append(transfer("skada-ot", "a", "b", 0.01, plan="peers", variant="x .20"))
+    return records
+
+
+def rows(table):
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
+def test_every_method_has_errors_time_memory_harm_and_failures():
+    table = rows(peers_table(made()))
+    assert table[0][:5] == ["method", "package", "x .20", "x .50", "mean"]
+    named = {row[0]: row for row in table[2:] if len(row) > 5}
+    assert list(named) == ["undrift", "source-only", "self-training", "skada-tca", "skada-ot"]
+    assert named["undrift"][1:5] == ["undrift", "10.0", "10.0", "10.00"]
+    assert named["undrift"][6:] == ["0.5", "0 of 4", "0"]
+    assert named["self-training"][1:5] == ["sklearn", "28.0", "28.0", "28.00"]
+    assert named["self-training"][7] == "2 of 4"  # exactly a point more is no harm
+    assert named["skada-tca"][1:] == ["skada", "", "", "", "", "", "", "1"]
+    assert named["skada-ot"][2:5] == ["", "", ""]  # a task is missing, so there is no mean of the column
+    assert "Failed: skada-tca (MemoryError: too large)." in peers_table(made())
+    assert make_table("peers", made()) == peers_table(made())
+
+
+def test_the_figure_has_ours_and_the_best_others_that_are_complete():
+    (figure,) = [each for each in all_figures(made()) if each["name"] == "peers-errors"]
+    assert [series["label"] for series in figure["series"]] == ["undrift", "source-only", "self-training"]
+    assert figure["series"][0]["y"] == [0.1, 0.1]
+    assert mean_errors(made())["skada-ot"] == {}
+
+
+def test_the_headline_has_both_protocols_and_errors_without_duplicates():
+    records = [
+        transfer(
+            method, *pair, error + 0.05 * (variant == "inductive"), plan="small", variant=variant, seed=0,
+            n_duplicates=10, n_test=100, error_without_duplicates=error + 0.02,
+        )
+        for variant in ("shipped", "inductive")
+        for method, error in (("svm-tfidf", 0.2), ("undrift", 0.1))
+        for pair in TASKS
+    ]  # fmt: skip
+    table = rows(headline_table(records))
+    assert [row[1:7] for row in table[2:6]] == [
+        ["inductive", "svm-tfidf", "2", "25.00", "22.00", "10.0%"],
+        ["inductive", "undrift", "2", "15.00", "12.00", "10.0%"],
+        ["transductive", "svm-tfidf", "2", "20.00", "22.00", "10.0%"],
+        ["transductive", "undrift", "2", "10.00", "12.00", "10.0%"],
+    ]
+    assert table[3][7:] == ["-10.00 (-10.00 to -10.00)", "0 of 2"]
+    assert table[2][7:] == ["", ""]
+    assert make_table("headline", records) == headline_table(records)
+    assert make_table("headline", made()) is None
