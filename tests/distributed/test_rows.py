@@ -292,3 +292,16 @@ def test_work_is_shared_out_by_size(cluster):
     assert homes[0] not in homes[1:]
     with dask.config.set(scheduler="threads"):
         assert assign_workers([1, 2], [delayed(1)]) == find_workers([delayed(1)] * 2) == [None, None]
+
+
+def test_labels_of_target_rows_on_the_cluster(cluster, X):
+    y = np.where(X[:, 0] > 0, "good", "bad")
+    labels = np.where(np.arange(400) < 40, y[200:], None)
+    options = {"n_layers": 2, "random_state": 0, "dtype": "float64", "self_training": True}
+    alone = MSDAClassifier(**options).fit(X[:200], y[:200], X[200:], y_target=labels)
+    together = MSDAClassifier(**options).fit(X[:200], y[:200], lazy(X[200:]), y_target=labels)
+    assert_allclose(together.decision_function(X), alone.decision_function(X), rtol=1e-7, atol=1e-8)
+    for classifier in (alone, together):
+        classifier.update(X[240:260], y[240:260])
+    assert_allclose(together.decision_function(X), alone.decision_function(X), rtol=1e-7, atol=1e-8)
+    assert_array_equal(together.ask(X[200:], 5), alone.ask(X[200:], 5))

@@ -149,3 +149,18 @@ def test_bad_input(arguments, message):
 def test_nothing_to_predict():
     with pytest.raises(ValueError, match="at least one row"):
         small().fit(BOOKS, OPINIONS, KITCHEN).predict([])
+
+
+def test_target_labels_are_learnt_asked_for_and_updated():
+    labels = ["good", None, None, "bad", None]
+    adapter = small(center="domains").fit(BOOKS, OPINIONS, KITCHEN, y_target=labels)
+    rows = [adapter.vectorizer_.transform(documents) for documents in (BOOKS, KITCHEN)]
+    classifier = MSDAClassifier(2, 0.5, dtype="float64", center="domains")
+    classifier.fit(rows[0], OPINIONS, rows[1], y_target=labels)
+    assert_allclose(adapter.decision_function(KITCHEN), classifier.decision_function(rows[1]))
+    assert sorted(adapter.ask(KITCHEN, 3)) == [1, 2, 4]  # those without a label
+    adapter.update(iter(KITCHEN[1:2]), ["good"])
+    classifier.update(rows[1][1:2], ["good"])
+    assert_allclose(adapter.decision_function(KITCHEN), classifier.decision_function(rows[1]))
+    several = small().fit(BOOKS, OPINIONS, [KITCHEN, GARDEN], y_target=[labels, None])
+    assert several.update(GARDEN[:1], ["good"], sample_domain=-2).predict(GARDEN).shape == (3,)
