@@ -334,3 +334,27 @@ def test_estimates_are_stratified():
 
 def test_rows_in_16_bits_are_multiplied_as_32():
     assert updating._lift(np.ones((2, 2), dtype=np.float16)).dtype == np.float32
+
+
+@pytest.mark.parametrize("self_training", [False, True])
+@pytest.mark.parametrize("center", ["classes", "domains"])
+def test_more_labelled_rows_than_a_gram_matrix_holds(monkeypatch, center, self_training):
+    X, y, X_target, y_target = make_domains(300, 300, shift=0.95)
+    rows = np.arange(0, 120, 2)
+    options = {"center": center, "self_training": self_training}
+    exact = make_classifier(**options).fit(X, y, X_target).update(X_target[rows], y_target[rows])
+    monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 200)
+    many = make_classifier(**options).fit(X, y, X_target)
+    before = many.decision_function(X_target)
+    many.update(X_target[rows], y_target[rows])
+    changed, wanted = many.decision_function(X_target) - before, exact.decision_function(X_target) - before
+    assert many.label_weight_ > 0
+    assert np.corrcoef(changed, wanted)[0, 1] > 0.8  # a sample of the labelled rows stands for all
+    assert len(many.ask(X_target, 7)) == 7
+    many.update(X_target[rows], None)
+    np.testing.assert_allclose(many.decision_function(X_target), before, atol=1e-8)
+    labels = give_labels(y_target, rows)
+    given = make_classifier(**options).fit(X, y, X_target, y_target=labels)
+    assert not set(given.ask(X_target, 50)) & set(rows.tolist())
+    with pytest.raises(ValueError, match="can be changed but not withdrawn"):
+        given.update(X_target[rows[:2]], None)

@@ -134,6 +134,15 @@ class ManyRowsFit:
     move_scores: np.ndarray  # (n_domains, n_outputs): what moving its rows adds to a domain's scores
     temperature: float
     scores: np.ndarray  # (n_target_anchors, n_outputs) of the target anchors, without a border
+    start: Primal  # trained on the source alone
+    codes: np.ndarray  # (n_target_anchors,) labels and pseudo-labels
+    weight: np.ndarray  # (n_target_anchors,) 0 for rows that were not trained on
+    vectors: list[np.ndarray] | None = (
+        None  # what is added to the rows of each domain, as `LayerRows` has them
+    )
+    center: np.ndarray | None = None  # (n_outputs,) score of the sources' mean by `start`
+    first_scores: np.ndarray | None = None  # (n_target_anchors, n_outputs) of `start`, before any centring
+    gain: float = 1.0
 
 
 def fit_many_rows(
@@ -162,7 +171,8 @@ def fit_many_rows(
     moves, vectors = np.zeros((n, len(spec.rows.domains))), None
     if n_anchors == n:
         no_moves = np.zeros((moves.shape[1], Y.shape[1]))
-        return ManyRowsFit(training.start, [], None, no_moves, held_out.temperature, Y[:0])
+        nothing = Y[:0], training.start, np.zeros(0, dtype=int), np.zeros(0)
+        return ManyRowsFit(training.start, [], None, no_moves, held_out.temperature, *nothing)
     scores = reader.read_anchors(slice(n, n_anchors)).score(training.start)
     aligned, choose = None, choose_most_confident
     temperature = held_out.temperature
@@ -179,11 +189,14 @@ def fit_many_rows(
     target_rows = reader.read_anchors(slice(n, n_anchors), vectors)
     scores, primal = target_rows.score(training.start), training.start
     rounds: list[Round] = []
-    target_codes = spec.anchors.target_codes
+    target_codes, gain = spec.anchors.target_codes, 1.0
+    codes, target_weight = target_codes, np.zeros(len(scores))
     if self_training is not None or (target_codes != UNLABELLED).any():
         training.add_rows(target_rows)
         train_auc = mean_auc(labelled.score(training.start), problem.codes)
-        primal, scores, rounds = _self_train(training, result, scores, train_auc, self_training, choose)
+        primal, scores, rounds, codes, target_weight = _self_train(
+            training, result, scores, train_auc, self_training, choose
+        )
     has_pseudo_labels = any(r.kept and r.n_labelled for r in rounds)
     targets = None
     if aligned is not None:
@@ -195,7 +208,14 @@ def fit_many_rows(
             for group, first, shares in zip(aligned.groups, aligned.first, aligned.shares, strict=True)
         ]
     move_scores = moves.T @ (labelled.score(primal) - primal.intercept)
-    return ManyRowsFit(primal, rounds, targets, move_scores, temperature, scores)
+    trained = scores, training.start, codes, target_weight
+    if aligned is None:
+        return ManyRowsFit(primal, rounds, targets, move_scores, temperature, *trained)
+    first_scores = np.zeros(scores.shape)
+    for group, group_scores in zip(aligned.groups, aligned.first, strict=True):
+        first_scores[group] = group_scores
+    known = vectors, aligned.center, first_scores, gain
+    return ManyRowsFit(primal, rounds, targets, move_scores, temperature, *trained, *known)
 
 
 @dataclass(frozen=True)
@@ -204,6 +224,7 @@ class _Alignment:
     first: list[np.ndarray]  # their scores before any centring
     shares: list[Shares]
     moves: np.ndarray  # (n, n_domains) the combination of labelled anchors that is added to a domain's rows
+    center: np.ndarray  # (n_outputs,) score of the sources' mean
 
 
 def _align(
@@ -231,7 +252,7 @@ def _align(
         estimates.append(estimate)
         change = offset - estimate.midpoint
         moves[:, k] = choose_move(train_scores, problem.codes, problem.n_classes, change)
-    return _Alignment(groups, first, estimates, moves)
+    return _Alignment(groups, first, estimates, moves, center)
 
 
 def _self_train(
@@ -241,8 +262,10 @@ def _self_train(
     train_auc: float,
     options: SelfTraining | None,
     choose: ChoosePseudoLabels,
-) -> tuple[Primal, np.ndarray, list[Round]]:
-    """Train in rounds as `self_training.self_train` does; return the classifier, scores and rounds.
+) -> tuple[Primal, np.ndarray, list[Round], np.ndarray, np.ndarray]:
+    """Train in rounds as `self_training.self_train` does.
+
+    Return the classifier, scores, rounds, and labels and weights of the target rows that it was trained with.
 
     Target rows whose class is known have their label in every round, and without self-training too.
     """
@@ -250,19 +273,20 @@ def _self_train(
     target_codes = result.spec.anchors.target_codes
     is_known, start = target_codes != UNLABELLED, choose(scores, 1.0)[0]
 
-    def retrain(codes: np.ndarray, weight: np.ndarray) -> tuple[Any, np.ndarray]:
+    def retrain(codes: np.ndarray, weight: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
         codes = np.where(is_known, target_codes, codes)
         weight = np.where(is_known, LABEL_WEIGHT, weight)
-        return training.retrain(signs(codes, problem.n_classes), weight)
+        return *training.retrain(signs(codes, problem.n_classes), weight), codes, weight
 
     def evaluate(n_labelled: int) -> Round:
         trip = round_trip_auc(K, problem, C, scores)
         is_kept = retained_auc(trip, train_auc) >= LEAST_RETAINED
         return Round(n_labelled, trip, float(np.mean(choose(scores, 1.0)[0] != start)), is_kept)
 
-    kept, kept_scores = None, scores
+    kept: tuple[Any, np.ndarray, np.ndarray, np.ndarray] = None, scores, start, np.zeros(len(scores))
     if is_known.any():
-        kept, kept_scores = retrain(start, np.zeros(len(scores)))
+        kept = retrain(start, np.zeros(len(scores)))
+        scores = kept[1]
     rounds = [] if options is None else [evaluate(0)]
     for r in range(1, options.n_rounds + 1 if options else 1):
         if options is None or not rounds[-1].kept:
@@ -270,9 +294,10 @@ def _self_train(
         pseudo_labels, chosen = choose(scores, options.share * r / options.n_rounds)
         weight = np.zeros(len(scores))
         weight[chosen] = options.weight
-        trained, scores = retrain(pseudo_labels, weight)
+        retrained = retrain(pseudo_labels, weight)
+        scores = retrained[1]
         rounds.append(evaluate(len(chosen)))
         if rounds[-1].kept:
-            kept, kept_scores = trained, scores
-    primal = training.start if kept is None else training.finish(kept)
-    return primal, kept_scores, rounds
+            kept = retrained
+    primal = training.start if kept[0] is None else training.finish(kept[0])
+    return primal, kept[1], rounds, kept[2], kept[3]

@@ -66,8 +66,8 @@ class LearnsTargetLabels(LayeredModel):
     def update_target(self, X, *, sample_domain=None, extra=None):
         """Take a new batch of unlabelled rows for a target: its class shares, border and expected error.
 
-        No layer is learnt again. Warns where that is not enough: where the error to expect is clearly above
-        what it was in `fit`.
+        No layer is learnt again. Warns where that is not enough: where the error to expect is above the
+        interval that it had before.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class LearnsTargetLabels(LayeredModel):
         before = self.expected_error_[i]
         self._keep_learnt(state.replace_target(k, self._read_columns(X[rows], extra)))
         after = self.expected_error_[i]
-        if before is not None and after is not None and after["low"] > before["high"]:
+        if before is not None and after is not None and after["error"] > before["high"]:
             warnings.warn(
                 f"the new batch is harder than the target of the fit: an error of {after['error']:.1%} is "
                 f"expected, {before['error']:.1%} before; fit again with it",

@@ -34,6 +34,8 @@ from .posterior import Conditioned, Posterior, choose_label_weight, remove_rows,
 from .shares import Labelled, Shares, estimate_shares
 from .targets import BorderOptions, HeldOut, Target, describe_target
 
+_OF_ROWS = ("domain", "codes", "anchor", "is_current", "is_learnt")
+
 
 @dataclass(frozen=True)
 class LabelledRows:
@@ -44,18 +46,18 @@ class LabelledRows:
     codes: np.ndarray  # (n,) classes
     anchor: np.ndarray  # (n,) the anchor that a row is, or -1
     is_current: np.ndarray  # (n,) False for rows of a batch that another one has replaced
+    is_learnt: np.ndarray  # (n,) whether a row's label is part of the classifier that labels are added to
     products: np.ndarray  # (n_anchors, n) inner products with the anchors
 
     def take(self, rows: np.ndarray) -> LabelledRows:
         """Return some of the rows."""
-        kept = {name: getattr(self, name)[rows] for name in ("domain", "codes", "anchor", "is_current")}
+        kept = {name: getattr(self, name)[rows] for name in _OF_ROWS}
         columns, products = [A[rows] for A in self.columns], self.products[:, rows]
         return LabelledRows(columns=columns, products=products, **kept)
 
     def join(self, other: LabelledRows) -> LabelledRows:
         """Return these rows and others."""
-        names = ("domain", "codes", "anchor", "is_current")
-        both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+        both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in _OF_ROWS}
         columns = [stack_rows(pair) for pair in zip(self.columns, other.columns, strict=True)]
         products = np.hstack([self.products, other.products])
         return LabelledRows(columns=columns, products=products, **both)
@@ -87,6 +89,7 @@ class UpdateState:
     is_aligned: bool  # center="classes"
     is_balanced: bool  # border="balanced"
     known_shares: Sequence[Sequence[float] | None]  # of every target; None where they are estimated
+    has_learnt_labels: bool = False  # whether labels that the fit was given are part of the classifier
     baseline_weights: np.ndarray | None = None  # (d, n_outputs) of the source-only classifier
     baseline_intercept: np.ndarray | None = None
     labelled: LabelledRows | None = None
@@ -138,13 +141,20 @@ class UpdateState:
         """Return the state with the labels of target anchors, `UNLABELLED` for those without."""
         anchor = self.n_source + np.flatnonzero(target_codes != UNLABELLED)
         columns, codes = [A[anchor] for A in self.columns], target_codes[anchor - self.n_source]
-        return self._add_rows(columns, self.domain[anchor], codes, anchor) if len(anchor) else self
+        if len(anchor) == 0:
+            return self
+        return self._add_rows(columns, self.domain[anchor], codes, anchor, self.has_learnt_labels)
 
     def _add_rows(
-        self, columns: list[Rows], domain: np.ndarray, codes: np.ndarray, anchor: np.ndarray
+        self,
+        columns: list[Rows],
+        domain: np.ndarray,
+        codes: np.ndarray,
+        anchor: np.ndarray,
+        is_learnt: bool = False,
     ) -> UpdateState:
-        is_current, products = np.ones(len(codes), dtype=bool), self.find_products(columns, domain)
-        added = LabelledRows(columns, domain, codes, anchor, is_current, products)
+        flags = np.ones(len(codes), dtype=bool), np.full(len(codes), is_learnt)
+        added = LabelledRows(columns, domain, codes, anchor, *flags, self.find_products(columns, domain))
         return replace(self, labelled=added if self.labelled is None else self.labelled.join(added))
 
     def set_labels(self, columns: list[Rows], domain: np.ndarray, codes: np.ndarray) -> UpdateState:
@@ -161,6 +171,11 @@ class UpdateState:
             known = _list_keys(self.labelled.columns[0], self.labelled.domain)
             pairs = zip(known, self.labelled.codes.tolist(), strict=True)
             after = np.array([wanted.get(key, code) for key, code in pairs], dtype=int)
+            if (self.labelled.is_learnt & (after == UNLABELLED)).any():
+                raise ValueError(
+                    "labels that were given to a fit of so many rows can be changed but not withdrawn: fit "
+                    "again without them"
+                )
             labelled = replace(self.labelled, codes=after)
             state = replace(self, labelled=labelled.take(np.flatnonzero(after != UNLABELLED)))
             wanted = {key: code for key, code in wanted.items() if key not in set(known)}

@@ -13,12 +13,12 @@ from sklearn.utils import check_random_state
 from .._core import Array, Rows, array_ops, domain_centred_gram, hidden_rows, primal_weights, submatrix
 from .._inputs import to_host
 from ..representation import MSDA
-from .anchors import CALIBRATION_ROWS, draw_labelled_rows
+from .anchors import ANCHOR_LIMIT, CALIBRATION_ROWS, draw_labelled_rows
 from .calibration import find_border
 from .data import UNLABELLED, TrainingRows
 from .grams import Stack
 from .linear import Dual, least_squares, mean_auc, signs
-from .many_rows import Columns, RowReader, fit_many_rows
+from .many_rows import Columns, ManyRowsFit, RowReader, fit_many_rows
 from .prediction import keep_rows
 from .primal import NormalEquations
 from .safeguard import FEW_TARGET_ROWS, Signals, compare_with_source_only, decide_fallback, measure_rows
@@ -44,6 +44,8 @@ from .targets import (
     list_target_rows,
 )
 from .updating import UpdateState, invert_gram, learn_labels
+
+STATE_ROWS = 4_000  # labelled rows, and target rows, of an update state where there are too many to keep all
 
 
 @dataclass(frozen=True)
@@ -115,18 +117,20 @@ def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
         dual = trained.dual
         scores = dual.scores(chosen.K[n:, : len(dual.coef)])
     is_kept = bool(spec.rows.targets) and problem.solver is least_squares
+    kept = _draw_state_rows(result, options)[0] if is_kept else None
     coefs = [dual.coef] if fit is None else [dual.coef, fit.start.coef, fit.moves]
-    products = [_layer_products(view, result, coefs, is_kept) for view in views]
+    products = [_layer_products(view, result, coefs, kept) for view in views]
     weights = [[w[0] for w in layers] for layers, _ in products]
     offsets = _domain_offsets(views, weights)
     if fit is not None:
         offsets -= fit.move_scores
-    rounds = trained.rounds
-    readout = _build(result, weights, dual.intercept, offsets, rounds, temperature, targets)
-    readout = replace(readout, transfer=held_out.transfer)
+    readout = _build(result, weights, dual.intercept, offsets, trained.rounds, temperature, targets)
     if is_kept:
-        state = _keep_state(result, held_out, fit, trained, scores, products, readout, options)
-        readout = _learn(replace(readout, state=state))
+        fitted = _describe_dual(
+            result, fit, trained, scores, [w for layers, _ in products for w in layers], readout
+        )
+        columns = [A for _, columns in products for A in columns]
+        readout = _learn(replace(readout, state=_keep_state(result, held_out, fitted, columns, options)))
     return _guard(readout, result, held_out, scores, options)
 
 
@@ -292,13 +296,13 @@ def _source_only_shifts(
 
 
 def _layer_products(
-    view: _View, result: SearchResult, coefs: Sequence[np.ndarray], is_kept: bool = False
+    view: _View, result: SearchResult, coefs: Sequence[np.ndarray], kept: np.ndarray | None = None
 ) -> tuple[list[list[np.ndarray]], list[Rows]]:
     """``w_t = sum_i coef_i h^t(x_i)`` for every layer and each of several matrices of coefficients.
 
-    Prediction then needs no training row. With `is_kept`, also return the anchors at every layer.
+    Prediction then needs no training row. Also return the anchors numbered `kept` at every layer.
     """
-    n = view.anchors.shape[0] if is_kept else max(map(len, coefs))
+    n = max(map(len, coefs)) if kept is None else view.anchors.shape[0]
     X, domain, stack = view.anchors[:n], result.spec.anchors.domain[:n], view.stack
     means: Any = stack.means or (None,) * (len(stack.layers) + 1)
     layers = chain([X], hidden_rows(stack.layers, result.spec.place.move_rows(view.first(X))))
@@ -307,58 +311,147 @@ def _layer_products(
     weights, columns = [], []
     for H, layer_means, share in zip(layers, means, stack.shares, strict=True):
         weights.append(np.split(primal_weights(H, layer_means, domain, coef * share), edges, axis=1))
-        if is_kept:
-            columns.append(to_host(H))
+        if kept is not None:
+            columns.append(to_host(H if len(kept) == n else H[kept]))
     return weights, columns
 
 
-def _keep_state(
+def _describe_dual(
     result: SearchResult,
-    held_out: HeldOut,
     fit: AlignedFit | None,
     trained: Trained,
     scores: np.ndarray,
-    products: list[tuple[list[list[np.ndarray]], list[Rows]]],
+    parts: list[list[np.ndarray]],
     readout: Readout,
-    options: ReadoutOptions,
-) -> UpdateState:
-    """Return what labels of target rows are added to, and the labels that there are."""
-    spec, chosen, problem, views = result.spec, result.chosen, result.spec.problem, _list_views(result)
-    weight = np.concatenate([problem.weight, trained.weight])
-    means = [m for view in views for m in _layer_means(view, len(spec.rows.domains))]
-    shares = [share for view in views for share in view.stack.shares]
-    parts = [layer for layers, _ in products for layer in layers]
-    if fit is not None:  # rows that are moved are rows less a vector that the move has been taken from
-        means = [m - p[2].T / share for m, p, share in zip(means, parts, shares, strict=True)]
-    state = UpdateState(
-        columns=[A for _, columns in products for A in columns],
-        domain=spec.anchors.domain,
-        codes=np.concatenate([problem.codes, trained.codes]),
-        weight=weight,
-        inverse=invert_gram(chosen.K, chosen.C, weight),
-        means=means,
-        shares=shares,
-        C=chosen.C,
-        n_classes=problem.n_classes,
+) -> _Fitted:
+    """Describe a classifier on inner products; `parts` are products with its coefficients at every layer."""
+    shares = [share for view in _list_views(result) for share in view.stack.shares]
+    return _Fitted(
         weights=[p[0] for p in parts],
         intercept=readout.intercept,
         first_weights=[] if fit is None else [p[1] for p in parts],
         first_intercept=readout.intercept if fit is None else fit.first_intercept,
         scores=scores,
         first_scores=scores if fit is None else fit.first_scores,
-        held_out=held_out,
-        target_positions=[k for k, number in enumerate(spec.rows.domains) if number < 0],
+        codes=trained.codes,
+        weight=trained.weight,
+        moves=None if fit is None else [p[2] / share for p, share in zip(parts, shares, strict=True)],
         temperature=readout.temperature,
         gain=1.0 if fit is None else fit.gain,
-        is_aligned=fit is not None,
+        has_learnt_labels=False,
+    )
+
+
+def _describe_many_rows(
+    result: SearchResult, fit: ManyRowsFit, reader: RowReader, readout: Readout
+) -> _Fitted:
+    """Describe a classifier of more rows than there are anchors."""
+    roots = [np.sqrt(share) for view in _list_views(result) for share in view.stack.shares]
+    vectors, center = fit.vectors, 0.0 if fit.center is None else fit.center
+    return _Fitted(
+        weights=[w for part in reader.split_weights(fit.primal) for w in part],
+        intercept=readout.intercept,
+        first_weights=[w for part in reader.split_weights(fit.start) for w in part],
+        first_intercept=fit.start.intercept - center,
+        scores=fit.scores,
+        first_scores=fit.scores if fit.first_scores is None else fit.first_scores,
+        codes=fit.codes,
+        weight=fit.weight,
+        moves=None if vectors is None else [v / root for v, root in zip(vectors, roots, strict=True)],
+        temperature=readout.temperature,
+        gain=fit.gain,
+        has_learnt_labels=True,
+    )
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A classifier as an update state keeps it."""
+
+    weights: list[np.ndarray]  # of every layer and matrix of extra features
+    intercept: np.ndarray
+    first_weights: list[np.ndarray]  # of the classifier trained on the source alone
+    first_intercept: np.ndarray
+    scores: np.ndarray  # (n_target_anchors, n_outputs)
+    first_scores: np.ndarray
+    codes: np.ndarray  # (n_target_anchors,) pseudo-labels
+    weight: np.ndarray  # (n_target_anchors,)
+    moves: list[np.ndarray] | None  # of every layer, what is added to the rows of each domain
+    temperature: float
+    gain: float
+    has_learnt_labels: bool  # whether labels of target rows are part of it
+
+
+def _draw_state_rows(result: SearchResult, options: ReadoutOptions) -> tuple[np.ndarray, np.ndarray]:
+    """Return the anchors that are kept, and how many rows each stands for.
+
+    All of them, up to `ANCHOR_LIMIT`; else samples of the labelled rows and of the target rows, in which
+    target rows with a label are.
+    """
+    spec, n = result.spec, len(result.spec.problem.codes)
+    target_codes, n_all = spec.anchors.target_codes, len(result.spec.rows.y)
+    if n == n_all and n + len(target_codes) <= ANCHOR_LIMIT:
+        return np.arange(n + len(target_codes)), np.ones(n + len(target_codes))
+    random_state = check_random_state(options.random_state)
+    drawn = draw_labelled_rows(spec.problem.codes, min(n, STATE_ROWS), random_state)
+    rank = np.where(target_codes == UNLABELLED, random_state.uniform(size=len(target_codes)), -1)
+    targets = np.sort(np.argsort(rank)[: max(STATE_ROWS, int((rank < 0).sum()))])
+    growth = np.full(len(targets), len(target_codes) / max(len(targets), 1))
+    growth[target_codes[targets] != UNLABELLED] = 1.0
+    rows = np.concatenate([drawn, n + targets])
+    return rows, np.concatenate([np.full(len(drawn), n_all / len(drawn)), growth])
+
+
+def _keep_state(
+    result: SearchResult, held_out: HeldOut, fitted: _Fitted, columns: list[Rows], options: ReadoutOptions
+) -> UpdateState:
+    """Return what labels of target rows are added to, and the labels that there are."""
+    spec, chosen, problem, views = result.spec, result.chosen, result.spec.problem, _list_views(result)
+    rows, growth = _draw_state_rows(result, options)
+    targets = rows[rows >= len(problem.codes)] - len(problem.codes)
+    weight = np.concatenate([problem.weight, fitted.weight])[rows] * growth
+    means = [m for view in views for m in _layer_means(view, len(spec.rows.domains))]
+    shares = [share for view in views for share in view.stack.shares]
+    if fitted.moves is not None:  # rows that are moved are rows less a vector that the move is taken from
+        means = [mean - move.T for mean, move in zip(means, fitted.moves, strict=True)]
+    K = chosen.K if len(rows) == len(chosen.K) else submatrix(chosen.K, rows, rows)
+    state = UpdateState(
+        columns=columns,
+        domain=spec.anchors.domain[rows],
+        codes=np.concatenate([problem.codes, fitted.codes])[rows],
+        weight=weight,
+        inverse=invert_gram(K, chosen.C, weight),
+        means=means,
+        shares=shares,
+        C=chosen.C,
+        n_classes=problem.n_classes,
+        weights=fitted.weights,
+        intercept=fitted.intercept,
+        first_weights=fitted.first_weights,
+        first_intercept=fitted.first_intercept,
+        scores=fitted.scores[targets],
+        first_scores=fitted.first_scores[targets],
+        held_out=held_out,
+        target_positions=[k for k, number in enumerate(spec.rows.domains) if number < 0],
+        temperature=fitted.temperature,
+        gain=fitted.gain,
+        is_aligned=fitted.moves is not None,
         is_balanced=options.border.is_balanced,
         known_shares=list(fill_shares(options.border, result)),
+        has_learnt_labels=fitted.has_learnt_labels,
     )
     baseline = result.source_only
     if baseline is not None:
         intercept = baseline.intercept - baseline.offset
         state = replace(state, baseline_weights=baseline.weights, baseline_intercept=intercept)
-    return state.label_anchors(spec.anchors.target_codes)
+    return state.label_anchors(spec.anchors.target_codes[targets])
+
+
+def _read_columns(view: _View, result: SearchResult, rows: np.ndarray) -> list[Rows]:
+    """Return some of the anchors at every layer, on the host."""
+    X = view.anchors[rows]
+    hidden = hidden_rows(view.stack.layers, result.spec.place.move_rows(view.first(X)))
+    return [to_host(H) for H in chain([X], hidden)]
 
 
 def _layer_means(view: _View, n_domains: int) -> Sequence[np.ndarray]:
@@ -390,7 +483,7 @@ def _fit_primal_readout(
     result: SearchResult, codes: np.ndarray, weight: np.ndarray, options: ReadoutOptions
 ) -> Readout:
     """Train on all labelled rows by sums over them; the anchors are a sample of them, and target rows."""
-    views, problem = _list_views(result), result.spec.problem
+    views, spec, problem = _list_views(result), result.spec, result.spec.problem
     columns = [Columns(view.rows.labelled, view.anchors, view.stack, view.first) for view in views]
     reader = RowReader(columns, result, options.loss, options.memory_budget)
     n_domains = len(result.spec.rows.domains)
@@ -409,6 +502,10 @@ def _fit_primal_readout(
     weights = reader.split_weights(fit.primal)
     readout = _build(result, weights, fit.primal.intercept, offsets, fit.rounds, fit.temperature, fit.targets)
     readout = replace(readout, transfer=held_out.transfer)
+    if spec.rows.targets and options.loss == "least-squares":
+        fitted, kept = _describe_many_rows(result, fit, reader, readout), _draw_state_rows(result, options)[0]
+        kept_columns = [A for view in views for A in _read_columns(view, result, kept)]
+        readout = _learn(replace(readout, state=_keep_state(result, held_out, fitted, kept_columns, options)))
     source_only = result.source_only
 
     def refit_source_only() -> SourceOnly:
