@@ -22,7 +22,6 @@ from .selection import Problem
 ChoosePseudoLabels = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]
 
 LEAST_RETAINED = 0.65  # of the source's area under the ROC curve above chance, after the round trip
-START_WITH_LABELS = True
 LABEL_WEIGHT = 1.0  # of a target row with a label during the rounds, against a labelled source row
 
 
@@ -142,7 +141,7 @@ def self_train(
     target_codes = np.full(n_target, UNLABELLED) if target_codes is None else target_codes
     is_known, no_weight = target_codes != UNLABELLED, np.zeros(n_target)
     padded = Dual(np.pad(dual.coef, ((0, n_target), (0, 0))), dual.intercept)
-    if is_known.any() and START_WITH_LABELS:
+    if is_known.any():
         codes = np.concatenate([problem.codes, np.where(is_known, target_codes, 0)])
         weight = np.concatenate([problem.weight, LABEL_WEIGHT * is_known])
         dual = problem.solver(K, signs(codes, problem.n_classes), C, weight)

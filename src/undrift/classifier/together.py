@@ -34,7 +34,7 @@ class FittedTask:
 def fit_together(
     classifier: MSDAClassifier | Mapping[Key, MSDAClassifier],
     X: Any,
-    tasks: Mapping[Key, tuple[np.ndarray, np.ndarray]],
+    tasks: Mapping[Key, tuple[np.ndarray, ...]],
 ) -> Iterator[tuple[Key, FittedTask | Exception]]:
     """Fit a classifier for each of several tasks, which differ in what is labelled and what is the target.
 
@@ -49,18 +49,18 @@ def fit_together(
         be the same in all of them.
     X : matrix of shape (n, d)
         Rows of all domains.
-    tasks : mapping to pairs (y, sample_domain)
+    tasks : mapping to pairs (y, sample_domain), or (y, sample_domain, y_target)
         Labels as in `fit`, and the domain of each row: domain k has the number k, or -1 - k as a target.
+        `y_target` are labels of target rows, one for each row of X, None or NaN where there is none.
     """
     shared, running = SharedLayers(), {}
-    for key, (y, sample_domain) in tasks.items():
+    for key, labels in tasks.items():
         try:
             running[key] = _TaskFit(
                 clone(classifier[key] if isinstance(classifier, Mapping) else classifier),
                 shared,
                 X,
-                y,
-                sample_domain,
+                *labels,
             )
         except Exception as error:
             yield key, error
@@ -81,11 +81,19 @@ class _TaskFit:
     """One of the fits, which proceeds layer by layer."""
 
     def __init__(
-        self, classifier: MSDAClassifier, shared: SharedLayers, X: Any, y: np.ndarray, domain: np.ndarray
+        self,
+        classifier: MSDAClassifier,
+        shared: SharedLayers,
+        X: Any,
+        y: np.ndarray,
+        domain: np.ndarray,
+        y_target: np.ndarray | None = None,
     ) -> None:
         began = time.perf_counter()
         self._classifier, self._shared = classifier, shared
-        self._fit: PreparedFit = classifier._prepare(X, y, sample_domain=domain, shared=shared)
+        self._fit: PreparedFit = classifier._prepare(
+            X, y, sample_domain=domain, shared=shared, y_target=y_target
+        )
         self._steps = self._fit.search.steps()
         self._seconds = time.perf_counter() - began
 

@@ -18,7 +18,7 @@ target-only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import LinearSVC
 
 from ..._core import Rows, stack_rows
-from ...classifier import MSDAClassifier
+from ...classifier import FittedTask, MSDAClassifier, fit_together
 from ..catalogue import split_label_method
 from ..corpora import part_labels, part_rows
 from .baselines import weight_tfidf
@@ -53,12 +53,17 @@ class LabelTask:
     length: float
     new_classifier: Callable[[], MSDAClassifier]
 
-    def fit(self, labelled: np.ndarray) -> MSDAClassifier:
-        """Learn from the labels of these target rows."""
-        y_target = np.full(len(self.truth), np.nan)
-        y_target[labelled] = self.truth[labelled]
-        given = {"y_target": y_target} if len(labelled) else {}
-        return self.new_classifier().fit(self.X, self.y, self.target, **given)
+    def fit_all(self, labelled: Mapping[Cell, np.ndarray]) -> Iterator[tuple[Cell, FittedTask | Exception]]:
+        """Learn from the labels of some target rows for every cell; layers are learnt once."""
+        n, n_target = len(self.y), len(self.truth)
+        y, domain = np.full(n + n_target, np.nan), np.repeat([0, -2], [n, n_target])
+        y[:n] = self.y
+        tasks: dict[Cell, tuple[np.ndarray, ...]] = {}
+        for cell, rows in labelled.items():
+            y_target = np.full(n + n_target, np.nan)
+            y_target[n + rows] = self.truth[rows]
+            tasks[cell] = (y, domain, y_target)
+        return fit_together(self.new_classifier(), stack_rows([self.X, self.target]), tasks)
 
     def predict(self, classifier: MSDAClassifier) -> np.ndarray:
         """Predict the test rows."""
@@ -114,33 +119,49 @@ def label_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
 
 
 def _run_task(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
+    """Fit ours without labels, which asks for some; then with labels, all together; then the baselines."""
     failure_log, task = FailureLog(), _take_task(bench, cells[0])
-    first: list[MSDAClassifier] = []  # fitted without target labels, when it is needed
-    for cell in cells:
-        yield from failure_log.capture([cell], _run_cell, task, cell, first)
+    kinds = {cell: split_label_method(cell.method) for cell in cells}
+    without = Cell("labels-0", cells[0].source, cells[0].target)
+    first: list[FittedTask] = []
+    if without in kinds or any(kind == "asked" for kind, _ in kinds.values()):
+        for _, fitted in task.fit_all({without: task.pool[:0]}):
+            if isinstance(fitted, Exception):
+                raise fitted
+            first.append(fitted)
+    if without in kinds:
+        yield _describe_outcome(task, without, first[0])
+    labelled = {cell: task.pool[:n] for cell, (kind, n) in kinds.items() if kind == "labels" and n}
+    for cell, (kind, n) in kinds.items():
+        if kind == "asked":
+            labelled[cell] = task.pool[first[0].classifier.ask(task.target[task.pool], n)]
+    for cell, fitted in task.fit_all(labelled):
+        if isinstance(fitted, Exception):
+            yield Failure(cell, fitted)
+        else:
+            yield _describe_outcome(task, cell, fitted)
+    for cell, (kind, n) in kinds.items():
+        if kind not in ("labels", "asked"):
+            yield from failure_log.capture([cell], _run_baseline, task, cell, kind, n)
     yield from failure_log.failures()
 
 
-def _run_cell(task: LabelTask, cell: Cell, first: list[MSDAClassifier]) -> Outcome:
-    kind, n = split_label_method(cell.method)
-    if kind in ("labels", "asked") and not first and (n == 0 or kind == "asked"):
-        first.append(task.fit(task.pool[:0]))
-    labelled = task.pool[:n]
-    if kind == "asked":
-        labelled = task.pool[first[0].ask(task.target[task.pool], n)]
-    params: dict[str, Any] = {"n_target_labels": n}
-    if kind in ("labels", "asked"):
-        classifier, seconds = measure_time(lambda: task.fit(labelled) if n else first[0])
-        predicted, params = task.predict(classifier), {**params, "label_weight": classifier.label_weight_}
-    else:
-        predict = {
-            "second-source": task.predict_with_second_source,
-            "augmented": task.predict_augmented,
-            "target-only": task.predict_from_target,
-        }[kind]
-        predicted, seconds = measure_time(predict, labelled)
+def _describe_outcome(task: LabelTask, cell: Cell, fitted: FittedTask) -> Outcome:
+    n, predicted = split_label_method(cell.method)[1], task.predict(fitted.classifier)
+    params = {"n_target_labels": n, "label_weight": fitted.classifier.label_weight_}
     details = {"n_target_labels": n, "expected_error": None}
-    return Outcome(cell, predicted, params, 0.0, seconds, details=details)
+    return Outcome(cell, predicted, params, fitted.layer_seconds, fitted.seconds, details=details)
+
+
+def _run_baseline(task: LabelTask, cell: Cell, kind: str, n: int) -> Outcome:
+    predict = {
+        "second-source": task.predict_with_second_source,
+        "augmented": task.predict_augmented,
+        "target-only": task.predict_from_target,
+    }[kind]
+    predicted, seconds = measure_time(predict, task.pool[:n])
+    details = {"n_target_labels": n, "expected_error": None}
+    return Outcome(cell, predicted, {"n_target_labels": n}, 0.0, seconds, details=details)
 
 
 def _take_task(bench: Bench, cell: Cell) -> LabelTask:
