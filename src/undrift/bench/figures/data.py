@@ -194,7 +194,7 @@ def label_figures(records: Sequence[Record]) -> list[Figure]:
 def peers_figure(records: Sequence[Record], n_others: int = 6) -> Figure:
     """Mean error of `undrift`, the tf-idf SVM and the best of the other methods, in every column."""
     means = mean_errors(records)
-    columns = list(dict.fromkeys(place.variant for place in places(records)))
+    columns = sorted({place.variant for place in places(records)})
     complete = [method for method, errors in means.items() if len(errors) == len(columns)]
     ranked = sorted(complete, key=lambda method: fmean(means[method].values()))
     fixed = [method for method in ("undrift", "svm-tfidf") if method in complete]

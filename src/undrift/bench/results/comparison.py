@@ -46,7 +46,7 @@ def peers_table(records: Sequence[Record]) -> str:
     """Every method's error by corpus and class share, time, memory, and the tasks that it made worse."""
     records = [record for record in records if record.get("plan") == PEERS_PLAN]
     means = mean_errors(records)
-    variants = list(dict.fromkeys(place.variant for place in places(records)))
+    variants = sorted({place.variant for place in places(records)})
     failed = failures(records)
     every_method = {**{record["method"]: {} for record in failed}, **means}
     ranked = sorted(every_method.items(), key=lambda item: (-len(item[1]), sum(item[1].values())))
