@@ -12,7 +12,7 @@ if _TYPE_CHECKING:
     from .persist import load_model, save_model
     from .report import adaptation_report
     from .representation import MDA, MSDA
-    from .text import DistilledText, TermVectorizer, TextAdapter, text_classifier
+    from .text import DistilledText, TermVectorizer, TextAdapter, text_classifier, text_regressor
 
 _register_cluster(lambda: _import_module("undrift.distributed"))
 
@@ -32,6 +32,7 @@ __all__ = [
     "load_model",
     "save_model",
     "text_classifier",
+    "text_regressor",
 ]
 
 _PACKAGES = (

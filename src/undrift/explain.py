@@ -146,8 +146,14 @@ def count_labelled(classifier: Classifier, j: int) -> int | None:
 
 def output_classes(classifier: Classifier) -> list[Any]:
     """Return, for each output, the class that positive scores favour."""
-    labels = classifier.classes_.tolist()
-    return labels[1:] if len(labels) == 2 else labels
+    labels, has_tags = _list_classes(classifier), getattr(classifier, "multilabel_", False)
+    return labels[1:] if len(labels) == 2 and not has_tags else labels
+
+
+def _list_classes(classifier: Classifier) -> list[Any]:
+    """Return the labels, or the tags; numbers are lower or higher."""
+    labels = getattr(classifier, "classes_", None)
+    return ["lower", "higher"] if labels is None else labels.tolist()
 
 
 def top_terms(classifier: Classifier, terms: Sequence[str], k: int = 20) -> list[dict[str, Any]]:
@@ -180,7 +186,7 @@ def _top(classifier: Classifier, terms: Sequence[str], features: np.ndarray, k: 
             "weight": float(class_weights[j]),
             "n_labelled": count_labelled(classifier, j),
         }
-        for label, class_weights in zip(classifier.classes_.tolist(), weights.T, strict=True)
+        for label, class_weights in zip(_list_classes(classifier), weights.T, strict=True)
         for j in features[np.argsort(-class_weights[features], kind="stable")[:k]]
         if class_weights[j] > 0
     ]
@@ -245,8 +251,8 @@ def _exact_effects(
     without[np.arange(len(present)), present] = 0  # the last copy stays whole
     matrices = check_extra(extra, 1, dtype=classifier.dtype, widths=classifier.n_extra_features_in_)
     beside = [stack_rows([E] * len(without)) for E in matrices]
-    scores = classifier.decision_function(without, extra=beside)
-    if scores.ndim == 1:
+    scores = classifier._scores(without, None, False, beside)
+    if scores.shape[1] == 1 and hasattr(classifier, "classes_"):
         scores = np.column_stack([-scores, scores])
     winner = scores[:, int(np.argmax(scores[-1]))]
     return winner[-1] - winner[:-1]

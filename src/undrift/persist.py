@@ -382,7 +382,7 @@ def _try_model(model: Any, max_width: int, methods: tuple[str, ...]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for method in methods:
-            if hasattr(model, method):
+            if hasattr(model, method) and hasattr(getattr(model, "classifier_", model), method):
                 getattr(model, method)(rows, **options)
 
 

@@ -113,9 +113,10 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
     classes_ : ndarray
         The labels; the columns of an indicator matrix, 0, 1, ...
     multilabel_ : bool
-        Whether `fit` saw an indicator matrix. Each column is then a problem of two classes of its rows;
-        `temperature_` is an array, `target_shares_` say how frequent each tag is, `expected_error_` holds
-        None, and nothing falls back.
+        Whether `fit` saw an indicator matrix. Each column is then a problem of two classes;
+        ``center="classes"`` predicts every tag as often in a target as in the source, which `target_shares_`
+        say; `temperature_` is an array, `target_shares_interval_` and `expected_error_` hold None, and
+        nothing falls back.
     representation_ : MSDA
         The fitted representation.
     coef_ : list of ndarray
@@ -328,9 +329,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
 
     def _prepare_tags(self, rows: TrainingRows, grid: Grid, layer_options: dict[str, Any]) -> PreparedFit:
         """Plan one search for all tags, the columns of an indicator matrix."""
-        if self.target_shares is not None or isinstance(self.class_weight, dict):
+        if self.target_shares or isinstance(self.class_weight, dict) or self.border != "error":
             raise ValueError(
-                "with an indicator matrix of tags, leave target_shares out, and class_weight None or balanced"
+                "with an indicator matrix of tags, leave out target_shares, border and a dict of class_weight"
             )
         n, n_tags = rows.y.shape
         self.classes_ = np.arange(n_tags)
@@ -356,26 +357,23 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
             0 if self.random_state is None else self.random_state,  # the same fit twice is the same model
         )
         if self.multilabel_:
-            self._keep_tags(fit.rows, *fit_tags(result, options, self.class_weight))
+            self._keep_tags(fit.rows, fit_tags(result, options, self.class_weight))
         else:
             self._keep_classifier(fit.rows, fit_readout(result, fit.codes, fit.weight, options))
 
-    def _keep_tags(self, rows: TrainingRows, readout: Readout, targets: list[dict[str, Any]]) -> None:
-        """Keep the classifiers of all tags, and the tags' shares in every target that was aligned."""
+    def _keep_tags(self, rows: TrainingRows, readout: Readout) -> None:
+        """Keep the classifiers of all tags, and the shares that predictions assume."""
         self._keep_weights(rows, readout)
         self.self_training_rounds_ = [vars(r) for r in readout.rounds]
         self.temperature_ = readout.temperature
         self.temperatures_ = np.tile(readout.temperature, (len(self.domains_), 1))
         self.prior_ = np.zeros_like(self.intercept_)
         self.label_weight_ = self.update_state_ = None
-        n_targets, n_sources = len(rows.targets), len(self.domains_) - len(rows.targets)
+        n_targets = len(rows.targets)
         self.expected_error_: list[Any] = [None] * n_targets
-        self.target_shares_: list[Any] = [None] * n_targets
         self.target_shares_interval_: list[Any] = [None] * n_targets
-        for i, target in enumerate(targets):
-            self.prior_[n_sources + i] = target["prior"]
-            self.target_shares_[i] = dict(enumerate(target["shares"].tolist()))
-            self.target_shares_interval_[i] = dict(enumerate(map(tuple, target["interval"].tolist())))
+        shares = dict(enumerate(rows.y.mean(axis=0).tolist())) if self.center == "classes" else None
+        self.target_shares_: list[Any] = [shares] * n_targets
         if self.fallback:
             warn_of_blocking(readout.caution)
 

@@ -16,7 +16,7 @@ from .linear import SOLVERS, Dual
 from .search import SearchResult
 from .selection import Problem
 from .self_training import LEAST_RETAINED, Round, SelfTraining, fit_dual
-from .targets import Target, fit_aligned, list_target_rows
+from .targets import list_target_rows
 from .weights import Readout, ReadoutOptions, read_out, score_held_out
 
 
@@ -98,73 +98,46 @@ def _correlate(predicted: np.ndarray, y: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class _Tag:
-    """The classifier of one tag, and what is known of the tag in every target."""
+    """The classifier of one tag, and the shift of its scores in every domain."""
 
     dual: Dual
+    shifts: np.ndarray  # (n_domains,)
     temperature: float = 1.0
-    move_scores: Any = 0.0  # (n_domains, 1): what moving its rows adds to a domain's scores
     rounds: Sequence[Round] = ()
-    targets: Sequence[Target] = ()
 
 
-def fit_tags(
-    result: SearchResult, options: ReadoutOptions, class_weight: Any
-) -> tuple[Readout, list[dict[str, Any]]]:
-    """Fit a classifier for every tag, each aligned and self-trained as one of two classes is.
+def fit_tags(result: SearchResult, options: ReadoutOptions, class_weight: Any) -> Readout:
+    """Fit a classifier for every tag, self-trained as one of two classes is.
 
-    Returns the readout, whose temperature is one for each tag, and what is known of every target, if they
-    were aligned: `shares` and `interval` of every tag, and the `prior` that probabilities add.
+    Domains are centred on their means. With ``center="classes"`` as many rows of every target get a tag as in
+    the source: how frequent a tag is elsewhere cannot be told from scores of so few rows. The temperature of
+    the readout is one for each tag.
     """
-    is_aligned = result.spec.center == "classes" and len(result.chosen.K) > len(result.spec.problem.codes)
     outputs = result.spec.problem.Y.T
-    tags = [_fit_tag(result, output > 0, options, class_weight, is_aligned) for output in outputs]
+    tags = [_fit_tag(result, output > 0, options, class_weight) for output in outputs]
     n = max(len(tag.dual.coef) for tag in tags)
     coef = np.hstack([np.pad(tag.dual.coef, ((0, n - len(tag.dual.coef)), (0, 0))) for tag in tags])
-    dual = Dual(coef, np.concatenate([tag.dual.intercept for tag in tags]))
-    readout = read_out(result, dual)
-    offsets = readout.offsets
-    for j, tag in enumerate(tags):
-        offsets[:, j : j + 1] -= tag.move_scores
-    targets = []
-    if is_aligned:
-        positions = [k for k, number in enumerate(result.spec.rows.domains) if number < 0]
-        targets = [_describe_target(result, tags, i) for i in range(len(positions))]
-        for k, target in zip(positions, targets, strict=True):
-            offsets[k] -= target["shift"]
-    temperature = np.array([tag.temperature for tag in tags])
-    rounds = [r for tag in tags for r in tag.rounds]
-    return replace(readout, temperature=temperature, rounds=rounds), targets
+    readout = read_out(result, Dual(coef, np.concatenate([tag.dual.intercept for tag in tags])))
+    return replace(
+        readout,
+        offsets=readout.offsets - np.column_stack([tag.shifts for tag in tags]),
+        temperature=np.array([tag.temperature for tag in tags]),
+        rounds=[r for tag in tags for r in tag.rounds],
+    )
 
 
-def _fit_tag(
-    result: SearchResult, has_tag: np.ndarray, options: ReadoutOptions, class_weight: Any, is_aligned: bool
-) -> _Tag:
-    chosen, codes = result.chosen, has_tag.astype(int)
-    n = len(codes)
+def _fit_tag(result: SearchResult, has_tag: np.ndarray, options: ReadoutOptions, class_weight: Any) -> _Tag:
+    chosen, codes, n = result.chosen, has_tag.astype(int), len(has_tag)
+    shifts = np.zeros(len(result.spec.rows.domains))
     if has_tag.all() or not has_tag.any():  # in no row, or in all of them: so it is predicted
-        return _Tag(Dual(np.zeros((n, 1)), np.where(has_tag[:1], 1.0, -1.0)))
-    weight = compute_sample_weight("balanced" if is_aligned else class_weight, codes)
+        return _Tag(Dual(np.zeros((n, 1)), np.where(has_tag[:1], 1.0, -1.0)), shifts)
+    weight = compute_sample_weight(class_weight, codes)
     problem = Problem(codes, 2, weight, [], SOLVERS[options.loss])
-    n_domains = len(result.spec.rows.domains)
-    held_out = score_held_out(chosen.K, chosen.C, problem, options, n_domains)
-    K = chosen.K + 0 if is_aligned else chosen.K  # aligning moves rows in place
-    if is_aligned:
-        tag = replace(result, spec=replace(result.spec, problem=problem), chosen=replace(chosen, K=K))
-        fit = fit_aligned(tag, held_out, options.self_training, options.border)
-        return _Tag(fit.dual, fit.temperature, fit.move_scores, fit.trained.rounds, fit.targets)
-    trained = fit_dual(K, problem, chosen.C, options.self_training)
-    return _Tag(trained.dual, held_out.temperature, rounds=trained.rounds)
-
-
-def _describe_target(result: SearchResult, tags: Sequence[_Tag], i: int) -> dict[str, Any]:
-    """Return the share of every tag in a target, its 90% interval, and the shifts of scores there."""
-    share, interval = np.zeros(len(tags)), np.zeros((len(tags), 2))
-    shift, prior = np.zeros(len(tags)), np.zeros(len(tags))
-    for j, tag in enumerate(tags):
-        if tag.targets:
-            target = tag.targets[i]
-            share[j], interval[j] = target.shares.mean[1], target.shares.interval()[1]
-            shift[j], prior[j] = target.shift[0], target.prior[0]
-        else:
-            share[j] = interval[j] = result.spec.problem.Y[:, j].mean() / 2 + 0.5
-    return {"shares": share, "interval": interval, "shift": shift, "prior": prior}
+    held_out = score_held_out(chosen.K, chosen.C, problem, options, len(shifts))
+    trained = fit_dual(chosen.K, problem, chosen.C, options.self_training)
+    if result.spec.center == "classes" and len(chosen.K) > n:
+        domain = result.spec.anchors.domain[n:]
+        scores = trained.dual.scores(chosen.K[n:, : len(trained.dual.coef)])[:, 0]
+        for k in np.unique(domain):
+            shifts[k] = -np.quantile(scores[domain == k], 1 - has_tag.mean())
+    return _Tag(trained.dual, shifts, held_out.temperature, trained.rounds)

@@ -83,6 +83,8 @@ labelled_counts_
     self_training_rounds_ : list of dict
         For the start and each round: `n_labelled` target rows, `round_trip` correlation, how far predictions
         `changed` on the mean, over their spread, and whether the round was `kept`.
+    target_shares_, target_shares_interval_, expected_error_ : list of None
+        One for every target: these are known of classes alone.
     caution_ : dict or None
         With a target: what its rows say against adapting. There is no fallback.
 
@@ -200,6 +202,10 @@ labelled_counts_
         readout = fit_numbers(result, options, self._check_means(len(fit.rows.targets)))
         self._keep_weights(fit.rows, readout)
         self.self_training_rounds_ = [vars(r) for r in readout.rounds]
+        # there are no classes
+        self.target_shares_ = self.target_shares_interval_ = self.expected_error_ = [None] * len(
+            fit.rows.targets
+        )
 
     def _check_means(self, n_targets: int) -> list[float | None]:
         """Return the mean of every target that the user knows; an empty list if there is none."""

@@ -61,6 +61,17 @@ class AdaptOptions(options.PredictionOptions):
     )
     report: Path | None = option(None, "Write a report here, an HTML page.", metavar="FILE")
     target_label: str | None = option(None, "Column of the target's labels.", metavar="COL")
+    task: str | None = option(
+        None,
+        "What labels are: classes; rating, numbers such as stars; tags, several in a label. Default: guessed "
+        "where it is plain.",
+        options.LEARNING,
+        metavar="TASK",
+    )
+    separator: str = option("|", "Between the tags of a label.", options.LEARNING)
+    tidy_labels: bool = option(
+        False, "Make labels one that differ in case or spaces alone.", options.LEARNING
+    )
     target_shares: list[str] = option(
         [],
         "Share of every class in the target, if you know it: no=0.2,yes=0.8; labels that contain , or = as "
@@ -139,6 +150,7 @@ def adapt(given: AdaptOptions, context: typer.Context) -> None:
 def build_adapter(given: AdaptOptions) -> TextAdapter:
     """Return the adapter that the options describe, once they are checked."""
     from ..classifier import SELECTIONS, SOLVERS
+    from ..jobs import TASKS
     from ..text import (
         MANY_TERMS,
         N_TERMS,
@@ -163,6 +175,10 @@ def build_adapter(given: AdaptOptions) -> TextAdapter:
     options.check_option("--tokens", given.tokens, TOKENS)
     options.check_option("--border", given.border, ("error", "balanced"))
     options.check_confidence(given.min_confidence)
+    if given.task is not None:
+        options.check_option("--task", given.task, TASKS)
+    if not given.separator.strip():
+        raise typer.BadParameter("--separator must be a sign such as | or ;")
     centring = choose_centring(given.center, given.no_center, bool(given.target_shares), given.border)
     return TextAdapter(
         TermVectorizer(n_terms, weighting=given.weighting, length=TFIDF_LENGTH, tokens=given.tokens),

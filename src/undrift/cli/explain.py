@@ -35,6 +35,7 @@ class ExplainOptions(options.SummaryOptions):
 @options.command(ExplainOptions, HELP, ("words", "model", "document", "top"))
 def explain(given: ExplainOptions, context: typer.Context) -> None:
     from ..explain import document_terms, term_weight, top_terms
+    from ..jobs import predict_rows
     from ..text import load_text_model
     from ..text import words as words_of
     from . import terminal
@@ -54,7 +55,7 @@ def explain(given: ExplainOptions, context: typer.Context) -> None:
         "documents": [
             {
                 "document": text,
-                "prediction": adapter.predict([text]).tolist()[0],
+                "prediction": predict_rows(adapter, adapter.vectorizer_.transform([text])).labels[0],
                 "terms": document_terms(classifier, terms, adapter.vectorizer_.transform([text]), given.top),
             }
             for text in given.document

@@ -25,7 +25,7 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
     terminal.say("")
     for target in summary["targets"]:
         terminal.say(describe_error(target, summary), style="bold")
-        for line in _describe_shares(target):
+        for line in _describe_shares(target, summary["task"]):
             terminal.say(line)
     for note in list_notes(summary):
         terminal.say(f"Note: {note}.")
@@ -82,7 +82,8 @@ def _describe_fit(summary: dict[str, Any]) -> Iterator[str]:
     tokens = "" if is_usual else f" of {summary['tokens']} ({summary['tokens_reason']})"
     is_less = summary["pivots"] < summary["vocabulary"]
     pivots = f", {summary['pivots']:,} of them reconstructed" if is_less else ""
-    yield f"Labels: {', '.join(labels)}. Vocabulary: {summary['vocabulary']:,} terms{tokens}{pivots}."
+    kind = {"rating": " (a rating)", "tags": " (tags)"}.get(summary["task"], "")
+    yield f"Labels{kind}: {', '.join(labels)}. Vocabulary: {summary['vocabulary']:,} terms{tokens}{pivots}."
     yield f"Chosen: {chosen} ({rule}). Took {summary['seconds']:.0f} s."
 
 
@@ -92,6 +93,8 @@ def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
 
     name = Path(t["file"]).name
     fell_back = " (not adapted: source only)" if t["fell_back"] else ""
+    if t.get("scored") and summary["task"] != "classes":
+        return f"{name}: {describe_scores(t, summary['task'])}."
     if t.get("scored"):
         low, high = t["adapted_error_interval"]
         baseline = f"{t['baseline_error']:.1%} with a linear SVM trained on the source"
@@ -109,6 +112,23 @@ def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
     return f"{name}{fell_back}: how many predictions are wrong cannot be said without labels."
 
 
+MEASURES = {  # of a task that has no error: their names, and the baseline
+    "rating": ({"mae": "mean absolute error", "rank_correlation": "rank correlation"}, "ridge"),
+    "tags": ({"macro_f1": "macro F1", "micro_f1": "micro F1"}, "a linear SVM for each tag"),
+}
+
+
+def describe_scores(t: dict[str, Any], task: str) -> str:
+    """Say how good predictions of ratings or tags are, beside the baseline's."""
+    names, baseline = MEASURES[task]
+    shown = [
+        f"{name} {adapted:.3f} ({before:.3f} with {baseline})"
+        for measure, name in names.items()
+        if None not in (adapted := t[f"adapted_{measure}"], before := t[f"baseline_{measure}"])
+    ]
+    return f"{', '.join(shown)} trained on the source, on {t['scored']:,} labelled rows"
+
+
 def _judge(t: dict[str, Any]) -> str:
     low, high = t["gain_interval"]
     if low > 0:
@@ -116,11 +136,14 @@ def _judge(t: dict[str, Any]) -> str:
     return "adaptation hurt" if high < 0 else "too few labels to tell whether adaptation helped"
 
 
-def _describe_shares(t: dict[str, Any]) -> Iterator[str]:
+def _describe_shares(t: dict[str, Any], task: str) -> Iterator[str]:
     """Say which classes were predicted, which shares they were expected to have, and what was left empty."""
-    line = f"Class shares of {t['file']}: predicted {_list_shares(t['predicted_shares'])}"
+    what = {"rating": "Ratings", "tags": "Shares of tags"}.get(task, "Class shares")
+    line = f"{what} of {t['file']}: predicted {_list_shares(t['predicted_shares'])}"
     if t["target_shares_given"]:
         line += f"; given {_list_shares(t['target_shares'])}"
+    elif t["target_shares"] and task == "tags":
+        line += f"; assumed as in the source {_list_shares(t['target_shares'])}"
     elif t["target_shares"]:
         line += f"; estimated {_list_shares(t['target_shares'], t['target_shares_interval'])}"
     yield f"{line}."
@@ -154,7 +177,10 @@ def list_doubts(summary: dict[str, Any]) -> list[str]:
     Where labels show that it helped on every target, those of its rows alone are left.
     """
     caution, targets = summary["caution"], summary["targets"]
-    has_helped = all(t.get("scored") and t["adapted_error"] <= t["baseline_error"] for t in targets)
+    has_helped = all(
+        t.get("scored") and t["adapted_error"] is not None and t["adapted_error"] <= t["baseline_error"]
+        for t in targets
+    )
     return [
         text
         for text, code in zip(caution["reasons"], caution["codes"], strict=True)
@@ -188,7 +214,7 @@ def choose_next(summary: dict[str, Any]) -> tuple[str, str]:
     model, file = shlex.quote(summary["model"]), shlex.quote(target["file"])
     text = summary["text"] if isinstance(summary["text"], list) else [summary["text"]]
     same = f"--model {model} {{}} {' '.join(f'--text {shlex.quote(name)}' for name in text)}"
-    if is_scored:
+    if is_scored or summary["task"] != "classes":
         return "predict new rows:", f"undrift predict {same.format('--input NEW.csv')} --out FILE --check"
     command = f"undrift ask {same.format(f'--input {file}')} --for estimate --out sample.csv"
     return "label 50 rows, to measure how many predictions are wrong:", command

@@ -4,9 +4,11 @@ from .adapt import AdaptResult, run_adapt
 from .distill import run_distill
 from .drift import Batch, check_batch
 from .inputs import AdaptJob, DistillJob, ShowStage
-from .predict import PredictProgress, find_domain, run_predict
+from .predict import PredictProgress, find_domain, predict_rows, run_predict
+from .tasks import TASKS
 
 __all__ = [
+    "TASKS",
     "AdaptJob",
     "AdaptResult",
     "Batch",
@@ -15,6 +17,7 @@ __all__ = [
     "ShowStage",
     "check_batch",
     "find_domain",
+    "predict_rows",
     "run_adapt",
     "run_distill",
     "run_predict",

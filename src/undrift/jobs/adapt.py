@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,9 +16,10 @@ from sklearn.base import clone
 
 from .._core import Rows as Matrix
 from .._core import stack_rows
+from ..classifier import MSDAClassifier
 from ..errors import UndriftWarning
 from ..persist import measure_model, round_layers, save_model
-from ..tables import write_table
+from ..tables import TableError, write_table
 from ..text import TextAdapter, interleave, text_classifier
 from .distill import distill_domains, summarize_distilled
 from .drift import add_predictions, describe_target
@@ -36,11 +37,30 @@ from .inputs import (
     number_rows,
     plan_columns,
     read_domain,
+    refuse_many_classes,
     stack_vectors,
 )
 from .predict import Predictions, WrittenPredictions, predict_rows
 from .scoring import count_mistakes, fit_baseline, measure_distance, sample_rows, warn_of_other_labels
-from .summary import keep_warnings, summarize_choices, summarize_domains, summarize_errors, summarize_shares
+from .summary import (
+    count_labels,
+    keep_warnings,
+    summarize_choices,
+    summarize_domains,
+    summarize_errors,
+    summarize_shares,
+)
+from .tasks import (
+    LabelTask,
+    average_shares,
+    build_model,
+    choose_task,
+    count_same,
+    fit_task_baseline,
+    parse_ratings,
+    score_task,
+    tidy_labels,
+)
 
 HALF_ROWS = 500  # target rows whose predictions half precision must not change
 
@@ -119,8 +139,8 @@ class JobRows(Protocol):
     def target_rows(self) -> Sequence[Any]:
         """Rows of each target, after `fit`."""
 
-    def fit(self, adapter: TextAdapter, labels: Sequence[Any]) -> None:
-        """Fit the adapter on all domains; `labels` are those of the source rows."""
+    def fit(self, adapter: TextAdapter, labels: np.ndarray) -> None:
+        """Fit the adapter on all domains; `labels` are those of the source rows, as `fit` takes them."""
 
     def count_mistakes(self, i: int, models: Sequence[Any], options: list[dict[str, Any]]) -> np.ndarray:
         """Sum over the labelled rows of a target, and over those that each model gets wrong."""
@@ -132,24 +152,30 @@ class JobRows(Protocol):
 
 
 def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowStage) -> AdaptResult:
-    labels = check_labels(job, rows.sources)
-    classes = sorted({label for label in labels if label is not None})
-    added, kinds = plan_columns(job, rows.targets, classes)
-    if job.target_shares:
-        classifier = clone(adapter.classifier or text_classifier())
-        adapter.classifier = classifier.set_params(target_shares=match_shares(job, classes))
-    rows.fit(adapter, labels)
+    task, labels, notes = _settle_labels(job, rows, check_labels(job, rows.sources))
+    classes = task.classes
+    added, kinds = plan_columns(job, rows.targets, classes, task.name)
+    _settle_model(job, adapter, task)
+    rows.fit(adapter, task.encode(labels))
+    if task.name != "classes":
+        adapter.classes_, adapter.separator_ = np.array(classes), task.separator
+    if task.name == "tags":
+        adapter.classifier_.classes_ = adapter.classes_
     show_stage("comparing words", None)
     tokens = getattr(adapter.vectorizer_, "tokens_", "words")
     summary = summarize_domains(job, rows.sources, rows.targets, labels, tokens)
+    summary["task"], summary["labels"] = task.name, count_labels(task, labels)
+    summary["notes"] = [*notes, *summary["notes"]]
     adapter.domain_names_, adapter.target_statistics_ = name_domains(job.targets), []
     summary |= summarize_choices(adapter)
-    baseline = _score_targets(summary["targets"], adapter, rows, labels, show_stage)
+    baseline = _score_targets(summary["targets"], adapter, rows, task, labels, show_stage)
     with rows.write_predictions(adapter, added, kinds) as written:
-        summarize_shares(summary, adapter.classifier_, written.counts, job)
+        summarize_shares(summary, adapter, written.counts, job)
         adapter.target_statistics_ = [
-            add_predictions(statistics, counts, len(classes))
-            for statistics, counts in zip(adapter.target_statistics_, written.counts, strict=True)
+            add_predictions(statistics, counts, len(classes), target.n_rows)
+            for statistics, counts, target in zip(
+                adapter.target_statistics_, written.counts, rows.targets, strict=True
+            )
         ]
         if job.model is not None:
             summary["model_file"] = _save_adapter(adapter, job.model, rows, show_stage)
@@ -172,7 +198,7 @@ def _save_adapter(adapter: TextAdapter, path: Path, rows: JobRows, show_stage: S
     for i in range(len(rows.targets)):
         X = sample_rows(rows.target_rows[i])[:n_each]
         predicted = [model.predict(X, sample_domain=-1 - i) for model in (adapter.classifier_, rounded)]
-        n_checked, n_same = n_checked + len(predicted[0]), n_same + int(np.sum(predicted[0] == predicted[1]))
+        n_checked, n_same = n_checked + len(predicted[0]), n_same + count_same(*predicted)
     is_half = n_same == n_checked
     size = measure_model(adapter, half=is_half)
     show_stage(f"saving the model, {size / 1e6:,.0f} MB", None)
@@ -180,10 +206,53 @@ def _save_adapter(adapter: TextAdapter, path: Path, rows: JobRows, show_stage: S
     return {"bytes": path.stat().st_size, "half": is_half, "n_checked": n_checked, "n_same": n_same}
 
 
+def _settle_labels(job: AdaptJob, rows: JobRows, labels: list[Any]) -> tuple[LabelTask, list[Any], list[str]]:
+    """Tell what the labels are, tidy them if that is asked for, and refuse what does not go with them."""
+    separator = job.separator if job.task == "tags" else None
+    rewritten, spellings = tidy_labels(labels, job.tidy_labels, separator)
+    task, labels, guess = choose_task(
+        [rewritten.get(label, label) for label in labels], job.task, job.separator
+    )
+    for i, target in enumerate(rows.targets if rewritten else []):
+        tidied = [rewritten.get(label, label) for label in target.labels or []]
+        rows.targets[i] = replace(target, labels=tidied if target.labels is not None else None)
+    if task.name == "classes":
+        refuse_many_classes(job, labels)
+        return task, labels, [note for note in (spellings,) if note]
+    if not isinstance(rows, LocalRows):
+        raise TableError(f"--dask is for classes: drop it for --task {task.name}, or say --task classes")
+    for option, is_given in (
+        ("--report", job.report is not None),
+        ("--distilled", job.distilled is not None),
+        ("--probabilities", task.name == "rating" and job.probabilities),
+        ("--min-confidence", task.name == "rating" and job.min_confidence is not None),
+        ("--target-shares", task.name == "tags" and bool(job.target_shares)),
+    ):
+        if is_given:
+            raise TableError(f"{option} does not go with --task {task.name}: drop it, or say --task classes")
+    if task.name == "rating":
+        rows.targets[:] = [
+            replace(target, labels=target.labels and parse_ratings(target.labels)) for target in rows.targets
+        ]
+    return task, labels, [note for note in (guess, spellings) if note]
+
+
+def _settle_model(job: AdaptJob, adapter: TextAdapter, task: LabelTask) -> None:
+    """Set what is fitted: a classifier that knows the class shares given, or a regressor."""
+    given = adapter.classifier or text_classifier()
+    if task.name == "rating" and isinstance(given, MSDAClassifier):
+        adapter.classifier = build_model(task, given, average_shares(job.target_shares))
+        for callback in getattr(given, "_skl_callbacks", []):
+            adapter.classifier.set_callbacks(callback)
+    elif job.target_shares:
+        adapter.classifier = clone(given).set_params(target_shares=match_shares(job, task.classes))
+
+
 def _score_targets(
     entries: list[dict[str, Any]],
     adapter: TextAdapter,
     rows: JobRows,
+    task: LabelTask,
     labels: Sequence[Any],
     show_stage: ShowStage,
 ) -> Any:
@@ -203,6 +272,15 @@ def _score_targets(
             continue
         if target.n_labelled == 0:
             entry |= summarize_errors()
+            continue
+        if task.name != "classes":
+            X, y = rows.source_rows, task.encode([label for label in labels if label is not None])
+            is_labelled = np.array([label is not None for label in labels])
+            baseline = baseline or fit_task_baseline(task, X[is_labelled], y)
+            Z = rows.target_rows[i]
+            extra = {} if target.vectors is None else {"extra": target.vectors}
+            predicted = baseline.predict(Z), classifier.predict(Z, sample_domain=-1 - i, **extra)
+            entry |= score_task(task, target.labels, *predicted)
             continue
         warn_of_other_labels(target.labels, classifier.classes_.tolist())
         baseline = baseline or fit_baseline(rows.source_rows, labels)
@@ -230,14 +308,15 @@ class LocalRows:
         """Rows of each target, after `fit`."""
         return self.X[len(self.sources) :]
 
-    def fit(self, adapter: TextAdapter, labels: Sequence[Any]) -> None:
-        """Fit the adapter on all domains; `labels` are those of the source rows."""
+    def fit(self, adapter: TextAdapter, labels: np.ndarray) -> None:
+        """Fit the adapter on all domains; `labels` are those of the source rows, as `fit` takes them."""
         domains = [*self.sources, *self.targets]
         self.show_stage("counting terms", None)
         adapter.fit_vocabulary(interleave([domain.documents for domain in domains]))
         self.X = [adapter.vectorizer_.transform(domain.documents) for domain in domains]
         sample_domain = number_rows(self.sources, self.targets)
-        y = np.array([*labels, *[None] * (len(sample_domain) - len(labels))], dtype=object)
+        nothing = np.full((len(sample_domain) - len(labels), *labels.shape[1:]), None, dtype=labels.dtype)
+        y = np.concatenate([labels, nothing])
         self.show_stage("learning", None)
         extra = None
         if self.job.embedding is not None:

@@ -20,6 +20,7 @@ from sklearn.preprocessing import normalize
 from .._core import Rows as Matrix
 from ..text import TextAdapter
 from .predict import Predictions
+from .tasks import has_classes
 
 FALSE_ALARMS = 0.005  # of every measure, by chance; the measures are several
 SHARE_ALARMS = 0.01  # of the predicted shares, which have the least power
@@ -51,10 +52,15 @@ def describe_target(adapter: TextAdapter, X: Matrix, documents: Sequence[str]) -
     }
 
 
-def add_predictions(statistics: dict[str, Any], sums: np.ndarray, n_classes: int) -> dict[str, Any]:
-    """Add what was predicted for a target; `sums` are those of :meth:`Predictions.count`."""
+def add_predictions(
+    statistics: dict[str, Any], sums: np.ndarray, n_classes: int, n_rows: int | None = None
+) -> dict[str, Any]:
+    """Add what was predicted for a target; `sums` are those of :meth:`Predictions.count`.
+
+    The rows of a target are as many as its predictions of all classes; not with tags.
+    """
     counts, (doubt, squares) = sums[:n_classes], sums[n_classes + 1 :]
-    n = max(counts.sum(), 1)
+    n = max(counts.sum() if n_rows is None else n_rows, 1)
     variance = max(squares / n - (doubt / n) ** 2, 0.0)
     more = {"n_predicted": int(n), "shares": counts / n, "doubt": doubt / n, "doubt_spread": variance**0.5}
     return {name: float(v) if isinstance(v, np.floating) else v for name, v in (statistics | more).items()}
@@ -161,6 +167,8 @@ def check_batch(batch: Batch) -> dict[str, Any]:
             scale * beyond(fit["doubt"], fit["doubt_spread"], fit["n_predicted"], LEAST_ERROR),
         ),
     }
+    if not has_classes(batch.adapter.classifier_):
+        del measures["expected_error"]
     shares = {
         str(label): measure
         for label, measure in zip(labels, _measure_shares(batch.counts[:n_classes] / n, n, fit), strict=True)
@@ -175,6 +183,7 @@ def check_batch(batch: Batch) -> dict[str, Any]:
     return {
         "drifted": bool(reasons),
         "reasons": reasons,
+        "expected_error": None,
         **{name: vars(measure) for name, measure in measures.items()},
         "predicted_shares": {label: vars(measure) for label, measure in shares.items()},
     }

@@ -44,6 +44,9 @@ class AdaptJob:
     distilled: Path | None = None
     sheet: str | None = None  # of spreadsheets that have several
     embedding: str | None = None  # a column of lists of numbers, which are features beside the terms
+    task: str | None = None  # classes, rating or tags; None to guess
+    separator: str = "|"  # of tags in a label
+    tidy_labels: bool = False  # whether labels that differ in case and spaces alone are one
 
 
 @dataclass(frozen=True)
@@ -186,12 +189,18 @@ def check_labels(job: AdaptJob, sources: Sequence[JobDomain]) -> list[Any]:
             f"{names}: every label in column {job.label!r} is {next(iter(counts))!r}; "
             "at least two classes are needed"
         )
+    return labels
+
+
+def refuse_many_classes(job: AdaptJob, labels: Sequence[Any]) -> None:
+    """Raise where labels are so many that they are hardly classes."""
+    counts = Counter(label for label in labels if label is not None)
     if len(counts) > max(50, counts.total() / 2):
+        names = ", ".join(str(path) for path in job.sources)
         raise TableError(
             f"{names}: column {job.label!r} has {len(counts):,} different labels in {counts.total():,} rows; "
-            "is it the column of labels?"
+            "is it the column of labels? (--task rating is for numbers, --task tags for several in a label)"
         )
-    return labels
 
 
 def name_domains(paths: Sequence[Path]) -> list[str]:
@@ -236,12 +245,13 @@ class AddedColumns:
     min_confidence: float | None = None
     has_known_terms: bool = False  # how many terms of a row the model knows
     needs_known_terms: bool = False  # predictions of rows without any are left empty
+    kind: str | None = None  # of the predictions, if not that of the classes
 
     @property
     def kinds(self) -> dict[str, str]:
         """Names of the columns, in order, and what each holds."""
         names = {bool: "bool", int: "int"}
-        kinds = {"prediction": names.get(type(self.classes[0]), "str"), "score": "float"}
+        kinds = {"prediction": self.kind or names.get(type(self.classes[0]), "str"), "score": "float"}
         kinds |= {"probability": "float"} if self.has_probability else {}
         kinds |= {f"p_{label}": "float" for label in self.classes} if self.has_probabilities else {}
         kinds |= {"domain": "str"} if self.has_domain else {}
@@ -250,7 +260,7 @@ class AddedColumns:
 
 
 def plan_columns(
-    job: AdaptJob, targets: Sequence[JobDomain], classes: Sequence[Any]
+    job: AdaptJob, targets: Sequence[JobDomain], classes: Sequence[Any], task: str = "classes"
 ) -> tuple[AddedColumns, dict[str, Any]]:
     """Return the columns that are added, and all columns of the output with what they hold.
 
@@ -259,6 +269,8 @@ def plan_columns(
     added = AddedColumns(
         classes,
         job.prefix,
+        has_probability=task != "rating",
+        kind="float" if task == "rating" else None,
         has_probabilities=job.probabilities,
         has_domain=len(targets) > 1,
         min_confidence=job.min_confidence,

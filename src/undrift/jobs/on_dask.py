@@ -78,14 +78,14 @@ class ClusterRows:
         self.sources, self.targets = domains[: len(job.sources)], domains[len(job.sources) :]
         vectorizer.fit_frequencies(count_exact_frequencies(every_shard, vectorizer, frequencies))
 
-    def fit(self, adapter: TextAdapter, labels: Sequence[Any]) -> None:
+    def fit(self, adapter: TextAdapter, labels: np.ndarray) -> None:
         """Fit the adapter on all domains; a single source and its targets keep no list of all rows here."""
         n_sources = len(self.sources)
         sources, targets = self.surveyed[:n_sources], self.surveyed[n_sources:]
         self.source_rows = vectorize_shards([item for items in sources for item in items], self.vectorizer)
         self.target_rows = [vectorize_shards(items, self.vectorizer) for items in targets]
         adapter.vectorizer_ = self.vectorizer
-        y = np.array(labels, dtype=object)
+        y = labels
         if n_sources == 1:
             adapter.fit_rows(self.source_rows, y, list(self.target_rows) or None)
             return

@@ -15,6 +15,7 @@ from ..errors import UndriftWarning
 from ..tables import Table, with_added, write_table
 from ..text import TextAdapter
 from .inputs import AddedColumns, read_vectors, refuse_overwriting
+from .tasks import is_rating
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,16 +67,57 @@ class Predictions:
         return np.array([*per_class, self.is_doubtful(min_confidence).sum(), doubt.sum(), (doubt**2).sum()])
 
 
+@dataclass(frozen=True, eq=False)
+class RatingPredictions(Predictions):
+    """Predicted numbers; `codes` say which value of the scale each is nearest to."""
+
+    @property
+    def labels(self) -> list[float]:
+        """Predicted numbers."""
+        return self.score.tolist()
+
+
+@dataclass(frozen=True, eq=False)
+class TagPredictions(Predictions):
+    """Predicted tags: `codes` has a column for each tag, 1 where it is predicted."""
+
+    separator: str = "|"
+
+    @property
+    def labels(self) -> list[str]:
+        """Predicted tags, joined by the separator; empty where there are none."""
+        return [self.separator.join(np.array(self.classes)[row > 0].tolist()) for row in self.codes]
+
+    @property
+    def probability(self) -> np.ndarray:
+        """Probability that all tags of a row are right, if they do not depend on each other."""
+        return np.round(np.where(self.codes > 0, self.probabilities, 1 - self.probabilities).prod(axis=1), 6)
+
+    def count(self, min_confidence: float | None = None) -> np.ndarray:
+        """Count the rows of every predicted tag; the rest as for classes."""
+        doubt = 1 - self.probability
+        sums = [self.is_doubtful(min_confidence).sum(), doubt.sum(), (doubt**2).sum()]
+        return np.array([*self.codes.sum(axis=0), *sums])
+
+
 def predict_rows(
     adapter: TextAdapter, X: Matrix, number: int | None = None, vectors: np.ndarray | None = None
 ) -> Predictions:
     """Predict rows of the target `number`, in one pass through the layers; numbers have six digits."""
     classifier = adapter.classifier_
     options = {} if vectors is None else {"extra": vectors}
+    if is_rating(classifier):
+        score, scale = np.round(classifier.predict(X, sample_domain=number, **options), 6), adapter.classes_
+        codes = np.abs(score[:, None] - scale).argmin(axis=1)
+        return RatingPredictions(scale.tolist(), codes, score, None, np.diff(X.indptr))
     scores = classifier.decision_function(X, sample_domain=number, **options)
     probabilities = None
     if has_probabilities(adapter):
         probabilities = np.round(classifier.scores_to_proba(scores, number), 6)
+    if getattr(classifier, "multilabel_", False):
+        codes, score = (scores > 0).astype(int), np.round(scores.max(axis=1), 6)
+        tags, separator = adapter.classes_.tolist(), getattr(adapter, "separator_", "|")
+        return TagPredictions(tags, codes, score, probabilities, np.diff(X.indptr), separator)
     codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
     score = np.round(scores if scores.ndim == 1 else scores.max(axis=1), 6)
     n_known = np.diff(X.indptr)
@@ -147,7 +189,10 @@ def _plan_columns(
     adapter: TextAdapter, prefix: str, probabilities: bool, min_confidence: float | None, is_checked: bool
 ) -> AddedColumns:
     """Return the columns to add; a model without probabilities is refused if they are asked for."""
-    if not has_probabilities(adapter):
+    if is_rating(adapter.classifier_):
+        if probabilities or min_confidence is not None:
+            raise ValueError("ratings have no probabilities: leave out --probabilities and --min-confidence")
+    elif not has_probabilities(adapter):
         lacking = "the model was saved by an earlier version without probabilities"
         if probabilities or min_confidence is not None:
             raise ValueError(f"{lacking}: fit it again, or leave out --probabilities and --min-confidence")
@@ -160,6 +205,7 @@ def _plan_columns(
         min_confidence=min_confidence,
         has_known_terms=True,
         needs_known_terms=is_checked,
+        kind="float" if is_rating(adapter.classifier_) else None,
     )
 
 

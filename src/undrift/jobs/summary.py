@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..classifier import MSDAClassifier
+from .._inputs import spell_label
 from ..errors import UndriftWarning
 from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
 from .inputs import AdaptJob, JobDomain
 from .scoring import error_interval, gain_interval
+from .tasks import LabelTask
 
 ONE_CLASS = 0.97  # share of a target's rows above which a note says that one class is nearly all there is
 
@@ -57,7 +58,7 @@ def summarize_domains(
             _count_rows(target) | {"unseen_share": None if share != share else share}
             for target, share in zip(targets, shares, strict=True)
         ],
-        "labels": dict(Counter(str(label) for label in labels if label is not None)),
+        "labels": {},
         "notes": notes,
         "text": job.text,
         "out": str(job.out),
@@ -68,8 +69,21 @@ def summarize_domains(
 
 def keep_warnings(messages: Sequence[str], targets: Sequence[dict[str, Any]]) -> list[str]:
     """Return every warning once, without doubts in adaptation where labels show that it helped."""
-    has_helped = all(t.get("scored") and t["gain_interval"][0] > 0 for t in targets)
+    has_helped = all(t.get("scored") and t.get("gain_interval", [0])[0] > 0 for t in targets)
     return [text for text in dict.fromkeys(messages) if not (has_helped and EXPECT_LITTLE in text)]
+
+
+def count_labels(task: LabelTask, labels: Sequence[Any]) -> dict[str, int]:
+    """Count the labelled rows of every class, number or tag."""
+    given = [label for label in labels if label is not None]
+    if task.name == "tags":
+        given = [tag for label in given for tag in task.split(label)]
+    return dict(Counter(_write_label(label) for label in given))
+
+
+def _write_label(label: Any) -> str:
+    """Write a label for the summary: stars without the zero of 5.0."""
+    return spell_label(label) if isinstance(label, float) else str(label)
 
 
 def _count_rows(domain: JobDomain) -> dict[str, Any]:
@@ -85,7 +99,7 @@ def summarize_choices(adapter: TextAdapter) -> dict[str, Any]:
     """Say what was chosen, by which rule, and what the safeguard made of it."""
     classifier = adapter.classifier_
     return {
-        "classes": classifier.classes_.tolist(),
+        "classes": adapter.classes_.tolist(),
         "vocabulary": len(adapter.terms_),
         "tokens": getattr(adapter.vectorizer_, "tokens_", None),
         "tokens_reason": getattr(adapter.vectorizer_, "tokens_reason_", None),
@@ -100,23 +114,29 @@ def summarize_choices(adapter: TextAdapter) -> dict[str, Any]:
 
 
 def summarize_shares(
-    summary: dict[str, Any], classifier: MSDAClassifier, counts: Sequence[np.ndarray], job: AdaptJob
+    summary: dict[str, Any], adapter: TextAdapter, counts: Sequence[np.ndarray], job: AdaptJob
 ) -> None:
     """Add to every target's entry its class shares and expected error, and notes where one class is all.
 
     `counts` are sums over the rows of every target, as `Predictions.count` returns them.
     """
-    labels = [str(label) for label in classifier.classes_.tolist()]
+    classifier, labels = adapter.classifier_, [_write_label(label) for label in adapter.classes_.tolist()]
     for i, (entry, target_counts) in enumerate(zip(summary["targets"], counts, strict=True)):
         shares, interval = classifier.target_shares_[i], classifier.target_shares_interval_[i]
         per_class = target_counts[: len(labels)]
-        predicted = (per_class / per_class.sum()).tolist()
+        n_predicted = entry["rows"] if summary["task"] == "tags" else per_class.sum()
+        predicted = (per_class / n_predicted).tolist()
         entry["predicted_shares"] = dict(zip(labels, predicted, strict=True))
         entry["target_shares"] = shares and dict(zip(labels, shares.values(), strict=True))
         entry["target_shares_interval"] = interval and dict(
             zip(labels, map(list, interval.values()), strict=True)
         )
         entry["target_shares_given"] = bool(shares and classifier.target_shares)
+        if summary["task"] != "classes":
+            entry["expected_error"] = None
+            if job.min_confidence is not None:
+                entry["n_doubtful"] = int(target_counts[len(labels)])
+            continue
         entry["expected_error"] = classifier.expected_error_[i]
         if job.min_confidence is not None:
             entry["n_doubtful"] = int(target_counts[len(labels)])

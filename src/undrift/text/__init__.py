@@ -8,6 +8,7 @@ from .adapter import (
     load_adapter,
     load_text_model,
     text_classifier,
+    text_regressor,
 )
 from .distilled import DistilledText
 from .tokens import FAR_APART, SAMPLE_DOCUMENTS, TOKENS, collect_words, interleave, unseen_share, words
@@ -30,6 +31,7 @@ __all__ = [
     "load_adapter",
     "load_text_model",
     "text_classifier",
+    "text_regressor",
     "unseen_share",
     "words",
 ]

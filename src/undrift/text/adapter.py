@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs import savable
-from ..classifier import MSDAClassifier, accept_old_names, ask_teacher
+from ..classifier import MSDAClassifier, MSDARegressor, accept_old_names, ask_teacher
 from ..persist import ModelFileError, load_model
 from .distilled import DistilledText, distill_text
 from .tokens import check_documents, interleave
@@ -36,6 +36,12 @@ def text_classifier(**changes: Any) -> MSDAClassifier:
     return MSDAClassifier(**(settings | changes))
 
 
+def text_regressor(**changes: Any) -> MSDARegressor:
+    """MSDARegressor with the settings that adapt ratings of text best: those of :func:`text_classifier`."""
+    settings: dict[str, Any] = {"n_layers": 5, "noise": TEXT_NOISE, "balance_layers": True}
+    return MSDARegressor(**(settings | {"n_pivots": "auto", "dtype": "float32"} | changes))
+
+
 @savable
 class TextAdapter(ClassifierMixin, BaseEstimator):
     """Classifier of raw documents in a domain without labels.
@@ -48,8 +54,8 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
     vectorizer : TermVectorizer, CountVectorizer or TfidfVectorizer, optional
         How documents become rows; by default the 20,000 most frequent uni- and bigrams, tf-idf of
         length 5. Those of scikit-learn can be saved if their parameters are plain values.
-    classifier : MSDAClassifier, optional
-        What is fitted on the rows; by default :func:`text_classifier`.
+    classifier : MSDAClassifier or MSDARegressor, optional
+        What is fitted on the rows; by default :func:`text_classifier`. :func:`text_regressor` is for ratings.
     tokens : {"auto", "words", "characters"}, default="auto"
         What the terms of the default vectoriser are made of; see :class:`TermVectorizer`.
 
@@ -62,7 +68,7 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
     classifier_ : MSDAClassifier
         Fitted on their rows.
     classes_ : ndarray
-        The labels.
+        The labels; nothing for a regressor. After `undrift adapt`, the tags, or the scale of ratings.
     domain_names_ : list of str
         Names of the target domains -1, -2, ...; there only if `undrift adapt` fitted the model.
 
@@ -149,9 +155,10 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         classifier = text_classifier() if self.classifier is None else clone(self.classifier)
         for callback in getattr(self.classifier, "_skl_callbacks", []):
             classifier.set_callbacks(callback)
-        features = {"extra": extra, "extra_target": extra_target, "y_target": y_target}
+        features = {"extra": extra, "extra_target": extra_target}
+        features |= {} if y_target is None else {"y_target": y_target}
         self.classifier_ = classifier.fit(X, y, X_target, sample_domain=sample_domain, **features)
-        self.classes_ = self.classifier_.classes_
+        self.classes_: np.ndarray = getattr(self.classifier_, "classes_", np.empty(0))
         return self
 
     @property
@@ -232,6 +239,8 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
             Seed of the choice of held-out documents.
         """
         check_is_fitted(self)
+        if isinstance(self.classifier_, MSDARegressor) or self.classifier_._has_tags:
+            raise ValueError("only models of classes can be distilled, and this one predicts ratings or tags")
         if documents is None:
             raise ValueError("distill needs documents of the target: a model keeps none of those it has seen")
         documents = list(check_documents(documents))
