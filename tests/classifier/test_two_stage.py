@@ -302,3 +302,20 @@ def test_pivots_chosen_by_name(monkeypatch, n_pivots, most):
     assert whole.representation_.n_pivots is None
     with pytest.raises(ValueError, match="n_pivots='some' is not known"):
         MSDAClassifier(n_pivots="some").fit(X, y, Z)
+
+
+@pytest.mark.parametrize("options", [{}, {"n_pivots": 5}, {"self_training": True}], ids=str)
+def test_no_anchor_passes_a_layer_twice_where_memory_allows(rows, options):
+    X, y, Z = rows
+    passed = {}
+    for budget in ("1 GB", 1000.0):
+        model = MSDAClassifier(2, 0.6, memory_budget=budget, random_state=0, **options)
+        fit = model._prepare(X, y, Z)
+        model._run(fit)
+        assert (fit.search.result().hidden is not None) == (budget == "1 GB")
+        passed[budget] = model.decision_function(Z)
+    assert_allclose(passed["1 GB"], passed[1000.0], atol=1e-5)
+    with_choice = MSDAClassifier(2, [0.6, 0.3], random_state=0)
+    fit = with_choice._prepare(X, y, Z)
+    with_choice._run(fit)
+    assert fit.search.result().hidden is None

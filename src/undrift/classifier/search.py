@@ -57,6 +57,7 @@ class SearchSpec:
     max_upper_rows: int | None  # None: upper layers learn from all rows
     place: Place
     shared: SharedLayers | None = None  # layers learnt once for several tasks
+    keeps_hidden: bool = False  # whether the anchors of every layer are kept, so that none is computed twice
 
     def find_means(self, totals: dict[int, Moments], rows: Rows) -> np.ndarray | None:
         """Return what is subtracted from the rows of every domain, of shape (n_domains, d).
@@ -110,6 +111,7 @@ class SearchResult:
     default: tuple[float, int, float] | None  # what is taken unless another candidate is clearly better
     source_only: SourceOnly | None  # None without target anchors, or where not all labelled rows are anchors
     split: PivotSplit | None  # with n_pivots
+    hidden: list[Array] | None = None  # anchors of every layer of the one candidate, if they are kept
 
     @property
     def candidate(self) -> Candidate:
@@ -128,6 +130,7 @@ class Search:
         self._default: FittedCandidate | None = None
         self._source_only: dict[float, SourceOnly] = {}  # by C
         self._split: PivotSplit | None = None
+        self._hidden: list[Array] | None = [] if spec.keeps_hidden else None
 
     @property
     def n_steps(self) -> int:
@@ -146,7 +149,8 @@ class Search:
             if choose_candidate(pair, ONE_SE, self.spec.grid.preferred, n) is default.candidate:
                 chosen = default
         source_only = self._source_only.get(chosen.candidate.C)
-        return SearchResult(self.spec, chosen, self._candidates, self.spec.default, source_only, self._split)
+        choice = chosen, self._candidates, self.spec.default, source_only
+        return SearchResult(self.spec, *choice, self._split, self._hidden)
 
     def steps(self) -> Iterator[None]:
         """Explore the grid; yields once per layer."""
@@ -217,6 +221,8 @@ class Search:
             is_last = len(stack.layers) + 1 == depth
             propagated = propagate(grown, self._measured_domains(is_last))
             means, share = self._centring(propagated.moments, propagated.rows)
+            if self._hidden is not None:
+                self._hidden.append(propagated.rows + 0)  # those of `propagated` may be overwritten
             gram.add_rows(propagated.rows, means, spec.anchors.domain, share)
             known = propagated.moments
             del propagated

@@ -90,9 +90,15 @@ class SearchPlan:
             labelled = draw_labelled_rows(codes, n_labelled, random_state)
         is_choice = grid.n_candidates > 1
         folds = draw_folds(codes[labelled], classifier.n_folds, random_state) if is_choice else []
+        anchors, n_pivots = (
+            draw_anchors(rows, labelled, n_target, random_state),
+            count_pivots(classifier, rows),
+        )
+        n_hidden = anchors.X.shape[0] * (n_pivots or classifier.n_features_in_) * max(grid.depths)
+        keeps_hidden = self.shared is None and not is_choice
         spec = SearchSpec(
             rows=rows,
-            anchors=draw_anchors(rows, labelled, n_target, random_state),
+            anchors=anchors,
             problem=self.problem.take(labelled, folds),
             grid=grid,
             selection=classifier.selection,
@@ -100,10 +106,11 @@ class SearchPlan:
             balance=classifier.balance_layers,
             binarize=classifier.binarize,
             layer_options=self.layer_options,
-            n_pivots=count_pivots(classifier, rows),
+            n_pivots=n_pivots,
             max_upper_rows=check_max_rows(classifier.max_upper_rows, list(rows.domains.values())),
             place=self.place,
             shared=self.shared,
+            keeps_hidden=keeps_hidden and 8 * n_hidden < check_memory(classifier.memory_budget) / 4,
         )
         return Search(spec, random_state)
 

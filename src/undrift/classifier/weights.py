@@ -305,7 +305,10 @@ def _layer_products(
     n = max(map(len, coefs)) if kept is None else view.anchors.shape[0]
     X, domain, stack = view.anchors[:n], result.spec.anchors.domain[:n], view.stack
     means: Any = stack.means or (None,) * (len(stack.layers) + 1)
-    layers = chain([X], hidden_rows(stack.layers, result.spec.place.move_rows(view.first(X))))
+    if result.hidden is not None and stack is result.chosen.stack:
+        layers = chain([X], (H[:n] for H in result.hidden))
+    else:
+        layers = chain([X], hidden_rows(stack.layers, result.spec.place.move_rows(view.first(X))))
     coef = np.hstack([np.pad(c, ((0, n - len(c)), (0, 0))) for c in coefs])
     edges = np.cumsum([c.shape[1] for c in coefs])[:-1]
     weights, columns = [], []
