@@ -73,10 +73,11 @@ def test_the_page_on_speed_runs():
     assert len(names["msda"].layers_) == 5
 
 
-def test_the_page_on_uneven_classes_runs(capsys):
+@pytest.mark.parametrize("page", ["docs/balance.md", "docs/labels.md"])
+def test_the_pages_on_uneven_classes_and_labels_run(page, capsys):
     names: dict = {}
-    for program in code_blocks("python", "docs/balance.md"):
-        exec(compile(program, "docs/balance.md", "exec"), names)
+    for program in code_blocks("python", page):
+        exec(compile(program, page, "exec"), names)
     assert "'error'" in capsys.readouterr().out
 
 

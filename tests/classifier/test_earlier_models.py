@@ -45,3 +45,16 @@ def test_a_model_without_probabilities_says_so():
     assert_allclose(model.decision_function(X), EXPECTED["no-probabilities"]["scores"], rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="saved by an earlier version without probabilities"):
         model.predict_proba(X)
+
+
+@pytest.mark.parametrize("name", ["fell-back", "no-probabilities"])
+def test_earlier_models_refuse_labels_in_one_line(name):
+    model = load_model(FOLDER / f"{name}.safetensors")
+    for call in (
+        lambda: model.update(X, [0] * len(X)),
+        lambda: model.update_target(X),
+        lambda: model.ask(X, 2),
+    ):
+        with pytest.raises(ValueError, match="no update state") as refusal:
+            call()
+        assert "\n" not in str(refusal.value)
