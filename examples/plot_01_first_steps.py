@@ -15,21 +15,25 @@ from sklearn.svm import LinearSVC
 from undrift import TermVectorizer, TextAdapter
 from undrift.datasets import make_reviews
 
-corpus = make_reviews()
+corpus = make_reviews(1500)
 books, kitchen = corpus.domains["books"], corpus.domains["kitchen"]
-documents, labels = [books.texts[i] for i in books.train[:600]], books.y[books.train[:600]]
-target = [kitchen.texts[i] for i in kitchen.test[:800]]
-truth = kitchen.y[kitchen.test[:800]]
+target = [kitchen.texts[row] for row in np.append(kitchen.test, kitchen.unlabelled)]
+truth = kitchen.y[kitchen.test]  # for scoring alone
 
 # %%
 # A classifier that knows books alone, and one that has also read the kitchen reviews, without their labels:
 
-baseline = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(documents, labels)
-adapter = TextAdapter(TermVectorizer(800)).fit(documents, labels, target)
+labelled = [books.texts[row] for row in books.train]
+baseline = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(labelled, books.y[books.train])
+adapter = TextAdapter(TermVectorizer(1000)).fit(
+    books.texts, books.y, target
+)  # y is NaN where there is no label
+
+new = target[: len(truth)]
 
 errors = {
-    "trained on books": np.mean(baseline.predict(target) != truth),
-    "adapted": np.mean(adapter.predict(target) != truth),
+    "trained on books": np.mean(baseline.predict(new) != truth),
+    "adapted": np.mean(adapter.predict(new) != truth),
 }
 print({name: f"{error:.1%}" for name, error in errors.items()})
 
