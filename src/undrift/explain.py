@@ -264,7 +264,7 @@ def score_contributions(
     direction: np.ndarray,
     *,
     sample_domain: np.ndarray | None = None,
-    n_nodes: int = 32,
+    n_nodes: int = 24,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Divide the scores of a few rows among their features, by integrated gradients from the empty row.
 
@@ -283,7 +283,7 @@ def score_contributions(
         1 for one class and -1 for another is the lead of the first over the second.
     sample_domain : int array of shape (n,), optional
         Domain of each row, as for `predict`.
-    n_nodes : int, default=32
+    n_nodes : int, default=24
         Points along the line.
 
     Returns
@@ -301,16 +301,16 @@ def score_contributions(
     base = (empty.reshape(len(whole), -1) * direction).sum(axis=1)
     first = binarize_rows(whole) if classifier.binarize else whole
     nodes, masses = np.polynomial.legendre.leggauss(n_nodes)
+    steps, toward = ((1 + nodes) / 2).astype(whole.dtype), np.asarray(direction, dtype=whole.dtype).T
+    H, hidden = (steps[:, None, None] * first).reshape(-1, whole.shape[1]), []
     layers, coef = classifier.representation_.layers_, classifier.coef_
-    contributions = np.empty(whole.shape)
-    for i, toward in enumerate(np.asarray(direction, dtype=whole.dtype)):
-        H, hidden = ((1 + nodes) / 2)[:, None].astype(whole.dtype) * first[i], []
-        for layer in layers:
-            H = layer(H)
-            hidden.append(H)
-        gradient = np.zeros_like(H)
-        for t in reversed(range(len(layers))):
-            slope = _slope(hidden[t], layers[t].activation)
-            gradient = (slope * (gradient + coef[t + 1] @ toward)) @ layers[t].coef.T
-        contributions[i] = whole[i] * (coef[0] @ toward) + first[i] * (masses / 2 @ gradient)
+    for layer in layers:
+        H = layer(H)
+        hidden.append(H)
+    gradient = np.zeros_like(H)
+    for t in reversed(range(len(layers))):
+        gradient = gradient + np.tile((coef[t + 1] @ toward).T, (n_nodes, 1))
+        gradient = (_slope(hidden[t], layers[t].activation) * gradient) @ layers[t].coef.T
+    mean = np.tensordot(masses / 2, gradient.reshape(n_nodes, *whole.shape), axes=1)
+    contributions = whole * (coef[0] @ toward).T + first * mean
     return base, contributions

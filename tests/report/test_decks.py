@@ -79,7 +79,7 @@ def test_the_other_deck_holds_uncertain_rows_that_the_classifier_asks_for(eviden
     assert {row[3] for row in decks["predictions"]} == {0.0}
     certainty = dict(zip(evidence.targets[0].documents, p, strict=True))
     free = np.sort([c for text, c in certainty.items() if text not in taken])
-    assert max(certainty[text] for text in texts) <= free[240]
+    assert max(certainty[text] for text in texts) <= free[160]
     least = sorted((c, text) for text, c in certainty.items() if text not in taken)[:40]
     assert set(texts) != {text for _, text in least}, "rows unlike each other teach more"
 

@@ -1,6 +1,5 @@
 """Intervals against scipy's and against counting; words that fit the numbers."""
 
-import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,44 +7,59 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from tests.report.test_decks import weighted_interval
 from undrift.report.inputs import DomainRows, Evidence
 from undrift.report.verdict import (
     advice,
     compare_mistakes,
-    error_interval,
-    paired_gain,
+    measure_error,
     verdict,
 )
 
 
 @pytest.mark.parametrize(("n_wrong", "n"), [(0, 12), (3, 40), (200, 1000), (7, 7)])
 def test_the_interval_of_an_error_is_wilsons(n_wrong, n):
-    ours = error_interval(n_wrong, n)
+    ours = measure_error(np.arange(n) < n_wrong, np.ones(n))
     theirs = stats.binomtest(n_wrong, n).proportion_ci(method="wilson")
     assert_allclose([ours["error"], ours["low"], ours["high"]], [n_wrong / n, *theirs], rtol=1e-6, atol=1e-9)
 
 
+def compare(n_corrected, n_spoilt, n):
+    before, after = np.arange(n) < n_corrected, np.arange(n) >= n - n_spoilt
+    return compare_mistakes("t", before, after, np.ones(n))["difference"]
+
+
 def test_the_interval_of_a_gain_is_that_of_agresti_and_min():
     """Half a row is added to each of the four outcomes; the rest is the mean of paired differences."""
-    ours, z = paired_gain(30, 10, 200), stats.norm.ppf(0.975)
+    ours, z = compare(30, 10, 200), stats.norm.ppf(0.975)
     differences, counts = np.array([1, -1, 0, 0]), np.array([30.5, 10.5, 80.5, 80.5])
     mean = np.average(differences, weights=counts)
     spread = np.sqrt(np.average((differences - mean) ** 2, weights=counts) / 202)
     assert_allclose([ours["gain"], ours["low"], ours["high"]], [0.1, mean - z * spread, mean + z * spread])
-    more_extreme = 2 * sum(math.comb(40, k) for k in range(11)) / 2**40  # both tails of a fair coin
-    assert_allclose(ours["p"], more_extreme, rtol=1e-9)
 
 
 def test_classifiers_that_never_differ_gain_nothing_and_are_not_certain_of_it():
-    ours = paired_gain(0, 0, 50)
-    assert (ours["gain"], ours["p"]) == (0.0, 1.0)
+    ours = compare(0, 0, 50)
+    assert ours["gain"] == 0.0
     assert -0.1 < ours["low"] < 0 < ours["high"] < 0.1
     assert ours["low"] == pytest.approx(-ours["high"])
 
 
+def test_weights_make_up_for_unequal_shares_of_the_sample():
+    weight, wrong = np.repeat([1.0, 5.0], [30, 30]), np.repeat([1, 0, 1, 0], [12, 18, 3, 27]).astype(bool)
+    ours = measure_error(wrong, weight)
+    assert_allclose(list(ours.values()), weighted_interval(weight, wrong.astype(float)), rtol=1e-9)
+    assert ours["error"] == pytest.approx((12 + 15) / 180)
+    even = measure_error(wrong, np.full(60, 3.0))
+    assert_allclose(list(even.values()), weighted_interval(np.ones(60), wrong.astype(float)), rtol=1e-9)
+    compared = compare_mistakes("t", ~wrong, wrong, weight)
+    assert compared["difference"]["gain"] == pytest.approx(1 - 2 * (12 + 15) / 180)
+    assert compared["difference"]["low"] < compared["difference"]["gain"] < compared["difference"]["high"]
+
+
 def test_a_comparison_counts_predictions_corrected_and_made_wrong():
     before, after = np.array([1, 1, 1, 0, 0], bool), np.array([0, 0, 1, 1, 0], bool)
-    found = compare_mistakes("kitchen", before, after)
+    found = compare_mistakes("kitchen", before, after, np.ones(5))
     assert (found["n_corrected"], found["n_spoilt"], found["n_rows"]) == (2, 1, 5)
     assert (found["source_only"]["error"], found["adapted"]["error"]) == (0.6, 0.4)
 
@@ -136,14 +150,14 @@ def test_no_more_labels_are_asked_for_where_the_classifiers_do_not_differ():
     assert any("four times" in step for step in advice(situation("unclear")))
 
 
-def guesses(truth, adapted, before, n_targets=1):
+def guesses(truth, adapted, before, n_targets=1, weights=None):
     """A report's verdict on predictions that are given."""
     X, labels = np.eye(len(truth)), ["a", "b"]
     model = SimpleNamespace(
         classes_=np.array(labels), caution_=None, domains_=[0], target_shares=None, target_shares_=[],
         target_shares_interval_=[], expected_error_=[],
     )  # fmt: skip
-    targets = [DomainRows(f"t{i}", -1 - i, X, None, truth, adapted, X) for i in range(n_targets)]
+    targets = [DomainRows(f"t{i}", -1 - i, X, None, truth, adapted, X, weights) for i in range(n_targets)]
     baseline = SimpleNamespace(predict=lambda rows: np.array(before))
     return verdict(Evidence(model, [], [DomainRows("s", 0, X[:0]), *targets], baseline))
 
@@ -177,3 +191,11 @@ def test_no_change_is_not_an_interval_of_length_zero():
     assert own["answer"] == "same"
     assert own["headline"] == "Adaptation changed no prediction: 1.0% are wrong, with it and without."
     assert "0.0 to 0.0" not in own["sure"]
+
+
+def test_rows_of_weight_zero_are_not_scored_and_others_count_by_their_weight():
+    truth, adapted = ["a", "b"] * 20, ["a", "b"] * 15 + ["a"] * 10
+    own = guesses(truth, adapted, ["b"] * 40, weights=[1.0] * 30 + [0.0] * 6 + [5.0] * 4)
+    assert own["whole"]["n_rows"] == 34
+    assert own["whole"]["adapted"]["error"] == pytest.approx(10 / 50)
+    assert own["chance"]["error"] == pytest.approx(0.5)

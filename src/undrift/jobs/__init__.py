@@ -5,6 +5,7 @@ from .distill import run_distill
 from .drift import Batch, check_batch
 from .inputs import AdaptJob, DistillJob, ShowStage
 from .predict import PredictProgress, find_domain, predict_rows, run_predict
+from .scoring import error_interval, gain_interval
 from .tasks import TASKS
 
 __all__ = [
@@ -16,7 +17,9 @@ __all__ = [
     "PredictProgress",
     "ShowStage",
     "check_batch",
+    "error_interval",
     "find_domain",
+    "gain_interval",
     "predict_rows",
     "run_adapt",
     "run_distill",

@@ -36,7 +36,9 @@ def job_report(job: AdaptJob, adapted: AdaptResult, command: str | None = None) 
         raise ValueError("the job kept no rows to report on: give it a `report` path before running it")
     names, n_sources = _file_names([*job.sources, *job.targets]), len(kept.sources)
     domains = [
-        DomainRows(name, number, X, file.documents, file.labels, **predicted)
+        DomainRows(
+            name, number, X, file.documents, file.labels, weights=getattr(file, "weights", None), **predicted
+        )
         for name, number, X, file, predicted in zip(
             names,
             [*range(n_sources), *(-1 - i for i in range(len(kept.targets)))],

@@ -94,7 +94,7 @@ def chart_errors(verdict: dict[str, Any]) -> Chart:
         for kind, name in (("adapted", verdict["predictor"]), ("source_only", "baseline"))
     ]
     scale = Scale(0.0, min(cover([error["high"] for *_, error in rows])[1], 1.0), 12, RIGHT)
-    bottom, p = 2 + 42 * len(rows), verdict["whole"]["difference"]["p"]
+    bottom = 2 + 42 * len(rows)
     parts = [horizontal_axis(scale, 2, bottom, "", percent)]
     for i, (target, name, kind, _, error) in enumerate(rows):
         suffix = f", {shorten(target, 12)}" if len(verdict["scored"]) > 1 else ""
@@ -108,7 +108,7 @@ def chart_errors(verdict: dict[str, Any]) -> Chart:
     return Chart(
         "errors",
         f"Measured on {verdict['whole']['n_rows']:,} labelled target rows",
-        f"Intervals are Wilson's, 95%; McNemar's p of the difference: {p:.2g}.",
+        "Intervals are Wilson's, 95%.",
         drawing(f"Error of the {verdict['predictor']} classifier and of the baseline", bottom + 24, *parts),
         ("target", "classifier", "rows scored", "error", "low", "high"),
         [(row[0], row[1], row[3], *map("{:.2%}".format, row[4].values())) for row in rows],

@@ -9,7 +9,7 @@ import numpy as np
 
 from .inputs import Evidence
 from .shares import pool_targets
-from .verdict import error_interval
+from .verdict import measure_error
 
 N_BINS = 20  # of the histogram, from 0 to 1
 LEAST_IN_BIN = 10  # labelled rows that a point of the reliability diagram stands for
@@ -20,28 +20,19 @@ def confidence_data(evidence: Evidence) -> dict[str, Any]:
     """Describe the probabilities of all targets' predictions."""
     P, codes, truth = (
         np.concatenate([values[target.number] for target in evidence.targets])
-        for values in (evidence.probabilities, evidence.adapted_codes, _true_codes(evidence))
+        for values in (evidence.probabilities, evidence.adapted_codes, evidence.truth)
     )
+    weight = np.concatenate([evidence.weight_of(target) for target in evidence.targets])
     p = np.take_along_axis(P, codes[:, None], axis=1)[:, 0]
     expected = pool_targets(evidence, "expected_error")
     # the expected error knows of the loss from one domain to the other, probabilities do not
     scale = expected["error"] / max(float(np.mean(1 - p)), 1e-9) if expected else 1.0
     return {
         "histogram": _histogram(p, codes, len(evidence.classes)),
-        "coverage": _coverage(p, codes, truth, scale),
-        "reliability": _reliability(p[truth >= 0], (codes == truth)[truth >= 0]),
-        "confusion": _confusion(P, codes, truth, scale),
+        "coverage": _coverage(p, codes, truth, weight, scale),
+        "reliability": _reliability(p[truth >= 0], (codes != truth)[truth >= 0], weight[truth >= 0]),
+        "confusion": _confusion(P, codes, truth, weight, scale),
     }
-
-
-def _true_codes(evidence: Evidence) -> dict[int, np.ndarray]:
-    """Return the position of each row's true class, -1 where it is not known or no class of the source."""
-    position = {label: i for i, label in enumerate(evidence.classes)}
-    codes = {}
-    for target in evidence.targets:
-        codes[target.number] = np.full(len(target), -1)
-        codes[target.number][target.known] = [position.get(label, -1) for label in target.known_labels()]
-    return codes
 
 
 def _histogram(p: np.ndarray, codes: np.ndarray, n_classes: int) -> dict[str, Any]:
@@ -52,7 +43,9 @@ def _histogram(p: np.ndarray, codes: np.ndarray, n_classes: int) -> dict[str, An
     return {"edges": [round(float(edge), 4) for edge in edges], "counts": counts}
 
 
-def _coverage(p: np.ndarray, codes: np.ndarray, truth: np.ndarray, scale: float) -> list[dict[str, Any]]:
+def _coverage(
+    p: np.ndarray, codes: np.ndarray, truth: np.ndarray, weight: np.ndarray, scale: float
+) -> list[dict[str, Any]]:
     """Say of the surest predictions, for growing shares of them, how many are wrong or expected to be."""
     order = np.argsort(-p, kind="stable")
     rows = []
@@ -66,19 +59,19 @@ def _coverage(p: np.ndarray, codes: np.ndarray, truth: np.ndarray, scale: float)
             "measured": None,
         }
         if len(known) >= LEAST_IN_BIN:
-            row["measured"] = error_interval(int((codes[known] != truth[known]).sum()), len(known))
+            row["measured"] = measure_error(codes[known] != truth[known], weight[known])
         rows.append(row)
     return rows
 
 
-def _reliability(p: np.ndarray, is_right: np.ndarray) -> list[dict[str, Any]]:
+def _reliability(p: np.ndarray, is_wrong: np.ndarray, weight: np.ndarray) -> list[dict[str, Any]]:
     """Compare probabilities with the share that is right, in groups of similar probability."""
     rows = []
     for start, end in pairwise(np.linspace(0, 1, N_BINS // 2 + 1)):
         chosen = (p >= start) & ((p < end) | (end == 1))
         n = int(chosen.sum())
         if n >= LEAST_IN_BIN:
-            wrong = error_interval(int((~is_right[chosen]).sum()), n)
+            wrong = measure_error(is_wrong[chosen], weight[chosen])
             rows.append(
                 {
                     "probability": float(p[chosen].mean()), "right": 1 - wrong["error"],
@@ -88,12 +81,15 @@ def _reliability(p: np.ndarray, is_right: np.ndarray) -> list[dict[str, Any]]:
     return rows
 
 
-def _confusion(P: np.ndarray, codes: np.ndarray, truth: np.ndarray, scale: float) -> dict[str, Any]:
+def _confusion(
+    P: np.ndarray, codes: np.ndarray, truth: np.ndarray, weight: np.ndarray, scale: float
+) -> dict[str, Any]:
     """Count rows by true and predicted class; without labels, by the probabilities of the true class."""
-    is_measured = bool((truth >= 0).any())
+    known = (truth >= 0) & (truth < P.shape[1])
+    is_measured = bool(known.any())
     counts = np.zeros((P.shape[1], P.shape[1]))
     if is_measured:
-        np.add.at(counts, (truth[truth >= 0], codes[truth >= 0]), 1)
+        np.add.at(counts, (truth[known], codes[known]), weight[known] / weight[known].mean())
     else:
         for code in range(len(counts)):
             counts[:, code] = scale * P[codes == code].sum(axis=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import platform
 from collections import Counter
 from datetime import UTC, datetime
@@ -15,16 +14,21 @@ from scipy import sparse
 
 from .._version import __version__
 from ..classifier import SELECTIONS
-from ..text import collect_words, unseen_share
 from .confidence import confidence_data
 from .decks import make_decks
 from .documents import changed_documents
 from .inputs import DomainRows, Evidence
 from .shares import describe_target, find_share_doubt
-from .terms import difference_terms, find_idea, map_points, strongest_terms, term_browser, term_statistics
+from .terms import (
+    difference_terms,
+    find_idea,
+    map_points,
+    shares,
+    strongest_terms,
+    term_browser,
+    term_statistics,
+)
 from .verdict import advice, verdict
-
-UNSEEN_DOCUMENTS = 5_000  # documents of a target whose words are looked up, at most
 
 
 def adaptation_data(evidence: Evidence) -> dict[str, Any]:
@@ -91,13 +95,10 @@ def _names(domains: list[DomainRows]) -> str:
 
 def domain_cards(evidence: Evidence) -> list[dict[str, Any]]:
     """Describe each domain: rows, labels, vocabulary, unseen words; of targets the class shares too."""
-    labelled = evidence.labelled()[1].tolist()
-    home = _label_shares(Counter(labelled))
-    seen = np.asarray(evidence.classifier.labelled_counts_) > 0
-    known_words = _labelled_words(evidence)
+    counts = Counter(evidence.labelled()[1].tolist())
+    home = {label: n / counts.total() for label, n in counts.items()}
     cards = []
     for domain in evidence.domains:
-        truth = Counter(domain.known_labels().tolist())
         cards.append(
             {
                 "name": domain.name,
@@ -105,26 +106,22 @@ def domain_cards(evidence: Evidence) -> list[dict[str, Any]]:
                 "n_rows": domain.n_rows or len(domain),
                 "n_sampled": len(domain) if domain.n_rows else None,
                 "n_labelled": int(domain.known.sum()),
-                "labels": dict(sorted(truth.items())),
                 "n_terms": _n_terms_used(domain.X),
-                "unseen_share": _unseen_share(domain, known_words, seen) if domain.number < 0 else None,
-                "class_drift": _drift(home, _label_shares(truth)) if truth and domain.number < 0 else None,
-                **(_describe_shares(evidence, domain, truth) if domain.number < 0 else {}),
+                "unseen_share": _unseen_share(evidence, domain) if domain.number < 0 else None,
+                **(_describe_shares(evidence, domain, home) if domain.number < 0 else {}),
             }
         )
     return cards
 
 
-def _describe_shares(evidence: Evidence, target: DomainRows, truth: Counter[str]) -> dict[str, Any]:
-    """Add to a target's class shares those of its labelled rows, and how far they are from those used."""
-    described, measured = describe_target(evidence, target), _label_shares(truth) if truth else None
-    used = described["target_shares"]
-    error = _drift(used, measured) if used and measured else None
-    return described | {"labelled_shares": measured, "share_error": error}
-
-
-def _label_shares(counts: Counter[str]) -> dict[str, float]:
-    return {label: n / counts.total() for label, n in counts.items()}
+def _describe_shares(evidence: Evidence, target: DomainRows, home: dict[str, float]) -> dict[str, Any]:
+    """Add to a target's class shares how far its labelled rows' are from the source's and those used."""
+    described = describe_target(evidence, target)
+    measured, used = described["labelled_shares"], described["target_shares"]
+    return described | {
+        "class_drift": _drift(home, measured) if measured else None,
+        "share_error": _drift(used, measured) if used and measured else None,
+    }
 
 
 def _drift(a: dict[str, float], b: dict[str, float]) -> float:
@@ -136,26 +133,14 @@ def _n_terms_used(X: Any) -> int:
     return int(len(np.unique(X.indices)) if sparse.issparse(X) else np.any(X, axis=0).sum())
 
 
-def _labelled_words(evidence: Evidence) -> set[str] | None:
-    """Return the words of the labelled source documents; None where there are only rows."""
-    if any(domain.documents is None for domain in evidence.domains):
-        return None
-    return collect_words(
-        document
-        for domain in evidence.sources
-        for document, is_known in zip(domain.documents or [], domain.known, strict=True)
-        if is_known
-    )
-
-
-def _unseen_share(domain: DomainRows, known_words: set[str] | None, seen: np.ndarray) -> float | None:
-    """Share of a domain's words that no labelled row has; of its terms, where there are only rows."""
-    if known_words is None or domain.documents is None:
-        values = np.asarray(abs(domain.X).sum(axis=0)).ravel()
-        return float(values[~seen].sum() / values.sum()) if values.sum() else None
-    step = math.ceil(len(domain.documents) / UNSEEN_DOCUMENTS)
-    share = unseen_share(domain.documents[::step], known_words)
-    return None if share != share else share
+def _unseen_share(evidence: Evidence, target: DomainRows) -> float | None:
+    """Return the share of a target's words, or else of its terms, that no labelled row has."""
+    entries = (evidence.about.get("summary") or {}).get("targets", [])
+    if entries:
+        return entries[-1 - target.number]["unseen_share"]
+    counts = shares(target.X)
+    is_new = np.asarray(evidence.classifier.labelled_counts_) == 0
+    return float(counts[is_new].sum() / counts.sum()) if counts.sum() else None
 
 
 def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:

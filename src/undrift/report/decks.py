@@ -10,7 +10,7 @@ from .._core import stack_rows
 from .inputs import DomainRows, Evidence
 
 N_ESTIMATE, N_PREDICTIONS = 60, 40
-N_COMPARED = 240  # of the least certain rows
+N_COMPARED = 160  # of the least certain rows
 MOST_CHARACTERS = 250_000  # of the texts of a deck, which travel with the page
 
 

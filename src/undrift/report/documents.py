@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._inputs import spell_label
 from ..explain import score_contributions
 from .inputs import DomainRows, Evidence
 from .terms import pattern_of
 
-MOST_DOCUMENTS = 9
+MOST_DOCUMENTS = 6
 MOST_CHARACTERS = 700
 N_NAMED = 5  # words whose contribution is written out
 DIGITS = 3
@@ -36,7 +35,7 @@ def _choose_rows(evidence: Evidence, target: DomainRows, changed: np.ndarray, n:
     """Choose rows to show: surest first, of middling length, each text once, outcomes in true proportion."""
     by_certainty = changed[np.argsort(-evidence.certainty(target.number)[changed], kind="stable")].tolist()
     order = [i for i in by_certainty if 6 <= _n_terms(target.X, i) <= 110] or by_certainty
-    known = [i for i in order if target.known[i]]
+    known = [i for i in order if evidence.truth[target.number][i] >= 0]
     if known:
         spoilt = [i for i in known if _outcome(evidence, target, i) == "became wrong"]
         others = [i for i in known if i not in set(spoilt)]
@@ -53,13 +52,12 @@ def _n_terms(X: Any, i: int) -> int:
 
 def _outcome(evidence: Evidence, target: DomainRows, i: int) -> str | None:
     """Say what became of a row whose truth is known: corrected, became wrong, or still wrong."""
-    if not target.known[i]:
+    truth, *codes = (
+        of[target.number][i] for of in (evidence.truth, evidence.adapted_codes, evidence.source_only_codes)
+    )
+    if truth < 0:
         return None
-    truth = spell_label(target.labels[i])  # type: ignore[index]
-    if truth == evidence.classes[evidence.adapted_codes[target.number][i]]:
-        return "corrected"
-    was_right = truth == evidence.classes[evidence.source_only_codes[target.number][i]]
-    return "became wrong" if was_right else "still wrong"
+    return "corrected" if truth == codes[0] else "became wrong" if truth == codes[1] else "still wrong"
 
 
 def _explain_rows(

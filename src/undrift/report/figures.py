@@ -25,7 +25,6 @@ from .svg import (
     drawing,
     hint,
     horizontal_axis,
-    join,
     line,
     percent,
     place_names,
@@ -49,7 +48,7 @@ def draw_figure(figure: dict[str, Any]) -> Markup:
     for width, cls in ((WIDTH, "wide"), (NARROW, "phone")):
         parts, height = _KINDS[figure["kind"]](figure, width)
         drawings.append(drawing(figure["title"], height, *parts, width=width, cls=cls))
-    return join(drawings)
+    return Markup("").join(drawings)
 
 
 def standalone_svg(figure: dict[str, Any]) -> str:

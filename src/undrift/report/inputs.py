@@ -11,11 +11,11 @@ import numpy as np
 
 from .._core import stack_rows
 from .._inputs import spell_label
-from ..baselines import linear_svm
+from ..baselines import fitted_svm
 from ..classifier import MSDAClassifier, predict_codes
 from ..explain import effective_weights
 
-MOST_BASELINE_ROWS = 5_000  # labelled rows that the source-only classifier is fitted on, at most
+MOST_BASELINE_ROWS = 3_000  # labelled rows that the source-only classifier is fitted on, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,7 @@ class DomainRows:
     labels: Sequence[Any] | None = None
     prediction: Sequence[Any] | None = None
     probabilities: Any = None  # of shape (n, n_classes)
+    weights: Sequence[float] | None = None  # of labelled rows in a score; 0 for those that are not scored
     n_rows: int | None = None
 
     def __len__(self) -> int:
@@ -94,13 +95,25 @@ class Evidence:
         if len(y) > MOST_BASELINE_ROWS:
             keep = np.sort(np.random.default_rng(0).choice(len(y), MOST_BASELINE_ROWS, replace=False))
             X, y = X[keep], y[keep]
-        n_folds = int(min(5, np.unique(y, return_counts=True)[1].min()))
-        return linear_svm(n_folds=n_folds, random_state=0).fit(X, y) if n_folds > 1 else _plain_svm(X, y)
+        return fitted_svm(X, y)
 
     def labelled(self) -> tuple[Any, np.ndarray]:
         """Labelled source rows, and their labels."""
         X = stack_rows([domain.X[np.flatnonzero(domain.known)] for domain in self.sources])
         return X, np.concatenate([domain.known_labels() for domain in self.sources])
+
+    @cached_property
+    def truth(self) -> dict[int, np.ndarray]:
+        """True classes of each target's rows: -1 where a row is not scored, `n_classes` for other labels."""
+        codes = {target.number: np.full(len(target), -1) for target in self.targets}
+        for target in self.targets:
+            codes[target.number][target.known] = self._find_codes(target.known_labels().tolist())
+            codes[target.number][self.weight_of(target) == 0] = -1
+        return codes
+
+    def weight_of(self, target: DomainRows) -> np.ndarray:
+        """Return how many rows each row of a target stands for in a score."""
+        return np.ones(len(target)) if target.weights is None else np.asarray(target.weights, dtype=float)
 
     @cached_property
     def adapted_codes(self) -> dict[int, np.ndarray]:
@@ -131,7 +144,7 @@ class Evidence:
 
     def _find_codes(self, labels: Sequence[Any]) -> np.ndarray:
         position = {label: i for i, label in enumerate(self.classes)}
-        return np.array([position[spell_label(label)] for label in labels], dtype=int)
+        return np.array([position.get(spell_label(label), len(position)) for label in labels], dtype=int)
 
     def domain_of(self, target: DomainRows, n: int | None = None) -> np.ndarray | None:
         """Return what to pass as `sample_domain` for `n` rows of a target, all of them by default."""
@@ -159,10 +172,3 @@ class Evidence:
 
 def _of_every_class(weights: np.ndarray) -> np.ndarray:
     return np.hstack([-weights, weights]) if weights.shape[1] == 1 else weights
-
-
-def _plain_svm(X: Any, y: np.ndarray) -> Any:
-    """Linear SVM for so few rows that nothing can be chosen."""
-    from sklearn.svm import LinearSVC
-
-    return LinearSVC(dual="auto", random_state=0).fit(X, y)

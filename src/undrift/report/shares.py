@@ -28,9 +28,18 @@ def describe_target(evidence: Evidence, target: DomainRows) -> dict[str, Any]:
             spell_label(label): list(map(float, ends)) for label, ends in intervals.items()
         }
         or None,
+        "labelled_shares": _labelled_shares(evidence, target),
         "are_shares_given": bool(shares) and classifier.target_shares is not None,
         "expected_error": {name: float(value) for name, value in expected.items()} or None,
     }
+
+
+def _labelled_shares(evidence: Evidence, target: DomainRows) -> dict[str, float] | None:
+    """Return the class shares of a target's scored rows, by their weights; None where there are none."""
+    truth, weight = evidence.truth[target.number], evidence.weight_of(target)
+    known = (truth >= 0) & (truth < len(evidence.classes))
+    sums = np.bincount(truth[known], weight[known], len(evidence.classes))
+    return dict(zip(evidence.classes, (sums / sums.sum()).tolist(), strict=True)) if known.any() else None
 
 
 def pool_targets(evidence: Evidence, key: str) -> dict[str, float] | None:
@@ -62,12 +71,6 @@ def write_percent(share: float, size: float | None = None) -> str:
 def write_estimate(share: float, low: float, high: float) -> tuple[str, str]:
     """Write a share, and the ends of its interval with as many digits."""
     return write_percent(share), f"{write_percent(low, share)} to {write_percent(high, share)}"
-
-
-def headline_expected_error(expected: dict[str, float]) -> str:
-    """Say what error to expect, with its interval."""
-    error, interval = write_estimate(expected["error"], expected["low"], expected["high"])
-    return f"About {error} of these predictions are expected to be wrong (90% interval {interval})."
 
 
 def most_frequent(card: dict[str, Any]) -> dict[str, Any] | None:

@@ -41,11 +41,6 @@ def _shortest(value: object) -> object:
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
 
 
-def join(parts: Iterable[str]) -> Markup:
-    """Join pieces of markup."""
-    return Markup("").join(parts)
-
-
 def text(x: float, y: float, content: object, anchor: str = "start", cls: str | None = None) -> Markup:
     """Write a line of text at a point."""
     return tag("text", str(content), x=float(x), y=float(y), text_anchor=anchor, cls=cls)
@@ -155,7 +150,7 @@ def horizontal_axis(
             marks.append(text(x, bottom + 18, shown(value), "middle", "tick"))
             end = x + half
     middle = max((scale.start + scale.end) / 2, 3.7 * len(label) + 4)  # of a long one, so that it fits
-    return join([*marks, text(middle, bottom + 40, label, "middle", "axis")])
+    return Markup("").join([*marks, text(middle, bottom + 40, label, "middle", "axis")])
 
 
 def vertical_axis(
@@ -166,7 +161,7 @@ def vertical_axis(
     for value in scale.ticks():
         y = scale(value)
         marks += [line(left, y, right, y, "grid"), text(left - 8, y + 5, shown(value), "end", "tick")]
-    return join([*marks, text(4, min(scale.start, scale.end) - 12, label, "start", "axis")])
+    return Markup("").join([*marks, text(4, min(scale.start, scale.end) - 12, label, "start", "axis")])
 
 
 def legend(entries: Iterable[tuple[str, str]], x: float, y: float) -> Markup:
@@ -178,7 +173,7 @@ def legend(entries: Iterable[tuple[str, str]], x: float, y: float) -> Markup:
             text(x + 18, y, name),
         ]
         x += 36 + LETTER * len(name)
-    return join(parts)
+    return Markup("").join(parts)
 
 
 def shorten(name: str, length: int) -> str:

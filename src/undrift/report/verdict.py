@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from ..classifier import EXPECTED_ERROR_RECORD
+from ..jobs import error_interval, gain_interval
 from ..text import FAR_APART
 from .inputs import Evidence
-from .shares import headline_expected_error, pool_targets, write_percent
+from .shares import pool_targets, write_estimate, write_percent
 
 FEW_ROWS = 1_000  # target rows below which advice is given
 CLASS_DRIFT = 0.15  # difference of the class shares above which it is worth a word
@@ -20,51 +18,45 @@ SHARE_ERROR = 0.1  # of the shares that were used against those of labelled rows
 OPTIONS = {"noise": "--noise", "n_layers": "--layers", "C": "--C"}
 
 
-def error_interval(n_wrong: int, n: int) -> dict[str, float]:
-    """Error with its 95% interval by Wilson's method, which holds for few rows and errors near 0 too."""
-    interval = stats.binomtest(n_wrong, n).proportion_ci(method="wilson")
-    return {"error": n_wrong / n, "low": float(interval.low), "high": float(interval.high)}
+def measure_error(is_wrong: np.ndarray, weight: np.ndarray) -> dict[str, float]:
+    """Weighted share of mistakes, with its 95% interval.
 
-
-def paired_gain(n_corrected: int, n_spoilt: int, n: int) -> dict[str, float]:
-    """Gain of one classifier over another on the same rows, with its 95% interval and McNemar's exact p.
-
-    Only rows on which exactly one of the two is right count. The interval is that of Agresti and Min (2005):
-    half a row is added to each of the four outcomes, so that it never has length 0.
+    Rows of unequal weight count as fewer: as many as Kish's formula says, or as the variance of the weighted
+    mean does, whichever is fewer. The page's script does the same for labels given there.
     """
-    differing = n_corrected + n_spoilt
-    middle, n_more = (n_corrected - n_spoilt) / (n + 2), n + 2
-    half = stats.norm.ppf(0.975) * math.sqrt((differing + 1) / n_more - middle**2) / math.sqrt(n_more)
-    p = float(stats.binomtest(n_corrected, differing).pvalue) if differing else 1.0
-    gain = (n_corrected - n_spoilt) / n
-    return {"gain": gain, "low": float(max(middle - half, -1)), "high": float(min(middle + half, 1)), "p": p}
+    p = float(np.average(is_wrong, weights=weight))
+    variance = float(np.sum((weight * (is_wrong - p)) ** 2) / weight.sum() ** 2)
+    n = float(weight.sum() ** 2 / np.sum(weight**2))
+    low, high = error_interval(p, min(n, p * (1 - p) / variance) if variance > 0 else n)
+    return {"error": p, "low": low, "high": high}
 
 
-def compare_mistakes(name: str, before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
+def compare_mistakes(name: str, before: np.ndarray, after: np.ndarray, weight: np.ndarray) -> dict[str, Any]:
     """Compare two classifiers' mistakes on the same rows."""
-    n, n_corrected, n_spoilt = len(before), int((before & ~after).sum()), int((after & ~before).sum())
+    n, outcomes = float(weight.sum() ** 2 / np.sum(weight**2)), (before & ~after, after & ~before)
+    corrected, spoilt = (float(np.average(rows, weights=weight)) for rows in outcomes)
+    low, high = gain_interval(corrected, spoilt, n)
     return {
         "name": name,
-        "n_rows": n,
-        "n_corrected": n_corrected,
-        "n_spoilt": n_spoilt,
-        "source_only": error_interval(int(before.sum()), n),
-        "adapted": error_interval(int(after.sum()), n),
-        "difference": paired_gain(n_corrected, n_spoilt, n),
+        "n_rows": len(before),
+        "n_corrected": int(outcomes[0].sum()),
+        "n_spoilt": int(outcomes[1].sum()),
+        "source_only": measure_error(before, weight),
+        "adapted": measure_error(after, weight),
+        "difference": {"gain": corrected - spoilt, "low": low, "high": high},
     }
 
 
 def find_mistakes(evidence: Evidence) -> dict[str, list[np.ndarray]]:
-    """Tell which labelled rows of each target the baseline gets wrong, and which the adapted classifier."""
-    classes = np.asarray(evidence.classes)
-    return {
-        target.name: [
-            classes[codes[target.number][target.known]] != target.known_labels()
-            for codes in (evidence.source_only_codes, evidence.adapted_codes)
-        ]
-        for target in evidence.targets
-        if target.known.any()
-    }
+    """Return for each target with labels: the baseline's mistakes, the adapted classifier's, and weights."""
+    mistakes = {}
+    for target in evidence.targets:
+        truth = evidence.truth[target.number]
+        known, both = truth >= 0, (evidence.source_only_codes, evidence.adapted_codes)
+        if known.any():
+            wrong = [codes[target.number][known] != truth[known] for codes in both]
+            mistakes[target.name] = [*wrong, evidence.weight_of(target)[known]]
+    return mistakes
 
 
 def count_changes(evidence: Evidence) -> dict[str, Any]:
@@ -82,10 +74,7 @@ def find_chance(evidence: Evidence) -> dict[str, Any] | None:
 
     By the labels of the targets where there are any, else by their estimated class shares.
     """
-    labels = [label for target in evidence.targets for label in target.known_labels().tolist()]
-    shares = pool_targets(evidence, "target_shares")
-    if labels:
-        shares = {label: n / len(labels) for label, n in Counter(labels).items()}
+    shares = pool_targets(evidence, "labelled_shares") or pool_targets(evidence, "target_shares")
     if not shares:
         return None
     label = max(shares, key=lambda name: shares[name])
@@ -111,7 +100,9 @@ def verdict(evidence: Evidence) -> dict[str, Any]:
         "chance": chance,
     }
     if evidence.fell_back:
-        data |= _words_of_fallback(whole)
+        errs = f", {whole['adapted']['error']:.1%} of which are wrong" if whole else ""
+        headline = f"Not adapted: the predictions are those of the source-only classifier{errs}."
+        data |= {"answer": "fallback", "headline": headline, "sure": ""}
     else:
         data |= _words_of_scores(whole, changes) if whole else _words_of_estimate(expected, changes)
     return data | _words_of_chance(data)
@@ -146,22 +137,16 @@ def _words_of_scores(whole: dict[str, Any], changes: dict[str, Any]) -> dict[str
 
 
 def _words_of_estimate(expected: dict[str, float] | None, changes: dict[str, Any]) -> dict[str, str]:
-    share = changes["changed"]
-    none = f"Adaptation changed {share:.1%} of the predictions; without target labels its gain is unknown."
-    sure = (
-        "Adaptation changed no prediction, so it neither helps nor hurts."
-        if not changes["n_changed"]
-        else f"Whether adaptation helped is not known without labels; it changed {share:.1%} of the "
-        "predictions, so the error is at most that much lower, or higher."
-    )
-    headline = none if expected is None else headline_expected_error(expected)
+    changed = f"{changes['changed']:.1%} of the predictions"
+    sure = "Adaptation changed no prediction, so it neither helps nor hurts."
+    if changes["n_changed"]:
+        unknown = f"Whether adaptation helped is not known without labels; it changed {changed}, so the error"
+        sure = f"{unknown} is at most that much lower, or higher."
+    headline = f"Adaptation changed {changed}; without target labels its gain is unknown."
+    if expected:
+        error, interval = write_estimate(*expected.values())
+        headline = f"About {error} of these predictions are expected to be wrong (90% interval {interval})."
     return {"answer": "unknown", "headline": headline, "sure": sure}
-
-
-def _words_of_fallback(whole: dict[str, Any] | None) -> dict[str, str]:
-    headline = "Not adapted: the predictions are those of the source-only classifier"
-    errs = f", {whole['adapted']['error']:.1%} of which are wrong" if whole else ""
-    return {"answer": "fallback", "headline": headline + errs + ".", "sure": ""}
 
 
 def _words_of_chance(data: dict[str, Any]) -> dict[str, str]:
@@ -223,8 +208,8 @@ def _advise_sample(data: dict[str, Any]) -> str:
     deck = data["decks"] and data["decks"]["estimate"]
     n = min(len(deck) if deck else 100, data["verdict"]["agreement"]["n_rows"])
     error = (data["verdict"]["expected_error"] or {"error": 0.25})["error"]
-    interval = error_interval(round(error * n), n)
-    within = f"that measures the error to within about {50 * (interval['high'] - interval['low']):.0f} points"
+    low, high = error_interval(error, n)
+    within = f"that measures the error to within about {50 * (high - low):.0f} points"
     if deck:
         return f"Label {n} rows on this page, with the keys 1, 2, …: {within}."
     return f"Label {n} target rows drawn at random, and run again with --target-label: {within}."

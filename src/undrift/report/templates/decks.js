@@ -45,7 +45,7 @@
       const [low, high] = wilson(error, rows), share = decks.changed_share;
       const middle = (corrected - spoilt) / (changed + 2);
       const half = Z * Math.sqrt(((corrected + spoilt + 1) / (changed + 2) - middle ** 2) / (changed + 2));
-      const gain = changed ? [share * (corrected - spoilt) / changed, share * (middle - half), share * (middle + half)] : null;
+      const gain = changed ? [share * (corrected - spoilt) / changed, share * Math.max(middle - half, -1), share * Math.min(middle + half, 1)] : null;
       return { n, error, low, high, gain };
     };
     const tell = () => {
