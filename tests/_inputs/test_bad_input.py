@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from undrift import MDA, MSDA, MSDAClassifier
+from tests.helpers.oracles import relative_error
+from undrift import MDA, MSDA, MSDAClassifier, UndriftWarning
+from undrift._core import SingularSystem
 
 BOTH = pytest.mark.parametrize("estimator", [MDA, MSDA])
 CONTAINERS = pytest.mark.parametrize("container", [np.array, sp.csr_array, sp.csc_matrix])
@@ -334,3 +336,48 @@ def test_self_training_that_is_no_setting(counts):
 def test_one_fold(counts):
     message = message_of(lambda: MSDAClassifier(n_folds=1).fit(counts, np.arange(60) % 2))
     assert_says(message, "n_folds=1", "at least 2")
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("estimator", [MDA(), MSDA(2), MSDAClassifier(1)], ids=lambda e: type(e).__name__)
+def test_values_whose_squares_overflow_are_refused(rng, form, estimator):
+    X, y = rng.normal(size=(40, 3)).astype(np.float32), np.arange(40) % 2
+    X[7, 1] = 1e20
+    with pytest.raises(ValueError, match=r"^the largest value of X, 1e\+20, is too large: [^\n]*$"):
+        estimator.fit(form(X), y)
+    estimator.fit(form(X / 1e20), y)
+
+
+def test_values_that_overflow_when_cast_are_refused(rng):
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    with pytest.raises(ValueError, match="the largest value of X, inf, is too large"):
+        MSDAClassifier(1).fit(X * 1e39, y)
+    message = r"sums of squares over 80 rows overflow .features 0, 1, 2"
+    with np.errstate(over="ignore"), pytest.raises(SingularSystem, match=message):
+        MDA().fit([np.float32(1e20) * X.astype(np.float32)] * 2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("ratio", [10, 140])
+def test_weights_are_right_or_the_means_are_refused(rng, dtype, ratio):
+    """Float32 resolves a mean of 140 spreads to about a hundredth of the weights, and no more."""
+    X = rng.normal(size=(300, 5)) @ rng.normal(size=(5, 5))
+    X = np.hstack([X / X.std(axis=0), np.zeros((300, 1))]) + ratio  # the last column is constant
+    exact = MDA(0.5).fit(X).layer_.coef
+    assert relative_error(MDA(0.5).fit(X.astype(dtype)).layer_.coef, exact) < 0.02
+    with pytest.raises(
+        ValueError, match=r"^column 0 of X has mean 1.*, which float32 cannot resolve: subtract"
+    ):
+        MDA().fit((X + 1e4).astype(np.float32))
+    with pytest.raises(ValueError, match=r"^column 0 of X_target has mean"):
+        MSDAClassifier(1).fit(X, np.arange(300) % 2, X + 1e4)
+
+
+@pytest.mark.parametrize("low", [5, 20])
+def test_a_first_layer_that_collapses_is_warned_of(rng, low):
+    X, y = rng.uniform(low, low + 1, (80, 6)), np.arange(80) % 2
+    for estimator in (MSDA(2), MSDAClassifier(3)):
+        with pytest.warns(UndriftWarning, match="after the first layer all rows are the same"):
+            estimator.fit(X, y)
+        estimator.fit(X - X.mean(axis=0), y)
+    MSDA(2).fit(np.ones((9, 3)))  # rows that are the same to begin with

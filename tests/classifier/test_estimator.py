@@ -31,6 +31,7 @@ CONFIGURATIONS = [
 
 
 @pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
+@pytest.mark.filterwarnings("ignore:after the first layer:undrift.UndriftWarning")  # means of 100
 @parametrize_with_checks(CONFIGURATIONS)
 def test_keeps_scikit_learns_contract(estimator, check):
     check(estimator)
@@ -497,3 +498,19 @@ def test_weights_pass_the_checks_of_scikit_learn(name):
 def test_an_unknown_argument_of_fit_is_refused(shifted):
     with pytest.raises(TypeError, match="fit got an unexpected keyword argument 'sample_weights'"):
         MSDAClassifier(1).fit(*shifted[:2], sample_weights=np.ones(80))
+
+
+def test_a_grid_search_with_a_target_must_say_whose_rows_it_scores(shifted):
+    X, y, Z, _ = shifted
+    grid = {"noise": [0.3, 0.6]}
+    search = GridSearchCV(MSDAClassifier(1, random_state=0), grid, error_score="raise")
+    with pytest.raises(ValueError, match="scores rows of the source, which would be taken for the target's"):
+        search.fit(X, y, X_target=Z)
+
+    def score(model, X, y):
+        return model.score(X, y, sample_domain=0)
+
+    search = search.set_params(scoring=score).fit(X, y, X_target=Z)
+    assert search.best_score_ > 0.6
+    assert search.best_estimator_.predict(Z).shape == (50,)
+    GridSearchCV(MSDAClassifier(1, random_state=0), grid, error_score="raise").fit(X, y)

@@ -38,6 +38,7 @@ CONFIGURATIONS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:after the first layer:undrift.UndriftWarning")  # means of 100
 @parametrize_with_checks(CONFIGURATIONS)
 def test_keeps_scikit_learns_contract(estimator, check):
     check(estimator)
@@ -63,6 +64,7 @@ def _single(X):
     return X.astype(np.float32) if numeric else X
 
 
+@pytest.mark.filterwarnings("ignore:after the first layer:undrift.UndriftWarning")  # means of 100
 @parametrize_with_checks([SingleMSDA(n_layers=2), SingleMSDA(n_layers=2, n_pivots=1, random_state=0)])
 def test_keeps_scikit_learns_contract_in_float32(estimator, check):
     check(estimator)

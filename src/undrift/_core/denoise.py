@@ -22,21 +22,21 @@ Noise: TypeAlias = float | np.ndarray
 FLOAT64_BELOW = 0.01
 
 
+REMEDY = "Pass ridge > 0 (the paper uses 1e-5) or a larger noise, or drop these features."
+
+
 class SingularSystem(UndriftError):
     """No denoiser exists for these rows with this noise and ridge, because of `features`."""
 
-    def __init__(self, cause: str, features: Sequence[Any]) -> None:
-        self.cause, self.features = cause, list(features)
+    def __init__(self, cause: str, features: Sequence[Any], remedy: str = REMEDY) -> None:
+        self.cause, self.features, self.remedy = cause, list(features), remedy
         shown = ", ".join(str(feature) for feature in self.features[:10])
         more = f" and {len(self.features) - 10} more" if len(self.features) > 10 else ""
-        super().__init__(
-            f"Cannot solve for a denoiser: {cause} (features {shown}{more}). "
-            "Pass ridge > 0 (the paper uses 1e-5) or a larger noise, or drop these features."
-        )
+        super().__init__(f"Cannot solve for a denoiser: {cause} (features {shown}{more}). {remedy}")
 
     def with_names(self, names: Sequence[Any]) -> SingularSystem:
         """Return the same error with ``names[feature]`` in place of each feature."""
-        return SingularSystem(self.cause, [names[feature] for feature in self.features])
+        return SingularSystem(self.cause, [names[feature] for feature in self.features], self.remedy)
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,10 @@ def _singular(stats: Scatter, description: str, column: int) -> SingularSystem:
     """Explain a failed factorisation. With noise > 0 only features of zero energy can cause it."""
     ops = array_ops(stats.gram)
     energy, mean = ops.to_numpy(stats.energy), ops.to_numpy(stats.mean)
+    overflown = np.flatnonzero(~np.isfinite(energy))
+    if len(overflown):
+        cause = f"values are so large that sums of squares over {stats.n} rows overflow"
+        return SingularSystem(cause, overflown.tolist(), "Divide the columns by their largest values.")
     constant = np.flatnonzero(energy - stats.n * mean**2 <= 1e-12 * energy)
     if len(constant):
         cause = f"with {description}, features are constant over all {stats.n} rows"

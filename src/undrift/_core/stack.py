@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,10 +10,11 @@ from math import ceil
 
 import numpy as np
 
+from ..errors import UndriftWarning
 from .array import Array, Rows, array_ops
 from .blocks import Blocks, sum_in_place
 from .denoise import Layer, Noise, SingularSystem, denoise_onto, select_noise
-from .scatter import Scatter, cross_scatter, scatter
+from .scatter import ROUNDING, Scatter, cross_scatter, mean_square, moments, scatter
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,33 @@ def fit_layers(
 
     `first` is a first layer that has been fitted already (section 4, or a grid that shares its scatter).
     """
+    given = domains
     for t in range(n_layers):
-        layer = first if t == 0 and first is not None else solve(pooled_scatter(domains))
+        if t == 0 and first is not None:
+            layer = first
+        else:
+            stats = pooled_scatter(domains)
+            if t == 1:
+                _check_variation(stats, given)
+            layer = solve(stats)
         domains = [blocks.map(layer) for blocks in domains]
         yield FittedLayer(layer, list(domains))
+
+
+def _check_variation(stats: Scatter, given: Sequence[Blocks]) -> None:
+    """Warn of a first layer whose output is the same for all rows, though these differ."""
+    ops = array_ops(stats.gram)
+    energy, mean = ops.to_numpy(stats.energy), ops.to_numpy(stats.mean)
+    is_zero = not energy.any()  # the system that is solved next says so
+    if is_zero or energy.sum() - stats.n * float(mean @ mean) > ROUNDING * energy.sum():
+        return
+    if mean_square([sum_in_place(blocks.total(moments) for blocks in given)], True) > 0:
+        message = (
+            "after the first layer all rows are the same up to rounding, so that layers add nothing: most "
+            "features are far from 0, where the activation is flat and noise that sets them to 0 hides what "
+            "differs between rows; scale the columns to [0, 1] with few large values, or subtract their means"
+        )
+        warnings.warn(message, UndriftWarning, stacklevel=8)
 
 
 def hidden_rows(layers: Sequence[Layer], X: Rows) -> Iterator[Array]:

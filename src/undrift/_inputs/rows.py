@@ -14,6 +14,11 @@ from .._registry import load_cluster
 from .arrays import check_tensor, find_accelerator, to_host
 from .device import Place, check_place
 
+# A mean this many times the spread, times the root of the rounding error, leaves about a hundredth of the
+# precision of what differs between rows.
+MEAN_OVER_SPREAD = 0.05
+SPREAD_ENTRIES = 2**22  # entries of dense rows that are centred at once
+
 
 def is_stream(X: Any) -> bool:
     """Tell whether `X` is an iterable of row blocks rather than one matrix.
@@ -135,8 +140,51 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, binari
     if on_cluster(X):
         return load_cluster().cluster_rows(estimator, X, reset=reset, dtype=dtype, binarize=binarize)
     X = check_matrix(estimator, X, reset=reset)
-    X = X if dtype is None else array_ops(X).cast(X, dtype)
-    return binarize_rows(X) if binarize else X
+    X = X if dtype is None else _cast_rows(X, dtype)
+    if binarize:
+        return binarize_rows(X)
+    if reset:
+        check_precision(X)
+    return X
+
+
+def _cast_rows(X: Rows, dtype: Any) -> Rows:
+    with np.errstate(over="ignore"):  # what becomes infinite is refused
+        return array_ops(X).cast(X, dtype)
+
+
+def check_precision(X: Rows, name: str = "X") -> None:
+    """Refuse rows of a fit whose squares overflow, or whose spread rounding would hide."""
+    ops, dtype, n = array_ops(X), np.finfo(dtype_of(X)), max(X.shape[0], 1)
+    values = X.data if sp.issparse(X) else X
+    largest = max(float(values.max()), -float(values.min())) if 0 not in values.shape else 0.0
+    if largest > np.sqrt(float(dtype.max) / n) / 10:
+        raise ValueError(
+            f"the largest value of {name}, {largest:g}, is too large: sums of squares overflow "
+            f"{dtype.dtype}; divide the columns by their largest values, or take logarithms"
+        )
+    if sp.issparse(X):
+        return
+    mean = to_host(ops.column_sums(X)) / n
+    spread = _spread_around(X, mean)
+    is_large = np.abs(mean) > MEAN_OVER_SPREAD / np.sqrt(dtype.eps) * spread
+    if is_large.any():
+        column = int(np.argmax(is_large))
+        raise ValueError(
+            f"column {column} of {name} has mean {mean[column]:g} and standard deviation "
+            f"{spread[column]:g}, which {dtype.dtype} cannot resolve: subtract the columns' means, say with "
+            "StandardScaler"
+        )
+
+
+def _spread_around(X: Rows, mean: np.ndarray) -> np.ndarray:
+    """Standard deviations of the columns of dense rows; infinite for columns that are constant."""
+    ops = array_ops(X)
+    centre, square, varies = ops.like(mean, X), np.zeros(X.shape[1]), np.zeros(X.shape[1], dtype=bool)
+    for rows in split_rows(X, entries=SPREAD_ENTRIES):
+        square += to_host(ops.column_sums((rows - centre) ** 2))
+        varies |= to_host((rows != X[:1]).any(axis=0))
+    return np.where(varies, np.sqrt(square / max(X.shape[0], 1)), np.inf)
 
 
 def gather_rows(X: Rows) -> Rows:

@@ -12,7 +12,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._core import Rows
-from .._inputs import check_rows, find_accelerator, gather_rows, is_missing, missing_mask, on_cluster, to_host
+from .._inputs import (
+    check_precision,
+    check_rows,
+    find_accelerator,
+    gather_rows,
+    is_missing,
+    missing_mask,
+    on_cluster,
+    to_host,
+)
 from .extra_features import check_extra
 
 UNLABELLED = -1  # instead of a class code
@@ -82,6 +91,9 @@ def check_training_rows(
         unlabelled = SOURCE if X_target is not None else TARGET
         domain = np.where(has_label, SOURCE, unlabelled)
     targets = [check_rows(estimator, Z, reset=False, dtype=dtype) for Z in _list_targets(X_target)]
+    for Z in targets:
+        if not on_cluster(Z):
+            check_precision(Z, "X_target")
     views = _check_extra_of_domains(X, targets, extra, extra_target, X_target, dtype)
     check = _check_numbers if is_numeric else _check_labels
     labels = check(y[has_label]), domain[has_label], _number_within_domains(domain)[has_label]

@@ -319,10 +319,10 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
 
     def _weigh_rows(self, codes: np.ndarray, rows: TrainingRows, is_balanced: bool) -> np.ndarray:
         """Return the weights of the labelled rows: theirs, times those of their classes."""
-        weight = rows.weight * compute_sample_weight(None if is_balanced else self.class_weight, rows.y)
+        weight = rows.weight
+        if isinstance(self.class_weight, dict):
+            weight = weight * compute_sample_weight(self.class_weight, rows.y)
         if is_balanced or self.class_weight == "balanced":
-            if isinstance(self.class_weight, dict):
-                weight = weight * compute_sample_weight(self.class_weight, rows.y)
             totals = np.bincount(codes, rows.weight)
             weight = weight * (rows.weight.sum() / (len(totals) * np.maximum(totals, TINY)))[codes]
         return weight
@@ -392,6 +392,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         if isinstance(self.class_weight, dict):
             for label, weight in self.class_weight.items():
                 check_positive(weight, f"class_weight of {label!r}", zero=True)
+        elif self.class_weight is not None:
+            check_choice(self.class_weight, "class_weight", ("balanced",))
         if check_count(self.n_folds, "n_folds") < 2:
             raise ValueError(f"n_folds={self.n_folds!r} must be at least 2: a fold is scored by the others")
         check_self_training(self.self_training)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -69,6 +70,12 @@ def domain_intercepts(
     """
     if sample_domain is None:
         targets = [i for i, number in enumerate(domains) if number < 0]
+        if targets and len(targets) < len(domains) and _is_cross_validated():
+            raise ValueError(
+                "cross-validation of scikit-learn scores rows of the source, which would be taken for the "
+                "target's: pass scoring=lambda model, X, y: model.score(X, y, sample_domain=0), or give "
+                "noise, n_layers and C as lists to choose from"
+            )
         pooled = targets or list(range(len(domains)))
         shares = np.array(sizes)[pooled]
         return shares @ intercept[pooled] / shares.sum()
@@ -81,6 +88,16 @@ def domain_intercepts(
         )
     position = {number: i for i, number in enumerate(domains)}
     return intercept[[position[number] for number in domain.tolist()]]
+
+
+def _is_cross_validated() -> bool:
+    """Tell whether scikit-learn's cross-validation is among the callers, such as that of GridSearchCV."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "sklearn.model_selection._validation":
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
 
 
 def predict_lazily(
