@@ -1,7 +1,8 @@
 """Six pairs of fdu-mtl as CSV files through `undrift adapt`, against a tf-idf linear SVM of the source.
 
 With `--against FOLDER` the same command is also run by another version, whose checkout is in the folder
-(``git worktree add --detach FOLDER c155405``), pair by pair in turn: `time_ratio` is of the mean times.
+(``git worktree add --detach FOLDER c155405``), pair by pair in turn: `time_ratio` is of the mean times,
+and `cpu_time_ratio` of those that the processors worked, which other programs disturb less.
 `gigaflops` are those of the layers: products of rows and inverses, counted from the sizes in the summary.
 """
 
@@ -89,10 +90,12 @@ def run_adapt(folder: Path, options: list[str], version: Path | None = None) -> 
     command += ["--text", "text", "--label", "label", "--target-label", "truth", "--out", "out.csv", "--json"]
     start = time.perf_counter()
     environment = {**os.environ, "PYTHONPATH": str(source)}
-    done = subprocess.run(
-        [*command, *options], cwd=folder, env=environment, stdout=subprocess.PIPE, check=True, text=True
-    )
-    seconds, summary = time.perf_counter() - start, json.loads(done.stdout)
+    with subprocess.Popen(
+        [*command, *options], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        summary = json.loads(process.stdout.read())
+        _, process.returncode, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
     n = sum(domain["rows"] for domain in (*summary["sources"], *summary["targets"]))
     d = summary["vocabulary"]
     n_stacks = summary["n_candidates"]  # by default one noise level for each
@@ -101,6 +104,7 @@ def run_adapt(folder: Path, options: list[str], version: Path | None = None) -> 
         "adapted_error": summary["targets"][0]["adapted_error"],
         "n_scored": summary["targets"][0]["scored"],
         "seconds": seconds,
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
         "gigaflops": flops / 1e9,
     }
 
@@ -118,18 +122,19 @@ def compare_pairs(args: argparse.Namespace, folder: Path) -> None:
         write_rows(pair_folder / "target.csv", target, "truth", args.rows)
         record = {"svm_error": svm_error(source, target), **run_adapt(pair_folder, args.options)}
         if args.against:
-            other = run_adapt(pair_folder, [], args.against)
+            other = run_adapt(pair_folder, args.options, args.against)
             record |= {f"other_{key}": value for key, value in other.items() if key != "n_scored"}
         print(pair, record, file=sys.stderr)
         return record
 
     with ThreadPoolExecutor(args.jobs) as pool:
         records = dict(zip(args.pairs, pool.map(measure_pair, args.pairs), strict=True))
-    names = ("svm_error", "adapted_error", "seconds", "gigaflops")
+    names = ("svm_error", "adapted_error", "seconds", "cpu_seconds", "gigaflops")
     names += tuple(f"other_{name}" for name in names[1:]) if args.against else ()
     means = {f"mean_{key}": sum(record[key] for record in records.values()) / len(records) for key in names}
     if args.against:
         means["time_ratio"] = means["mean_seconds"] / means["mean_other_seconds"]
+        means["cpu_time_ratio"] = means["mean_cpu_seconds"] / means["mean_other_cpu_seconds"]
     report("adapt on fdu-mtl", records, **means, most_seconds=max(r["seconds"] for r in records.values()))
 
 

@@ -268,8 +268,8 @@ def test_the_comparison_is_freed_before_the_winner_is_refitted(rows, small_grams
     ("most", "d", "n_rows", "memory", "expected"),
     [
         (5000, 20_000, 8000, 12e9, 5000),
-        (5000, 20_000, 3000, 12e9, 3000),  # no more than rows
-        (5000, 20_000, 100, 12e9, 1000),  # but not very few
+        (5000, 20_000, 1000, 12e9, 4000),  # no more than four a row
+        (5000, 20_000, 100, 12e9, 2500),  # but not very few
         (2500, 20_000, 8000, 12e9, 2500),
         (5000, 300, 8000, 12e9, 5000),  # which is every feature
     ],

@@ -480,9 +480,12 @@ def test_more_terms_than_pivots(folder, undrift, monkeypatch, options, terms, pi
     assert (adapter.vectorizer.max_features, adapter.classifier.n_pivots) == (terms, pivots)
     summary = json.loads(out)
     assert summary["vocabulary"] == len(adapter.terms_)
-    assert summary["pivots"] == min(summary["vocabulary"], 1000)
+    assert summary["pivots"] == summary["vocabulary"] < 2500
+    assert "of them reconstructed" not in undrift(*command, *options)[1]
+    monkeypatch.setattr("undrift.classifier.two_stage.LEAST_PIVOTS", 50)
+    monkeypatch.setattr("undrift.classifier.two_stage.PIVOTS_PER_ROW", 1)
     said = " ".join(undrift(*command, *options)[1].split())
-    assert f"{summary['pivots']:,} of them reconstructed" in said
+    assert f"{summary['vocabulary']:,} terms, 200 of them reconstructed" in said
 
 
 def test_fast_and_thorough_contradict_each_other(folder, undrift):

@@ -28,7 +28,7 @@ GRAM_LIMIT = 20_000  # labelled rows above which the final classifier is solved 
 LARGE_GRAM = 8_000  # anchors above which candidates are compared on fewer
 COMPARED_ROWS = 4_000  # labelled rows that they are compared on then
 MOST_PIVOTS = {"auto": 5_000, "few": 2_500, "many": 8_000}
-LEAST_PIVOTS = 1_000  # however few rows there are
+LEAST_PIVOTS, PIVOTS_PER_ROW = 2_500, 4  # fewer rows need fewer, but not in proportion
 
 
 class TwoStageSearch:
@@ -135,7 +135,7 @@ def limit_pivots(most: int, d: int, n_rows: int, n_layers: int, memory: float) -
     """
     n_squares = n_layers + 3
     fitting = int((np.sqrt(d**2 + n_squares * memory / 2) - d) / (2 * n_squares))
-    return max(1, min(most, fitting, max(LEAST_PIVOTS, n_rows)))
+    return max(1, min(most, fitting, max(LEAST_PIVOTS, PIVOTS_PER_ROW * n_rows)))
 
 
 def plan_search(plan: SearchPlan, grid: Grid) -> Search | TwoStageSearch:
