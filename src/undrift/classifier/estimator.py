@@ -355,6 +355,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
             check_memory(self.memory_budget),
             self.n_folds,
             0 if self.random_state is None else self.random_state,  # the same fit twice is the same model
+            fit.keeps_state,
         )
         if self.multilabel_:
             self._keep_tags(fit.rows, fit_tags(result, options, self.class_weight))

@@ -29,6 +29,7 @@ class PreparedFit:
     place: Place
     known_shares: list[list[float]]  # of every target, in class order; empty to estimate them
     search: Search | TwoStageSearch
+    keeps_state: bool = True  # whether labels of target rows can be added afterwards
 
 
 class LayeredModel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,6 +35,8 @@ def fit_together(
     classifier: MSDAClassifier | Mapping[Key, MSDAClassifier],
     X: Any,
     tasks: Mapping[Key, tuple[np.ndarray, ...]],
+    *,
+    keeps_state: bool = False,
 ) -> Iterator[tuple[Key, FittedTask | Exception]]:
     """Fit a classifier for each of several tasks, which differ in what is labelled and what is the target.
 
@@ -52,6 +54,8 @@ def fit_together(
     tasks : mapping to pairs (y, sample_domain), or (y, sample_domain, y_target)
         Labels as in `fit`, and the domain of each row: domain k has the number k, or -1 - k as a target.
         `y_target` are labels of target rows, one for each row of X, None or NaN where there is none.
+    keeps_state : bool, default=False
+        Whether the classifiers can be updated.
     """
     shared, running = SharedLayers(), {}
     for key, labels in tasks.items():
@@ -61,6 +65,7 @@ def fit_together(
                 shared,
                 X,
                 *labels,
+                keeps_state=keeps_state,
             )
         except Exception as error:
             yield key, error
@@ -88,12 +93,13 @@ class _TaskFit:
         y: np.ndarray,
         domain: np.ndarray,
         y_target: np.ndarray | None = None,
+        *,
+        keeps_state: bool,
     ) -> None:
         began = time.perf_counter()
         self._classifier, self._shared = classifier, shared
-        self._fit: PreparedFit = classifier._prepare(
-            X, y, sample_domain=domain, shared=shared, y_target=y_target
-        )
+        prepared = classifier._prepare(X, y, sample_domain=domain, shared=shared, y_target=y_target)
+        self._fit: PreparedFit = replace(prepared, keeps_state=keeps_state)
         self._steps = self._fit.search.steps()
         self._seconds = time.perf_counter() - began
 

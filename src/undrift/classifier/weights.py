@@ -83,6 +83,7 @@ class ReadoutOptions:
     memory_budget: float
     n_folds: int
     random_state: Any
+    keeps_state: bool = True  # whether labels of target rows can be added afterwards
 
 
 def fit_readout(
@@ -116,7 +117,7 @@ def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
         )
         dual = trained.dual
         scores = dual.scores(chosen.K[n:, : len(dual.coef)])
-    is_kept = bool(spec.rows.targets) and problem.solver is least_squares
+    is_kept = _needs_state(result, options) and problem.solver is least_squares
     kept = _draw_state_rows(result, options)[0] if is_kept else None
     coefs = [dual.coef] if fit is None else [dual.coef, fit.start.coef, fit.moves]
     products = [_layer_products(view, result, coefs, kept) for view in views]
@@ -130,7 +131,7 @@ def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
             result, fit, trained, scores, [w for layers, _ in products for w in layers], readout
         )
         columns = [A for _, columns in products for A in columns]
-        readout = _learn(replace(readout, state=_keep_state(result, held_out, fitted, columns, options)))
+        readout = _learn(readout, _keep_state(result, held_out, fitted, columns, options), options)
     return _guard(readout, result, held_out, scores, options)
 
 
@@ -319,6 +320,12 @@ def _layer_products(
     return weights, columns
 
 
+def _needs_state(result: SearchResult, options: ReadoutOptions) -> bool:
+    """Tell whether an update state is wanted, or needed to learn labels of target rows."""
+    has_labels = bool((result.spec.anchors.target_codes != UNLABELLED).any())
+    return bool(result.spec.rows.targets) and (options.keeps_state or has_labels)
+
+
 def _describe_dual(
     result: SearchResult,
     fit: AlignedFit | None,
@@ -465,10 +472,10 @@ def _layer_means(view: _View, n_domains: int) -> Sequence[np.ndarray]:
     return [np.zeros((n_domains, width)) for width in widths]
 
 
-def _learn(readout: Readout) -> Readout:
-    """Learn the labels of target rows that are in the state of a classifier."""
-    state, n_layers = readout.state, len(readout.weights)
-    if state is None or state.labelled is None:
+def _learn(readout: Readout, state: UpdateState, options: ReadoutOptions) -> Readout:
+    """Learn the labels of target rows that are in the state of a classifier, and keep the state."""
+    readout, n_layers = replace(readout, state=state if options.keeps_state else None), len(readout.weights)
+    if state.labelled is None:
         return readout
     learnt = learn_labels(state)
     return replace(
@@ -486,7 +493,7 @@ def _fit_primal_readout(
     result: SearchResult, codes: np.ndarray, weight: np.ndarray, options: ReadoutOptions
 ) -> Readout:
     """Train on all labelled rows by sums over them; the anchors are a sample of them, and target rows."""
-    views, spec, problem = _list_views(result), result.spec, result.spec.problem
+    views, problem = _list_views(result), result.spec.problem
     columns = [Columns(view.rows.labelled, view.anchors, view.stack, view.first) for view in views]
     reader = RowReader(columns, result, options.loss, options.memory_budget)
     n_domains = len(result.spec.rows.domains)
@@ -505,10 +512,10 @@ def _fit_primal_readout(
     weights = reader.split_weights(fit.primal)
     readout = _build(result, weights, fit.primal.intercept, offsets, fit.rounds, fit.temperature, fit.targets)
     readout = replace(readout, transfer=held_out.transfer)
-    if spec.rows.targets and options.loss == "least-squares":
+    if _needs_state(result, options) and options.loss == "least-squares":
         fitted, kept = _describe_many_rows(result, fit, reader, readout), _draw_state_rows(result, options)[0]
         kept_columns = [A for view in views for A in _read_columns(view, result, kept)]
-        readout = _learn(replace(readout, state=_keep_state(result, held_out, fitted, kept_columns, options)))
+        readout = _learn(readout, _keep_state(result, held_out, fitted, kept_columns, options), options)
     source_only = result.source_only
 
     def refit_source_only() -> SourceOnly:

@@ -53,7 +53,9 @@ class LabelTask:
     length: float
     new_classifier: Callable[[], MSDAClassifier]
 
-    def fit_all(self, labelled: Mapping[Cell, np.ndarray]) -> Iterator[tuple[Cell, FittedTask | Exception]]:
+    def fit_all(
+        self, labelled: Mapping[Cell, np.ndarray], *, is_asked: bool = False
+    ) -> Iterator[tuple[Cell, FittedTask | Exception]]:
         """Learn from the labels of some target rows for every cell; layers are learnt once."""
         n, n_target = len(self.y), len(self.truth)
         y, domain = np.full(n + n_target, np.nan), np.repeat([0, -2], [n, n_target])
@@ -63,7 +65,8 @@ class LabelTask:
             y_target = np.full(n + n_target, np.nan)
             y_target[n + rows] = self.truth[rows]
             tasks[cell] = (y, domain, y_target)
-        return fit_together(self.new_classifier(), stack_rows([self.X, self.target]), tasks)
+        X = stack_rows([self.X, self.target])
+        return fit_together(self.new_classifier(), X, tasks, keeps_state=is_asked)
 
     def predict(self, classifier: MSDAClassifier) -> np.ndarray:
         """Predict the test rows."""
@@ -125,7 +128,7 @@ def _run_task(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure
     without = Cell("labels-0", cells[0].source, cells[0].target)
     first: list[FittedTask] = []
     if without in kinds or any(kind == "asked" for kind, _ in kinds.values()):
-        for _, fitted in task.fit_all({without: task.pool[:0]}):
+        for _, fitted in task.fit_all({without: task.pool[:0]}, is_asked=True):
             if isinstance(fitted, Exception):
                 raise fitted
             first.append(fitted)
