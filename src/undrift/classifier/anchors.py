@@ -37,7 +37,7 @@ def count_target_anchors(estimator: Any, rows: TrainingRows, grid: Grid, n_label
     """Return how many target anchors a classifier's selection, self-training and safeguard need."""
     for_selection = grid.n_candidates > 1 and estimator.selection in NEED_TARGET
     if estimator.self_training and rows.targets:
-        if n_labelled < len(rows.y):  # labelled rows are not all in the Gram matrix
+        if n_labelled <= CALIBRATION_ROWS < len(rows.y):  # the Gram matrix has a sample of them
             return SELF_TRAINING_ROWS
         return min(max(ANCHOR_LIMIT - n_labelled, RULE_ROWS), SELF_TRAINING_ROWS)
     for_target = (estimator.fallback or estimator.center == "classes") and rows.targets
