@@ -389,7 +389,7 @@ def test_what_the_user_can_fix_is_one_line(folder, undrift, options, message):
         (b"review,stars\ngood,1\nbad,1\n", "books.csv: every label in column 'stars' is '1'"),
         (b"review,stars\ngood,1\nbad\n", "books.csv:3: the row has 1 field, the header 2 fields"),
         (b"\x00\x01\x02\xff" * 200, "books.csv"),
-        (b"PK\x03\x04" + bytes(100), "books.csv is a zip archive or a spreadsheet"),
+        (b"PK\x03\x04" + bytes(100), "books.csv is a spreadsheet or another zip archive"),
         (b"review,review\na,b\n", "books.csv has two columns called 'review'"),
     ],
 )
@@ -503,7 +503,8 @@ def test_a_model_is_saved_in_half_precision_where_that_changes_nothing(folder, u
         "n_checked": 100,
         "n_same": 100,
     }
-    assert "in half precision, which changed none of 100 predictions" in undrift(*ADAPT, "--model", "m.st")[1]
+    said = " ".join(undrift(*ADAPT, "--model", "m.st")[1].split())
+    assert "Half precision changed none of 100 predictions" in said
 
     def spoil(classifier, dtype=None):
         spoilt = copy(classifier)

@@ -72,6 +72,20 @@ class AdaptOptions(options.PredictionOptions):
     tidy_labels: bool = option(
         False, "Make labels one that differ in case or spaces alone.", options.LEARNING
     )
+    labels: Path | None = option(
+        None,
+        "Labelled rows of the target in a file of their own, matched by text.",
+        options.LABELS,
+        metavar="FILE",
+    )
+    use_labels: str = option(
+        "score",
+        "What the target's labels are for: score the predictions, train, or both (scored by cross-fitting).",
+        options.LABELS,
+    )
+    update_state: bool = option(
+        True, "Keep the training rows in the model that `ask` and `update` need.", options.LABELS
+    )
     target_shares: list[str] = option(
         [],
         "Share of every class in the target, if you know it: no=0.2,yes=0.8; labels that contain , or = as "
@@ -150,7 +164,7 @@ def adapt(given: AdaptOptions, context: typer.Context) -> None:
 def build_adapter(given: AdaptOptions) -> TextAdapter:
     """Return the adapter that the options describe, once they are checked."""
     from ..classifier import SELECTIONS, SOLVERS
-    from ..jobs import TASKS
+    from ..jobs import TASKS, USES
     from ..text import (
         MANY_TERMS,
         N_TERMS,
@@ -174,6 +188,7 @@ def build_adapter(given: AdaptOptions) -> TextAdapter:
     options.check_option("--weighting", given.weighting, WEIGHTINGS)
     options.check_option("--tokens", given.tokens, TOKENS)
     options.check_option("--border", given.border, ("error", "balanced"))
+    options.check_option("--use-labels", given.use_labels, USES)
     options.check_confidence(given.min_confidence)
     if given.task is not None:
         options.check_option("--task", given.task, TASKS)

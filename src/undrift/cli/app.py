@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from .. import __version__
-from . import adapt, bench, demo, distill, explain, predict
+from . import adapt, ask, bench, demo, distill, explain, predict, update
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -25,6 +25,7 @@ def version(
         raise typer.Exit
 
 
-for run in (demo.demo, adapt.adapt, predict.predict, distill.distill, explain.explain):
+commands = (demo.demo, adapt.adapt, predict.predict, ask.ask, update.update, distill.distill, explain.explain)
+for run in commands:
     app.command(**run.settings)(run)
 app.add_typer(bench.app, name="bench")

@@ -30,12 +30,11 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
     for note in list_notes(summary):
         terminal.say(f"Note: {note}.")
     terminal.say("")
-    for name in ("out", "model", "distilled", "report"):
-        path = summary.get(name)
-        if path:
-            terminal.say(describe_file(path if isinstance(path, str) else path["out"]))
+    terminal.say(describe_file(summary["out"]))
     if summary["model"]:
         terminal.say(_describe_model(summary))
+    if summary["report"]:
+        terminal.say(describe_file(summary["report"]))
     if "distilled" in summary:
         from .distill import format_distilled
 
@@ -43,15 +42,14 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
     advice, command = choose_next(summary)
     terminal.say(f"Next: {advice}")
     if command:
-        terminal.output.print(f"  {terminal.escape(command)}", soft_wrap=True)
+        terminal.say_command(command)
 
 
 def _describe_model(summary: dict[str, Any]) -> str:
-    """Say in which precision the model was saved, and how to get a smaller one."""
-    file = summary["model_file"]
-    line = f"The model takes {file['bytes'] / 1e6:,.0f} MB"
+    """Say where the model is, in which precision, and how to get a smaller one."""
+    file, line = summary["model_file"], describe_model(summary["model"], summary["update_rows"])[:-1]
     if file["half"]:
-        line += f" in half precision, which changed none of {file['n_checked']:,} predictions"
+        line += f". Half precision changed none of {file['n_checked']:,} predictions"
     if file["bytes"] > LARGE_FILE and "distilled" not in summary:
         line += "; --distilled saves one of a few MB, to predict with"
     return f"{line}."
@@ -84,6 +82,8 @@ def _describe_fit(summary: dict[str, Any]) -> Iterator[str]:
     pivots = f", {summary['pivots']:,} of them reconstructed" if is_less else ""
     kind = {"rating": " (a rating)", "tags": " (tags)"}.get(summary["task"], "")
     yield f"Labels{kind}: {', '.join(labels)}. Vocabulary: {summary['vocabulary']:,} terms{tokens}{pivots}."
+    if summary.get("n_learnt"):
+        yield f"Learnt {summary['n_learnt']:,} labels of the target too."
     yield f"Chosen: {chosen} ({rule}). Took {summary['seconds']:.0f} s."
 
 
@@ -92,6 +92,7 @@ def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
     from ..classifier import EXPECTED_ERROR_RECORD
 
     name = Path(t["file"]).name
+    how = ", each predicted without its label" if summary.get("n_learnt") else ""
     fell_back = " (not adapted: source only)" if t["fell_back"] else ""
     if t.get("scored") and summary["task"] != "classes":
         return f"{name}: {describe_scores(t, summary['task'])}."
@@ -101,13 +102,13 @@ def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
         verdict = "" if t["fell_back"] else f": {_judge(t)}"
         return (
             f"{name}{fell_back}: {t['adapted_error']:.1%} wrong (95% interval {low:.1%} to {high:.1%}) on "
-            f"{t['scored']:,} labelled rows, {baseline}{verdict}."
+            f"{t['scored']:,} labelled rows{how}, {baseline}{verdict}."
         )
     if t["expected_error"]:
         between = "90% interval {low:.0%} to {high:.0%}".format(**t["expected_error"])
         return (
             f"{name}{fell_back}: about {t['expected_error']['error']:.0%} wrong ({between}), expected "
-            f"without labels; {EXPECTED_ERROR_RECORD}."
+            f"{'with' if summary.get('n_learnt') else 'without'} labels; {EXPECTED_ERROR_RECORD}."
         )
     return f"{name}{fell_back}: how many predictions are wrong cannot be said without labels."
 
@@ -139,19 +140,19 @@ def _judge(t: dict[str, Any]) -> str:
 def _describe_shares(t: dict[str, Any], task: str) -> Iterator[str]:
     """Say which classes were predicted, which shares they were expected to have, and what was left empty."""
     what = {"rating": "Ratings", "tags": "Shares of tags"}.get(task, "Class shares")
-    line = f"{what} of {t['file']}: predicted {_list_shares(t['predicted_shares'])}"
+    line = f"{what} of {t['file']}: predicted {list_shares(t['predicted_shares'])}"
     if t["target_shares_given"]:
-        line += f"; given {_list_shares(t['target_shares'])}"
+        line += f"; given {list_shares(t['target_shares'])}"
     elif t["target_shares"] and task == "tags":
-        line += f"; assumed as in the source {_list_shares(t['target_shares'])}"
+        line += f"; assumed as in the source {list_shares(t['target_shares'])}"
     elif t["target_shares"]:
-        line += f"; estimated {_list_shares(t['target_shares'], t['target_shares_interval'])}"
+        line += f"; estimated {list_shares(t['target_shares'], t['target_shares_interval'])}"
     yield f"{line}."
     if "n_doubtful" in t:
         yield format_doubtful(t["n_doubtful"], t["rows"], t["file"])
 
 
-def _list_shares(shares: dict[str, float], interval: dict[str, list[float]] | None = None) -> str:
+def list_shares(shares: dict[str, float], interval: dict[str, list[float]] | None = None) -> str:
     """Write class shares in words, those of ten classes at most."""
     parts = []
     for label, share in list(shares.items())[:MOST_LABELS]:
@@ -195,6 +196,14 @@ def describe_file(path: str) -> str:
     if place.is_dir():
         return f"Wrote {path}: {sum(1 for _ in place.iterdir()):,} files."
     return f"Wrote {path}: {format_size(place.stat().st_size)}." if place.exists() else f"Wrote {path}."
+
+
+def describe_model(path: str, n_rows: int) -> str:
+    """Say where a model was written, how large it is, and that it holds training rows if it does."""
+    line = describe_file(path)
+    if not n_rows:
+        return line
+    return f"{line[:-1]}, {n_rows:,} training rows among it for `update` (--no-update-state leaves them out)."
 
 
 def format_size(n_bytes: int) -> str:

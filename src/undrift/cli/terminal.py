@@ -144,6 +144,11 @@ def say(line: str, **options: Any) -> None:
     )
 
 
+def say_command(command: str) -> None:
+    """Print a command to copy, in one line."""
+    output.print(f"  {escape(command)}", soft_wrap=True)
+
+
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table, numbers aligned to the right."""
     table = Table(title=title, title_justify="left", title_style="bold", header_style="")

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from ..errors import UndriftWarning
 from ..tables import Table, open_table, write_table
-from ..text import DocumentFrequencies, TermVectorizer
+from ..text import DocumentFrequencies, TermVectorizer, hash_text
 from .cluster import Stage, assign_workers, compute, literal, persist, tree_sum
 from .lazy import send_model
 from .rows import BlockFacts, OnDask, n_bytes
@@ -36,6 +36,7 @@ class Shard:
     encoding: str | None = None
     skip_bad: bool = False
     sheet: str | None = None  # of a spreadsheet
+    needs_keys: bool = False  # whether the client must tell which texts are the same
 
     def table(self) -> Table:
         """Open the file, once its columns are known to be there."""
@@ -63,6 +64,7 @@ class ShardSummary:
     labels: list[Any]  # values of the label column; empty without one
     head: list[str]  # its first documents
     warnings: list[str]
+    keys: list[int]  # `hash_text` of every document, if the shard needs it
 
 
 def _survey_shard(
@@ -71,6 +73,7 @@ def _survey_shard(
     """On a worker: read a shard once, for its document frequencies and whatever else the client needs."""
     labels: list[Any] = []
     head: list[str] = []
+    keys: list[int] = []
     n_empty = 0
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UndriftWarning)
@@ -83,12 +86,14 @@ def _survey_shard(
                 n_empty += sum(not text.strip() for text in texts)
                 head.extend(islice(texts, max(0, n_head - len(head))))
                 labels.extend(rows.column(shard.label) if shard.label else [])
+                keys.extend(map(hash_text, texts) if shard.needs_keys else [])
                 yield from texts
 
         frequencies = vectorizer.frequencies(documents())
     messages = [str(warning.message) for warning in caught if warning.category is UndriftWarning]
     n_rows = frequencies.n_documents
-    summary = ShardSummary(shard, dict(table.kinds), n_rows, table.n_bad, n_empty, labels, head, messages)
+    counts = n_rows, table.n_bad, n_empty
+    summary = ShardSummary(shard, dict(table.kinds), *counts, labels, head, messages, keys)
     return summary, frequencies
 
 

@@ -40,8 +40,24 @@ from .inputs import (
     refuse_many_classes,
     stack_vectors,
 )
+from .labels import (
+    TrainingLabels,
+    attach_labels,
+    count_update_rows,
+    cross_fit,
+    gather_labels,
+    hide_labels,
+    learn_labels,
+)
 from .predict import Predictions, WrittenPredictions, predict_rows
-from .scoring import count_mistakes, fit_baseline, measure_distance, sample_rows, warn_of_other_labels
+from .scoring import (
+    count_mistakes,
+    fit_baseline,
+    measure_distance,
+    sample_rows,
+    sum_mistakes,
+    warn_of_other_labels,
+)
 from .summary import (
     count_labels,
     keep_warnings,
@@ -155,6 +171,9 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
     task, labels, notes = _settle_labels(job, rows, check_labels(job, rows.sources))
     classes = task.classes
     added, kinds = plan_columns(job, rows.targets, classes, task.name)
+    if task.name == "classes":
+        rows.targets, more = attach_labels(job, rows.sources, rows.targets, classes)
+        notes += more
     _settle_model(job, adapter, task)
     rows.fit(adapter, task.encode(labels))
     if task.name != "classes":
@@ -168,7 +187,14 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
     summary["notes"] = [*notes, *summary["notes"]]
     adapter.domain_names_, adapter.target_statistics_ = name_domains(job.targets), []
     summary |= summarize_choices(adapter)
-    baseline = _score_targets(summary["targets"], adapter, rows, task, labels, show_stage)
+    learnt = None
+    if job.use_labels != "score":
+        learnt = gather_labels(rows.targets, rows.target_rows, adapter.classes_.tolist())
+        summary["n_learnt"] = len(learnt.keys)
+    baseline = _score_targets(summary["targets"], job, adapter, rows, task, labels, learnt, show_stage)
+    if learnt is not None:
+        show_stage("learning the target's labels", None)
+        adapter.classifier_ = learn_labels(adapter.classifier_, learnt)
     with rows.write_predictions(adapter, added, kinds) as written:
         summarize_shares(summary, adapter, written.counts, job)
         adapter.target_statistics_ = [
@@ -178,7 +204,10 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
             )
         ]
         if job.model is not None:
+            if not job.update_state:
+                adapter.classifier_.update_state_ = None
             summary["model_file"] = _save_adapter(adapter, job.model, rows, show_stage)
+            summary["update_rows"] = count_update_rows(adapter)
         if job.distilled is not None:
             show_stage("distilling", None)
             numbers = [-1 - i for i in range(len(rows.targets))]
@@ -187,7 +216,8 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
             summary["distilled"] = summarize_distilled(distilled, job.distilled)
     if job.report is None or not isinstance(rows, LocalRows):
         return AdaptResult(adapter, summary)
-    inputs = ReportInputs(rows.sources, rows.targets, rows.X, baseline, written.predictions)
+    targets = [hide_labels(target, learnt is not None) for target in rows.targets]
+    inputs = ReportInputs(rows.sources, targets, rows.X, baseline, written.predictions)
     return AdaptResult(adapter, summary, inputs)
 
 
@@ -223,6 +253,8 @@ def _settle_labels(job: AdaptJob, rows: JobRows, labels: list[Any]) -> tuple[Lab
         raise TableError(f"--dask is for classes: drop it for --task {task.name}, or say --task classes")
     for option, is_given in (
         ("--report", job.report is not None),
+        ("--labels", job.labels is not None),
+        ("--use-labels", job.use_labels != "score"),
         ("--distilled", job.distilled is not None),
         ("--probabilities", task.name == "rating" and job.probabilities),
         ("--min-confidence", task.name == "rating" and job.min_confidence is not None),
@@ -250,27 +282,33 @@ def _settle_model(job: AdaptJob, adapter: TextAdapter, task: LabelTask) -> None:
 
 def _score_targets(
     entries: list[dict[str, Any]],
+    job: AdaptJob,
     adapter: TextAdapter,
     rows: JobRows,
     task: LabelTask,
     labels: Sequence[Any],
+    learnt: TrainingLabels | None,
     show_stage: ShowStage,
 ) -> Any:
     """Add to every target's entry its distance, whether it fell back and, if it has labels, the errors.
 
-    Returns the baseline, None if no target has labels.
+    Labels that will be learnt from are scored by cross-fitting, or not at all. Returns the baseline, None if
+    no target is scored.
     """
     baseline, classifier = None, adapter.classifier_
     source_sample = sample_rows(rows.source_rows)
+    if job.use_labels == "both" and learnt is not None:
+        show_stage("cross-fitting", None)
+        cross_fitted = cross_fit(classifier, learnt)
     for i, (entry, target) in enumerate(zip(entries, rows.targets, strict=True)):
         show_stage(f"measuring {target.path.name}", None)
         target_sample = sample_rows(rows.target_rows[i])
         entry["distance_before"] = measure_distance(source_sample, target_sample)
         adapter.target_statistics_.append(describe_target(adapter, target_sample, target.documents))
-        entry["fell_back"] = bool(classifier.caution_["fell_back"])
+        entry["fell_back"] = bool(classifier.caution_["fell_back"]) and learnt is None
         if target.labels is None:
             continue
-        if target.n_labelled == 0:
+        if target.n_scored == 0 or job.use_labels == "train":
             entry |= summarize_errors()
             continue
         if task.name != "classes":
@@ -282,9 +320,16 @@ def _score_targets(
             predicted = baseline.predict(Z), classifier.predict(Z, sample_domain=-1 - i, **extra)
             entry |= score_task(task, target.labels, *predicted)
             continue
-        warn_of_other_labels(target.labels, classifier.classes_.tolist())
         baseline = baseline or fit_baseline(rows.source_rows, labels)
-        counts = rows.count_mistakes(i, [baseline, classifier], [{}, {"sample_domain": -1 - i}])
+        if learnt is None:
+            warn_of_other_labels(target.labels, classifier.classes_.tolist())
+            counts = rows.count_mistakes(i, [baseline, classifier], [{}, {"sample_domain": -1 - i}])
+        else:
+            mine = np.flatnonzero((learnt.numbers == -1 - i) & (learnt.weights > 0))
+            first = baseline.predict(learnt.X[mine]).tolist() if len(mine) else []
+            counts = sum_mistakes(
+                learnt.y[mine].tolist(), learnt.weights[mine], first, cross_fitted[mine].tolist()
+            )
         entry |= summarize_errors(counts.tolist())
     return baseline
 

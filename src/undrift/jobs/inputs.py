@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 from .._inputs import spell_label
 from ..classifier import check_shares
 from ..tables import Rows, Table, TableError, check_writable, open_table, shard_paths, union_of, with_added
+from ..text import hash_text
 
 ShowStage = Callable[[str, float | None], None]  # name of the stage, and the share of it that is done
 Watch = Callable[[Any], AbstractContextManager[Any]]  # follows a client of a cluster while it has work
@@ -47,6 +49,9 @@ class AdaptJob:
     task: str | None = None  # classes, rating or tags; None to guess
     separator: str = "|"  # of tags in a label
     tidy_labels: bool = False  # whether labels that differ in case and spaces alone are one
+    labels: Path | None = None  # labelled target rows, matched by text
+    use_labels: str = "score"  # labels of the target: "score", "train" or "both"
+    update_state: bool = True  # whether the model holds what `update` needs
 
 
 @dataclass(frozen=True)
@@ -82,10 +87,25 @@ class JobDomain:
     table: Table | None = None  # to read again; on a cluster the workers have the files
     vectors: np.ndarray | None = None  # of shape (n_rows, d): the column of lists, if one was asked for
 
+    weights: Sequence[float] | None = None  # of the labels in a score; 0 for rows that may not be scored
+    stored_keys: Sequence[int] | None = None  # `keys`, where the documents are not here
+
+    @cached_property
+    def keys(self) -> Sequence[int]:
+        """A number of every text, which texts share that differ in whitespace and case alone."""
+        return [hash_text(text) for text in self.documents] if self.stored_keys is None else self.stored_keys
+
     @property
     def truth(self) -> np.ndarray:
-        """Label and weight of every row, of shape (n_rows, 2)."""
-        return np.array([[label, 1.0] for label in self.labels or []], dtype=object)
+        """Label of every row that may be scored, None for others, and weight; of shape (n_rows, 2)."""
+        weights = self.weights or [1.0] * self.n_rows
+        pairs = [[y if w else None, w] for y, w in zip(self.labels or [], weights, strict=True)]
+        return np.array(pairs, dtype=object)
+
+    @property
+    def n_scored(self) -> int:
+        """Labelled rows that may be scored."""
+        return sum(label is not None for label in self.truth[:, 0]) if self.labels else 0
 
     @property
     def n_labelled(self) -> int:
@@ -292,7 +312,9 @@ def check_outputs(job: AdaptJob, *, has_cluster: bool = False) -> None:
     if job.embedding is not None and (has_cluster or job.report or job.distilled):
         other = "--dask" if has_cluster else "--report" if job.report else "--distilled"
         raise TableError(f"--embedding and {other} do not go together: {other} knows terms alone; drop one")
-    inputs, outputs = [*job.sources, *job.targets], [job.out]
+    if job.embedding is not None and job.use_labels != "score":
+        raise TableError(f"--embedding and --use-labels {job.use_labels} do not go together: drop one")
+    inputs, outputs = [*job.sources, *job.targets, *([job.labels] if job.labels else [])], [job.out]
     if has_cluster and is_folder(job.out):
         outputs = [job.out / shard.name for path in job.targets for shard in shard_paths(path)]
     for path in outputs:

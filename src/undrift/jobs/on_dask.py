@@ -127,8 +127,9 @@ class ClusterRows:
 
 
 def _list_shards(path: Path, job: AdaptJob, label: str | None) -> list[Shard]:
+    needs_keys = job.labels is not None or job.target_label is not None
     return [
-        Shard(shard.resolve(), job.text, label, job.encoding, job.skip_bad, job.sheet)
+        Shard(shard.resolve(), job.text, label, job.encoding, job.skip_bad, job.sheet, needs_keys)
         for shard in shard_paths(path)
     ]
 
@@ -144,6 +145,7 @@ def _describe_domain(path: Path, surveyed: Sequence[ShardSummary], label: str | 
         n_bad=sum(item.n_bad for item in surveyed),
         labels=None if label is None else labels,
         documents=[document for item in surveyed for document in item.head],
+        stored_keys=[key for item in surveyed for key in item.keys],
     )
 
 

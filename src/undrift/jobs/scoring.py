@@ -38,7 +38,7 @@ def fit_baseline(X: Any, labels: Sequence[Any]) -> Any:
 
 
 def count_mistakes(X: Matrix, truth: np.ndarray, *models: Any, options: list[dict[str, Any]]) -> np.ndarray:
-    """Sums over the rows that have a label, of the mistakes of two models; sums of row blocks add.
+    """Sums over the rows that have a label, as `sum_mistakes` does; sums of row blocks add.
 
     Parameters
     ----------
@@ -46,26 +46,29 @@ def count_mistakes(X: Matrix, truth: np.ndarray, *models: Any, options: list[dic
         Label, None where there is none, and weight of every row.
     options : list of dict
         Those of each model's `predict`.
-
-    Returns
-    -------
-    ndarray of shape (6,)
-        The number of these rows; sums of their weights, of the squares of these, of the weights of the first
-        model's mistakes, of the second's, and of those of both.
     """
     known = np.array([label is not None for label in truth[:, 0]], dtype=bool)
     if not known.any():
         return np.zeros(6)
-    y, weight = [spell_label(label) for label in truth[known, 0].tolist()], truth[known, 1].astype(float)
     options = [
         option | {"extra": option["extra"][known]} if "extra" in option else option for option in options
     ]
-    first, second = (
-        np.array([spell_label(label) for label in model.predict(X[known], **option).tolist()]) != np.array(y)
-        for model, option in zip(models, options, strict=True)
-    )
+    predicted = [
+        model.predict(X[known], **option).tolist() for model, option in zip(models, options, strict=True)
+    ]
+    return sum_mistakes(truth[known, 0].tolist(), truth[known, 1].astype(float), *predicted)
+
+
+def sum_mistakes(y: Sequence[Any], weight: np.ndarray, *predicted: Sequence[Any]) -> np.ndarray:
+    """Sums over rows with the labels y, of the mistakes of two models.
+
+    Returns the number of rows; sums of their weights, of the squares of these, of the weights of the first
+    model's mistakes, of the second's, and of those of both.
+    """
+    truth = np.array([spell_label(label) for label in y])
+    first, second = (np.array([spell_label(label) for label in labels]) != truth for labels in predicted)
     sums = [weight.sum(), (weight**2).sum(), weight @ first, weight @ second, weight @ (first & second)]
-    return np.array([len(y), *sums])
+    return np.array([len(truth), *sums])
 
 
 def error_interval(error: float, n: float) -> list[float]:

@@ -11,7 +11,16 @@ from .adapter import (
     text_regressor,
 )
 from .distilled import DistilledText
-from .tokens import FAR_APART, SAMPLE_DOCUMENTS, TOKENS, collect_words, interleave, unseen_share, words
+from .tokens import (
+    FAR_APART,
+    SAMPLE_DOCUMENTS,
+    TOKENS,
+    collect_words,
+    hash_text,
+    interleave,
+    unseen_share,
+    words,
+)
 from .vectorizer import WEIGHTINGS, DocumentFrequencies, TermVectorizer
 
 __all__ = [
@@ -27,6 +36,7 @@ __all__ = [
     "TermVectorizer",
     "TextAdapter",
     "collect_words",
+    "hash_text",
     "interleave",
     "load_adapter",
     "load_text_model",

@@ -21,6 +21,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from hashlib import blake2b
 from itertools import chain, islice
 from operator import methodcaller
 from typing import Any, NamedTuple
@@ -271,6 +272,18 @@ def unseen_share(
         n_words += len(occurring)
         n_unseen += sum(word not in known for word in occurring)
     return n_unseen / n_words if n_words else float("nan")
+
+
+def hash_text(text: str) -> int:
+    """Return a number that texts share which differ in whitespace and case alone.
+
+    Examples
+    --------
+    >>> hash_text(" A sturdy  pan") == hash_text("a sturdy pan") != hash_text("a pan")
+    True
+    """
+    key = " ".join(text.split()).casefold().encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(key, digest_size=8).digest(), "big")
 
 
 def check_documents(documents: Iterable[str]) -> Iterator[str]:

@@ -1,0 +1,85 @@
+"""`undrift update`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from . import options
+from .options import option
+
+HELP = """Update a saved model at once: by labels of target rows, or by a new batch without labels.
+
+Examples:
+
+    undrift update --model m.safetensors --labels ask.csv --text review \\\\
+        --label label --out m2.safetensors
+    undrift update --model m.safetensors --target may.csv --text review \\\\
+        --out may.safetensors
+"""
+
+EPILOG = """[bold]Labels[/] are those of a table, or what Label Studio (JSON) or Prodigy (JSON lines) exports;
+rows without one are skipped. A new label of a text replaces its old one. Labels drawn for an estimate first
+measure the error of the model as it was.
+
+[bold]A new batch[/] changes class shares, border and expected error; no layer is learnt again. A warning says
+when that is not enough.
+
+The new model holds training rows, as the old one does; --no-update-state leaves them out."""
+
+
+@dataclass(kw_only=True)
+class UpdateOptions(options.TableOptions):
+    model: Path = option(..., "Model saved by `adapt --model`.", metavar="FILE")
+    labels: Path | None = option(None, "Labelled rows of the target.", metavar="FILE")
+    label: str = option("label", "Column of the labels.", metavar="COL")
+    target: Path | None = option(None, "A new batch of the target.", metavar="FILE")
+    out: Path = option(..., "Where the new model is written.", metavar="MODEL")
+    domain: str | None = option(None, "Target domain of the rows, if the model has several.", metavar="NAME")
+    update_state: bool = option(True, "Keep the training rows that updates need in the model.")
+    device: str | None = option(None, "Where to compute: cpu, or cuda.")
+
+
+FIRST = ("model", "labels", "text", "label", "target", "out", "domain")
+
+
+@options.command(UpdateOptions, HELP, FIRST, EPILOG)
+def update(given: UpdateOptions, context: typer.Context) -> None:
+    from ..jobs import UpdateJob, run_update
+    from . import terminal
+
+    with terminal.show_warnings(), terminal.show_progress() as progress:
+        summary = run_update(UpdateJob(**options.pick(UpdateJob, given)), terminal.StageBar(progress))
+    if given.as_json:
+        terminal.show_json(summary)
+        return
+    for line in describe_update(summary):
+        terminal.say(line)
+
+
+def describe_update(summary: dict[str, Any]) -> list[str]:
+    """Say what was learnt, what that changed, and how large the model is."""
+    from .summary import describe_model, list_shares
+
+    lines = []
+    if "n_labels" in summary:
+        lines.append(f"Learnt {summary['n_labels']:,} labels.")
+    else:
+        lines.append(f"Took {summary['rows']:,} rows of {summary['target']} as the new batch.")
+    measured = summary.get("measured")
+    if measured:
+        lines.append(
+            "Before, {error:.1%} of the predictions were wrong (95% interval {low:.1%} to {high:.1%}), "
+            "measured on {rows:,} labels drawn for an estimate.".format(**measured)
+        )
+    before, after = summary["expected_error_before"], summary["expected_error"]
+    if after:
+        line = "About {error:.0%} wrong (90% interval {low:.0%} to {high:.0%}), expected now".format(**after)
+        lines.append(line + (f"; {before['error']:.0%} before." if before else "."))
+    if summary["target_shares"]:
+        lines.append(f"Class shares: {list_shares(summary['target_shares'])}.")
+    lines.append(describe_model(summary["out"], summary["update_rows"]))
+    return lines

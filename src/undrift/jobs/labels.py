@@ -1,0 +1,309 @@
+"""Labels of target rows: read from a file, also as labelling tools export it, and matched to rows by text.
+
+Two texts are the same if they differ in whitespace and case alone. No row is scored whose label, or whose
+duplicate's label, was learnt from; rows that were asked for to improve predictions are never scored.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core import Rows as Matrix
+from .._core import stack_rows
+from .._inputs import gather_rows, spell_label
+from ..classifier import MSDAClassifier
+from ..errors import UndriftWarning
+from ..tables import Rows, Table, TableError, open_table
+from ..text import TextAdapter, hash_text
+from .inputs import AdaptJob, JobDomain, parse_label
+
+USES = ("score", "train", "both")
+SAMPLED, WEIGHT = "sampled", "weight"
+FOR_ESTIMATE, FOR_PREDICTIONS = "estimate", "predictions"
+N_FOLDS = 5  # of cross-fitting
+
+
+class GivenLabel(NamedTuple):
+    """The label of a text, what it was asked for, and how many rows it stands for in an estimate."""
+
+    text: str
+    label: Any
+    sampled: str | None = None
+    weight: float = 1.0
+
+
+def read_labels(
+    path: Path, text: str | Sequence[str], label: Sequence[str], classes: Sequence[Any], **options: Any
+) -> dict[int, GivenLabel]:
+    """Read labelled texts, by their hash; of the columns that `label` names the first there is counts.
+
+    Takes tables with a column of texts and one of labels, and what Label Studio (JSON) and Prodigy (JSON
+    lines) export. Texts with contradicting labels are left out, and a warning counts them.
+    """
+    table = open_table(path, **options)
+    column = next((name for name in label if name in table.columns), label[0])
+    names = {spell_label(each): each for each in classes}
+    labels: dict[int, GivenLabel] = {}
+    contradicting: dict[int, str] = {}
+    for n_rows, given in enumerate(_list_labels(table, text, column), start=1):
+        if given.label is None:
+            continue
+        known = names.get(spell_label(given.label))
+        if known is None:
+            listed = ", ".join(map(str, classes[:10]))
+            raise TableError(f"{path}: row {n_rows} has the label {given.label!r}; the classes are {listed}")
+        key = hash_text(given.text)
+        if key in labels and labels[key].label != known:
+            contradicting[key] = given.text
+        labels[key] = given._replace(label=known)
+    for key in contradicting:
+        del labels[key]
+    if contradicting:
+        some = " ".join(next(iter(contradicting.values())).split())[:40]
+        warnings.warn(
+            f"{path}: {len(contradicting):,} texts have contradicting labels, none of which is taken, "
+            f"such as {some!r}",
+            UndriftWarning,
+            stacklevel=2,
+        )
+    if not labels and not contradicting:
+        raise TableError(f"{path}: no row has a label in column {column!r}")
+    return labels
+
+
+def _list_labels(table: Table, text: str | Sequence[str], label: str) -> Iterator[GivenLabel]:
+    """Yield every row's text and label, whoever wrote the table."""
+    columns = set(table.columns)
+    read = _read_plain
+    if {"data", "annotations"} <= columns:
+        read = _read_label_studio
+    elif "answer" in columns:
+        read = _read_prodigy
+    else:
+        for name in [text] if isinstance(text, str) else text:
+            table.require_column(name)
+        table.require_column(label)
+    for rows in table:
+        yield from read(rows, text, label)
+
+
+def _read_plain(rows: Rows, text: str | Sequence[str], label: str) -> Iterator[GivenLabel]:
+    absent = [None] * len(rows)
+    sampled, weight = (rows.column(n) if n in rows.columns else absent for n in (SAMPLED, WEIGHT))
+    for values in zip(rows.texts(text), rows.column(label), sampled, weight, strict=True):
+        yield _make_label(*values)
+
+
+def _read_label_studio(rows: Rows, text: str | Sequence[str], label: str) -> Iterator[GivenLabel]:
+    """Rows of a JSON export: `data` is what was imported, the last annotation has the choice."""
+    for data, made in zip(rows.column("data"), rows.column("annotations"), strict=True):
+        choice = None
+        for annotation in made or []:
+            for result in [] if annotation.get("was_cancelled") else annotation.get("result", []):
+                choice = (result.get("value", {}).get("choices") or [choice])[0]
+        yield _make_label(_join_text(data, text), choice, data.get(SAMPLED), data.get(WEIGHT))
+
+
+def _read_prodigy(rows: Rows, text: str | Sequence[str], label: str) -> Iterator[GivenLabel]:
+    """Rows of an export: `accept` lists the options chosen, or `label` is accepted by the answer."""
+    cells = [rows.column(name) for name in rows.columns]
+    for values in zip(*cells, strict=True):
+        row = {name: value for name, value in zip(rows.columns, values, strict=True) if value is not None}
+        is_accepted, accepted, meta = row.get("answer") == "accept", row.get("accept"), row.get("meta") or {}
+        choice = (accepted[0] if accepted else None) if "accept" in row else row.get(label, row.get("label"))
+        yield _make_label(
+            _join_text(row, text), choice if is_accepted else None, meta.get(SAMPLED), meta.get(WEIGHT)
+        )
+
+
+def _join_text(row: dict[str, Any], text: str | Sequence[str]) -> str:
+    """Return the text of a row that is a dict; tools may call it "text", whatever it was called before."""
+    names = [text] if isinstance(text, str) else list(text)
+    if any(name not in row for name in names):
+        return str(row.get("text", ""))
+    columns = tuple(row)
+    return Rows(columns, tuple([value] for value in row.values())).texts(text)[0]
+
+
+def _make_label(text: str, label: Any, sampled: Any, weight: Any) -> GivenLabel:
+    sampled = str(sampled).strip() or None if sampled is not None else None
+    try:
+        weight = 1.0 if weight in (None, "") else float(weight)
+    except ValueError:
+        raise TableError(f"the column {WEIGHT!r} holds {weight!r}, which is not a number") from None
+    return GivenLabel(text, parse_label(label), sampled, weight)
+
+
+def attach_labels(
+    job: AdaptJob, sources: Sequence[JobDomain], targets: Sequence[JobDomain], classes: Sequence[Any]
+) -> tuple[list[JobDomain], list[str]]:
+    """Return the targets with all labels that the job is given, and notes on those that are left out."""
+    if job.target_label is None and job.labels is None:
+        if job.use_labels != "score":
+            raise TableError(
+                f"--use-labels {job.use_labels} needs labels: add --labels FILE or --target-label COL"
+            )
+        return list(targets), []
+    given: dict[int, GivenLabel] = {}
+    if job.labels is not None:
+        columns = [name for name in (job.target_label, "label", job.label) if name]
+        options = {"encoding": job.encoding, "skip_bad": job.skip_bad, "sheet": job.sheet}
+        given = read_labels(job.labels, job.text, columns, classes, **options)
+    source_keys = {
+        key
+        for source in sources
+        for key, label in zip(source.keys, source.labels or [], strict=True)
+        if label is not None
+    }
+    matched, notes = [], []
+    for target in targets:
+        matched.append(_match_labels(target, given, source_keys))
+        n_twice = sum(
+            label is not None and key in source_keys
+            for key, label in zip(target.keys, matched[-1].labels or [], strict=True)
+        )
+        if n_twice:
+            twice = f"{n_twice:,} labelled rows of {target.path.name} stand in the source too"
+            notes.append(f"{twice}, whitespace and case aside: they are not scored")
+    n_lost = len(given.keys() - {key for target in targets for key in target.keys})
+    if given and n_lost == len(given):
+        raise TableError(f"{job.labels}: none of its {len(given):,} labelled texts is in a target file")
+    if n_lost:
+        notes.append(f"{n_lost:,} labelled texts of {job.labels} are in no target file: they are left out")
+    return matched, notes
+
+
+def _match_labels(target: JobDomain, given: dict[int, GivenLabel], source_keys: set[int]) -> JobDomain:
+    """Give rows the labels of the file, by their texts, and weights in a score.
+
+    Rows that stand in the labelled source too, and rows asked for to improve predictions, have the weight 0.
+    If rows were drawn for an estimate, the others have it too.
+    """
+    is_sample = any(label.sampled == FOR_ESTIMATE for label in given.values())
+    labels, weights = list(target.labels or [None] * target.n_rows), []
+    for i, key in enumerate(target.keys):
+        weight, answer = 0.0 if is_sample else 1.0, given.get(key)
+        if answer is not None:
+            labels[i] = answer.label
+            is_counted = answer.sampled == FOR_ESTIMATE if is_sample else answer.sampled != FOR_PREDICTIONS
+            weight = answer.weight if is_counted else 0.0
+        weights.append(0.0 if key in source_keys else weight)
+    return replace(target, labels=labels, weights=weights)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingLabels:
+    """Labelled rows of all targets, to learn from."""
+
+    X: Matrix
+    y: np.ndarray  # (n,) classes
+    numbers: np.ndarray  # (n,) of the targets
+    keys: list[int]  # of the texts
+    weights: np.ndarray  # (n,) in a score
+
+
+def gather_labels(
+    targets: Sequence[JobDomain], rows: Sequence[Any], classes: Sequence[Any]
+) -> TrainingLabels:
+    """Bring the labelled rows of the targets here; texts with contradicting labels are left out.
+
+    `rows` has the rows of every target, here or on a cluster.
+    """
+    names = {spell_label(label): label for label in classes}
+    answers: dict[int, set[Any]] = {}
+    for target in targets:
+        for key, label in zip(target.keys, target.labels or [], strict=True):
+            if label is None:
+                continue
+            if spell_label(label) not in names:
+                listed = ", ".join(map(str, classes[:10]))
+                raise TableError(
+                    f"{target.path}: the label {label!r} cannot be learnt; the classes are {listed}"
+                )
+            answers.setdefault(key, set()).add(names[spell_label(label)])
+    n_odd = sum(len(labels) > 1 for labels in answers.values())
+    if n_odd:
+        warnings.warn(
+            f"{n_odd:,} texts have contradicting labels, none of which is taken", UndriftWarning, stacklevel=2
+        )
+    parts, y, numbers, keys, weights = [], [], [], [], []
+    for i, target in enumerate(targets):
+        positions = [
+            row
+            for row, (key, label) in enumerate(zip(target.keys, target.labels or [], strict=True))
+            if label is not None and len(answers[key]) == 1
+        ]
+        if positions:
+            parts.append(gather_rows(rows[i][np.array(positions)]))
+        keys += [target.keys[row] for row in positions]
+        y += [next(iter(answers[target.keys[row]])) for row in positions]
+        weights += [(target.weights or [1.0] * target.n_rows)[row] for row in positions]
+        numbers += [-1 - i] * len(positions)
+    if not parts:
+        names_of_targets = ", ".join(str(target.path) for target in targets)
+        raise TableError(f"{names_of_targets}: no row has a label to learn from")
+    return TrainingLabels(
+        stack_rows(parts), np.array(y, dtype=object), np.array(numbers), keys, np.array(weights)
+    )
+
+
+def learn_labels(
+    classifier: MSDAClassifier, labels: TrainingLabels, rows: Any = slice(None)
+) -> MSDAClassifier:
+    """Return a copy of a fitted classifier that has learnt the labels of some of the rows."""
+    learnt = copy.copy(classifier)
+    learnt.temperatures_ = classifier.temperatures_.copy()
+    X, y, numbers = labels.X[rows], labels.y[rows], labels.numbers[rows]
+    kept = list_consistent(X, y, numbers)
+    return learnt.update(X[kept], y[kept], sample_domain=numbers[kept])
+
+
+def list_consistent(X: Any, y: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Return the rows that no other row equals, in all known terms, whose label is another."""
+    keys = []
+    for i, number in enumerate(numbers.tolist()):
+        entries = slice(X.indptr[i], X.indptr[i + 1])
+        keys.append((number, X.indices[entries].tobytes(), X.data[entries].tobytes()))
+    answers: dict[Any, set[Any]] = {}
+    for key, label in zip(keys, y.tolist(), strict=True):
+        answers.setdefault(key, set()).add(label)
+    return np.array([i for i, key in enumerate(keys) if len(answers[key]) == 1], dtype=int)
+
+
+def cross_fit(classifier: MSDAClassifier, labels: TrainingLabels) -> np.ndarray:
+    """Predict every row by a classifier that has learnt the labels of other folds; a text is in one fold."""
+    distinct = sorted(set(labels.keys))
+    order = np.random.default_rng(0).permutation(len(distinct)) % min(N_FOLDS, len(distinct))
+    fold_of = dict(zip(distinct, order.tolist(), strict=True))
+    fold = np.array([fold_of[key] for key in labels.keys])
+    predicted = np.empty(len(fold), dtype=object)
+    for number in np.unique(fold):
+        out = np.flatnonzero(fold == number)
+        rest = np.flatnonzero(fold != number)
+        fitted = learn_labels(classifier, labels, rest) if len(rest) else classifier
+        predicted[out] = fitted.predict(labels.X[out], sample_domain=labels.numbers[out])
+    return predicted
+
+
+def hide_labels(target: JobDomain, is_learnt: bool) -> JobDomain:
+    """Return a target with the labels that a report may score, in which all rows count alike."""
+    weights = target.weights or []
+    if is_learnt or len({weight for weight in weights if weight}) > 1:
+        return replace(target, labels=None)
+    if not weights:
+        return target
+    pairs = zip(target.labels or [], weights, strict=True)
+    return replace(target, labels=[label if weight else None for label, weight in pairs])
+
+
+def count_update_rows(adapter: TextAdapter) -> int:
+    """Count the training rows that a model holds to be updated."""
+    state = getattr(adapter.classifier_, "update_state_", None)
+    return 0 if state is None else len(state.weight)

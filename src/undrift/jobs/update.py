@@ -1,0 +1,255 @@
+"""Ask for labels of target rows, and update a saved model by them or by a new batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._files import replace_file
+from ..persist import save_model
+from ..tables import Rows, Table, TableError, open_table, with_added, write_table
+from ..text import TextAdapter, load_adapter
+from .drift import add_predictions, describe_target
+from .inputs import ShowStage, ignore_stage, refuse_overwriting
+from .labels import (
+    FOR_ESTIMATE,
+    FOR_PREDICTIONS,
+    SAMPLED,
+    WEIGHT,
+    GivenLabel,
+    count_update_rows,
+    list_consistent,
+    read_labels,
+)
+from .predict import find_domain, predict_rows
+from .scoring import error_interval, sample_rows, sum_mistakes
+
+PURPOSES = (FOR_PREDICTIONS, FOR_ESTIMATE)
+TOOLS = ("table", "label-studio", "prodigy")
+
+
+@dataclass(frozen=True)
+class AskJob:
+    """Which rows to ask for, and where to write them."""
+
+    model: Path
+    input: Path
+    text: str | Sequence[str]
+    out: Path
+    n: int = 50
+    purpose: str = FOR_PREDICTIONS
+    tool: str = "table"
+    domain: str | None = None
+    prefix: str = ""
+    encoding: str | None = None
+    skip_bad: bool = False
+    sheet: str | None = None
+    device: str | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class UpdateJob:
+    """What to update a model by: labelled texts, or a new batch of its target."""
+
+    model: Path
+    out: Path
+    text: str | Sequence[str]
+    labels: Path | None = None
+    target: Path | None = None
+    label: str = "label"
+    domain: str | None = None
+    update_state: bool = True
+    encoding: str | None = None
+    skip_bad: bool = False
+    sheet: str | None = None
+    device: str | None = None
+
+
+def load_for(job: AskJob | UpdateJob) -> tuple[TextAdapter, int]:
+    """Load a model that can be updated, and return the number of the target that is meant."""
+    adapter = load_adapter(job.model)
+    if job.device is not None:
+        adapter.classifier_.set_params(device=job.device)
+    numbers = [number for number in adapter.classifier_.domains_ if number < 0]
+    if job.domain is None and len(numbers) > 1:
+        names = ", ".join(getattr(adapter, "domain_names_", []))
+        raise ValueError(f"the model has {len(numbers)} target domains: choose one with --domain: {names}")
+    if getattr(adapter.classifier_, "update_state_", None) is None:
+        raise ValueError(
+            f"{job.model} holds no training rows, which `undrift ask` and `undrift update` need: it was "
+            "saved with --no-update-state, by an earlier version, without a target or with --classifier "
+            "hinge; run `undrift adapt --model` again"
+        )
+    return adapter, find_domain(adapter, job.domain) or numbers[0]
+
+
+def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
+    """Write the rows that are most worth labelling, with all their columns; returns a summary."""
+    adapter, number = load_for(job)
+    refuse_overwriting(job.out, [job.model, job.input])
+    table = _open(job.input, job)
+    added = [f"{job.prefix}{name}" for name in ("label", SAMPLED, WEIGHT)]
+    columns = with_added(table.path, table.columns, added)
+    documents: list[str] = []
+    for block in table:
+        documents += block.texts(job.text)
+        show_stage(f"reading {job.input.name}", block.share_read)
+    table.require_rows()
+    show_stage("choosing rows", None)
+    rows, weights = adapter.ask(
+        documents, job.n, job.purpose, sample_domain=number, return_weights=True, random_state=job.seed
+    )
+    chosen = _take_rows(table, rows)
+    weight = [round(float(w), 6) if w else None for w in weights]
+    values: list[list[Any]] = [[None] * len(rows), [job.purpose] * len(rows), weight]
+    chosen = chosen.with_columns(dict(zip(added, values, strict=True)))
+    texts = [documents[row] for row in rows]
+    if job.tool == "table":
+        kinds = {**table.kinds, **dict(zip(added, ("str", "str", "float"), strict=True))}
+        with write_table(job.out, columns, kinds=kinds) as out:
+            out.write(chosen)
+    else:
+        _write_for_tool(job, chosen, texts, adapter.classes_.tolist())
+    return {
+        "input": str(job.input),
+        "out": str(job.out),
+        "rows": len(documents),
+        "asked": len(rows),
+        "purpose": job.purpose,
+        "bad_rows": table.n_bad,
+    }
+
+
+def _open(path: Path, job: AskJob | UpdateJob) -> Table:
+    return open_table(path, text=job.text, encoding=job.encoding, skip_bad=job.skip_bad, sheet=job.sheet)
+
+
+def _take_rows(table: Table, positions: Sequence[int]) -> Rows:
+    """Return rows of a table, in the order of their positions."""
+    place = {int(position): i for i, position in enumerate(positions)}
+    values: list[list[Any]] = [[None] * len(place) for _ in table.columns]
+    start = 0
+    for block in table:
+        mine = [(start + i, i) for i in range(len(block)) if start + i in place]
+        if mine:
+            for column, taken in zip(block.columns, values, strict=True):
+                cells = block.column(column)
+                for position, i in mine:
+                    taken[place[position]] = cells[i]
+        start += len(block)
+    return Rows(table.columns, tuple(values))
+
+
+def _write_for_tool(job: AskJob, rows: Rows, texts: Sequence[str], classes: Sequence[Any]) -> None:
+    """Write tasks as Label Studio (a JSON array) or Prodigy (JSON lines) import them."""
+    ending = ".json" if job.tool == "label-studio" else ".jsonl"
+    if job.out.suffix != ending:
+        raise TableError(f"{job.out}: {job.tool} imports files that end in {ending}")
+    cells = zip(*(rows.column(name) for name in rows.columns), strict=True)
+    tasks = [dict(zip(rows.columns, row, strict=True)) for row in cells]
+    meta = [{name: task.pop(f"{job.prefix}{name}") for name in ("label", SAMPLED, WEIGHT)} for task in tasks]
+    with replace_file(job.out) as new:
+        if job.tool == "label-studio":
+            items = [
+                {"data": {**task, "text": text, **{name: m[name] for name in (SAMPLED, WEIGHT)}}}
+                for task, text, m in zip(tasks, texts, meta, strict=True)
+            ]
+            content = json.dumps(items, ensure_ascii=False, indent=1, default=str) + "\n"
+        else:
+            options = [{"id": str(label), "text": str(label)} for label in classes]
+            lines = [
+                {**task, "text": text, "options": options, "meta": {SAMPLED: m[SAMPLED], WEIGHT: m[WEIGHT]}}
+                for task, text, m in zip(tasks, texts, meta, strict=True)
+            ]
+            content = "".join(json.dumps(line, ensure_ascii=False, default=str) + "\n" for line in lines)
+        new.write_text(content, encoding="utf-8", errors="backslashreplace")
+
+
+def run_update(job: UpdateJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
+    """Update a model by labels, or by a new batch, and save it; returns a summary."""
+    if (job.labels is None) == (job.target is None):
+        raise TableError("give either --labels FILE or --target FILE")
+    adapter, number = load_for(job)
+    others = [path for path in (job.labels, job.target) if path]
+    refuse_overwriting(job.out, others)
+    position = -1 - number
+    summary: dict[str, Any] = {"model": str(job.model), "out": str(job.out)}
+    summary["expected_error_before"] = adapter.expected_error_[position]
+    if job.labels is not None:
+        summary |= _learn_labels(adapter, number, job, show_stage)
+    else:
+        summary |= _take_batch(adapter, number, job, show_stage)
+    show_stage("saving the model", None)
+    if not job.update_state:
+        adapter.classifier_.update_state_ = None
+    save_model(adapter, job.out)
+    shares = adapter.target_shares_[position]
+    return summary | {
+        "expected_error": adapter.expected_error_[position],
+        "target_shares": shares and {str(label): share for label, share in shares.items()},
+        "update_rows": count_update_rows(adapter),
+        "bytes": job.out.stat().st_size,
+    }
+
+
+def _learn_labels(adapter: TextAdapter, number: int, job: UpdateJob, show_stage: ShowStage) -> dict[str, Any]:
+    """Learn the labels in a file; those drawn for an estimate measure the error of the model before that."""
+    assert job.labels is not None
+    options = {"encoding": job.encoding, "skip_bad": job.skip_bad, "sheet": job.sheet}
+    show_stage(f"reading {job.labels.name}", None)
+    given = list(
+        read_labels(job.labels, job.text, [job.label], adapter.classes_.tolist(), **options).values()
+    )
+    if not given:
+        raise TableError(f"{job.labels}: no label is left to learn")
+    summary = {"n_labels": len(given), "measured": _measure_error(adapter, number, given)}
+    show_stage("learning the labels", None)
+    y = np.array([label.label for label in given], dtype=object)
+    X = adapter.vectorizer_.transform([label.text for label in given])
+    kept = list_consistent(X, y, np.full(len(y), number))
+    adapter.classifier_.update(X[kept], y[kept], sample_domain=number)
+    return summary
+
+
+def _measure_error(adapter: TextAdapter, number: int, given: Sequence[GivenLabel]) -> dict[str, Any] | None:
+    """Return the error on labels drawn for an estimate which the model has not learnt; None without any."""
+    sample = [label for label in given if label.sampled == FOR_ESTIMATE]
+    if not sample:
+        return None
+    X = adapter.vectorizer_.transform([label.text for label in sample])
+    classifier = adapter.classifier_
+    domain = np.full(len(sample), classifier.domains_.index(number))
+    new = np.flatnonzero(~classifier.update_state_.find_labelled(X, domain))
+    if not len(new):
+        return None
+    predicted = classifier.predict(X[new], sample_domain=number).tolist()
+    weight = np.array([sample[i].weight for i in new])
+    n, total, squares, wrong, *_ = sum_mistakes([sample[i].label for i in new], weight, predicted, predicted)
+    error = float(wrong / total)
+    low, high = error_interval(error, total**2 / squares)
+    return {"rows": int(n), "error": error, "low": low, "high": high}
+
+
+def _take_batch(adapter: TextAdapter, number: int, job: UpdateJob, show_stage: ShowStage) -> dict[str, Any]:
+    """Take a new batch of the target, and what a later check compares with."""
+    assert job.target is not None
+    table, documents = _open(job.target, job), []
+    for block in table:
+        documents += block.texts(job.text)
+        show_stage(f"reading {job.target.name}", block.share_read)
+    table.require_rows()
+    show_stage("taking the batch", None)
+    X = adapter.vectorizer_.transform(documents)
+    adapter.classifier_.update_target(X, sample_domain=number)
+    if getattr(adapter, "target_statistics_", None):
+        statistics = describe_target(adapter, sample_rows(X), documents)
+        counts = predict_rows(adapter, X, number).count()
+        n_classes = len(adapter.classes_)
+        adapter.target_statistics_[-1 - number] = add_predictions(statistics, counts, n_classes)
+    return {"target": str(job.target), "rows": len(documents), "bad_rows": table.n_bad}
