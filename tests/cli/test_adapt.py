@@ -361,7 +361,7 @@ def test_help_is_enough(undrift):
         ({"target_label": "truht"}, "kitchen.csv has no column 'truht'; did you mean 'truth'?"),
         ({"out": "kitchen.csv"}, "kitchen.csv would replace another file"),
         ({"out": "none/out.csv"}, "none/out.csv cannot be written: there is no folder"),
-        ({"out": "out.xlsx"}, "out.xlsx: cannot tell the format from the name"),
+        ({"out": "out.docx"}, "out.docx: cannot tell the format from the name"),
         ({"model": "none/m.safetensors"}, "none/m.safetensors cannot be written: No such file or directory"),
         ({"noise": "1.0"}, "noise=1.0 must be at least 0 and below 1"),
         ({"noise": "half"}, "--noise 'half': write a number"),
