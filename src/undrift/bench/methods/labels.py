@@ -77,8 +77,11 @@ class LabelTask:
         rest = np.setdiff1d(np.arange(len(self.truth)), labelled)
         X = stack_rows([self.X, self.target[labelled], self.target[rest]])
         y = np.concatenate([self.y, self.truth[labelled], np.full(len(rest), np.nan)])
-        domain = np.repeat([0, 1, -1], [len(self.y), len(labelled), len(rest)])
-        return self.predict(self.new_classifier().fit(X, y, sample_domain=domain))
+        domain = np.repeat([0, 1, -3], [len(self.y), len(labelled), len(rest)])
+        ((_, fitted),) = fit_together(self.new_classifier(), X, {"second source": (y, domain)})
+        if isinstance(fitted, Exception):
+            raise fitted
+        return self.predict(fitted.classifier)
 
     def predict_augmented(self, labelled: np.ndarray) -> np.ndarray:
         """Learn from source and labels, with features for both domains and for each."""
