@@ -15,7 +15,8 @@ from undrift.bench.results.measures import task
 from undrift.corpora import Corpus, Domain
 
 ALL = [f"{source}->{target}" for source, target in itertools.permutations(DOMAINS, 2)]
-REGRET = 'kind = "regret"\ndepths = [1]\nC = [1.0]\n' + PLAN.replace('"svm", "msda-1", "msda-3", ', "")
+ONLY_UNDRIFT = PLAN.replace('"svm", "msda-1", "msda-3", ', "")
+REGRET = 'kind = "regret"\ndepths = [1]\nC = [1.0]\n' + ONLY_UNDRIFT
 NOT_TO_BOOKS = ["books->*", "dvd->toys", "toys->dvd"]  # books is a source alone: no error at home is needed
 
 
@@ -142,7 +143,7 @@ def test_a_record_of_regret_has_the_error_of_its_task(ran, monkeypatch):
 def test_an_error_of_one_task_leaves_the_others_of_undrift(ran, monkeypatch, name, inductive):
     """In the check of its rows, in its classifier, and in its predictions."""
     first_call_fails(monkeypatch, MSDAClassifier, name, 2)
-    plan = f"inductive = {inductive}\nchanges = {{ n_layers = 1, noise = 0.5 }}\n" + PLAN
+    plan = f"inductive = {inductive}\nchanges = {{ n_layers = 1, noise = 0.5 }}\n" + ONLY_UNDRIFT
     errors, failed = ran(["undrift"], plan)
     assert failed == {
         ("undrift", "books->dvd"): "ArithmeticError: no luck 1",
