@@ -107,6 +107,27 @@ def test_several_domains_and_a_file_for_each_shard(cluster, reviews):
     assert model.exists()
 
 
+def test_a_folder_of_any_formats_and_several_text_columns_on_a_cluster(cluster, tmp_path):
+    """In Chinese: the client chooses the tokens, from the first documents of every domain."""
+    good, bad = "很好吃，我喜欢", "太难吃，我讨厌"
+    for name, n in ("shops", 0), ("phones", 1):
+        (tmp_path / name).mkdir()
+        for i, ending in enumerate((".csv.xz", ".json", ".xlsx", ".jsonl.zst")):
+            texts = [f"{(good, bad)[j % 2]}这{j + i}" for j in range(20)]
+            labels = [("good", "bad")[j % 2] for j in range(20)] if not n else texts
+            write(tmp_path / name / f"part-{i}{ending}", texts, title=["第一"] * 20, label=labels)
+    files = [tmp_path / "shops"], [tmp_path / "phones"], ["title", "text"], "label"
+    found = [
+        run_adapt(AdaptJob(*files, tmp_path / f"{name}.csv"), adapter(), cluster=address)
+        for name, address in (("plain", None), ("sharded", cluster.scheduler.address))
+    ]
+    assert [result.summary["tokens"] for result in found] == ["characters", "characters"]
+    assert found[0].adapter.terms_ == found[1].adapter.terms_
+    for name in ("text", "prediction"):
+        assert column(tmp_path / "plain.csv", name) == column(tmp_path / "sharded.csv", name)
+    assert set(column(tmp_path / "plain.csv", "prediction")) == {"good", "bad"}
+
+
 def test_probabilities_known_shares_and_gaps_on_a_cluster(cluster, reviews):
     """In one file, and in a file for each shard; the counts are of all shards."""
     files = [reviews / "books-*.csv"], [reviews / "kitchen-*.csv", reviews / "kitchen-*.jsonl"]
