@@ -252,6 +252,8 @@ def test_labels_need_target_rows_and_no_sample_domain():
         make_classifier().fit(X, y, y_target=y_target)
     with pytest.raises(ValueError, match="not with sample_domain"):
         make_classifier().fit(X, y, y_target=y, sample_domain=np.where(y, 0, -1))
+    with pytest.raises(ValueError, match="y_target holds classes, but y holds tags"):
+        make_classifier().fit(X, np.column_stack([y, 1 - y]), X_target, y_target=y_target)
     with pytest.raises(ValueError, match="y_target must be one too"):
         make_classifier().fit(X, y, [X_target], y_target=y_target)
     classifier = make_classifier().fit(X, y, X_target)
