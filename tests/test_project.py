@@ -81,6 +81,13 @@ def test_the_pages_on_uneven_classes_and_labels_run(page, capsys):
     assert "'error'" in capsys.readouterr().out
 
 
+def test_the_page_on_small_models_runs(capsys):
+    names: dict = {}
+    for program in code_blocks("python", "docs/distill.md"):
+        exec(compile(program, "docs/distill.md", "exec"), names)
+    assert names["pipeline"].predict(["Rusted"]) == names["distilled"].predict(["Rusted"])
+
+
 def test_the_page_on_speed_names_parameters_that_exist():
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", read("docs/speed.md"), flags=re.MULTILINE)
     assert {name for name, _ in rows} >= {"device", "precision", "dtype", "memory_budget", "max_upper_rows"}
@@ -98,7 +105,11 @@ def test_commands_of_the_documents_have_the_options_they_name():
         name: {option for parameter in command.params for option in parameter.opts}
         for name, command in get_command(app).commands.items()
     }
-    pages = [block for page in ("README.md", "docs/tutorial.md") for block in code_blocks("text", page)]
+    pages = [
+        block
+        for page in ("README.md", "docs/tutorial.md", "docs/distill.md")
+        for block in code_blocks("text", page)
+    ]
     commands = re.findall(r"undrift (\w+)((?:[^\n]|\\\n)*)", "\n".join(pages))
     assert len(commands) > 5
     for name, rest in commands:
