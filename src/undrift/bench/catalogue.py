@@ -46,6 +46,7 @@ PEERS: Mapping[str, Peer] = {
     "logistic-tfidf": Peer("sklearn", "logistic"),
     "nb-features": Peer("sklearn", "naive-bayes"),
     "self-training": Peer("sklearn", "self-training"),
+    "wordllama": Peer("wordllama", "embeddings"),
     "skada-coral": Peer("skada", "CORAL", grid={"reg": ("auto", 0.1)}, n_components=(100,)),
     "skada-subspace": Peer("skada", "SubspaceAlignment", {}, {"n_components": (20, 50, 100)}, (100,)),
     "skada-tca": Peer("skada", "TransferComponentAnalysis", {"n_components": 50}, n_components=(100,)),

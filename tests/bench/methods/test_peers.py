@@ -13,6 +13,7 @@ from undrift.bench import Request, load_plan, read, run
 from undrift.bench.catalogue import PEERS, Peer
 from undrift.bench.corpora import load_corpus
 from undrift.bench.methods import peers
+from undrift.corpora import Corpus, Domain
 
 rng = np.random.default_rng(0)
 
@@ -117,6 +118,17 @@ def test_naive_bayes_features_are_presence_times_the_log_count_ratio():
     np.testing.assert_allclose(peers.NaiveBayesFeatures().fit(X, y).transform(X).toarray(), expected)
     with pytest.raises(ValueError, match="two classes, but there are 3"):
         peers.NaiveBayesFeatures().fit(X, np.array([0, 1, 2]))
+
+
+def test_embeddings_are_means_of_the_vectors_of_a_rows_terms(monkeypatch):
+    monkeypatch.setattr(peers, "embed_terms", lambda terms: np.array([[len(term), 1.0] for term in terms]))
+    X = sp.csr_array(np.array([[2.0, 0, 1], [0, 0, 0]]))
+    corpus = Corpus("c", {"a": Domain("a", X=X, y=np.zeros(2))}, ["aa", "b", "ccccc"])
+    bench = types.SimpleNamespace(corpus=corpus)
+    np.testing.assert_allclose(peers.embed_rows(bench).candidates[0].rows["a"], [[3.0, 1.0], [0, 0]])
+    unnamed = types.SimpleNamespace(corpus=Corpus("c", corpus.domains))
+    with pytest.raises(ValueError, match="corpus c has no names of terms"):
+        peers.embed_rows(unnamed)
 
 
 PLAN = """

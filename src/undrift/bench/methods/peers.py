@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,10 +34,12 @@ from ..catalogue import PEERS, Peer
 from ..corpora import part_rows
 from .baselines import get_representation, tfidf
 from .cells import Bench, Cell, Outcome, Unit
+from .representation import Candidate, Representation
 from .resources import Cost, measure_cost, measure_time
 
 C_GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 WIDE_GRID = (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5)  # for rows that a method may have scaled
+EMBEDDING_GRID = (1e-3, 1e-2, 0.1, 1.0, 10.0)
 SECONDS = 600  # a task may take; more is recorded as a failure
 SOURCE, TARGET = 1, -2  # numbers of the two domains for skada
 
@@ -91,7 +95,8 @@ def peer_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
 
 def _run_cell(bench: Bench, cell: Cell) -> Iterator[Outcome]:
     corpus = bench.corpus
-    rows = get_representation(tfidf, bench, None).candidates[0].rows
+    represent = embed_rows if PEERS[cell.method].package == "wordllama" else tfidf
+    rows = get_representation(represent, bench, None).candidates[0].rows
     train, test = (part_rows(corpus, part) for part in ((cell.source, "train"), (cell.target, "test")))
     seen = np.arange(len(corpus.domains[cell.target]))
     if bench.setting.inductive:
@@ -107,6 +112,37 @@ def _run_cell(bench: Bench, cell: Cell) -> Iterator[Outcome]:
     yield Outcome(cell, predicted, params, cost.seconds, seconds, details=cost.memory)
 
 
+def embed_rows(bench: Bench, source: str | None = None) -> Representation:
+    """Embeddings of the rows by the model that wordllama's wheel holds: means of the vectors of their tokens.
+
+    Terms are embedded and averaged by their counts, which gives a document's embedding less rare terms.
+    """
+    if bench.corpus.terms is None:
+        raise ValueError(f"corpus {bench.corpus.name} has no names of terms, so there is nothing to embed")
+    vectors, seconds = measure_time(embed_terms, bench.corpus.terms)
+
+    def embed(X: Rows) -> np.ndarray:
+        return (X @ vectors) / np.maximum(np.asarray(X.sum(axis=1)).reshape(-1, 1), 1)
+
+    rows = {name: embed(domain.X) for name, domain in bench.corpus.domains.items()}
+    return Representation([Candidate({}, rows)], seconds)
+
+
+def embed_terms(terms: Sequence[str]) -> np.ndarray:
+    """Return one vector a term, of shape (n, 256), from the package's files: its loader wants to download."""
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    package = find_spec("wordllama")
+    if package is None or not package.submodule_search_locations:
+        raise ModuleNotFoundError("No module named 'wordllama'")
+    folder = Path(package.submodule_search_locations[0])
+    (weights,) = load_file(folder / "weights/l2_supercat_256.safetensors").values()
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizers/l2_supercat_tokenizer_config.json"))
+    tokens = tokenizer.encode_batch(list(terms), add_special_tokens=False)
+    return np.array([weights[each.ids].mean(axis=0, dtype=np.float64) for each in tokens])
+
+
 def fit_task(
     peer: Peer, X: Rows, y: np.ndarray, X_target: Rows, X_test: Rows, seed: int
 ) -> tuple[np.ndarray, dict[str, Any], Cost, float]:
@@ -119,7 +155,8 @@ def fit_task(
     try:
         with _limit_seconds(SECONDS), routing, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            import_module(peer.package)  # before anything is timed
+            if peer.package != "wordllama":
+                import_module(peer.package)  # before anything is timed
             fit = FITS.get(peer.package, fit_dense)
             (predict, params), cost = measure_cost("cpu", fit, peer, X, y, X_target, seed)
             predicted, seconds = measure_time(predict, X_test)
@@ -158,7 +195,8 @@ def fit_sklearn(
 ) -> tuple[Predict, dict[str, Any]]:
     """Fit a method of scikit-learn on sparse rows."""
     steps = [NaiveBayesFeatures()] if peer.name == "naive-bayes" else []
-    chosen = make_pipeline(*steps, ChosenLogistic(C_GRID)).fit(X, y)
+    Cs = EMBEDDING_GRID if peer.name == "embeddings" else C_GRID
+    chosen = make_pipeline(*steps, ChosenLogistic(Cs)).fit(X, y)
     params = {"C": chosen[-1].C_}
     if peer.name != "self-training":
         return chosen.predict, params
@@ -239,5 +277,8 @@ def _score_without_labels(
     return float(np.mean(scored["test_score"]))
 
 
-FITS: Mapping[str, Callable[..., tuple[Predict, dict[str, Any]]]] = {"sklearn": fit_sklearn}
+FITS: Mapping[str, Callable[..., tuple[Predict, dict[str, Any]]]] = {
+    "sklearn": fit_sklearn,
+    "wordllama": fit_sklearn,
+}
 FITTERS: Mapping[str, Callable[..., Predict]] = {"skada": _fit_skada, "adapt": _fit_adapt}
