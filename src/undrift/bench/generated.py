@@ -12,7 +12,9 @@ from pathlib import Path
 
 LIKED = ("excellent", "wonderful", "great", "love it", "perfect", "highly recommend", "superb", "delighted")
 DISLIKED = ("terrible", "awful", "broken", "waste of money", "poor", "disappointed", "useless", "returned it")
-PLAIN = tuple("the it and with this bought for my after week one used box price".split())
+PLAIN = (
+    "the", "it", "and", "with", "this", "bought", "for", "my", "after", "week", "one", "used", "box", "price",
+)  # fmt: skip
 SYLLABLES = ("ba", "co", "di", "fe", "gu", "ka", "lo", "mi", "nu", "pe", "ra", "so", "ti", "vo", "zu")
 
 
