@@ -34,6 +34,7 @@ from .posterior import Conditioned, Posterior, choose_label_weight, remove_rows,
 from .shares import Labelled, Shares, estimate_shares
 from .targets import BorderOptions, HeldOut, Target, describe_target
 
+LARGE_COLUMNS = 2**23  # bytes of hidden rows of a layer that are saved in 16 bits
 _OF_ROWS = ("domain", "codes", "anchor", "is_current", "is_learnt")
 
 
@@ -105,12 +106,13 @@ class UpdateState:
         return self.inverse.nbytes + sum(A.data.nbytes for A in self.columns)
 
     def shrink(self) -> UpdateState:
-        """Return the state as it is saved: bounded hidden rows in 16 bits, the inverse in 32."""
-        columns = [self.columns[0]]
-        for A in self.columns[1:]:
-            is_bounded = not sp.issparse(A) and A.size > 0 and np.abs(A).max() <= 1
-            columns.append(A.astype(np.float16) if is_bounded else A)
-        return replace(self, columns=columns, inverse=self.inverse.astype(np.float32))
+        """Return the state as it is saved: large hidden rows in 16 bits, the inverse in 32."""
+        return replace(
+            self,
+            columns=_shrink_columns(self.columns),
+            inverse=self.inverse.astype(np.float32),
+            batches={k: _shrink_columns(columns) for k, columns in self.batches.items()},
+        )
 
     def check(self) -> None:
         """Raise ValueError where parts do not fit together."""
@@ -260,6 +262,15 @@ def invert_gram(K: Array, C: float, weight: np.ndarray) -> np.ndarray:
     raise failed
 
 
+def _shrink_columns(columns: Sequence[Rows]) -> list[Rows]:
+    """Return rows of every layer, hidden ones in 16 bits where they are large and bounded."""
+    shrunk = list(columns[:1])  # the input, which identifies rows, stays
+    for A in columns[1:]:
+        is_large = not sp.issparse(A) and A.nbytes > LARGE_COLUMNS and np.abs(A).max() <= 1
+        shrunk.append(A.astype(np.float16) if is_large else A)
+    return shrunk
+
+
 def _lift(A: Rows) -> Rows:
     """Rows as they can be multiplied: those of a file are in 16 bits."""
     return A.astype(np.float32) if A.dtype == np.float16 else A
@@ -267,7 +278,7 @@ def _lift(A: Rows) -> Rows:
 
 def _centre(B: Rows, means: np.ndarray, domain: np.ndarray) -> np.ndarray:
     """Dense rows less the vector of their domain, in their precision."""
-    dense = B.toarray() if sp.issparse(B) else B
+    dense = B.toarray() if sp.issparse(B) else _lift(B)
     return dense - means.astype(dense.dtype)[domain]
 
 
