@@ -32,7 +32,7 @@ def test_one_command_makes_every_table_verdict_and_figure_as_they_are(tmp_path):
 
 
 def test_results_meet_what_is_expected_and_none_is_of_a_trial():
-    assert run("check", *RESULTS, "--partial") == 0
+    assert run("check", *RESULTS) == 0
     assert not any(record.get("trial") for path in RESULTS for record in read(path))
 
 
