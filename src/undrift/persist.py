@@ -375,7 +375,10 @@ def _try_model(model: Any, max_width: int, methods: tuple[str, ...]) -> None:
     if not all(0 < width <= max_width for width in [*widths, getattr(model, "n_features_in_", 1)]):
         raise ValueError("more features than the file has bytes")
     if takes_text:
-        rows: Any = ["", " ".join(getattr(model, "vectorizer_", model).get_feature_names_out())]
+        vectorizer = getattr(model, "vectorizer_", model)
+        columns = getattr(vectorizer, "columns", None)  # of a FeatureScaler
+        names = vectorizer.get_feature_names_out()
+        rows: Any = ["", " ".join(names) if columns is None else "\t".join("1" for _ in columns)]
     else:
         rows = np.outer([0, 1], np.ones(model.n_features_in_, dtype=np.float32))
     options = {"extra": [np.zeros((2, width)) for width in widths]} if widths else {}

@@ -372,7 +372,7 @@ def test_help_is_enough(undrift):
         ({"selection": "luck"}, "--selection 'luck': choose one of source-cv, reverse"),
         ({"weighting": "loud"}, "--weighting 'loud': choose one of tfidf, counts, binary"),
         ({"encoding": "klingon"}, "klingon"),
-        ({"text": None}, "Missing option '--text'"),
+        ({"text": None}, "books.csv has no column of numbers besides the labels"),
         ({"sauce": "x"}, "No such option: --sauce"),
     ],
 )

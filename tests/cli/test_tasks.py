@@ -257,9 +257,10 @@ def test_what_does_not_go_with_ratings_is_one_line(undrift, stars, options, mess
 
 def test_tidied_labels_are_predicted_and_scored_as_one(undrift, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    texts = [f"{'good fine' if i % 2 else 'bad poor'} word{i % 7}" for i in range(60)]
+    words = ["good fine" if i % 2 else "bad poor" for i in range(60)]
     labels = [("Yes", "yes", "YES")[i % 3] if i % 2 else "no" for i in range(60)]
     for name in ("a", "b"):
+        texts = [f"{opinion} {name}word{i % 7}" for i, opinion in enumerate(words)]
         write_rows(f"{name}.csv", ["text", "tags"], zip(texts, labels, strict=True))
     noted = run(undrift, *TAGS, "--target-label", "tags")
     assert len(noted["classes"]) == 4
@@ -267,3 +268,58 @@ def test_tidied_labels_are_predicted_and_scored_as_one(undrift, tmp_path, monkey
     tidied = run(undrift, *TAGS, "--target-label", "tags", "--tidy-labels")
     assert len(tidied["classes"]) == 2
     assert tidied["targets"][0]["adapted_error"] == 0
+
+
+@pytest.fixture
+def baskets(tmp_path, monkeypatch):
+    """Two shops' baskets: a few goods are sold in both, most in one."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for shop, start in (("north", 10), ("south", 25)):
+        rows = []
+        for i in range(200):
+            likes = np.arange(40) % 2 == i % 2
+            sold = np.where(np.arange(40) < 10, 0.3, 0.0) + 1.2 * np.isin(
+                np.arange(40), start + np.arange(15)
+            )
+            counts = rng.poisson(sold * np.where(likes, 0.3, 0.05))
+            rows.append([i, *counts, "family" if i % 2 else "single"])
+        write_rows(f"{shop}.csv", ["id", *(f"good{j}" for j in range(40)), "kind"], rows)
+    return tmp_path
+
+
+BASKETS = ["adapt", "--source", "north.csv", "--target", "south.csv", "--label", "kind", "--out", "out.csv"]
+BASKETS += ["--layers", "2"]
+
+
+def test_columns_of_numbers_in_place_of_text(undrift, baskets):
+    given = ["--features", "good*", "--target-label", "kind", "--model", "model.safetensors"]
+    summary = run(undrift, *BASKETS, *given)
+    assert summary["features"] == [f"good{j}" for j in range(40)]
+    assert summary["feature_kind"] == "counts"
+    (target,) = summary["targets"]
+    assert target["unseen_share"] is None
+    assert target["adapted_error"] < target["baseline_error"]
+    rows = read_rows("out.csv")
+    command = ["predict", "--model", "model.safetensors", "--input", "south.csv", "--out", "again.csv"]
+    assert not run(undrift, *command, "--check")["check"]["drifted"]
+    run(undrift, *command)
+    assert [row["prediction"] for row in read_rows("again.csv")] == [row["prediction"] for row in rows]
+    assert "drop --text" in check_refused(undrift, baskets, [*command[:-1], "p.csv", "--text", "kind"])
+
+
+def test_every_column_of_numbers_where_none_is_named(undrift, baskets):
+    assert run(undrift, *BASKETS)["features"][:2] == ["id", "good0"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--features", "bad*"], "north.csv has no column like bad*"),
+        (["--features", "kind"], "north.csv has no column like kind besides the labels"),
+        (["--features", "good*", "--text", "kind"], "drop --text or --features"),
+        (["--features", "good*", "--report", "report.html"], "--report needs a column of text"),
+    ],
+)
+def test_features_that_cannot_be_meant_are_one_line(undrift, baskets, options, message):
+    assert message in check_refused(undrift, baskets, [*BASKETS, *options])

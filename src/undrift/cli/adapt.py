@@ -61,6 +61,13 @@ class AdaptOptions(options.PredictionOptions):
     )
     report: Path | None = option(None, "Write a report here, an HTML page.", metavar="FILE")
     target_label: str | None = option(None, "Column of the target's labels.", metavar="COL")
+    features: list[str] = option(
+        [],
+        "Columns of numbers to learn from in place of a text, or a pattern such as 'col*'. Default without "
+        "--text: every column of numbers.",
+        options.FILES,
+        metavar="COL",
+    )
     task: str | None = option(
         None,
         "What labels are: classes; rating, numbers such as stars; tags, several in a label. Default: guessed "
@@ -154,6 +161,8 @@ def adapt(given: AdaptOptions, context: typer.Context) -> None:
     from ..jobs import AdaptJob
     from .summary import show_summary
 
+    if given.text and given.features:
+        raise typer.BadParameter("--features is for files without a text: drop --text or --features")
     adapter = build_adapter(given)
     shares = options.parse_shares(given.target_shares, len(given.target))
     same = options.pick(AdaptJob, given, sources=given.source, targets=given.target, target_shares=shares)

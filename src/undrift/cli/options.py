@@ -22,6 +22,9 @@ PANELS = (LABELS, SHARES, LEARNING, COLUMNS, FILES, RUNNING)  # of the help, aft
 JSON = typer.Option(False, "--json", help="Print a machine-readable summary on standard output.")
 
 
+WITHOUT_TEXT = ("adapt", "predict")  # commands that take columns of numbers as well
+
+
 def option(
     default: Any,
     help: str,
@@ -78,6 +81,8 @@ def command(kind: type, help: str, first: Sequence[str], epilog: str = "") -> An
 
             terminal.output.quiet = values.get("quiet", False)
             given = kind(**values)
+            if values.get("text") == [] and context.info_name not in WITHOUT_TEXT:
+                raise typer.BadParameter("Missing option '--text'")
             if isinstance(values.get("text"), list) and len(values["text"]) == 1:
                 given.text = values["text"][0]
             with open_streams(given):
@@ -166,7 +171,7 @@ class TableOptions(SummaryOptions):
     """How files of rows are read."""
 
     text: list[str] = option(
-        ..., "Column that holds the text; if repeated, the columns are joined.", FILES, metavar="COL"
+        [], "Column that holds the text; if repeated, the columns are joined.", FILES, metavar="COL"
     )
     format: str | None = option(
         None, "Format of standard input and output, which are written -: csv, tsv or jsonl.", FILES

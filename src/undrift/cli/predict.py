@@ -54,7 +54,7 @@ def predict(given: PredictOptions, context: typer.Context) -> None:
         batch = Batch(adapter, find_domain(adapter, given.domain)) if is_checked else None
         table = open_table(
             given.input,
-            text=given.text,
+            text=given.text or None,
             encoding=given.encoding,
             skip_bad=given.skip_bad,
             sheet=given.sheet,

@@ -81,7 +81,12 @@ def _describe_fit(summary: dict[str, Any]) -> Iterator[str]:
     is_less = summary["pivots"] < summary["vocabulary"]
     pivots = f", {summary['pivots']:,} of them reconstructed" if is_less else ""
     kind = {"rating": " (a rating)", "tags": " (tags)"}.get(summary["task"], "")
-    yield f"Labels{kind}: {', '.join(labels)}. Vocabulary: {summary['vocabulary']:,} terms{tokens}{pivots}."
+    size = f"Vocabulary: {summary['vocabulary']:,} terms{tokens}{pivots}"
+    if "features" in summary:
+        more = ", ..." if len(summary["features"]) > MOST_LABELS else ""
+        names = ", ".join(summary["features"][:MOST_LABELS])
+        size = f"Features: {len(summary['features']):,} columns of {summary['feature_kind']} ({names}{more})"
+    yield f"Labels{kind}: {', '.join(labels)}. {size}."
     if summary.get("n_learnt"):
         yield f"Learnt {summary['n_learnt']:,} labels of the target too."
     yield f"Chosen: {chosen} ({rule}). Took {summary['seconds']:.0f} s."

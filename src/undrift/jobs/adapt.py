@@ -20,7 +20,7 @@ from ..classifier import MSDAClassifier
 from ..errors import UndriftWarning
 from ..persist import measure_model, round_layers, save_model
 from ..tables import TableError, write_table
-from ..text import TextAdapter, interleave, text_classifier
+from ..text import FeatureScaler, TextAdapter, interleave, text_classifier
 from .distill import distill_domains, summarize_distilled
 from .drift import add_predictions, describe_target
 from .inputs import (
@@ -31,6 +31,7 @@ from .inputs import (
     Watch,
     check_labels,
     check_outputs,
+    find_features,
     ignore_stage,
     match_shares,
     name_domains,
@@ -64,6 +65,7 @@ from .summary import (
     summarize_choices,
     summarize_domains,
     summarize_errors,
+    summarize_features,
     summarize_shares,
 )
 from .tasks import (
@@ -128,6 +130,8 @@ def run_adapt(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UndriftWarning)
         check_outputs(job, has_cluster=cluster is not None)
+        if not job.text:
+            job = _use_features(job, adapter, cluster is not None)
         if cluster is None:
             result = _adapt(job, adapter, LocalRows(job, show_stage), show_stage)
         else:
@@ -139,6 +143,21 @@ def run_adapt(
     result.summary["warnings"] = keep_warnings(messages, result.summary["targets"])
     result.summary["seconds"] = round(time.perf_counter() - start, 2)
     return result
+
+
+def _use_features(job: AdaptJob, adapter: TextAdapter, has_cluster: bool) -> AdaptJob:
+    """Return the job with columns of numbers in place of a column of text; the adapter scales them."""
+    for option, is_given in (
+        ("--report", job.report is not None),
+        ("--distilled", job.distilled is not None),
+        ("--dask", has_cluster),
+        ("--labels", getattr(job, "labels", None) is not None),
+    ):
+        if is_given:
+            raise TableError(f"{option} needs a column of text: drop it, or name one with --text")
+    columns = find_features(job)
+    adapter.vectorizer = FeatureScaler(list(columns))
+    return replace(job, text=columns)
 
 
 class JobRows(Protocol):
@@ -185,6 +204,8 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
     summary = summarize_domains(job, rows.sources, rows.targets, labels, tokens)
     summary["task"], summary["labels"] = task.name, count_labels(task, labels)
     summary["notes"] = [*notes, *summary["notes"]]
+    if isinstance(adapter.vectorizer_, FeatureScaler):
+        summary |= summarize_features(adapter.vectorizer_)
     adapter.domain_names_, adapter.target_statistics_ = name_domains(job.targets), []
     summary |= summarize_choices(adapter)
     learnt = None

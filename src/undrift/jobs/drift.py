@@ -147,7 +147,7 @@ def check_batch(batch: Batch) -> dict[str, Any]:
     def beyond(value: float, spread: float, n_fit: int, least: float) -> float:
         return value + max(least, reach * spread * (1 / n + 1 / max(n_fit, 1)) ** 0.5)
 
-    unseen = float(np.mean(batch.unseen)) if batch.unseen else 1.0
+    unseen = float(np.mean(batch.unseen)) if batch.unseen else float(fit["n_documents"] > 0)
     empty_spread = ((fit["empty"] + 1 / fit["n_rows"]) * (1 - fit["empty"])) ** 0.5
     doubt = batch.counts[n_classes + 1] / n
     scale = 1.0 if expected is None else expected["error"] / max(fit["doubt"], 1e-6)

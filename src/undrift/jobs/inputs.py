@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -18,7 +19,17 @@ import numpy as np
 
 from .._inputs import spell_label
 from ..classifier import check_shares
-from ..tables import Rows, Table, TableError, check_writable, open_table, shard_paths, union_of, with_added
+from ..tables import (
+    NumberColumns,
+    Rows,
+    Table,
+    TableError,
+    check_writable,
+    open_table,
+    shard_paths,
+    union_of,
+    with_added,
+)
 from ..text import hash_text
 
 ShowStage = Callable[[str, float | None], None]  # name of the stage, and the share of it that is done
@@ -46,6 +57,9 @@ class AdaptJob:
     distilled: Path | None = None
     sheet: str | None = None  # of spreadsheets that have several
     embedding: str | None = None  # a column of lists of numbers, which are features beside the terms
+    features: Sequence[
+        str
+    ] = ()  # columns of numbers, or patterns, where there is no text; empty: all of them
     task: str | None = None  # classes, rating or tags; None to guess
     separator: str = "|"  # of tags in a label
     tidy_labels: bool = False  # whether labels that differ in case and spaces alone are one
@@ -170,6 +184,33 @@ def stack_vectors(paths: Sequence[Path], matrices: Sequence[np.ndarray]) -> np.n
                 f"{matrices[0].shape[1]}: all must come from one model"
             )
     return np.vstack(matrices)
+
+
+def find_features(job: AdaptJob) -> NumberColumns:
+    """Return the columns of numbers that every file has: those that patterns match, or all but the labels."""
+    labels, chosen = {job.label, job.target_label}, None
+    for path in (*job.sources, *job.targets):
+        table = open_table(path, encoding=job.encoding, skip_bad=job.skip_bad, sheet=job.sheet)
+        rows = next(iter(table), None)
+        names = [name for name in table.columns if name not in labels]
+        if job.features:
+            names = [name for name in names if any(fnmatchcase(name, pattern) for pattern in job.features)]
+        elif rows is not None:
+            names = [name for name in names if _holds_numbers(rows.texts(name))]
+        chosen = names if chosen is None else [name for name in chosen if name in names]
+        if not chosen:
+            what = f"column like {', '.join(job.features)}" if job.features else "column of numbers"
+            hint = "name others" if job.features else "name the column of text with --text"
+            raise TableError(f"{path} has no {what} besides the labels that all files have: {hint}")
+    return NumberColumns(chosen or ())
+
+
+def _holds_numbers(cells: Sequence[str]) -> bool:
+    """Tell whether all cells that are not empty are numbers, and there are such."""
+    try:
+        return len([float(cell) for cell in cells if cell.strip()]) > 0
+    except ValueError:
+        return False
 
 
 def parse_label(value: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._core import Rows as Matrix
 from ..errors import UndriftWarning
-from ..tables import Table, with_added, write_table
+from ..tables import NumberColumns, Table, with_added, write_table
 from ..text import TextAdapter
 from .inputs import AddedColumns, read_vectors, refuse_overwriting
 from .tasks import is_rating
@@ -164,7 +164,8 @@ def run_predict(
     average of their intercepts, and a warning says so. With a `batch` (see `drift`) rows are added to it, and
     predictions of rows without any known term are left empty.
     """
-    number = find_domain(adapter, domain)
+    number, text = find_domain(adapter, domain), choose_columns(adapter, text)
+    table.require_column(text)
     if (embedding is None) == bool(getattr(adapter.classifier_, "n_extra_features_in_", ())):
         fault = "was fitted with embeddings: name their column" if embedding is None else "knows none: drop"
         raise ValueError(f"the model {fault} (--embedding)")
@@ -183,6 +184,16 @@ def run_predict(
             writer.write(rows.with_columns(predictions.columns(added)))
             n_doubtful += int(predictions.is_doubtful(min_confidence).sum())
             yield PredictProgress(writer.n_rows, rows.share_read, n_doubtful)
+
+
+def choose_columns(adapter: TextAdapter, text: str | Sequence[str]) -> str | Sequence[str]:
+    """Return the columns that a model reads: those of the text, or the numbers that it was learnt from."""
+    columns = getattr(adapter.vectorizer_, "columns", None)
+    if columns is not None and text:
+        raise ValueError("the model was learnt from columns of numbers: drop --text")
+    if columns is None and not text:
+        raise ValueError("Missing option '--text'")
+    return text if columns is None else NumberColumns(columns)
 
 
 def _plan_columns(

@@ -14,7 +14,8 @@ import numpy as np
 
 from .._inputs import spell_label
 from ..errors import UndriftWarning
-from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
+from ..tables import NumberColumns
+from ..text import FAR_APART, FeatureScaler, TextAdapter, collect_words, unseen_share
 from .inputs import AdaptJob, JobDomain
 from .scoring import error_interval, gain_interval
 from .tasks import LabelTask
@@ -34,6 +35,8 @@ def summarize_domains(
     """Begin a summary: what was read, and how many words of each target do not occur in the source."""
     known = collect_words(chain.from_iterable(source.documents for source in sources), tokens)
     shares = [unseen_share(target.documents, known, tokens) for target in targets]
+    if isinstance(job.text, NumberColumns):
+        shares = [float("nan")] * len(targets)
     notes = []
     for target, share in zip(targets, shares, strict=True):
         name = target.path.name
@@ -60,7 +63,7 @@ def summarize_domains(
         ],
         "labels": {},
         "notes": notes,
-        "text": job.text,
+        "text": [] if isinstance(job.text, NumberColumns) else job.text,
         "out": str(job.out),
         "model": None if job.model is None else str(job.model),
         "report": None if job.report is None else str(job.report),
@@ -71,6 +74,11 @@ def keep_warnings(messages: Sequence[str], targets: Sequence[dict[str, Any]]) ->
     """Return every warning once, without doubts in adaptation where labels show that it helped."""
     has_helped = all(t.get("scored") and t.get("gain_interval", [0])[0] > 0 for t in targets)
     return [text for text in dict.fromkeys(messages) if not (has_helped and EXPECT_LITTLE in text)]
+
+
+def summarize_features(scaler: FeatureScaler) -> dict[str, Any]:
+    """Say which columns of numbers were learnt from, and how they were scaled."""
+    return {"features": list(scaler.columns), "feature_kind": scaler.kind_}
 
 
 def count_labels(task: LabelTask, labels: Sequence[Any]) -> dict[str, int]:

@@ -28,6 +28,10 @@ MISSING = _Missing()
 """The value of a key that a JSON object does not have: unlike None, it is not written back."""
 
 
+class NumberColumns(tuple[str, ...]):
+    """Columns of numbers in place of columns of text: their cells are joined by tabs, empty ones too."""
+
+
 @dataclass(frozen=True)
 class Rows:
     """Some consecutive rows of a table.
@@ -62,6 +66,8 @@ class Rows:
         """
         if isinstance(name, str):
             return to_texts(self.values[self.columns.index(name)])
+        if isinstance(name, NumberColumns):
+            return ["\t".join(row) for row in zip(*map(self.texts, name), strict=True)]
         return ["\n".join(filter(None, row)) for row in zip(*map(self.texts, name), strict=True)]
 
     def with_columns(self, added: Mapping[str, Sequence[Any]]) -> Rows:

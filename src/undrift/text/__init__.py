@@ -11,6 +11,7 @@ from .adapter import (
     text_regressor,
 )
 from .distilled import DistilledText
+from .features import FeatureScaler
 from .tokens import (
     FAR_APART,
     SAMPLE_DOCUMENTS,
@@ -33,6 +34,7 @@ __all__ = [
     "WEIGHTINGS",
     "DistilledText",
     "DocumentFrequencies",
+    "FeatureScaler",
     "TermVectorizer",
     "TextAdapter",
     "collect_words",
