@@ -2,8 +2,7 @@
 
 Rows have 77 terms on average, of Zipf frequencies, in float32. Every size is fitted in a separate process;
 making the rows is not timed. Hidden rows above `--budget` go to a temporary file (`TMPDIR` says where).
-Results go to FOLDER as `scaling.json`, which a later run with other sizes adds to, and as a plot of them all
-(which needs matplotlib).
+Results go to FOLDER as `scaling.json`, which a later run with other sizes adds to, and as figures of them.
 Slopes over rows are taken from n = 10 d on, where the solves (d^3) no longer count for much.
 
     python benchmarks/scaling.py FOLDER                           10^4 to 10^6 rows, 1,000 to 10,000 terms
@@ -26,8 +25,6 @@ import scipy.sparse as sp
 from harness import print_record, report, run_contender, time_call
 
 N_TERMS = 77  # of a row, on average, as in amazon-bow
-MARKERS = "osD^vPX*"
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -138,38 +135,39 @@ def slope(points: list[dict], along: str) -> float | None:
 
 
 def plot(records: dict[str, dict], folder: Path) -> dict[str, float]:
-    """Plot the growth of time and memory, and return the slopes."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import LogLocator
+    """Draw the growth of time and memory, one figure each, and return the slopes."""
+    from undrift.report import write_figure
 
-    panels = [("n_rows", "seconds"), ("n_columns", "seconds"), ("n_rows", "peak_gigabytes")]
-    panels = [(along, key) for along, key in panels if group_curves(records, along)]
-    if not panels:
-        return {}
-    figure = Figure(figsize=(5.2 * len(panels), 4.4), layout="constrained")
     slopes: dict[str, float] = {}
-    words = {"n_rows": "rows", "n_columns": "terms", "seconds": "fit, seconds"}
-    for axes, (along, key) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        for i, (name, points) in enumerate(group_curves(records, along).items()):
-            label = name
-            if key == "seconds" and (growth := slope(points, along)) is not None:
-                slopes[f"{words[along]}, {name}"] = growth
+    words = {
+        "n_rows": "rows",
+        "n_columns": "terms",
+        "seconds": "seconds to fit",
+        "peak_gigabytes": "peak memory, GB",
+    }
+    for name, along, key in (
+        ("scaling", "n_rows", "seconds"),
+        ("scaling-terms", "n_columns", "seconds"),
+        ("scaling-memory", "n_rows", "peak_gigabytes"),
+    ):
+        series = []
+        for fixed, points in group_curves(records, along).items():
+            label = fixed.removesuffix(", 3 layers")
+            growth = slope(points, along) if key == "seconds" else None
+            if growth is not None:
+                slopes[f"{words[along]}, {fixed}"] = growth
                 label += f": slope {growth:.2f}"
-            x, y = ([p[k] for p in points] for k in (along, key))
-            style = {"marker": MARKERS[i % len(MARKERS)], "color": COLOURS[i % len(COLOURS)]}
-            axes.loglog(x, y, label=label, **style)
-        axes.set(xlabel=words[along], ylabel=words.get(key, "peak memory, GB"))
-        ticks = sorted({p[along] for points in group_curves(records, along).values() for p in points})
-        axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=30)
-        axes.minorticks_off()
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.grid(True, color="0.9")
-        axes.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.25))
-    figure.savefig(folder / "scaling.png", dpi=150)
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "scaling"}):
-        figure.savefig(folder / "scaling.svg", metadata={"Date": None})
+            series.append(
+                {
+                    "label": label,
+                    **{axis: [p[k] for p in points] for axis, k in zip("xy", (along, key), strict=True)},
+                }
+            )
+        if series:
+            title = f"{words[key][0].upper()}{words[key][1:]} against {words[along]}"
+            labels = {"x_label": f"{words[along]}, log scale", "y_label": f"{words[key]}, log scale"}
+            figure = {"name": name, "kind": "lines", "title": title, "x_log": True, "y_log": True, **labels}
+            write_figure(figure | {"series": series, "note": "three layers, two cores"}, folder, ["svg"])
     return slopes
 
 

@@ -50,7 +50,7 @@ def job_report(job: AdaptJob, adapted: AdaptResult, command: str | None = None) 
     ]
     about = {name: summary[name] for name in ("seconds", "warnings", "notes") if name in summary} | {
         "command": command,
-        "text_column": job.text,
+        "text_columns": [job.text] if isinstance(job.text, str) else list(job.text),
         "files": [file_record(path) for path in (*job.sources, *job.targets)],
         "summary": summary,
     }

@@ -28,7 +28,7 @@ def make_decks(evidence: Evidence) -> dict[str, Any] | None:
     n_rows = sum(map(len, pools))
     changed = sum(int(_is_changed(evidence, k)[pool].sum()) for k, pool in enumerate(pools))
     return {
-        "column": evidence.about.get("text_column", "text"),
+        "columns": evidence.about.get("text_columns", ["text"]),
         "classes": evidence.classes,
         "n_rows": n_rows,
         "changed_share": changed / n_rows,

@@ -142,13 +142,14 @@ def horizontal_axis(
     n_ticks: int = 5,
 ) -> Markup:
     """Draw grid lines from top to bottom, their values below them, and what they measure."""
-    marks, end = [], -99.0
-    for value in scale.ticks(n_ticks):
+    marks, taken = [], list[tuple[float, float]]()
+    # powers of ten first: a value that would cover another is left out
+    for value in sorted(scale.ticks(n_ticks), key=lambda tick: scale.log and f"{tick:e}"[0] != "1"):
         x, half = scale(value), LETTER * len(shown(value)) / 2
         marks.append(line(x, top, x, bottom, "grid"))
-        if x - half > end:  # a value that would cover the one before it is left out
+        if all(x - half > end or x + half < start for start, end in taken):
             marks.append(text(x, bottom + 18, shown(value), "middle", "tick"))
-            end = x + half
+            taken.append((x - half, x + half))
     middle = max((scale.start + scale.end) / 2, 3.7 * len(label) + 4)  # of a long one, so that it fits
     return Markup("").join([*marks, text(middle, bottom + 40, label, "middle", "axis")])
 

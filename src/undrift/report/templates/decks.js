@@ -111,10 +111,10 @@
     /* The file: the text as it was read, the label, what it was drawn for, and how many rows it stands for. */
     const quote = (cell) => /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
     byId("save").addEventListener("click", () => {
-      const lines = [[decks.column, "label", "sampled", "weight"]];
+      const lines = [[...decks.columns, "label", "sampled", "weight"]], empty = decks.columns.slice(1).fill("");
       for (const deck of ["estimate", "predictions"]) {
         labels[deck].forEach((code, i) => {
-          if (code >= 0) lines.push([decks[deck][i][0], decks.classes[code], deck, String(decks[deck][i][3])]);
+          if (code >= 0) lines.push([decks[deck][i][0], ...empty, decks.classes[code], deck, String(decks[deck][i][3])]);
         });
       }
       if (lines.length === 1) { byId("saved").textContent = "There is no label to save yet."; return; }
