@@ -12,7 +12,7 @@ pytest.importorskip("distributed")
 pytest.importorskip("typer")
 import dask
 
-from undrift import MSDAClassifier, TermVectorizer, TextAdapter
+from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model
 from undrift.distributed.shards import Shard, count_exact_frequencies, survey_shards, vectorize_shards
 from undrift.jobs import AdaptJob, run_adapt
 from undrift.tables import Rows, TableError, open_table, shard_paths, write_table
@@ -95,8 +95,13 @@ def test_several_domains_and_a_file_for_each_shard(cluster, reviews):
     targets = [reviews / "kitchen-*.csv", reviews / "kitchen-*.jsonl"]
     model = reviews / "model.safetensors"
     run_adapt(AdaptJob(sources, targets, "text", "label", reviews / "plain.csv"), adapter())
-    job = AdaptJob(sources, targets, "text", "label", reviews / "out", model)
+    small = reviews / "small.safetensors"
+    job = AdaptJob(sources, targets, "text", "label", reviews / "out", model, distilled=small)
     found = run_adapt(job, adapter(), cluster=cluster.scheduler.address)
+    distilled = load_model(small)
+    assert distilled.classifier_.domains_ == [-2, -1]
+    assert distilled.fidelity_ == found.summary["distilled"]["fidelity"]
+    assert found.summary["model_file"]["n_checked"] > 0
     shards = [path.name for pattern in targets for path in shard_paths(pattern)]
     assert sorted(path.name for path in (reviews / "out").iterdir()) == sorted(shards)
     answers = [value for name in shards for value in column(reviews / "out" / name, "prediction")]
