@@ -191,7 +191,7 @@ def label_figures(records: Sequence[Record]) -> list[Figure]:
     return figures
 
 
-def peers_figure(records: Sequence[Record], n_others: int = 6) -> Figure:
+def peers_figure(records: Sequence[Record], n_others: int = 10) -> Figure:
     """Mean error of `undrift`, the tf-idf SVM and the best of the other methods, in every column."""
     means = mean_errors(records)
     columns = sorted({place.variant for place in places(records)})
@@ -206,10 +206,12 @@ def peers_figure(records: Sequence[Record], n_others: int = 6) -> Figure:
         "x_label": "corpus and share",
         "y_label": "mean error over the tasks (%)",
         "x": columns,
+        "hint": "A mark for each column of the table, a line at the mean; to the left is better.",
         "series": [{"label": method, "y": [means[method][name] for name in columns]} for method in shown],
         "published": [],
         "percent": True,
-        "note": f"{' and '.join(fixed)}, and the {len(shown) - len(fixed)} best of {len(ranked)} methods",
+        "note": "a mark for each corpus and share, a line at the mean"
+        + (f"; {n_left} methods above these are left out" if (n_left := len(ranked) - len(shown)) else ""),
     }
 
 
