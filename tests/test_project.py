@@ -2,7 +2,9 @@
 
 import ast
 import importlib
+import json
 import re
+import shlex
 import subprocess
 import tomllib
 from pathlib import Path
@@ -86,6 +88,19 @@ def test_the_page_on_small_models_runs(capsys):
     for program in code_blocks("python", "docs/distill.md"):
         exec(compile(program, "docs/distill.md", "exec"), names)
     assert names["pipeline"].predict(["Rusted"]) == names["distilled"].predict(["Rusted"])
+
+
+def test_the_page_on_tasks_runs(tmp_path, monkeypatch, capsys):
+    from undrift.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    (program,), (command,) = code_blocks("python", "docs/tasks.md"), code_blocks("text", "docs/tasks.md")
+    exec(compile(program, "docs/tasks.md", "exec"), {})
+    with pytest.raises(SystemExit) as done:
+        main([*shlex.split(command)[1:], "--json"])
+    assert done.value.code == 0
+    (target,) = json.loads(capsys.readouterr().out)["targets"]
+    assert target["adapted_error"] < target["baseline_error"] / 2
 
 
 def test_the_page_on_speed_names_parameters_that_exist():
