@@ -121,8 +121,8 @@ def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> dict
     -------
     dict
         ``term``, ``n_labelled`` (labelled source rows with the term), and for each output its
-        ``class``, ``weight``, ``direct`` weight (of the input block alone) and ``rank`` (1 is the
-        strongest for that class).
+        ``class``, ``weight``, the class that it ``favours`` (None if it speaks against one of several),
+        ``direct`` weight (of the input block alone) and ``rank`` (1 is the strongest for that class).
     """
     j, weights = position_of(term, terms), effective_weights(classifier)
     direct = weights if isinstance(classifier, DistilledClassifier) else classifier.coef_[0]
@@ -130,12 +130,19 @@ def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> dict
         {
             "class": label,
             "weight": float(weights[j, o]),
+            "favours": _favoured(classifier, label, weights[j, o]),
             "direct": float(direct[j, o]),
             "rank": int(1 + np.sum(weights[:, o] > weights[j, o])),
         }
         for o, label in enumerate(output_classes(classifier))
     ]
     return {"term": term, "n_labelled": count_labelled(classifier, j), "outputs": outputs}
+
+
+def _favoured(classifier: Classifier, label: Any, weight: float) -> Any:
+    """Return the class that a weight of an output speaks for; None if it speaks against one of several."""
+    other = _list_classes(classifier)[0] if len(output_classes(classifier)) == 1 else None
+    return label if weight >= 0 else other
 
 
 def count_labelled(classifier: Classifier, j: int) -> int | None:

@@ -44,6 +44,30 @@ def test_explain_alone_lists_the_strongest_terms(folder, undrift, model):
     assert top[0]["term"] in out
 
 
+def test_numbers_say_which_way_they_point(folder, undrift, model):
+    _, out, _ = undrift("explain", "--model", model, "--top", "3", "--json")
+    for top in json.loads(out)["top"]:
+        _, out, _ = undrift("explain", "--model", model, top["term"])
+        assert f"speaks for {top['class']}: weight {top['weight']:.3g} " in " ".join(out.split())
+        _, out, _ = undrift("explain", "--model", model, top["term"], "--json")
+        (word,) = json.loads(out)["words"]
+        assert word["outputs"][0]["favours"] == top["class"]
+    _, out, _ = undrift("explain", "--model", model, "--document", f"{top['term']} {top['term']}")
+    assert "Effect: the score for " in out
+    assert "for " in out
+
+
+def test_known_words_are_explained_beside_unknown_ones(folder, undrift, model):
+    known = next(term for term in load_model(model).vectorizer_.terms_ if len(term) > 6 and " " not in term)
+    status, out, err = undrift("explain", "--model", model, known, known[:-1] + "zz", "--top", "2")
+    assert status == 0
+    assert f"{known}: in" in out
+    assert err.startswith("warning: ")
+    assert f"did you mean {known!r}" in err
+    said = check_refused(undrift, folder, ["explain", "--model", model, "qqqq", "wwww"])
+    assert said.count("is not among the 120 terms") == 2
+
+
 def test_explain_unknown_words(folder, undrift, model):
     assert "'excelent' is not among the 120 terms" in check_refused(
         undrift, folder, ["explain", "--model", model, "excelent"]

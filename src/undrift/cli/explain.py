@@ -44,7 +44,9 @@ def explain(given: ExplainOptions, context: typer.Context) -> None:
     classifier, terms = adapter.classifier_, adapter.terms_
     is_cut = getattr(adapter.vectorizer_, "tokens_", None) == "characters"
     queries = [word if is_cut else " ".join(words_of(word)) or word for word in given.words]
+    queries, unknown = _split_unknown(queries, terms)
     explanation: dict[str, Any] = {
+        "unknown": unknown,
         "words": [
             {
                 **term_weight(classifier, terms, term),
@@ -63,6 +65,8 @@ def explain(given: ExplainOptions, context: typer.Context) -> None:
     }
     if not queries and not given.document:
         explanation["top"] = top_terms(classifier, terms, given.top)
+    for message in unknown:
+        terminal.show_warning(message)
     if given.as_json:
         terminal.show_json(explanation)
         return
@@ -74,7 +78,24 @@ def explain(given: ExplainOptions, context: typer.Context) -> None:
         rows = [
             [t["class"], t["term"], t["weight"], _count_labelled(t["n_labelled"])] for t in explanation["top"]
         ]
-        terminal.show_table("Strongest terms of each label", ["label", "term", "weight", "source"], rows)
+        columns = ["label", "term", "weight for it", "source"]
+        terminal.show_table("Strongest terms of each label", columns, rows)
+
+
+def _split_unknown(words: list[str], terms: list[str]) -> tuple[list[str], list[str]]:
+    """Return the words that are terms, and a line for each that is none; refuse if none is."""
+    from ..explain import position_of
+
+    known, messages = [], []
+    for word in words:
+        try:
+            position_of(word, terms)
+            known.append(word)
+        except LookupError as error:
+            messages.append(str(error.args[0]))
+    if messages and not known:
+        raise LookupError("; ".join(messages))
+    return known, messages
 
 
 def _reconstruct(classifier: Any, terms: list[str], term: str, top: int) -> dict[str, Any]:
@@ -96,16 +117,22 @@ def _count_labelled(n_labelled: int | None) -> str:
 def _show_word(word: dict[str, Any]) -> None:
     from . import terminal
 
-    terminal.output.print(f"[bold]{terminal.escape(word['term'])}[/]: {_count_labelled(word['n_labelled'])}")
+    term = word["term"]
+    terminal.say(f"{term}: {_count_labelled(word['n_labelled'])}", style="bold")
     for output in word["outputs"]:
-        terminal.output.print(
-            f"  weight {output['weight']:+.4g} for {terminal.escape(str(output['class']))!s} "
-            f"(its column alone {output['direct']:+.4g}), rank {output['rank']:,}"
+        sign = "against it" if output["direct"] * output["weight"] < 0 else "for it"
+        speaks = f"for {output['favours']}" if output["favours"] is not None else f"against {output['class']}"
+        terminal.say(
+            f"  speaks {speaks}: weight {abs(output['weight']):.3g} through all layers; the weight of its column "
+            f"alone is {abs(output['direct']):.3g}, {sign}"
         )
     if not (word["from"] or word["to"]):  # a distilled model
         return
     nothing = [None, None]
     rows = [[*f, *t] for f, t in zip_longest(word["from"], word["to"], fillvalue=nothing)]
+    terminal.say(
+        f"  Left: terms that make {term!r} expected where they occur. Right: terms that it makes expected."
+    )
     terminal.show_table("", ["reconstructed from", "weight", "reconstructs", "weight"], rows)
 
 
@@ -118,6 +145,7 @@ def _show_document(entry: dict[str, Any]) -> None:
         terminal.output.print("  the model knows none of its words")
         return
     rows = [[t["term"], t["effect"], _count_labelled(t["n_labelled"])] for t in entry["terms"]]
-    terminal.show_table(
-        "Effect of each term (score with the term minus score without)", ["term", "effect", "source"], rows
-    )
+    terminal.say(f"  Effect: the score for {entry['prediction']} with the term less that without it.")
+    columns = ["term", "effect", "source"]
+    rows = [[*row[:2], f"{'for' if row[1] > 0 else 'against'} {entry['prediction']}", row[2]] for row in rows]
+    terminal.show_table("", [*columns[:2], "speaks", columns[2]], rows)

@@ -3,7 +3,9 @@
 The mean of n rows of the target differs from the stored mean of N rows by chance: for a number per row with
 standard deviation s by ``s sqrt(1/n + 1/N)``; for whole rows with covariance S the squared distance of the
 means has the mean ``tr S (1/n + 1/N)`` and, relative to it, the variance ``2 tr(S^2) / (tr S)^2``. A gamma
-distribution with these moments gives the limit. A difference counts as drift if it is beyond chance *and*
+distribution with these moments gives the limit. Predicted shares of rows that self-training has seen are not
+quite those of new rows, so that a change of them counts only if the mean row has moved too, along the weights
+of the classes. A difference counts as drift if it is beyond chance *and*
 large enough to matter. `benchmarks/drift.py` measures false alarms, and what is detected.
 """
 
@@ -18,12 +20,13 @@ from scipy import stats
 from sklearn.preprocessing import normalize
 
 from .._core import Rows as Matrix
+from ..explain import effective_weights
 from ..text import TextAdapter
 from .predict import Predictions
 from .tasks import has_classes
 
 FALSE_ALARMS = 0.005  # of every measure, by chance; the measures are several
-SHARE_ALARMS = 0.01  # of the predicted shares, which have the least power
+SHARE_ALARMS = 0.01  # of the class shares, which have the least power
 # Differences below these do not count, however certain they are. New rows are also less certain than those
 # of the fit, which self-training has seen.
 LEAST_UNSEEN, LEAST_EMPTY, LEAST_SHARE, LEAST_ERROR, LEAST_DISTANCE = 0.03, 0.02, 0.05, 0.05, 0.0005
@@ -39,12 +42,15 @@ def describe_target(adapter: TextAdapter, X: Matrix, documents: Sequence[str]) -
     gram = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
     n = len(gram)
     trace = float(np.trace(gram)) / max(n - 1, 1)
+    directions = effective_weights(adapter.classifier_)
     square = float((gram**2).sum() - (np.diag(gram) ** 2).sum()) / max(n * (n - 1), 1)
     return {
         "n_rows": X.shape[0],
         "mean": mean.astype(np.float32),
         "spread": trace,
         "relative_variance": 2 * square / max(trace, 1e-12) ** 2,
+        "directions": directions.astype(np.float32),
+        "direction_spread": np.asarray(X @ directions).std(axis=0),
         "empty": float((np.diff(X.indptr) == 0).mean()),
         "n_documents": len(unseen),
         "unseen": float(unseen.mean()) if len(unseen) else 0.0,
@@ -177,8 +183,8 @@ def check_batch(batch: Batch) -> dict[str, Any]:
     reasons += [
         f"{measure.batch:.1%} of the predictions are {label!r}, and {measure.fit:.1%} in the fit: "
         "the class shares differ, and predictions assume those of the fit"
-        for label, measure in shares.items()
-        if measure.is_beyond
+        for (label, measure), has_moved in zip(shares.items(), _has_moved(batch, fit, n_classes), strict=True)
+        if measure.is_beyond and has_moved
     ]
     return {
         "drifted": bool(reasons),
@@ -211,9 +217,17 @@ def _measure_distance(batch: Batch, fit: dict[str, Any]) -> Measure:
 
 def _measure_shares(shares: np.ndarray, n: int, fit: dict[str, Any]) -> list[Measure]:
     """Predicted class shares beside those of the fit, with a limit above or below."""
-    n_tests = 1 if len(shares) == 2 else len(shares)
-    reach = stats.norm.ppf(1 - SHARE_ALARMS / 2 / n_tests) * np.sqrt(1 / n + 1 / fit["n_predicted"])
     smoothed = (fit["shares"] * fit["n_predicted"] + 1) / (fit["n_predicted"] + 2)
-    limits = np.maximum(LEAST_SHARE, reach * np.sqrt(smoothed * (1 - smoothed)))
+    reach = 2 * np.sqrt(smoothed * (1 - smoothed) * (1 / n + 1 / fit["n_predicted"]))
+    limits = np.maximum(LEAST_SHARE, reach)
     limits = fit["shares"] + np.where(shares >= fit["shares"], limits, -limits)
     return [Measure(*map(float, values)) for values in zip(shares, fit["shares"], limits, strict=True)]
+
+
+def _has_moved(batch: Batch, fit: dict[str, Any], n_classes: int) -> list[bool]:
+    """Tell for every class whether the mean row has moved along its weights, more than by chance."""
+    n = max(batch.n_rows, 1)
+    moved = (batch.terms / n - fit["mean"]) @ fit["directions"]
+    z = np.abs(moved) / np.maximum(fit["direction_spread"], 1e-12) / np.sqrt(1 / n + 1 / fit["n_rows"])
+    reach = stats.norm.ppf(1 - SHARE_ALARMS / 2 / len(z))
+    return np.broadcast_to(z > reach, n_classes).tolist()
