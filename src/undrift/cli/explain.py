@@ -123,8 +123,8 @@ def _show_word(word: dict[str, Any]) -> None:
         sign = "against it" if output["direct"] * output["weight"] < 0 else "for it"
         speaks = f"for {output['favours']}" if output["favours"] is not None else f"against {output['class']}"
         terminal.say(
-            f"  speaks {speaks}: weight {abs(output['weight']):.3g} through all layers; the weight of its column "
-            f"alone is {abs(output['direct']):.3g}, {sign}"
+            f"  speaks {speaks}: weight {abs(output['weight']):.3g} through all layers; "
+            f"the weight of its column alone is {abs(output['direct']):.3g}, {sign}"
         )
     if not (word["from"] or word["to"]):  # a distilled model
         return
