@@ -27,6 +27,7 @@ DOCUMENTS = [
     "CHANGELOG.md",
     "paper/README.md",
     *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+    *sorted(f"docs/how-to/{path.name}" for path in (ROOT / "docs/how-to").glob("*.md")),
 ]
 
 
@@ -262,3 +263,12 @@ def test_actions_of_the_workflows_are_pinned():
     actions = re.findall(r"uses: (\S+)( # v[\d.]+)?", workflows)
     assert len(actions) > 5
     assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) and version for action, version in actions)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/how-to").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
+def test_programs_of_the_how_to_pages_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = code_blocks("python", f"docs/how-to/{page.name}")
+    assert blocks or page.stem in ("monitoring", "big-data")
+    exec(compile("\n".join(blocks), page.name, "exec"), {})
