@@ -58,6 +58,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = f"undrift {release}"
 html_show_sourcelink = False
+html_extra_path = ["llms.txt"]
 html_theme_options = {"navigation_with_keys": False, "show_prev_next": True, "use_edit_page_button": False}
 
 

@@ -121,11 +121,7 @@ def test_commands_of_the_documents_have_the_options_they_name():
         name: {option for parameter in command.params for option in parameter.opts}
         for name, command in get_command(app).commands.items()
     }
-    pages = [
-        block
-        for page in ("README.md", "docs/tutorial.md", "docs/distill.md")
-        for block in code_blocks("text", page)
-    ]
+    pages = [block for page in DOCUMENTS for block in code_blocks("text", page)]
     commands = re.findall(r"undrift (\w+)((?:[^\n]|\\\n)*)", "\n".join(pages))
     assert len(commands) > 5
     for name, rest in commands:
