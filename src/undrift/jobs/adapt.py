@@ -246,9 +246,13 @@ def _save_adapter(adapter: TextAdapter, path: Path, rows: JobRows, show_stage: S
     """Save a model, in half precision if that changes no prediction of some target rows; say what it took."""
     n_each = -(-HALF_ROWS // len(rows.targets))
     rounded, n_checked, n_same = round_layers(adapter.classifier_), 0, 0
-    for i in range(len(rows.targets)):
-        X = sample_rows(rows.target_rows[i])[:n_each]
-        predicted = [model.predict(X, sample_domain=-1 - i) for model in (adapter.classifier_, rounded)]
+    for i, target in enumerate(rows.targets):
+        options: dict[str, Any] = {"sample_domain": -1 - i}
+        if target.vectors is None:
+            X = sample_rows(rows.target_rows[i])[:n_each]
+        else:
+            X, options["extra"] = rows.target_rows[i][:n_each], target.vectors[:n_each]
+        predicted = [model.predict(X, **options) for model in (adapter.classifier_, rounded)]
         n_checked, n_same = n_checked + len(predicted[0]), n_same + count_same(*predicted)
     is_half = n_same == n_checked
     size = measure_model(adapter, half=is_half)
