@@ -363,3 +363,32 @@ def test_more_labelled_rows_than_a_gram_matrix_holds(monkeypatch, center, self_t
     assert not set(given.ask(X_target, 50)) & set(rows.tolist())
     with pytest.raises(ValueError, match="can be changed but not withdrawn"):
         given.update(X_target[rows[:2]], None)
+
+
+def test_labels_end_a_fallback():
+    X, y, X_target, y_target = make_domains(200, 200)
+    X, X_target = np.hstack([X, 0 * X]), np.hstack([0 * X_target, X_target])  # no column in common
+    options = {"self_training": True, "fallback": True}
+    with pytest.warns(UndriftWarning, match="used the source-only classifier"):
+        classifier = make_classifier(**options).fit(X, y, X_target)
+    assert not any(w.any() for w in classifier.coef_[1:])
+    assert len(classifier.ask(X_target, 5)) == 5
+    classifier.update(X_target[:80], y_target[:80])
+    assert not classifier.caution_["fell_back"]
+    assert any(w.any() for w in classifier.coef_[1:])
+    with pytest.warns(UndriftWarning, match="adapted nevertheless"):
+        given = make_classifier(**options).fit(X, y, X_target, y_target=give_labels(y_target, np.arange(80)))
+    assert not given.caution_["fell_back"]
+
+
+def test_a_model_fitted_on_another_device_is_updated_alike():
+    pytest.importorskip("torch")
+    X, y, X_target, y_target = make_domains(shift=0.95)
+    here, there = (
+        make_classifier(self_training=True, device=device).fit(sp.csr_matrix(X), y, sp.csr_matrix(X_target))
+        for device in ("cpu", "torch:cpu")
+    )
+    np.testing.assert_array_equal(here.ask(X_target, 6), there.ask(X_target, 6))
+    for classifier in (here, there):
+        classifier.update(X_target[:40], y_target[:40])
+    np.testing.assert_allclose(there.decision_function(X_target), here.decision_function(X_target), atol=1e-9)

@@ -151,7 +151,8 @@ class LearnsTargetLabels(LayeredModel):
         self, state: UpdateState, columns: list[Rows], domain: np.ndarray, n: int
     ) -> np.ndarray:
         train = np.flatnonzero(state.weight)
-        rows = Posterior(state.inverse).condition(state.find_products(columns, domain)[train])
+        place = choose_place(columns, self.device, self.precision)
+        rows = Posterior(state.inverse).condition(state.find_products(columns, domain, place)[train])
         covariance = rows.covariance(rows, state.find_products_among(columns, domain))
         scores = score_columns(columns, [*self.coef_, *self.extra_coef_]) + self.intercept_[domain]
         p = class_probabilities(scores + self.prior_[domain], self.temperature_)

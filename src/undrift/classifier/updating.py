@@ -26,7 +26,7 @@ from .._core import (
     stack_rows,
     submatrix,
 )
-from .._inputs import to_host
+from .._inputs import OnHost, Place, to_host
 from .calibration import find_border
 from .data import UNLABELLED
 from .linear import signs
@@ -204,13 +204,16 @@ class UpdateState:
             labelled = replace(labelled, is_current=labelled.is_current & (labelled.domain != k))
         return replace(self, batches={**self.batches, k: columns}, labelled=labelled)
 
-    def find_products(self, columns: Sequence[Rows], domain: np.ndarray) -> np.ndarray:
+    def find_products(
+        self, columns: Sequence[Rows], domain: np.ndarray, place: Place | None = None
+    ) -> np.ndarray:
         """Inner products of the anchors with other rows, of shape (n_anchors, n), all moved."""
-        K = np.zeros((len(self.domain), len(domain)))
+        place, K = place or OnHost(), np.zeros((len(self.domain), len(domain)))
         for A, B, means, share in zip(self.columns, columns, self.means, self.shares, strict=True):
             centred = _centre(B, means, domain)
+            there = place.move_rows(centred).T
             for rows in row_slices(len(self.domain), A.shape[1]):
-                K[rows] += share * (_lift(A[rows]) @ centred.T)
+                K[rows] += share * to_host(place.move_rows(_lift(A[rows])) @ there)
             K -= share * (means @ centred.T)[self.domain]
         return K
 

@@ -138,9 +138,10 @@ def _run_task(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure
     if without in kinds:
         yield _describe_outcome(task, without, first[0])
     labelled = {cell: task.pool[:n] for cell, (kind, n) in kinds.items() if kind == "labels" and n}
-    for cell, (kind, n) in kinds.items():
-        if kind == "asked":
-            labelled[cell] = task.pool[first[0].classifier.ask(task.target[task.pool], n)]
+    asked = {cell: n for cell, (kind, n) in kinds.items() if kind == "asked"}
+    if asked:  # rows are chosen one after another, so that fewer are the first of more
+        rows = task.pool[first[0].classifier.ask(task.target[task.pool], max(asked.values()))]
+        labelled |= {cell: rows[:n] for cell, n in asked.items()}
     for cell, fitted in task.fit_all(labelled):
         if isinstance(fitted, Exception):
             yield Failure(cell, fitted)
