@@ -49,6 +49,13 @@ def call_script(monkeypatch, capsys):
     return call
 
 
+def test_languages_are_compared(call_script):
+    options = ["--languages", "Hindi", "--tokens", "words", "--rows", "60", "--seeds", "1"]
+    records = call_script("languages", "main", *options)["records"]
+    assert records["Hindi, words"]["chosen"] == "words"
+    assert 0 <= records["Hindi, words"]["adapted"] <= 0.6
+
+
 def run_python(*command, **options):
     return subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False, **options)
 

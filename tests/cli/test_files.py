@@ -55,6 +55,14 @@ def test_every_format_gives_the_predictions_of_csv(undrift, folder, model, expec
         assert answers_of(f"out.{ending}") == expected
 
 
+def check_same_answers(path, abs=1e-5):
+    """Compare with out.csv; scores of blocks of other sizes differ in the last digit."""
+    *texts, scores = answers_of(path)
+    *expected_texts, expected_scores = answers_of("out.csv")
+    assert texts == expected_texts
+    assert scores == pytest.approx(expected_scores, abs=abs)
+
+
 def test_adapt_reads_every_format_as_it_does_csv(undrift, folder):
     assert undrift(*ADAPT)[0] == 0
     convert_table(folder / "books.csv", folder / "b.xlsx")
@@ -66,12 +74,12 @@ def test_adapt_reads_every_format_as_it_does_csv(undrift, folder):
         pq.write_table(pa.table(part), folder / "k" / f"train-{i:05}-of-00003.parquet")
     status, out, _ = undrift(*change_options(ADAPT, source="b.xlsx", target="k", out="o.json"), "--json")
     assert status == 0
-    assert answers_of("o.json") == answers_of("out.csv")
+    check_same_answers("o.json")
     summary = json.loads(out)
     assert summary["tokens"] == "words"
     assert summary["targets"][0]["file"] == "k"
     assert undrift(*change_options(ADAPT, target="k/train-*.parquet", out="p.csv"))[0] == 0
-    assert answers_of("p.csv") == answers_of("out.csv")
+    check_same_answers("p.csv")
 
 
 @pytest.fixture
@@ -206,8 +214,8 @@ def test_embeddings_are_features_beside_the_terms(undrift, folder):
     convert_table(folder / "k.jsonl", folder / "k.parquet")  # as text
     for name in ("k.jsonl", "k.parquet"):
         assert undrift(*predict("m", input=name, out="p.csv"), "--embedding", "v")[0] == 0
-        assert answers_of("p.csv") == answers_of("out.csv")
-    assert "fitted with embeddings: name their column (--embedding)" in check_refused(
+        check_same_answers("p.csv", abs=1e-3)  # a model may be saved in half precision
+    assert "fitted with embeddings: name their column with --embedding" in check_refused(
         undrift, folder, predict("m", input="k.jsonl")
     )
 
@@ -222,7 +230,7 @@ def test_embeddings_that_are_none_are_refused(undrift, folder, model):
     for other in (["--dask", "local:1"], ["--report", "r.html"], ["--distilled", "d"]):
         assert f"--embedding and {other[0]} do not go" in check_refused(undrift, folder, [*arguments, *other])
     message = check_refused(undrift, folder, [*predict(model, input="k.jsonl"), "--embedding", "v"])
-    assert message == "the model knows none: drop (--embedding)"
+    assert message == "the model has none: drop --embedding"
     with open("k.jsonl", "a") as file:
         print(json.dumps({"review": "a", "v": [1, None, 2, 3]}), file=file)
     message = check_refused(undrift, folder, change_options(arguments, source="k.jsonl", label="review"))

@@ -167,8 +167,8 @@ def run_predict(
     number, text = find_domain(adapter, domain), choose_columns(adapter, text)
     table.require_column(text)
     if (embedding is None) == bool(getattr(adapter.classifier_, "n_extra_features_in_", ())):
-        fault = "was fitted with embeddings: name their column" if embedding is None else "knows none: drop"
-        raise ValueError(f"the model {fault} (--embedding)")
+        need = "was fitted with embeddings: name their column with" if embedding is None else "has none: drop"
+        raise ValueError(f"the model {need} --embedding")
     refuse_overwriting(out, [table.path])
     added = _plan_columns(adapter, prefix, probabilities, min_confidence, batch is not None)
     columns = with_added(table.path, table.columns, list(added.kinds))
