@@ -67,7 +67,7 @@ def test_normal_equations_are_ridge_regression_on_all_rows(
         )
     training = NormalEquations(rows, Y, C, weight)
     check_ridge(training.start, C, H, Y, weight)
-    training.add_rows(added)
+    training.add_rows(added, added.score(training.start))
     for n_chosen in (30, 7, 0):
         T_weight = np.where(np.arange(30) < n_chosen, 0.4, 0.0)
         Z = np.where(rng.normal(size=(30, 2)) > 0, 1.0, -1.0)
@@ -88,7 +88,7 @@ def check_ridge(primal, C, H, Y, weight, **tolerance):
 def test_minimisation_takes_target_rows_too(layer_blocks, labels, target_blocks):
     (H, rows), (Y, weight), (T, added) = layer_blocks, labels, target_blocks
     training = Minimisation(rows, Y, 0.3, weight, "least-squares")
-    training.add_rows(added)
+    training.add_rows(added, added.score(training.start))
     trained, scores = training.retrain(-Y[:30], np.full(30, 0.5))
     everything = np.vstack([H, T]), np.vstack([Y, -Y[:30]]), np.append(weight, np.full(30, 0.5))
     check_ridge(training.finish(trained), 0.3, *everything, rtol=1e-3, atol=1e-4)

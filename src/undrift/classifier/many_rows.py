@@ -168,32 +168,32 @@ def fit_many_rows(
     n, n_anchors = len(problem.codes), spec.anchors.X.shape[0]
     training = train_on_rows(reader.read_labelled(), Y, chosen.C, weight, loss)
     labelled = reader.read_anchors(slice(0, n))
+    start, labelled_scores = training.start, labelled.score(training.start)
     moves, vectors = np.zeros((n, len(spec.rows.domains))), None
     if n_anchors == n:
         no_moves = np.zeros((moves.shape[1], Y.shape[1]))
-        nothing = Y[:0], training.start, np.zeros(0, dtype=int), np.zeros(0)
-        return ManyRowsFit(training.start, [], None, no_moves, held_out.temperature, *nothing)
-    scores = reader.read_anchors(slice(n, n_anchors)).score(training.start)
+        nothing = Y[:0], start, np.zeros(0, dtype=int), np.zeros(0)
+        return ManyRowsFit(start, [], None, no_moves, held_out.temperature, *nothing)
+    scores = reader.read_anchors(slice(n, n_anchors)).score(start)
     aligned, choose = None, choose_most_confident
     temperature = held_out.temperature
     if spec.center == "classes":
-        aligned = _align(result, reader, training.start, labelled, scores, held_out, border)
+        aligned = _align(result, reader.score_means(start), labelled_scores, scores, held_out, border)
         moves = aligned.moves
         move_rows(chosen.K, moves, spec.anchors.domain)
         vectors = labelled.combine(moves)
+        scores = scores + (moves.T @ (labelled_scores - start.intercept))[spec.anchors.domain[n:]]
         temperature = held_out.target_temperature(bool(self_training))
 
         def choose(scores: np.ndarray, portion: float) -> tuple[np.ndarray, np.ndarray]:
             return choose_surest(scores, portion, aligned.groups, aligned.shares, temperature)
 
-    target_rows = reader.read_anchors(slice(n, n_anchors), vectors)
-    scores, primal = target_rows.score(training.start), training.start
-    rounds: list[Round] = []
+    primal, rounds = start, list[Round]()
     target_codes, gain = spec.anchors.target_codes, 1.0
     codes, target_weight = target_codes, np.zeros(len(scores))
     if self_training is not None or (target_codes != UNLABELLED).any():
-        training.add_rows(target_rows)
-        train_auc = mean_auc(labelled.score(training.start), problem.codes)
+        training.add_rows(reader.read_anchors(slice(n, n_anchors), vectors), scores)
+        train_auc = mean_auc(labelled_scores, problem.codes)
         primal, scores, rounds, codes, target_weight = _self_train(
             training, result, scores, train_auc, self_training, choose
         )
@@ -207,8 +207,10 @@ def fit_many_rows(
             describe_target(scores[group], temperature, first, held_out, shares, border, gain)
             for group, first, shares in zip(aligned.groups, aligned.first, aligned.shares, strict=True)
         ]
-    move_scores = moves.T @ (labelled.score(primal) - primal.intercept)
-    trained = scores, training.start, codes, target_weight
+    if primal is not start:
+        labelled_scores = labelled.score(primal)
+    move_scores = moves.T @ (labelled_scores - primal.intercept)
+    trained = scores, start, codes, target_weight
     if aligned is None:
         return ManyRowsFit(primal, rounds, targets, move_scores, temperature, *trained)
     first_scores = np.zeros(scores.shape)
@@ -229,17 +231,24 @@ class _Alignment:
 
 def _align(
     result: SearchResult,
-    reader: RowReader,
-    start: Primal,
-    labelled: LayerRows,
+    mean_scores: np.ndarray,
+    train_scores: np.ndarray,
     scores: np.ndarray,
     held_out: HeldOut,
     border: BorderOptions,
 ) -> _Alignment:
-    """Estimate the shares of every target, and how its rows are moved; `scores` are of centred rows."""
+    """Estimate the shares of every target, and how its rows are moved.
+
+    Parameters
+    ----------
+    mean_scores : array of shape (n_domains, n_outputs)
+        Of what is subtracted from the rows of every domain.
+    train_scores, scores : arrays of shape (n, n_outputs) and (n_target_anchors, n_outputs)
+        Of the labelled and of the target anchors, centred.
+    """
     problem, domain = result.spec.problem, result.spec.anchors.domain
-    n, mean_scores = len(problem.codes), reader.score_means(start)
-    center, train_scores = mean_scores[domain[:n]].mean(axis=0), labelled.score(start)
+    n = len(problem.codes)
+    center = mean_scores[domain[:n]].mean(axis=0)
     groups, first, estimates = [group - n for group in list_target_rows(result)], [], []
     moves = np.zeros((n, len(result.spec.rows.domains)))
     for group, known in zip(groups, fill_shares(border, result), strict=True):

@@ -139,8 +139,8 @@ class Training(Protocol):
 
     start: Primal
 
-    def add_rows(self, rows: LayerRows) -> None:
-        """Take target rows, which have no weight yet."""
+    def add_rows(self, rows: LayerRows, scores: np.ndarray) -> None:
+        """Take target rows, which have no weight yet, and their scores at the start."""
 
     def retrain(self, Y: np.ndarray, weight: np.ndarray) -> tuple[Any, np.ndarray]:
         """Train with these labels and weights of the target rows: what `finish` takes, and their scores."""
@@ -176,13 +176,13 @@ class NormalEquations:
         parts = np.split(solved[:-1].astype(float), np.cumsum(self._widths)[:-1])
         return Primal([part.copy() for part in parts], solved[-1].astype(float))
 
-    def add_rows(self, rows: LayerRows) -> None:
-        """Take target rows, which have no weight yet."""
+    def add_rows(self, rows: LayerRows, scores: np.ndarray) -> None:
+        """Take target rows, which have no weight yet, and their scores at the start."""
         n, ops = rows.blocks[-1].stop, self._ops
         T = ops.empty_like(self._half, (n, self._half.shape[1]))
         for block in rows.blocks:
             T[block] = rows.read_joined(block)
-        self._scores = rows.score(self.start)
+        self._scores = scores
         self._rows = ops.solve_lower(self._factor, T)
         self._Q = ops.inner_products(self._rows)
 
@@ -207,7 +207,7 @@ class Minimisation:
         self._rows, self._Y, self._C, self._weight, self._loss = rows, Y, C, weight, loss
         self.start = self._last = fit_primal(rows, Y, C, weight, loss)
 
-    def add_rows(self, rows: LayerRows) -> None:
+    def add_rows(self, rows: LayerRows, scores: np.ndarray) -> None:
         """Take target rows, which have no weight yet."""
         n, self._added = self._rows.blocks[-1].stop, rows
 
