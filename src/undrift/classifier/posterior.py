@@ -110,8 +110,8 @@ def choose_label_weight(
 ) -> float:
     """Choose the weight of labels by the log loss of every label under a classifier that has not seen it.
 
-    Fewer than `FEW_LABELS` have no weight: the classifier stays as it is. Else the one-standard-error rule:
-    the first weight, unless another one is better by more than the standard error of the difference.
+    Fewer than `FEW_LABELS` have no weight: the classifier stays as it is. Else the first weight, unless
+    another one is better by more than two standard errors of the difference.
 
     Parameters
     ----------
@@ -130,4 +130,4 @@ def choose_label_weight(
     gains = losses[0] - np.array(losses)  # (n_weights, n)
     best = int(np.argmax(gains.mean(axis=1)))
     standard_error = gains[best].std() / np.sqrt(len(codes))
-    return weights[best if gains[best].mean() > standard_error + 1e-9 else 0]  # rounding is no gain
+    return weights[best if gains[best].mean() > 2 * standard_error + 1e-9 else 0]  # rounding is no gain
