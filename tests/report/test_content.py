@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from undrift import MSDAClassifier, TermVectorizer, TextAdapter
 from undrift.explain import reconstruction, term_weight
+from undrift.report import adaptation_report
 from undrift.report.documents import pieces
 from undrift.report.inputs import DomainRows, Evidence
 from undrift.report.terms import snippet
@@ -60,6 +62,23 @@ def test_the_picture_shows_a_way_from_a_labelled_word_to_a_new_one(data, adapter
         assert_allclose(row["from_new"], layer.coef[new, column[row["term"]]], atol=1e-4)
         assert row["from_new"] > 0
     assert idea["new"]["term"] in words(idea["example"])
+
+
+def test_the_browser_knows_what_a_layer_of_pivots_reconstructs(reviews):
+    books, y, kitchen, _ = reviews
+    classifier = MSDAClassifier(1, 0.7, n_pivots=60, random_state=0)
+    adapter = TextAdapter(TermVectorizer(150, length=5.0), classifier).fit(books, y, kitchen)
+    browser = adaptation_report(adapter, books, y, kitchen).to_dict()["terms"]
+    stack, terms, n_pivots = adapter.classifier_.representation_, adapter.terms_, 0
+    assert not browser["reconstructs"]
+    for name, row in zip(browser["names"], browser["rows"], strict=False):
+        explained = reconstruction(stack, terms, name, 4)
+        for packed, side in ((row[5], "from"), (row[6], "to")):
+            expected = {term: weight for term, weight in explained[side] if weight > 0}
+            assert_allclose(packed[1::2], list(expected.values()), atol=1e-3)
+            assert not packed or browser["names"][packed[0]] in expected
+        n_pivots += bool(row[5])
+    assert n_pivots == 60
 
 
 def test_the_browser_agrees_with_the_explanations(data, adapter):
