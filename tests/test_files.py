@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -64,3 +66,20 @@ def test_what_cannot_be_replaced_is_named(tmp_path):
         write_text_atomically(tmp_path / "none" / "page.md", "")
     with pytest.raises(OSError, match=r"cannot write .*: it is not a regular file"):
         write_text_atomically(tmp_path, "")
+
+
+def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tmp_path):
+    program = "from undrift._files import replace_file; import os, sys\n"
+    program += "with replace_file(sys.argv[1]) as new: new.write_text('half'); os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", program, tmp_path / "out.csv"], check=False)
+    (abandoned,) = tmp_path.iterdir()
+    stranger = tmp_path / ".out.csv.unfinished-by hand.csv"
+    stranger.write_text("not ours")
+    with replace_file(tmp_path / "out.csv") as first:
+        assert not abandoned.exists()
+        with replace_file(tmp_path / "out.csv") as second:  # two runs at once
+            assert first.exists()
+            second.write_text("second")
+        first.write_text("first")
+    assert (tmp_path / "out.csv").read_text() == "first"
+    assert set(tmp_path.iterdir()) == {tmp_path / "out.csv", stranger}
