@@ -9,6 +9,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import f1_score
 
 from tests.helpers.commands import check_refused
+from undrift import MSDARegressor, adaptation_report
 from undrift.datasets import make_reviews
 from undrift.jobs.tasks import LabelTask, choose_task, count_same, list_scale, score_task, tidy_labels
 from undrift.tables import TableError
@@ -200,6 +201,13 @@ def test_scores_of_ratings_on_a_terminal(undrift, stars):
         assert words in out
 
 
+def test_reports_are_of_classes(rng):
+    X = rng.normal(size=(30, 3))
+    model = MSDARegressor(1).fit(X, X[:, 0], X)
+    with pytest.raises(ValueError, match="predicts ratings or tags"):
+        adaptation_report(model, X, X[:, 0], X)
+
+
 def test_known_shares_of_stars_give_the_mean(undrift, stars):
     run(undrift, *STARS, "--target-shares", "1=0,2=0,3=0,4=0.5,5=0.5", "--no-self-training")
     predicted = [float(row["prediction"]) for row in read_rows("out.csv")]
@@ -236,6 +244,9 @@ def test_tags_from_files(undrift, tags):
     command = ["distill", "--model", "model.safetensors", "--target", "b.csv", "--text", "text"]
     line = check_refused(undrift, tags, [*command, "--out", "small.safetensors"])
     assert "only models of classes can be distilled" in line
+    command = ["ask", "--model", "model.safetensors", "--input", "b.csv", "--text", "text", "--n", "5"]
+    line = check_refused(undrift, tags, [*command, "--out", "ask.csv"])
+    assert "`undrift ask` and `undrift update` are for classes" in line
 
 
 @pytest.mark.parametrize(

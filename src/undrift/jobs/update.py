@@ -28,6 +28,7 @@ from .labels import (
 )
 from .predict import find_domain, predict_rows
 from .scoring import error_interval, sample_rows, sum_mistakes
+from .tasks import has_classes
 
 PURPOSES = (FOR_PREDICTIONS, FOR_ESTIMATE)
 TOOLS = ("table", "label-studio", "prodigy")
@@ -74,6 +75,10 @@ class UpdateJob:
 def load_for(job: AskJob | UpdateJob) -> tuple[TextAdapter, int]:
     """Load a model that can be updated, and return the number of the target that is meant."""
     adapter = load_adapter(job.model)
+    if not has_classes(adapter.classifier_):
+        raise ValueError(
+            f"{job.model} predicts ratings or tags, and `undrift ask` and `undrift update` are for classes"
+        )
     if job.device is not None:
         adapter.classifier_.set_params(device=job.device)
     numbers = [number for number in adapter.classifier_.domains_ if number < 0]

@@ -103,6 +103,8 @@ def adaptation_report(
     else:
         rows, texts, classifier = [source, target], [None, None], model
         terms = list(terms) if terms is not None else [f"column {j}" for j in range(rows[0].shape[1])]
+    if not hasattr(classifier, "classes_") or getattr(classifier, "multilabel_", False):
+        raise ValueError("a report is of classes, and this model predicts ratings or tags")
     number = min(0, *classifier.domains_) or -1
     domains = [
         DomainRows(names[0], 0, rows[0], texts[0], labels),
