@@ -62,7 +62,7 @@ class LayeredModel:
             names = getattr(self, "feature_names_in_", None)
             raise (error if names is None else error.with_names(names)) from None
 
-    def _keep_choice(self, result: SearchResult) -> None:
+    def _keep_choice(self, result: SearchResult, *, warns_of_edges: bool = True) -> None:
         chosen = result.candidate
         self.best_params_ = {"noise": chosen.noise, "n_layers": chosen.n_layers, "C": chosen.C}
         self.selection_results_ = [
@@ -71,7 +71,8 @@ class LayeredModel:
         notes = note_ties_and_edges(chosen, result.candidates, result.default)
         self.selection_notes_ = [str(note) for note in notes]
         self.selection_edges_ = [note.parameter for note in notes if isinstance(note, Edge)]
-        warn_of_edges(notes)
+        if warns_of_edges:
+            warn_of_edges(notes)
         self.representation_ = build_representation(self, result)
 
     def _keep_weights(self, rows: TrainingRows, readout: Readout) -> None:

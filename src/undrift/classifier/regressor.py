@@ -188,7 +188,8 @@ labelled_counts_
 
     def _finish(self, fit: PreparedFit) -> None:
         result = fit.search.result()
-        self._keep_choice(result)
+        is_default = isinstance(self.C, tuple) and self.C == DEFAULT_CS  # not chosen by the user
+        self._keep_choice(result, warns_of_edges=not is_default)
         random_state = 0 if self.random_state is None else self.random_state
         options = ReadoutOptions(
             "least-squares",
