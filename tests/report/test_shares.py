@@ -94,7 +94,7 @@ def test_with_labels_the_measured_error_stays_the_headline(report):
     verdict, text = report.to_dict()["verdict"], shown_text(report)
     assert "expected" not in verdict["headline"]
     assert text.count("Without labels, about") == 1
-    assert EXPECTED_ERROR_RECORD in text
+    assert EXPECTED_ERROR_RECORD not in text  # its record belongs where nothing was measured
 
 
 def test_without_alignment_there_are_neither_shares_nor_an_expected_error(few_rows):
@@ -128,7 +128,7 @@ def test_uncertain_shares_are_said_once_with_what_to_do(few_rows):
     assert "about 30 target rows drawn at random" in data["share_doubt"]
     assert any("40 rows" in note for note in data["notes"])  # other reasons stay notes
     (chart,) = adaptation_charts(data)["shares"]
-    assert chart.title == "No class of target is clearly the most frequent"
+    assert chart.title.startswith("No class of target is clearly the most frequent: ")
 
 
 @pytest.mark.parametrize(

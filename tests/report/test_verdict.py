@@ -101,9 +101,11 @@ def situation(answer="yes", basis="measured", rule="fixed", center="classes", de
         "chosen": {"rule": rule, "center": center, "edges": [] if rule == "fixed" else ["n_layers"]},
         "domains": [target],
         "decks": decks,
+        "confidence": {"coverage": [COVERED]},
     }  # fmt: skip
 
 
+COVERED = {"coverage": 0.8, "threshold": 0.875, "expected": 0.02, "measured": None}
 DECKS = {"estimate": [["text", 0, 1, 2.0]] * 60}
 
 
@@ -120,8 +122,9 @@ DECKS = {"estimate": [["text", 0, 1, 2.0]] * 60}
         (situation("unknown", "expected"), "to within about 6 points"),
         (situation("unknown", "expected", decks=DECKS), "Label 60 rows on this page, with the keys"),
         (situation(decks=DECKS), "label the doubtful rows on this page"),
+        (situation(), "Use the predictions. Of the surest 80%, 2.0% are wrong: --min-confidence 0.88"),
         (situation("chance"), "Do not use these predictions"),
-        (situation(unseen_share=0.6), "over half of its words"),
+        (situation("unclear", unseen_share=0.6), "over half of its words"),
         (situation(n_rows=80), "80 are few"),
         (situation(class_drift=0.3, center="domains"), "--center classes"),
         (situation(share_error=0.11), "--target-shares"),
@@ -132,7 +135,7 @@ def test_advice_fits_the_situation(own, said):
 
 
 def test_there_is_no_advice_without_its_cause():
-    steps = " ".join(advice(situation(class_drift=0.3, share_error=0.1)))
+    steps = " ".join(advice(situation(class_drift=0.3, share_error=0.1, unseen_share=0.6)))
     for cause in (
         "Widen",
         "--center",

@@ -183,7 +183,11 @@ def _words_of_shares(card: dict[str, Any], data: dict[str, Any]) -> tuple[str, s
     share, interval = write_estimate(top["share"], top["low"], top["high"])
     title = f"{top['label']} is the most frequent class of {name}: about {share} ({interval})"
     note = "Bars are predictions; lines are estimates from the scores, without labels, with 90% intervals."
-    return title if top["is_clear"] else f"No class of {name} is clearly the most frequent", note + more
+    if not top["is_clear"]:
+        title = (
+            f"No class of {name} is clearly the most frequent: {top['label']} has about {share} ({interval})"
+        )
+    return title, note + more
 
 
 def chart_words(data: dict[str, Any]) -> Chart:

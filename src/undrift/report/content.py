@@ -134,11 +134,12 @@ def _n_terms_used(X: Any) -> int:
 
 
 def _unseen_share(evidence: Evidence, target: DomainRows) -> float | None:
-    """Return the share of a target's words, or else of its terms, that no labelled row has."""
+    """Return the share of a target's words, or of its terms where there are no documents, that are new."""
     entries = (evidence.about.get("summary") or {}).get("targets", [])
     if entries:
         return entries[-1 - target.number]["unseen_share"]
-    counts = shares(target.X)
+    is_word = np.array([target.documents is None or " " not in term for term in evidence.terms])
+    counts = shares(target.X) * is_word
     is_new = np.asarray(evidence.classifier.labelled_counts_) == 0
     return float(counts[is_new].sum() / counts.sum()) if counts.sum() else None
 

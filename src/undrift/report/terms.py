@@ -45,14 +45,17 @@ def term_statistics(evidence: Evidence) -> dict[str, np.ndarray]:
     }
 
 
-def map_points(
-    evidence: Evidence, table: dict[str, np.ndarray], limit: int = MOST_DRAWN
-) -> list[dict[str, Any]]:
-    """List the terms of the map: those that reach far, shifted ones before others; plain words get names."""
-    shift = np.abs(np.log((table["target"] + 1e-4) / (table["source"] + 1e-4)))
+def map_points(evidence: Evidence, table: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """List the strongest new, shared and vanished terms in turn, for the map; plain words get names."""
+    source, target = table["source"], table["target"]
+    strength = np.abs(table["weight"]) * np.sqrt(np.maximum(source, target))
     is_plain = np.array([_dullness(term) == (0, 1) for term in evidence.terms])
-    worth = table["reach"].clip(0) * (1 + shift)
-    chosen = np.argsort(-worth, kind="stable")[:limit]
+    turns = []
+    for group in (source == 0, (source > 0) & (target > 0), target == 0):
+        terms = np.flatnonzero(group)
+        terms = terms[np.argsort(-strength[terms], kind="stable")][: MOST_DRAWN // 3]
+        turns += list(enumerate(terms.tolist()))
+    chosen = [j for _, j in sorted(turns)]
     return [
         {
             "term": evidence.terms[j],

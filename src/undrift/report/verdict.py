@@ -178,6 +178,13 @@ def advice(data: dict[str, Any]) -> list[str]:
             "Read the warning: it says why adaptation was not expected to help, and what to do about it. "
             "--no-fallback adapts all the same."
         )
+    if answer == "yes":
+        row = next(row for row in data["confidence"]["coverage"] if row["coverage"] > 0.79)
+        error = (row["measured"] or {"error": row["expected"]})["error"]
+        steps.append(
+            f"Use the predictions. Of the surest 80%, {write_percent(error)} are wrong: --min-confidence "
+            f"{row['threshold']:.2f} keeps these alone."
+        )
     if verdict["basis"] == "expected":
         steps.append(_advise_sample(data))
     elif answer == "unclear" and verdict["whole"]["n_corrected"] + verdict["whole"]["n_spoilt"]:
@@ -200,7 +207,9 @@ def advice(data: dict[str, Any]) -> list[str]:
     steps += [
         f"Widen the grid: the chosen {name} is at its edge ({OPTIONS[name]})." for name in chosen["edges"]
     ]
-    return steps + [step for card in data["domains"] for step in _advice_on_domain(card, chosen["center"])]
+    return steps + [
+        step for card in data["domains"] for step in _advice_on_domain(card, chosen["center"], answer)
+    ]
 
 
 def _advise_sample(data: dict[str, Any]) -> str:
@@ -215,12 +224,12 @@ def _advise_sample(data: dict[str, Any]) -> str:
     return f"Label {n} target rows drawn at random, and run again with --target-label: {within}."
 
 
-def _advice_on_domain(card: dict[str, Any], center: str | bool) -> list[str]:
+def _advice_on_domain(card: dict[str, Any], center: str | bool, answer: str) -> list[str]:
     if card["role"] != "target":
         return []
     causes = {
         "over half of its words are not in the labelled source. Add a source, or unlabelled documents, of an "
-        "intermediate domain.": (card["unseen_share"] or 0) > FAR_APART,
+        "intermediate domain.": (card["unseen_share"] or 0) > FAR_APART and answer != "yes",
         f"add unlabelled rows if there are more; {card['n_rows']:,} are few to learn which words occur "
         "together.": card["n_rows"] < FEW_ROWS,
         "its class shares differ from the source's. Try --center classes: centring domains assumes equal "
