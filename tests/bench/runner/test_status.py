@@ -62,7 +62,7 @@ def test_failed_tasks_are_status_1_until_they_are_mended(
     assert sum("failed" in record for record in read(results)) == 2
 
 
-@pytest.mark.parametrize("command", ["table", "figures", "report", "check", "regret", "run"])
+@pytest.mark.parametrize("command", ["table", "figures", "report", "check", "merge", "run"])
 def test_a_record_that_lacks_something_is_named_by_file_and_line(
     data, plan_file, records, tmp_path, capsys, monkeypatch, command
 ):
@@ -76,6 +76,7 @@ def test_a_record_that_lacks_something_is_named_by_file_and_line(
         "figures": ["r.jsonl", "--out", "figures"],
         "report": ["r.jsonl", "--out", "r.html"],
         "check": ["r.jsonl", "--expected", "bars.toml"],
+        "merge": ["r.jsonl", "--out", "m.jsonl"],
         "run": [plan_file, "--results", "r.jsonl", "--data", data],
     }
     before = (tmp_path / "r.jsonl").read_bytes()
