@@ -1,11 +1,13 @@
 """The program as a whole: version, help, exit status."""
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -78,3 +80,110 @@ def test_an_interrupt_during_an_import_is_one_line(folder):
         program.send_signal(signal.SIGINT)
         assert program.wait(30) == 130
         assert program.stderr.read() == "undrift: interrupted; nothing was written\n"
+
+
+def test_options_may_stand_in_a_file(folder, undrift):
+    lines = ['text = "review"', "[adapt]", 'source = ["books.csv"]', 'target = ["kitchen.csv"]']
+    lines += [
+        'label = "stars"',
+        'out = "out.csv"',
+        "max-features = 120",
+        "layers = 2",
+        "self_training = false",
+    ]
+    (folder / "run.toml").write_text("\n".join([*lines, "[predict]", 'model = "m.safetensors"']))
+    status, out, err = undrift("adapt", "--config", "run.toml", "--layers", "1", "--json")
+    assert (status, err) == (0, "")
+    summary = json.loads(out)
+    assert (summary["vocabulary"], summary["chosen"]["n_layers"]) == (
+        120,
+        1,
+    )  # the command line has precedence
+    assert summary["self_training"] == []
+    (folder / "run.toml").write_text('[adapt]\nsorce = "books.csv"\n')
+    status, out, err = undrift("adapt", "--config", "run.toml")
+    assert refused_outright((status, out, err))
+    assert "run.toml: 'sorce' is no option of undrift adapt; did you mean 'source'?" in err
+    (folder / "run.toml").write_text("[adapt\n")
+    assert "run.toml cannot be read" in undrift("adapt", "--config", "run.toml")[2]
+
+
+def test_quiet_prints_nothing_but_json(folder, undrift):
+    assert undrift(*ADAPT, "--quiet") == (0, "", "")
+    status, out, _ = undrift(*ADAPT, "-q", "--json")
+    assert (status, json.loads(out)["rule"]) == (0, "fixed")
+    assert "Read books.csv" in undrift(*ADAPT)[1]  # it does not stay quiet
+
+
+def test_short_names_and_the_first_screen_of_help(undrift, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert undrift("-V") == undrift("--version")
+    status, out, _ = undrift("adapt", "-h")
+    assert status == 0
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 80
+    first = " ".join(lines[:24])
+    names = ("source", "target", "text", "label", "out", "model", "report", "target-label")
+    assert all(f"--{name} " in first for name in names)
+    for panel in (
+        "Labels of the target",
+        "Class shares",
+        "Learning",
+        "Columns of the output",
+        "Files",
+        "Running",
+    ):
+        assert f"─ {panel} ─" in out
+    assert "--install-completion" in undrift("--help")[1]
+
+
+def test_a_reader_that_closes_the_pipe_is_no_error(folder):
+    for arguments in (["adapt", "--help"], [*ADAPT, "--json"], ADAPT):
+        command = [sys.executable, "-m", "undrift", *arguments]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            process.stdout.close()
+            assert process.wait(60) == 0
+            assert process.stderr.read() == b""
+
+
+def test_an_interrupt_says_what_was_written():
+    from undrift import _files, cli
+
+    _files.WRITTEN.clear()
+    assert cli._describe_interrupt() == "undrift: interrupted; nothing was written"
+    _files.WRITTEN.append("a.csv")
+    assert cli._describe_interrupt() == "undrift: interrupted; already written: a.csv"
+    _files.WRITTEN.clear()
+
+
+def test_one_bar_names_its_stage_and_moves():
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from undrift.cli.terminal import LayerCallback, StageBar
+
+    progress = Progress(console=Console(file=io.StringIO()))
+    bar = StageBar(progress)
+    seen = []
+
+    def look():
+        (task,) = progress.tasks
+        seen.append((task.description, task.total, task.completed))
+
+    bar("reading books.csv", 0.5)
+    look()
+    callback = LayerCallback(bar)
+    callback.setup(None, SimpleNamespace(max_subtasks=2))
+    look()
+    for _ in range(2):
+        callback.on_fit_task_end(None, SimpleNamespace(task_name="layer"))
+        look()
+    bar("saving the model")
+    look()
+    assert seen == [
+        ("reading books.csv", 1.0, 0.5),
+        ("learning layers", 1.0, 0.0),
+        ("learning layers", 1.0, 0.5),
+        ("fitting the classifier", None, 0),  # the bar moves back and forth
+        ("saving the model", None, 0),
+    ]

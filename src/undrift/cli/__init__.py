@@ -30,6 +30,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         print(_describe_interrupt(), file=sys.stderr)
         code = 130
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
     from .._processes import exit_process
 
     exit_process(_exit_status(code))
@@ -51,6 +55,7 @@ def _run(arguments: list[str] | None) -> NoReturn:
     from .app import app
 
     WRITTEN.clear()
+    _tell_of_closed_pipes()
     signal.signal(signal.SIGTERM, _terminated)  # so that half-written files are removed then too
     try:
         status = get_command(app).main(args=arguments, prog_name="undrift", standalone_mode=False)
@@ -60,9 +65,9 @@ def _run(arguments: list[str] | None) -> NoReturn:
         if type(error).__name__ == "NoArgsIsHelpError":  # the help has been shown
             raise SystemExit(2) from None
         _fail(_format_error(error), 2)
-    except BrokenPipeError:  # the reader of our output has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None  # and that is not an error
+    except BrokenPipeError:
+        _discard_output()
+        raise SystemExit(0) from None
     except MemoryError as error:
         _fail(f"out of memory ({_format_error(error)}); try a smaller --max-features", 2)
     except (KeyError, IndexError) as error:  # nothing that the user can fix
@@ -70,6 +75,21 @@ def _run(arguments: list[str] | None) -> NoReturn:
     except (OSError, ValueError, LookupError, ImportError) as error:
         _fail(_format_error(error), 2)
     raise SystemExit(status if isinstance(status, int) else 0)
+
+
+def _tell_of_closed_pipes() -> None:
+    """Let rich, which would exit with status 1, pass on that the reader of the output has closed it."""
+    from rich.console import Console
+
+    def pass_on(console: Console) -> NoReturn:
+        raise BrokenPipeError
+
+    Console.on_broken_pipe = pass_on  # type: ignore[assignment, method-assign]
+
+
+def _discard_output() -> None:
+    """Send the rest of the output nowhere: its reader has closed the pipe, which is not an error."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage_errors() -> tuple[type[Exception], ...]:

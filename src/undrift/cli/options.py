@@ -85,8 +85,11 @@ def command(kind: type, help: str, first: Sequence[str], epilog: str = "") -> An
                 raise typer.BadParameter("Missing option '--text'")
             if isinstance(values.get("text"), list) and len(values["text"]) == 1:
                 given.text = values["text"][0]
-            with open_streams(given):
-                function(given, context)
+            try:
+                with open_streams(given):
+                    function(given, context)
+            except BrokenPipeError:  # with its number typer would exit with status 1
+                raise BrokenPipeError from None
 
         run.__signature__ = Signature([own, *parameters])  # type: ignore[attr-defined]
         run.__annotations__ = {item.name: item.annotation for item in (own, *parameters)}

@@ -32,11 +32,11 @@ class StageBar:
 
     def __call__(self, stage: str, share: float | None = None) -> None:
         """Show a stage; where `share` is None the bar moves back and forth."""
-        if self.stage != stage:  # restart the clock, from which the time left is estimated
+        if self.stage != stage:  # a new task: its clock starts, from which the time left is estimated
             self.stage = stage
-            self._progress.reset(self._task, description=stage)
-        total = None if share is None else 1.0
-        self._progress.update(self._task, completed=share or 0, total=total)
+            self._progress.remove_task(self._task)
+            self._task = self._progress.add_task(stage, total=None if share is None else 1.0)
+        self._progress.update(self._task, completed=share or 0, total=None if share is None else 1.0)
 
     @property
     def is_shown(self) -> bool:
