@@ -564,6 +564,6 @@ def score_held_out(
     has_singleton_class = np.bincount(codes, minlength=problem.n_classes).min() < 2
     if has_singleton_class:
         return HeldOut(problem.fit(K, rows, C).scores(K), codes, weight, n_domains)
-    folds = draw_folds(codes, options.n_folds, random_state)
+    folds = draw_folds(codes, options.n_folds, check_random_state(options.random_state))
     (scores,) = held_out_scores(K, problem.take(rows, folds), [C])
     return HeldOut(scores, codes, weight, n_domains)
