@@ -507,3 +507,71 @@ def test_open_shows_the_page_in_the_browser(report, monkeypatch):
     path = report.open()
     assert asked == [path.as_uri()]
     assert path.read_text(encoding="utf-8") == Report(report.to_dict()).to_html()
+
+
+def run_command(*arguments):
+    import json
+
+    from typer.testing import CliRunner
+
+    from undrift.cli.app import app
+
+    done = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_labels_given_in_a_report_are_learnt_by_update_and_scored_by_adapt(browser, reviews, tmp_path):
+    """The whole way: adapt, label 20 rows with the keyboard, save, update, adapt with the labels."""
+    import json
+
+    books, y, kitchen, truth = reviews
+    for name, texts, labels in (("books", books, y), ("kitchen", kitchen, [None] * len(kitchen))):
+        rows = [{"text": t, "label": label} for t, label in zip(texts, labels, strict=True)][:400]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    known = dict(zip(kitchen, truth, strict=True))
+    columns = ("--text", "text", "--label", "label")
+    adapt = (
+        "adapt", "--source", tmp_path / "books.jsonl", "--target", tmp_path / "kitchen.jsonl", *columns,
+        "--layers", 1, "--max-features", 200, "--out", tmp_path / "out.csv",
+    )  # fmt: skip
+    run_command(*adapt, "--model", tmp_path / "m.safetensors", "--report", tmp_path / "report.html")
+    opened = Opened(browser, tmp_path / "report.html")
+    opened.page.locator("#deck-text").focus()
+    for _ in range(20):
+        label = known[opened.page.text_content("#deck-text")] or "positive"
+        opened.page.keyboard.press({"negative": "1", "positive": "2"}[label])
+    shown = opened.page.inner_text("#headline")
+    opened.page.locator("#save").focus()
+    with opened.page.expect_download() as download:
+        opened.page.keyboard.press("Enter")
+    download.value.save_as(tmp_path / "labels.csv")
+    opened.context.close()
+    updated = run_command(
+        "update", "--model", tmp_path / "m.safetensors", "--labels", tmp_path / "labels.csv", *columns,
+        "--out", tmp_path / "new.safetensors",
+    )  # fmt: skip
+    assert (tmp_path / "new.safetensors").exists()
+    assert "20" in str(updated)
+    scored = run_command(*adapt, "--labels", tmp_path / "labels.csv", "--report", tmp_path / "again.html")
+    error = scored["targets"][0]["adapted_error"]
+    assert shown.startswith(f"By your 20 labels, {error:.1%} of the predictions are wrong")
+    assert f"adapted: {error:.1%}" in (tmp_path / "again.html").read_text(encoding="utf-8")
+    learnt = run_command(
+        *adapt,
+        "--labels",
+        tmp_path / "labels.csv",
+        "--use-labels",
+        "train",
+        "--report",
+        tmp_path / "last.html",
+    )
+    assert learnt["n_learnt"] == 20
+    page = (tmp_path / "last.html").read_text(encoding="utf-8")
+    assert "Measured on" not in page, "labels that were learnt are not scored"
+    with open(tmp_path / "labels.csv", newline="", encoding="utf-8") as file:
+        texts = [row["text"] for row in csv.DictReader(file)]
+    (given,) = re.findall(r'id="data">(.*?)</script>', page, flags=re.DOTALL)
+    drawn = {row[0] for row in json.loads(given)["decks"]["estimate"]}
+    assert drawn
+    assert not drawn & set(texts), "nor are they drawn again"

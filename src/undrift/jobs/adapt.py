@@ -47,7 +47,6 @@ from .labels import (
     count_update_rows,
     cross_fit,
     gather_labels,
-    hide_labels,
     learn_labels,
 )
 from .predict import Predictions, WrittenPredictions, predict_rows
@@ -237,7 +236,9 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
             summary["distilled"] = summarize_distilled(distilled, job.distilled)
     if job.report is None or not isinstance(rows, LocalRows):
         return AdaptResult(adapter, summary)
-    targets = [hide_labels(target, learnt is not None) for target in rows.targets]
+    targets = rows.targets
+    if learnt is not None:  # a report scores no label that was learnt
+        targets = [replace(target, weights=[0.0] * target.n_rows) for target in targets]
     inputs = ReportInputs(rows.sources, targets, rows.X, baseline, written.predictions)
     return AdaptResult(adapter, summary, inputs)
 

@@ -292,17 +292,6 @@ def cross_fit(classifier: MSDAClassifier, labels: TrainingLabels) -> np.ndarray:
     return predicted
 
 
-def hide_labels(target: JobDomain, is_learnt: bool) -> JobDomain:
-    """Return a target with the labels that a report may score, in which all rows count alike."""
-    weights = target.weights or []
-    if is_learnt or len({weight for weight in weights if weight}) > 1:
-        return replace(target, labels=None)
-    if not weights:
-        return target
-    pairs = zip(target.labels or [], weights, strict=True)
-    return replace(target, labels=[label if weight else None for label, weight in pairs])
-
-
 def count_update_rows(adapter: TextAdapter) -> int:
     """Count the training rows that a model holds to be updated."""
     state = getattr(adapter.classifier_, "update_state_", None)
