@@ -293,3 +293,11 @@ def test_a_file_that_vanishes_between_readings(tmp_path):
     (tmp_path / "t.csv").unlink()
     with pytest.raises(TableError, match=r"t\.csv does not exist"):
         rows_of(table)
+
+
+def test_a_parquet_file_whose_text_is_not_utf_8(tmp_path):
+    offsets, texts = (0).to_bytes(4, "little") + (4).to_bytes(4, "little"), b"caf\xe9"
+    column = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(texts)])
+    pq.write_table(pa.table({"review": column}), tmp_path / "bad.parquet")
+    with pytest.raises(TableError, match=r"bad\.parquet is truncated or not a Parquet file .*UTF8"):
+        rows_of(tmp_path / "bad.parquet")

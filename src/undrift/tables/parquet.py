@@ -32,6 +32,7 @@ def read_blocks(path: Path) -> Iterator[Rows]:
     with _open(path) as file:
         n_rows, n_read = file.metadata.num_rows, 0
         for batch in file.iter_batches(batch_size=_block_rows(file.metadata)):
+            batch.validate(full=True)  # texts that are not UTF-8, indices beyond a dictionary
             n_read += batch.num_rows
             if batch.num_rows:
                 yield Rows(tuple(batch.schema.names), tuple(batch.columns), n_read / n_rows)
