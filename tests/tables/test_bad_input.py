@@ -300,4 +300,4 @@ def test_a_parquet_file_whose_text_is_not_utf_8(tmp_path):
     column = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(texts)])
     pq.write_table(pa.table({"review": column}), tmp_path / "bad.parquet")
     with pytest.raises(TableError, match=r"bad\.parquet is truncated or not a Parquet file .*UTF8"):
-        rows_of(tmp_path / "bad.parquet")
+        list(open_table(tmp_path / "bad.parquet"))
