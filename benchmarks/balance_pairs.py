@@ -103,7 +103,7 @@ def fit_variants(cell: Cell, X, Z, args: argparse.Namespace) -> dict:
     domain = np.repeat([0, -2], [X.shape[0], Z.shape[0]])
     rows, shared, fitted = vstack([X, Z]).tocsr(), SharedLayers(), {}
     running = {
-        name: _TaskFit(text_classifier(**settings, **change), shared, rows, y, domain)
+        name: _TaskFit(text_classifier(**settings, **change), shared, rows, y, domain, keeps_state=False)
         for name, change in zip(VARIANTS, changes, strict=True)
     }
     while running:
