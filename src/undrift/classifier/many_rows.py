@@ -102,7 +102,7 @@ class RowReader:
             if self._is_on_host:
                 X, layers = to_host(X), [place.copy_to_host(layer) for layer in layers]
             if vectors is not None:  # rows that are moved are rows less a mean that is moved the other way
-                moves = [next(added).T / np.sqrt(share) for share in part.stack.shares]
+                moves = [next(added).T / (np.sqrt(share) or 1.0) for share in part.stack.shares]
                 means = [mean - move for mean, move in zip(means or [0.0] * len(moves), moves, strict=True)]
             where = OnHost() if self._is_on_host else place
             parts.append(

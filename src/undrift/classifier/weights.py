@@ -345,7 +345,9 @@ def _describe_dual(
         first_scores=scores if fit is None else fit.first_scores,
         codes=trained.codes,
         weight=trained.weight,
-        moves=None if fit is None else [p[2] / share for p, share in zip(parts, shares, strict=True)],
+        moves=None
+        if fit is None
+        else [p[2] / (share or 1.0) for p, share in zip(parts, shares, strict=True)],
         temperature=readout.temperature,
         gain=1.0 if fit is None else fit.gain,
         has_learnt_labels=False,
@@ -356,7 +358,7 @@ def _describe_many_rows(
     result: SearchResult, fit: ManyRowsFit, reader: RowReader, readout: Readout
 ) -> _Fitted:
     """Describe a classifier of more rows than there are anchors."""
-    roots = [np.sqrt(share) for view in _list_views(result) for share in view.stack.shares]
+    roots = [np.sqrt(share) or 1.0 for view in _list_views(result) for share in view.stack.shares]
     vectors, center = fit.vectors, 0.0 if fit.center is None else fit.center
     return _Fitted(
         weights=[w for part in reader.split_weights(fit.primal) for w in part],
