@@ -178,8 +178,7 @@ class LearnsTargetLabels(LayeredModel):
         if state is None:
             raise ValueError(
                 "this model has no update state, so labels cannot be added: it was fitted without a target, "
-                'with classifier="hinge" or more than 20,000 labelled rows, or saved without it or by an '
-                "earlier version; fit it again with y_target"
+                'with classifier="hinge", or saved without it or by an earlier version; fit it again'
             )
         return state
 
