@@ -77,6 +77,26 @@ def test_the_command_gives_the_same_answer_on_a_cluster(reviews):
     assert sharded["sources"][0]["labelled"] == plain["sources"][0]["labelled"] == 200
 
 
+def test_labels_are_learnt_and_cross_fitted_on_a_cluster_too(reviews):
+    """One text stands in both domains: workers hash texts, so that it is not scored."""
+    texts, truth = column(reviews / "kitchen.csv", "text"), column(reviews / "kitchen.csv", "truth")
+    (i,) = [i for i, label in enumerate(column(reviews / "books.csv", "label")) if label][:1]
+    texts[0], truth[0] = column(reviews / "books.csv", "text")[i].upper(), "1"
+    write(reviews / "kitchen.csv", texts)
+    write(reviews / "few.csv", [f" {text}" for text in texts[:60]], label=truth[:60])
+    common = ["--source", reviews / "books.csv", "--target", reviews / "kitchen.csv", "--text", "text"]
+    common += ["--label", "label", "--labels", reviews / "few.csv", "--use-labels", "both"]
+    common += ["--max-features", "300", "--layers", "1"]
+    plain = adapt(*common, "--out", reviews / "plain.csv")
+    sharded = adapt(*common, "--out", reviews / "sharded.csv", "--dask", "local:2")
+    assert sharded["n_learnt"] == plain["n_learnt"] == sum(map(bool, truth[:60]))
+    assert sharded["targets"][0]["scored"] == plain["targets"][0]["scored"] == plain["n_learnt"] - 1
+    assert any("1 labelled rows of kitchen.csv stand in the source too" in note for note in sharded["notes"])
+    assert sharded["targets"][0]["adapted_error"] == plain["targets"][0]["adapted_error"]
+    predictions = [column(reviews / f"{run}.csv", "prediction") for run in ("plain", "sharded")]
+    assert predictions[0] == predictions[1]
+
+
 def test_the_plain_command_reads_patterns_too(reviews):
     common = ["--text", "text", "--label", "label", "--max-features", "100", "--layers", "1"]
     for mark, run in ((".csv", "plain"), ("-*", "pattern")):
