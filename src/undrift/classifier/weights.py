@@ -335,7 +335,7 @@ def _describe_dual(
     readout: Readout,
 ) -> _Fitted:
     """Describe a classifier on inner products; `parts` are products with its coefficients at every layer."""
-    shares = [share for view in _list_views(result) for share in view.stack.shares]
+    shares = [share or 1.0 for view in _list_views(result) for share in view.stack.shares]
     return _Fitted(
         weights=[p[0] for p in parts],
         intercept=readout.intercept,
@@ -345,9 +345,7 @@ def _describe_dual(
         first_scores=scores if fit is None else fit.first_scores,
         codes=trained.codes,
         weight=trained.weight,
-        moves=None
-        if fit is None
-        else [p[2] / (share or 1.0) for p, share in zip(parts, shares, strict=True)],
+        moves=None if fit is None else [p[2] / share for p, share in zip(parts, shares, strict=True)],
         temperature=readout.temperature,
         gain=1.0 if fit is None else fit.gain,
         has_learnt_labels=False,
