@@ -57,7 +57,7 @@ def test_the_quick_start_runs(tmp_path, monkeypatch):
     names: dict = {}
     (program,) = code_blocks("python")
     exec(compile(program, "README.md", "exec"), names)
-    assert names["predictions"].shape == (300,)
+    assert names["predictions"].shape == (400,)
 
 
 @pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
