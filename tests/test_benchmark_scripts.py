@@ -23,7 +23,7 @@ from undrift._inputs.device import NoDevice
 SCRIPTS = Path(__file__).parents[1] / "benchmarks"
 NAMES = (
     "approximation", "balance_pairs", "drift", "family", "family_layers", "harness", "many_rows", "precision",
-    "safeguard", "sda_cpu", "selection",
+    "safeguard", "sda_cpu", "selection", "updating",
 )  # fmt: skip
 
 
@@ -54,6 +54,13 @@ def test_languages_are_compared(call_script):
     records = call_script("languages", "main", *options)["records"]
     assert records["Hindi, words"]["chosen"] == "words"
     assert 0 <= records["Hindi, words"]["adapted"] <= 0.6
+
+
+def test_updates_are_timed_beside_a_refit(call_script):
+    sizes = ["--rows", "150", "--features", "250", "--labels", "3", "--layers", "1"]
+    record = call_script("updating", "main", *sizes)
+    assert record["ratio"] == pytest.approx(record["refit_seconds"] / record["update_seconds"], rel=0.2)
+    assert record["file_bytes"] > record["file_bytes_without_state"]
 
 
 def run_python(*command, **options):
