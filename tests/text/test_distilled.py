@@ -13,6 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from tests.helpers.review_files import make_review_texts
 from undrift import DistilledText, TermVectorizer, TextAdapter, load_model, save_model, text_classifier
 from undrift.classifier import Taught, distill
+from undrift.text import distilled as distilled_module
 
 
 def make_adapter(**changes):
@@ -230,3 +231,13 @@ def test_characters_stay_characters(reviews):
     assert model.vectorizer_.analyzer == "char_wb"
     assert {len(term) for term in model.terms_} == {2, 3, 4}
     assert model.fidelity_["agreement"] > 0.5
+
+
+def test_a_file_of_many_classes_or_targets_has_fewer_terms(monkeypatch, reviews):
+    kitchen, _ = reviews["kitchen"]
+    every = len(distilled_module.fit_terms(kitchen, TermVectorizer(), 2).vocabulary_)
+    monkeypatch.setattr(distilled_module, "MOST_BYTES", 100 * (52 + 4 * 20))
+    few = distilled_module.fit_terms(kitchen, TermVectorizer(), 20)
+    assert len(few.vocabulary_) == 100 < every
+    counts = few.transform(kitchen).count_nonzero(axis=0)
+    assert min(counts) > 1  # the most frequent ones

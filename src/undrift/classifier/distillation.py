@@ -17,7 +17,7 @@ from .data import check_domain_numbers
 from .linear import predict_codes
 from .prediction import domain_intercepts
 
-RIDGES = (3.0, 1.0, 0.3, 0.1, 0.03)  # for rows of length 1; the larger of equals is chosen
+RIDGES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)  # for rows of length 1; the larger of equals is chosen
 LEAST_ROWS = 10
 SEARCH_ROWS = 20_000  # rows that the ridge is chosen and the fidelity is measured on, at most
 TOLERANCE = 1e-5

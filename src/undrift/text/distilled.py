@@ -18,8 +18,8 @@ from .tokens import CHARACTER_NGRAMS, check_documents, choose_pattern
 from .vectorizer import count_documents
 
 MOST_BYTES = 5_000_000  # of a model file, about
-TERM_BYTES = 26  # of a term and its document weight in a file
-MOST_TERMS = 100_000
+TERM_BYTES = 52  # of a term in a file: its name, document weight and count
+MOST_TERMS = 80_000
 MOST_COUNTED = 2_000_000
 # what a vectoriser of scikit-learn says of how documents become terms
 ANALYSIS = ("analyzer", "lowercase", "ngram_range", "stop_words", "strip_accents", "token_pattern")
@@ -35,7 +35,7 @@ class DistilledText(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     vectorizer_ : TfidfVectorizer
-        Uni- and bigrams of the documents given to `distill`, at most 100,000.
+        Uni- and bigrams of the documents given to `distill`, at most 80,000.
     classifier_ : DistilledClassifier
         Weights of the terms, an intercept for each target domain, and the temperature of probabilities.
     classes_ : ndarray
@@ -146,7 +146,8 @@ def distill_text(
 ) -> DistilledText:
     """Learn weights of terms from what an adapter says of the documents."""
     model = DistilledText()
-    model.vectorizer_ = fit_terms(documents, vectorizer, n_outputs=taught.scores.shape[1])
+    n_numbers = taught.scores.shape[1] + len(taught.numbers)  # weights; means that `--check` needs
+    model.vectorizer_ = fit_terms(documents, vectorizer, n_numbers)
     X = model.vectorizer_.transform(documents)
     model.classifier_, held_out, codes = distill(X, taught, seed)
     model.classes_ = taught.classes
@@ -154,9 +155,9 @@ def distill_text(
     return model
 
 
-def fit_terms(documents: Sequence[str], like: Any, n_outputs: int) -> TfidfVectorizer:
+def fit_terms(documents: Sequence[str], like: Any, n_numbers: int) -> TfidfVectorizer:
     """Choose the terms of most documents, counted by scikit-learn: as `like` does if that is possible."""
-    n_terms = min(MOST_TERMS, MOST_BYTES // (TERM_BYTES + 4 * n_outputs))
+    n_terms = min(MOST_TERMS, MOST_BYTES // (TERM_BYTES + 4 * n_numbers))
     analysis: dict[str, Any] = {"ngram_range": tuple(getattr(like, "ngram_range", (1, 2)))}
     analysis["token_pattern"] = choose_pattern(documents)
     if getattr(like, "tokens_", "words") == "characters":
