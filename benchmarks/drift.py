@@ -151,7 +151,9 @@ def check_pair(corpus, pair: str, args: argparse.Namespace) -> Iterator[tuple[st
     pools: dict[str, Pool] = {}
     for i in range(n_batches[KINDS[1]]):
         name = others[i % len(others)]
-        pool = pools.setdefault(name, Pool(adapter, labelled(name)[0]))
+        if name not in pools:
+            pools[name] = Pool(adapter, labelled(name)[0][: 2 * size])
+        pool = pools[name]
         yield KINDS[1], pool.check(rng.choice(len(pool.documents), size, replace=False))
     for _ in range(n_batches[KINDS[2]]):
         yield KINDS[2], Pool(adapter, write_foreign(size, rng)).check(np.arange(size))

@@ -322,6 +322,9 @@ def test_update_learns_and_measures_what_was_drawn_for_an_estimate(files, model)
     assert summary["n_labels"] == len(rows)
     assert summary["update_rows"] > 120
     assert summary["bytes"] == out.stat().st_size
+    shares = np.array([np.mean(new.predict(files["texts"]) == label) for label in CLASSES])
+    assert_allclose(new.target_statistics_[0]["shares"], shares, atol=0.02)
+    assert np.abs(load_model(model).target_statistics_[0]["shares"] - shares).max() > 0.02
     again = run_update(UpdateJob(out, files["folder"] / "again.safetensors", "text", labels=path))
     assert again["measured"] is None  # the model has learnt these labels
 

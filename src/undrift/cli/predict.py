@@ -98,13 +98,13 @@ def predict(given: PredictOptions, context: typer.Context) -> None:
 
 def _show_summary(summary: dict[str, Any]) -> None:
     from . import terminal
-    from .summary import format_doubtful
+    from .summary import describe_file, format_doubtful
 
-    bad = f", {summary['bad_rows']:,} skipped" if summary["bad_rows"] else ""
-    terminal.output.print(f"Predictions of {summary['rows']:,} rows{bad}: {terminal.escape(summary['out'])}")
+    bad = f", {summary['bad_rows']:,} skipped as unreadable" if summary["bad_rows"] else ""
+    terminal.say(f"Read {summary['input']}: {summary['rows']:,} rows{bad}")
     if "n_doubtful" in summary:
-        line = format_doubtful(summary["n_doubtful"], summary["rows"], summary["input"])
-        terminal.output.print(terminal.escape(line), soft_wrap=True)
+        terminal.say(format_doubtful(summary["n_doubtful"], summary["rows"], summary["input"]))
+    terminal.say(describe_file(summary["out"]))
     if "check" in summary:
         _show_check(summary["check"])
 

@@ -31,6 +31,7 @@ from .scoring import error_interval, sample_rows, sum_mistakes
 from .tasks import has_classes
 
 PURPOSES = (FOR_PREDICTIONS, FOR_ESTIMATE)
+RENEWED_ROWS = 500  # whose predictions are what later checks compare with
 TOOLS = ("table", "label-studio", "prodigy")
 
 
@@ -219,7 +220,20 @@ def _learn_labels(adapter: TextAdapter, number: int, job: UpdateJob, show_stage:
     X = adapter.vectorizer_.transform([label.text for label in given])
     kept = list_consistent(X, y, np.full(len(y), number))
     adapter.classifier_.update(X[kept], y[kept], sample_domain=number)
+    _renew_statistics(adapter, number)
     return summary
+
+
+def _renew_statistics(adapter: TextAdapter, number: int) -> None:
+    """Let later checks compare with what the updated model predicts, for some of the rows that it holds."""
+    stored, state = getattr(adapter, "target_statistics_", None), adapter.classifier_.update_state_
+    is_target = state.rows_of(adapter.classifier_.domains_.index(number))
+    rows = state.n_source + np.flatnonzero(is_target)
+    if not stored or not len(rows):
+        return
+    X = state.columns[0][rows[:: -(-len(rows) // RENEWED_ROWS)]]
+    counts, n_classes = predict_rows(adapter, X, number).count(), len(adapter.classes_)
+    stored[-1 - number] = add_predictions(stored[-1 - number], counts, n_classes)
 
 
 def _measure_error(adapter: TextAdapter, number: int, given: Sequence[GivenLabel]) -> dict[str, Any] | None:
