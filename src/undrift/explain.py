@@ -18,6 +18,16 @@ from ._inputs import as_array, binarize_rows, check_matrix
 from .classifier import DistilledClassifier, MSDAClassifier, accept_old_names, check_extra
 from .representation import MSDA
 
+__all__ = [
+    "document_terms",
+    "effective_weights",
+    "new_terms",
+    "reconstruction",
+    "score_contributions",
+    "term_weight",
+    "top_terms",
+]
+
 Classifier = MSDAClassifier | DistilledClassifier
 
 
@@ -44,6 +54,18 @@ def reconstruction(
     dict
         ``term``; ``from`` and ``to``, lists of ``[term, weight]`` by decreasing weight. ``from`` is empty
         for a term that is no pivot.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MSDAClassifier
+    >>> from undrift.explain import reconstruction
+    >>> terms = ["good", "bad", "sturdy", "flimsy"]
+    >>> X, Z = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]] * 10), np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 10)
+    >>> classifier = MSDAClassifier(1).fit(X, ["yes", "no"] * 10, Z)
+    >>> result = reconstruction(classifier.representation_, terms, "sturdy", 1)
+    >>> [term for term, _ in result["from"]], [term for term, _ in result["to"]]
+    (['good'], ['good'])
     """
     if isinstance(layer, MSDA):
         layer, pivots = layer.layers_[0], getattr(layer, "pivots_", None)
@@ -86,10 +108,26 @@ def effective_weights(classifier: Classifier) -> np.ndarray:
     slope of the activation. Features that no labelled source row has get their weight from the
     features that they reconstruct.
 
+    Parameters
+    ----------
+    classifier : MSDAClassifier or DistilledClassifier
+        Fitted.
+
     Returns
     -------
     ndarray of shape (d, n_outputs)
         Positive favours the second of two classes, or the output's class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MSDAClassifier
+    >>> from undrift.explain import effective_weights
+    >>> terms = ["good", "bad", "sturdy", "flimsy"]
+    >>> X, Z = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]] * 10), np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 10)
+    >>> classifier = MSDAClassifier(1).fit(X, ["yes", "no"] * 10, Z)
+    >>> effective_weights(classifier).ravel().round(2).tolist()
+    [0.85, -0.85, 0.34, -0.34]
     """
     check_is_fitted(classifier)
     if isinstance(classifier, DistilledClassifier):
@@ -117,12 +155,33 @@ def _slope(h: np.ndarray, activation: str) -> np.ndarray:
 def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> dict[str, Any]:
     """Weight of one term through the layers, its rank among all, and whether the labelled source had it.
 
+    Parameters
+    ----------
+    classifier : MSDAClassifier or DistilledClassifier
+        Fitted.
+    terms : sequence of str
+        Names of the features.
+    term : str
+        One of them.
+
     Returns
     -------
     dict
         ``term``, ``n_labelled`` (labelled source rows with the term), and for each output its
         ``class``, ``weight``, the class that it ``favours`` (None if it speaks against one of several),
         ``direct`` weight (of the input block alone) and ``rank`` (1 is the strongest for that class).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MSDAClassifier
+    >>> from undrift.explain import term_weight
+    >>> terms = ["good", "bad", "sturdy", "flimsy"]
+    >>> X, Z = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]] * 10), np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 10)
+    >>> classifier = MSDAClassifier(1).fit(X, ["yes", "no"] * 10, Z)
+    >>> weight = term_weight(classifier, terms, "sturdy")
+    >>> weight["n_labelled"], weight["outputs"][0]["favours"], weight["outputs"][0]["rank"]
+    (0, 'yes', 2)
     """
     j, weights = position_of(term, terms), effective_weights(classifier)
     direct = weights if isinstance(classifier, DistilledClassifier) else classifier.coef_[0]
@@ -164,7 +223,33 @@ def _list_classes(classifier: Classifier) -> list[Any]:
 
 
 def top_terms(classifier: Classifier, terms: Sequence[str], k: int = 20) -> list[dict[str, Any]]:
-    """List the terms with the largest weights for each class, through all layers."""
+    """List the terms with the largest weights for each class, through all layers.
+
+    Parameters
+    ----------
+    classifier : MSDAClassifier or DistilledClassifier
+        Fitted.
+    terms : sequence of str
+        Names of the features.
+    k : int, default=20
+        How many for each class.
+
+    Returns
+    -------
+    list of dict
+        ``class``, ``term``, ``weight`` and ``n_labelled`` (labelled rows with the term), class by class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MSDAClassifier
+    >>> from undrift.explain import top_terms
+    >>> terms = ["good", "bad", "sturdy", "flimsy"]
+    >>> X, Z = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]] * 10), np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 10)
+    >>> classifier = MSDAClassifier(1).fit(X, ["yes", "no"] * 10, Z)
+    >>> [(row["class"], row["term"]) for row in top_terms(classifier, terms, 1)]
+    [('no', 'bad'), ('yes', 'good')]
+    """
     return _top(classifier, terms, np.arange(len(terms)), k)
 
 
@@ -172,6 +257,31 @@ def new_terms(classifier: Classifier, terms: Sequence[str], k: int = 20) -> list
     """List the terms in no labelled row with the largest weights for each class, without stop words.
 
     Their weight comes from the representation alone: no labelled row contains them.
+
+    Parameters
+    ----------
+    classifier : MSDAClassifier or DistilledClassifier
+        Fitted.
+    terms : sequence of str
+        Names of the features.
+    k : int, default=20
+        How many for each class.
+
+    Returns
+    -------
+    list of dict
+        ``class``, ``term``, ``weight`` and ``n_labelled`` (labelled rows with the term), class by class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MSDAClassifier
+    >>> from undrift.explain import new_terms
+    >>> terms = ["good", "bad", "sturdy", "flimsy"]
+    >>> X, Z = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]] * 10), np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 10)
+    >>> classifier = MSDAClassifier(1).fit(X, ["yes", "no"] * 10, Z)
+    >>> [(row["class"], row["term"]) for row in new_terms(classifier, terms)]
+    [('no', 'flimsy'), ('yes', 'sturdy')]
     """
     features = [
         j
@@ -224,6 +334,17 @@ def document_terms(
     -------
     list of dict
         ``term``, ``effect`` on the score of the predicted class, ``n_labelled``; by decreasing size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MSDAClassifier
+    >>> from undrift.explain import document_terms
+    >>> terms = ["good", "bad", "sturdy", "flimsy"]
+    >>> X, Z = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]] * 10), np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 10)
+    >>> classifier = MSDAClassifier(1).fit(X, ["yes", "no"] * 10, Z)
+    >>> [row["term"] for row in document_terms(classifier, terms, Z[:1])]
+    ['good', 'sturdy']
     """
     is_distilled = isinstance(classifier, DistilledClassifier)
     row = as_array(x if is_distilled else check_matrix(classifier, x, reset=False))
@@ -302,6 +423,18 @@ def score_contributions(
     References
     ----------
     .. [1] Sundararajan, Taly and Yan, "Axiomatic attribution for deep networks", ICML 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MSDAClassifier
+    >>> from undrift.explain import score_contributions
+    >>> terms = ["good", "bad", "sturdy", "flimsy"]
+    >>> X, Z = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]] * 10), np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 10)
+    >>> classifier = MSDAClassifier(1).fit(X, ["yes", "no"] * 10, Z)
+    >>> base, contributions = score_contributions(classifier, Z[:1], np.ones((1, 1)))
+    >>> bool(np.allclose(base + contributions.sum(axis=1), classifier.decision_function(Z[:1]), atol=1e-5))
+    True
     """
     whole = as_array(check_matrix(classifier, X, reset=False))
     empty = classifier.decision_function(np.zeros_like(whole), sample_domain=sample_domain)

@@ -176,7 +176,19 @@ def proxy_a_distance(
 
 @dataclass(frozen=True)
 class DistanceInterval:
-    """A proxy A-distance and the bounds of its bootstrap interval."""
+    """A proxy A-distance and the bounds of its bootstrap interval.
+
+    Parameters
+    ----------
+    distance, low, high : float
+        The distance, and the interval around it.
+
+    Examples
+    --------
+    >>> from undrift.metrics import DistanceInterval
+    >>> DistanceInterval(1.5, low=1.25, high=1.75).distance
+    1.5
+    """
 
     distance: float
     low: float
@@ -212,6 +224,13 @@ def proxy_a_distance_interval(
     Returns
     -------
     DistanceInterval
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift.metrics import proxy_a_distance_interval
+    >>> proxy_a_distance_interval(np.zeros((40, 1)), np.ones((40, 1)), random_state=0)
+    DistanceInterval(distance=2.0, low=2.0, high=2.0)
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1.")
@@ -253,6 +272,14 @@ def gram_distance_interval(
     Returns
     -------
     DistanceInterval
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift.metrics import gram_distance_interval
+    >>> rows = np.repeat([[-1.0], [1.0]], 40, axis=0)
+    >>> gram_distance_interval(rows @ rows.T, 40, random_state=0)
+    DistanceInterval(distance=2.0, low=2.0, high=2.0)
     """
     values, vectors = linalg.eigh(K.astype(np.float64))
     positive = values > values[-1] * 1e-7

@@ -80,6 +80,19 @@ def save_model(
     half : bool, default=False
         Whether to save the weights of layers in half precision (11 bits): half of the size, and hardly a
         prediction changes; `round_layers` gives the model that such a file holds.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from undrift import MDA, load_model, save_model
+    >>> X = np.eye(3)
+    >>> with TemporaryDirectory() as folder:
+    ...     save_model(MDA().fit(X), Path(folder, "layer.safetensors"))
+    ...     loaded = load_model(Path(folder, "layer.safetensors"))
+    >>> bool((loaded.transform(X) == MDA().fit(X).transform(X)).all())
+    True
     """
     check_is_fitted(estimator)
     if not update_state:
@@ -165,10 +178,31 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
     A model that was fitted on a GPU has ``device="cpu"`` after loading where there is none.
 
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    estimator
+        Fitted, of the class that was saved.
+
     Raises
     ------
     ModelFileError
         The file is truncated, changed, from elsewhere, or from a newer version of the library.
+
+    Examples
+    --------
+    >>> from tempfile import NamedTemporaryFile
+    >>> from undrift import UndriftError, load_model
+    >>> with NamedTemporaryFile() as file:
+    ...     try:
+    ...         load_model(file.name)
+    ...     except UndriftError:
+    ...         print("refused")
+    refused
     """
     path = Path(path)
     if path.is_dir():

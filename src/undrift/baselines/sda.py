@@ -26,7 +26,25 @@ N_ROWS_AT_ONCE = 1024  # rows encoded at a time on a GPU
 
 @dataclass(frozen=True)
 class Progress:
-    """Where training stands, for `callback`; `loss` is the mean of the epoch so far."""
+    """Where training stands, for `callback`; `loss` is the mean of the epoch so far.
+
+    Parameters
+    ----------
+    layer, epoch, n_epochs : int
+        Which layer, which of how many epochs.
+    done : float
+        Share of the epoch that is done.
+    loss : float
+        Mean loss of the epoch so far.
+    seconds : float
+        Since the fit began.
+
+    Examples
+    --------
+    >>> from undrift.baselines import Progress
+    >>> Progress(layer=1, epoch=2, n_epochs=5, done=0.5, loss=0.25, seconds=3.0).done
+    0.5
+    """
 
     layer: int
     epoch: int

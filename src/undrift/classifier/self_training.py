@@ -27,11 +27,27 @@ LABEL_WEIGHT = 1.0  # of a target row with a label during the rounds, against a 
 
 @dataclass(frozen=True)
 class SelfTraining:
-    """How far self-training goes."""
+    """How far self-training goes; a value of `self_training`.
+
+    Parameters
+    ----------
+    n_rounds : int, default=5
+        Rounds.
+    share : float, default=0.9
+        Share of target rows with a pseudo-label in the last round; share / n_rounds in the first.
+    weight : float, default=0.5
+        Weight of a row with a pseudo-label, against one with a label.
+
+    Examples
+    --------
+    >>> from undrift import SelfTraining, text_classifier
+    >>> text_classifier(self_training=SelfTraining(n_rounds=3)).self_training.n_rounds
+    3
+    """
 
     n_rounds: int = 5
-    share: float = 0.9  # of target rows with a pseudo-label in the last round; share / n_rounds in the first
-    weight: float = 0.5  # of a row with a pseudo-label, against one with a label
+    share: float = 0.9
+    weight: float = 0.5
 
     def __post_init__(self) -> None:
         check_count(self.n_rounds, "n_rounds of SelfTraining")

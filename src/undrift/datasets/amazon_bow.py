@@ -17,7 +17,7 @@ _ROW = re.compile(rf"([+-]?1(?:\.0*)?)((?:[ \t]+\d{{1,9}}:{_NUMBER})*)[ \t]*(?:#
 
 
 def load_amazon_bow(folder: str | os.PathLike[str] | None = None) -> Corpus:
-    """Load reviews as raw counts of the most frequent uni- and bigrams (section 5).
+    r"""Load reviews as raw counts of the most frequent uni- and bigrams (section 5).
 
     Reads ``<domain>_train.svmlight`` and ``<domain>_test.svmlight`` (or ``.gz``) of every domain in
     `folder`: label +1 or -1, then ``index:count`` with indices from 0. The words are not in the files.
@@ -37,6 +37,20 @@ def load_amazon_bow(folder: str | os.PathLike[str] | None = None) -> Corpus:
     See Also
     --------
     undrift.datasets.fetch_amazon_bow : Download the files.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from undrift.datasets import load_amazon_bow
+    >>> with TemporaryDirectory() as folder:
+    ...     for domain in ("books", "dvd"):
+    ...         for part in ("train", "test"):
+    ...             text = "+1 0:2 3:1\n-1 1:1\n"
+    ...             _ = Path(folder, f"{domain}_{part}.svmlight").write_text(text)
+    ...     corpus = load_amazon_bow(folder)
+    >>> corpus.domains["books"].X.toarray()[0].tolist(), corpus.domains["books"].y.tolist()
+    ([2.0, 0.0, 0.0, 1.0], [1, -1, 1, -1])
     """
     folder = dataset_folder(folder, "amazon-bow")
     names = stems(folder, "_train.svmlight")

@@ -47,6 +47,20 @@ def load_amazon_mat(
     -------
     Corpus
         `X` holds counts (CSR, float32); `y` is as in the file, as integers.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from scipy import io, sparse
+    >>> from undrift.datasets import load_amazon_mat
+    >>> with TemporaryDirectory() as folder:
+    ...     content = {"xx": sparse.csc_matrix(np.eye(4)), "yy": [1, -1, 1, -1], "offset": [0, 2, 4]}
+    ...     io.savemat(Path(folder, "amazon.mat"), content)
+    ...     corpus = load_amazon_mat(folder, n_train=1, names=["books", "dvd"])
+    >>> corpus.domains["dvd"].y.tolist()
+    [1, -1]
     """
     path = dataset_folder(path, "amazon-mat")
     path = path / "amazon.mat" if path.is_dir() else path

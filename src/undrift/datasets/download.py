@@ -26,17 +26,86 @@ _Folder = str | os.PathLike[str] | None
 
 
 def fetch_amazon_bow(data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
-    """Download the four-domain bags of words (13 MB); see `fetch`."""
+    """Download the four-domain bags of words (13 MB); see `fetch`.
+
+    Parameters
+    ----------
+    data, progress, n_retries
+        As for `fetch`.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    Nothing is downloaded where the folder exists:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from undrift.datasets import fetch_amazon_bow
+    >>> with TemporaryDirectory() as data:
+    ...     (Path(data) / "amazon-bow").mkdir()
+    ...     fetch_amazon_bow(data).name
+    'amazon-bow'
+    """
     return fetch(AMAZON_BOW, data, progress=progress, n_retries=n_retries)
 
 
 def fetch_processed_acl(data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
-    """Download the reviews with counted terms (19 MB); see `fetch`."""
+    """Download the reviews with counted terms (19 MB); see `fetch`.
+
+    Parameters
+    ----------
+    data, progress, n_retries
+        As for `fetch`.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    Nothing is downloaded where the folder exists:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from undrift.datasets import fetch_processed_acl
+    >>> with TemporaryDirectory() as data:
+    ...     (Path(data) / "processed_acl").mkdir()
+    ...     fetch_processed_acl(data).name
+    'processed_acl'
+    """
     return fetch(PROCESSED_ACL, data, progress=progress, n_retries=n_retries)
 
 
 def fetch_fdu_mtl(data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
-    """Download the raw texts of ten domains (27 MB); see `fetch`."""
+    """Download the raw texts of ten domains (27 MB); see `fetch`.
+
+    Parameters
+    ----------
+    data, progress, n_retries
+        As for `fetch`.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    Nothing is downloaded where the folder exists:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from undrift.datasets import fetch_fdu_mtl
+    >>> with TemporaryDirectory() as data:
+    ...     (Path(data) / "fdu-mtl").mkdir()
+    ...     fetch_fdu_mtl(data).name
+    'fdu-mtl'
+    """
     return fetch(FDU_MTL, data, progress=progress, n_retries=n_retries)
 
 
@@ -45,8 +114,30 @@ def fetch_multidomain_sentiment(
 ) -> Path:
     """Download the raw reviews; see `fetch`.
 
-    ``full=True`` is the set of 25 product types (over a gigabyte), ``full=False`` that of four domains,
-    in the folder ``multidomain-acl``.
+    Parameters
+    ----------
+    data, progress, n_retries
+        As for `fetch`.
+    full : bool, default=True
+        True is the set of 25 product types (over a gigabyte), False that of four domains, in the folder
+        ``multidomain-acl``.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    Nothing is downloaded where the folder exists:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from undrift.datasets import fetch_multidomain_sentiment
+    >>> with TemporaryDirectory() as data:
+    ...     (Path(data) / "multidomain").mkdir()
+    ...     fetch_multidomain_sentiment(data).name
+    'multidomain'
     """
     return fetch(MULTIDOMAIN if full else MULTIDOMAIN_ACL, data, progress=progress, n_retries=n_retries)
 
@@ -77,6 +168,18 @@ def fetch(source: Source, data: _Folder = None, *, progress: Any = False, n_retr
     What is downloaded must have the checksum that is known of it. Archives of which none is known are
     trusted on first use: that of the first download is kept beside the archive in ``archives/`` and later
     downloads must match it. The folder appears only when it is complete.
+
+    Examples
+    --------
+    Nothing is downloaded where the folder exists:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from undrift.datasets import SOURCES, fetch
+    >>> with TemporaryDirectory() as data:
+    ...     (Path(data) / "fdu-mtl").mkdir()
+    ...     fetch(SOURCES["fdu-mtl"], data).name
+    'fdu-mtl'
     """
     root = data_folder() if data is None else Path(data)
     if root is None:

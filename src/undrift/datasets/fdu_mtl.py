@@ -14,7 +14,7 @@ _Document = tuple[float, str]  # label (NaN where unknown), text
 
 
 def load_fdu_mtl(folder: str | os.PathLike[str] | None = None) -> Corpus:
-    """Load reviews as texts, with a train, a test and an unlabelled part in every domain.
+    r"""Load reviews as texts, with a train, a test and an unlabelled part in every domain.
 
     Reads ``<domain>.task.train`` and ``<domain>.task.test``, whose lines are ``label<TAB>text`` with
     label 0 or 1, and ``<domain>.task.unlabel``, whose lines are text alone (all plain or ``.gz``).
@@ -35,6 +35,20 @@ def load_fdu_mtl(folder: str | os.PathLike[str] | None = None) -> Corpus:
     See Also
     --------
     undrift.datasets.fetch_fdu_mtl : Download ten domains.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from undrift.datasets import load_fdu_mtl
+    >>> with TemporaryDirectory() as folder:
+    ...     for domain in ("books", "dvd"):
+    ...         for part in ("train", "test"):
+    ...             text = "1\tgripping\n0\tdull\n"
+    ...             _ = Path(folder, f"{domain}.task.{part}").write_text(text)
+    ...     corpus = load_fdu_mtl(folder)
+    >>> corpus.domains["books"].texts, corpus.domains["books"].y.tolist()
+    (['gripping', 'dull', 'gripping', 'dull'], [1, 0, 1, 0])
     """
     folder = dataset_folder(folder, "fdu-mtl")
     return corpus_of("fdu-mtl", [_domain(folder, name) for name in stems(folder, ".task.train")])

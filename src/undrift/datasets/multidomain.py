@@ -37,7 +37,7 @@ def load_multidomain_sentiment(
     test_size: float = 0.2,
     random_state: int = 0,
 ) -> Corpus:
-    """Load the public full set as texts (section 5: 20 domains, 380 tasks).
+    r"""Load the public full set as texts (section 5: 20 domains, 380 tasks).
 
     Reads ``sorted_data/<domain>/all.review``, or ``{positive,negative,unlabeled}.review`` where a domain
     has no such file (``sorted_data_acl``), plain or ``.gz``. The files are not well-formed XML, so they
@@ -68,6 +68,21 @@ def load_multidomain_sentiment(
     See Also
     --------
     undrift.datasets.fetch_multidomain_sentiment : Download the public archive.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from undrift.datasets import load_multidomain_sentiment
+    >>> with TemporaryDirectory() as folder:
+    ...     good = "<review>\n<rating>5.0</rating><review_text>gripping</review_text>\n</review>\n"
+    ...     bad = "<review>\n<rating>1.0</rating><review_text>dull</review_text>\n</review>\n"
+    ...     for domain in ("books", "dvd"):
+    ...         Path(folder, domain).mkdir()
+    ...         _ = Path(folder, domain, "all.review").write_text(5 * (good + bad))
+    ...     corpus = load_multidomain_sentiment(folder, min_reviews=10)
+    >>> len(corpus.domains["books"].train), len(corpus.domains["books"].test)
+    (8, 2)
     """
     folder = _domains_folder(dataset_folder(folder, "multidomain"))
     domains, n_most = [], 0

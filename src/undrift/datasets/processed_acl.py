@@ -32,7 +32,7 @@ class _Bags:
 def load_processed_acl(
     folder: str | os.PathLike[str] | None = None, max_features: int | None = None
 ) -> Corpus:
-    """Load reviews as counts of uni- and bigrams, with their words.
+    r"""Load reviews as counts of uni- and bigrams, with their words.
 
     Reads ``<domain>/positive.review`` and ``negative.review`` (or ``.gz``), and ``unlabeled.review``
     where there is one. A line is ``term:count term:count ... #label#:positive``.
@@ -59,6 +59,21 @@ def load_processed_acl(
     See Also
     --------
     undrift.datasets.fetch_processed_acl : Download the public archive.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from undrift.datasets import load_processed_acl
+    >>> with TemporaryDirectory() as folder:
+    ...     for domain in ("books", "dvd"):
+    ...         Path(folder, domain).mkdir()
+    ...         for label, term in (("positive", "gripping"), ("negative", "dull")):
+    ...             text = f"{term}:2 prose:1 #label#:{label}\n"
+    ...             _ = Path(folder, domain, f"{label}.review").write_text(text)
+    ...     corpus = load_processed_acl(folder)
+    >>> corpus.terms, corpus.domains["books"].X.toarray().tolist()
+    (['prose', 'dull', 'gripping'], [[1.0, 0.0, 2.0], [1.0, 2.0, 0.0]])
     """
     if max_features is not None and max_features < 1:
         raise ValueError(f"max_features is {max_features}; give at least 1, or None for all terms.")

@@ -93,6 +93,15 @@ def adaptation_report(
     -------
     Report
         Shows itself in a notebook; see `Report.save` and `Report.open`.
+
+    Examples
+    --------
+    >>> from undrift import TextAdapter, adaptation_report
+    >>> books = ["a gripping page turner", "gripping and moving", "dull and boring", "boring prose"]
+    >>> kitchen = ["gripping handle, sturdy", "sturdy pan", "boring and flimsy", "flimsy lid"]
+    >>> adapter = TextAdapter().fit(books, ["good", "good", "bad", "bad"], kitchen)
+    >>> adaptation_report(adapter, books, ["good", "good", "bad", "bad"], kitchen, names=("books", "kitchen"))
+    <Report: books → kitchen>
     """
     labels = _plain(y)
     known = None if truth is None else _plain(truth)
@@ -126,7 +135,28 @@ def _sample_domain(domain: DomainRows, max_rows: int) -> DomainRows:
 
 
 def benchmark_report(results: Any) -> Report:
-    """Report benchmark results: a file of records (JSON lines), or the records themselves."""
+    """Report benchmark results: a file of records (JSON lines), or the records themselves.
+
+    Parameters
+    ----------
+    results : path, or sequence of dict
+        What `undrift bench run` wrote.
+
+    Returns
+    -------
+    Report
+        Shows itself in a notebook; see `Report.save` and `Report.open`.
+
+    Examples
+    --------
+    >>> from undrift.report import benchmark_report
+    >>> task = {"plan": "small", "variant": "authors", "corpus": "amazon-bow", "source": "books"}
+    >>> task |= {"target": "dvd", "method": "msda-5", "params": {}, "n_train": 2000, "n_test": 2000}
+    >>> task |= {"transfer_error": 0.2, "baseline_in_domain_error": 0.2, "transfer_ratio": 1.0}
+    >>> task |= {"transfer_loss": 0.0, "represent_seconds": 1.0, "classify_seconds": 1.0}
+    >>> benchmark_report([task])
+    <Report: Benchmark: small>
+    """
     return Report(benchmark_data(results))
 
 
@@ -138,10 +168,27 @@ def write_figure(
 ) -> list[Path]:
     """Write a figure of `undrift.bench.figures` into `folder`, as SVG and as JSON (its data).
 
+    Parameters
+    ----------
+    figure : dict
+        Its data: ``name``, ``title``, ``kind`` and what that kind needs.
+    folder : path
+        Made where it does not exist.
+    formats : sequence of {"svg", "json"}, default=("svg", "json")
+        Which files to write.
+
     Returns
     -------
     list of Path
         The files, in the order of `formats`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from undrift.report import write_figure
+    >>> with TemporaryDirectory() as folder:
+    ...     [path.name for path in write_figure({"name": "errors"}, folder, ["json"])]
+    ['errors.json']
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     paths = [Path(folder) / f"{figure['name']}.{ending}" for ending in formats]

@@ -34,6 +34,16 @@ class Report:
     ----------
     data : dict
         JSON-ready; its ``kind`` says which page is made of it.
+
+    Examples
+    --------
+    >>> from undrift import TextAdapter, adaptation_report
+    >>> books = ["a gripping page turner", "gripping and moving", "dull and boring", "boring prose"]
+    >>> kitchen = ["gripping handle, sturdy", "sturdy pan", "boring and flimsy", "flimsy lid"]
+    >>> adapter = TextAdapter().fit(books, ["good", "good", "bad", "bad"], kitchen)
+    >>> report = adaptation_report(adapter, books, ["good", "good", "bad", "bad"], kitchen)
+    >>> report.to_dict()["kind"], report.to_html()[:15]
+    ('adaptation', '<!doctype html>')
     """
 
     def __init__(self, data: dict[str, Any]) -> None:

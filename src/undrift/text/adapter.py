@@ -28,8 +28,25 @@ def text_classifier(**changes: Any) -> MSDAClassifier:
     Noise 0.7, five layers that all count alike, the first of which reconstructs the 5,000 most frequent terms
     (section 4), classes aligned, least squares, self-training, and a fallback to the source alone where
     label-free diagnostics say that adaptation will not help. `docs/beyond.md` has
-    what each of these buys. `changes` are parameters to set otherwise; from lists of values one is chosen by
-    the one-standard-error rule.
+    what each of these buys.
+
+    Parameters
+    ----------
+    **changes
+        Parameters of :class:`MSDAClassifier` to set otherwise; from lists of values one is chosen by the
+        one-standard-error rule.
+
+    Returns
+    -------
+    MSDAClassifier
+        Not fitted.
+
+    Examples
+    --------
+    >>> from undrift import TextAdapter, text_classifier
+    >>> adapter = TextAdapter(classifier=text_classifier(n_layers=3, border="balanced"))
+    >>> adapter.classifier.noise
+    0.7
     """
     settings: dict[str, Any] = {"n_layers": 5, "noise": TEXT_NOISE, "C": 1.0, "selection": "one-se"}
     settings |= {"balance_layers": True, "self_training": True, "fallback": True, "n_pivots": "auto"}
@@ -37,7 +54,25 @@ def text_classifier(**changes: Any) -> MSDAClassifier:
 
 
 def text_regressor(**changes: Any) -> MSDARegressor:
-    """MSDARegressor with the settings that adapt ratings of text best: those of :func:`text_classifier`."""
+    """MSDARegressor with the settings that adapt ratings of text best: those of :func:`text_classifier`.
+
+    Parameters
+    ----------
+    **changes
+        Parameters of :class:`MSDARegressor` to set otherwise.
+
+    Returns
+    -------
+    MSDARegressor
+        Not fitted.
+
+    Examples
+    --------
+    >>> from undrift import TextAdapter, text_regressor
+    >>> adapter = TextAdapter(classifier=text_regressor(target_mean=3.9))
+    >>> adapter.classifier.target_mean
+    3.9
+    """
     settings: dict[str, Any] = {"n_layers": 5, "noise": TEXT_NOISE, "balance_layers": True}
     return MSDARegressor(**(settings | {"n_pivots": "auto", "dtype": "float32"} | changes))
 

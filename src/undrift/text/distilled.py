@@ -46,6 +46,16 @@ class DistilledText(ClassifierMixin, BaseEstimator):
         adapter (None where there are none). The weights were then learnt from all documents.
     domain_names_ : list of str
         Names of the target domains -1, -2, ...; there only if `undrift` made the model from files.
+
+    Examples
+    --------
+    >>> from undrift import TextAdapter
+    >>> books = ["a gripping page turner", "gripping and moving", "dull and boring", "boring prose"]
+    >>> kitchen = ["gripping handle, sturdy", "sturdy pan", "boring and flimsy", "flimsy lid"]
+    >>> adapter = TextAdapter().fit(books, ["good", "good", "bad", "bad"], kitchen)
+    >>> small = adapter.distill(kitchen * 5)
+    >>> small.predict(["a sturdy pot"]), small.to_sklearn().predict(["a sturdy pot"])
+    (array(['good'], dtype='<U4'), array(['good'], dtype='<U4'))
     """
 
     def fit(self, *arguments, **options):
