@@ -150,7 +150,7 @@ def chart_shares(data: dict[str, Any]) -> Iterator[Chart]:
 
 def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None) -> Markup:
     """Draw for each class its share of the predictions as a bar and, called `name`, of the rows as a line."""
-    height, parts = 58 if name else 40, []
+    height, parts = 60 if name else 40, []
     highest = max(value for row in rows for value in (row["predicted"], row.get("high", 0.0)))
     scale = Scale(0.0, highest or 1.0, 12, RIGHT)
     for i, row in enumerate(rows):
@@ -161,9 +161,9 @@ def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None) ->
             share, interval = write_estimate(row["share"], row["low"], row["high"])
             shown = share if row["low"] == row["high"] else f"{share} ({interval})"
             parts += [
-                line(scale(row["low"]), y + 40, scale(row["high"]), y + 40, "whisker ink-line"),
-                bar(scale(row["share"]) - 2, y + 34, 4, 12, "ink", f"{row['label']}: {shown} of the rows"),
-                text(12, y + 54, f"{name}: {shown}", "start", "tick"),
+                line(scale(row["low"]), y + 38, scale(row["high"]), y + 38, "whisker ink-line"),
+                bar(scale(row["share"]) - 2, y + 33, 4, 10, "ink", f"{row['label']}: {shown} of the rows"),
+                text(12, y + 56, f"{name}: {shown}", "start", "tick"),
             ]
     return drawing(title, height * len(rows) + (6 if name else 0), *parts)
 

@@ -145,7 +145,7 @@ def horizontal_axis(
     marks, taken = [], list[tuple[float, float]]()
     # powers of ten first: a value that would cover another is left out
     for value in sorted(scale.ticks(n_ticks), key=lambda tick: scale.log and f"{tick:e}"[0] != "1"):
-        x, half = scale(value), LETTER * len(shown(value)) / 2
+        x, half = scale(value), LETTER * len(shown(value)) / 2 + 2
         marks.append(line(x, top, x, bottom, "grid"))
         if all(x - half > end or x + half < start for start, end in taken):
             marks.append(text(x, bottom + 18, shown(value), "middle", "tick"))

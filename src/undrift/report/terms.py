@@ -247,7 +247,7 @@ def find_idea(
         links = np.where(is_between, coef[j].clip(0) * weight[pivots].clip(0), 0)
         between = [int(i) for i in np.argsort(-links, kind="stable")[:3] if links[i] > 0]
         shared = coef[:, between].clip(0) @ weight[pivots[between]]
-        shared = np.where(is_plain, shared * weight.clip(0) * np.sqrt(n_labelled), 0)
+        shared = np.where(is_plain, shared * weight.clip(0) ** 2 * np.sqrt(n_labelled), 0)
         shared[pivots[between]] = 0
         known, strength = int(shared.argmax()), (bool(is_plain[j]), float(links[between].sum()))
         if between and shared[known] > 0 and (best is None or strength > best[0]):
