@@ -17,6 +17,9 @@ COPIES = {
     "CONTRIBUTING.md": "project/contributing",
     "CHANGELOG.md": "project/changelog",
     "README.md": "project/readme",
+    "SECURITY.md": "project/security",
+    "RELEASING.md": "project/releasing",
+    "CODE_OF_CONDUCT.md": "project/conduct",
 }
 COMMAND_LINE = "reference/command-line"
 
