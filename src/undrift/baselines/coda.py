@@ -79,8 +79,8 @@ class CODA(ClassifierMixin, BaseEstimator):
     Notes
     -----
     Left open by the description and chosen here: losses are averaged inside the soft maximum, and `penalty`
-    is divided by the number of labelled rows to match; the price is put on ``|u|`` and ``|v|`` apart, which is
-    that of ``|u + v|`` wherever the views are disjoint and keeps zeros exact; the counts of the expandability
+    is divided by the number of labelled rows to match; the price is put on ``|u|`` and ``|v|`` apart, which
+    is that of ``|u + v|`` where the views are disjoint and keeps zeros exact; the counts of the expandability
     constraint are shares of the unlabelled rows; both constraints are penalties of weight 1, 10, ..., 10^4,
     with features at unit root mean square in the one that keeps views disjoint; feature costs come from the
     classifier of the round before; an intercept that is never priced and that both views may use;
