@@ -14,7 +14,7 @@ import dask
 
 from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model
 from undrift.distributed.shards import Shard, count_exact_frequencies, survey_shards, vectorize_shards
-from undrift.jobs import AdaptJob, run_adapt
+from undrift.jobs import AdaptJob, AskJob, UpdateJob, run_adapt, run_ask, run_update
 from undrift.tables import Rows, TableError, open_table, shard_paths, write_table
 from undrift.text import words
 
@@ -88,7 +88,13 @@ def test_labels_are_learnt_and_cross_fitted_on_a_cluster_too(reviews):
     common += ["--label", "label", "--labels", reviews / "few.csv", "--use-labels", "both"]
     common += ["--max-features", "300", "--layers", "1"]
     plain = adapt(*common, "--out", reviews / "plain.csv")
-    sharded = adapt(*common, "--out", reviews / "sharded.csv", "--dask", "local:2")
+    model = reviews / "model.safetensors"
+    sharded = adapt(*common, "--out", reviews / "sharded.csv", "--model", model, "--dask", "local:2")
+    job = AskJob(model, reviews / "kitchen.csv", "text", reviews / "ask.csv", 5)
+    assert run_ask(job)["asked"] == 5  # a model fitted on a cluster can be asked and updated
+    write(reviews / "more.csv", texts[60:70], label=["1"] * 10)
+    updated = UpdateJob(model, reviews / "new.safetensors", "text", labels=reviews / "more.csv")
+    assert run_update(updated)["n_labels"] == 10
     assert sharded["n_learnt"] == plain["n_learnt"] == sum(map(bool, truth[:60]))
     assert sharded["targets"][0]["scored"] == plain["targets"][0]["scored"] == plain["n_learnt"] - 1
     assert any("1 labelled rows of kitchen.csv stand in the source too" in note for note in sharded["notes"])
