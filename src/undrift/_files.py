@@ -44,12 +44,23 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(name, final)
         WRITTEN.append(str(path))
     except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
+        _remove_file(name)
         raise
     finally:
         os.close(handle)
         UNFINISHED.discard(name)
+
+
+def _remove_file(name: str) -> None:
+    """Remove a file, even if a signal arrives in that very moment."""
+    try:
+        os.unlink(name)
+    except FileNotFoundError:
+        return
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
 
 
 def _remove_abandoned(folder: Path, prefix: str, suffix: str) -> None:

@@ -33,8 +33,7 @@ from .classifier import HeldOut, LabelledRows, SelfTraining, UpdateState
 from .errors import UndriftError
 
 FORMAT = "undrift-model"
-FORMAT_VERSION = 4  # 2: extra blocks, caution; 3: vectorisers of scikit-learn, fewer parameters; 4: `half`
-PLAIN_VERSION = 3  # of a file without layers in half precision
+FORMAT_VERSION = 4  # 2: extra blocks, caution; 3: vectorisers of scikit-learn; 4: `half`, update state
 OLDEST_VERSION = 2  # that can still be read
 MAX_DESCRIPTION = 16 << 20  # characters of JSON, arrays not counted
 
@@ -104,7 +103,7 @@ def save_model(
     _check_space(path, len(tree) + sum(array.nbytes for array in arrays.values()))
     metadata = {
         "format": FORMAT,
-        "format_version": str(FORMAT_VERSION if half else PLAIN_VERSION),
+        "format_version": str(FORMAT_VERSION),
         "library_version": __version__,
         "model": tree,
     }
@@ -217,7 +216,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     if _digest(metadata, arrays) != metadata.get("digest"):
         raise ModelFileError(f"{path} has been changed since it was saved; save the model again")
     try:
-        is_earlier = version < PLAIN_VERSION
+        is_earlier = version < FORMAT_VERSION
         model = _decode_estimator(json.loads(metadata["model"]), arrays, is_earlier)
         check_is_fitted(model)  # estimators among its parameters need not be
         methods = ("transform", "predict") if is_earlier else ("transform", "predict", "predict_proba")
@@ -418,9 +417,12 @@ def _try_model(model: Any, max_width: int, methods: tuple[str, ...]) -> None:
     options = {"extra": [np.zeros((2, width)) for width in widths]} if widths else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for method in methods:
-            if hasattr(model, method) and hasattr(getattr(model, "classifier_", model), method):
-                getattr(model, method)(rows, **options)
+        learnt = getattr(model, "classifier_", model)
+        applicable = [name for name in methods if hasattr(model, name) and hasattr(learnt, name)]
+        if not applicable:
+            raise ValueError("it neither transforms nor predicts")
+        for name in applicable:
+            getattr(model, name)(rows, **options)
 
 
 def _is_available(device: str) -> bool:
