@@ -209,7 +209,7 @@ def test_rows_there_do_not_come_to_the_host(name, there, shifted, monkeypatch):
 def test_rows_there_are_worked_on_there_unless_told_otherwise(there, shifted, monkeypatch):
     places = []
     monkeypatch.setattr(
-        "undrift.classifier.estimator.choose_place",
+        "undrift.classifier.layered.choose_place",
         lambda *args: places.append(choose_place(*args)) or places[-1],
     )
     X, y, Z, _ = shifted
