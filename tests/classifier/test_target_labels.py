@@ -341,6 +341,55 @@ def test_rows_in_16_bits_are_multiplied_as_32():
     assert updating._lift(np.ones((2, 2), dtype=np.float16)).dtype == np.float32
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_a_sample_of_rows_is_drawn_once_for_all_parts_of_the_state(monkeypatch, many):
+    X, y, X_target, _ = make_domains(300, 300)
+    monkeypatch.setattr("undrift.classifier.weights.ANCHOR_LIMIT", 100)
+    monkeypatch.setattr("undrift.classifier.weights.STATE_ROWS", 80)
+    if many:
+        monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 200)
+    random_state = np.random.RandomState(0)  # a second draw would be another one
+    state = make_classifier(random_state=random_state).fit(X, y, X_target).update_state_
+    assert (len(state.domain), state.n_source) == (160, 80)
+    columns = [A[80:] for A in state.columns]
+    means = np.sum([m[1] @ w for m, w in zip(state.means, state.weights, strict=True)], axis=0)
+    scores = updating.score_columns(columns, state.weights) + state.intercept - means
+    np.testing.assert_allclose(scores, state.scores, atol=1e-8)
+
+
+@pytest.mark.parametrize("form", ["list", "table"])
+def test_rows_may_be_lists_or_tables_as_for_predict(form):
+    X, y, X_target, y_target = make_domains()
+    pandas = pytest.importorskip("pandas")
+    make = {"list": np.ndarray.tolist, "table": lambda X: pandas.DataFrame(X).add_prefix("column ")}[form]
+    expected = make_classifier().fit(X, y, X_target)
+    classifier = make_classifier().fit(make(X), y, [pandas.DataFrame(make(X_target))])
+    for model, rows in ((expected, np.asarray), (classifier, make)):
+        model.update(rows(X_target[:30]), y_target[:30])
+        model.update_target(rows(X_target[30:]))
+    np.testing.assert_allclose(classifier.coef_[0], expected.coef_[0], atol=1e-8)
+    assert classifier.expected_error_ == expected.expected_error_
+    for purpose in ("predictions", "estimate"):
+        assert (
+            classifier.ask(make(X_target), 5, purpose).tolist() == expected.ask(X_target, 5, purpose).tolist()
+        )
+
+
+@pytest.mark.parametrize("purpose", ["predictions", "estimate"])
+def test_nothing_is_asked_where_every_row_has_a_label(purpose):
+    X, y, X_target, y_target = make_domains(60, 40)
+    classifier = make_classifier().fit(X, y, X_target).update(X_target, y_target)
+    rows, weights = classifier.ask(X_target, 5, purpose, return_weights=True)
+    assert len(rows) == len(weights) == 0
+
+
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_probabilities_of_the_source_have_the_temperature_of_held_out_rows(n_targets):
+    X, y, X_target, _ = make_domains()
+    classifier = make_classifier().fit(X, y, [X_target] * n_targets)
+    assert classifier.temperatures_[0, 0] == pytest.approx(classifier.update_state_.held_out.temperature)
+
+
 @pytest.mark.parametrize("self_training", [False, True])
 @pytest.mark.parametrize("center", ["classes", "domains"])
 def test_more_labelled_rows_than_a_gram_matrix_holds(monkeypatch, center, self_training):
@@ -373,6 +422,8 @@ def test_labels_end_a_fallback():
         classifier = make_classifier(**options).fit(X, y, X_target)
     assert not any(w.any() for w in classifier.coef_[1:])
     assert len(classifier.ask(X_target, 5)) == 5
+    with pytest.raises(ValueError, match="fell back to the source-only classifier"):
+        classifier.update_target(X_target)  # which would end it without evidence
     classifier.update(X_target[:80], y_target[:80])
     assert not classifier.caution_["fell_back"]
     assert any(w.any() for w in classifier.coef_[1:])

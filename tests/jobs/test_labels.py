@@ -23,8 +23,9 @@ def reviews():
     return make_review_texts(120, unlabelled_share=0.0, seed=3)
 
 
-def build_adapter():
-    return TextAdapter(TermVectorizer(120, length=5.0), text_classifier(n_layers=1, random_state=0))
+def build_adapter(**changes):
+    classifier = text_classifier(n_layers=1, random_state=0, **changes)
+    return TextAdapter(TermVectorizer(120, length=5.0), classifier)
 
 
 @pytest.fixture
@@ -334,6 +335,9 @@ def test_update_takes_a_new_batch(files, model, reviews):
     one = [text for text, label in zip(kitchen, truth, strict=True) if label != "negative"]
     path = write_csv(files["folder"] / "may.csv", {"text": one})
     out = files["folder"] / "new.safetensors"
+    with pytest.raises(ValueError, match="a new batch is no reason to adapt it"):
+        run_update(UpdateJob(model, out, "text", target=path))
+    run_adapt(make_job(files, model=model), build_adapter(fallback=False))
     summary = run_update(UpdateJob(model, out, "text", target=path, update_state=False))
     expected = load_model(model).update_target(one)
     new = load_model(out)

@@ -9,7 +9,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._core import Rows, SingularSystem
-from .._inputs import Place, binarize_rows, check_rows, choose_place, column_sums, on_cluster, track_steps
+from .._inputs import (
+    Place,
+    binarize_rows,
+    check_rows,
+    choose_place,
+    column_sums,
+    gather_rows,
+    on_cluster,
+    track_steps,
+)
 from .data import TrainingRows
 from .extra_features import check_extra
 from .prediction import Pass, domain_intercepts, row_scores
@@ -100,18 +109,24 @@ class LayeredModel:
     def _scores(self, X: Any, sample_domain: Any, recenter: bool, extra: Any) -> np.ndarray:
         """Scores of shape (n, n_outputs), in row blocks."""
         check_is_fitted(self)
-        X = check_rows(self, X, reset=False, dtype=self.dtype)
-        extra = check_extra(extra, X.shape[0], dtype=self.dtype, widths=self.n_extra_features_in_)
-        passes = [
-            Pass(X, self.representation_.layers_, self.coef_, self._first_rows),
-            *self._extra_passes(extra),
-        ]
-        scores = row_scores(passes, choose_place([X, *extra], self.device, self.precision))
+        X, extra = self._check_input(X, extra)
+        scores = self._score_rows(X, extra)
         if recenter:
             if self.center not in ("domains", True):
                 raise ValueError('recenter=True needs a model fitted with center="domains"')
             return scores - scores.mean(axis=0) + self.centred_intercept_
         return scores + self._by_domain(self.intercept_, sample_domain, X.shape[0])
+
+    def _check_input(self, X: Any, extra: Any) -> tuple[Rows, list[Rows]]:
+        """Return rows as they are predicted, and their extra features."""
+        X = gather_rows(check_rows(self, X, reset=False, dtype=self.dtype))
+        return X, check_extra(extra, X.shape[0], dtype=self.dtype, widths=self.n_extra_features_in_)
+
+    def _score_rows(self, X: Rows, extra: list[Rows]) -> np.ndarray:
+        """Scores of checked rows, without an intercept."""
+        stack = Pass(X, self.representation_.layers_, self.coef_, self._first_rows)
+        place = choose_place([X, *extra], self.device, self.precision)
+        return row_scores([stack, *self._extra_passes(extra)], place)
 
     def _by_domain(self, values: np.ndarray, sample_domain: Any, n: int) -> np.ndarray:
         """Return the row of `values` that belongs to each row's domain; by default the targets' mean."""

@@ -11,12 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._core import Rows
-from .._inputs import check_choice, check_count, check_rows, choose_place, gather_rows, to_host
+from .._inputs import check_choice, check_count, choose_place, to_host
 from ..errors import UndriftWarning
 from .asking import COMPARED, PURPOSES, choose_for_estimate, choose_for_predictions
 from .calibration import class_probabilities
 from .data import check_domain_numbers, check_target_labels
-from .extra_features import check_extra
 from .layered import LayeredModel
 from .linear import predict_codes
 from .posterior import Posterior
@@ -58,7 +57,8 @@ class LearnsTargetLabels(LayeredModel):
             Extra features of these rows, if `fit` had them.
         """
         state = self._check_state()
-        columns, domain = self._read_columns(X, extra), self._find_positions(sample_domain, X)
+        X, extra = self._check_input(X, extra)
+        columns, domain = self._read_columns(X, extra), self._find_positions(sample_domain, X.shape[0])
         codes = check_target_labels(y, len(domain), self.classes_, "y")
         self._keep_learnt(state.set_labels(columns, domain, codes))
         return self
@@ -79,15 +79,19 @@ class LearnsTargetLabels(LayeredModel):
             raise ValueError(
                 f'a new batch is aligned by its class shares: fit with center="classes", not {self.center!r}'
             )
-        positions = np.unique(self._find_positions(sample_domain, X))
+        if self.caution_ is not None and self.caution_["fell_back"]:
+            raise ValueError(
+                "the model fell back to the source-only classifier, and a new batch is no reason to adapt "
+                "it: fit again with the batch"
+            )
+        X, extra = self._check_input(X, extra)
+        positions = np.unique(self._find_positions(sample_domain, X.shape[0]))
         if len(positions) != 1:
-            raise ValueError("a new batch must have rows, all of one target: give one sample_domain")
-        k, n = int(positions[0]), X.shape[0]
-        rows = np.sort(check_random_state(0).permutation(n)[:BATCH_ROWS])
-        extra = None if extra is None else [E[rows] for E in check_extra(extra, n, dtype=self.dtype)]
+            raise ValueError("a new batch is of one target: give one sample_domain")
+        k, rows = int(positions[0]), np.sort(check_random_state(0).permutation(X.shape[0])[:BATCH_ROWS])
         i = state.target_positions.index(k)
         before = self.expected_error_[i]
-        self._keep_learnt(state.replace_target(k, self._read_columns(X[rows], extra)))
+        self._keep_learnt(state.replace_target(k, self._read_columns(X[rows], [E[rows] for E in extra])))
         after = self.expected_error_[i]
         if before is not None and after is not None and after["error"] > before["high"]:
             warnings.warn(
@@ -131,13 +135,14 @@ class LearnsTargetLabels(LayeredModel):
         state = self._check_state()
         check_choice(purpose, "purpose", PURPOSES)
         check_count(n, "n")
-        domain = self._find_positions(sample_domain, X)
+        X, extra = self._check_input(X, extra)
+        domain = self._find_positions(sample_domain, X.shape[0])
         seed = self.random_state if random_state is None else random_state
         rng = check_random_state(0 if seed is None else seed)
-        X = check_rows(self, X, reset=False, dtype=self.dtype)
-        extra = check_extra(extra, X.shape[0], dtype=self.dtype, widths=self.n_extra_features_in_)
         free = np.flatnonzero(~state.find_labelled(to_host(X), domain))
-        if purpose == "estimate":
+        if not len(free):
+            rows, weights = free, np.zeros(0)
+        elif purpose == "estimate":
             rows, weights = choose_for_estimate(self._find_changed(X, domain, extra, free), len(free), n, rng)
         else:
             drawn = np.sort(rng.permutation(len(free))[: max(COMPARED, 2 * n)])
@@ -166,15 +171,16 @@ class LearnsTargetLabels(LayeredModel):
         if state is None or state.baseline_weights is None or state.baseline_intercept is None:
             return None
         before = score_columns([to_host(X[free])], [state.baseline_weights]) + state.baseline_intercept
-        numbers = np.array(self.domains_)[domain[free]]
-        after = self._scores(X[free], numbers, False, [E[free] for E in extra] or None)
+        after = self._score_rows(X[free], [E[free] for E in extra]) + self.intercept_[domain[free]]
         return predict_codes(before) != predict_codes(after)
 
     def _check_state(self) -> UpdateState:
         check_is_fitted(self)
         state = getattr(self, "update_state_", None)
         if getattr(self, "multilabel_", False):
-            raise ValueError("a model of tags cannot learn labels of target rows: fit it again with them")
+            raise ValueError(
+                "a model of tags cannot learn labels of target rows: fit it again with them in X and y"
+            )
         if state is None:
             raise ValueError(
                 "this model has no update state, so labels cannot be added: it was fitted without a target, "
@@ -182,8 +188,8 @@ class LearnsTargetLabels(LayeredModel):
             )
         return state
 
-    def _find_positions(self, sample_domain: Any, X: Any) -> np.ndarray:
-        """Return the position of the target domain of every row."""
+    def _find_positions(self, sample_domain: Any, n: int) -> np.ndarray:
+        """Return the position of the target domain of each of n rows."""
         targets = [number for number in self.domains_ if number < 0]
         if sample_domain is None:
             if len(targets) > 1:
@@ -192,17 +198,14 @@ class LearnsTargetLabels(LayeredModel):
                     "rows are of"
                 )
             sample_domain = targets[0]
-        numbers = check_domain_numbers(sample_domain, X.shape[0])
+        numbers = check_domain_numbers(sample_domain, n)
         unknown = sorted(set(numbers.tolist()) - set(targets))
         if unknown:
             raise ValueError(f"sample_domain holds {unknown[:5]}, but the targets are {targets}")
         return np.array([self.domains_.index(number) for number in numbers.tolist()], dtype=int)
 
-    def _read_columns(self, X: Any, extra: Any) -> list[Rows]:
+    def _read_columns(self, X: Rows, extra: Sequence[Rows]) -> list[Rows]:
         """Return rows at every layer, and their extra features, on the host."""
-        X = check_rows(self, X, reset=False, dtype=self.dtype)
-        extra = check_extra(extra, X.shape[0], dtype=self.dtype, widths=self.n_extra_features_in_)
-        X = gather_rows(X)
         place = choose_place([X, *extra], self.device, self.precision)
         layers = place.move_layers(self.representation_.layers_)
         hidden = place.hidden(layers, self._first_rows(X))
@@ -218,6 +221,7 @@ class LearnsTargetLabels(LayeredModel):
         self.intercept_ = learnt.intercept - learnt.shifted_offsets(state)
         self.update_state_, self.label_weight_ = state, learnt.label_weight
         self.temperature_ = state.temperature  # another one where the model had fallen back
+        self.temperatures_ = self.temperatures_.copy()  # of this model, not of one that it was copied from
         self.temperatures_[state.target_positions] = state.temperature
         if self.caution_ is not None:
             self.caution_ = {**self.caution_, "fell_back": False}

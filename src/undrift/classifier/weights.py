@@ -118,20 +118,20 @@ def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
         dual = trained.dual
         scores = dual.scores(chosen.K[n:, : len(dual.coef)])
     is_kept = _needs_state(result, options) and problem.solver is least_squares
-    kept = _draw_state_rows(result, options)[0] if is_kept else None
+    drawn = _draw_state_rows(result, options) if is_kept else None
     coefs = [dual.coef] if fit is None else [dual.coef, fit.start.coef, fit.moves]
-    products = [_layer_products(view, result, coefs, kept) for view in views]
+    products = [_layer_products(view, result, coefs, drawn and drawn[0]) for view in views]
     weights = [[w[0] for w in layers] for layers, _ in products]
     offsets = _domain_offsets(views, weights)
     if fit is not None:
         offsets -= fit.move_scores
     readout = _build(result, weights, dual.intercept, offsets, trained.rounds, temperature, targets)
-    if is_kept:
+    if drawn is not None:
         fitted = _describe_dual(
             result, fit, trained, scores, [w for layers, _ in products for w in layers], readout
         )
         columns = [A for _, columns in products for A in columns]
-        readout = _learn(readout, _keep_state(result, held_out, fitted, columns, options), options)
+        readout = _learn(readout, _keep_state(result, held_out, fitted, columns, drawn, options), options)
     return _guard(readout, result, held_out, scores, options)
 
 
@@ -160,7 +160,7 @@ def _guard(
     can_fall_back = options.has_fallback and source_only is not None and not has_target_labels
     has_extra, shares = bool(result.spec.rows.extra), _list_shares(readout.targets)
     caution = decide_fallback(signals, can_fall_back, has_extra=has_extra, shares=shares)
-    readout = replace(readout, caution=caution)
+    readout = replace(readout, caution=caution, transfer=held_out.transfer)
     if caution["fell_back"] and source_only is not None:
         source_only = source_only if refit_source_only is None else refit_source_only()
         return _replace_by_source_only(readout, result, source_only, options)
@@ -413,11 +413,19 @@ def _draw_state_rows(result: SearchResult, options: ReadoutOptions) -> tuple[np.
 
 
 def _keep_state(
-    result: SearchResult, held_out: HeldOut, fitted: _Fitted, columns: list[Rows], options: ReadoutOptions
+    result: SearchResult,
+    held_out: HeldOut,
+    fitted: _Fitted,
+    columns: list[Rows],
+    drawn: tuple[np.ndarray, np.ndarray],
+    options: ReadoutOptions,
 ) -> UpdateState:
-    """Return what labels of target rows are added to, and the labels that there are."""
+    """Return what labels of target rows are added to, and the labels that there are.
+
+    `drawn` are the anchors that are kept, as `_draw_state_rows` returns them, and `columns` their rows.
+    """
     spec, chosen, problem, views = result.spec, result.chosen, result.spec.problem, _list_views(result)
-    rows, growth = _draw_state_rows(result, options)
+    rows, growth = drawn
     targets = rows[rows >= len(problem.codes)] - len(problem.codes)
     weight = np.concatenate([problem.weight, fitted.weight])[rows] * growth
     means = [m for view in views for m in _layer_means(view, len(spec.rows.domains))]
@@ -511,11 +519,11 @@ def _fit_primal_readout(
     offsets = reader.score_means(fit.primal) - fit.move_scores
     weights = reader.split_weights(fit.primal)
     readout = _build(result, weights, fit.primal.intercept, offsets, fit.rounds, fit.temperature, fit.targets)
-    readout = replace(readout, transfer=held_out.transfer)
     if _needs_state(result, options) and options.loss == "least-squares":
-        fitted, kept = _describe_many_rows(result, fit, reader, readout), _draw_state_rows(result, options)[0]
-        kept_columns = [A for view in views for A in _read_columns(view, result, kept)]
-        readout = _learn(readout, _keep_state(result, held_out, fitted, kept_columns, options), options)
+        fitted, drawn = _describe_many_rows(result, fit, reader, readout), _draw_state_rows(result, options)
+        kept_columns = [A for view in views for A in _read_columns(view, result, drawn[0])]
+        state = _keep_state(result, held_out, fitted, kept_columns, drawn, options)
+        readout = _learn(readout, state, options)
     source_only = result.source_only
 
     def refit_source_only() -> SourceOnly:

@@ -259,7 +259,6 @@ def learn_labels(
 ) -> MSDAClassifier:
     """Return a copy of a fitted classifier that has learnt the labels of some of the rows."""
     learnt = copy.copy(classifier)
-    learnt.temperatures_ = classifier.temperatures_.copy()
     X, y, numbers = labels.X[rows], labels.y[rows], labels.numbers[rows]
     kept = list_consistent(X, y, numbers)
     return learnt.update(X[kept], y[kept], sample_domain=numbers[kept])
