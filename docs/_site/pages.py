@@ -65,8 +65,8 @@ def rewrite_links(text: str, origin: Path, page: Path) -> str:
         name = path.relative_to(ROOT).as_posix()
         name = f"{name}/README.md" if path.is_dir() else name
         path = docs / f"{COPIES[name]}.md" if name in COPIES else path
-        if name.startswith("examples/plot_"):
-            path = docs / f"gallery/{path.stem}.rst"
+        if name.startswith("examples/"):
+            path = docs / f"gallery/{path.stem if path.suffix == '.py' else 'index'}.rst"
         if mark or (path.suffix in (".md", ".rst") and path.is_relative_to(docs)):
             return f"{mark}[{label}]({os.path.relpath(path, page.parent)}{part})"
         return label
