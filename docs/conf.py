@@ -59,7 +59,13 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"undrift {release}"
 html_show_sourcelink = False
 html_extra_path = ["llms.txt"]
-html_theme_options = {"navigation_with_keys": False, "show_prev_next": True, "use_edit_page_button": False}
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "use_edit_page_button": False,
+}
+html_sidebars = {"index": []}
 
 
 def setup(app) -> None:

@@ -6,6 +6,7 @@ In a scikit-learn pipeline, and in blocks
 in memory, `MDA.partial_fit` is exact: the order and size of the blocks do not matter.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -34,6 +35,14 @@ X = CountVectorizer(max_features=200, binary=True).fit_transform(domain.texts).a
 whole, in_blocks = MDA(noise=0.5).fit(X), MDA(noise=0.5)
 for start in range(0, X.shape[0], 100):
     in_blocks.partial_fit(X[start : start + 100])
+
+figure, panels = plt.subplots(1, 2, figsize=(6, 3), layout="constrained", sharey=True)
+for axes, (title, layer) in zip(
+    panels, {"all rows": whole.layer_, "blocks": in_blocks.layer_}.items(), strict=True
+):
+    axes.imshow(layer.coef[:40, :40], cmap="RdBu", vmin=-0.5, vmax=0.5)
+    axes.set(title=title, xlabel="reconstructed term", xticks=[], yticks=[])
+panels[0].set_ylabel("term")
 print("largest difference of a weight:", np.abs(whole.layer_.coef - in_blocks.layer_.coef).max())
 
 # %%

@@ -6,6 +6,7 @@ The report
 a notebook it is displayed as it is here.
 """
 
+# sphinx_gallery_thumbnail_path = "images/report.png"
 import numpy as np
 
 from undrift import TermVectorizer, TextAdapter, adaptation_report
