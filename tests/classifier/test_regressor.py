@@ -115,6 +115,8 @@ def test_a_known_mean_moves_the_predictions_of_its_target(shifted):
     shift = known.predict(Z, sample_domain=-1) - plain.predict(Z, sample_domain=-1)
     assert_allclose(shift, 4.0 - y.mean(), rtol=1e-6)
     assert_allclose(known.predict(X, sample_domain=0), plain.predict(X, sample_domain=0), rtol=1e-8)
+    with pytest.raises(ValueError, match="target_mean needs target rows"):
+        MSDARegressor(1, target_mean=4.0).fit(X, y)
 
 
 def test_rows_without_a_number_are_unlabelled(shifted):

@@ -56,6 +56,8 @@ def test_tags_in_every_row_or_in_none_are_predicted_so(tagged):
     tags = np.column_stack([tags, np.ones(len(X)), np.zeros(len(X))])
     model = MSDAClassifier(2, random_state=0).fit(X, tags, Z)
     assert_array_equal(model.predict(Z)[:, 3:], np.tile([1, 0], (len(Z), 1)))
+    sure = (len(X) + 1) / (len(X) + 2)
+    assert_allclose(model.predict_proba(Z)[:, 3:], np.tile([sure, 1 - sure], (len(Z), 1)))
     assert model.target_shares_[0][3] == 1.0
     assert model.target_shares_[0][4] == 0.0
 

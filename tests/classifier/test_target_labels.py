@@ -104,6 +104,14 @@ def test_labels_are_changed_and_withdrawn():
     np.testing.assert_allclose(classifier.decision_function(X_target), before, atol=1e-8)
 
 
+def test_rows_of_another_precision_are_the_same_rows():
+    X, y, X_target, y_target = make_domains()
+    X_target += 0.1  # which float32 rounds
+    classifier = make_classifier(dtype="float32").fit(X, y, X_target).update(X_target[:5], y_target[:5])
+    has_label = classifier.update_state_.find_labelled(X_target, np.ones(len(X_target), dtype=int))
+    assert np.flatnonzero(has_label).tolist() == [0, 1, 2, 3, 4]
+
+
 def test_new_rows_may_be_added():
     X, y, X_target, y_target = make_domains()
     new, y_new = make_domains(seed=3)[2:]

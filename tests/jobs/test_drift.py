@@ -175,6 +175,12 @@ def test_small_differences_do_not_count_however_certain(rng, adapter):
     assert result["unseen_terms"]["limit"] == pytest.approx(fit["unseen"] + 0.03)
 
 
+def test_limits_of_shares_are_shares(rng, adapter):
+    shares = check(adapter, rng, n=1)["predicted_shares"]
+    assert all(0 <= share["limit"] <= 1 for share in shares.values())
+    assert {share["limit"] for share in shares.values()} == {0.0, 1.0}
+
+
 def test_a_limit_below_is_crossed_downward():
     assert Measure(0.1, 0.5, 0.3).is_beyond
     assert not Measure(0.4, 0.5, 0.3).is_beyond

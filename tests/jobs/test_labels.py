@@ -200,6 +200,10 @@ def test_what_tools_export_is_read(files, tmp_path):
         {"text": texts[3], "accept": [], "answer": "ignore"},
     ]
     (tmp_path / "prodigy.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows = {"review": texts, "label": truth, "answer": ["yes"] * 4, "weight": ["2.5", "nan", "", "1"]}
+    path = write_csv(tmp_path / "questions.csv", rows)  # `answer` alone makes no export
+    plain = read_labels(path, "review", ["label"], CLASSES).values()
+    assert [(g.label, g.weight) for g in plain] == list(zip(truth, [2.5, 1.0, 1.0, 1.0], strict=True))
     for name, n in (("studio.json", 4), ("prodigy.jsonl", 2)):
         given = list(read_labels(tmp_path / name, "review", ["label"], CLASSES).values())
         assert [(g.text, g.label) for g in given] == list(zip(texts[:n], truth[:n], strict=True))
@@ -349,3 +353,7 @@ def test_update_takes_a_new_batch(files, model, reviews):
         run_update(UpdateJob(out, out, "text", target=path))
     with pytest.raises(TableError, match="give either --labels FILE or --target FILE"):
         run_update(UpdateJob(model, out, "text"))
+    run_update(UpdateJob(model, out, "text", target=path))
+    labels = write_labels(files, range(6))
+    run_update(UpdateJob(out, out, "text", labels=labels))
+    assert load_model(out).target_statistics_[0]["n_predicted"] == len(one)  # the batch, not the fit's rows

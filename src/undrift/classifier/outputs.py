@@ -20,9 +20,7 @@ from .targets import list_target_rows
 from .weights import Readout, ReadoutOptions, read_out, score_held_out
 
 
-def fit_numbers(
-    result: SearchResult, options: ReadoutOptions, known_means: Sequence[float | None] = ()
-) -> Readout:
+def fit_numbers(result: SearchResult, options: ReadoutOptions, known_means: Sequence[float] = ()) -> Readout:
     """Fit least squares to the numbers of the labelled rows, then to pseudo-labels of target rows as well.
 
     Least squares shrinks what it does not know towards the mean, and knows less of another domain. So the
@@ -30,8 +28,8 @@ def fit_numbers(
 
     Parameters
     ----------
-    known_means : sequence of float or None
-        The mean number of every target, where it is known; by default the source's.
+    known_means : sequence of float
+        The mean number of every target, if known; empty: the source's.
     """
     chosen, problem, n = result.chosen, result.spec.problem, len(result.spec.problem.codes)
     dual = problem.fit(chosen.K[:n, :n], np.arange(n), chosen.C)
@@ -41,8 +39,7 @@ def fit_numbers(
     readout = replace(read_out(result, dual), rounds=rounds)
     positions = [k for k, number in enumerate(result.spec.rows.domains) if number < 0]
     for k, known in zip(positions, known_means, strict=False):
-        if known is not None:
-            readout.offsets[k] -= known - problem.Y.mean()
+        readout.offsets[k] -= known - problem.Y.mean()
     return readout
 
 
@@ -102,7 +99,7 @@ class _Tag:
 
     dual: Dual
     shifts: np.ndarray  # (n_domains,)
-    temperature: float = 1.0
+    temperature: float
     rounds: Sequence[Round] = ()
 
 
@@ -130,7 +127,8 @@ def _fit_tag(result: SearchResult, has_tag: np.ndarray, options: ReadoutOptions,
     chosen, codes, n = result.chosen, has_tag.astype(int), len(has_tag)
     shifts = np.zeros(len(result.spec.rows.domains))
     if has_tag.all() or not has_tag.any():  # in no row, or in all of them: so it is predicted
-        return _Tag(Dual(np.zeros((n, 1)), np.where(has_tag[:1], 1.0, -1.0)), shifts)
+        # with a probability of (n + 1) / (n + 2), by Laplace's rule
+        return _Tag(Dual(np.zeros((n, 1)), np.where(has_tag[:1], 1.0, -1.0)), shifts, 1 / np.log(n + 1))
     weight = compute_sample_weight(class_weight, codes)
     problem = Problem(codes, 2, weight, [], SOLVERS[options.loss])
     held_out = score_held_out(chosen.K, chosen.C, problem, options, len(shifts))

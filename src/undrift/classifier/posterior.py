@@ -63,10 +63,6 @@ class Conditioned:
         """Posterior covariance with other rows, whose inner products with these are `K`."""
         return K - self.products.T @ other.solved + np.outer(self.slack, other.slack) / self.total
 
-    def variance(self, squares: np.ndarray) -> np.ndarray:
-        """Posterior variance of every row, from its inner product with itself."""
-        return squares - np.einsum("nm,nm->m", self.products, self.solved) + self.slack**2 / self.total
-
     def spread_change(self, posterior: Posterior, g: np.ndarray) -> Dual:
         """Return how the training rows' dual coefficients, and the intercept, change with those of these."""
         intercept = self.slack @ g / self.total
@@ -85,11 +81,9 @@ def remove_rows(
     covariance: np.ndarray, scores: np.ndarray, precision: np.ndarray, evidence: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return covariance and scores of rows among themselves once their precision and evidence are removed."""
+    change = solve_change(covariance, covariance, -precision, np.zeros_like(covariance))
     g = solve_change(covariance, scores, -precision, -evidence)
-    system = np.eye(len(precision)) - precision[:, None] * covariance
-    return covariance + covariance @ np.linalg.solve(system, precision[:, None] * covariance), (
-        scores + covariance @ g
-    )
+    return covariance + covariance @ change, scores + covariance @ g
 
 
 def left_out_scores(covariance: np.ndarray, scores: np.ndarray, Y: np.ndarray, noise: float) -> np.ndarray:

@@ -208,12 +208,14 @@ labelled_counts_
             fit.rows.targets
         )
 
-    def _check_means(self, n_targets: int) -> list[float | None]:
-        """Return the mean of every target that the user knows; an empty list if there is none."""
+    def _check_means(self, n_targets: int) -> list[float]:
+        """Return the mean of every target if the user knows them, else an empty list."""
         if self.target_mean is None:
             return []
         if not self.center:
             raise ValueError("target_mean needs center=True, but center=False")
+        if n_targets == 0:
+            raise ValueError("target_mean needs target rows, and there are none: pass X_target")
         means = self.target_mean if isinstance(self.target_mean, list | tuple) else [self.target_mean]
         means = [*means] * n_targets if len(means) == 1 else [*means]
         if len(means) != n_targets:

@@ -100,10 +100,17 @@ class UpdateState:
         """Return which target anchors are of the domain at position k."""
         return self.domain[self.n_source :] == k
 
-    @property
-    def n_bytes(self) -> int:
-        """Size of what is kept, in bytes."""
-        return self.inverse.nbytes + sum(A.data.nbytes for A in self.columns)
+    def input_of(self, k: int) -> Rows:
+        """Return the rows that stand for the target at position k: of its last batch, or of the fit."""
+        if k in self.batches:
+            return self.batches[k][0]
+        return self.columns[0][self.n_source + np.flatnonzero(self.rows_of(k))]
+
+    def first_scores_of(self, k: int) -> np.ndarray:
+        """Return the scores of these rows by the classifier trained on the source alone."""
+        if k in self.batches:
+            return score_columns(self.batches[k], self.first_weights) + self.first_intercept
+        return self.first_scores[self.rows_of(k)]
 
     def shrink(self) -> UpdateState:
         """Return the state as it is saved: large hidden rows in 16 bits, the inverse in 32."""
@@ -195,6 +202,7 @@ class UpdateState:
         if self.labelled is None:
             return np.zeros(len(domain), dtype=bool)
         known = set(_list_keys(self.labelled.columns[0], self.labelled.domain))
+        X = X.astype(self.labelled.columns[0].dtype)
         return np.array([key in known for key in _list_keys(X, domain)], dtype=bool)
 
     def replace_target(self, k: int, columns: list[Rows]) -> UpdateState:
@@ -349,21 +357,13 @@ def _estimate_all(state: UpdateState) -> list[Shares] | None:
         return None
     held_out, labelled, estimates = state.held_out, state.labelled, []
     for k, known in zip(state.target_positions, state.known_shares, strict=True):
-        seen, chosen = None, None
-        if labelled is not None:
-            chosen = (labelled.domain == k) & labelled.is_current
-        if labelled is not None and chosen is not None and chosen.any():
+        seen = None
+        if labelled is not None and (chosen := (labelled.domain == k) & labelled.is_current).any():
             columns = [B[chosen] for B in labelled.columns]
-            scores = score_columns(columns, state.first_weights) + state.first_intercept
-            seen = Labelled(scores, labelled.codes[chosen])
-        first = state.first_scores[state.rows_of(k)]
-        if k in state.batches:
-            first = score_columns(state.batches[k], state.first_weights) + state.first_intercept
-        estimates.append(
-            estimate_shares(
-                first, held_out.scores, held_out.codes, state.n_classes, known, seen, held_out.transfer
-            )
-        )
+            first = score_columns(columns, state.first_weights) + state.first_intercept
+            seen = Labelled(first, labelled.codes[chosen])
+        scores = state.first_scores_of(k), held_out.scores, held_out.codes
+        estimates.append(estimate_shares(*scores, state.n_classes, known, seen, held_out.transfer))
     return estimates
 
 
@@ -416,9 +416,6 @@ def _describe_all(
     """Find border and expected error of every target from the scores of its rows."""
     border, targets = BorderOptions(state.is_balanced), []
     for k, target_shares in zip(state.target_positions, shares, strict=True):
-        first = state.first_scores[state.rows_of(k)]
-        if k in state.batches:
-            first = score_columns(state.batches[k], state.first_weights) + state.first_intercept
-        parts = groups[k], state.temperature, first, state.held_out, target_shares, border, state.gain
-        targets.append(describe_target(*parts))
+        parts = groups[k], state.temperature, state.first_scores_of(k), state.held_out
+        targets.append(describe_target(*parts, target_shares, border, state.gain))
     return targets

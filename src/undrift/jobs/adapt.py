@@ -200,7 +200,7 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
         adapter.classifier_.classes_ = adapter.classes_
     show_stage("comparing words", None)
     tokens = getattr(adapter.vectorizer_, "tokens_", "words")
-    summary = summarize_domains(job, rows.sources, rows.targets, labels, tokens)
+    summary = summarize_domains(job, rows.sources, rows.targets, tokens)
     summary["task"], summary["labels"] = task.name, count_labels(task, labels)
     summary["notes"] = [*notes, *summary["notes"]]
     if isinstance(adapter.vectorizer_, FeatureScaler):

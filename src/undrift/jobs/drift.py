@@ -220,7 +220,7 @@ def _measure_shares(shares: np.ndarray, n: int, fit: dict[str, Any]) -> list[Mea
     smoothed = (fit["shares"] * fit["n_predicted"] + 1) / (fit["n_predicted"] + 2)
     reach = 2 * np.sqrt(smoothed * (1 - smoothed) * (1 / n + 1 / fit["n_predicted"]))
     limits = np.maximum(LEAST_SHARE, reach)
-    limits = fit["shares"] + np.where(shares >= fit["shares"], limits, -limits)
+    limits = np.clip(fit["shares"] + np.where(shares >= fit["shares"], limits, -limits), 0, 1)
     return [Measure(*map(float, values)) for values in zip(shares, fit["shares"], limits, strict=True)]
 
 

@@ -28,6 +28,7 @@ USES = ("score", "train", "both")
 SAMPLED, WEIGHT = "sampled", "weight"
 FOR_ESTIMATE, FOR_PREDICTIONS = "estimate", "predictions"
 N_FOLDS = 5  # of cross-fitting
+PRODIGY = {"accept", "options", "_input_hash", "_task_hash"}  # columns of an export besides `answer`
 
 
 class GivenLabel(NamedTuple):
@@ -84,7 +85,7 @@ def _list_labels(table: Table, text: str | Sequence[str], label: str) -> Iterato
     read = _read_plain
     if {"data", "annotations"} <= columns:
         read = _read_label_studio
-    elif "answer" in columns:
+    elif "answer" in columns and columns & PRODIGY:
         read = _read_prodigy
     else:
         for name in [text] if isinstance(text, str) else text:
@@ -135,10 +136,10 @@ def _join_text(row: dict[str, Any], text: str | Sequence[str]) -> str:
 def _make_label(text: str, label: Any, sampled: Any, weight: Any) -> GivenLabel:
     sampled = str(sampled).strip() or None if sampled is not None else None
     try:
-        weight = 1.0 if weight in (None, "") else float(weight)
+        weight = float("nan" if weight in (None, "") else weight)
     except ValueError:
         raise TableError(f"the column {WEIGHT!r} holds {weight!r}, which is not a number") from None
-    return GivenLabel(text, parse_label(label), sampled, weight)
+    return GivenLabel(text, parse_label(label), sampled, 1.0 if np.isnan(weight) else weight)
 
 
 def attach_labels(

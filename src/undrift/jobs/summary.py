@@ -29,8 +29,7 @@ def summarize_domains(
     job: AdaptJob,
     sources: Sequence[JobDomain],
     targets: Sequence[JobDomain],
-    labels: Sequence[Any],
-    tokens: str = "words",
+    tokens: str,
 ) -> dict[str, Any]:
     """Begin a summary: what was read, and how many words of each target do not occur in the source."""
     known = collect_words(chain.from_iterable(source.documents for source in sources), tokens)
@@ -61,7 +60,6 @@ def summarize_domains(
             _count_rows(target) | {"unseen_share": None if share != share else share}
             for target, share in zip(targets, shares, strict=True)
         ],
-        "labels": {},
         "notes": notes,
         "text": [] if isinstance(job.text, NumberColumns) else job.text,
         "out": str(job.out),

@@ -227,11 +227,10 @@ def _learn_labels(adapter: TextAdapter, number: int, job: UpdateJob, show_stage:
 def _renew_statistics(adapter: TextAdapter, number: int) -> None:
     """Let later checks compare with what the updated model predicts, for some of the rows that it holds."""
     stored, state = getattr(adapter, "target_statistics_", None), adapter.classifier_.update_state_
-    is_target = state.rows_of(adapter.classifier_.domains_.index(number))
-    rows = state.n_source + np.flatnonzero(is_target)
-    if not stored or not len(rows):
+    X = state.input_of(adapter.classifier_.domains_.index(number))
+    if not stored or not X.shape[0]:
         return
-    X = state.columns[0][rows[:: -(-len(rows) // RENEWED_ROWS)]]
+    X = X[:: -(-X.shape[0] // RENEWED_ROWS)]
     counts, n_classes = predict_rows(adapter, X, number).count(), len(adapter.classes_)
     stored[-1 - number] = add_predictions(stored[-1 - number], counts, n_classes)
 
