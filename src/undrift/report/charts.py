@@ -107,7 +107,7 @@ def chart_errors(verdict: dict[str, Any]) -> Chart:
         ]
     return Chart(
         "errors",
-        f"Measured on {verdict['whole']['n_rows']:,} labelled target rows",
+        f"Measured on {verdict['whole']['n_rows']:,} target rows whose labels are known, with 95% intervals",
         "Intervals are Wilson's, 95%.",
         drawing(f"Error of the {verdict['predictor']} classifier and of the baseline", bottom + 24, *parts),
         ("target", "classifier", "rows scored", "error", "low", "high"),
@@ -206,10 +206,10 @@ def chart_words(data: dict[str, Any]) -> Chart:
             bar(left, y + 4, width, height - 8, f"mark {colour_of(row['code'])}", says),
             text(left + width + 6, y + 17, percent(row["push"]), "start", "tick"),
         ]
-    title = f"{share:.0%} of what moved predictions is words that labelled rows never or rarely contain"
+    title = f"Words that labelled rows never or rarely contain did {share:.0%} of it"
     return Chart(
         "words",
-        title if share >= 0.05 else "What moved predictions is words that labelled rows contain too",
+        title if share >= 0.05 else "Words that labelled rows contain too did it",
         "Terms that moved changed predictions most, beyond what they do in the baseline. ★ is in no labelled "
         "row, ☆ in few.",
         drawing("Terms by their part in the changed predictions", bottom + 46, *parts),
