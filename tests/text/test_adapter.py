@@ -8,7 +8,7 @@ from sklearn.utils import estimator_checks
 
 from undrift import MDA, MSDAClassifier, TermVectorizer, TextAdapter, load_model, save_model
 from undrift.persist import ModelFileError
-from undrift.text.adapter import load_adapter, text_classifier
+from undrift.text.adapter import load_adapter, text_classifier, text_regressor
 
 BOOKS = ["A gripping page-turner", "gripping and moving", "dull and boring", "boring prose", "so-so"]
 OPINIONS = ["good", "good", "bad", "bad", None]
@@ -164,3 +164,16 @@ def test_target_labels_are_learnt_asked_for_and_updated():
     assert_allclose(adapter.decision_function(KITCHEN), classifier.decision_function(rows[1]))
     several = small().fit(BOOKS, OPINIONS, [KITCHEN, GARDEN], y_target=[labels, None])
     assert several.update(GARDEN[:1], ["good"], sample_domain=-2).predict(GARDEN).shape == (3,)
+
+
+def test_an_adapter_of_ratings_is_scored_as_a_regressor_and_not_updated():
+    adapter = TextAdapter(classifier=text_regressor(n_layers=1, self_training=False))
+    adapter.fit(BOOKS, [5, 4, 1, 2, None], KITCHEN)
+    X = adapter.vectorizer_.transform(KITCHEN)
+    y = np.arange(len(KITCHEN)) % 5.0
+    assert adapter.score(KITCHEN, y) == adapter.classifier_.score(X, y)
+    for act in (adapter.update, adapter.ask):
+        with pytest.raises(ValueError, match="only models of classes can be updated"):
+            act(KITCHEN, 3)
+    with pytest.raises(ValueError, match="only models of classes can be updated"):
+        adapter.update_target(KITCHEN)

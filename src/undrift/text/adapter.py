@@ -119,6 +119,7 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
 
     __metadata_request__fit = {"sample_domain": True, "extra": True, "blocks": True}
     __metadata_request__predict = {"sample_domain": True, "extra": True, "blocks": True}
+    __metadata_request__score = {"sample_domain": True, "extra": True}
 
     def __init__(self, vectorizer=None, classifier=None, tokens="auto"):
         self.vectorizer = vectorizer
@@ -213,19 +214,27 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
 
     def update(self, documents, y, *, sample_domain=None, extra=None):
         """Learn labels of a few target documents at once, as :meth:`MSDAClassifier.update`."""
+        self._require_classes("updated")
         X = self._rows(_read_once(documents))
         self.classifier_.update(X, y, sample_domain=sample_domain, extra=extra)
         return self
 
     def update_target(self, documents, *, sample_domain=None, extra=None):
         """Take a new batch of unlabelled documents, as :meth:`MSDAClassifier.update_target`."""
+        self._require_classes("updated")
         X = self._rows(_read_once(documents))
         self.classifier_.update_target(X, sample_domain=sample_domain, extra=extra)
         return self
 
     def ask(self, documents, n, purpose="predictions", **options):
         """Return the positions of the n documents most worth labelling, as :meth:`MSDAClassifier.ask`."""
+        self._require_classes("updated")
         return self.classifier_.ask(self._rows(_read_once(documents)), n, purpose, **options)
+
+    def _require_classes(self, what: str) -> None:
+        check_is_fitted(self)
+        if isinstance(self.classifier_, MSDARegressor) or self.classifier_._has_tags:
+            raise ValueError(f"only models of classes can be {what}, and this one predicts ratings or tags")
 
     def _rows(self, documents: Any) -> Any:
         check_is_fitted(self)
@@ -257,6 +266,11 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         X, options = self._rows(documents), {"recenter": recenter, "extra": extra}
         return self.classifier_.predict_proba(X, sample_domain=sample_domain, **options)
 
+    def score(self, documents, y, sample_weight=None, *, sample_domain=None, extra=None):
+        """Accuracy of `predict`, or R^2 of a regressor; the parameters are those of `decision_function`."""
+        X, options = self._rows(documents), {"sample_domain": sample_domain, "extra": extra}
+        return self.classifier_.score(X, y, sample_weight, **options)
+
     def distill(self, documents=None, labels=None, *, sample_domain=None, random_state=0) -> DistilledText:
         """Return a small linear model on terms that predicts what this one does, for new documents.
 
@@ -273,9 +287,7 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         random_state : int, default=0
             Seed of the choice of held-out documents.
         """
-        check_is_fitted(self)
-        if isinstance(self.classifier_, MSDARegressor) or self.classifier_._has_tags:
-            raise ValueError("only models of classes can be distilled, and this one predicts ratings or tags")
+        self._require_classes("distilled")
         if documents is None:
             raise ValueError("distill needs documents of the target: a model keeps none of those it has seen")
         documents = list(check_documents(documents))
