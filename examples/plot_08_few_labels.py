@@ -5,8 +5,7 @@ A few labels of the target
 A fitted model says which rows are most worth labelling, and learns their labels at once: ``undrift ask`` and ``undrift update`` do the
 same with files. Half of the labelled reviews of the target may be used here, the other half is for scoring.
 
-The case is a hard one: 400 reviews of each domain, of which most are positive in the target alone. Without a label its classes are taken for others than
-they are.
+The case is a hard one: 400 reviews of each domain, and most of those of the target are positive. Without a label their shares are estimated wrongly.
 """
 
 from copy import deepcopy
