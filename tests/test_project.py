@@ -268,3 +268,17 @@ def test_programs_of_the_how_to_pages_run(page, tmp_path, monkeypatch):
     blocks = code_blocks("python", f"docs/how-to/{page.name}")
     assert blocks or page.stem in ("monitoring", "big-data")
     exec(compile("\n".join(blocks), page.name, "exec"), {})
+
+
+def test_every_page_of_the_site_is_in_a_list():
+    """As `sphinx-build -W` demands, which is slower to say so."""
+    lists = "\n".join(re.findall(r"```{toctree}\n(.*?)```", "".join(map(read, DOCUMENTS)), flags=re.DOTALL))
+    entries = {re.sub(r".*<(.*)>", r"\1", line) for line in lists.splitlines() if line and line[0] != ":"}
+    pages = {
+        str(path.relative_to(ROOT / "docs").with_suffix(""))
+        for pattern in ("*.md", "reference/*.md", "how-to/*.md")
+        for path in (ROOT / "docs").glob(pattern)
+    }
+    assert len(pages) > 30
+    assert "how-to/*" in entries
+    assert {page for page in pages if not page.startswith("how-to/")} - entries == {"index"}
