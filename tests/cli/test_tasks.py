@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -317,6 +318,21 @@ def test_columns_of_numbers_in_place_of_text(undrift, baskets):
     run(undrift, *command)
     assert [row["prediction"] for row in read_rows("again.csv")] == [row["prediction"] for row in rows]
     assert "drop --text" in check_refused(undrift, baskets, [*command[:-1], "p.csv", "--text", "kind"])
+
+
+def test_columns_of_numbers_are_asked_for_and_updated(undrift, baskets):
+    _, out, _ = undrift(*BASKETS, "--features", "good*", "--model", "model.safetensors")
+    command = shlex.split(out.splitlines()[-1])
+    assert command[:2] == ["undrift", "ask"]
+    status, out, _ = undrift(*command[1:], "--prefix", "my ")
+    assert status == 0
+    rows = [
+        {**row, "my label": "family" if int(row["id"]) % 2 else "single"} for row in read_rows("sample.csv")
+    ]
+    write_rows("sample.csv", list(rows[0]), [list(row.values()) for row in rows])
+    command = shlex.split(out.splitlines()[-1])  # the next command, as it is written
+    assert undrift(*command[1:])[0] == 0
+    assert undrift("update", "--model", "model.safetensors", "--target", "south.csv", "--out", "b.st")[0] == 0
 
 
 def test_every_column_of_numbers_where_none_is_named(undrift, baskets):

@@ -1,6 +1,7 @@
 """`undrift ask`, `undrift update` and the labels of `adapt`, as commands."""
 
 import json
+import shlex
 
 import pytest
 
@@ -72,12 +73,16 @@ def test_a_new_batch_without_labels(folder, undrift, model):
 
 def test_several_targets_need_a_name(folder, undrift):
     two = ["--target", "camping.csv", "--model", "two.safetensors"]
-    assert undrift(*change_options(ADAPT, out="both.csv"), *two)[0] == 0
+    status, out, _ = undrift(*change_options(ADAPT, out="both.csv"), *two)
+    assert status == 0
+    assert undrift(*shlex.split(out.splitlines()[-1])[1:])[0] == 0  # the next command, as it is written
     said = check_refused(undrift, folder, ask("two.safetensors"))
     assert said == "the model has 2 target domains: choose one with --domain: kitchen.csv, camping.csv"
     command = ask("two.safetensors", input="camping.csv", domain="camping.csv")
-    assert undrift(*command)[0] == 0
+    status, out, _ = undrift(*command)
+    assert status == 0
     fill_labels()
+    assert "--domain camping.csv" in out.splitlines()[-1]
     assert undrift(*update("two.safetensors", domain="camping.csv"))[0] == 0
     before, after = load_model("two.safetensors"), load_model("new.safetensors")
     texts = [row["review"] for row in read_csv("camping.csv")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,11 +63,10 @@ def ask(given: AskOptions, context: typer.Context) -> None:
         return
     why = "to improve predictions" if given.purpose == "predictions" else "to estimate the error"
     terminal.say(f"Wrote {summary['out']}: {summary['asked']:,} of {summary['rows']:,} rows to label, {why}.")
-    text = " ".join(
-        f"--text {name}" for name in ([given.text] if isinstance(given.text, str) else given.text)
-    )
-    terminal.say("Next: fill in the column `label`, then")
-    terminal.say_command(
-        f"undrift update --model {given.model} --labels {summary['out']} {text} --label label "
-        f"--out {given.model}"
-    )
+    label, model = f"{given.prefix}label", str(given.model)
+    command = ["undrift", "update", "--model", model, "--labels", summary["out"]]
+    for name in [given.text] if isinstance(given.text, str) else given.text:
+        command += ["--text", name]
+    command += ["--label", label, *(["--domain", given.domain] if given.domain else []), "--out", model]
+    terminal.say(f"Next: fill in the column `{label}`, then")
+    terminal.say_command(shlex.join(command))

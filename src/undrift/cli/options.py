@@ -22,7 +22,7 @@ PANELS = (LABELS, SHARES, LEARNING, COLUMNS, FILES, RUNNING)  # of the help, aft
 JSON = typer.Option(False, "--json", help="Print a machine-readable summary on standard output.")
 
 
-WITHOUT_TEXT = ("adapt", "predict")  # commands that take columns of numbers as well
+WITHOUT_TEXT = ("adapt", "ask", "predict", "update")  # commands that take columns of numbers as well
 
 
 def option(

@@ -225,10 +225,16 @@ def choose_next(summary: dict[str, Any]) -> tuple[str, str]:
         return f"open {summary['report']}", ""
     if not summary["model"]:
         return "save the model with --model FILE, for `undrift ask` and `undrift predict`", ""
-    model, file = shlex.quote(summary["model"]), shlex.quote(target["file"])
-    text = summary["text"] if isinstance(summary["text"], list) else [summary["text"]]
-    same = f"--model {model} {{}} {' '.join(f'--text {shlex.quote(name)}' for name in text)}"
+    from ..jobs import name_domains
+
+    more = []
+    for name in summary["text"] if isinstance(summary["text"], list) else [summary["text"]]:
+        more += ["--text", name]
+    if len(summary["targets"]) > 1:
+        more += ["--domain", name_domains([Path(entry["file"]) for entry in summary["targets"]])[0]]
+    model = ["--model", summary["model"], "--input"]
     if is_scored or summary["task"] != "classes":
-        return "predict new rows:", f"undrift predict {same.format('--input NEW.csv')} --out FILE --check"
-    command = f"undrift ask {same.format(f'--input {file}')} --for estimate --out sample.csv"
-    return "label 50 rows, to measure how many predictions are wrong:", command
+        command = ["predict", *model, "NEW.csv", *more, "--out", "FILE", "--check"]
+        return "predict new rows:", shlex.join(["undrift", *command])
+    command = ["ask", *model, target["file"], *more, "--for", "estimate", "--out", "sample.csv"]
+    return "label 50 rows, to measure how many predictions are wrong:", shlex.join(["undrift", *command])

@@ -3,7 +3,7 @@
 from .adapt import AdaptResult, run_adapt
 from .distill import run_distill
 from .drift import Batch, check_batch
-from .inputs import AdaptJob, DistillJob, ShowStage
+from .inputs import AdaptJob, DistillJob, ShowStage, name_domains
 from .labels import USES
 from .predict import PredictProgress, find_domain, predict_rows, run_predict
 from .scoring import error_interval, gain_interval
@@ -27,6 +27,7 @@ __all__ = [
     "error_interval",
     "find_domain",
     "gain_interval",
+    "name_domains",
     "predict_rows",
     "run_adapt",
     "run_ask",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from .labels import (
     list_consistent,
     read_labels,
 )
-from .predict import find_domain, predict_rows
+from .predict import choose_columns, find_domain, predict_rows
 from .scoring import error_interval, sample_rows, sum_mistakes
 from .tasks import has_classes
 
@@ -98,6 +98,7 @@ def load_for(job: AskJob | UpdateJob) -> tuple[TextAdapter, int]:
 def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
     """Write the rows that are most worth labelling, with all their columns; returns a summary."""
     adapter, number = load_for(job)
+    job = replace(job, text=choose_columns(adapter, job.text))
     refuse_overwriting(job.out, [job.model, job.input])
     table = _open(job.input, job)
     added = [f"{job.prefix}{name}" for name in ("label", SAMPLED, WEIGHT)]
@@ -182,6 +183,7 @@ def run_update(job: UpdateJob, show_stage: ShowStage = ignore_stage) -> dict[str
     if (job.labels is None) == (job.target is None):
         raise TableError("give either --labels FILE or --target FILE")
     adapter, number = load_for(job)
+    job = replace(job, text=choose_columns(adapter, job.text))
     others = [path for path in (job.labels, job.target) if path]
     refuse_overwriting(job.out, others)
     position = -1 - number
