@@ -201,6 +201,9 @@ def test_what_tools_export_is_read(files, tmp_path):
     ]
     (tmp_path / "prodigy.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     rows = {"review": texts, "label": truth, "answer": ["yes"] * 4, "weight": ["2.5", "nan", "", "1"]}
+    asked = {"review": texts, "my label": truth, "my sampled": ["estimate"] * 4, "my weight": [2.5] * 4}
+    given = read_labels(write_csv(tmp_path / "asked.csv", asked), "review", ["my label"], CLASSES).values()
+    assert {(g.sampled, g.weight) for g in given} == {("estimate", 2.5)}
     path = write_csv(tmp_path / "questions.csv", rows)  # `answer` alone makes no export
     plain = read_labels(path, "review", ["label"], CLASSES).values()
     assert [(g.label, g.weight) for g in plain] == list(zip(truth, [2.5, 1.0, 1.0, 1.0], strict=True))

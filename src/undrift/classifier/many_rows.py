@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from .._core import Layer, Rows
 from .._inputs import OnHost, to_host
 from .alignment import choose_move, move_rows
-from .data import UNLABELLED
+from .data import UNLABELLED, TrainingRows
+from .grams import Stack
 from .linear import mean_auc, signs
 from .primal import (
     LayerRows,
@@ -52,26 +54,24 @@ from .targets import (
 
 
 @dataclass(frozen=True)
-class Columns:
-    """X or extra features: the columns of all labelled rows and of the anchors, and the stack on them."""
+class View:
+    """X or extra features: the columns of the anchors and of all rows, and the stack on them."""
 
-    labelled: Any
-    anchors: Any
-    stack: Any
-    first: Callable[[Any], Any]
+    anchors: Rows
+    rows: TrainingRows
+    stack: Stack
+    first: Callable[[Rows], Rows]
 
 
 class RowReader:
     """Reads labelled rows and anchors at every layer, block by block, where the computation takes place."""
 
-    def __init__(
-        self, columns: Sequence[Columns], result: SearchResult, loss: str, memory_budget: float
-    ) -> None:
-        self._columns, self._result = columns, result
+    def __init__(self, views: Sequence[View], result: SearchResult, loss: str, memory_budget: float) -> None:
+        self._views, self._result = views, result
         widths = [
             width
-            for part in columns
-            for width in (part.anchors.shape[1], *(layer.coef.shape[1] for layer in part.stack.layers))
+            for view in views
+            for width in (view.anchors.shape[1], *(layer.coef.shape[1] for layer in view.stack.layers))
         ]
         # what reads rows many times works on the host, and keeps hidden rows
         self._is_on_host = needs_minimisation(loss, widths)
@@ -82,12 +82,12 @@ class RowReader:
         rows = self._result.spec.rows
         position = {number: k for k, number in enumerate(rows.domains)}
         domain = np.array([position[number] for number in rows.domain])
-        return self._read([part.labelled for part in self._columns], domain, None, self._memory_budget)
+        return self._read([view.rows.labelled for view in self._views], domain, None, self._memory_budget)
 
     def read_anchors(self, rows: slice, vectors: Sequence[np.ndarray] | None = None) -> LayerRows:
         """Return some of the anchors; `vectors`, for every layer (d_t, n_domains), are added by domain."""
         domain = self._result.spec.anchors.domain[rows]
-        return self._read([part.anchors[rows] for part in self._columns], domain, vectors)
+        return self._read([view.anchors[rows] for view in self._views], domain, vectors)
 
     def _read(
         self,
@@ -97,29 +97,30 @@ class RowReader:
         memory_budget: float | None = None,
     ) -> LayerRows:
         place, parts, added = self._result.spec.place, [], iter(vectors or ())
-        for X, part in zip(matrices, self._columns, strict=True):
-            layers, means = part.stack.layers, part.stack.means
+        for X, view in zip(matrices, self._views, strict=True):
+            layers: Sequence[Layer] = view.stack.layers
+            means: Any = view.stack.means
             if self._is_on_host:
                 X, layers = to_host(X), [place.copy_to_host(layer) for layer in layers]
             if vectors is not None:  # rows that are moved are rows less a mean that is moved the other way
-                moves = [next(added).T / (np.sqrt(share) or 1.0) for share in part.stack.shares]
+                moves = [next(added).T / (np.sqrt(share) or 1.0) for share in view.stack.shares]
                 means = [mean - move for mean, move in zip(means or [0.0] * len(moves), moves, strict=True)]
             where = OnHost() if self._is_on_host else place
             parts.append(
-                layer_rows(X, domain, part.first, layers, means, part.stack.shares, where, memory_budget)
+                layer_rows(X, domain, view.first, layers, means, view.stack.shares, where, memory_budget)
             )
         return concatenate_columns(parts)
 
     def split_weights(self, primal: Primal) -> list[list[np.ndarray]]:
         """Return the weights of every layer for rows that are not scaled: for X, then for extra features."""
         parts = iter(primal.weights)
-        return [[next(parts) * np.sqrt(share) for share in part.stack.shares] for part in self._columns]
+        return [[next(parts) * np.sqrt(share) for share in view.stack.shares] for view in self._views]
 
     def score_means(self, primal: Primal) -> np.ndarray:
         """Return the scores of what is subtracted from the rows of every domain: (n_domains, n_outputs)."""
         scores = np.zeros((len(self._result.spec.rows.domains), len(primal.intercept)))
-        for part, weights in zip(self._columns, self.split_weights(primal), strict=True):
-            for mean, w in zip(part.stack.means or [], weights, strict=False):
+        for view, weights in zip(self._views, self.split_weights(primal), strict=True):
+            for mean, w in zip(view.stack.means or [], weights, strict=False):
                 scores += mean @ w
         return scores
 

@@ -15,10 +15,9 @@ from .._inputs import to_host
 from ..representation import MSDA
 from .anchors import ANCHOR_LIMIT, CALIBRATION_ROWS, draw_labelled_rows
 from .calibration import find_border
-from .data import UNLABELLED, TrainingRows
-from .grams import Stack
+from .data import UNLABELLED
 from .linear import Dual, least_squares, mean_auc, signs
-from .many_rows import Columns, ManyRowsFit, RowReader, fit_many_rows
+from .many_rows import ManyRowsFit, RowReader, View, fit_many_rows
 from .prediction import keep_rows
 from .primal import NormalEquations
 from .safeguard import FEW_TARGET_ROWS, Signals, compare_with_source_only, decide_fallback, measure_rows
@@ -209,25 +208,15 @@ def _list_shares(targets: list[Target] | None) -> list[Shares]:
     return [target.shares for target in targets or []]
 
 
-@dataclass(frozen=True)
-class _View:
-    """X or extra features: the columns of the anchors and of all rows, and the stack on them."""
-
-    anchors: Rows
-    rows: TrainingRows
-    stack: Stack
-    first: Callable[[Rows], Rows]
-
-
-def _list_views(result: SearchResult) -> list[_View]:
+def _list_views(result: SearchResult) -> list[View]:
     """Return X, then the extra features."""
     spec, chosen = result.spec, result.chosen
-    X = _View(spec.anchors.X, spec.rows, chosen.stack, spec.first_rows)
+    X = View(spec.anchors.X, spec.rows, chosen.stack, spec.first_rows)
     extra = zip(spec.anchors.extra, spec.rows.extra, chosen.extra, strict=True)
-    return [X, *(_View(*parts, keep_rows) for parts in extra)]
+    return [X, *(View(*parts, keep_rows) for parts in extra)]
 
 
-def _domain_offsets(views: list[_View], weights: list[list[np.ndarray]]) -> np.ndarray:
+def _domain_offsets(views: list[View], weights: list[list[np.ndarray]]) -> np.ndarray:
     """Return the scores of the domains' means: subtracting a mean from rows shifts their scores by these."""
     offsets = np.zeros((len(views[0].rows.domains), weights[0][0].shape[1]))
     for view, view_weights in zip(views, weights, strict=True):
@@ -297,7 +286,7 @@ def _source_only_shifts(
 
 
 def _layer_products(
-    view: _View, result: SearchResult, coefs: Sequence[np.ndarray], kept: np.ndarray | None = None
+    view: View, result: SearchResult, coefs: Sequence[np.ndarray], kept: np.ndarray | None = None
 ) -> tuple[list[list[np.ndarray]], list[Rows]]:
     """``w_t = sum_i coef_i h^t(x_i)`` for every layer and each of several matrices of coefficients.
 
@@ -465,14 +454,14 @@ def _keep_state(
     return state.label_anchors(spec.anchors.target_codes[targets])
 
 
-def _read_columns(view: _View, result: SearchResult, rows: np.ndarray) -> list[Rows]:
+def _read_columns(view: View, result: SearchResult, rows: np.ndarray) -> list[Rows]:
     """Return some of the anchors at every layer, on the host."""
     X = view.anchors[rows]
     hidden = hidden_rows(view.stack.layers, result.spec.place.move_rows(view.first(X)))
     return [to_host(H) for H in chain([X], hidden)]
 
 
-def _layer_means(view: _View, n_domains: int) -> Sequence[np.ndarray]:
+def _layer_means(view: View, n_domains: int) -> Sequence[np.ndarray]:
     """Return what is subtracted from the rows of every domain at every layer, zeros without centring."""
     if view.stack.means is not None:
         return view.stack.means
@@ -502,8 +491,7 @@ def _fit_primal_readout(
 ) -> Readout:
     """Train on all labelled rows by sums over them; the anchors are a sample of them, and target rows."""
     views, problem = _list_views(result), result.spec.problem
-    columns = [Columns(view.rows.labelled, view.anchors, view.stack, view.first) for view in views]
-    reader = RowReader(columns, result, options.loss, options.memory_budget)
+    reader = RowReader(views, result, options.loss, options.memory_budget)
     n_domains = len(result.spec.rows.domains)
     held_out = score_held_out(result.chosen.K, result.chosen.C, problem, options, n_domains)
     fit = fit_many_rows(

@@ -96,9 +96,11 @@ def _list_labels(table: Table, text: str | Sequence[str], label: str) -> Iterato
 
 
 def _read_plain(rows: Rows, text: str | Sequence[str], label: str) -> Iterator[GivenLabel]:
-    absent = [None] * len(rows)
-    sampled, weight = (rows.column(n) if n in rows.columns else absent for n in (SAMPLED, WEIGHT))
-    for values in zip(rows.texts(text), rows.column(label), sampled, weight, strict=True):
+    prefix, more = label[: -len("label")] if label.endswith("label") else "", []  # that `ask` was given
+    for name in (SAMPLED, WEIGHT):
+        names = [each for each in (prefix + name, name) if each in rows.columns]
+        more.append(rows.column(names[0]) if names else [None] * len(rows))
+    for values in zip(rows.texts(text), rows.column(label), *more, strict=True):
         yield _make_label(*values)
 
 
