@@ -360,3 +360,13 @@ def test_update_takes_a_new_batch(files, model, reviews):
     labels = write_labels(files, range(6))
     run_update(UpdateJob(out, out, "text", labels=labels))
     assert load_model(out).target_statistics_[0]["n_predicted"] == len(one)  # the batch, not the fit's rows
+
+
+def test_a_fallback_that_labels_end_is_not_reported(files):
+    before = run_adapt(make_job(files), build_adapter()).summary
+    assert before["caution"]["fell_back"]
+    assert any("source-only" in text for text in before["warnings"])
+    job = make_job(files, labels=write_labels(files, range(40)), use_labels="train")
+    summary = run_adapt(job, build_adapter()).summary
+    assert not summary["caution"]["fell_back"]
+    assert not any("source-only" in text for text in summary["warnings"])

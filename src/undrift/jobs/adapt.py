@@ -215,6 +215,7 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
     if learnt is not None:
         show_stage("learning the target's labels", None)
         adapter.classifier_ = learn_labels(adapter.classifier_, learnt)
+        summary["caution"] = dict(adapter.classifier_.caution_)  # labels end a fallback
     with rows.write_predictions(adapter, added, kinds) as written:
         summarize_shares(summary, adapter, written.counts, job)
         adapter.target_statistics_ = [

@@ -23,6 +23,7 @@ from .tasks import LabelTask
 ONE_CLASS = 0.97  # share of a target's rows above which a note says that one class is nearly all there is
 
 EXPECT_LITTLE = "expect little from adaptation"
+FELL_BACK = "used the source-only classifier instead"
 
 
 def summarize_domains(
@@ -69,7 +70,12 @@ def summarize_domains(
 
 
 def keep_warnings(messages: Sequence[str], targets: Sequence[dict[str, Any]]) -> list[str]:
-    """Return every warning once, without doubts in adaptation where labels show that it helped."""
+    """Return every warning once, without doubts in adaptation where labels show that it helped.
+
+    Also without those of a fallback that labels have ended: its reasons are notes then.
+    """
+    if not any(t["fell_back"] for t in targets):
+        messages = [text for text in messages if FELL_BACK not in text]
     has_helped = all(t.get("scored") and t.get("gain_interval", [0])[0] > 0 for t in targets)
     return [text for text in dict.fromkeys(messages) if not (has_helped and EXPECT_LITTLE in text)]
 
