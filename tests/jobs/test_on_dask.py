@@ -234,7 +234,7 @@ def test_labels_that_the_source_does_not_have_are_warned_of_on_a_cluster_too(clu
 
 
 def test_neither_predictions_nor_model_on_a_cluster_if_one_fails(cluster, reviews, monkeypatch):
-    def fill_disk(estimator, path):
+    def fill_disk(estimator, path, **options):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("undrift.jobs.adapt.save_model", fill_disk)
