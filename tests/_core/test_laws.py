@@ -1,6 +1,7 @@
 """Laws that hold for every input, searched for counterexamples."""
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -99,6 +100,7 @@ def test_the_mean_corrupted_row_is_mapped_to_the_mean_row(X, noise):
     assert_allclose(layer((1 - noise) * mean[None])[0], mean, **TOLERANCE)
 
 
+@pytest.mark.filterwarnings("ignore:after the first layer all rows are the same")
 @given(rows, noises, st.sampled_from([sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.csc_array]))
 def test_sparse_is_dense(X, noise, container):
     dense, sparse = MSDA(2, noise).fit(X), MSDA(2, noise).fit(container(X))

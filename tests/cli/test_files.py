@@ -94,7 +94,7 @@ def test_a_pipe(folder, model, expected):
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert [row["prediction"] for row in rows] == expected[1]
     assert [float(row["score"]) for row in rows] == expected[2]
-    assert "rows: standard output" in done.stderr
+    assert "Wrote standard output." in done.stderr
 
 
 def test_adapt_in_a_pipe(undrift, folder, feed):
