@@ -93,7 +93,7 @@ def test_the_first_screen_shows_no_error_of_the_source(unscored, report):
 def test_with_labels_the_measured_error_stays_the_headline(report):
     verdict, text = report.to_dict()["verdict"], shown_text(report)
     assert "expected" not in verdict["headline"]
-    assert text.count("Without labels, about") == 1
+    assert text.count("The estimate without these labels was about") == 1
     assert EXPECTED_ERROR_RECORD not in text  # its record belongs where nothing was measured
 
 
