@@ -59,7 +59,7 @@ def test_rounds_are_those_of_the_transcription(two_domains):
     K = np.vstack([H, T]) @ np.vstack([H, T]).T
     options = SelfTraining(n_rounds=3, share=0.7, weight=0.4)
     trained = self_train(K, problem_of(y), 0.2, options)
-    dual, rounds = trained.dual, trained.rounds
+    dual, rounds = trained.model, trained.rounds
     expected = transcription(H, 2 * y - 1, T, 0.2, 3, 0.7, 0.4)
     assert all(r.kept for r in rounds)
     assert [r.n_labelled for r in rounds] == [0, 14, 28, 42]
@@ -113,7 +113,7 @@ def test_nothing_is_labelled_where_the_round_trip_fails(rng, two_domains):
     apart = np.hstack([H, np.zeros((80, 5))]), np.hstack([np.zeros((60, 7)), rng.poisson(1, size=(60, 5))])
     rows = np.vstack(apart)
     trained = self_train(rows @ rows.T, problem_of(y), 0.2, SelfTraining())
-    dual, rounds = trained.dual, trained.rounds
+    dual, rounds = trained.model, trained.rounds
     assert len(rounds) == 1
     assert not rounds[0].kept
     assert_array_equal(dual.coef[80:], 0)
@@ -147,7 +147,7 @@ def test_a_round_whose_round_trip_fails_is_undone(misleading):
     assert np.any((scores[2] > 0)[confident] != (scores[0] > 0)[confident])  # pseudo-labels that changed
 
     trained = self_train(rows @ rows.T, problem_of(y), C, options)
-    dual, rounds = trained.dual, trained.rounds
+    dual, rounds = trained.model, trained.rounds
     assert [r.kept for r in rounds] == is_kept
     assert_allclose([r.round_trip for r in rounds], trips)
     assert_allclose(dual.scores(rows @ rows.T)[60:, 0], scores[3], rtol=1e-8, atol=1e-10)

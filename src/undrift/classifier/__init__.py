@@ -24,7 +24,7 @@ from .selection import (
     is_clearly_better,
     source_cv,
 )
-from .self_training import SelfTraining, fit_dual, self_train
+from .self_training import SelfTraining, fit_dual
 from .shares import check_shares
 from .targets import HeldOut
 from .together import FittedTask, fit_together
@@ -70,7 +70,6 @@ __all__ = [
     "is_clearly_better",
     "layer_share",
     "predict_codes",
-    "self_train",
     "signs",
     "source_cv",
 ]

@@ -8,48 +8,25 @@ need no more.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .._core import Layer, Rows
 from .._inputs import OnHost, to_host
-from .alignment import choose_move, move_rows
+from .alignment import move_rows
 from .data import UNLABELLED, TrainingRows
 from .grams import Stack
-from .linear import mean_auc, signs
-from .primal import (
-    LayerRows,
-    Primal,
-    Training,
-    concatenate_columns,
-    layer_rows,
-    needs_minimisation,
-    train_on_rows,
-)
+from .linear import signs
+from .primal import LayerRows, Primal, concatenate_columns, layer_rows, needs_minimisation, train_on_rows
 from .search import SearchResult
 from .self_training import (
     LABEL_WEIGHT,
-    LEAST_RETAINED,
     ChoosePseudoLabels,
-    Round,
     SelfTraining,
-    choose_most_confident,
-    retained_auc,
-    round_trip_auc,
-)
-from .shares import Shares, estimate_shares
-from .targets import (
-    BorderOptions,
-    HeldOut,
-    Target,
-    choose_surest,
-    describe_target,
-    expect_gain,
-    fill_shares,
-    list_target_rows,
-    take_labelled,
+    Trained,
+    train_classes_in_rounds,
 )
 
 
@@ -125,189 +102,62 @@ class RowReader:
         return scores
 
 
-@dataclass(frozen=True)
-class ManyRowsFit:
-    """A classifier of all labelled rows, and of target anchors with pseudo-labels."""
+class ManyRowsTrainer:
+    """Trains on all labelled rows by sums over them, and on target anchors; a `Trainer` of `targets`."""
 
-    primal: Primal
-    rounds: list[Round]
-    targets: list[Target] | None  # None where they are not aligned
-    move_scores: np.ndarray  # (n_domains, n_outputs): what moving its rows adds to a domain's scores
-    temperature: float
-    scores: np.ndarray  # (n_target_anchors, n_outputs) of the target anchors, without a border
-    start: Primal  # trained on the source alone
-    codes: np.ndarray  # (n_target_anchors,) labels and pseudo-labels
-    weight: np.ndarray  # (n_target_anchors,) 0 for rows that were not trained on
-    vectors: list[np.ndarray] | None = (
-        None  # what is added to the rows of each domain, as `LayerRows` has them
-    )
-    center: np.ndarray | None = None  # (n_outputs,) score of the sources' mean by `start`
-    first_scores: np.ndarray | None = None  # (n_target_anchors, n_outputs) of `start`, before any centring
-    gain: float = 1.0
+    def __init__(
+        self, result: SearchResult, reader: RowReader, codes: np.ndarray, weight: np.ndarray, loss: str
+    ) -> None:
+        self._result, self._reader, self._n = result, reader, len(result.spec.problem.codes)
+        Y = signs(codes, result.spec.problem.n_classes)
+        self._training = train_on_rows(reader.read_labelled(), Y, result.chosen.C, weight, loss)
+        self._labelled = reader.read_anchors(slice(0, self._n))
+        self.vectors: list[np.ndarray] | None = None  # what is added to the rows of each domain
+        self.start = self._training.start
+        self.labelled_scores = self._labelled.score(self.start)
+        n_anchors = result.spec.anchors.X.shape[0]
+        self._targets = slice(self._n, n_anchors)
+        self._scores = reader.read_anchors(self._targets).score(self.start) if n_anchors > self._n else Y[:0]
 
+    def score_targets(self) -> np.ndarray:
+        """Scores of the target anchors by `start`."""
+        return self._scores
 
-def fit_many_rows(
-    result: SearchResult,
-    reader: RowReader,
-    Y: np.ndarray,
-    weight: np.ndarray,
-    held_out: HeldOut,
-    loss: str,
-    self_training: SelfTraining | None,
-    border: BorderOptions,
-) -> ManyRowsFit:
-    """Train on all labelled rows; align every target; then train with or without self-training.
+    def score_means(self) -> np.ndarray:
+        """Scores by `start` of what is subtracted from the rows of every domain: (n_domains, n_outputs)."""
+        return self._reader.score_means(self.start)
 
-    Moves the target anchors in the Gram matrix of `result`, in place.
+    def move(self, moves: np.ndarray) -> None:
+        """Add a combination of labelled anchors to the rows of every domain: (n, n_domains)."""
+        domain = self._result.spec.anchors.domain
+        move_rows(self._result.chosen.K, moves, domain)
+        self.vectors = self._labelled.combine(moves)
+        change = moves.T @ (self.labelled_scores - self.start.intercept)
+        self._scores = self._scores + change[domain[self._n :]]
 
-    Parameters
-    ----------
-    Y, weight : arrays of shape (n, n_outputs) and (n,)
-        Of all labelled rows.
-    """
-    spec, chosen, problem = result.spec, result.chosen, result.spec.problem
-    n, n_anchors = len(problem.codes), spec.anchors.X.shape[0]
-    training = train_on_rows(reader.read_labelled(), Y, chosen.C, weight, loss)
-    labelled = reader.read_anchors(slice(0, n))
-    start, labelled_scores = training.start, labelled.score(training.start)
-    moves, vectors = np.zeros((n, len(spec.rows.domains))), None
-    if n_anchors == n:
-        no_moves = np.zeros((moves.shape[1], Y.shape[1]))
-        nothing = Y[:0], start, np.zeros(0, dtype=int), np.zeros(0)
-        return ManyRowsFit(start, [], None, no_moves, held_out.temperature, *nothing)
-    scores = reader.read_anchors(slice(n, n_anchors)).score(start)
-    aligned, choose = None, choose_most_confident
-    temperature = held_out.temperature
-    if spec.center == "classes":
-        aligned = _align(result, reader.score_means(start), labelled_scores, scores, held_out, border)
-        moves = aligned.moves
-        move_rows(chosen.K, moves, spec.anchors.domain)
-        vectors = labelled.combine(moves)
-        scores = scores + (moves.T @ (labelled_scores - start.intercept))[spec.anchors.domain[n:]]
-        temperature = held_out.target_temperature(bool(self_training))
+    def train(self, self_training: SelfTraining | None, choose: ChoosePseudoLabels) -> Trained:
+        """Train with or without self-training; labels of target rows are learnt in any case."""
+        spec, chosen, training, scores = self._result.spec, self._result.chosen, self._training, self._scores
+        problem, target_codes = spec.problem, spec.anchors.target_codes
+        is_known = target_codes != UNLABELLED
+        if not len(scores) or (self_training is None and not is_known.any()):
+            return Trained(self.start, scores, target_codes, np.zeros(len(scores)), [])
+        training.add_rows(self._reader.read_anchors(self._targets, self.vectors), scores)
 
-        def choose(scores: np.ndarray, portion: float) -> tuple[np.ndarray, np.ndarray]:
-            return choose_surest(scores, portion, aligned.groups, aligned.shares, temperature)
+        def retrain(codes: np.ndarray, weight: np.ndarray) -> tuple[Any, np.ndarray]:
+            return training.retrain(signs(codes, problem.n_classes), weight)
 
-    primal, rounds = start, list[Round]()
-    target_codes, gain = spec.anchors.target_codes, 1.0
-    codes, target_weight = target_codes, np.zeros(len(scores))
-    if self_training is not None or (target_codes != UNLABELLED).any():
-        training.add_rows(reader.read_anchors(slice(n, n_anchors), vectors), scores)
-        train_auc = mean_auc(labelled_scores, problem.codes)
-        primal, scores, rounds, codes, target_weight = _self_train(
-            training, result, scores, train_auc, self_training, choose
+        start = self.labelled_scores, scores
+        trained = train_classes_in_rounds(
+            chosen.K, problem, chosen.C, *start, self_training, choose, retrain, target_codes
         )
-    has_pseudo_labels = any(r.kept and r.n_labelled for r in rounds)
-    targets = None
-    if aligned is not None:
-        if not has_pseudo_labels:
-            temperature = held_out.target_temperature()
-        gain = expect_gain(rounds, self_training, len(weight))
-        targets = [
-            describe_target(scores[group], temperature, first, held_out, shares, border, gain)
-            for group, first, shares in zip(aligned.groups, aligned.first, aligned.shares, strict=True)
-        ]
-    if primal is not start:
-        labelled_scores = labelled.score(primal)
-    move_scores = moves.T @ (labelled_scores - primal.intercept)
-    trained = scores, start, codes, target_weight
-    if aligned is None:
-        return ManyRowsFit(primal, rounds, targets, move_scores, temperature, *trained)
-    first_scores = np.zeros(scores.shape)
-    for group, group_scores in zip(aligned.groups, aligned.first, strict=True):
-        first_scores[group] = group_scores
-    known = vectors, aligned.center, first_scores, gain
-    return ManyRowsFit(primal, rounds, targets, move_scores, temperature, *trained, *known)
+        return replace(
+            trained,
+            model=self.start if trained.model is None else training.finish(trained.model),
+            codes=np.where(is_known, target_codes, trained.codes),
+            weight=np.where(is_known, LABEL_WEIGHT, trained.weight),
+        )
 
-
-@dataclass(frozen=True)
-class _Alignment:
-    groups: list[np.ndarray]  # target anchors of every target, counted from the first target anchor
-    first: list[np.ndarray]  # their scores before any centring
-    shares: list[Shares]
-    moves: np.ndarray  # (n, n_domains) the combination of labelled anchors that is added to a domain's rows
-    center: np.ndarray  # (n_outputs,) score of the sources' mean
-
-
-def _align(
-    result: SearchResult,
-    mean_scores: np.ndarray,
-    train_scores: np.ndarray,
-    scores: np.ndarray,
-    held_out: HeldOut,
-    border: BorderOptions,
-) -> _Alignment:
-    """Estimate the shares of every target, and how its rows are moved.
-
-    Parameters
-    ----------
-    mean_scores : array of shape (n_domains, n_outputs)
-        Of what is subtracted from the rows of every domain.
-    train_scores, scores : arrays of shape (n, n_outputs) and (n_target_anchors, n_outputs)
-        Of the labelled and of the target anchors, centred.
-    """
-    problem, domain = result.spec.problem, result.spec.anchors.domain
-    n = len(problem.codes)
-    center = mean_scores[domain[:n]].mean(axis=0)
-    groups, first, estimates = [group - n for group in list_target_rows(result)], [], []
-    moves = np.zeros((n, len(result.spec.rows.domains)))
-    for group, known in zip(groups, fill_shares(border, result), strict=True):
-        k = domain[n + group[0]]
-        offset = mean_scores[k] - center
-        first.append(scores[group] + offset)
-        labelled_rows = take_labelled(first[-1], result.spec.anchors.target_codes[group])
-        seen = first[-1], held_out.scores, held_out.codes
-        estimate = estimate_shares(*seen, problem.n_classes, known, labelled_rows, held_out.transfer)
-        estimates.append(estimate)
-        change = offset - estimate.midpoint
-        moves[:, k] = choose_move(train_scores, problem.codes, problem.n_classes, change)
-    return _Alignment(groups, first, estimates, moves, center)
-
-
-def _self_train(
-    training: Training,
-    result: SearchResult,
-    scores: np.ndarray,
-    train_auc: float,
-    options: SelfTraining | None,
-    choose: ChoosePseudoLabels,
-) -> tuple[Primal, np.ndarray, list[Round], np.ndarray, np.ndarray]:
-    """Train in rounds as `self_training.self_train` does.
-
-    Return the classifier, scores, rounds, and labels and weights of the target rows that it was trained with.
-
-    Target rows whose class is known have their label in every round, and without self-training too.
-    """
-    problem, K, C = result.spec.problem, result.chosen.K, result.chosen.C
-    target_codes = result.spec.anchors.target_codes
-    is_known, start = target_codes != UNLABELLED, choose(scores, 1.0)[0]
-
-    def retrain(codes: np.ndarray, weight: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-        codes = np.where(is_known, target_codes, codes)
-        weight = np.where(is_known, LABEL_WEIGHT, weight)
-        return *training.retrain(signs(codes, problem.n_classes), weight), codes, weight
-
-    def evaluate(n_labelled: int) -> Round:
-        trip = round_trip_auc(K, problem, C, scores)
-        is_kept = retained_auc(trip, train_auc) >= LEAST_RETAINED
-        return Round(n_labelled, trip, float(np.mean(choose(scores, 1.0)[0] != start)), is_kept)
-
-    kept: tuple[Any, np.ndarray, np.ndarray, np.ndarray] = None, scores, start, np.zeros(len(scores))
-    if is_known.any():
-        kept = retrain(start, np.zeros(len(scores)))
-        scores = kept[1]
-    rounds = [] if options is None else [evaluate(0)]
-    for r in range(1, options.n_rounds + 1 if options else 1):
-        if options is None or not rounds[-1].kept:
-            break
-        pseudo_labels, chosen = choose(scores, options.share * r / options.n_rounds)
-        weight = np.zeros(len(scores))
-        weight[chosen] = options.weight
-        retrained = retrain(pseudo_labels, weight)
-        scores = retrained[1]
-        rounds.append(evaluate(len(chosen)))
-        if rounds[-1].kept:
-            kept = retrained
-    primal = training.start if kept[0] is None else training.finish(kept[0])
-    return primal, kept[1], rounds, kept[2], kept[3]
+    def score_labelled(self, model: Primal) -> np.ndarray:
+        """Scores of the labelled anchors, by a classifier that `train` returned."""
+        return self.labelled_scores if model is self.start else self._labelled.score(model)

@@ -15,7 +15,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from .linear import SOLVERS, Dual
 from .search import SearchResult
 from .selection import Problem
-from .self_training import LEAST_RETAINED, Round, SelfTraining, fit_dual
+from .self_training import LEAST_RETAINED, Round, SelfTraining, Trained, fit_dual, train_in_rounds
 from .targets import list_target_rows
 from .weights import Readout, ReadoutOptions, read_out, score_held_out
 
@@ -32,10 +32,10 @@ def fit_numbers(result: SearchResult, options: ReadoutOptions, known_means: Sequ
         The mean number of every target, if known; empty: the source's.
     """
     chosen, problem, n = result.chosen, result.spec.problem, len(result.spec.problem.codes)
-    dual = problem.fit(chosen.K[:n, :n], np.arange(n), chosen.C)
-    rounds: list[Round] = []
+    dual, rounds = result.start, list[Round]()
     if options.self_training is not None and len(chosen.K) > n:
-        dual, rounds = _self_train_numbers(result, dual, options.self_training, options)
+        trained = _self_train_numbers(result, dual, options.self_training, options)
+        dual, rounds = trained.model, trained.rounds
     readout = replace(read_out(result, dual), rounds=rounds)
     positions = [k for k, number in enumerate(result.spec.rows.domains) if number < 0]
     for k, known in zip(positions, known_means, strict=False):
@@ -44,8 +44,8 @@ def fit_numbers(result: SearchResult, options: ReadoutOptions, known_means: Sequ
 
 
 def _self_train_numbers(
-    result: SearchResult, dual: Dual, rule: SelfTraining, options: ReadoutOptions
-) -> tuple[Dual, list[Round]]:
+    result: SearchResult, start: Dual, rule: SelfTraining, options: ReadoutOptions
+) -> Trained:
     """Train in rounds on ever more target rows, those furthest from the middle first.
 
     A round is kept if numbers that are learnt from the target's pseudo-labels alone still agree with the
@@ -55,27 +55,27 @@ def _self_train_numbers(
     K, y, n = chosen.K, problem.Y, len(problem.codes)
     groups = [group - n for group in list_target_rows(result) if len(group)]
     spread = float(score_held_out(K, chosen.C, problem, options).scores.std())
-    train = _correlate(dual.scores(K[:n, :n]), y)
-    scores = first = dual.scores(K[n:, :n])
-    best, rounds, rows = dual, [], np.empty(0, dtype=int)
-    for r in range(rule.n_rounds + 1):
+    train, first = _correlate(start.scores(K[:n, :n]), y), start.scores(K[n:, :n])
+
+    def choose(scores: np.ndarray, portion: float) -> tuple[np.ndarray, np.ndarray]:
+        pseudo_labels = stretch(scores, groups, spread, y)
+        distance = np.abs(pseudo_labels - np.median(pseudo_labels))[:, 0]
+        return pseudo_labels, np.argsort(-distance, kind="stable")[: round(portion * len(scores))]
+
+    def retrain(pseudo_labels: np.ndarray, target_weight: np.ndarray) -> tuple[Dual, np.ndarray]:
+        weight = np.concatenate([problem.weight, target_weight])
+        dual = problem.solver(K, np.concatenate([y, pseudo_labels]), chosen.C, weight)
+        return dual, dual.scores(K[n:])
+
+    def evaluate(scores: np.ndarray, n_labelled: int) -> Round:
         pseudo_labels = stretch(scores, groups, spread, y)
         back = problem.solver(K[n:, n:], pseudo_labels, chosen.C, np.ones(len(scores)))
         trip = _correlate(back.scores(K[:n, n:]), y)
         moved = float(np.mean(np.abs(scores - first)) / (spread or 1.0))
-        rounds.append(Round(len(rows), trip, moved, trip >= LEAST_RETAINED * train))
-        if not rounds[-1].kept or r == rule.n_rounds:
-            break
-        best = dual
-        portion = rule.share * (r + 1) / rule.n_rounds
-        distance = np.abs(pseudo_labels - np.median(pseudo_labels))[:, 0]
-        rows = np.argsort(-distance, kind="stable")[: round(portion * len(scores))]
-        target_weight = np.zeros(len(scores))
-        target_weight[rows] = rule.weight
-        weight = np.concatenate([problem.weight, target_weight])
-        dual = problem.solver(K, np.concatenate([y, pseudo_labels]), chosen.C, weight)
-        scores = dual.scores(K[n:])
-    return (dual if rounds[-1].kept else best), rounds
+        return Round(n_labelled, trip, moved, trip >= LEAST_RETAINED * train)
+
+    no_rounds = Trained(start, first, first, np.zeros(len(first)), [])
+    return train_in_rounds(no_rounds, rule, choose, retrain, evaluate)
 
 
 def stretch(scores: np.ndarray, groups: Sequence[np.ndarray], spread: float, y: np.ndarray) -> np.ndarray:
@@ -135,7 +135,7 @@ def _fit_tag(result: SearchResult, has_tag: np.ndarray, options: ReadoutOptions,
     trained = fit_dual(chosen.K, problem, chosen.C, options.self_training)
     if result.spec.center == "classes" and len(chosen.K) > n:
         domain = result.spec.anchors.domain[n:]
-        scores = trained.dual.scores(chosen.K[n:, : len(trained.dual.coef)])[:, 0]
+        scores = trained.scores[:, 0]
         for k in np.unique(domain):
             shifts[k] = -np.quantile(scores[domain == k], 1 - has_tag.mean())
-    return _Tag(trained.dual, shifts, held_out.temperature, trained.rounds)
+    return _Tag(trained.model, shifts, held_out.temperature, trained.rounds)

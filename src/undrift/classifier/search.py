@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from .data import TrainingRows
 from .extra_features import add_extra
 from .grams import RunningGram, Stack, layer_share
 from .layers import LayerFitter, SharedFitter, SharedLayers
+from .linear import Dual
 from .selection import NEED_TARGET, ONE_SE, Candidate, Grid, Problem, choose_candidate, find_rule
 from .source_only import SourceOnly, fit_source_only
 
@@ -117,6 +118,12 @@ class SearchResult:
     def candidate(self) -> Candidate:
         """The chosen entry of `candidates`."""
         return self.chosen.candidate
+
+    @cached_property
+    def start(self) -> Dual:
+        """The classifier of the labelled anchors alone."""
+        n = len(self.spec.problem.codes)
+        return self.spec.problem.fit(self.chosen.K[:n, :n], np.arange(n), self.chosen.C)
 
 
 class Search:

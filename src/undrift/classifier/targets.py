@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 
-from .alignment import choose_move, move_rows, undo_moves
+from .alignment import choose_move, move_rows
 from .calibration import (
     LEAST_SHARE,
     ExpectedError,
@@ -26,7 +27,7 @@ from .calibration import (
 from .data import UNLABELLED
 from .linear import Dual, predict_codes
 from .search import SearchResult
-from .self_training import Round, SelfTraining, Trained, train_without_labels
+from .self_training import ChoosePseudoLabels, Round, SelfTraining, Trained, choose_most_confident, fit_dual
 from .shares import PAIR, SEVERAL_DOMAINS, Labelled, Shares, Transfer, estimate_shares
 
 
@@ -82,71 +83,120 @@ class BorderOptions:
         return (border - prior, prior) if self.is_balanced else (border, np.zeros_like(border))
 
 
+class Trainer(Protocol):
+    """Trains on the labelled rows, then on target anchors with pseudo-labels as well."""
+
+    start: Any  # the classifier of the labelled rows alone: a `Dual` or a `Primal`
+    labelled_scores: np.ndarray  # (n, n_outputs) of the labelled anchors, by it
+
+    def score_targets(self) -> np.ndarray:
+        """Scores of the target anchors by `start`."""
+
+    def score_means(self) -> np.ndarray:
+        """Scores by `start` of what is subtracted from the rows of every domain: (n_domains, n_outputs)."""
+
+    def move(self, moves: np.ndarray) -> None:
+        """Add a combination of labelled anchors to the rows of every domain: (n, n_domains)."""
+
+    def train(self, self_training: SelfTraining | None, choose: ChoosePseudoLabels) -> Trained:
+        """Train with or without self-training."""
+
+    def score_labelled(self, model: Any) -> np.ndarray:
+        """Scores of the labelled anchors, by a classifier that `train` returned."""
+
+
+class DualTrainer:
+    """Trains on inner products, those of a search's result, which `move` changes in place."""
+
+    def __init__(self, result: SearchResult) -> None:
+        self._result, self._n = result, len(result.spec.problem.codes)
+        self._K = result.chosen.K
+        self.start = result.start
+        self.labelled_scores = self.start.scores(self._K[: self._n, : self._n])
+
+    def score_targets(self) -> np.ndarray:
+        """Scores of the target anchors by `start`."""
+        return self.start.scores(self._K[self._n :, : self._n])
+
+    def score_means(self) -> np.ndarray:
+        """Scores by `start` of what is subtracted from the rows of every domain: (n_domains, n_outputs)."""
+        products = self._result.chosen.mean_products
+        assert products is not None  # nothing is aligned without centring
+        return products[: self._n].T @ self.start.coef
+
+    def move(self, moves: np.ndarray) -> None:
+        """Add a combination of labelled anchors to the rows of every domain: (n, n_domains)."""
+        move_rows(self._K, moves, self._result.spec.anchors.domain)
+
+    def train(self, self_training: SelfTraining | None, choose: ChoosePseudoLabels) -> Trained:
+        """Train with or without self-training."""
+        spec, C = self._result.spec, self._result.chosen.C
+        codes = spec.anchors.target_codes
+        return fit_dual(self._K, spec.problem, C, self_training, choose, codes, self.start)
+
+    def score_labelled(self, model: Dual) -> np.ndarray:
+        """Scores of the labelled anchors, by a classifier that `train` returned."""
+        return model.scores(self._K[: self._n, : len(model.coef)])
+
+
 @dataclass(frozen=True)
-class AlignedFit:
-    """A classifier on aligned targets, in terms of the anchors as they were before they were moved."""
+class Alignment:
+    """How every target is brought to where the source's classes meet."""
 
-    dual: Dual
-    trained: Trained  # in terms of the moved anchors
-    targets: list[Target]
-    moves: np.ndarray  # (n, n_domains) the combination of labelled rows that is added to a domain's rows
-    move_scores: np.ndarray  # (n_domains, n_outputs): what moving its rows adds to a domain's scores
+    groups: list[np.ndarray]  # target anchors of every target, counted from the first target anchor
+    shares: list[Shares]
+    moves: np.ndarray  # (n, n_domains) the combination of labelled anchors that is added to a domain's rows
+    center: np.ndarray  # (n_outputs,) score of the sources' mean
+    scores: np.ndarray  # (n_target_anchors, n_outputs) before any centring
+
+
+@dataclass(frozen=True)
+class TargetFit:
+    """A classifier that was fitted to its targets without their labels."""
+
+    trained: Trained  # in terms of the anchors, moved if they are
     temperature: float
-    scores: np.ndarray  # (n_target_anchors, n_outputs) of the target anchors, without a border
-    start: Dual  # trained on the source alone
-    first_intercept: np.ndarray  # (n_outputs,) its intercept for target rows that are not centred
-    first_scores: np.ndarray  # (n_target_anchors, n_outputs) its scores of the target anchors
-    gain: float  # what self-training leaves of the errors
+    move_scores: np.ndarray  # (n_domains, n_outputs): what moving its rows adds to a domain's scores
+    gain: float = 1.0  # what self-training leaves of the errors
+    targets: list[Target] | None = None  # None where they are not aligned
+    alignment: Alignment | None = None
 
 
-def fit_aligned(
-    result: SearchResult, held_out: HeldOut, self_training: SelfTraining | None, border: BorderOptions
-) -> AlignedFit:
-    """Align every target, then train with or without self-training.
+def fit_to_targets(
+    result: SearchResult,
+    trainer: Trainer,
+    held_out: HeldOut,
+    self_training: SelfTraining | None,
+    border: BorderOptions,
+) -> TargetFit:
+    """Align every target if that is asked for, then train with or without self-training.
 
     Moves the target anchors in the Gram matrix of `result`, in place.
     """
-    chosen, problem = result.chosen, result.spec.problem
-    K, n, domain = chosen.K, len(problem.codes), result.spec.anchors.domain
-    start = problem.fit(K[:n, :n], np.arange(n), chosen.C)
-    groups = list_target_rows(result)
-    first, shares, moves, center = _align(result, start, held_out, groups, border)
-    move_rows(K, moves, domain)
+    spec, scores = result.spec, trainer.score_targets()
+    if spec.center != "classes" or not len(scores):
+        trained = trainer.train(self_training, choose_most_confident)
+        no_moves = np.zeros((len(spec.rows.domains), scores.shape[1]))
+        return TargetFit(trained, held_out.temperature, no_moves)
+    aligned = _align(result, trainer.score_means(), trainer.labelled_scores, scores, held_out, border)
+    trainer.move(aligned.moves)
     temperature = held_out.target_temperature(bool(self_training))
 
     def choose(scores: np.ndarray, portion: float) -> tuple[np.ndarray, np.ndarray]:
-        return choose_surest(scores, portion, [group - n for group in groups], shares, temperature)
+        return choose_surest(scores, portion, aligned.groups, aligned.shares, temperature)
 
-    trained = train_without_labels(
-        K, problem, chosen.C, self_training, choose, result.spec.anchors.target_codes
-    )
-    dual = trained.dual
-    has_pseudo_labels = any(r.kept and r.n_labelled for r in trained.rounds)
-    if self_training and not has_pseudo_labels:
+    trained = trainer.train(self_training, choose)
+    if not trained.has_pseudo_labels:
         temperature = held_out.target_temperature()
-    scores = dual.scores(K[n:, : len(dual.coef)])
-    gain = expect_gain(trained.rounds, self_training, n)
+    gain = expect_gain(trained.rounds, self_training, len(spec.rows.y))
     targets = [
-        describe_target(scores[group - n], temperature, first_scores, held_out, target_shares, border, gain)
-        for group, first_scores, target_shares in zip(groups, first, shares, strict=True)
+        describe_target(
+            trained.scores[group], temperature, aligned.scores[group], held_out, shares, border, gain
+        )
+        for group, shares in zip(aligned.groups, aligned.shares, strict=True)
     ]
-    move_scores = moves.T @ (dual.scores(K[:n, : len(dual.coef)]) - dual.intercept)
-    first_scores = np.zeros(scores.shape)
-    for group, group_scores in zip(groups, first, strict=True):
-        first_scores[group - n] = group_scores
-    return AlignedFit(
-        undo_moves(dual, moves, domain[: len(dual.coef)]),
-        trained,
-        targets,
-        moves,
-        move_scores,
-        temperature,
-        scores,
-        start,
-        start.intercept - center,
-        first_scores,
-        gain,
-    )
+    change = trainer.score_labelled(trained.model) - trained.model.intercept
+    return TargetFit(trained, temperature, aligned.moves.T @ change, gain, targets, aligned)
 
 
 def list_target_rows(result: SearchResult) -> list[np.ndarray]:
@@ -162,28 +212,38 @@ def list_target_rows(result: SearchResult) -> list[np.ndarray]:
 
 
 def _align(
-    result: SearchResult, dual: Dual, held_out: HeldOut, groups: Sequence[np.ndarray], border: BorderOptions
-) -> tuple[list[np.ndarray], list[Shares], np.ndarray, np.ndarray]:
-    """Return, for every target, its scores before any centring, its shares, and how its rows are moved.
+    result: SearchResult,
+    mean_scores: np.ndarray,
+    train_scores: np.ndarray,
+    scores: np.ndarray,
+    held_out: HeldOut,
+    border: BorderOptions,
+) -> Alignment:
+    """Estimate the shares of every target, and how its rows are moved.
 
-    Also the score of the sources' mean.
+    Parameters
+    ----------
+    mean_scores : array of shape (n_domains, n_outputs)
+        Of what is subtracted from the rows of every domain.
+    train_scores, scores : arrays of shape (n, n_outputs) and (n_target_anchors, n_outputs)
+        Of the labelled and of the target anchors, centred.
     """
-    chosen, problem, domain = result.chosen, result.spec.problem, result.spec.anchors.domain
-    K, n, codes = chosen.K, len(problem.codes), problem.codes
-    scores_of_means = chosen.mean_products[:n].T @ dual.coef  # type: ignore[index]  # (n_domains, n_outputs)
-    center = scores_of_means[domain[:n]].mean(axis=0)
-    train_scores = dual.scores(K[:n, :n])
-    first, shares, moves = [], [], np.zeros((n, len(result.spec.rows.domains)))
+    problem, domain = result.spec.problem, result.spec.anchors.domain
+    n, target_codes = len(problem.codes), result.spec.anchors.target_codes
+    center = mean_scores[domain[:n]].mean(axis=0)
+    groups, estimates, first = [group - n for group in list_target_rows(result)], [], np.zeros(scores.shape)
+    moves = np.zeros((n, len(mean_scores)))
     for group, known in zip(groups, fill_shares(border, result), strict=True):
-        k = domain[group[0]]
-        offset = scores_of_means[k] - center
-        first.append(dual.scores(K[group][:, :n]) + offset)
-        labelled = take_labelled(first[-1], result.spec.anchors.target_codes[group - n])
-        scores = first[-1], held_out.scores, held_out.codes
-        estimate = estimate_shares(*scores, problem.n_classes, known, labelled, held_out.transfer)
-        shares.append(estimate)
-        moves[:, k] = choose_move(train_scores, codes, problem.n_classes, offset - estimate.midpoint)
-    return first, shares, moves, center
+        k = domain[n + group[0]]
+        offset = mean_scores[k] - center
+        first[group] = scores[group] + offset
+        labelled = take_labelled(first[group], target_codes[group])
+        seen = first[group], held_out.scores, held_out.codes
+        estimate = estimate_shares(*seen, problem.n_classes, known, labelled, held_out.transfer)
+        estimates.append(estimate)
+        change = offset - estimate.midpoint
+        moves[:, k] = choose_move(train_scores, problem.codes, problem.n_classes, change)
+    return Alignment(groups, estimates, moves, center, first)
 
 
 def expect_gain(rounds: Sequence[Round], self_training: SelfTraining | None, n_labelled: int) -> float:

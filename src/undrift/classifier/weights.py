@@ -13,33 +13,28 @@ from sklearn.utils import check_random_state
 from .._core import Array, Rows, array_ops, domain_centred_gram, hidden_rows, primal_weights, submatrix
 from .._inputs import to_host
 from ..representation import MSDA
+from .alignment import undo_moves
 from .anchors import ANCHOR_LIMIT, CALIBRATION_ROWS, draw_labelled_rows
 from .calibration import find_border
 from .data import UNLABELLED
 from .linear import Dual, least_squares, mean_auc, signs
-from .many_rows import ManyRowsFit, RowReader, View, fit_many_rows
+from .many_rows import ManyRowsTrainer, RowReader, View
 from .prediction import keep_rows
 from .primal import NormalEquations
 from .safeguard import FEW_TARGET_ROWS, Signals, compare_with_source_only, decide_fallback, measure_rows
 from .search import SearchResult
 from .selection import Problem, draw_folds, held_out_scores
-from .self_training import (
-    Round,
-    SelfTraining,
-    Trained,
-    retained_auc,
-    round_trip_auc,
-    train_without_labels,
-)
+from .self_training import Round, SelfTraining, retained_auc, round_trip_auc
 from .shares import SEVERAL_DOMAINS, Shares, Transfer
 from .source_only import SourceOnly
 from .targets import (
-    AlignedFit,
     BorderOptions,
+    DualTrainer,
     HeldOut,
     Target,
+    TargetFit,
     fill_shares,
-    fit_aligned,
+    fit_to_targets,
     list_target_rows,
 )
 from .updating import UpdateState, invert_gram, learn_labels
@@ -102,36 +97,27 @@ def fit_readout(
 
 def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
     spec, chosen, problem = result.spec, result.chosen, result.spec.problem
-    views, n = _list_views(result), len(problem.codes)
+    views = _list_views(result)
     held_out = score_held_out(chosen.K, chosen.C, problem, options, len(spec.rows.domains))
-    targets, temperature, fit = None, held_out.temperature, None
-    target_codes = spec.anchors.target_codes
-    if spec.center == "classes" and len(chosen.K) > n:
-        fit = fit_aligned(result, held_out, options.self_training, options.border)
-        dual, trained, scores = fit.dual, fit.trained, fit.scores
-        targets, temperature = fit.targets, fit.temperature
-    else:
-        trained = train_without_labels(
-            chosen.K, problem, chosen.C, options.self_training, target_codes=target_codes
-        )
-        dual = trained.dual
-        scores = dual.scores(chosen.K[n:, : len(dual.coef)])
+    fit = fit_to_targets(result, DualTrainer(result), held_out, options.self_training, options.border)
+    dual, aligned = fit.trained.model, fit.alignment
+    if aligned is not None:
+        dual = undo_moves(dual, aligned.moves, spec.anchors.domain[: len(dual.coef)])
     is_kept = _needs_state(result, options) and problem.solver is least_squares
     drawn = _draw_state_rows(result, options) if is_kept else None
-    coefs = [dual.coef] if fit is None else [dual.coef, fit.start.coef, fit.moves]
+    coefs = [dual.coef] if aligned is None else [dual.coef, result.start.coef, aligned.moves]
     products = [_layer_products(view, result, coefs, drawn and drawn[0]) for view in views]
     weights = [[w[0] for w in layers] for layers, _ in products]
-    offsets = _domain_offsets(views, weights)
-    if fit is not None:
-        offsets -= fit.move_scores
-    readout = _build(result, weights, dual.intercept, offsets, trained.rounds, temperature, targets)
+    readout = _build(result, fit, weights, dual.intercept, _domain_offsets(views, weights))
     if drawn is not None:
-        fitted = _describe_dual(
-            result, fit, trained, scores, [w for layers, _ in products for w in layers], readout
-        )
+        shares = [share or 1.0 for view in views for share in view.stack.shares]
+        parts = list(zip(*(w for layers, _ in products for w in layers), strict=True))
+        moves = None if aligned is None else [w / share for w, share in zip(parts[2], shares, strict=True)]
+        fitted = _Fitted(parts[0], [] if aligned is None else parts[1], result.start.intercept, moves)
         columns = [A for _, columns in products for A in columns]
-        readout = _learn(readout, _keep_state(result, held_out, fitted, columns, drawn, options), options)
-    return _guard(readout, result, held_out, scores, options)
+        state = _keep_state(result, held_out, fit, fitted, readout, columns, drawn, options)
+        readout = _learn(readout, state, options)
+    return _guard(readout, result, held_out, fit.trained.scores, options)
 
 
 def _guard(
@@ -168,21 +154,22 @@ def _guard(
 
 def _build(
     result: SearchResult,
+    fit: TargetFit | None,
     weights: list[list[np.ndarray]],
     intercept: np.ndarray,
     offsets: np.ndarray,
-    rounds: list[Round],
-    temperature: float,
-    targets: list[Target] | None,
 ) -> Readout:
-    """Return the classifier, with the borders of its targets in their offsets."""
-    rows = result.spec.rows
+    """Return the classifier, with the moves and the borders of its targets in their offsets."""
+    rows, extra = result.spec.rows, [w for (w,) in weights[1:]]
     counts = to_host(array_ops(rows.labelled).nonzero_counts(rows.labelled))
+    if fit is None:
+        return Readout(weights[0], extra, intercept, offsets, [], counts, 1.0)
+    offsets = offsets - fit.move_scores
     positions = [k for k, number in enumerate(rows.domains) if number < 0]
-    for k, target in zip(positions, targets or [], strict=False):
+    for k, target in zip(positions, fit.targets or [], strict=False):
         offsets[k] -= target.shift
-    extra = [w for (w,) in weights[1:]]
-    return Readout(weights[0], extra, intercept, offsets, rounds, counts, temperature, targets)
+    rounds = fit.trained.rounds
+    return Readout(weights[0], extra, intercept, offsets, rounds, counts, fit.temperature, fit.targets)
 
 
 def read_out(result: SearchResult, dual: Dual) -> Readout:
@@ -190,8 +177,7 @@ def read_out(result: SearchResult, dual: Dual) -> Readout:
     views = _list_views(result)
     products = [_layer_products(view, result, [dual.coef]) for view in views]
     weights = [[w[0] for w in layers] for layers, _ in products]
-    offsets = _domain_offsets(views, weights)
-    readout = _build(result, weights, dual.intercept, offsets, [], 1.0, None)
+    readout = _build(result, None, weights, dual.intercept, _domain_offsets(views, weights))
     signals = _measure_signals(result, readout.labelled_counts)
     if signals is None:
         return readout
@@ -237,8 +223,7 @@ def _compare(
     n = len(problem.codes)
     kept = [r.round_trip for r in rounds if r.kept] or [r.round_trip for r in rounds[:1]]
     trip_auc = kept[-1] if kept else round_trip_auc(chosen.K, problem, chosen.C, scores)
-    start = problem.fit(chosen.K[:n, :n], np.arange(n), chosen.C)
-    train_auc = mean_auc(start.scores(chosen.K[:n, :n]), problem.codes)
+    train_auc = mean_auc(result.start.scores(chosen.K[:n, :n]), problem.codes)
     return compare_with_source_only(signals, scores, retained_auc(trip_auc, train_auc), source_only)
 
 
@@ -315,70 +300,15 @@ def _needs_state(result: SearchResult, options: ReadoutOptions) -> bool:
     return bool(result.spec.rows.targets) and (options.keeps_state or has_labels)
 
 
-def _describe_dual(
-    result: SearchResult,
-    fit: AlignedFit | None,
-    trained: Trained,
-    scores: np.ndarray,
-    parts: list[list[np.ndarray]],
-    readout: Readout,
-) -> _Fitted:
-    """Describe a classifier on inner products; `parts` are products with its coefficients at every layer."""
-    shares = [share or 1.0 for view in _list_views(result) for share in view.stack.shares]
-    return _Fitted(
-        weights=[p[0] for p in parts],
-        intercept=readout.intercept,
-        first_weights=[] if fit is None else [p[1] for p in parts],
-        first_intercept=readout.intercept if fit is None else fit.first_intercept,
-        scores=scores,
-        first_scores=scores if fit is None else fit.first_scores,
-        codes=trained.codes,
-        weight=trained.weight,
-        moves=None if fit is None else [p[2] / share for p, share in zip(parts, shares, strict=True)],
-        temperature=readout.temperature,
-        gain=1.0 if fit is None else fit.gain,
-        has_learnt_labels=False,
-    )
-
-
-def _describe_many_rows(
-    result: SearchResult, fit: ManyRowsFit, reader: RowReader, readout: Readout
-) -> _Fitted:
-    """Describe a classifier of more rows than there are anchors."""
-    roots = [np.sqrt(share) or 1.0 for view in _list_views(result) for share in view.stack.shares]
-    vectors, center = fit.vectors, 0.0 if fit.center is None else fit.center
-    return _Fitted(
-        weights=[w for part in reader.split_weights(fit.primal) for w in part],
-        intercept=readout.intercept,
-        first_weights=[w for part in reader.split_weights(fit.start) for w in part],
-        first_intercept=fit.start.intercept - center,
-        scores=fit.scores,
-        first_scores=fit.scores if fit.first_scores is None else fit.first_scores,
-        codes=fit.codes,
-        weight=fit.weight,
-        moves=None if vectors is None else [v / root for v, root in zip(vectors, roots, strict=True)],
-        temperature=readout.temperature,
-        gain=fit.gain,
-        has_learnt_labels=True,
-    )
-
-
 @dataclass(frozen=True)
 class _Fitted:
-    """A classifier as an update state keeps it."""
+    """A classifier as an update state keeps it: by layer, and matrix of extra features."""
 
-    weights: list[np.ndarray]  # of every layer and matrix of extra features
-    intercept: np.ndarray
-    first_weights: list[np.ndarray]  # of the classifier trained on the source alone
-    first_intercept: np.ndarray
-    scores: np.ndarray  # (n_target_anchors, n_outputs)
-    first_scores: np.ndarray
-    codes: np.ndarray  # (n_target_anchors,) pseudo-labels
-    weight: np.ndarray  # (n_target_anchors,)
-    moves: list[np.ndarray] | None  # of every layer, what is added to the rows of each domain
-    temperature: float
-    gain: float
-    has_learnt_labels: bool  # whether labels of target rows are part of it
+    weights: Sequence[np.ndarray]
+    first_weights: Sequence[np.ndarray]  # of the classifier trained on the source alone; empty if not aligned
+    first_intercept: np.ndarray  # of rows that are centred
+    moves: Sequence[np.ndarray] | None  # what is added to the rows of each domain; None if not aligned
+    has_learnt_labels: bool = False  # whether labels of target rows are part of it
 
 
 def _draw_state_rows(result: SearchResult, options: ReadoutOptions) -> tuple[np.ndarray, np.ndarray]:
@@ -404,7 +334,9 @@ def _draw_state_rows(result: SearchResult, options: ReadoutOptions) -> tuple[np.
 def _keep_state(
     result: SearchResult,
     held_out: HeldOut,
+    fit: TargetFit,
     fitted: _Fitted,
+    readout: Readout,
     columns: list[Rows],
     drawn: tuple[np.ndarray, np.ndarray],
     options: ReadoutOptions,
@@ -414,9 +346,10 @@ def _keep_state(
     `drawn` are the anchors that are kept, as `_draw_state_rows` returns them, and `columns` their rows.
     """
     spec, chosen, problem, views = result.spec, result.chosen, result.spec.problem, _list_views(result)
-    rows, growth = drawn
+    (rows, growth), trained, aligned = drawn, fit.trained, fit.alignment
+    first_scores, center = (trained.scores, 0.0) if aligned is None else (aligned.scores, aligned.center)
     targets = rows[rows >= len(problem.codes)] - len(problem.codes)
-    weight = np.concatenate([problem.weight, fitted.weight])[rows] * growth
+    weight = np.concatenate([problem.weight, trained.weight])[rows] * growth
     means = [m for view in views for m in _layer_means(view, len(spec.rows.domains))]
     shares = [share for view in views for share in view.stack.shares]
     if fitted.moves is not None:  # rows that are moved are rows less a vector that the move is taken from
@@ -425,24 +358,24 @@ def _keep_state(
     state = UpdateState(
         columns=columns,
         domain=spec.anchors.domain[rows],
-        codes=np.concatenate([problem.codes, fitted.codes])[rows],
+        codes=np.concatenate([problem.codes, trained.codes])[rows],
         weight=weight,
         inverse=invert_gram(K, chosen.C, weight),
         means=means,
         shares=shares,
         C=chosen.C,
         n_classes=problem.n_classes,
-        weights=fitted.weights,
-        intercept=fitted.intercept,
-        first_weights=fitted.first_weights,
-        first_intercept=fitted.first_intercept,
-        scores=fitted.scores[targets],
-        first_scores=fitted.first_scores[targets],
+        weights=list(fitted.weights),
+        intercept=readout.intercept,
+        first_weights=list(fitted.first_weights),
+        first_intercept=fitted.first_intercept - center,
+        scores=trained.scores[targets],
+        first_scores=first_scores[targets],
         held_out=held_out,
         target_positions=[k for k, number in enumerate(spec.rows.domains) if number < 0],
-        temperature=fitted.temperature,
-        gain=fitted.gain,
-        is_aligned=fitted.moves is not None,
+        temperature=readout.temperature,
+        gain=fit.gain,
+        is_aligned=aligned is not None,
         is_balanced=options.border.is_balanced,
         known_shares=list(fill_shares(options.border, result)),
         has_learnt_labels=fitted.has_learnt_labels,
@@ -494,23 +427,19 @@ def _fit_primal_readout(
     reader = RowReader(views, result, options.loss, options.memory_budget)
     n_domains = len(result.spec.rows.domains)
     held_out = score_held_out(result.chosen.K, result.chosen.C, problem, options, n_domains)
-    fit = fit_many_rows(
-        result,
-        reader,
-        signs(codes, problem.n_classes),
-        weight,
-        held_out,
-        options.loss,
-        options.self_training,
-        options.border,
-    )
-    offsets = reader.score_means(fit.primal) - fit.move_scores
-    weights = reader.split_weights(fit.primal)
-    readout = _build(result, weights, fit.primal.intercept, offsets, fit.rounds, fit.temperature, fit.targets)
+    trainer = ManyRowsTrainer(result, reader, codes, weight, options.loss)
+    fit = fit_to_targets(result, trainer, held_out, options.self_training, options.border)
+    primal, start = fit.trained.model, trainer.start
+    weights = reader.split_weights(primal)
+    readout = _build(result, fit, weights, primal.intercept, reader.score_means(primal))
     if _needs_state(result, options) and options.loss == "least-squares":
-        fitted, drawn = _describe_many_rows(result, fit, reader, readout), _draw_state_rows(result, options)
-        kept_columns = [A for view in views for A in _read_columns(view, result, drawn[0])]
-        state = _keep_state(result, held_out, fitted, kept_columns, drawn, options)
+        roots = [np.sqrt(share) or 1.0 for view in views for share in view.stack.shares]
+        moves = trainer.vectors and [v / root for v, root in zip(trainer.vectors, roots, strict=True)]
+        last, first = (list(chain(*reader.split_weights(model))) for model in (primal, start))
+        fitted = _Fitted(last, first, start.intercept, moves, has_learnt_labels=True)
+        drawn = _draw_state_rows(result, options)
+        columns = [A for view in views for A in _read_columns(view, result, drawn[0])]
+        state = _keep_state(result, held_out, fit, fitted, readout, columns, drawn, options)
         readout = _learn(readout, state, options)
     source_only = result.source_only
 
@@ -518,7 +447,7 @@ def _fit_primal_readout(
         assert source_only is not None
         return _fit_source_only_to_all(result, source_only, reader, codes, weight)
 
-    return _guard(readout, result, held_out, fit.scores, options, refit_source_only)
+    return _guard(readout, result, held_out, fit.trained.scores, options, refit_source_only)
 
 
 def _fit_source_only_to_all(

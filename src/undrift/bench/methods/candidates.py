@@ -197,7 +197,7 @@ def predict_target_codes(
     `K` holds the inner products of the labelled source rows and of all target rows; C is in its units.
     """
     n = len(problem.codes)
-    dual = fit_dual(K, problem, C, self_training).dual
+    dual = fit_dual(K, problem, C, self_training).model
     K_test = K[n:][test]
     return predict_codes(dual.scores(K_test if self_training is not None else K_test[:, :n]))
 
