@@ -7,13 +7,13 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs import savable
 from ..classifier import MSDAClassifier, MSDARegressor, accept_old_names, ask_teacher
 from ..persist import ModelFileError, load_model
-from .distilled import DistilledText, distill_text
+from .distilled import DistilledText, TextModel, distill_text
 from .tokens import check_documents, interleave
 from .vectorizer import TermVectorizer
 
@@ -78,7 +78,7 @@ def text_regressor(**changes: Any) -> MSDARegressor:
 
 
 @savable
-class TextAdapter(ClassifierMixin, BaseEstimator):
+class TextAdapter(TextModel):
     """Classifier of raw documents in a domain without labels.
 
     Counts terms over one vocabulary shared by all domains and hands the rows to
@@ -173,16 +173,6 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         self.vectorizer_.fit(check_documents(documents))
         return self
 
-    @property
-    def terms_(self) -> list[str]:
-        """The term that each column of the rows stands for."""
-        if not hasattr(self.vectorizer_, "get_feature_names_out"):
-            raise ValueError(
-                f"{type(self.vectorizer_).__name__} keeps no term names, so it cannot be explained by term: "
-                "use TermVectorizer, CountVectorizer or TfidfVectorizer"
-            )
-        return self.vectorizer_.get_feature_names_out().tolist()
-
     @accept_old_names
     def fit_rows(
         self, X, y, X_target=None, *, y_target=None, sample_domain=None, extra=None, extra_target=None
@@ -196,21 +186,6 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         self.classifier_ = classifier.fit(X, y, X_target, sample_domain=sample_domain, **features)
         self.classes_: np.ndarray = getattr(self.classifier_, "classes_", np.empty(0))
         return self
-
-    @property
-    def target_shares_(self) -> list[dict[Any, float] | None]:
-        """Share of every class in every target, as of :class:`MSDAClassifier`."""
-        return self.classifier_.target_shares_
-
-    @property
-    def target_shares_interval_(self) -> list[dict[Any, tuple[float, float]] | None]:
-        """A 90% interval of these shares, as of :class:`MSDAClassifier`."""
-        return self.classifier_.target_shares_interval_
-
-    @property
-    def expected_error_(self) -> list[dict[str, float] | None]:
-        """Error to expect on every target, as of :class:`MSDAClassifier`."""
-        return self.classifier_.expected_error_
 
     def update(self, documents, y, *, sample_domain=None, extra=None):
         """Learn labels of a few target documents at once, as :meth:`MSDAClassifier.update`."""
@@ -235,10 +210,6 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if isinstance(self.classifier_, MSDARegressor) or self.classifier_._has_tags:
             raise ValueError(f"only models of classes can be {what}, and this one predicts ratings or tags")
-
-    def _rows(self, documents: Any) -> Any:
-        check_is_fitted(self)
-        return self.vectorizer_.transform(check_documents(documents))
 
     @accept_old_names
     def decision_function(self, documents, *, sample_domain=None, recenter=False, extra=None):
@@ -306,12 +277,6 @@ class TextAdapter(ClassifierMixin, BaseEstimator):
         if hasattr(self, "domain_names_"):
             model.domain_names_ = self.domain_names_
         return model
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def _read_once(documents: Any) -> Any:

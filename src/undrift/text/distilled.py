@@ -25,8 +25,50 @@ MOST_COUNTED = 2_000_000
 ANALYSIS = ("analyzer", "lowercase", "ngram_range", "stop_words", "strip_accents", "token_pattern")
 
 
+class TextModel(ClassifierMixin, BaseEstimator):
+    """What models of raw documents share: a vectoriser, and a classifier of its rows."""
+
+    vectorizer_: Any
+    classifier_: Any
+
+    def _rows(self, documents: Any) -> Any:
+        check_is_fitted(self)
+        return self.vectorizer_.transform(check_documents(documents))
+
+    @property
+    def terms_(self) -> list[str]:
+        """The term that each column of the rows stands for."""
+        if not hasattr(self.vectorizer_, "get_feature_names_out"):
+            raise ValueError(
+                f"{type(self.vectorizer_).__name__} keeps no term names, so it cannot be explained by term: "
+                "use TermVectorizer, CountVectorizer or TfidfVectorizer"
+            )
+        return self.vectorizer_.get_feature_names_out().tolist()
+
+    @property
+    def target_shares_(self) -> list[dict[Any, float] | None]:
+        """Share of every class in every target, as of :class:`MSDAClassifier`."""
+        return self.classifier_.target_shares_
+
+    @property
+    def target_shares_interval_(self) -> list[dict[Any, tuple[float, float]] | None]:
+        """A 90% interval of these shares, as of :class:`MSDAClassifier`."""
+        return self.classifier_.target_shares_interval_
+
+    @property
+    def expected_error_(self) -> list[dict[str, float] | None]:
+        """Error to expect on every target, as of :class:`MSDAClassifier`; of the adapter, once distilled."""
+        return self.classifier_.expected_error_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
 @savable
-class DistilledText(ClassifierMixin, BaseEstimator):
+class DistilledText(TextModel):
     """Linear model on terms that predicts what a :class:`TextAdapter` would; ``adapter.distill`` makes it.
 
     It is a few megabytes in a file, predicts as fast as scikit-learn counts terms, and can leave as a
@@ -66,30 +108,6 @@ class DistilledText(ClassifierMixin, BaseEstimator):
         )
 
     update = ask = fit
-
-    def _rows(self, documents: Any) -> Any:
-        check_is_fitted(self)
-        return self.vectorizer_.transform(check_documents(documents))
-
-    @property
-    def terms_(self) -> list[str]:
-        """The term that each column of the rows stands for."""
-        return self.vectorizer_.get_feature_names_out().tolist()
-
-    @property
-    def target_shares_(self) -> list[dict[Any, float] | None]:
-        """Share of every class in every target, as of the adapter."""
-        return self.classifier_.target_shares_
-
-    @property
-    def target_shares_interval_(self) -> list[dict[Any, tuple[float, float]] | None]:
-        """A 90% interval of these shares, as of the adapter."""
-        return self.classifier_.target_shares_interval_
-
-    @property
-    def expected_error_(self) -> list[dict[str, float] | None]:
-        """Error to expect of the adapter on every target."""
-        return self.classifier_.expected_error_
 
     def decision_function(self, documents, *, sample_domain=None):
         """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
@@ -143,12 +161,6 @@ class DistilledText(ClassifierMixin, BaseEstimator):
         names = ["weight"] if weights.shape[1] == 1 else labels
         columns = dict(zip(names, weights.T.tolist(), strict=True))
         return {"term": self.terms_, "idf": self.vectorizer_.idf_.tolist(), **columns}
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def distill_text(
