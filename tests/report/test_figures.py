@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.helpers.bench_corpus import DISTANCES, dimension_records, records_of_all_tasks, transfer
-from undrift.bench.figures.data import ablation_figures, all_figures, figure_1, figure_2
+from undrift.bench.results.figures import ablation_figures, all_figures, figure_1, figure_2
 from undrift.report import write_figure
 from undrift.report.figures import choose_colours, draw_figure, light_style, standalone_svg
 from undrift.report.svg import Scale

@@ -109,8 +109,7 @@ def draw_figures(
     ),
 ) -> None:
     from .._files import write_text_atomically
-    from ..bench.figures import ablation_figures, all_figures, choose_figures
-    from ..bench.results import results_table
+    from ..bench.results import ablation_figures, all_figures, choose_figures, results_table
     from ..report import FIGURE_FORMATS, write_figure
     from . import terminal
 
@@ -223,8 +222,7 @@ def fill_all(
     root: Path = typer.Option(Path(), "--root", metavar="DIR", help="The checkout."),
 ) -> None:
     from .._files import write_text_atomically
-    from ..bench.figures import ablation_figures, all_figures, choose_figures
-    from ..bench.results import fill_pages
+    from ..bench.results import ablation_figures, all_figures, choose_figures, fill_pages
     from ..report import write_figure
     from . import terminal
 

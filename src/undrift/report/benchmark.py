@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from ..bench.figures import all_figures
 from ..bench.results import (
     Where,
-    errors_by_task,
+    all_figures,
+    by_task,
     failures,
-    mean_error,
     mean_of,
     mean_ratio,
     places,
@@ -82,23 +82,19 @@ def _standing(records: Sequence[Mapping[str, Any]], place: Where) -> dict[str, A
     group = place.of(records)
     seconds = {name: mean_of(group, name) for name in ("represent_seconds", "classify_seconds")}
     named = {"plan": place.plan, "variant": place.variant, "method": place.method}
-    errors = {"error": mean_error(group), "ratio": mean_ratio(group)}
-    return {**named, "n_tasks": len(errors_by_task(group)), **errors, **seconds}
+    errors = {"error": mean_of(group, "transfer_error"), "ratio": mean_ratio(group)}
+    return {**named, "n_tasks": len(by_task(group)), **errors, **seconds}
 
 
 def _verdict(records: Sequence[Mapping[str, Any]], plan: str, variant: str) -> dict[str, Any]:
     """Name the method with the lowest mean error, and compare it with the baseline task by task."""
     errors = {
-        place.method: errors_by_task(place.of(records))
+        place.method: by_task(place.of(records))
         for place in places(records)
         if (place.plan, place.variant) == (plan, variant)
     }
-    most = max(len(by_task) for by_task in errors.values())
-    means = {
-        name: float(np.mean(list(by_task.values())))
-        for name, by_task in errors.items()
-        if len(by_task) == most
-    }
+    most = max(map(len, errors.values()))
+    means = {name: fmean(given.values()) for name, given in errors.items() if len(given) == most}
     best = min(means, key=lambda name: means[name])
     base = next((name for name in BASELINES if name in means and name != best), None)
     verdict = {"plan": plan, "variant": variant, "best": best, "error": means[best], "n_tasks": most}

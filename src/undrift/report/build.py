@@ -166,7 +166,7 @@ FIGURE_FORMATS = ("svg", "json")
 def write_figure(
     figure: dict[str, Any], folder: str | Path, formats: Sequence[str] = FIGURE_FORMATS
 ) -> list[Path]:
-    """Write a figure of `undrift.bench.figures` into `folder`, as SVG and as JSON (its data).
+    """Write a figure of `undrift.bench.results` into `folder`, as SVG and as JSON (its data).
 
     Parameters
     ----------

@@ -5,9 +5,9 @@ import pytest
 
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.corpora import load_corpus, sample_target
-from undrift.bench.figures import all_figures
 from undrift.bench.methods.baselines import weight_tfidf
-from undrift.bench.results import labels_table
+from undrift.bench.results.figures import all_figures
+from undrift.bench.results.tables import labels_table
 from undrift.text import TFIDF_LENGTH, text_classifier
 
 PLAN = """

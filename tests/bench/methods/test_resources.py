@@ -8,10 +8,10 @@ import pytest
 from tests.helpers.bench_corpus import transfer
 from undrift._inputs.device import OnHost, OnTorch
 from undrift.bench import Request, load_plan, read, run
-from undrift.bench.figures.data import all_figures, dimension_memory
 from undrift.bench.methods import resources
 from undrift.bench.methods.resources import Cost, device_of, measure_cost
-from undrift.bench.results.table import results_table
+from undrift.bench.results.figures import all_figures, dimension_memory
+from undrift.bench.results.tables import results_table
 
 needs_linux = pytest.mark.skipif(
     not resources.PROCESS.exists(), reason="only Linux can reset a process's peak"

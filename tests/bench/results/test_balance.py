@@ -3,10 +3,11 @@
 import pytest
 
 from tests.helpers.bench_corpus import transfer
-from undrift.bench.figures import all_figures
-from undrift.bench.results import check_bars, fill_page, results_table, varies_shares
-from undrift.bench.results.balance import balance_table
-from undrift.bench.results.expected import parse_bar
+from undrift.bench.results.expected import check_bars, parse_bar
+from undrift.bench.results.figures import all_figures
+from undrift.bench.results.measures import varies_shares
+from undrift.bench.results.page import fill_page
+from undrift.bench.results.tables import balance_table, results_table
 from undrift.report.figures import standalone_svg
 
 ERRORS = {"source-only": (0.2, 0.3), "undrift": (0.1, 0.15), "centred": (0.4, 0.2)}

@@ -1,9 +1,10 @@
 """Methods side by side, from records made by hand."""
 
 from tests.helpers.bench_corpus import transfer
-from undrift.bench.figures import all_figures
-from undrift.bench.results.comparison import headline_table, mean_errors, peers_table
+from undrift.bench.results.figures import all_figures
+from undrift.bench.results.measures import mean_peer_errors
 from undrift.bench.results.page import make_table
+from undrift.bench.results.tables import headline_table, peers_table
 
 TASKS = [("a", "b"), ("b", "a")]
 
@@ -47,7 +48,7 @@ def test_the_figure_has_ours_and_the_best_others_that_are_complete():
     (figure,) = [each for each in all_figures(made()) if each["name"] == "peers-errors"]
     assert [series["label"] for series in figure["series"]] == ["undrift", "source-only", "self-training"]
     assert figure["series"][0]["y"] == [0.1, 0.1]
-    assert mean_errors(made())["skada-ot"] == {}
+    assert mean_peer_errors(made())["skada-ot"] == {}
 
 
 def test_the_headline_has_both_protocols_and_errors_without_duplicates():

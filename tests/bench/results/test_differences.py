@@ -8,18 +8,18 @@ import pytest
 from tests.helpers.bench_corpus import transfer
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.__main__ import main
-from undrift.bench.figures.data import ablation_figures, all_figures, figure_1
 from undrift.bench.plan import parse_plan
+from undrift.bench.results.figures import ablation_figures, all_figures, figure_1
 from undrift.bench.results.measures import (
     Where,
     bootstrap_interval,
+    by_task,
     difference,
     differences,
-    errors_by_task,
     failures,
 )
 from undrift.bench.results.page import fill_page
-from undrift.bench.results.table import results_table
+from undrift.bench.results.tables import results_table
 
 
 def ablation(errors, seed=0):
@@ -128,7 +128,7 @@ def test_seeds_are_averaged_and_are_not_tasks():
     records = [*ablation({"all": [0.10, 0.20]}), *ablation({"all": [0.16, 0.26]}, seed=1)]
     assert "| tiny | all | undrift | 2 | 18.00 |" in results_table(records)
     own = Where("tiny", "all", "undrift").of(records)
-    assert errors_by_task(own) == {"a->b": pytest.approx(0.13), "b->a": pytest.approx(0.23)}
+    assert by_task(own) == {"a->b": pytest.approx(0.13), "b->a": pytest.approx(0.23)}
     assert figure_1(records)["series"][0]["y"] == pytest.approx([-0.07, 0.03])
     failed = [{**records[0], "failed": "x", "seed": 2}]
     assert len(failures([*failed, *records])) == 1  # no other seed makes up for it

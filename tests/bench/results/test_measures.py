@@ -6,9 +6,7 @@ from tests.helpers.bench_corpus import transfer
 from undrift.bench.results.measures import (
     Where,
     by_task,
-    errors_by_task,
     failures,
-    mean_error,
     mean_of,
     mean_ratio,
     peak_gigabytes,
@@ -64,10 +62,10 @@ def test_means_are_over_records_that_have_the_number():
         transfer("svm", "b", "a", 0.5, baseline=0.25),
         {**transfer("svm", "a", "c", 0.25), "transfer_ratio": None},  # of a faultless baseline
     ]
-    assert mean_error(records) == pytest.approx(0.25, rel=1e-9)
+    assert mean_of(records, "transfer_error") == pytest.approx(0.25, rel=1e-9)
     assert mean_ratio(records) == pytest.approx(1.0, rel=1e-9)
     assert mean_of(records, "unheard_of") is None
-    assert mean_error([]) is None
+    assert mean_of([], "transfer_error") is None
 
 
 def test_the_highest_peak_is_told():
@@ -82,7 +80,7 @@ def test_numbers_by_task_are_means_over_seeds():
         transfer("svm", "b", "a", 0.125, seed=0),
         transfer("svm", "a", "b", 0.25, seed=1),
     ]
-    assert errors_by_task(records) == {"a->b": 0.375, "b->a": 0.125}
+    assert by_task(records) == {"a->b": 0.375, "b->a": 0.125}
     assert by_task(records, "represent_seconds") == {"a->b": 2.0, "b->a": 2.0}
 
 

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 from tests.helpers.bench_corpus import DISTANCES, transfer
-from undrift.bench.figures.data import figure_3_right
+from undrift.bench.results.figures import figure_3_right
 from undrift.bench.results.page import fill_page
 from undrift.bench.results.regret import regret_table
-from undrift.bench.results.table import distance_table, results_table, side_by_side
+from undrift.bench.results.tables import distance_table, results_table, side_by_side
 
 PAPER = Path(__file__).parents[3] / "paper"
 

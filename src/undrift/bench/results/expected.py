@@ -12,9 +12,9 @@ from typing import Any
 
 from ..keys import check_keys, check_list, check_strings
 from ..plan import find_plan_file
-from .balance import ESTIMATES, measure_estimate
-from .measures import Where, by_task, table_lines, where
+from .measures import ESTIMATES, Where, by_task, measure_estimate, where
 from .records import Record
+from .tables import table_lines
 
 MEASURES = ("mean_error", "represent_seconds", "distances_grown", *ESTIMATES)
 NEEDED = ("says", "plan", "method", "n_tasks")

@@ -9,10 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from ..catalogue import METHODS
+from ..catalogue import METHODS, WITH_LABELS, split_label_method
 from .records import Record
 
 REFERENCE = "all"  # the variant of an ablation plan that the others are compared with
+PEERS_PLAN = "peers"
+BY_SHARE = ("source-only", "uncentred", "centred", "undrift", "oracle")  # in this order
+COMPARED_WITH = {  # estimates of a record that have a truth
+    "share_error": ("estimated_share", "target_share"),
+    "expected_error_gap": ("expected_error", "transfer_error"),
+}
+ESTIMATES = {
+    "share_error": "share, off by",
+    "expected_error_gap": "expected error, off by",
+    "calibration_error": "calibration error",
+}
 
 
 @dataclass(frozen=True)
@@ -67,11 +78,6 @@ def mean_of(records: Sequence[Record], name: str) -> float | None:
     return fmean(values) if values else None
 
 
-def mean_error(records: Sequence[Record]) -> float | None:
-    """Mean transfer error."""
-    return mean_of(records, "transfer_error")
-
-
 def mean_ratio(records: Sequence[Record]) -> float | None:
     """Mean transfer ratio (section 5: ratios are averaged, losses are not)."""
     return mean_of(records, "transfer_ratio")
@@ -82,17 +88,17 @@ def peak_gigabytes(records: Sequence[Record]) -> float | None:
     return max((r["peak_gigabytes"] for r in records if r.get("peak_gigabytes") is not None), default=None)
 
 
-def errors_by_task(records: Sequence[Record]) -> dict[str, float]:
-    """Transfer error of each task."""
-    return by_task(records, "transfer_error")
-
-
-def by_task(records: Sequence[Record], name: str) -> dict[str, float]:
-    """A number of each task, the mean over seeds."""
+def by_task(records: Sequence[Record], name: str = "transfer_error") -> dict[str, float]:
+    """A number of each task, its error if not said otherwise: the mean over seeds."""
     values: dict[str, list[float]] = {}
     for record in records:
         values.setdefault(task(record), []).append(record[name])
     return {name: fmean(numbers) for name, numbers in values.items()}
+
+
+def mean_over_tasks(records: Sequence[Record], name: str = "transfer_error") -> float:
+    """Mean over tasks of the mean over seeds."""
+    return fmean(by_task(records, name).values())
 
 
 def failures(records: Iterable[Record]) -> list[Record]:
@@ -109,21 +115,65 @@ def failure_notes(records: Sequence[Record]) -> list[str]:
     return [f"Failed: {r['method']} on {task(r)} ({r['failed']})." for r in failures(records)]
 
 
-def table_lines(names: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1) -> list[str]:
-    """Lines of a Markdown table whose first columns are words and whose others are numbers."""
-    rules = ["---"] * n_left + ["---:"] * (len(names) - n_left)
-    return ["| " + " | ".join(cells) + " |" for cells in (names, rules, *rows)]
+def varies_shares(records: Sequence[Record]) -> bool:
+    """Tell whether the records are of a plan in which the same target comes with several class shares."""
+    seen: dict[tuple[str, str, str], set[float]] = {}
+    for record in records:
+        if record.get("target_share") is not None:
+            key = record["plan"], record["corpus"], record["target"]
+            seen.setdefault(key, set()).add(record["target_share"])
+    return any(len(shares) > 1 for shares in seen.values())
 
 
-def format_number(value: float | None, form: str = "{:.3g}") -> str:
-    """Write a number, or nothing where there is none."""
-    return "" if value is None else form.format(value)
+def group_by_share(records: Sequence[Record]) -> dict[str, dict[str, dict[float, list[Record]]]]:
+    """Group successful records by corpus, method (as `BY_SHARE` has them) and share of the target."""
+    groups: dict[str, dict[str, dict[float, list[Record]]]] = {}
+    ranks = {name: i for i, name in enumerate(BY_SHARE)}
+    for place in sorted(places(records), key=lambda p: (ranks.get(p.method, len(ranks)), p.method)):
+        for record in place.of(records):
+            by_share = groups.setdefault(record["corpus"], {}).setdefault(place.method, {})
+            by_share.setdefault(record["target_share"], []).append(record)
+    return groups
 
 
-def stamps(records: Sequence[Record]) -> list[str]:
-    """Dates and machines of records, each once."""
-    stamps = dict.fromkeys((record.get("date"), record.get("machine")) for record in records)
-    return [f"{date}: {machine}." for date, machine in stamps if machine]
+def measure_estimate(record: Record, name: str) -> float | None:
+    """How far an estimate of a record is off, as a fraction; None where there is no estimate."""
+    if name not in COMPARED_WITH:
+        return record.get(name)
+    estimate, truth = (record.get(key) for key in COMPARED_WITH[name])
+    return None if estimate is None or truth is None else abs(estimate - truth)
+
+
+def varies_labels(records: Sequence[Record]) -> bool:
+    """Tell whether the records are of a plan with several numbers of target labels."""
+    return len({record["n_target_labels"] for record in records if "n_target_labels" in record}) > 1
+
+
+def group_by_labels(records: Sequence[Record]) -> dict[tuple[str, float], dict[str, dict[int, list[Record]]]]:
+    """Group successful records by corpus and share, method and number of labels; "none" is ours without."""
+    groups: dict[tuple[str, float], dict[str, dict[int, list[Record]]]] = {}
+    for record in records:
+        if "n_target_labels" in record and "failed" not in record:
+            name, n = split_label_method(record["method"])
+            methods = groups.setdefault((record["corpus"], record["target_share"]), {})
+            methods.setdefault(name if n else "none", {}).setdefault(n, []).append(record)
+    ranks = ("none", *WITH_LABELS)
+    return {
+        key: dict(sorted(methods.items(), key=lambda item: ranks.index(item[0])))
+        for key, methods in sorted(groups.items())
+    }
+
+
+def mean_peer_errors(records: Sequence[Record]) -> dict[str, dict[str, float]]:
+    """Mean error of every method in every variant of the plan of peers in which it has all tasks."""
+    errors = {place: by_task(place.of(records)) for place in places(records) if place.plan == PEERS_PLAN}
+    means: dict[str, dict[str, float]] = {}
+    for place, by_name in errors.items():
+        n_tasks = max(len(other) for there, other in errors.items() if there.variant == place.variant)
+        of_method = means.setdefault(place.method, {})
+        if len(by_name) == n_tasks:
+            of_method[place.variant] = fmean(by_name.values())
+    return means
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,20 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .balance import balance_table, varies_shares
-from .comparison import HEADLINE, PEERS_PLAN, headline_table, peers_table
 from .expected import check_bars, load_bars, verdict_table
-from .labels import labels_table, varies_labels
+from .measures import PEERS_PLAN
 from .records import Record
 from .regret import regret_table
-from .table import distance_table, has_published, results_table, side_by_side
+from .tables import (
+    HEADLINE,
+    distance_table,
+    has_published,
+    headline_table,
+    peers_table,
+    results_table,
+    side_by_side,
+    special_table,
+)
 
 _SLOT = re.compile(r"(<!-- bench table: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _FIGURE = re.compile(r"\]\([^)]*figures/([^)/]+)\.svg\)")
@@ -44,9 +51,7 @@ def make_table(name: str, records: Sequence[Record]) -> str | None:
     if name in special:
         return special[name](records)
     of_plan = [record for record in records if record.get("plan") == name]
-    if varies_labels(of_plan):
-        return labels_table(of_plan)
-    return balance_table(of_plan) if varies_shares(of_plan) else results_table(records, name)
+    return special_table(of_plan) or results_table(records, name)
 
 
 def fill_pages(root: Path, records: Sequence[Record]) -> tuple[dict[Path, str], list[str]]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .measures import bootstrap_interval, failure_notes, table_lines, task
+from .measures import bootstrap_interval, task
 from .records import Record
+from .tables import failure_notes, format_points, table_lines
 
 MEASURES = ("self_trained_error", "error")
 HINDSIGHT, SINGLE, FIXED = "best in hindsight", "best single candidate", "fixed"
@@ -159,7 +160,8 @@ def regret_table(records: Sequence[Record], measure: str = MEASURES[0]) -> str:
     rows = [
         [
             corpus, f"{name} ({len(some.points)})", _name_choice(some, v), str(len(some.tasks)),
-            _points(v.mean_error), _points(v.regret), _interval(v), _points(v.beyond_single, "+"),
+            format_points(v.mean_error), format_points(v.regret), _interval(v),
+            format_points(v.beyond_single, "+.2f"),
         ]
         for (corpus, name), (some, given) in by_set.items()
         for v in given
@@ -188,7 +190,15 @@ def _across(by_set: Mapping[tuple[str, str], tuple[Trials, Sequence[Verdict]]]) 
                 choice = np.full(len(others.tasks), others.points.index(best))
                 reported.append((f"{SINGLE}: {best}", single, _verdict(others, SINGLE, choice)))
             for label, before, now in reported:
-                yield [name, there, label, here, _points(before.regret), _points(now.regret), _interval(now)]
+                yield [
+                    name,
+                    there,
+                    label,
+                    here,
+                    format_points(before.regret),
+                    format_points(now.regret),
+                    _interval(now),
+                ]
 
 
 def _name_choice(trials: Trials, verdict: Verdict) -> str:
@@ -198,9 +208,5 @@ def _name_choice(trials: Trials, verdict: Verdict) -> str:
     return f"{FIXED}: {trials.preset}" if verdict.rule == FIXED else verdict.rule
 
 
-def _points(share: float, sign: str = "") -> str:
-    return f"{100 * share:{sign}.2f}"
-
-
 def _interval(verdict: Verdict) -> str:
-    return f"{_points(verdict.low)} to {_points(verdict.high)}"
+    return f"{format_points(verdict.low)} to {format_points(verdict.high)}"

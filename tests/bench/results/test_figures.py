@@ -3,7 +3,7 @@
 import pytest
 
 from tests.helpers.bench_corpus import DISTANCES, DOMAINS, dimension_records, transfer
-from undrift.bench.figures.data import (
+from undrift.bench.results.figures import (
     all_figures,
     choose_figures,
     dimension_times,
