@@ -479,9 +479,11 @@ def test_classes_count_alike_by_weight(shifted):
         (-np.ones(80), "sample_weight of row 0 is -1; weights are finite and at least 0"),
         (np.full(80, np.nan), "sample_weight of row 0 is nan; weights are finite and at least 0"),
         (np.zeros(80), "the weights of all labelled rows are zero"),
+        ("one class", "sample_weight is 0 for every row of class 1, so it cannot be learnt: give"),
     ],
 )
 def test_weights_that_cannot_be_meant_are_refused(shifted, weight, message):
+    weight = 1.0 * (shifted[1] != 1) if isinstance(weight, str) else weight
     with pytest.raises(ValueError, match=message):
         MSDAClassifier(1, center=False).fit(*shifted[:2], sample_weight=weight)
 

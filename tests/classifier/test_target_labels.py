@@ -244,6 +244,33 @@ def test_asked_rows_have_no_label_and_differ():
     assert len(classifier.ask(X_target, 10_000)) == 100
 
 
+def test_of_equal_rows_the_first_is_asked_for():
+    X, y, X_target, y_target = make_domains()
+    copies = np.vstack([X_target[:30], X_target[:30], X_target[:30], X_target[30:60]])
+    classifier = make_classifier().fit(X, y, X_target).update(X_target[:5], y_target[:5])
+    distinct = {row.tobytes(): i for i, row in reversed(list(enumerate(copies)))}
+    unlabelled = set(distinct.values()) - {distinct[row.tobytes()] for row in X_target[:5]}
+    assert set(classifier.ask(copies, 200).tolist()) == unlabelled
+    rows, weights = classifier.ask(copies, 200, "estimate", return_weights=True)
+    assert set(rows.tolist()) == unlabelled
+    counts = [(copies == copies[row]).all(axis=1).sum() for row in rows]
+    np.testing.assert_allclose(weights, counts)  # what each stands for, now that all were drawn
+
+
+def test_labels_after_a_batch_are_weighed_at_its_border(monkeypatch):
+    X, y, X_target, y_target = make_domains(600, 600, shift=0.2)
+    batch = make_domains(600, 600, shift=0.2, share=0.15)[2]
+    classifier = make_classifier().fit(X, y, X_target).update_target(batch)
+    borders = []
+    monkeypatch.setattr(updating, "choose_label_weight", lambda *given: borders.append(given[5]) or 0.0)
+    classifier.update(X_target[:30], y_target[:30])
+    # labels of weight 0 leave the classifier as it was, and the border is what its scores are shifted by
+    state = classifier.update_state_
+    offset = sum(means @ w for means, w in zip(state.means, state.weights, strict=True))
+    shift = classifier.intercept_[1] - (state.intercept - offset[1])
+    np.testing.assert_allclose(borders[0], np.broadcast_to(shift, (30, 1)), atol=1e-8)
+
+
 @pytest.mark.parametrize(
     ("y_target", "message"),
     [
@@ -336,11 +363,11 @@ def test_chosen_rows_are_undecided_and_apart():
 
 def test_estimates_are_stratified():
     is_changed = np.arange(100) < 10
-    rows, weights = choose_for_estimate(is_changed, 100, 20, np.random.RandomState(0))
+    rows, weights = choose_for_estimate(is_changed, np.ones(100), 20, np.random.RandomState(0))
     assert (rows < 10).sum() == 10
     assert weights.sum() == pytest.approx(100)
     assert set(weights.tolist()) == {1.0, 9.0}
-    rows, weights = choose_for_estimate(None, 100, 20, np.random.RandomState(0))
+    rows, weights = choose_for_estimate(None, np.ones(100), 20, np.random.RandomState(0))
     assert len(rows) == 20
     assert (weights == 5).all()
 

@@ -218,6 +218,29 @@ def test_embeddings_are_features_beside_the_terms(undrift, folder):
     assert "fitted with embeddings: name their column with --embedding" in check_refused(
         undrift, folder, predict("m", input="k.jsonl")
     )
+    ask = ["ask", "--model", "m", "--input", "k.jsonl", "--text", "review", "--n", "30", "--out", "a.jsonl"]
+    update = ["update", "--model", "m", "--text", "review", "--out", "m2"]
+    for command in (ask, [*update, "--labels", "k.jsonl"], [*update, "--target", "k.jsonl"]):
+        assert "name their column with --embedding" in check_refused(undrift, folder, command)
+    status, out, _ = undrift(*ask, "--embedding", "v", "--for", "estimate")
+    assert status == 0
+    assert "--embedding v" in " ".join(out.split())
+    rows = [json.loads(line) for line in (folder / "a.jsonl").read_text().splitlines()]
+    with open("labels.jsonl", "w") as file:
+        for row in rows:
+            print(json.dumps(row | {"label": row["truth"]}), file=file)
+    status, out, _ = undrift(*update, "--labels", "labels.jsonl", "--embedding", "v", "--json")
+    assert status == 0
+    summary = json.loads(out)
+    assert summary["n_labels"] == summary["measured"]["rows"] == sum(bool(row["truth"]) for row in rows)
+    assert undrift(*update, "--target", "k.jsonl", "--embedding", "v")[0] == 0
+    for row in rows[1:]:
+        row["v"] = row["v"][:3]
+    with open("labels.jsonl", "w") as file:
+        for row in rows:
+            print(json.dumps(row | {"label": row["truth"] or "positive"}), file=file)
+    message = check_refused(undrift, folder, [*update, "--labels", "labels.jsonl", "--embedding", "v"])
+    assert "labels.jsonl: row 2 of column 'v' is no list of 8 numbers" in message
 
 
 def test_embeddings_that_are_none_are_refused(undrift, folder, model):

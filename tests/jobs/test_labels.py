@@ -84,6 +84,16 @@ def test_scores_are_weighted_and_leave_rows_for_predictions_out(files):
         assert entry["scored"] == (0 if uses == "train" else 40)
 
 
+def test_rows_of_one_text_share_the_weight_of_its_label(files):
+    write_csv(files["folder"] / "kitchen.csv", {"text": [*files["texts"], *files["texts"][:10]]})
+    rows, weights = list(range(40)), np.repeat([2.0, 1.0], [10, 30])  # the first ten stand for two rows each
+    columns = {"sampled": ["estimate"] * 40, "weight": list(map(str, weights))}
+    path = write_labels(files, rows, **columns)
+    (entry,) = run_adapt(make_job(files, labels=path), build_adapter()).summary["targets"]
+    assert entry["scored"] == 50
+    assert_allclose(entry["adapted_error"], error_of(files, rows, weights))
+
+
 def test_rows_that_stand_in_the_source_are_not_scored(files, reviews):
     books, stars = reviews["books"]
     twice = [i for i in range(20) if stars[i]]

@@ -39,13 +39,14 @@ def choose_for_predictions(covariance: np.ndarray, p: np.ndarray, noise: float, 
 
 
 def choose_for_estimate(
-    is_changed: np.ndarray | None, n_rows: int, n: int, random_state: np.random.RandomState
+    is_changed: np.ndarray | None, counts: np.ndarray, n: int, random_state: np.random.RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw n rows at random, half of them among the rows whose prediction changed, and return their weights.
 
-    A weight is how many rows of the same kind a drawn one stands for. Without `is_changed` all rows are of
-    one kind.
+    A weight is how many rows of the same kind a drawn one stands for, where `counts` says how many equal it.
+    Without `is_changed` all rows are of one kind.
     """
+    n_rows = len(counts)
     strata = [np.arange(n_rows)]
     if is_changed is not None and 0 < is_changed.sum() < n_rows and n > 1:
         strata = [np.flatnonzero(is_changed), np.flatnonzero(~is_changed)]
@@ -53,7 +54,8 @@ def choose_for_estimate(
     if len(strata) == 2:
         n_changed = min(max(n // 2, n - len(strata[1])), len(strata[0]))
         n_drawn = [n_changed, min(n - n_changed, len(strata[1]))]
-    rows = [random_state.choice(rows, k, replace=False) for rows, k in zip(strata, n_drawn, strict=True)]
-    weights = [np.full(k, len(rows) / max(k, 1)) for rows, k in zip(strata, n_drawn, strict=True)]
+    drawn = [random_state.choice(rows, k, replace=False) for rows, k in zip(strata, n_drawn, strict=True)]
+    pairs = zip(strata, drawn, strict=True)
+    weights = [counts[rows].sum() / max(counts[some].sum(), 1) * counts[some] for rows, some in pairs]
     order = random_state.permutation(sum(n_drawn))
-    return np.concatenate(rows)[order], np.concatenate(weights)[order]
+    return np.concatenate(drawn)[order], np.concatenate(weights)[order]

@@ -102,6 +102,8 @@ def check_training_rows(
         for first, *others in map(_align_libraries, [(X, targets), *views])
     )
     weight = _check_weights(sample_weight, X.shape[0])[has_label]
+    if sample_weight is not None and not is_numeric and rows.y.ndim == 1:
+        _check_class_weights(weight, rows.y)
     rows = replace(rows, extra=tuple(extra_rows), weight=weight)
     if y_target is None:
         return rows
@@ -139,6 +141,17 @@ def _check_weights(sample_weight: Any, n: int) -> np.ndarray:
             f"sample_weight of row {bad[0]} is {weight[bad[0]]:g}; weights are finite and at least 0"
         )
     return weight
+
+
+def _check_class_weights(weight: np.ndarray, y: np.ndarray) -> None:
+    """Refuse weights that leave nothing of a class."""
+    for label in np.unique(y):
+        if weight.any() and not weight[y == label].any():
+            name = label.item()
+            raise ValueError(
+                f"sample_weight is 0 for every row of class {name!r}, so it cannot be learnt: give some of "
+                "them a weight, or leave the class out of y"
+            )
 
 
 def _name_target_labels(y_target: Any, X_target: Any, n_targets: int) -> list[tuple[str, Any]]:

@@ -113,7 +113,9 @@ class LearnsTargetLabels(LayeredModel):
         return_weights=False,
         random_state=None,
     ):
-        """Return the positions of the n rows most worth labelling; rows with a label are left out.
+        """Return the positions of the n rows most worth labelling.
+
+        Rows with a label are left out, and of equal rows all but the first.
 
         Parameters
         ----------
@@ -128,7 +130,8 @@ class LearnsTargetLabels(LayeredModel):
         sample_domain, extra
             As for :meth:`update`.
         return_weights : bool, default=False
-            Whether to return also how many rows each one stands for in an estimate: 0 with "predictions".
+            Whether to return also how many rows each one stands for in an estimate, equal ones among them: 0
+            with "predictions".
         random_state : int, RandomState or None, default=None
             Seed of what is drawn; by default that of the classifier.
         """
@@ -139,11 +142,11 @@ class LearnsTargetLabels(LayeredModel):
         domain = self._find_positions(sample_domain, X.shape[0])
         seed = self.random_state if random_state is None else random_state
         rng = check_random_state(0 if seed is None else seed)
-        free = np.flatnonzero(~state.find_labelled(to_host(X), domain))
+        free, counts = state.list_unlabelled(to_host(X), domain)
         if not len(free):
             rows, weights = free, np.zeros(0)
         elif purpose == "estimate":
-            rows, weights = choose_for_estimate(self._find_changed(X, domain, extra, free), len(free), n, rng)
+            rows, weights = choose_for_estimate(self._find_changed(X, domain, extra, free), counts, n, rng)
         else:
             drawn = np.sort(rng.permutation(len(free))[: max(COMPARED, 2 * n)])
             chosen = free[drawn]

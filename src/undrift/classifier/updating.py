@@ -100,11 +100,14 @@ class UpdateState:
         """Return which target anchors are of the domain at position k."""
         return self.domain[self.n_source :] == k
 
-    def input_of(self, k: int) -> Rows:
-        """Return the rows that stand for the target at position k: of its last batch, or of the fit."""
-        if k in self.batches:
-            return self.batches[k][0]
-        return self.columns[0][self.n_source + np.flatnonzero(self.rows_of(k))]
+    def input_of(self, k: int, n_layers: int) -> list[Rows]:
+        """Return the rows that stand for the target at position k, of its last batch or of the fit.
+
+        Their input and their extra features, which come after that and the hidden rows: `n_layers` columns.
+        """
+        given = self.batches.get(k, self.columns)
+        rows = slice(None) if k in self.batches else self.n_source + np.flatnonzero(self.rows_of(k))
+        return [A[rows] for A in (given[0], *given[n_layers:])]
 
     def first_scores_of(self, k: int) -> np.ndarray:
         """Return the scores of these rows by the classifier trained on the source alone."""
@@ -204,6 +207,16 @@ class UpdateState:
         known = set(_list_keys(self.labelled.columns[0], self.labelled.domain))
         X = X.astype(self.labelled.columns[0].dtype)
         return np.array([key in known for key in _list_keys(X, domain)], dtype=bool)
+
+    def list_unlabelled(self, X: Rows, domain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows without a label, of equal ones the first, and how many rows equal each."""
+        groups: dict[tuple[int, bytes], list[int]] = {}
+        is_labelled = self.find_labelled(X, domain)
+        for row, key in enumerate(_list_keys(X, domain)):
+            if not is_labelled[row]:
+                groups.setdefault(key, []).append(row)
+        first, counts = [rows[0] for rows in groups.values()], [len(rows) for rows in groups.values()]
+        return np.array(first, dtype=int), np.array(counts, dtype=int)
 
     def replace_target(self, k: int, columns: list[Rows]) -> UpdateState:
         """Return the state with other rows in place of the target at position k, to find its border for."""
@@ -329,11 +342,19 @@ def learn_labels(state: UpdateState) -> Learnt:
     offsets = _find_offsets(state, weights)
     if shares is None:
         return Learnt(weights, intercept, offsets, None, chosen)
-    groups = {k: scores[state.rows_of(k)] for k in state.target_positions}
-    for k, columns in state.batches.items():
-        groups[k] = score_columns(columns, weights) + intercept - offsets[k]
-    targets = _describe_all(state, groups, shares)
+    targets = _describe_all(state, _score_targets(state, weights, intercept, scores), shares)
     return Learnt(weights, intercept, offsets, targets, chosen)
+
+
+def _score_targets(
+    state: UpdateState, weights: Sequence[np.ndarray], intercept: np.ndarray, scores: np.ndarray
+) -> dict[int, np.ndarray]:
+    """Scores of the rows that stand for every target, by position: of its last batch, else of the anchors."""
+    groups = {k: scores[state.rows_of(k)] for k in state.target_positions}
+    if state.batches:
+        offsets = _find_offsets(state, weights)
+        groups |= {k: score_columns(A, weights) + intercept - offsets[k] for k, A in state.batches.items()}
+    return groups
 
 
 def score_columns(columns: Sequence[Rows], weights: Sequence[np.ndarray]) -> np.ndarray:
@@ -382,9 +403,9 @@ def _choose_change(
     before = state.C * np.where(is_anchor, state.weight[labelled.anchor], 0.0)
     evidence = before[:, None] * signs(state.codes[labelled.anchor], state.n_classes)
     Y, border = signs(labelled.codes, state.n_classes), np.zeros(scores.shape)
+    base = _score_targets(state, state.weights, state.intercept, state.scores)
     for k, target_shares in zip(state.target_positions, shares or [], strict=False):
-        base = state.scores[state.rows_of(k)]
-        border[labelled.domain == k] = find_border(base, state.temperature, target_shares.mean)
+        border[labelled.domain == k] = find_border(base[k], state.temperature, target_shares.mean)
     apart = remove_rows(covariance, scores, before, evidence)
     weight = choose_label_weight(*apart, Y, labelled.codes, state.C, border, state.temperature)
     precision = state.C * weight - before

@@ -32,7 +32,7 @@ lines that these import. What they export is read by `update --labels` and `adap
 
 
 @dataclass(kw_only=True)
-class AskOptions(options.TableOptions):
+class AskOptions(options.RowOptions):
     model: Path = option(..., "Model saved by `adapt --model`.", metavar="FILE")
     input: Path = option(..., "Rows of the target.", metavar="FILE")
     n: int = option(50, "How many rows to ask for.", flags="--n", min=1)
@@ -67,6 +67,7 @@ def ask(given: AskOptions, context: typer.Context) -> None:
     command = ["undrift", "update", "--model", model, "--labels", summary["out"]]
     for name in [given.text] if isinstance(given.text, str) else given.text:
         command += ["--text", name]
+    command += ["--embedding", given.embedding] if given.embedding else []
     command += ["--label", label, *(["--domain", given.domain] if given.domain else []), "--out", model]
     terminal.say(f"Next: fill in the column `{label}`, then")
     terminal.say_command(shlex.join(command))

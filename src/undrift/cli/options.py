@@ -187,13 +187,19 @@ class TableOptions(SummaryOptions):
 
 
 @dataclass(kw_only=True)
-class PredictionOptions(TableOptions):
-    """Which columns predictions are written to."""
+class RowOptions(TableOptions):
+    """Which columns a model reads."""
 
-    out: Path = option(..., "Where predictions are written.", COLUMNS, metavar="FILE")
     embedding: str | None = option(
         None, "Column of lists of numbers, such as embeddings, to use beside the text.", FILES, metavar="COL"
     )
+
+
+@dataclass(kw_only=True)
+class PredictionOptions(RowOptions):
+    """Which columns predictions are written to."""
+
+    out: Path = option(..., "Where predictions are written.", COLUMNS, metavar="FILE")
     prefix: str = option(
         "", "Put this before the names of the columns added, if they clash.", COLUMNS, metavar="TEXT"
     )

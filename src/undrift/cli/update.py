@@ -32,7 +32,7 @@ The new model holds training rows, as the old one does; --no-update-state leaves
 
 
 @dataclass(kw_only=True)
-class UpdateOptions(options.TableOptions):
+class UpdateOptions(options.RowOptions):
     model: Path = option(..., "Model saved by `adapt --model`.", metavar="FILE")
     labels: Path | None = option(None, "Labelled rows of the target.", metavar="FILE")
     label: str = option("label", "Column of the labels.", metavar="COL")

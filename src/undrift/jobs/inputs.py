@@ -131,10 +131,8 @@ def ignore_stage(stage: str, share: float | None = None) -> None:
     """Show nothing."""
 
 
-def read_domain(
-    path: Path, job: AdaptJob | DistillJob, label: str | None, show_stage: ShowStage
-) -> JobDomain:
-    """Read a file whole: its documents, and the column `label` if one is named."""
+def read_domain(path: Path, job: Any, label: str | None, show_stage: ShowStage) -> JobDomain:
+    """Read a file of a job whole: its documents, and the column `label` if one is named."""
     table = open_table(path, text=job.text, encoding=job.encoding, skip_bad=job.skip_bad, sheet=job.sheet)
     if label is not None:
         table.require_column(label)
@@ -159,20 +157,25 @@ def read_domain(
 def read_vectors(table: Table, rows: Rows, column: str, n_before: int = 0) -> np.ndarray:
     """Return a column of lists of numbers as a matrix; lists may also be written as JSON in text."""
     table.require_column(column)
-    vectors: list[Any] = []
+    vectors: list[np.ndarray] = []
     for i, value in enumerate(rows.column(column), n_before + 1):
-        try:
-            numbers = json.loads(value) if isinstance(value, str) else value
-            vectors.append(np.array(numbers, dtype=np.float32))
-            is_good = isinstance(numbers, list) and bool(np.isfinite(vectors[-1]).all())
-        except (TypeError, ValueError):
-            is_good = False
-        if not is_good or vectors[-1].shape != vectors[0].shape or vectors[-1].ndim != 1:
-            wanted = f"{len(vectors[0])} numbers" if is_good else "numbers"
-            raise TableError(
-                f"{table.path}: row {i} of column {column!r} is no list of {wanted}: {str(value)[:40]}"
-            )
+        wanted = len(vectors[0]) if vectors else None
+        vectors.append(parse_vector(value, wanted, f"{table.path}: row {i} of column {column!r}"))
     return np.stack(vectors)
+
+
+def parse_vector(value: Any, width: int | None, where: str) -> np.ndarray:
+    """Return a list of numbers, which may be written as JSON, as an array; `width` is how many there are."""
+    try:
+        numbers = json.loads(value) if isinstance(value, str) else value
+        vector = np.array(numbers, dtype=np.float32)
+        is_good = isinstance(numbers, list) and vector.ndim == 1 and bool(np.isfinite(vector).all())
+    except (TypeError, ValueError):
+        is_good = False
+    if not is_good or (width is not None and len(vector) != width):
+        wanted = f"{width} numbers" if is_good else "numbers"
+        raise TableError(f"{where} is no list of {wanted}: {str(value)[:40]}")
+    return vector
 
 
 def stack_vectors(paths: Sequence[Path], matrices: Sequence[np.ndarray]) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from ..classifier import MSDAClassifier
 from ..errors import UndriftWarning
 from ..tables import Rows, Table, TableError, open_table
 from ..text import TextAdapter, hash_text
-from .inputs import AdaptJob, JobDomain, parse_label
+from .inputs import AdaptJob, JobDomain, parse_label, parse_vector
 
 USES = ("score", "train", "both")
 SAMPLED, WEIGHT = "sampled", "weight"
@@ -38,10 +39,16 @@ class GivenLabel(NamedTuple):
     label: Any
     sampled: str | None = None
     weight: float = 1.0
+    vector: Any = None  # its embedding
 
 
 def read_labels(
-    path: Path, text: str | Sequence[str], label: Sequence[str], classes: Sequence[Any], **options: Any
+    path: Path,
+    text: str | Sequence[str],
+    label: Sequence[str],
+    classes: Sequence[Any],
+    embedding: str | None = None,
+    **options: Any,
 ) -> dict[int, GivenLabel]:
     """Read labelled texts, by their hash; of the columns that `label` names the first there is counts.
 
@@ -53,13 +60,17 @@ def read_labels(
     names = {spell_label(each): each for each in classes}
     labels: dict[int, GivenLabel] = {}
     contradicting: dict[int, str] = {}
-    for n_rows, given in enumerate(_list_labels(table, text, column), start=1):
+    width: int | None = None
+    for n_rows, given in enumerate(_list_labels(table, text, column, embedding), start=1):
         if given.label is None:
             continue
         known = names.get(spell_label(given.label))
         if known is None:
             listed = ", ".join(map(str, classes[:10]))
             raise TableError(f"{path}: row {n_rows} has the label {given.label!r}; the classes are {listed}")
+        if embedding is not None:
+            vector = parse_vector(given.vector, width, f"{path}: row {n_rows} of column {embedding!r}")
+            given, width = given._replace(vector=vector), len(vector)
         key = hash_text(given.text)
         if key in labels and labels[key].label != known:
             contradicting[key] = given.text
@@ -79,7 +90,9 @@ def read_labels(
     return labels
 
 
-def _list_labels(table: Table, text: str | Sequence[str], label: str) -> Iterator[GivenLabel]:
+def _list_labels(
+    table: Table, text: str | Sequence[str], label: str, embedding: str | None
+) -> Iterator[GivenLabel]:
     """Yield every row's text and label, whoever wrote the table."""
     columns = set(table.columns)
     read = _read_plain
@@ -88,42 +101,49 @@ def _list_labels(table: Table, text: str | Sequence[str], label: str) -> Iterato
     elif "answer" in columns and columns & PRODIGY:
         read = _read_prodigy
     else:
-        for name in [text] if isinstance(text, str) else text:
-            table.require_column(name)
-        table.require_column(label)
+        for name in [*([text] if isinstance(text, str) else text), label, embedding]:
+            if name is not None:
+                table.require_column(name)
     for rows in table:
-        yield from read(rows, text, label)
+        yield from read(rows, text, label, embedding)
 
 
-def _read_plain(rows: Rows, text: str | Sequence[str], label: str) -> Iterator[GivenLabel]:
+def _read_plain(
+    rows: Rows, text: str | Sequence[str], label: str, embedding: str | None
+) -> Iterator[GivenLabel]:
     prefix, more = label[: -len("label")] if label.endswith("label") else "", []  # that `ask` was given
     for name in (SAMPLED, WEIGHT):
         names = [each for each in (prefix + name, name) if each in rows.columns]
         more.append(rows.column(names[0]) if names else [None] * len(rows))
+    more.append(rows.column(embedding) if embedding else [None] * len(rows))
     for values in zip(rows.texts(text), rows.column(label), *more, strict=True):
         yield _make_label(*values)
 
 
-def _read_label_studio(rows: Rows, text: str | Sequence[str], label: str) -> Iterator[GivenLabel]:
+def _read_label_studio(
+    rows: Rows, text: str | Sequence[str], label: str, embedding: str | None
+) -> Iterator[GivenLabel]:
     """Rows of a JSON export: `data` is what was imported, the last annotation has the choice."""
     for data, made in zip(rows.column("data"), rows.column("annotations"), strict=True):
         choice = None
         for annotation in made or []:
             for result in [] if annotation.get("was_cancelled") else annotation.get("result", []):
                 choice = (result.get("value", {}).get("choices") or [choice])[0]
-        yield _make_label(_join_text(data, text), choice, data.get(SAMPLED), data.get(WEIGHT))
+        more = (data.get(name) for name in (SAMPLED, WEIGHT, embedding))
+        yield _make_label(_join_text(data, text), choice, *more)
 
 
-def _read_prodigy(rows: Rows, text: str | Sequence[str], label: str) -> Iterator[GivenLabel]:
+def _read_prodigy(
+    rows: Rows, text: str | Sequence[str], label: str, embedding: str | None
+) -> Iterator[GivenLabel]:
     """Rows of an export: `accept` lists the options chosen, or `label` is accepted by the answer."""
     cells = [rows.column(name) for name in rows.columns]
     for values in zip(*cells, strict=True):
         row = {name: value for name, value in zip(rows.columns, values, strict=True) if value is not None}
         is_accepted, accepted, meta = row.get("answer") == "accept", row.get("accept"), row.get("meta") or {}
         choice = (accepted[0] if accepted else None) if "accept" in row else row.get(label, row.get("label"))
-        yield _make_label(
-            _join_text(row, text), choice if is_accepted else None, meta.get(SAMPLED), meta.get(WEIGHT)
-        )
+        more = meta.get(SAMPLED), meta.get(WEIGHT), row.get(embedding or "")
+        yield _make_label(_join_text(row, text), choice if is_accepted else None, *more)
 
 
 def _join_text(row: dict[str, Any], text: str | Sequence[str]) -> str:
@@ -135,13 +155,13 @@ def _join_text(row: dict[str, Any], text: str | Sequence[str]) -> str:
     return Rows(columns, tuple([value] for value in row.values())).texts(text)[0]
 
 
-def _make_label(text: str, label: Any, sampled: Any, weight: Any) -> GivenLabel:
+def _make_label(text: str, label: Any, sampled: Any, weight: Any, vector: Any) -> GivenLabel:
     sampled = str(sampled).strip() or None if sampled is not None else None
     try:
         weight = float("nan" if weight in (None, "") else weight)
     except ValueError:
         raise TableError(f"the column {WEIGHT!r} holds {weight!r}, which is not a number") from None
-    return GivenLabel(text, parse_label(label), sampled, 1.0 if np.isnan(weight) else weight)
+    return GivenLabel(text, parse_label(label), sampled, 1.0 if np.isnan(weight) else weight, vector)
 
 
 def attach_labels(
@@ -157,7 +177,7 @@ def attach_labels(
     given: dict[int, GivenLabel] = {}
     if job.labels is not None:
         columns = [name for name in (job.target_label, "label", job.label) if name]
-        options = {"encoding": job.encoding, "skip_bad": job.skip_bad, "sheet": job.sheet}
+        options: dict[str, Any] = {name: getattr(job, name) for name in ("encoding", "skip_bad", "sheet")}
         given = read_labels(job.labels, job.text, columns, classes, **options)
     source_keys = {
         key
@@ -187,8 +207,9 @@ def _match_labels(target: JobDomain, given: dict[int, GivenLabel], source_keys: 
     """Give rows the labels of the file, by their texts, and weights in a score.
 
     Rows that stand in the labelled source too, and rows asked for to improve predictions, have the weight 0.
-    If rows were drawn for an estimate, the others have it too.
+    If rows were drawn for an estimate, the others have it too; rows of one text share its weight.
     """
+    n_equal = Counter(target.keys)
     is_sample = any(label.sampled == FOR_ESTIMATE for label in given.values())
     labels, weights = list(target.labels or [None] * target.n_rows), []
     for i, key in enumerate(target.keys):
@@ -196,7 +217,7 @@ def _match_labels(target: JobDomain, given: dict[int, GivenLabel], source_keys: 
         if answer is not None:
             labels[i] = answer.label
             is_counted = answer.sampled == FOR_ESTIMATE if is_sample else answer.sampled != FOR_PREDICTIONS
-            weight = answer.weight if is_counted else 0.0
+            weight = answer.weight / (n_equal[key] if is_sample else 1) if is_counted else 0.0
         weights.append(0.0 if key in source_keys else weight)
     return replace(target, labels=labels, weights=weights)
 

@@ -166,9 +166,7 @@ def run_predict(
     """
     number, text = find_domain(adapter, domain), choose_columns(adapter, text)
     table.require_column(text)
-    if (embedding is None) == bool(getattr(adapter.classifier_, "n_extra_features_in_", ())):
-        need = "was fitted with embeddings: name their column with" if embedding is None else "has none: drop"
-        raise ValueError(f"the model {need} --embedding")
+    check_embedding(adapter, embedding)
     refuse_overwriting(out, [table.path])
     added = _plan_columns(adapter, prefix, probabilities, min_confidence, batch is not None)
     columns = with_added(table.path, table.columns, list(added.kinds))
@@ -184,6 +182,13 @@ def run_predict(
             writer.write(rows.with_columns(predictions.columns(added)))
             n_doubtful += int(predictions.is_doubtful(min_confidence).sum())
             yield PredictProgress(writer.n_rows, rows.share_read, n_doubtful)
+
+
+def check_embedding(adapter: TextAdapter, embedding: str | None) -> None:
+    """Refuse to go on without the embeddings that a model was fitted with, or with some where it was not."""
+    if (embedding is None) == bool(getattr(adapter.classifier_, "n_extra_features_in_", ())):
+        need = "was fitted with embeddings: name their column with" if embedding is None else "has none: drop"
+        raise ValueError(f"the model {need} --embedding")
 
 
 def choose_columns(adapter: TextAdapter, text: str | Sequence[str]) -> str | Sequence[str]:

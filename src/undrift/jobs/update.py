@@ -12,10 +12,10 @@ import numpy as np
 
 from .._files import replace_file
 from ..persist import save_model
-from ..tables import Rows, Table, TableError, open_table, with_added, write_table
+from ..tables import Rows, Table, TableError, with_added, write_table
 from ..text import TextAdapter, load_adapter
 from .drift import add_predictions, describe_target
-from .inputs import ShowStage, ignore_stage, refuse_overwriting
+from .inputs import ShowStage, ignore_stage, read_domain, refuse_overwriting
 from .labels import (
     FOR_ESTIMATE,
     FOR_PREDICTIONS,
@@ -26,7 +26,7 @@ from .labels import (
     list_consistent,
     read_labels,
 )
-from .predict import choose_columns, find_domain, predict_rows
+from .predict import check_embedding, choose_columns, find_domain, predict_rows
 from .scoring import error_interval, sample_rows, sum_mistakes
 from .tasks import has_classes
 
@@ -47,6 +47,7 @@ class AskJob:
     purpose: str = FOR_PREDICTIONS
     tool: str = "table"
     domain: str | None = None
+    embedding: str | None = None
     prefix: str = ""
     encoding: str | None = None
     skip_bad: bool = False
@@ -66,6 +67,7 @@ class UpdateJob:
     target: Path | None = None
     label: str = "label"
     domain: str | None = None
+    embedding: str | None = None
     update_state: bool = True
     encoding: str | None = None
     skip_bad: bool = False
@@ -80,6 +82,7 @@ def load_for(job: AskJob | UpdateJob) -> tuple[TextAdapter, int]:
         raise ValueError(
             f"{job.model} predicts ratings or tags, and `undrift ask` and `undrift update` are for classes"
         )
+    check_embedding(adapter, job.embedding)
     if job.device is not None:
         adapter.classifier_.set_params(device=job.device)
     numbers = [number for number in adapter.classifier_.domains_ if number < 0]
@@ -100,18 +103,14 @@ def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]
     adapter, number = load_for(job)
     job = replace(job, text=choose_columns(adapter, job.text))
     refuse_overwriting(job.out, [job.model, job.input])
-    table = _open(job.input, job)
+    target = read_domain(job.input, job, None, show_stage)
+    table, documents = target.table, target.documents
+    assert table is not None
     added = [f"{job.prefix}{name}" for name in ("label", SAMPLED, WEIGHT)]
     columns = with_added(table.path, table.columns, added)
-    documents: list[str] = []
-    for block in table:
-        documents += block.texts(job.text)
-        show_stage(f"reading {job.input.name}", block.share_read)
-    table.require_rows()
     show_stage("choosing rows", None)
-    rows, weights = adapter.ask(
-        documents, job.n, job.purpose, sample_domain=number, return_weights=True, random_state=job.seed
-    )
+    options = {"sample_domain": number, "extra": target.vectors, "random_state": job.seed}
+    rows, weights = adapter.ask(documents, job.n, job.purpose, return_weights=True, **options)
     chosen = _take_rows(table, rows)
     weight = [round(float(w), 6) if w else None for w in weights]
     values: list[list[Any]] = [[None] * len(rows), [job.purpose] * len(rows), weight]
@@ -131,10 +130,6 @@ def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]
         "purpose": job.purpose,
         "bad_rows": table.n_bad,
     }
-
-
-def _open(path: Path, job: AskJob | UpdateJob) -> Table:
-    return open_table(path, text=job.text, encoding=job.encoding, skip_bad=job.skip_bad, sheet=job.sheet)
 
 
 def _take_rows(table: Table, positions: Sequence[int]) -> Rows:
@@ -209,19 +204,22 @@ def run_update(job: UpdateJob, show_stage: ShowStage = ignore_stage) -> dict[str
 def _learn_labels(adapter: TextAdapter, number: int, job: UpdateJob, show_stage: ShowStage) -> dict[str, Any]:
     """Learn the labels in a file; those drawn for an estimate measure the error of the model before that."""
     assert job.labels is not None
-    options = {"encoding": job.encoding, "skip_bad": job.skip_bad, "sheet": job.sheet}
+    options: dict[str, Any] = {
+        name: getattr(job, name) for name in ("encoding", "skip_bad", "sheet", "embedding")
+    }
     show_stage(f"reading {job.labels.name}", None)
     given = list(
         read_labels(job.labels, job.text, [job.label], adapter.classes_.tolist(), **options).values()
     )
     if not given:
         raise TableError(f"{job.labels}: no label is left to learn")
-    summary = {"n_labels": len(given), "measured": _measure_error(adapter, number, given)}
+    X = adapter.vectorizer_.transform([label.text for label in given])
+    extra = [] if job.embedding is None else [np.stack([label.vector for label in given])]
+    summary = {"n_labels": len(given), "measured": _measure_error(adapter, number, given, X, extra)}
     show_stage("learning the labels", None)
     y = np.array([label.label for label in given], dtype=object)
-    X = adapter.vectorizer_.transform([label.text for label in given])
     kept = list_consistent(X, y, np.full(len(y), number))
-    adapter.classifier_.update(X[kept], y[kept], sample_domain=number)
+    adapter.classifier_.update(X[kept], y[kept], sample_domain=number, extra=[E[kept] for E in extra])
     _renew_statistics(adapter, number)
     return summary
 
@@ -229,28 +227,30 @@ def _learn_labels(adapter: TextAdapter, number: int, job: UpdateJob, show_stage:
 def _renew_statistics(adapter: TextAdapter, number: int) -> None:
     """Let later checks compare with what the updated model predicts, for some of the rows that it holds."""
     stored, state = getattr(adapter, "target_statistics_", None), adapter.classifier_.update_state_
-    X = state.input_of(adapter.classifier_.domains_.index(number))
+    X, *extra = state.input_of(adapter.classifier_.domains_.index(number), len(adapter.classifier_.coef_))
     if not stored or not X.shape[0]:
         return
-    X = X[:: -(-X.shape[0] // RENEWED_ROWS)]
-    counts, n_classes = predict_rows(adapter, X, number).count(), len(adapter.classes_)
+    some = slice(None, None, -(-X.shape[0] // RENEWED_ROWS))
+    predictions = predict_rows(adapter, X[some], number, extra[0][some] if extra else None)
+    counts, n_classes = predictions.count(), len(adapter.classes_)
     stored[-1 - number] = add_predictions(stored[-1 - number], counts, n_classes)
 
 
-def _measure_error(adapter: TextAdapter, number: int, given: Sequence[GivenLabel]) -> dict[str, Any] | None:
+def _measure_error(
+    adapter: TextAdapter, number: int, given: Sequence[GivenLabel], X: Any, extra: list[np.ndarray]
+) -> dict[str, Any] | None:
     """Return the error on labels drawn for an estimate which the model has not learnt; None without any."""
-    sample = [label for label in given if label.sampled == FOR_ESTIMATE]
-    if not sample:
-        return None
-    X = adapter.vectorizer_.transform([label.text for label in sample])
-    classifier = adapter.classifier_
-    domain = np.full(len(sample), classifier.domains_.index(number))
-    new = np.flatnonzero(~classifier.update_state_.find_labelled(X, domain))
+    classifier, is_drawn = adapter.classifier_, np.array([label.sampled == FOR_ESTIMATE for label in given])
+    domain = np.full(len(given), classifier.domains_.index(number))
+    new = np.flatnonzero(is_drawn & ~classifier.update_state_.find_labelled(X, domain))
     if not len(new):
         return None
-    predicted = classifier.predict(X[new], sample_domain=number).tolist()
-    weight = np.array([sample[i].weight for i in new])
-    n, total, squares, wrong, *_ = sum_mistakes([sample[i].label for i in new], weight, predicted, predicted)
+    predicted = classifier.predict(X[new], sample_domain=number, extra=[E[new] for E in extra]).tolist()
+    sample = [given[int(i)] for i in new]
+    weight = np.array([label.weight for label in sample])
+    n, total, squares, wrong, *_ = sum_mistakes(
+        [label.label for label in sample], weight, predicted, predicted
+    )
     error = float(wrong / total)
     low, high = error_interval(error, total**2 / squares)
     return {"rows": int(n), "error": error, "low": low, "high": high}
@@ -259,17 +259,13 @@ def _measure_error(adapter: TextAdapter, number: int, given: Sequence[GivenLabel
 def _take_batch(adapter: TextAdapter, number: int, job: UpdateJob, show_stage: ShowStage) -> dict[str, Any]:
     """Take a new batch of the target, and what a later check compares with."""
     assert job.target is not None
-    table, documents = _open(job.target, job), []
-    for block in table:
-        documents += block.texts(job.text)
-        show_stage(f"reading {job.target.name}", block.share_read)
-    table.require_rows()
+    target = read_domain(job.target, job, None, show_stage)
     show_stage("taking the batch", None)
-    X = adapter.vectorizer_.transform(documents)
-    adapter.classifier_.update_target(X, sample_domain=number)
+    X = adapter.vectorizer_.transform(target.documents)
+    adapter.classifier_.update_target(X, sample_domain=number, extra=target.vectors)
     if getattr(adapter, "target_statistics_", None):
-        statistics = describe_target(adapter, sample_rows(X), documents)
-        counts = predict_rows(adapter, X, number).count()
+        statistics = describe_target(adapter, sample_rows(X), target.documents)
+        counts = predict_rows(adapter, X, number, target.vectors).count()
         n_classes = len(adapter.classes_)
         adapter.target_statistics_[-1 - number] = add_predictions(statistics, counts, n_classes)
-    return {"target": str(job.target), "rows": len(documents), "bad_rows": table.n_bad}
+    return {"target": str(job.target), "rows": target.n_rows, "bad_rows": target.n_bad}
