@@ -100,9 +100,12 @@ def run_adapt(folder: Path, options: list[str], version: Path | None = None) -> 
     d = summary["vocabulary"]
     n_stacks = summary["n_candidates"]  # by default one noise level for each
     flops = n_stacks * count_flops(n, d, summary.get("pivots", d), int(summary["chosen"]["n_layers"]))
+    target = summary["targets"][0]
     return {
-        "adapted_error": summary["targets"][0]["adapted_error"],
-        "n_scored": summary["targets"][0]["scored"],
+        "adapted_error": target["adapted_error"],
+        "expected_error": (target.get("expected_error") or {}).get("error"),
+        "shares": target.get("target_shares"),
+        "n_scored": target["scored"],
         "seconds": seconds,
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
         "gigaflops": flops / 1e9,

@@ -59,7 +59,7 @@ def drawn_by_hand(y, random_state):
 def scores_by_hand(X, y, Z, selection, seed):
     """Scores of all candidates on the rows drawn, from the concatenation; the stack sees all rows."""
     random_state = np.random.RandomState(seed)
-    keep = drawn_by_hand(y, random_state)
+    keep = drawn_by_hand(y, np.random.RandomState(seed))
     labels = y[keep]
     splits = list(
         StratifiedKFold(min(5, np.bincount(labels).min()), shuffle=True, random_state=random_state).split(
@@ -319,3 +319,24 @@ def test_no_anchor_passes_a_layer_twice_where_memory_allows(rows, options):
     fit = with_choice._prepare(X, y, Z)
     with_choice._run(fit)
     assert fit.search.result().hidden is None
+
+
+def test_target_rows_and_parts_are_drawn_alike_however_many_labelled_rows_are_anchors(rows, monkeypatch):
+    X, y, Z = rows
+    drawn = []
+    for name in ("draw_anchors", "Search"):
+
+        def spy(*args, name=name, real=getattr(two_stage, name)):
+            value = real(*args)
+            drawn.append(value.position[value.n_labelled :].tolist() if name == "draw_anchors" else value)
+            return value
+
+        monkeypatch.setattr(two_stage, name, spy)
+    monkeypatch.setattr("undrift.classifier.anchors.RULE_ROWS", 20)
+    for limit in (119, 120):
+        monkeypatch.setattr(two_stage, "GRAM_LIMIT", limit)
+        MSDAClassifier(1, 0.5, n_pivots=3, random_state=4, fallback=True).fit(X, y, Z)
+    positions, searches = drawn[::2], drawn[1::2]
+    assert len(positions[0]) == 20 and positions[0] == positions[1]
+    parts = [[part.tolist() for part in search.result().split.parts] for search in searches]
+    assert len(parts[0]) > 1 and parts[0] == parts[1]

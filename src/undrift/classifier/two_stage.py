@@ -86,8 +86,8 @@ class SearchPlan:
         classifier, rows, codes = self.classifier, self.rows, self.problem.codes
         random_state = check_random_state(classifier.random_state)
         labelled = np.arange(len(codes))
-        if len(labelled) > n_labelled:
-            labelled = draw_labelled_rows(codes, n_labelled, random_state)
+        if len(labelled) > n_labelled:  # nothing else that is drawn depends on how many are
+            labelled = draw_labelled_rows(codes, n_labelled, check_random_state(classifier.random_state))
         is_choice = grid.n_candidates > 1
         folds = draw_folds(codes[labelled], classifier.n_folds, random_state) if is_choice else []
         anchors, n_pivots = (
