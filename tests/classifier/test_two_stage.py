@@ -337,6 +337,8 @@ def test_target_rows_and_parts_are_drawn_alike_however_many_labelled_rows_are_an
         monkeypatch.setattr(two_stage, "GRAM_LIMIT", limit)
         MSDAClassifier(1, 0.5, n_pivots=3, random_state=4, fallback=True).fit(X, y, Z)
     positions, searches = drawn[::2], drawn[1::2]
-    assert len(positions[0]) == 20 and positions[0] == positions[1]
+    assert len(positions[0]) == 20
+    assert positions[0] == positions[1]
     parts = [[part.tolist() for part in search.result().split.parts] for search in searches]
-    assert len(parts[0]) > 1 and parts[0] == parts[1]
+    assert len(parts[0]) > 1
+    assert parts[0] == parts[1]
