@@ -323,20 +323,20 @@ def test_no_anchor_passes_a_layer_twice_where_memory_allows(rows, options):
 
 def test_target_rows_and_parts_are_drawn_alike_however_many_labelled_rows_are_anchors(rows, monkeypatch):
     X, y, Z = rows
-    drawn = []
-    for name in ("draw_anchors", "Search"):
+    searches, real = [], two_stage.Search
 
-        def spy(*args, name=name, real=getattr(two_stage, name)):
-            value = real(*args)
-            drawn.append(value.position[value.n_labelled :].tolist() if name == "draw_anchors" else value)
-            return value
+    def spy(*args):
+        searches.append(real(*args))
+        return searches[-1]
 
-        monkeypatch.setattr(two_stage, name, spy)
+    monkeypatch.setattr(two_stage, "Search", spy)
     monkeypatch.setattr("undrift.classifier.anchors.RULE_ROWS", 20)
     for limit in (119, 120):
         monkeypatch.setattr(two_stage, "GRAM_LIMIT", limit)
         MSDAClassifier(1, 0.5, n_pivots=3, random_state=4, fallback=True).fit(X, y, Z)
-    positions, searches = drawn[::2], drawn[1::2]
+    anchors = [search.spec.anchors for search in searches]
+    positions = [a.position[a.n_labelled :].tolist() for a in anchors]
+    assert [a.n_labelled for a in anchors] == [119, 120]
     assert len(positions[0]) == 20
     assert positions[0] == positions[1]
     parts = [[part.tolist() for part in search.result().split.parts] for search in searches]
