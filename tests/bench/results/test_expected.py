@@ -21,7 +21,6 @@ def judged(records, **bar):
         ({"value": 0.26, "tolerance": 0.0101}, True),
         ({"value": 0.26, "tolerance": 0.0099}, False),
         ({"than": {"method": "svm"}}, True),
-        ({"than": {"method": "svm"}, "margin": 0.08}, False),
         ({"than": {"method": "svm"}, "near": 0.07}, False),
         ({"than": {"method": "svm"}, "near": 0.08}, True),
         ({"than": {"method": "svm"}, "at_least_tasks": 5}, True),
@@ -88,11 +87,6 @@ def test_means_are_compared_over_the_same_tasks(measure, more):
     )
 
 
-def test_missing_plans_are_missing_tasks(records):
-    verdict = judged(records, worse_than="svm", at_most_tasks=6, and_plans=["none"], n_tasks=12)
-    assert (verdict.word, verdict.n_tasks) == ("incomplete", 6)
-
-
 def test_bars_are_met_when_all_pass_and_none_is_incomplete(records):
     good, missed = judged(records, at_most=0.9), judged(records, at_most=0.1)
     denied = judged(records, at_most=0.1, claim=True)
@@ -115,21 +109,11 @@ def test_so_many_times_faster():
         assert verdict.met is met
 
 
-def test_tasks_made_worse_are_counted_over_several_plans(records):
-    more = [{**record, "plan": "wide"} for record in records]
-    for at_most, met in ((1, False), (2, True)):
-        verdict = judged(
-            [*records, *more],
-            worse_than="svm",
-            by=0.01,
-            at_most_tasks=at_most,
-            and_plans=["wide"],
-            n_tasks=12,
-        )
-        assert verdict.word == ("pass" if met else "FAIL")
-        assert verdict.summary == (
-            "worse by more than 1 points on 2 of 12 tasks: tiny books->dvd, wide books->dvd"
-        )
+def test_tasks_made_worse_are_named(records):
+    for at_most, word in ((0, "FAIL"), (1, "pass")):
+        verdict = judged(records, worse_than="svm", by=0.01, at_most_tasks=at_most)
+        assert verdict.word == word
+        assert verdict.summary == "worse by more than 1 points on 1 of 6 tasks: books->dvd"
 
 
 def test_exactly_a_point_is_not_more_than_a_point():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from inspect import Parameter, signature
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -18,6 +17,18 @@ from .tables import table_lines
 
 MEASURES = ("mean_error", "represent_seconds", "distances_grown", *ESTIMATES)
 NEEDED = ("says", "plan", "method", "n_tasks")
+# the keys of which a bar has one, with those that may stand beside it
+CRITERIA: Mapping[str, Sequence[str]] = {
+    "at_most": (),
+    "at_least": (),
+    "value": ("tolerance",),
+    "than": ("near", "at_least_tasks", "times"),  # one of them
+    "best_of": ("at_least_tasks",),
+    "worse_than": ("at_most_tasks", "by"),
+    "never_above": ("by",),
+}
+MUST = {"best_of": ("at_least_tasks",), "worse_than": ("at_most_tasks",)}
+Result = tuple[bool | None, int, str]  # whether it is met (None without a task), number of tasks, numbers
 
 
 @dataclass(frozen=True)
@@ -32,12 +43,23 @@ class Bar:
     plan: str
     method: str
     n_tasks: int
-    criterion: Callable[..., tuple[bool | None, int, str]]
-    options: Mapping[str, Any]
     variant: str = "main"
     variants: Sequence[str] = ()
     measure: str = "mean_error"
     claim: bool = False
+    at_most: float | None = None  # the mean over tasks
+    at_least: float | None = None
+    value: float | None = None  # up to `tolerance`
+    tolerance: float = 0.0
+    than: Where | None = None  # lower than there: by a factor, or `near` it, or on many tasks
+    times: float = 1.0
+    near: float | None = None
+    at_least_tasks: int | None = None
+    best_of: Sequence[str] | None = None  # none of these methods is better, on many tasks
+    worse_than: str | None = None  # by more than `by` on few tasks
+    at_most_tasks: int = 0
+    never_above: Sequence[str] | None = None  # on the mean, by more than `by`, in any of the variants
+    by: float = 0.0
 
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:
@@ -45,14 +67,93 @@ class Bar:
         if not (isinstance(self.n_tasks, int) and self.n_tasks >= 1):
             raise ValueError(f"n_tasks={self.n_tasks!r} is not a number of tasks; give a whole number from 1")
 
-    def values(
-        self, records: Sequence[Record], *others: Where, plan: str | None = None
-    ) -> list[dict[str, float]]:
+    @property
+    def criterion(self) -> str:
+        """The one of `CRITERIA` that it has."""
+        return next(name for name in CRITERIA if getattr(self, name) is not None)
+
+    def values(self, records: Sequence[Record], *others: Where) -> list[dict[str, float]]:
         """Measure the method and others by task, over the tasks that all of them have."""
-        places = (Where(plan or self.plan, self.variant, self.method), *others)
-        measured = [self._measure(place, records) for place in places]
+        measured = [self._measure(place, records) for place in (self._place(self.method), *others)]
         common = [task for task in measured[0] if all(task in values for values in measured)]
         return [{task: values[task] for task in common} for values in measured]
+
+    def check(self, records: Sequence[Record]) -> Result:
+        """Compare the records with it."""
+        if self.never_above is not None:
+            return self._compare_variants(records, self.never_above)
+        others = [self._place(name) for name in [*(self.best_of or []), *filter(None, [self.worse_than])]]
+        ours, *theirs = self.values(records, *filter(None, [self.than]), *others)
+        if not ours:
+            return None, 0, ""
+        check: Callable[..., Result] = {
+            "than": self._check_lower, "best_of": self._check_best, "worse_than": self._check_harm,
+        }.get(self.criterion, self._check_mean)  # fmt: skip
+        return check(records, ours, *theirs)
+
+    def _check_mean(self, records: Sequence[Record], ours: Mapping[str, float]) -> Result:
+        mean, n_tasks, without = fmean(ours.values()), len(ours), ""
+        if self.measure in ESTIMATES:  # a method may decline to estimate
+            places = [Where(self.plan, name, self.method) for name in self.variants or [self.variant]]
+            n_tasks = sum(len(by_task(place.of(records))) for place in places)
+            without = f"; {n_tasks - len(ours)} without" if len(ours) < n_tasks else ""
+        if self.value is not None:
+            is_met = abs(mean - self.value) <= self.tolerance
+            wanted = f"expected {self._show(self.value)} ± {self._show(self.tolerance)}"
+        elif self.at_most is not None:
+            is_met, wanted = mean <= self.at_most, f"at most {self._show(self.at_most)}"
+        else:
+            least = self.at_least or 0.0
+            is_met, wanted = mean >= least, f"at least {self._show(least)}"
+        return is_met, n_tasks, f"{self._show(mean)}, {wanted}{without}"
+
+    def _check_lower(
+        self, records: Sequence[Record], ours: Mapping[str, float], theirs: Mapping[str, float]
+    ) -> Result:
+        mean, other = fmean(ours.values()), fmean(theirs.values())
+        numbers = f"{self._show(mean)} against {self._show(other)}"
+        if self.near is not None:
+            return abs(mean - other) <= self.near, len(ours), f"{numbers}, within {self._show(self.near)}"
+        if self.at_least_tasks is not None:
+            n_lower = sum(ours[task] < theirs[task] for task in ours)
+            counted = f"lower on {n_lower} of {len(ours)} tasks; mean {numbers}"
+            return n_lower >= self.at_least_tasks, len(ours), counted
+        return mean * self.times < other, len(ours), numbers
+
+    def _check_best(
+        self, records: Sequence[Record], ours: Mapping[str, float], *others: Mapping[str, float]
+    ) -> Result:
+        beaten = [task for task, error in ours.items() if any(values[task] < error for values in others)]
+        n_best = len(ours) - len(beaten)
+        named = f"; not on {', '.join(beaten)}" if beaten else ""
+        counted = f"best on {n_best} of {len(ours)} tasks{named}"
+        return n_best >= (self.at_least_tasks or 0), len(ours), counted
+
+    def _check_harm(
+        self, records: Sequence[Record], ours: Mapping[str, float], theirs: Mapping[str, float]
+    ) -> Result:
+        # errors are counts over a number of rows: exactly `by` must not become more by rounding
+        worse = [task for task in ours if ours[task] - theirs[task] > self.by + 1e-9]
+        named = f": {', '.join(worse)}" if worse else ""
+        counted = f"worse by more than {100 * self.by:g} points on {len(worse)} of {len(ours)} tasks{named}"
+        return len(worse) <= self.at_most_tasks, len(ours), counted
+
+    def _compare_variants(self, records: Sequence[Record], methods: Sequence[str]) -> Result:
+        n_tasks, above, worst = 0, [], -1.0
+        for variant in self.variants or [self.variant]:
+            here = replace(self, variant=variant, variants=())
+            ours, *others = here.values(records, *map(here._place, methods))
+            n_tasks += len(ours)
+            for name, values in zip(methods, others, strict=True) if ours else ():
+                gap = fmean(ours[task] - values[task] for task in ours)
+                worst = max(worst, gap)
+                above += [f"{variant} ({name}, {100 * gap:+.2f})"] if gap > self.by + 1e-9 else []
+        named = f": {', '.join(above)}" if above else ""
+        numbers = f"at most {100 * worst:+.2f} points, {100 * self.by:+.2f} allowed{named}"
+        return (not above, n_tasks, numbers) if n_tasks else (None, 0, "")
+
+    def _place(self, method: str) -> Where:
+        return Where(self.plan, self.variant, method)
 
     def _measure(self, place: Where, records: Sequence[Record]) -> dict[str, float]:
         if not self.variants:
@@ -60,14 +161,23 @@ class Bar:
         each = {name: _values(self.measure, replace(place, variant=name), records) for name in self.variants}
         return {f"{name} {task}": value for name, values in each.items() for task, value in values.items()}
 
-    def count_tasks(self, records: Sequence[Record]) -> int:
-        """Count the tasks of the method, with a value or without."""
-        places = [Where(self.plan, name, self.method) for name in self.variants or [self.variant]]
-        return sum(len(by_task(place.of(records), "transfer_error")) for place in places)
-
-    def show(self, value: float) -> str:
+    def _show(self, value: float) -> str:
         """Write a value with its unit."""
         return f"{value:.3g} s" if self.measure == "represent_seconds" else f"{value:.2%}"
+
+
+def _values(measure: str, place: Where, records: Sequence[Record]) -> dict[str, float]:
+    """Measure by task; of distances, 1 for each pair of domains where it grows, else 0."""
+    if measure == "distances_grown":
+        given = [
+            r for r in records if r.get("kind") == "distance" and "failed" not in r and where(r) == place
+        ]
+        values = [float(r["distance_after"] > r["distance_before"]) for r in given]
+    else:
+        given, name = place.of(records), "transfer_error" if measure == "mean_error" else measure
+        values = [measure_estimate(r, name) for r in given]
+    measured = [{**r, "value": value} for r, value in zip(given, values, strict=True) if value is not None]
+    return by_task(measured, "value")
 
 
 @dataclass(frozen=True)
@@ -107,142 +217,6 @@ class Verdict:
         return f"{self.numbers}; incomplete, {self.n_tasks} of {self.bar.n_tasks} {kind}"
 
 
-def _values(measure: str, place: Where, records: Sequence[Record]) -> dict[str, float]:
-    """Measure by task; of distances, 1 for each pair of domains where it grows, else 0."""
-    if measure in ESTIMATES:
-        estimated = [{**r, measure: measure_estimate(r, measure)} for r in place.of(records)]
-        return by_task([record for record in estimated if record[measure] is not None], measure)
-    if measure != "distances_grown":
-        name = "transfer_error" if measure == "mean_error" else measure
-        return by_task([record for record in place.of(records) if record.get(name) is not None], name)
-    distances = [
-        r for r in records if r.get("kind") == "distance" and "failed" not in r and where(r) == place
-    ]
-    grown = [{**r, "grown": float(r["distance_after"] > r["distance_before"])} for r in distances]
-    return by_task(grown, "grown")
-
-
-# Criteria: whether it is met (None without a task), the number of tasks, the numbers in words. Their keyword
-# arguments are the keys that a bar may give.
-Result = tuple[bool | None, int, str]
-NOTHING: Result = (None, 0, "")
-
-
-def _check_mean(bar: Bar, records: Sequence[Record], holds: Callable[[float], bool], wanted: str) -> Result:
-    (ours,) = bar.values(records)
-    if not ours:
-        return NOTHING
-    mean, n_tasks, without = fmean(ours.values()), len(ours), ""
-    if bar.measure in ESTIMATES:  # a method may decline to estimate
-        n_tasks = bar.count_tasks(records)
-        without = f"; {n_tasks - len(ours)} without" if len(ours) < n_tasks else ""
-    return holds(mean), n_tasks, f"{bar.show(mean)}, {wanted}{without}"
-
-
-def _at_most(bar: Bar, records: Sequence[Record], *, at_most: float) -> Result:
-    return _check_mean(bar, records, lambda mean: mean <= at_most, f"at most {bar.show(at_most)}")
-
-
-def _at_least(bar: Bar, records: Sequence[Record], *, at_least: float) -> Result:
-    return _check_mean(bar, records, lambda mean: mean >= at_least, f"at least {bar.show(at_least)}")
-
-
-def _value(bar: Bar, records: Sequence[Record], *, value: float, tolerance: float = 0.0) -> Result:
-    wanted = f"expected {bar.show(value)} ± {bar.show(tolerance)}"
-    return _check_mean(bar, records, lambda mean: abs(mean - value) <= tolerance, wanted)
-
-
-def _lower(
-    bar: Bar,
-    records: Sequence[Record],
-    *,
-    than: Where,
-    margin: float = 0.0,
-    times: float = 1.0,
-    near: float | None = None,
-    at_least_tasks: int | None = None,
-) -> Result:
-    """Lower than another method on the mean, by a margin or a factor; near it; or lower on many tasks."""
-    ours, theirs = bar.values(records, than)
-    if not ours:
-        return NOTHING
-    mean, other = fmean(ours.values()), fmean(theirs.values())
-    numbers = f"{bar.show(mean)} against {bar.show(other)}"
-    if near is not None:
-        return abs(mean - other) <= near, len(ours), f"{numbers}, within {bar.show(near)}"
-    if at_least_tasks is not None:
-        n_lower = sum(ours[task] < theirs[task] for task in ours)
-        counted = f"lower on {n_lower} of {len(ours)} tasks; mean {numbers}"
-        return n_lower >= at_least_tasks, len(ours), counted
-    return mean * times < other - margin, len(ours), numbers
-
-
-def _best_of(bar: Bar, records: Sequence[Record], *, best_of: Sequence[str], at_least_tasks: int) -> Result:
-    """None of several methods is better, on many tasks."""
-    ours, *others = bar.values(records, *(Where(bar.plan, bar.variant, name) for name in best_of))
-    if not ours:
-        return NOTHING
-    beaten = [task for task, error in ours.items() if any(values[task] < error for values in others)]
-    n_best = len(ours) - len(beaten)
-    named = f"; not on {', '.join(beaten)}" if beaten else ""
-    return n_best >= at_least_tasks, len(ours), f"best on {n_best} of {len(ours)} tasks{named}"
-
-
-def _worse_than(
-    bar: Bar,
-    records: Sequence[Record],
-    *,
-    worse_than: str,
-    at_most_tasks: int,
-    by: float = 0.0,
-    and_plans: Sequence[str] = (),
-) -> Result:
-    """Worse than another method by more than `by` on few tasks, of further plans too."""
-    n_tasks, worse = 0, []
-    for plan in (bar.plan, *and_plans):
-        ours, others = bar.values(records, Where(plan, bar.variant, worse_than), plan=plan)
-        n_tasks += len(ours)
-        # errors are counts over a number of rows: exactly `by` must not become more by rounding
-        worse += [f"{plan} {task}" for task in ours if ours[task] - others[task] > by + 1e-9]
-    if not n_tasks:
-        return NOTHING
-    named = f": {', '.join(worse)}" if worse else ""
-    counted = f"worse by more than {100 * by:g} points on {len(worse)} of {n_tasks} tasks{named}"
-    return len(worse) <= at_most_tasks, n_tasks, counted
-
-
-def _never_above(
-    bar: Bar, records: Sequence[Record], *, never_above: Sequence[str], by: float = 0.0
-) -> Result:
-    """On the mean over tasks above none of several methods by more than `by`, in any of the variants."""
-    n_tasks, above, worst = 0, [], -1.0
-    for variant in bar.variants or [bar.variant]:
-        places = [Where(bar.plan, variant, name) for name in (bar.method, *never_above)]
-        ours, *others = (_values(bar.measure, place, records) for place in places)
-        common = [task for task in ours if all(task in values for values in others)]
-        n_tasks += len(common)
-        for name, values in zip(never_above, others, strict=True) if common else ():
-            gap = fmean(ours[task] - values[task] for task in common)
-            worst = max(worst, gap)
-            above += [f"{variant} ({name}, {100 * gap:+.2f})"] if gap > by + 1e-9 else []
-    if not n_tasks:
-        return NOTHING
-    named = f": {', '.join(above)}" if above else ""
-    return not above, n_tasks, f"at most {100 * worst:+.2f} points, {100 * by:+.2f} allowed{named}"
-
-
-CRITERIA: Mapping[str, Callable[..., Result]] = {
-    "at_most": _at_most,
-    "at_least": _at_least,
-    "value": _value,
-    "than": _lower,
-    "best_of": _best_of,
-    "worse_than": _worse_than,
-    "never_above": _never_above,
-}
-EXCLUSIVE = ({"near"}, {"at_least_tasks"}, {"margin", "times"})  # of the keys beside `than`
-
-
 def load_bars(path: str | Path) -> list[Bar]:
     """Read the bars of a TOML file, ``[[bar]]`` by ``[[bar]]``; there must be one."""
     try:
@@ -269,41 +243,26 @@ def parse_bar(table: Any) -> Bar:
     """Make the bar that a table ``[[bar]]`` describes."""
     if not isinstance(table, Mapping):
         raise ValueError(f"it must be a table, got {table!r}")
-    shared = {*NEEDED, "variant", "variants", "measure", "claim"}
+    check_keys(table, {field.name for field in fields(Bar)}, "")
     if "variants" in table:
         check_strings(table["variants"], "variants")
-    check_keys(table, shared.union(*map(_keys, CRITERIA.values())), "")
     kinds = [kind for kind in CRITERIA if kind in table]
     if len(kinds) != 1:
         raise ValueError(f"give one of {', '.join(CRITERIA)}; got {', '.join(kinds) or 'none'}")
     _check_needed(table, NEEDED, "a bar")
-    options = {key: value for key, value in table.items() if key not in shared}
-    _check_options(kinds[0], options)
-    if "than" in options:
-        check_keys(options["than"], {"plan", "variant", "method"}, "than.")
-        _check_needed(options["than"], ["method"], "than")
-        place = {"plan": table["plan"], "variant": table.get("variant", "main"), **options["than"]}
-        options["than"] = Where(**place)
-    given = {key: table[key] for key in shared if key in table}
-    return Bar(criterion=CRITERIA[kinds[0]], options=options, **given)
-
-
-def _keys(criterion: Callable[..., Result]) -> dict[str, Parameter]:
-    """Return the keys that a criterion takes."""
-    parameters = signature(criterion).parameters
-    return {name: each for name, each in parameters.items() if each.kind is Parameter.KEYWORD_ONLY}
-
-
-def _check_options(kind: str, options: Mapping[str, Any]) -> None:
-    keys = _keys(CRITERIA[kind])
-    foreign = [key for key in options if key not in keys]
-    for group in EXCLUSIVE if kind == "than" else ():
-        if group & set(options):
-            foreign += [key for key in options if key not in {"than", *group}]
-            break
+    beside = list(dict.fromkeys(key for keys in CRITERIA.values() for key in keys if key in table))
+    foreign = [key for key in beside if key not in CRITERIA[kinds[0]]]
+    if kinds[0] == "than" and len(beside) > 1:
+        kinds, foreign = beside[:1], beside[1:]
     if foreign:
-        raise ValueError(f"{kind} does not go with {', '.join(foreign)}")
-    _check_needed(options, [name for name, key in keys.items() if key.default is Parameter.empty], kind)
+        raise ValueError(f"{kinds[0]} does not go with {', '.join(foreign)}")
+    _check_needed(table, MUST.get(kinds[0], ()), kinds[0])
+    if "than" in table:
+        check_keys(table["than"], {"plan", "variant", "method"}, "than.")
+        _check_needed(table["than"], ["method"], "than")
+        place = {"plan": table["plan"], "variant": table.get("variant", "main"), **table["than"]}
+        table = {**table, "than": Where(**place)}
+    return Bar(**table)
 
 
 def _check_needed(table: Mapping[str, Any], names: Sequence[str], what: str) -> None:
@@ -317,8 +276,8 @@ def check_bars(bars: Sequence[Bar], records: Sequence[Record]) -> list[Verdict]:
     full = [record for record in records if not record.get("trial")]
     verdicts = []
     for bar in bars:
-        met, n_tasks, numbers = bar.criterion(bar, full, **bar.options)
-        has_trial = met is None and bar.criterion(bar, records, **bar.options)[0] is not None
+        met, n_tasks, numbers = bar.check(full)
+        has_trial = met is None and bar.check(records)[0] is not None
         verdicts.append(Verdict(bar, met, n_tasks, numbers, has_trial))
     return verdicts
 
