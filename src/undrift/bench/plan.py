@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import chain
@@ -22,13 +22,36 @@ from .corpora import LOADERS, CorpusSpec, check_options
 from .keys import check_keys, check_like, check_list, check_plain, check_strings
 
 KINDS = ("transfer", "distance", "regret")
-C_RULES = ("authors", "searched")
 C_GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # times the authors' 1 / mean |x|^2
-FIT_ON = ("all", "pair")
 LISTS = ("noise", "C", "methods", "depths", "rules", "targets", "tasks")  # settings that hold several values
 FOR_REGRET = ("depths", "rules", "small_grid")  # settings that no other kind of plan looks at
 FOR_UNDRIFT = ("changes",)  # settings that no other method looks at
 FOR_SHARES = ("target_share", "max_target_rows")  # settings of plans that vary class shares
+
+
+def _like(default: Any) -> Callable[[Any, str], Any]:
+    return lambda value, name: check_like(value, default, name)
+
+
+def _one_of(choices: Sequence[str]) -> Callable[[Any, str], Any]:
+    return lambda value, name: check_choice(value, name, choices)
+
+
+# what each value of a setting must be, or each of the values where it holds several
+CHECKS: Mapping[str, Callable[[Any, str], Any]] = {
+    "name": _like(""),
+    **dict.fromkeys(("inductive", "tuned"), _like(False)),
+    "target_share": _like(0.5),
+    "c_rule": _one_of(("authors", "searched")),
+    "activation": _one_of(ACTIVATIONS),
+    "fit_on": _one_of(("all", "pair")),
+    "rules": _one_of(tuple(RULES)),
+    "noise": check_noise,
+    "C": check_positive,
+    **dict.fromkeys(
+        ("max_features", "n_pivots", "n_folds", "n_rows", "max_target_rows", "depths"), check_count
+    ),
+}
 
 
 class PlanError(UndriftError):
@@ -116,43 +139,23 @@ class Setting:
     small_grid: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_like(self.name, "", "name")
-        self._check_lists()
-        check_choice(self.c_rule, "c_rule", C_RULES)
-        check_choice(self.activation, "activation", ACTIVATIONS)
-        check_choice(self.fit_on, "fit_on", FIT_ON)
-        check_like(self.inductive, False, "inductive")
-        check_like(self.tuned, False, "tuned")
-        for name in ("max_features", "n_pivots"):
-            if getattr(self, name) is not None:
-                check_count(getattr(self, name), name)
-        if check_count(self.n_folds, "n_folds") < 2:
+        for name, check in CHECKS.items():
+            value = getattr(self, name)
+            for each in value if name in LISTS else [value]:
+                if each is not None:
+                    check(each, name)
+            if value == ():
+                raise ValueError(f"{name} must hold at least one value")
+        if self.n_folds < 2:
             raise ValueError("n_folds=1 must be at least 2")
-        check_count(self.n_rows, "n_rows")
-        check_count(self.max_target_rows, "max_target_rows")
         if self.target_share is not None:
-            check_like(self.target_share, 0.5, "target_share")
             if not 0 < self.target_share < 1:
                 raise ValueError(f"target_share={self.target_share!r} must lie between 0 and 1")
             if self.inductive:
                 raise ValueError("inductive does not go with target_share, whose rows are all seen")
-        if self.changes != {}:
-            check_keys(self.changes, list_parameters("undrift"), "changes.")
-            for name, value in self.changes.items():
-                check_plain(value, f"changes.{name}")
-
-    def _check_lists(self) -> None:
-        for p in self.noise:
-            check_noise(p)
-        for C in self.C:
-            check_positive(C, "C")
-        for depth in self.depths:
-            check_count(depth, "depths")
-        for rule in self.rules:
-            check_choice(rule, "rules", tuple(RULES))
-        for name in ("noise", "C", "depths", "rules"):
-            if not getattr(self, name):
-                raise ValueError(f"{name} must hold at least one value")
+        check_keys(self.changes, list_parameters("undrift") if self.changes else set(), "changes.")
+        for name, value in self.changes.items():
+            check_plain(value, f"changes.{name}")
         check_keys(self.small_grid, {"noise", "depths", "C"}, "small_grid.")
         for name, values in self.small_grid.items():
             unknown = set(check_list(values, f"small_grid.{name}")) - set(getattr(self, name))
@@ -206,14 +209,8 @@ class Plan:
 
         With method `undrift` that is what the method is, its defaults too: they may change with a version.
         """
-        ignored = {
-            "methods",
-            "small_grid",
-            "targets",
-            "tasks",
-            "corpus",
-            *(() if self.kind == "regret" else FOR_REGRET),
-        }
+        ignored = {"methods", "small_grid", "targets", "tasks", "corpus"}
+        ignored |= {*(() if self.kind == "regret" else FOR_REGRET)}
         ignored |= {*(() if variant.target_share else FOR_SHARES), *(() if variant.tuned else ("tuned",))}
         setting = {key: value for key, value in asdict(variant).items() if key not in ignored}
         parameters = {method: dict(table) for method, table in self.parameters.items()}
@@ -246,10 +243,8 @@ class Plan:
         corpus, variants = self.corpus, self.variants
         if max_rows is not None:
             corpus = replace(corpus, max_rows=max_rows)
-            variants = tuple(
-                v if v.corpus is None else replace(v, corpus=replace(v.corpus, max_rows=max_rows))
-                for v in variants
-            )
+            fewer = [v.corpus and replace(v.corpus, max_rows=max_rows) for v in variants]
+            variants = tuple(replace(v, corpus=corpus) for v, corpus in zip(variants, fewer, strict=True))
         if max_features is not None:
             variants = tuple(
                 replace(v, max_features=min(v.max_features or max_features, max_features)) for v in variants
@@ -300,16 +295,8 @@ def parse_plan(name: str, table: Mapping[str, Any]) -> Plan:
     baseline = table.get("baseline_variant")
     if baseline is not None and baseline not in [v.name for v in variants]:
         raise ValueError(f"baseline_variant={baseline!r} is none of the variants")
-    return Plan(
-        name,
-        _parse_corpus(table["corpus"]),
-        methods,
-        variants,
-        kind,
-        baseline,
-        MappingProxyType(parameters),
-        table.get("seed", 0),
-    )
+    corpus, parameters = _parse_corpus(table["corpus"]), MappingProxyType(parameters)
+    return Plan(name, corpus, methods, variants, kind, baseline, parameters, table.get("seed", 0))
 
 
 def _check_kind(
