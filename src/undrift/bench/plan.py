@@ -295,8 +295,8 @@ def parse_plan(name: str, table: Mapping[str, Any]) -> Plan:
     baseline = table.get("baseline_variant")
     if baseline is not None and baseline not in [v.name for v in variants]:
         raise ValueError(f"baseline_variant={baseline!r} is none of the variants")
-    corpus, parameters = _parse_corpus(table["corpus"]), MappingProxyType(parameters)
-    return Plan(name, corpus, methods, variants, kind, baseline, parameters, table.get("seed", 0))
+    corpus, given = _parse_corpus(table["corpus"]), MappingProxyType(parameters)
+    return Plan(name, corpus, methods, variants, kind, baseline, given, table.get("seed", 0))
 
 
 def _check_kind(

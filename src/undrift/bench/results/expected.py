@@ -86,10 +86,10 @@ class Bar:
         ours, *theirs = self.values(records, *filter(None, [self.than]), *others)
         if not ours:
             return None, 0, ""
-        check: Callable[..., Result] = {
+        checks: dict[str, Callable[..., Result]] = {
             "than": self._check_lower, "best_of": self._check_best, "worse_than": self._check_harm,
-        }.get(self.criterion, self._check_mean)  # fmt: skip
-        return check(records, ours, *theirs)
+        }  # fmt: skip
+        return checks.get(self.criterion, self._check_mean)(records, ours, *theirs)
 
     def _check_mean(self, records: Sequence[Record], ours: Mapping[str, float]) -> Result:
         mean, n_tasks, without = fmean(ours.values()), len(ours), ""
@@ -172,7 +172,7 @@ def _values(measure: str, place: Where, records: Sequence[Record]) -> dict[str, 
         given = [
             r for r in records if r.get("kind") == "distance" and "failed" not in r and where(r) == place
         ]
-        values = [float(r["distance_after"] > r["distance_before"]) for r in given]
+        values: list[float | None] = [float(r["distance_after"] > r["distance_before"]) for r in given]
     else:
         given, name = place.of(records), "transfer_error" if measure == "mean_error" else measure
         values = [measure_estimate(r, name) for r in given]

@@ -205,7 +205,7 @@ def figure_1(records: Sequence[Record]) -> Figure:
             overlay.append({"label": f"{theirs.label} ({theirs.reference})", "y": losses})
     title = _titled(records, "Transfer loss: error above that of the in-domain baseline")
     words = title, "task", "transfer loss (points of error)"
-    data = {"x": tasks, "series": series, "published": overlay, "percent": True}
+    data: dict[str, Any] = {"x": tasks, "series": series, "published": overlay, "percent": True}
     return make_figure("points", _name(records, "figure-1"), *words, **data)
 
 
@@ -224,7 +224,7 @@ def figure_2(records: Sequence[Record]) -> Figure:
     title = _titled(records, "Transfer ratio against training time")
     words = title, "seconds to learn a representation (CODA: a task), log", "mean transfer ratio"
     note = "; ".join([*_learnt_on(records), *([THE_PAPERS] if marks else [])])
-    data = {"x_log": True, "series": series, "marks": marks, "note": note}
+    data: dict[str, Any] = {"x_log": True, "series": series, "marks": marks, "note": note}
     return make_figure("scatter", _name(records, "figure-2"), *words, **data)
 
 
@@ -342,7 +342,7 @@ def _task_matrix(records: Sequence[Record], place: Where) -> Figure:
     names = sorted({name for pair in errors for name in pair.split("->")})
     values = [[errors.get(f"{source}->{target}") for target in names] for source in names]
     name, title = f"matrix-{place.method}", f"Transfer error of {place.method} (%)"
-    data = {"x": names, "y": names, "values": values, "percent": True}
+    data: dict[str, Any] = {"x": names, "y": names, "values": values, "percent": True}
     return make_figure("heatmap", _name(records, name), _titled(records, title), "target", "source", **data)
 
 
