@@ -1,5 +1,6 @@
 """With center="classes": a classifier against all of its steps written out on explicit rows."""
 
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from tests.helpers.oracles import algorithm_2
 from undrift import MSDAClassifier, UndriftWarning, load_model, save_model
-from undrift.classifier import SelfTraining, weights
+from undrift.classifier import SelfTraining, many_rows, weights
 from undrift.classifier.calibration import find_border, fit_temperature
 from undrift.classifier.shares import estimate_shares
 
@@ -238,6 +239,27 @@ def test_sums_over_rows_give_the_same_as_inner_products(case, place, request):
     for ours, theirs in zip(model.expected_error_, expected.expected_error_, strict=True):
         assert ours == (theirs and pytest.approx(theirs, rel=1e-5))
     assert model.caution_["signals"] == pytest.approx(expected.caution_["signals"])
+
+
+@pytest.mark.parametrize("self_training", [False, TRAINING])
+def test_sums_over_rows_are_freed_before_anything_is_kept_for_updates(
+    sums_over_rows, monkeypatch, self_training
+):
+    trained, alive, train, keep = [], [], many_rows.train_on_rows, weights._keep_state
+
+    def spy_on_training(*args):
+        training = train(*args)
+        trained.append(weakref.ref(training))
+        return training
+
+    def spy_on_state(*args):
+        alive.extend(ref() is not None for ref in trained)
+        return keep(*args)
+
+    monkeypatch.setattr(many_rows, "train_on_rows", spy_on_training)
+    monkeypatch.setattr(weights, "_keep_state", spy_on_state)
+    make_task(**CASES[0]).fit(self_training=self_training)
+    assert alive == [False]
 
 
 @pytest.mark.parametrize("self_training", [False, TRAINING])

@@ -136,8 +136,9 @@ class ManyRowsTrainer:
         self._scores = self._scores + change[domain[self._n :]]
 
     def train(self, self_training: SelfTraining | None, choose: ChoosePseudoLabels) -> Trained:
-        """Train with or without self-training; labels of target rows are learnt in any case."""
+        """Train, once, with or without self-training; labels of target rows are learnt in any case."""
         spec, chosen, training, scores = self._result.spec, self._result.chosen, self._training, self._scores
+        del self._training  # the largest of all, and not needed afterwards
         problem, target_codes = spec.problem, spec.anchors.target_codes
         is_known = target_codes != UNLABELLED
         if not len(scores) or (self_training is None and not is_known.any()):
