@@ -42,7 +42,7 @@ def cache(tmp_path, monkeypatch):
 def test_fetched_archive_is_what_the_loader_takes(site, cache, monkeypatch, capfd):
     site.pages["/processed_acl.tar.gz"] = tar(REVIEW)
     source = site.source("processed_acl.tar.gz", root="processed_acl")
-    monkeypatch.setattr(download, "PROCESSED_ACL", source)
+    monkeypatch.setitem(SOURCES, "processed_acl", source)
     folder = fetch_processed_acl()
     assert folder == cache / "small"
     assert load_processed_acl(folder).terms == ["bad", "good"]
@@ -253,16 +253,16 @@ def test_known_checksums_are_those_of_the_real_files(name, data_folder):
 
 
 @pytest.mark.parametrize(
-    ("fetch_own", "constant"),
+    ("fetch_set", "name"),
     [
-        (fetch_amazon_bow, "AMAZON_BOW"),
-        (fetch_fdu_mtl, "FDU_MTL"),
-        (fetch_processed_acl, "PROCESSED_ACL"),
-        (fetch_multidomain_sentiment, "MULTIDOMAIN"),
-        (partial(fetch_multidomain_sentiment, full=False), "MULTIDOMAIN_ACL"),
+        (fetch_amazon_bow, "amazon-bow"),
+        (fetch_fdu_mtl, "fdu-mtl"),
+        (fetch_processed_acl, "processed_acl"),
+        (fetch_multidomain_sentiment, "multidomain"),
+        (partial(fetch_multidomain_sentiment, full=False), "multidomain-acl"),
     ],
 )
-def test_each_function_fetches_its_own_set(fetch_own, constant, site, cache, monkeypatch):
-    monkeypatch.setattr(download, constant, site.source("a.txt"))
+def test_each_function_fetches_its_set(fetch_set, name, site, cache, monkeypatch):
+    monkeypatch.setitem(SOURCES, name, site.source("a.txt"))
     site.pages["/a.txt"] = b"1"
-    assert (fetch_own(cache / "here") / "a.txt").read_bytes() == b"1"
+    assert (fetch_set(cache / "here") / "a.txt").read_bytes() == b"1"

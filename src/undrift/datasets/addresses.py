@@ -71,12 +71,13 @@ class Source:
     sha256: Mapping[str, str] = field(default_factory=dict)  # of files, by name, where it is known
 
 
-AMAZON_BOW = Source("amazon-bow", tuple(f"{_DANN}/{name}" for name in _AMAZON_BOW), sha256=_AMAZON_BOW)
-FDU_MTL = Source("fdu-mtl", tuple(f"{_MAN}/{name}" for name in _FDU_MTL), sha256=_FDU_MTL)
-PROCESSED_ACL = Source("processed_acl", (f"{_SENTIMENT}/processed_acl.tar.gz",), "processed_acl")
-MULTIDOMAIN = Source("multidomain", (f"{_SENTIMENT}/unprocessed.tar.gz",))
-MULTIDOMAIN_ACL = Source("multidomain-acl", (f"{_SENTIMENT}/domain_sentiment_data.tar.gz",))
-
 SOURCES = {
-    source.name: source for source in (AMAZON_BOW, PROCESSED_ACL, FDU_MTL, MULTIDOMAIN, MULTIDOMAIN_ACL)
+    source.name: source
+    for source in (
+        Source("amazon-bow", tuple(f"{_DANN}/{name}" for name in _AMAZON_BOW), sha256=_AMAZON_BOW),
+        Source("processed_acl", (f"{_SENTIMENT}/processed_acl.tar.gz",), "processed_acl"),
+        Source("fdu-mtl", tuple(f"{_MAN}/{name}" for name in _FDU_MTL), sha256=_FDU_MTL),
+        Source("multidomain", (f"{_SENTIMENT}/unprocessed.tar.gz",)),
+        Source("multidomain-acl", (f"{_SENTIMENT}/domain_sentiment_data.tar.gz",)),
+    )
 }

@@ -14,132 +14,15 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .addresses import AMAZON_BOW, FDU_MTL, MULTIDOMAIN, MULTIDOMAIN_ACL, PROCESSED_ACL, Source
+from .addresses import SOURCES, Source
 from .files import data_folder
 
 _Folder = str | os.PathLike[str] | None
-
-
-def fetch_amazon_bow(data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
-    """Download the four-domain bags of words (13 MB); see `fetch`.
-
-    Parameters
-    ----------
-    data, progress, n_retries
-        As for `fetch`.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Examples
-    --------
-    Nothing is downloaded where the folder exists:
-
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from undrift.datasets import fetch_amazon_bow
-    >>> with TemporaryDirectory() as data:
-    ...     (Path(data) / "amazon-bow").mkdir()
-    ...     fetch_amazon_bow(data).name
-    'amazon-bow'
-    """
-    return fetch(AMAZON_BOW, data, progress=progress, n_retries=n_retries)
-
-
-def fetch_processed_acl(data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
-    """Download the reviews with counted terms (19 MB); see `fetch`.
-
-    Parameters
-    ----------
-    data, progress, n_retries
-        As for `fetch`.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Examples
-    --------
-    Nothing is downloaded where the folder exists:
-
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from undrift.datasets import fetch_processed_acl
-    >>> with TemporaryDirectory() as data:
-    ...     (Path(data) / "processed_acl").mkdir()
-    ...     fetch_processed_acl(data).name
-    'processed_acl'
-    """
-    return fetch(PROCESSED_ACL, data, progress=progress, n_retries=n_retries)
-
-
-def fetch_fdu_mtl(data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
-    """Download the raw texts of ten domains (27 MB); see `fetch`.
-
-    Parameters
-    ----------
-    data, progress, n_retries
-        As for `fetch`.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Examples
-    --------
-    Nothing is downloaded where the folder exists:
-
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from undrift.datasets import fetch_fdu_mtl
-    >>> with TemporaryDirectory() as data:
-    ...     (Path(data) / "fdu-mtl").mkdir()
-    ...     fetch_fdu_mtl(data).name
-    'fdu-mtl'
-    """
-    return fetch(FDU_MTL, data, progress=progress, n_retries=n_retries)
-
-
-def fetch_multidomain_sentiment(
-    data: _Folder = None, *, full: bool = True, progress: Any = False, n_retries: int = 3
-) -> Path:
-    """Download the raw reviews; see `fetch`.
-
-    Parameters
-    ----------
-    data, progress, n_retries
-        As for `fetch`.
-    full : bool, default=True
-        True is the set of 25 product types (over a gigabyte), False that of four domains, in the folder
-        ``multidomain-acl``.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Examples
-    --------
-    Nothing is downloaded where the folder exists:
-
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from undrift.datasets import fetch_multidomain_sentiment
-    >>> with TemporaryDirectory() as data:
-    ...     (Path(data) / "multidomain").mkdir()
-    ...     fetch_multidomain_sentiment(data).name
-    'multidomain'
-    """
-    return fetch(MULTIDOMAIN if full else MULTIDOMAIN_ACL, data, progress=progress, n_retries=n_retries)
 
 
 def fetch(source: Source, data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
@@ -195,6 +78,80 @@ def fetch(source: Source, data: _Folder = None, *, progress: Any = False, n_retr
             _record(path)
         os.replace(Path(scratch) / "files" / source.root, folder)
     return folder
+
+
+def _make_fetch(name: str, what: str) -> Callable[..., Path]:
+    """Return the function that fetches the data set `name`, with its documentation."""
+    function = f"fetch_{name.replace('-', '_')}"
+
+    def call(data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
+        return fetch(SOURCES[name], data, progress=progress, n_retries=n_retries)
+
+    call.__name__ = call.__qualname__ = function
+    call.__doc__ = f"""Download {what}; see `fetch`.
+
+    Parameters
+    ----------
+    data, progress, n_retries
+        As for `fetch`.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    Nothing is downloaded where the folder exists:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from undrift.datasets import {function}
+    >>> with TemporaryDirectory() as data:
+    ...     (Path(data) / "{name}").mkdir()
+    ...     {function}(data).name
+    '{name}'
+    """
+    return call
+
+
+fetch_amazon_bow = _make_fetch("amazon-bow", "the four-domain bags of words (13 MB)")
+fetch_processed_acl = _make_fetch("processed_acl", "the reviews with counted terms (19 MB)")
+fetch_fdu_mtl = _make_fetch("fdu-mtl", "the raw texts of ten domains (27 MB)")
+
+
+def fetch_multidomain_sentiment(
+    data: _Folder = None, *, full: bool = True, progress: Any = False, n_retries: int = 3
+) -> Path:
+    """Download the raw reviews; see `fetch`.
+
+    Parameters
+    ----------
+    data, progress, n_retries
+        As for `fetch`.
+    full : bool, default=True
+        True is the set of 25 product types (over a gigabyte), False that of four domains, in the folder
+        ``multidomain-acl``.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    Nothing is downloaded where the folder exists:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from undrift.datasets import fetch_multidomain_sentiment
+    >>> with TemporaryDirectory() as data:
+    ...     (Path(data) / "multidomain").mkdir()
+    ...     fetch_multidomain_sentiment(data).name
+    'multidomain'
+    """
+    name = "multidomain" if full else "multidomain-acl"
+    return fetch(SOURCES[name], data, progress=progress, n_retries=n_retries)
 
 
 def _pooch() -> Any:
