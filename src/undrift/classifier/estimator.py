@@ -12,12 +12,9 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from .._core import ACTIVATIONS
 from .._inputs import (
     CallbackSupportMixin,
     check_choice,
-    check_count,
-    check_memory,
     check_positive,
     on_cluster,
     savable,
@@ -33,13 +30,12 @@ from .linear import SOLVERS, predict_codes
 from .outputs import fit_tags
 from .prediction import predict_lazily
 from .safeguard import warn_of_blocking
-from .selection import SELECTIONS, TINY, Grid, Problem, check_grid, restrict_grid
-from .self_training import check_self_training
+from .selection import SELECTIONS, TINY, Grid, Problem, restrict_grid
 from .shares import check_shares
 from .target_labels import LearnsTargetLabels
 from .targets import BorderOptions, Target
 from .two_stage import SearchPlan, plan_search
-from .weights import Readout, ReadoutOptions, fit_readout
+from .weights import Readout, fit_readout
 
 
 @savable
@@ -347,16 +343,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         """Keep what the search chose, and solve for the classifier."""
         result = fit.search.result()
         self._keep_choice(result)
-        options = ReadoutOptions(
-            self.classifier,
-            check_self_training(self.self_training),
-            BorderOptions(self.border == "balanced", fit.known_shares),
-            self.fallback,
-            check_memory(self.memory_budget),
-            self.n_folds,
-            0 if self.random_state is None else self.random_state,  # the same fit twice is the same model
-            fit.keeps_state,
-        )
+        border = BorderOptions(self.border == "balanced", fit.known_shares)
+        options = self._readout_options(self.classifier, border, self.fallback, fit.keeps_state)
         if self.multilabel_:
             self._keep_tags(fit.rows, fit_tags(result, options, self.class_weight))
         else:
@@ -365,7 +353,6 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
     def _keep_tags(self, rows: TrainingRows, readout: Readout) -> None:
         """Keep the classifiers of all tags, and the shares that predictions assume."""
         self._keep_weights(rows, readout)
-        self.self_training_rounds_ = [vars(r) for r in readout.rounds]
         self.temperature_ = readout.temperature
         self.temperatures_ = np.tile(readout.temperature, (len(self.domains_), 1))
         self.prior_ = np.zeros_like(self.intercept_)
@@ -382,7 +369,6 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         """Return the grid to choose from and the options of every layer; refuse what cannot be meant."""
         check_choice(self.classifier, "classifier", tuple(SOLVERS))
         check_choice(self.selection, "selection", SELECTIONS)
-        check_choice(self.dtype, "dtype", ("float32", "float64"))
         if not isinstance(self.center, bool | np.bool_):
             check_choice(self.center, "center", ("classes", "domains", False))
         check_choice(self.border, "border", ("error", "balanced"))
@@ -395,14 +381,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
                 check_positive(weight, f"class_weight of {label!r}", zero=True)
         elif self.class_weight is not None:
             check_choice(self.class_weight, "class_weight", ("balanced",))
-        if check_count(self.n_folds, "n_folds") < 2:
-            raise ValueError(f"n_folds={self.n_folds!r} must be at least 2: a fold is scored by the others")
-        check_self_training(self.self_training)
-        layer_options = {
-            "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
-            "activation": check_choice(self.activation, "activation", ACTIVATIONS),
-        }
-        return check_grid(self.noise, self.n_layers, self.C), layer_options
+        return self._check_layers()
 
     def _choose_centring(self, rows: TrainingRows) -> str | bool:
         """Return "classes", "domains" or False: without a target there is nothing to align."""
@@ -413,7 +392,6 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
     def _keep_classifier(self, rows: TrainingRows, readout: Readout) -> None:
         """Keep the linear classifier as weights of every layer."""
         self._keep_weights(rows, readout)
-        self.self_training_rounds_ = [vars(r) for r in readout.rounds]
         self.temperature_ = readout.temperature
         is_target = np.array(self.domains_)[:, None] < 0
         self.temperatures_ = np.where(is_target, readout.temperature, readout.source_temperature)
@@ -535,6 +513,5 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._core import Rows, SingularSystem
+from .._core import ACTIVATIONS, Rows, SingularSystem
 from .._inputs import (
     Place,
     binarize_rows,
+    check_choice,
+    check_count,
+    check_memory,
+    check_positive,
     check_rows,
     choose_place,
     column_sums,
@@ -23,9 +27,11 @@ from .data import TrainingRows
 from .extra_features import check_extra
 from .prediction import Pass, domain_intercepts, row_scores
 from .search import Search, SearchResult
-from .selection import Edge, note_ties_and_edges, warn_of_edges
+from .selection import Edge, Grid, check_grid, note_ties_and_edges, warn_of_edges
+from .self_training import check_self_training
+from .targets import BorderOptions
 from .two_stage import TwoStageSearch
-from .weights import Readout, build_representation
+from .weights import Readout, ReadoutOptions, build_representation
 
 
 @dataclass(frozen=True)
@@ -44,15 +50,49 @@ class PreparedFit:
 class LayeredModel:
     """An estimator whose scores are ``sum_t h^t w_t`` and an intercept for every domain."""
 
+    n_layers: Any
+    noise: Any
+    C: Any
+    ridge: float
+    activation: str
     dtype: str
     binarize: bool
+    n_folds: int
+    self_training: Any
     device: str
     precision: str
     memory_budget: Any
+    random_state: Any
     center: str | bool
 
     def _finish(self, fit: PreparedFit) -> None:
         raise NotImplementedError
+
+    def _check_layers(self) -> tuple[Grid, dict[str, Any]]:
+        """Return the grid to choose from and the options of every layer; refuse what cannot be meant."""
+        check_choice(self.dtype, "dtype", ("float32", "float64"))
+        if check_count(self.n_folds, "n_folds") < 2:
+            raise ValueError(f"n_folds={self.n_folds!r} must be at least 2: a fold is scored by the others")
+        check_self_training(self.self_training)
+        layer_options = {
+            "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
+            "activation": check_choice(self.activation, "activation", ACTIVATIONS),
+        }
+        return check_grid(self.noise, self.n_layers, self.C), layer_options
+
+    def _readout_options(
+        self, loss: str, border: BorderOptions, has_fallback: bool = False, keeps_state: bool = True
+    ) -> ReadoutOptions:
+        return ReadoutOptions(
+            loss,
+            check_self_training(self.self_training),
+            border,
+            has_fallback,
+            check_memory(self.memory_budget),
+            self.n_folds,
+            0 if self.random_state is None else self.random_state,  # the same fit twice is the same model
+            keeps_state,
+        )
 
     def _choose_place(self, rows: TrainingRows) -> Place:
         """Return where to compute: rows on a cluster are worked on where they are."""
@@ -96,6 +136,7 @@ class LayeredModel:
         reference = [self._first_rows(rows.domains[number]) for number in rows.targets or self.domains_]
         self.input_mean_ = np.mean([column_sums(X) / X.shape[0] for X in reference], axis=0)
         self.labelled_counts_, self.caution_ = readout.labelled_counts, readout.caution
+        self.self_training_rounds_ = [vars(r) for r in readout.rounds]
 
     def _first_rows(self, X: Rows) -> Rows:
         return binarize_rows(X) if self.binarize else X
@@ -131,3 +172,8 @@ class LayeredModel:
     def _by_domain(self, values: np.ndarray, sample_domain: Any, n: int) -> np.ndarray:
         """Return the row of `values` that belongs to each row's domain; by default the targets' mean."""
         return domain_intercepts(self.domains_, self.domain_sizes_, values, sample_domain, n)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        return tags

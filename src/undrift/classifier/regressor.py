@@ -10,13 +10,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from .._core import ACTIVATIONS
 from .._inputs import (
     CallbackSupportMixin,
-    check_choice,
-    check_count,
-    check_memory,
-    check_positive,
     load_cluster,
     on_cluster,
     savable,
@@ -28,11 +23,9 @@ from .data import check_training_rows
 from .layered import LayeredModel, PreparedFit
 from .linear import least_squares
 from .outputs import fit_numbers
-from .selection import Problem, check_grid
-from .self_training import check_self_training
+from .selection import Problem
 from .targets import BorderOptions
 from .two_stage import GRAM_LIMIT, SearchPlan, plan_search
-from .weights import ReadoutOptions
 
 DEFAULT_CS = (0.03, 0.1, 0.3, 1.0, 3.0)
 
@@ -161,15 +154,7 @@ labelled_counts_
         X, X_target, sample_domain, extra, extra_target
             As for :class:`MSDAClassifier`.
         """
-        check_choice(self.dtype, "dtype", ("float32", "float64"))
-        if check_count(self.n_folds, "n_folds") < 2:
-            raise ValueError(f"n_folds={self.n_folds!r} must be at least 2: a fold is scored by the others")
-        layer_options = {
-            "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
-            "activation": check_choice(self.activation, "activation", ACTIVATIONS),
-        }
-        check_self_training(self.self_training)
-        grid = check_grid(self.noise, self.n_layers, self.C)
+        grid, layer_options = self._check_layers()
         rows = check_training_rows(
             self, X, y, X_target, sample_domain, self.dtype, extra, extra_target, is_numeric=True
         )
@@ -190,19 +175,9 @@ labelled_counts_
         result = fit.search.result()
         is_default = isinstance(self.C, tuple) and self.C == DEFAULT_CS  # not chosen by the user
         self._keep_choice(result, warns_of_edges=not is_default)
-        random_state = 0 if self.random_state is None else self.random_state
-        options = ReadoutOptions(
-            "least-squares",
-            check_self_training(self.self_training),
-            BorderOptions(),
-            False,
-            check_memory(self.memory_budget),
-            self.n_folds,
-            random_state,
-        )
+        options = self._readout_options("least-squares", BorderOptions())
         readout = fit_numbers(result, options, self._check_means(len(fit.rows.targets)))
         self._keep_weights(fit.rows, readout)
-        self.self_training_rounds_ = [vars(r) for r in readout.rounds]
         # there are no classes
         self.target_shares_ = self.target_shares_interval_ = self.expected_error_ = [None] * len(
             fit.rows.targets
@@ -252,8 +227,3 @@ labelled_counts_
         """R^2 of `predict` on rows of the target, or of the domains in `sample_domain`."""
         predicted = self.predict(X, sample_domain=sample_domain, extra=extra)
         return r2_score(to_host(y), predicted, sample_weight=to_host(sample_weight))
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
