@@ -82,14 +82,13 @@ def check_training_rows(
     y = _check_tags(y) if has_tags(y) and not is_numeric else _check_column(y)
     check_consistent_length(X, y)
     has_label = ~missing_mask(y)
-    if sample_domain is not None:
+    if sample_domain is None:
+        domain = np.where(has_label, SOURCE, TARGET if X_target is None else SOURCE)
+    else:
         if X_target is not None:
             raise ValueError("pass either X_target or sample_domain (with all rows in X), not both")
         domain = check_domain_numbers(sample_domain, X.shape[0])
         has_label &= domain >= 0  # labels of target rows are ignored, whatever they hold
-    else:
-        unlabelled = SOURCE if X_target is not None else TARGET
-        domain = np.where(has_label, SOURCE, unlabelled)
     targets = [check_rows(estimator, Z, reset=False, dtype=dtype) for Z in _list_targets(X_target)]
     for Z in targets:
         if not on_cluster(Z):
@@ -107,22 +106,28 @@ def check_training_rows(
     rows = replace(rows, extra=tuple(extra_rows), weight=weight)
     if y_target is None:
         return rows
+    return _add_target_labels(rows, y_target, X_target, None if sample_domain is None else domain)
+
+
+def _add_target_labels(
+    rows: TrainingRows, y_target: Any, X_target: Any, domain: np.ndarray | None
+) -> TrainingRows:
+    """Add labels of target rows: of `X_target`, or of the rows of all domains, whose `domain` is given."""
     if rows.y.ndim == 2:
         raise ValueError("y_target holds classes, but y holds tags: leave it out, or fit one tag at a time")
-    if X_target is None and sample_domain is None:
+    if X_target is None and domain is None:
         raise ValueError("y_target goes with X_target, which is missing: leave it out, or pass X_target")
-    if sample_domain is not None:
+    if domain is not None:
         y_target = np.asarray(y_target, dtype=object)
         given = [("y_target", y_target[domain == number]) for number in rows.targets]
     else:
-        given = _name_target_labels(y_target, X_target, len(targets))
-    classes = np.unique(rows.y)
-    codes = [
-        check_target_labels(labels, rows.domains[number].shape[0], classes, name)
-        for number, (name, labels) in zip(rows.targets, given, strict=True)
-    ]
-    has_labels = {number: c for number, c in zip(rows.targets, codes, strict=True) if (c != UNLABELLED).any()}
-    return replace(rows, target_codes=has_labels)
+        given = _name_target_labels(y_target, X_target, len(rows.targets))
+    classes, target_codes = np.unique(rows.y), {}
+    for number, (name, labels) in zip(rows.targets, given, strict=True):
+        codes = check_target_labels(labels, rows.domains[number].shape[0], classes, name)
+        if (codes != UNLABELLED).any():
+            target_codes[number] = codes
+    return replace(rows, target_codes=target_codes)
 
 
 def _check_weights(sample_weight: Any, n: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core import Rows as Matrix
+from ..classifier import predict_codes
 from ..errors import UndriftWarning
 from ..tables import NumberColumns, Table, with_added, write_table
 from ..text import TextAdapter
@@ -118,10 +119,9 @@ def predict_rows(
         codes, score = (scores > 0).astype(int), np.round(scores.max(axis=1), 6)
         tags, separator = adapter.classes_.tolist(), getattr(adapter, "separator_", "|")
         return TagPredictions(tags, codes, score, probabilities, np.diff(X.indptr), separator)
-    codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-    score = np.round(scores if scores.ndim == 1 else scores.max(axis=1), 6)
-    n_known = np.diff(X.indptr)
-    return Predictions(classifier.classes_.tolist(), codes, score, probabilities, n_known)
+    scores = scores.reshape(X.shape[0], -1)
+    labels, score = classifier.classes_.tolist(), np.round(scores.max(axis=1), 6)
+    return Predictions(labels, predict_codes(scores), score, probabilities, np.diff(X.indptr))
 
 
 def has_probabilities(adapter: TextAdapter) -> bool:
