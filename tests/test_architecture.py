@@ -27,6 +27,7 @@ ORDER = [
     "corpora",
     "representation",
     "classifier",
+    "skada",
     "explain",
     "metrics",
     "persist",

@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from sklearn import config_context
 
 import undrift
 
@@ -153,7 +154,7 @@ def test_all_is_every_extra_that_the_library_uses():
     extras = PROJECT["optional-dependencies"]
     (everything,) = extras["all"]
     named = re.fullmatch(r"undrift\[(.*)\]", everything)[1].split(",")
-    assert set(named) == set(extras) - {"all", "test", "docs", "peers", "cli", "report"}
+    assert set(named) == set(extras) - {"all", "test", "docs", "peers", "skada", "cli", "report"}
     assert extras["cli"] == extras["report"] == []  # names of former extras
 
 
@@ -267,7 +268,8 @@ def test_programs_of_the_how_to_pages_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = code_blocks("python", f"docs/how-to/{page.name}")
     assert blocks or page.stem in ("monitoring", "big-data")
-    exec(compile("\n".join(blocks), page.name, "exec"), {})
+    with config_context():  # skada changes scikit-learn's configuration
+        exec(compile("\n".join(blocks), page.name, "exec"), {})
 
 
 def test_every_page_of_the_site_is_in_a_list():

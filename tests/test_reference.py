@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 PAGE = (Path(__file__).parent.parent / "docs/reference/api.md").read_text(encoding="utf-8")
-MODULES = ("", ".explain", ".metrics", ".datasets", ".baselines", ".report")
+MODULES = ("", ".explain", ".metrics", ".datasets", ".baselines", ".report", ".skada")
 FOR_THE_COMMAND_LINE = {"job_report"}  # takes what `undrift.jobs` returns, which is not public
 
 

@@ -38,6 +38,7 @@ __all__ = [
 _PACKAGES = (
     "representation",
     "classifier",
+    "skada",
     "text",
     "persist",
 )  # all at once: any model can be loaded
