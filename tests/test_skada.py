@@ -48,7 +48,9 @@ def test_a_pipeline_predicts_what_the_classifier_does(skada):
         theirs = getattr(pipeline, method)(TARGET, sample_domain=DOMAINS[N:])
         np.testing.assert_allclose(theirs, getattr(classifier, method)(TARGET), atol=1e-5)
         of_sources = getattr(pipeline, method)(SOURCE, sample_domain=DOMAINS[:N], allow_source=True)
-        np.testing.assert_allclose(of_sources, getattr(classifier, method)(SOURCE, sample_domain=0), atol=1e-5)
+        np.testing.assert_allclose(
+            of_sources, getattr(classifier, method)(SOURCE, sample_domain=0), atol=1e-5
+        )
     score = pipeline.score(TARGET, LABELS[N:], sample_domain=DOMAINS[N:])
     assert score == classifier.score(TARGET, LABELS[N:]) > 0.7
 

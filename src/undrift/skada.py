@@ -32,7 +32,7 @@ class _TakesSkadasMetadata:
         return super().score(X, y, sample_weight, sample_domain=sample_domain, **options)  # type: ignore[misc]
 
     def _by_domain(self, values: np.ndarray, sample_domain: Any, n: int) -> np.ndarray:
-        """Return the row of `values` of each row's domain; the targets' mean for no domain, or a new target."""
+        """Return what `values` has for each row's domain; the targets' mean for none, or for a new target."""
         known = np.array(self.domains_)
         numbers = known.min() - 1 if sample_domain is None else np.asarray(sample_domain)
         is_new = (numbers < 0) & ~np.isin(numbers, known)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from undrift import MSDA
+from undrift import MSDA, MSDAClassifier, TextAdapter
 
 
 class Recorder:
@@ -86,3 +86,52 @@ def test_verbose_tells_of_every_layer_on_standard_error(counts, capsys):
 def test_quiet_by_default(counts, capsys):
     MSDA(3).fit(counts)
     assert capsys.readouterr() == ("", "")
+
+
+BOOKS = ["a gripping page turner", "gripping and moving", "dull and boring", "boring prose"]
+KITCHEN = ["gripping handle, sturdy", "sturdy pan", "boring and flimsy", "flimsy lid"]
+
+
+@pytest.fixture
+def adapter():
+    return TextAdapter(classifier=MSDAClassifier(2))
+
+
+def test_the_progress_bar_of_an_adapter_shows_the_layers_of_its_classifier(adapter, callbacks, capsys):
+    adapter.set_callbacks(callbacks.ProgressBar()).fit(BOOKS, ["good", "good", "bad", "bad"], KITCHEN)
+    shown = capsys.readouterr().out
+    assert "TextAdapter - fit" in shown
+    assert "TextAdapter - MSDAClassifier | MSDAClassifier - fit #0" in shown
+    assert shown.count("100%") >= 2
+    assert not hasattr(adapter.classifier_, "_skl_callbacks")
+
+
+def test_an_adapter_hears_of_its_classifier_and_lets_it_be_followed_too(adapter, callbacks):
+    above, below = Recorder(), Counter()
+    adapter.classifier.set_callbacks(below)
+    adapter.set_callbacks(above).fit(BOOKS, ["good", "good", "bad", "bad"], KITCHEN)
+    assert above.told == [
+        "setup",
+        "begin fit 0 of 1",
+        "begin MSDAClassifier 0 of 0",
+        "end MSDAClassifier 0",
+        "end fit 0",
+        "teardown",
+    ]
+    assert below.n_layers == 2
+
+
+class Counter(Recorder):
+    """Counts layers, and asks for no fitted estimator."""
+
+    n_layers = 0
+
+    def on_fit_task_end(self, estimator, context):
+        self.n_layers += context.task_name == "layer"
+
+
+def test_callbacks_of_an_adapter_are_torn_down_when_a_fit_fails(adapter, callbacks):
+    recorder = Recorder()
+    with pytest.raises(ValueError, match="class"):
+        adapter.set_callbacks(recorder).fit(BOOKS, ["good"] * 4, KITCHEN)
+    assert recorder.told[-1] == "teardown"

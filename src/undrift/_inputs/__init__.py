@@ -13,7 +13,7 @@ from .parameters import (
     check_pivots,
     check_positive,
 )
-from .progress import CallbackSupportMixin, track_steps, with_callbacks
+from .progress import CallbackSupportMixin, share_callbacks, track_steps, with_callbacks
 from .rows import (
     CheckedStream,
     as_array,
@@ -66,6 +66,7 @@ __all__ = [
     "on_cluster",
     "place_rows",
     "savable",
+    "share_callbacks",
     "spell_label",
     "to_canonical",
     "to_host",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -45,3 +46,19 @@ def track_steps(
             break
     if context:
         context.call_on_fit_task_end(estimator=estimator, X=X, reconstruction_attributes=state)
+
+
+@contextmanager
+def share_callbacks(estimator: Any, part: Any) -> Iterator[None]:
+    """Let the callbacks of an estimator, if it has some, follow the fit of a part of it too."""
+    if not getattr(estimator, "_skl_callbacks", []):
+        yield
+        return
+    context = estimator._init_callback_context(max_subtasks=1)
+    context.call_on_fit_task_begin(estimator=estimator)
+    task = context.subcontext(task_name=type(part).__name__)
+    with task.propagate_callback_context(part):
+        task.call_on_fit_task_begin(estimator=estimator)
+        yield
+        task.call_on_fit_task_end(estimator=estimator)
+    context.call_on_fit_task_end(estimator=estimator)

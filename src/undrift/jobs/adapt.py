@@ -301,8 +301,8 @@ def _settle_model(job: AdaptJob, adapter: TextAdapter, task: LabelTask) -> None:
     given = adapter.classifier or text_classifier()
     if task.name == "rating" and isinstance(given, MSDAClassifier):
         adapter.classifier = build_model(task, given, average_shares(job.target_shares))
-        for callback in getattr(given, "_skl_callbacks", []):
-            adapter.classifier.set_callbacks(callback)
+        if hasattr(given, "_skl_callbacks"):
+            adapter.classifier.set_callbacks(*given._skl_callbacks)
     elif job.target_shares:
         adapter.classifier = clone(given).set_params(target_shares=match_shares(job, task.classes))
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs import savable
+from .._inputs import CallbackSupportMixin, savable, share_callbacks, with_callbacks
 from ..classifier import MSDAClassifier, MSDARegressor, accept_old_names, ask_teacher
 from ..persist import ModelFileError, load_model
 from .distilled import DistilledText, TextModel, distill_text
@@ -78,7 +78,7 @@ def text_regressor(**changes: Any) -> MSDARegressor:
 
 
 @savable
-class TextAdapter(TextModel):
+class TextAdapter(CallbackSupportMixin, TextModel):
     """Classifier of raw documents in a domain without labels.
 
     Counts terms over one vocabulary shared by all domains and hands the rows to
@@ -173,17 +173,17 @@ class TextAdapter(TextModel):
         self.vectorizer_.fit(check_documents(documents))
         return self
 
+    @with_callbacks
     @accept_old_names
     def fit_rows(
         self, X, y, X_target=None, *, y_target=None, sample_domain=None, extra=None, extra_target=None
     ):
         """Second half of `fit`, for those who keep the rows that `vectorizer_` made of the documents."""
         classifier = text_classifier() if self.classifier is None else clone(self.classifier)
-        for callback in getattr(self.classifier, "_skl_callbacks", []):
-            classifier.set_callbacks(callback)
         features = {"extra": extra, "extra_target": extra_target}
         features |= {} if y_target is None else {"y_target": y_target}
-        self.classifier_ = classifier.fit(X, y, X_target, sample_domain=sample_domain, **features)
+        with share_callbacks(self, classifier):
+            self.classifier_ = classifier.fit(X, y, X_target, sample_domain=sample_domain, **features)
         self.classes_: np.ndarray = getattr(self.classifier_, "classes_", np.empty(0))
         return self
 
