@@ -102,6 +102,12 @@ def test_far_away_nothing_is_held_against_adaptation():
     assert [reason.is_blocking for reason in find_reasons(far)] == [False]
 
 
+@pytest.mark.parametrize(("source_only_retained", "is_blocking"), [(0.64, False), (0.65, True)])
+def test_far_away_a_failed_round_trip_counts_where_source_only_makes_it(source_only_retained, is_blocking):
+    far = with_changes(unseen=0.8, retained=0.3, source_only_retained=source_only_retained)
+    assert any(reason.is_blocking for reason in find_reasons(far)) is is_blocking
+
+
 def test_a_round_trip_through_few_rows_does_not_block():
     (few,) = find_reasons(with_changes(n_target=99, retained=0.1))
     assert ("99 rows" in few.text, few.is_blocking) == (True, False)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from undrift.classifier import shares as module
 from undrift.classifier.shares import (
@@ -29,17 +29,21 @@ def posterior_by_hand(target, source, is_class, loss=-0.2, spread_of_loss=0.2, m
     upper, lower = source[is_class], source[~is_class]
     spread = np.sqrt((upper.var() + lower.var()) / 2)
     separation, center = (upper.mean() - lower.mean()) / 2 / spread, (upper.mean() + lower.mean()) / 2
-    deviations = np.linspace(-2.2, 2.2, 9)
-    table, midpoints = np.zeros((101, 9)), np.zeros((101, 9))
+    middle = np.log(min(separation, 3)) + loss
+    deviations = [
+        0.55 * i for i in range(-200, 5) if i >= -4 or middle + 0.55 * spread_of_loss * i >= np.log(0.25)
+    ]
+    table = np.zeros((101, len(deviations)))
+    midpoints = np.zeros(table.shape)
     same = norm.pdf(np.linspace(0, 1, 101), is_class.mean(), 0.02)
     for i, share in enumerate(np.linspace(0, 1, 101)):
         for j, deviation in enumerate(deviations):
-            d = separation * np.exp(loss + spread_of_loss * deviation)
+            d = np.exp(middle + spread_of_loss * deviation)
             s = np.sqrt(target.var() / (1 + 4 * share * (1 - share) * d**2))
             midpoint = target.mean() - (2 * share - 1) * d * s
             density = share * norm.pdf(target, midpoint + d * s, s)
             density = density + (1 - share) * norm.pdf(target, midpoint - d * s, s)
-            prior = norm.pdf(midpoint - center, 0, midpoint_spread * s) * s * np.exp(-(deviation**2) / 2)
+            prior = norm.pdf(midpoint - center, 0, midpoint_spread * s) * s * t.pdf(deviation, 5)
             prior *= 0.5 * same[i] / same.sum() + 0.5 / 101
             table[i, j] = np.log(density).mean() * min(len(target), 300) + np.log(prior)
             midpoints[i, j] = midpoint
@@ -48,15 +52,15 @@ def posterior_by_hand(target, source, is_class, loss=-0.2, spread_of_loss=0.2, m
     return table.sum(axis=1), (table * midpoints).sum()
 
 
-@pytest.mark.parametrize("n", [80, 400])
-def test_the_posterior_is_that_of_the_model(rng, n):
+@pytest.mark.parametrize(("n", "separation"), [(80, 1.2), (400, 1.2), (400, 0.2), (400, 8.0)])
+def test_the_posterior_is_that_of_the_model(rng, n, separation):
     target, _ = draw_scores(rng, n, 0.8, midpoint=0.2)
-    source, is_class = draw_scores(rng, 200, 0.4)
+    source, is_class = draw_scores(rng, 200, 0.4, separation)
     weight, midpoint = class_posterior(target, source, is_class)
     expected, expected_midpoint = posterior_by_hand(target, source, is_class)
     assert_allclose(weight, expected, rtol=1e-7, atol=1e-12)
     assert_allclose(midpoint, expected_midpoint, rtol=1e-7)
-    assert 0.7 < weight @ np.linspace(0, 1, 101) < 0.9
+    assert separation < 1 or 0.7 < weight @ np.linspace(0, 1, 101) < 0.9
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.9])
@@ -68,6 +72,15 @@ def test_shares_are_recovered_where_classes_come_apart(rng, share):
     low, high = shares.interval()[1]
     assert low - 0.02 < share < high + 0.02
     assert not shares.is_uncertain
+
+
+@pytest.mark.parametrize("separation", [0.8, 1.5])
+def test_a_source_whose_classes_come_apart_completely_does_not_make_a_target_of_one_class(rng, separation):
+    target, _ = draw_scores(rng, 600, 0.5, separation, spread=0.2)
+    source, is_class = draw_scores(rng, 600, 0.5, separation=18, spread=0.06)
+    shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2, transfer=PAIR)
+    assert_allclose(shares.mean, 0.5, atol=0.1)
+    assert_allclose(shares.midpoint, 0, atol=0.05)
 
 
 @pytest.mark.parametrize("source_share", [0.5, 0.2])

@@ -121,8 +121,17 @@ def find_reasons(signals: Signals, shares: Sequence[Shares] = ()) -> list[Reason
 
 
 def _is_near(signals: Signals) -> bool:
-    """Tell whether domains share most words: with fewer shared words falling back would be worse still."""
+    """Tell whether domains share most words."""
     return signals.unseen <= FAR_APART
+
+
+def _can_rely_on_source_only(signals: Signals) -> bool:
+    """Tell whether falling back is better than a failed round trip.
+
+    Where few words are shared source-only is worse still, unless it makes the round trip.
+    """
+    makes_trip = signals.source_only_retained is not None and signals.source_only_retained >= LEAST_RETAINED
+    return _is_near(signals) or makes_trip
 
 
 def _blocking_reasons(s: Signals) -> Iterator[Reason]:
@@ -144,9 +153,9 @@ def _blocking_reasons(s: Signals) -> Iterator[Reason]:
         )
     elif (
         s.n_target >= FEW_TARGET_ROWS
-        and _is_near(s)
         and s.retained is not None
         and s.retained < LEAST_RETAINED
+        and _can_rely_on_source_only(s)
     ):
         yield Reason(
             "round-trip",

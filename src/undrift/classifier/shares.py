@@ -8,8 +8,9 @@ scores are known well, so that ``share`` and the separation ``d = m / s`` determ
 
 Normal distributions that overlap can be told apart only with prior knowledge. Three priors supply it:
 
-    log d  ~  N(log d_source + log_separation_loss, log_separation_spread^2)
-              classes are less separated in another domain
+    (log d - log d_source - log_separation_loss) / log_separation_spread  ~  Student's t, TAIL degrees
+              classes are less separated in another domain, now and then much less; d_source counts as at most
+              MOST_SEPARATED, since classes that come apart so far say nothing of another domain
     (mu - mu_source) / s  ~  N(0, midpoint_spread^2)
               another domain moves the midpoint a little, other class shares move the mean a lot
     share  ~  as in the source (within SAME_SPREAD) with probability SAME, else anything from 0 to 1
@@ -38,12 +39,14 @@ EFFECTIVE_ROWS = 300
 N_DRAWS = 25
 LEAST_ROWS, LEAST_OF_A_CLASS = 20, 5
 LEAST_SPREAD = 0.1  # of the target's scores, over that of the source's within its classes
+MOST_SEPARATED, LEAST_SEPARATED = 3.0, 0.25  # half distance of the classes, in spreads
+TAIL = 5
 MOST_VALUES = 500  # of the scores, that a likelihood is computed from
 LEAST_ODDS = 1e-3  # share below which a label of the class is as unlikely as at this share
 WIDE = 0.4  # width of a 90% interval above which a share is called uncertain
 
 _SHARES = np.linspace(0, 1, 101)
-_DEVIATIONS = np.linspace(-2.2, 2.2, 9)  # of log d from its prior mean, in standard deviations
+_STEP, _STEPS_UP = 0.55, 4  # of the grid of log d, in spreads of its prior; those above its middle
 
 
 @dataclass(frozen=True)
@@ -198,13 +201,13 @@ def class_posterior(
     source_midpoint = (upper.mean() + lower.mean()) / 2
     source_spread = np.sqrt((upper.var() + lower.var()) / 2) + 1e-12
     separation = max((upper.mean() - lower.mean()) / (2 * source_spread), 0.05)
-    d = separation * np.exp(transfer.log_separation_loss + transfer.log_separation_spread * _DEVIATIONS)
+    d, log_prior = _separations(separation, transfer)
     share = (_SHARES if known_share is None else np.array([known_share]))[:, None]
     s = np.sqrt((target.var() + 1e-12) / (1 + 4 * share * (1 - share) * d**2))
     midpoint = target.mean() - (2 * share - 1) * d * s
     log_posterior = _log_likelihood(target, share, midpoint, d * s, s)
     log_posterior -= ((midpoint - source_midpoint) / (transfer.midpoint_spread * s)) ** 2 / 2
-    log_posterior -= _DEVIATIONS**2 / 2
+    log_posterior += log_prior
     if labelled is not None:
         log_posterior += _log_likelihood_of_labels(*labelled, share, midpoint, d * s, s)
     if known_share is None:
@@ -213,6 +216,16 @@ def class_posterior(
     weight = np.exp(log_posterior - log_posterior.max())
     weight /= weight.sum()
     return weight.sum(axis=1), float((weight * midpoint).sum())
+
+
+def _separations(in_source: float, transfer: Transfer) -> tuple[np.ndarray, np.ndarray]:
+    """Return a grid of separations in the target, and the log of their prior up to a constant."""
+    middle = np.log(min(in_source, MOST_SEPARATED)) + transfer.log_separation_loss
+    step = _STEP * transfer.log_separation_spread
+    n_down = max(int((middle - np.log(LEAST_SEPARATED)) / step), _STEPS_UP)
+    deviation = _STEP * np.arange(-n_down, _STEPS_UP + 1)
+    log_d = middle + transfer.log_separation_spread * deviation
+    return np.exp(log_d), -(TAIL + 1) / 2 * np.log1p(deviation**2 / TAIL)
 
 
 def _log_likelihood(
