@@ -53,7 +53,9 @@ class SkadaClassifier(_TakesSkadasMetadata, MSDAClassifier):
 
     Parameters
     ----------
-    n_layers, noise, C, ...
+    n_layers, noise, C, classifier, selection, center, target_shares, border, ridge, activation,
+    n_pivots, binarize, max_upper_rows, class_weight, balance_layers, self_training, fallback,
+    n_folds, dtype, device, precision, memory_budget, verbose, random_state
         As for :class:`undrift.MSDAClassifier`.
 
     Examples
@@ -88,7 +90,9 @@ class SkadaRegressor(_TakesSkadasMetadata, MSDARegressor):
 
     Parameters
     ----------
-    n_layers, noise, C, ...
+    n_layers, noise, C, center, target_mean, self_training, clip, ridge, activation, n_pivots,
+    binarize, max_upper_rows, balance_layers, n_folds, dtype, device, precision, memory_budget,
+    verbose, random_state
         As for :class:`undrift.MSDARegressor`.
 
     Examples
