@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.helpers.commands import ADAPT, SMALL, change_options, check_refused, run_program
+from tests.helpers.commands import ADAPT, SMALL, change_options, check_refused, predict, run_program
 from tests.helpers.review_files import convert_table, read_csv
 from undrift.tables import open_table
 from undrift.text import TOKENS
@@ -24,21 +24,6 @@ def answers_of(path):
     """What was predicted, from a file of any format."""
     (rows,) = open_table(path)
     return rows.texts("review"), rows.texts("prediction"), [float(score) for score in rows.column("score")]
-
-
-def predict(model, **options):
-    arguments = [
-        "predict",
-        "--model",
-        model,
-        "--input",
-        "kitchen.csv",
-        "--text",
-        "review",
-        "--out",
-        "out.csv",
-    ]
-    return change_options(arguments, **options)
 
 
 @pytest.fixture

@@ -9,26 +9,11 @@ import time
 import numpy as np
 import pytest
 
-from tests.helpers.commands import ADAPT, change_options, check_refused, run_program
+from tests.helpers.commands import ADAPT, change_options, check_refused, predict, run_program
 from tests.helpers.review_files import read_csv, write_csv
 from undrift import MDA, load_model, save_model
 
 COLUMNS = ("review", "prediction", "score", "probability")
-
-
-def predict(model, /, **options):
-    arguments = [
-        "predict",
-        "--model",
-        model,
-        "--input",
-        "kitchen.csv",
-        "--text",
-        "review",
-        "--out",
-        "out.csv",
-    ]
-    return change_options(arguments, **options)
 
 
 def check_same(rows, expected):

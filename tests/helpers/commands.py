@@ -7,6 +7,7 @@ from pathlib import Path
 SMALL = ["--max-features", "120", "--layers", "2"]
 ADAPT = ["adapt", "--source", "books.csv", "--target", "kitchen.csv", "--text", "review", "--label", "stars"]
 ADAPT += ["--out", "out.csv", *SMALL]
+PREDICT = ["predict", "--input", "kitchen.csv", "--text", "review", "--out", "out.csv"]
 
 
 def change_options(arguments: list, **options) -> list:
@@ -20,6 +21,11 @@ def change_options(arguments: list, **options) -> list:
         if value is not None:
             arguments += [option, value]
     return arguments
+
+
+def predict(model, /, **options) -> list:
+    """Return the command that predicts kitchen.csv, with other options if these are given."""
+    return change_options([*PREDICT, "--model", model], **options)
 
 
 def check_refused(undrift, folder: Path, arguments: list) -> str:
