@@ -123,7 +123,6 @@ def effective_weights(classifier: Classifier) -> np.ndarray:
     >>> import numpy as np
     >>> from undrift import MSDAClassifier
     >>> from undrift.explain import effective_weights
-    >>> terms = ["good", "bad", "sturdy", "flimsy"]
     >>> X, Z = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]] * 10), np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 10)
     >>> classifier = MSDAClassifier(1).fit(X, ["yes", "no"] * 10, Z)
     >>> effective_weights(classifier).ravel().round(2).tolist()
@@ -260,17 +259,13 @@ def new_terms(classifier: Classifier, terms: Sequence[str], k: int = 20) -> list
 
     Parameters
     ----------
-    classifier : MSDAClassifier or DistilledClassifier
-        Fitted.
-    terms : sequence of str
-        Names of the features.
-    k : int, default=20
-        How many for each class.
+    classifier, terms, k
+        As for `top_terms`.
 
     Returns
     -------
     list of dict
-        ``class``, ``term``, ``weight`` and ``n_labelled`` (labelled rows with the term), class by class.
+        As of `top_terms`.
 
     Examples
     --------
@@ -429,7 +424,6 @@ def score_contributions(
     >>> import numpy as np
     >>> from undrift import MSDAClassifier
     >>> from undrift.explain import score_contributions
-    >>> terms = ["good", "bad", "sturdy", "flimsy"]
     >>> X, Z = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]] * 10), np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 10)
     >>> classifier = MSDAClassifier(1).fit(X, ["yes", "no"] * 10, Z)
     >>> base, contributions = score_contributions(classifier, Z[:1], np.ones((1, 1)))

@@ -80,10 +80,7 @@ def transfer_loss(error: Any, baseline_error: Any) -> Any:
     >>> transfer_loss(0.25, 0.125)
     0.125
     """
-    error, baseline_error = (
-        _check_fractions("error", error),
-        _check_fractions("baseline_error", baseline_error),
-    )
+    error, baseline_error = _check_errors(error=error, baseline_error=baseline_error)
     return _unwrap(error - baseline_error)
 
 
@@ -108,10 +105,7 @@ def transfer_ratio(error: Any, baseline_error: Any) -> Any:
     >>> transfer_ratio(0.25, 0.125)
     2.0
     """
-    error, baseline_error = (
-        _check_fractions("error", error),
-        _check_fractions("baseline_error", baseline_error),
-    )
+    error, baseline_error = _check_errors(error=error, baseline_error=baseline_error)
     with np.errstate(divide="ignore", invalid="ignore"):
         return _unwrap(error / baseline_error)
 
@@ -289,12 +283,13 @@ def gram_distance_interval(
     return proxy_a_distance_interval(rows[:n], rows[n:], C=C, clip=clip, random_state=random_state)
 
 
-def _check_fractions(name: str, values: Any) -> np.ndarray:
-    """Return errors as an array; each must be a fraction."""
-    array = np.asarray(values, dtype=np.float64)
-    if not ((array >= 0) & (array <= 1)).all():
-        raise ValueError(f"{name} must lie in [0, 1]: errors are fractions, not percentages.")
-    return array
+def _check_errors(**given: Any) -> list[np.ndarray]:
+    """Return errors as arrays; each must be a fraction."""
+    arrays = [np.asarray(values, dtype=np.float64) for values in given.values()]
+    for name, array in zip(given, arrays, strict=True):
+        if not ((array >= 0) & (array <= 1)).all():
+            raise ValueError(f"{name} must lie in [0, 1]: errors are fractions, not percentages.")
+    return arrays
 
 
 def _unwrap(values: np.ndarray) -> Any:

@@ -13,11 +13,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils import assert_all_finite, check_random_state, check_scalar
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .._inputs import missing_mask
 from .rounds import VARIANTS, Round, Schedule, State, run_rounds
-from .rows import check_labels, check_source_rows
+from .rows import check_baseline_rows, check_source_rows, take_known_labels
 
 Floats = NDArray[np.floating[Any]]
 
@@ -146,13 +145,10 @@ class CODA(ClassifierMixin, BaseEstimator):
             Sources >= 0, targets < 0: all rows are in `X` then.
         """
         self._check_parameters()
-        X = validate_data(self, X, accept_sparse=["csr"], dtype=[np.float64, np.float32])
+        X = check_baseline_rows(self, X)
         labels = self._encode_labels(X, y, check_source_rows(sample_domain, X.shape[0]))
         others = [] if X_target is None else X_target if isinstance(X_target, list) else [X_target]
-        others = [
-            validate_data(self, rows, accept_sparse=["csr"], dtype=[np.float64, np.float32], reset=False)
-            for rows in others
-        ]
+        others = [check_baseline_rows(self, rows, reset=False) for rows in others]
         rows = sp.vstack([sp.csr_array(part) for part in [X, *others]], format="csr")
         labels = np.concatenate([labels, np.zeros(rows.shape[0] - len(labels))])
         self._keep_features(rows)
@@ -164,7 +160,7 @@ class CODA(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> Floats:
         """``x'w`` + intercept: positive for ``classes_[1]``."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=["csr"], dtype=[np.float64, np.float32], reset=False)
+        X = check_baseline_rows(self, X, reset=False)
         scores: Floats = self._weight_rows(sp.csr_array(X)) @ np.append(
             self.coef_[0, self._kept], self.intercept_
         )
@@ -199,13 +195,7 @@ class CODA(ClassifierMixin, BaseEstimator):
         """Labels as -1 and +1, with 0 for rows that have none; sets `classes_`."""
         if y is None:
             raise ValueError("This CODA estimator requires y to be passed, but the target y is None.")
-        given = check_labels(X, y)
-        known = ~missing_mask(given)
-        if is_source is not None:
-            known &= is_source
-        kept = given[known]
-        if kept.dtype.kind == "O" and len(kept):
-            kept = np.array(kept.tolist())
+        known, kept = take_known_labels(X, y, is_source)
         if kept.dtype.kind == "f":
             assert_all_finite(kept, input_name="y")
         if not len(kept):
@@ -219,7 +209,7 @@ class CODA(ClassifierMixin, BaseEstimator):
             )
         if len(self.classes_) < 2:
             raise ValueError(f"y holds one class only ({self.classes_[0]!r}), and CODA tells two apart.")
-        labels = np.zeros(len(given))
+        labels = np.zeros(len(known))
         labels[known] = 2.0 * position - 1
         return labels
 

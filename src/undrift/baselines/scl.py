@@ -14,10 +14,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_scalar
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .._inputs import missing_mask
-from .rows import check_labels, check_source_rows, presence
+from .rows import SparseRowsMixin, check_baseline_rows, check_source_rows, presence, take_known_labels
 
 RANKINGS = ("auto", "mutual-information", "frequency")
 LOSSES = ("modified_huber", "ridge")
@@ -25,7 +24,7 @@ N_AT_ONCE = 128  # predictors solved together: their margins (n_rows, 128) stay 
 Floats = NDArray[np.floating[Any]]
 
 
-class SCL(TransformerMixin, BaseEstimator):
+class SCL(SparseRowsMixin, TransformerMixin, BaseEstimator):
     """Structural correspondence learning: features that predict the same pivots share a direction.
 
     Pivots are features frequent in both domains (and, with labels, informative about them). A linear model
@@ -129,14 +128,7 @@ class SCL(TransformerMixin, BaseEstimator):
             Sources >= 0, targets < 0.
         """
         self._check_parameters()
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=["csr"],
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=2,
-            ensure_min_features=2,
-        )
+        X = check_baseline_rows(self, X, ensure_min_samples=2, ensure_min_features=2)
         is_source = check_source_rows(sample_domain, X.shape[0])
         B = presence(X) if self.binarize else X
         self.pivots_ = self._choose_pivots(presence(X), self._source_labels(X, y, is_source), is_source)
@@ -154,7 +146,7 @@ class SCL(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """Append the scaled projections to the rows: sparse where `X` is and the input is included."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=["csr"], dtype=[np.float64, np.float32], reset=False)
+        X = check_baseline_rows(self, X, reset=False)
         B = presence(X) if self.binarize else X
         projected = (B @ self.components_ - self.mean_) * (self.scale / self.std_)
         if not self.include_input:
@@ -171,12 +163,6 @@ class SCL(TransformerMixin, BaseEstimator):
         if not self.include_input:
             return names
         return np.append(OneToOneFeatureMixin.get_feature_names_out(self, input_features), names)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def _check_parameters(self) -> None:
         for name in ("n_components", "n_pivots", "min_df"):
@@ -195,13 +181,7 @@ class SCL(TransformerMixin, BaseEstimator):
             raise ValueError("ranking='mutual-information' needs the labels y of the source rows.")
         if y is None or self.ranking == "frequency":
             return None
-        labels = check_labels(X, y)
-        known = ~missing_mask(labels)
-        if is_source is not None:
-            known &= is_source
-        kept = labels[known]
-        if kept.dtype.kind == "O" and len(kept):
-            kept = np.array(kept.tolist())  # strings or numbers, once None and NaN are gone
+        known, kept = take_known_labels(X, y, is_source)
         usable = len(kept) > 0 and not type_of_target(kept).startswith("continuous")
         if not usable and self.ranking == "mutual-information":
             raise ValueError(

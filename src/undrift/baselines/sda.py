@@ -14,10 +14,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._inputs import check_device
-from .rows import presence
+from .rows import SparseRowsMixin, check_baseline_rows, presence
 
 DECODERS = ("sigmoid", "softplus")
 N_REPORTS = 10  # calls of `callback` in an epoch
@@ -66,7 +66,7 @@ class Encoder:
         return np.maximum(rows @ self.coef + self.intercept, 0)
 
 
-class SDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SDA(SparseRowsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Stacked denoising autoencoders: hidden values trained to restore masked input (torch extra).
 
     Each layer is a rectifier encoder with an untied decoder. The first decoder is a sigmoid with
@@ -206,18 +206,12 @@ class SDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             rows = torch_part.move_rows(sp.csr_array(h), device)
             return torch_part.encode_rows(rows, layer.coef, layer.intercept, N_ROWS_AT_ONCE)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
     @property
     def _n_features_out(self) -> int:
         return int(self.layers_[-1].coef.shape[1])
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
-        X = validate_data(self, X, accept_sparse=["csr"], dtype=[np.float64, np.float32], reset=reset)
+        X = check_baseline_rows(self, X, reset=reset)
         return sp.csr_array(presence(X) if self.binarize else X)
 
     def _check_parameters(self) -> None:
