@@ -37,7 +37,13 @@ def test_the_table_has_a_row_a_method_and_a_column_a_share():
     assert "| corpus | method | tasks | 10% positive | 50% positive | mean |" in table
     assert "| amazon-bow | source-only | 4 | 21.0 (10.5) | 31.0 (15.5) | 26.00 |" in table
     assert "| amazon-bow | undrift | 4 | 11.0 (5.5) | 16.0 (8.0) | 13.50 |" in table
-    assert table.index("source-only") < table.index("centred") < table.index("undrift")
+    assert "| amazon-bow | larger class | 4 | 10.0 (50.0) | 50.0 (50.0) | 30.00 |" in table
+    assert (
+        table.index("larger class")
+        < table.index("source-only")
+        < table.index("centred")
+        < table.index("undrift")
+    )
     assert "| amazon-bow | undrift | share, off by | 4 | 4.0 / 4.0 | 4.00 | 0 |" in table
     assert "| amazon-bow | undrift | expected error, off by | 4 | 1.0 / 1.0 | 1.00 | 2 |" in table
     assert "| amazon-bow | undrift | calibration error | 4 | 3.0 / 3.0 | 3.00 | 0 |" in table

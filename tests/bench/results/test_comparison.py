@@ -13,7 +13,15 @@ def made():
     """Two variants of two tasks; self-training is worse than source-only by 5 points on one task of each."""
     errors = {"source-only": (0.2, 0.3), "undrift": (0.1, 0.1), "self-training": (0.25, 0.31)}
     records = [
-        transfer(method, *pair, error, plan="peers", variant=variant, peak_gigabytes=0.5)
+        transfer(
+            method,
+            *pair,
+            error,
+            plan="peers",
+            variant=variant,
+            peak_gigabytes=0.5,
+            target_share=float(variant[2:]),
+        )
         for variant in ("x .20", "x .50")
         for method, given in errors.items()
         for pair, error in zip(TASKS, given, strict=True)
@@ -33,11 +41,12 @@ def test_every_method_has_errors_time_memory_harm_and_failures():
     table = rows(peers_table(made()))
     assert table[0][:5] == ["method", "package", "x .20", "x .50", "mean"]
     named = {row[0]: row for row in table[2:] if len(row) > 5}
-    assert list(named) == ["undrift", "source-only", "self-training", "skada-tca", "skada-ot"]
+    assert list(named) == ["undrift", "source-only", "self-training", "larger class", "skada-tca", "skada-ot"]
     assert named["undrift"][1:5] == ["undrift", "10.0", "10.0", "10.00"]
     assert named["undrift"][6:] == ["0.5", "0 of 4", "0"]
     assert named["self-training"][1:5] == ["sklearn", "28.0", "28.0", "28.00"]
     assert named["self-training"][7] == "2 of 4"  # exactly a point more is no harm
+    assert named["larger class"][1:5] == ["", "20.0", "50.0", "35.00"]
     assert named["skada-tca"][1:] == ["skada", "", "", "", "", "", "", "1"]
     assert named["skada-ot"][2:5] == ["", "", ""]  # a task is missing, so there is no mean of the column
     assert "Failed: skada-tca (MemoryError: too large)." in peers_table(made())
@@ -46,7 +55,12 @@ def test_every_method_has_errors_time_memory_harm_and_failures():
 
 def test_the_figure_has_ours_and_the_best_others_that_are_complete():
     (figure,) = [each for each in all_figures(made()) if each["name"] == "peers-errors"]
-    assert [series["label"] for series in figure["series"]] == ["undrift", "source-only", "self-training"]
+    assert [series["label"] for series in figure["series"]] == [
+        "undrift",
+        "source-only",
+        "self-training",
+        "larger class",
+    ]
     assert figure["series"][0]["y"] == [0.1, 0.1]
     assert mean_peer_errors(made())["skada-ot"] == {}
 

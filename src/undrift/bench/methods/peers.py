@@ -212,7 +212,7 @@ def fit_dense(
 ) -> tuple[Predict, dict[str, Any]]:
     """Fit a method of skada or adapt on dense rows, with the best of its settings."""
     classes, codes = np.unique(y, return_inverse=True)
-    sizes = {n: _reduce(n, X, X_target, seed) for n in peer.n_components}
+    sizes = {n: reduce_rows(n, X, X_target, seed) for n in peer.n_components}
     settings = [dict(zip(peer.grid, values, strict=True)) for values in product(*peer.grid.values())]
     candidates = [(n, {**peer.settings, **each}) for n in sizes for each in settings]
     package = peer.package.partition(".")[0]
@@ -226,7 +226,7 @@ def fit_dense(
     return lambda rows: classes[np.asarray(predict(reduction.transform(rows))).astype(int)], params
 
 
-def _reduce(n: int, X: Rows, X_target: Rows, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
+def reduce_rows(n: int, X: Rows, X_target: Rows, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
     """Leading singular components of the rows of both domains."""
     both = stack_rows([X, X_target]).astype(np.float64)
     reduction = TruncatedSVD(min(n, min(both.shape) - 1), random_state=seed).fit(both)

@@ -14,7 +14,8 @@ from .records import Record
 
 REFERENCE = "all"  # the variant of an ablation plan that the others are compared with
 PEERS_PLAN = "peers"
-BY_SHARE = ("source-only", "uncentred", "centred", "undrift", "oracle")  # in this order
+LARGER_CLASS = "larger class"  # calls every row of a target the class of which it has more
+BY_SHARE = (LARGER_CLASS, "source-only", "uncentred", "centred", "undrift", "oracle")  # in this order
 COMPARED_WITH = {  # estimates of a record that have a truth
     "share_error": ("estimated_share", "target_share"),
     "expected_error_gap": ("expected_error", "transfer_error"),
@@ -125,9 +126,24 @@ def varies_shares(records: Sequence[Record]) -> bool:
     return any(len(shares) > 1 for shares in seen.values())
 
 
+def add_larger_class(records: Sequence[Record]) -> list[Record]:
+    """Add records of `LARGER_CLASS` for every task whose class shares are given: the least to beat."""
+    added: dict[Any, Record] = {}
+    for r in records:
+        if r.get("kind") == "transfer" and "failed" not in r and r.get("target_share") is not None:
+            share = min(r["target_share"], 1 - r["target_share"])
+            added[r["plan"], r["variant"], task(r)] = {
+                **{name: r[name] for name in ("kind", "plan", "variant", "corpus", "source", "target")},
+                **{"method": LARGER_CLASS, "target_share": r["target_share"], "transfer_error": share},
+                **{"balanced_error": 0.5, "represent_seconds": 0.0, "classify_seconds": 0.0},
+            }
+    return [*records, *added.values()]
+
+
 def group_by_share(records: Sequence[Record]) -> dict[str, dict[str, dict[float, list[Record]]]]:
     """Group successful records by corpus, method (as `BY_SHARE` has them) and share of the target."""
     groups: dict[str, dict[str, dict[float, list[Record]]]] = {}
+    records = add_larger_class(records)
     ranks = {name: i for i, name in enumerate(BY_SHARE)}
     for place in sorted(places(records), key=lambda p: (ranks.get(p.method, len(ranks)), p.method)):
         for record in place.of(records):
@@ -166,6 +182,7 @@ def group_by_labels(records: Sequence[Record]) -> dict[tuple[str, float], dict[s
 
 def mean_peer_errors(records: Sequence[Record]) -> dict[str, dict[str, float]]:
     """Mean error of every method in every variant of the plan of peers in which it has all tasks."""
+    records = add_larger_class(records)
     errors = {place: by_task(place.of(records)) for place in places(records) if place.plan == PEERS_PLAN}
     means: dict[str, dict[str, float]] = {}
     for place, by_name in errors.items():
@@ -187,6 +204,7 @@ class Difference:
     n_tasks: int
     n_seeds: int
     n_worse: int  # tasks whose error is higher here
+    worst: float  # the largest difference of a task
 
 
 def differences(records: Sequence[Record], plan: str) -> list[Difference]:
@@ -212,9 +230,9 @@ def difference(records: Sequence[Record], here: Where, there: Where) -> Differen
     if not tasks:
         return None
     D = np.array([[ours[name, seed] - theirs[name, seed] for seed in seeds] for name in tasks])
-    n_worse = int(np.sum(D.mean(axis=1) > 1e-12))
-    interval = bootstrap_interval(D, tasks)
-    return Difference(here, float(D.mean()), *interval, len(tasks), len(seeds), n_worse)
+    gaps, interval = D.mean(axis=1), bootstrap_interval(D, tasks)
+    n_worse, worst = int(np.sum(gaps > 1e-12)), float(gaps.max())
+    return Difference(here, float(D.mean()), *interval, len(tasks), len(seeds), n_worse, worst)
 
 
 def bootstrap_interval(

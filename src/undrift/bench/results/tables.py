@@ -8,10 +8,12 @@ from statistics import fmean
 from ..catalogue import PEERS
 from .measures import (
     ESTIMATES,
+    LARGER_CLASS,
     PEERS_PLAN,
     REFERENCE,
     Difference,
     Where,
+    add_larger_class,
     by_task,
     difference,
     differences,
@@ -105,7 +107,7 @@ def _differences_section(records: Sequence[Record], plan: str) -> list[str]:
     rows = []
     for each in differences(records, plan):
         cells = [each.where.variant, each.where.method, str(each.n_tasks), str(each.n_seeds)]
-        rows.append([*cells, *_difference_cells(each), f"{each.n_worse} of {each.n_tasks}"])
+        rows.append([*cells, *_difference_cells(each), _count_worse(each)])
     says = (
         f"Plan `{plan}`: error of each variant less that of `{REFERENCE}` on the same tasks, in points, "
         "with 95% bootstrap intervals over domains (and seeds, where there are several)."
@@ -117,6 +119,11 @@ def _differences_section(records: Sequence[Record], plan: str) -> list[str]:
 def _difference_cells(each: Difference) -> tuple[str, str]:
     mean, low, high = (format_points(value, "+.2f") for value in (each.mean, each.low, each.high))
     return mean, f"{low} to {high}"
+
+
+def _count_worse(each: Difference) -> str:
+    by = f", by up to {format_points(each.worst, '.1f')}" if each.n_worse else ""
+    return f"{each.n_worse} of {each.n_tasks}{by}"
 
 
 def distance_table(records: Sequence[Record]) -> str:
@@ -204,19 +211,18 @@ def labels_table(records: Sequence[Record]) -> str:
 
 def peers_table(records: Sequence[Record]) -> str:
     """Every method's error by corpus and class share, time, memory, and the tasks that it made worse."""
-    records = [record for record in records if record.get("plan") == PEERS_PLAN]
+    records = add_larger_class([record for record in records if record.get("plan") == PEERS_PLAN])
     variants = sorted({place.variant for place in places(records)})
     failed = failures(records)
     every_method = {**{record["method"]: {} for record in failed}, **mean_peer_errors(records)}
+    ranked = sorted(every_method.items(), key=lambda item: (-len(item[1]), sum(item[1].values())))
     rows = []
-    for method, errors in sorted(
-        every_method.items(), key=lambda item: (-len(item[1]), sum(item[1].values()))
-    ):
+    for method, errors in ranked:
         every = [r for name in variants for r in Where(PEERS_PLAN, name, method).of(records)]
         seconds = [r["represent_seconds"] + r["classify_seconds"] for r in every]
         rows.append([
             method,
-            PEERS[method].package.partition(".")[0] if method in PEERS else "undrift",
+            _find_package(method),
             *(format_points(errors.get(name), ".1f") for name in variants),
             format_points(fmean(errors.values())) if len(errors) == len(variants) else "",
             format_number(fmean(seconds) if seconds else None),
@@ -228,10 +234,17 @@ def peers_table(records: Sequence[Record]) -> str:
     says = (
         "Mean error over the tasks, %. Seconds and peak of memory are those of a task, without reading "
         "files; `undrift` learns its layers once for all sources of a target, on the GPU named below. "
-        f"Harm: tasks on which the error is above that of {SOURCE_ONLY} by more than a point."
+        f"Harm: tasks on which the error is above that of {SOURCE_ONLY} by more than a point. "
+        f"The row {LARGER_CLASS} calls every row of the target the more frequent class."
     )
     reasons = dict.fromkeys(f"Failed: {r['method']} ({r['failed']})." for r in failed)
     return _page(table_lines(names, rows, 2), says, *stamps(records), *reasons)
+
+
+def _find_package(method: str) -> str:
+    if method == LARGER_CLASS:
+        return ""
+    return PEERS[method].package.partition(".")[0] if method in PEERS else "undrift"
 
 
 def _count_harm(records: Sequence[Record], method: str, variants: Sequence[str]) -> str:
@@ -268,7 +281,7 @@ def headline_table(records: Sequence[Record]) -> str:
             format_points(mean_of(group, "error_without_duplicates")),
             f"{sum(n_duplicates.values()) / sum(n_rows.values()):.1%}",
             "{} ({})".format(*_difference_cells(compared)) if compared else "",
-            f"{compared.n_worse} of {compared.n_tasks}" if compared else "",
+            _count_worse(compared) if compared else "",
         ])  # fmt: skip
     names = ["corpus", "protocol", "method", "tasks", "mean error, %", "without duplicates, %", "duplicates"]
     says = (
