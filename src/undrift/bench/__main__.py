@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .._processes import exit_process
 from .plan import load_plan
 from .runner import STOPPED, Request, run
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "methods": {"help": "names separated by commas; default: all of the plan"},
+    "tasks": {"help": "patterns such as 'books->*', separated by commas"},
+    "variants": {"help": "patterns of their names, separated by commas"},
+    "jobs": {"type": int, "help": "threads for classifiers; default: all cores"},
+    "device": {"default": "cpu", "help": "where stacks are learnt, such as cuda"},
+    "data": {"help": "folder of the corpora; default: UNDRIFT_DATA, else the cache"},
+    "max-rows": {"type": int, "help": "rows of each part of each domain, for a trial"},
+    "max-features": {"type": int, "help": "columns, for a trial"},
+    "seed": {"type": int, "help": "instead of the plan's; results are recorded beside those of others"},
+    "retry-failed": {"action": "store_true", "help": "try again what failed"},
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -28,22 +41,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser = Parser(prog="python -m undrift.bench", description="Run a benchmark plan.")
     parser.add_argument("plan")
     parser.add_argument("--results", required=True, help="JSON lines; an earlier run is continued")
-    parser.add_argument("--methods", help="names separated by commas; default: all of the plan")
-    parser.add_argument("--tasks", help="patterns such as 'books->*', separated by commas")
-    parser.add_argument("--variants", help="patterns of their names, separated by commas")
-    parser.add_argument("--jobs", type=int, help="threads for classifiers; default: all cores")
-    parser.add_argument("--device", default="cpu", help="where stacks are learnt, such as cuda")
-    parser.add_argument("--data", help="folder of the corpora; default: UNDRIFT_DATA, else the cache")
-    parser.add_argument("--max-rows", type=int, help="rows of each part of each domain, for a trial")
-    parser.add_argument("--max-features", type=int, help="columns, for a trial")
-    parser.add_argument(
-        "--seed", type=int, help="instead of the plan's; results are recorded beside those of others"
-    )
-    parser.add_argument("--retry-failed", action="store_true", help="try again what failed")
+    for name, about in OPTIONS.items():
+        parser.add_argument(f"--{name}", **about)
     options = parser.parse_args(arguments)
+
+    def show(n_done: int, n_total: int, what: str) -> None:
+        print(f"{n_done}/{n_total} {what}", file=sys.stderr, flush=True)
+
+    names = {key: getattr(options, key) for key in ("methods", "tasks", "variants")}
+    lists = {key: None if value is None else value.split(",") for key, value in names.items()}
+    others = {key: getattr(options, key) for key in ("data", "jobs", "device", "retry_failed")}
     try:
         plan = load_plan(options.plan).smaller(options.max_rows, options.max_features).seeded(options.seed)
-        summary = run(plan, options.results, _read_request(options))
+        summary = run(plan, options.results, Request(**lists, **others, progress=show))
     except KeyboardInterrupt:
         print(STOPPED, file=sys.stderr)
         return 130
@@ -52,19 +62,6 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     print(f"{summary.n_before} done before, {summary.n_new} new, {summary.n_failed} failed", file=sys.stderr)
     return 1 if summary.n_failed else 0
-
-
-def _read_request(options: argparse.Namespace) -> Request:
-    def show(n_done: int, n_total: int, what: str) -> None:
-        print(f"{n_done}/{n_total} {what}", file=sys.stderr, flush=True)
-
-    def split(names: str | None) -> list[str] | None:
-        return None if names is None else names.split(",")
-
-    methods, tasks, variants = map(split, (options.methods, options.tasks, options.variants))
-    return Request(
-        options.data, methods, tasks, variants, options.jobs, options.device, options.retry_failed, show
-    )
 
 
 if __name__ == "__main__":

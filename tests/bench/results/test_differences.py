@@ -99,7 +99,7 @@ def test_several_seeds_are_paired_too():
 def test_the_table_says_how_each_variant_differs():
     records = ablation({"all": [0.10, 0.20, 0.30], "less": [0.12, 0.22, 0.32], "more": [0.10, 0.19, 0.30]})
     table = results_table(records)
-    assert "| less | undrift | 3 | 1 | +2.00 | +2.00 to +2.00 | 3 of 3 |" in table
+    assert "| less | undrift | 3 | 1 | +2.00 | +2.00 to +2.00 | 3 of 3, by up to 2.0 |" in table
     assert "| more | undrift | 3 | 1 | -0.33 | -0.50 to +0.00 | 0 of 3 |" in table
     assert "| all | undrift | 3 | 1 |" not in table
     page = fill_page("<!-- bench table: tiny -->\n<!-- end -->\n", records)
