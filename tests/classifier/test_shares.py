@@ -29,6 +29,10 @@ def posterior_by_hand(target, source, is_class, loss=-0.2, spread_of_loss=0.2, m
     upper, lower = source[is_class], source[~is_class]
     spread = np.sqrt((upper.var() + lower.var()) / 2)
     separation, center = (upper.mean() - lower.mean()) / 2 / spread, (upper.mean() + lower.mean()) / 2
+    r1, r0 = (
+        np.sqrt((len(part) * part.var() + 20 * spread**2) / (len(part) + 20)) / spread
+        for part in (upper, lower)
+    )
     middle = np.log(min(separation, 3)) + loss
     deviations = [
         0.55 * i for i in range(-200, 5) if i >= -4 or middle + 0.55 * spread_of_loss * i >= np.log(0.25)
@@ -39,10 +43,10 @@ def posterior_by_hand(target, source, is_class, loss=-0.2, spread_of_loss=0.2, m
     for i, share in enumerate(np.linspace(0, 1, 101)):
         for j, deviation in enumerate(deviations):
             d = np.exp(middle + spread_of_loss * deviation)
-            s = np.sqrt(target.var() / (1 + 4 * share * (1 - share) * d**2))
+            s = np.sqrt(target.var() / (share * r1**2 + (1 - share) * r0**2 + 4 * share * (1 - share) * d**2))
             midpoint = target.mean() - (2 * share - 1) * d * s
-            density = share * norm.pdf(target, midpoint + d * s, s)
-            density = density + (1 - share) * norm.pdf(target, midpoint - d * s, s)
+            density = share * norm.pdf(target, midpoint + d * s, s * r1)
+            density = density + (1 - share) * norm.pdf(target, midpoint - d * s, s * r0)
             prior = norm.pdf(midpoint - center, 0, midpoint_spread * s) * s * t.pdf(deviation, 5)
             prior *= 0.5 * same[i] / same.sum() + 0.5 / 101
             table[i, j] = np.log(density).mean() * min(len(target), 300) + np.log(prior)
@@ -56,6 +60,7 @@ def posterior_by_hand(target, source, is_class, loss=-0.2, spread_of_loss=0.2, m
 def test_the_posterior_is_that_of_the_model(rng, n, separation):
     target, _ = draw_scores(rng, n, 0.8, midpoint=0.2)
     source, is_class = draw_scores(rng, 200, 0.4, separation)
+    source[is_class] = 1.4 * source[is_class] - 0.4 * source[is_class].mean()
     weight, midpoint = class_posterior(target, source, is_class)
     expected, expected_midpoint = posterior_by_hand(target, source, is_class)
     assert_allclose(weight, expected, rtol=1e-7, atol=1e-12)

@@ -1,10 +1,12 @@
 """Estimate the class shares of a target domain from scores alone, without a target label.
 
-The model. Scores of a class against the rest are, in the target, two normal distributions of equal spread
-``s``: ``share`` of the rows in the upper one, midpoint ``mu``, half distance ``m``. Mean and variance of the
-scores are known well, so that ``share`` and the separation ``d = m / s`` determine the rest:
+The model. Scores of a class against the rest are, in the target, two normal distributions of spreads
+``r1 s`` and ``r0 s``: ``share`` of the rows in the upper one, midpoint ``mu``, half distance ``m``. The
+ratios ``r1`` and ``r0`` of the spreads to their quadratic mean are those of the source. Mean and variance of
+the scores are known well, so that ``share`` and the separation ``d = m / s`` determine the rest:
 
-    s^2 = variance / (1 + 4 share (1 - share) d^2),    m = d s,    mu = mean - (2 share - 1) m
+    s^2 = variance / (share r1^2 + (1 - share) r0^2 + 4 share (1 - share) d^2)
+    m = d s,    mu = mean - (2 share - 1) m
 
 Normal distributions that overlap can be told apart only with prior knowledge. Three priors supply it:
 
@@ -41,6 +43,7 @@ LEAST_ROWS, LEAST_OF_A_CLASS = 20, 5
 LEAST_SPREAD = 0.1  # of the target's scores, over that of the source's within its classes
 MOST_SEPARATED, LEAST_SEPARATED = 3.0, 0.25  # half distance of the classes, in spreads
 TAIL = 5
+SPREAD_ROWS = 20  # of the pooled spread, that are added to the rows of a class
 MOST_VALUES = 500  # of the scores, that a likelihood is computed from
 LEAST_ODDS = 1e-3  # share below which a label of the class is as unlikely as at this share
 WIDE = 0.4  # width of a 90% interval above which a share is called uncertain
@@ -93,6 +96,40 @@ class Shares:
     def is_uncertain(self) -> bool:
         """Tell whether the scores say little, so that the shares are mostly the prior's."""
         return bool((np.ptp(self.interval(), axis=1) > WIDE).any())
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Two normal distributions; every field is a number for each point of a grid."""
+
+    share: np.ndarray  # of the upper one
+    midpoint: np.ndarray
+    half: np.ndarray  # half the distance of their means
+    upper_spread: np.ndarray
+    lower_spread: np.ndarray
+
+    def log_densities(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the log densities of scores in both, up to a constant, for every point of the grid."""
+
+        def log_density(mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+            return -(((scores - mean[..., None]) / spread[..., None]) ** 2) / 2 - np.log(spread)[..., None]
+
+        upper = log_density(self.midpoint + self.half, self.upper_spread)
+        return upper, log_density(self.midpoint - self.half, self.lower_spread)
+
+    def log_likelihood(self, scores: np.ndarray) -> np.ndarray:
+        """Return the log likelihood of scores, counted as at most `EFFECTIVE_ROWS` rows."""
+        upper, lower = self.log_densities(spread_values(scores))
+        with np.errstate(divide="ignore"):  # a share of 0 or 1 has log probability minus infinity
+            upper, lower = upper + np.log(self.share)[..., None], lower + np.log(1 - self.share)[..., None]
+        return min(len(scores), EFFECTIVE_ROWS) * np.logaddexp(upper, lower).mean(axis=-1)
+
+    def log_likelihood_of_labels(self, scores: np.ndarray, is_upper: np.ndarray) -> np.ndarray:
+        """Return the log probability of labels given the scores, by which rows may have been chosen."""
+        upper, lower = self.log_densities(scores)
+        share = np.clip(self.share, LEAST_ODDS, 1 - LEAST_ODDS)
+        log_odds = upper - lower + np.log(share / (1 - share))[..., None]
+        return -np.logaddexp(0, np.where(is_upper, -log_odds, log_odds)).sum(axis=-1)
 
 
 @dataclass(frozen=True)
@@ -201,15 +238,18 @@ def class_posterior(
     source_midpoint = (upper.mean() + lower.mean()) / 2
     source_spread = np.sqrt((upper.var() + lower.var()) / 2) + 1e-12
     separation = max((upper.mean() - lower.mean()) / (2 * source_spread), 0.05)
+    ratios = _spread_ratio(upper, source_spread), _spread_ratio(lower, source_spread)
     d, log_prior = _separations(separation, transfer)
     share = (_SHARES if known_share is None else np.array([known_share]))[:, None]
-    s = np.sqrt((target.var() + 1e-12) / (1 + 4 * share * (1 - share) * d**2))
+    within = share * ratios[0] ** 2 + (1 - share) * ratios[1] ** 2
+    s = np.sqrt((target.var() + 1e-12) / (within + 4 * share * (1 - share) * d**2))
     midpoint = target.mean() - (2 * share - 1) * d * s
-    log_posterior = _log_likelihood(target, share, midpoint, d * s, s)
+    mixture = Mixture(share, midpoint, d * s, s * ratios[0], s * ratios[1])
+    log_posterior = mixture.log_likelihood(target)
     log_posterior -= ((midpoint - source_midpoint) / (transfer.midpoint_spread * s)) ** 2 / 2
     log_posterior += log_prior
     if labelled is not None:
-        log_posterior += _log_likelihood_of_labels(*labelled, share, midpoint, d * s, s)
+        log_posterior += mixture.log_likelihood_of_labels(*labelled)
     if known_share is None:
         same = np.exp(-(((share - is_class.mean()) / SAME_SPREAD) ** 2) / 2)
         log_posterior += np.log(SAME * same / same.sum() + (1 - SAME) / len(share))
@@ -228,30 +268,10 @@ def _separations(in_source: float, transfer: Transfer) -> tuple[np.ndarray, np.n
     return np.exp(log_d), -(TAIL + 1) / 2 * np.log1p(deviation**2 / TAIL)
 
 
-def _log_likelihood(
-    scores: np.ndarray, share: np.ndarray, midpoint: np.ndarray, half: np.ndarray, s: np.ndarray
-) -> np.ndarray:
-    """Log likelihood of scores under two normal distributions, counted as at most `EFFECTIVE_ROWS` rows."""
-    x, n_effective = spread_values(scores), min(len(scores), EFFECTIVE_ROWS)
-    with np.errstate(divide="ignore"):  # a share of 0 or 1 has log probability minus infinity
-        upper = np.log(share)[..., None] - ((x - (midpoint + half)[..., None]) / s[..., None]) ** 2 / 2
-        lower = np.log(1 - share)[..., None] - ((x - (midpoint - half)[..., None]) / s[..., None]) ** 2 / 2
-    return n_effective * (np.logaddexp(upper, lower).mean(axis=-1) - np.log(s))
-
-
-def _log_likelihood_of_labels(
-    scores: np.ndarray,
-    is_class: np.ndarray,
-    share: np.ndarray,
-    midpoint: np.ndarray,
-    half: np.ndarray,
-    s: np.ndarray,
-) -> np.ndarray:
-    """Log probability of labels given the scores: rows may have been chosen by their scores."""
-    share = np.clip(share, LEAST_ODDS, 1 - LEAST_ODDS)
-    log_odds = np.log(share / (1 - share))[..., None]
-    log_odds = log_odds + 2 * (half / s**2)[..., None] * (scores - midpoint[..., None])
-    return -np.logaddexp(0, np.where(is_class, -log_odds, log_odds)).sum(axis=-1)
+def _spread_ratio(scores: np.ndarray, pooled: float) -> float:
+    """Return the spread of a class's scores over the pooled one; that of few rows stays near 1."""
+    n = len(scores)
+    return float(np.sqrt((n * scores.var() / pooled**2 + SPREAD_ROWS) / (n + SPREAD_ROWS)))
 
 
 def spread_values(values: np.ndarray) -> np.ndarray:
