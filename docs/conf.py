@@ -24,6 +24,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = [
+    "_demo",
     "_site",
     "gallery/**.ipynb",
     "gallery/**.py",
@@ -58,7 +59,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = f"undrift {release}"
 html_show_sourcelink = False
-html_extra_path = ["llms.txt"]
+html_extra_path = ["llms.txt", "_demo"]
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "navigation_with_keys": False,
@@ -73,3 +74,4 @@ def setup(app) -> None:
     pages.write_pages(DOCS)
     app.connect("source-read", pages.rewrite_page)
     app.connect("autodoc-skip-member", pages.skip_routing)
+    app.connect("build-finished", pages.check_links)

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import typer.main
+from sphinx.errors import SphinxError
 
 ROOT = Path(__file__).resolve().parents[2]
 # documents outside the folder of the site: file -> page
@@ -22,6 +28,7 @@ COPIES = {
     "CODE_OF_CONDUCT.md": "project/conduct",
 }
 COMMAND_LINE = "reference/command-line"
+DEMO = "demo/report.html"  # on the site, where it is copied to from docs/_demo
 
 
 def write_pages(docs: Path) -> None:
@@ -36,6 +43,27 @@ def write_pages(docs: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
+    write_demo(docs / "_demo" / DEMO)
+
+
+def write_demo(path: Path) -> None:
+    """Run `undrift demo` and keep its report, unless there is one already that is newer than the code."""
+    newest = max(
+        file.stat().st_mtime for file in (ROOT / "src").rglob("*.*") if "__pycache__" not in file.parts
+    )
+    if path.exists() and path.stat().st_mtime > newest:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "undrift", "demo", "--out", "demo"]
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        shutil.copy(Path(folder, DEMO), path)
+
+
+def link_demo(text: str, page: Path) -> str:
+    """Make the file that `undrift demo` writes a link to the one that it wrote for the site."""
+    target = os.path.relpath(ROOT / "docs" / DEMO, page.parent)
+    return text.replace(f"`{DEMO}`", f'<a href="{target}"><code>{DEMO}</code></a>')
 
 
 def rewrite_page(app: Any, name: str, source: list[str]) -> None:
@@ -52,6 +80,8 @@ def skip_routing(app: Any, kind: str, name: str, value: Any, skip: bool, options
 
 def rewrite_links(text: str, origin: Path, page: Path) -> str:
     """Turn links to files of the project into links of the site, or into plain text if it lacks the page.
+
+    The report of the demo becomes one as well.
 
     `origin` is the file that the text is from, `page` the one that it becomes.
     """
@@ -71,7 +101,33 @@ def rewrite_links(text: str, origin: Path, page: Path) -> str:
             return f"{mark}[{label}]({os.path.relpath(path, page.parent)}{part})"
         return label
 
-    return re.sub(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]*)(#[^)\s]*)?\)", rewrite, text)
+    return re.sub(
+        r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]*)(#[^)\s]*)?\)", rewrite, link_demo(text, page)
+    )
+
+
+def check_links(app: Any, error: Exception | None) -> None:
+    """Fail if a link of the finished site leads to a page, or a part of one, that is not there."""
+    if error or app.builder.name != "html":
+        return
+    site = Path(app.outdir).resolve()
+    texts = {
+        path: path.read_text(encoding="utf-8") for path in site.rglob("*.html") if "_static" not in path.parts
+    }
+    parts = {path: set(re.findall(r'\b(?:id|name)="([^"]+)"', text)) for path, text in texts.items()}
+    broken = []
+    for path, text in texts.items():
+        for link, part in re.findall(
+            r'<(?:a|img|link|script)\b[^>]*?\b(?:href|src)="([^"#?]*)[^"#]*#?([^"]*)"', text
+        ):
+            target = (path.parent / unquote(link)).resolve() if link else path
+            if re.match(r"[a-z]+:|//", link):
+                continue
+            target = target / "index.html" if target.is_dir() else target
+            if not target.exists() or (part and target in parts and unquote(part) not in parts[target]):
+                broken.append(f"{path.relative_to(site)}: {link}{'#' * bool(part)}{part}")
+    if broken:
+        raise SphinxError("links that lead nowhere:\n" + "\n".join(sorted(set(broken))))
 
 
 def describe_commands() -> str:

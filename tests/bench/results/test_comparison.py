@@ -1,5 +1,7 @@
 """Methods side by side, from records made by hand."""
 
+import pytest
+
 from tests.helpers.bench_corpus import transfer
 from undrift.bench.results.figures import all_figures
 from undrift.bench.results.measures import mean_peer_errors
@@ -29,7 +31,7 @@ def made():
     failed = transfer("skada-tca", "a", "b", 0.2, plan="peers", variant="x .20")
     records.append({key: failed[key] for key in ("kind", "plan", "variant", "method", "source", "target")})
     records[-1]["failed"] = "MemoryError: too large"
-    records.append(transfer("skada-ot", "a", "b", 0.01, plan="peers", variant="x .20"))
+    records.append(transfer("skada-ot", "a", "b", 0.01, plan="peers", variant="x .20", target_share=0.2))
     return records
 
 
@@ -63,6 +65,17 @@ def test_the_figure_has_ours_and_the_best_others_that_are_complete():
     ]
     assert figure["series"][0]["y"] == [0.1, 0.1]
     assert mean_peer_errors(made())["skada-ot"] == {}
+
+
+def test_errors_by_share_are_of_ours_and_of_the_best_method_of_every_package():
+    worse = [
+        {**r, "method": "nb-features", "transfer_error": 0.4} for r in made() if r["method"] == "undrift"
+    ]
+    (figure,) = [each for each in all_figures([*made(), *worse]) if each["name"].endswith("-error-by-share")]
+    series = {each["label"]: each for each in figure["series"]}
+    assert sorted(series) == ["self-training", "undrift"]
+    assert series["self-training"]["x"] == [20, 50]
+    assert series["self-training"]["y"] == pytest.approx([28, 28])
 
 
 def test_the_headline_has_both_protocols_and_errors_without_duplicates():

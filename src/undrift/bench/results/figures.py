@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from statistics import fmean
 from typing import Any
 
+from ..catalogue import PEERS
 from .measures import (
     PEERS_PLAN,
     REFERENCE,
@@ -36,6 +37,7 @@ Figure = dict[str, Any]
 ON_CPU = ("svm", "svm-tfidf", "pca", "scl", "coda")  # whatever the device of a run
 THE_PAPERS = "the paper's times are of twelve cores at 2.66 GHz"
 OTHER_SETTING = {"processed_acl": "not the paper's exact setting: processed_acl has no unlabelled part"}
+OURS_AND_SVM = ("undrift", "svm-tfidf")
 MEAN_ERROR = "mean error over the tasks (%)"
 
 
@@ -52,7 +54,7 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
         if varies_labels(group):
             figures += label_figures(group)
         elif plan == PEERS_PLAN:
-            figures.append(peers_figure(group))
+            figures += [peers_figure(group), *share_figures(group, choose_field(group))]
         elif varies_shares(group):
             figures += share_figures(group)
         elif len({record.get("n_features") for record in group if "transfer_error" in record}) > 1:
@@ -123,8 +125,11 @@ def _ablation(plan: str, compared: Sequence[Difference]) -> Figure:
     )
 
 
-def share_figures(records: Sequence[Record]) -> list[Figure]:
-    """Mean error against the share of positives in the target, a line a method; one for each corpus."""
+def share_figures(records: Sequence[Record], shown: Sequence[str] = ()) -> list[Figure]:
+    """Mean error against the share of positives in the target, a line a method; one for each corpus.
+
+    All methods, or those to be `shown`.
+    """
     figures = []
     for corpus, methods in group_by_share(records).items():
         series = [
@@ -134,6 +139,7 @@ def share_figures(records: Sequence[Record]) -> list[Figure]:
                 "y": [100 * mean_over_tasks(groups[share]) for share in sorted(groups)],
             }
             for method, groups in methods.items()
+            if not shown or method in shown
         ]
         name, title = (
             f"{records[0]['plan']}-{corpus}-error-by-share",
@@ -163,15 +169,32 @@ def label_figures(records: Sequence[Record]) -> list[Figure]:
     return figures
 
 
+def choose_peers(records: Sequence[Record], n_others: int) -> list[str]:
+    """Return `undrift`, the tf-idf SVM and the best of the other methods that every column has."""
+    means = mean_peer_errors(records)
+    columns = {place.variant for place in places(records)}
+    complete = [method for method, errors in means.items() if len(errors) == len(columns)]
+    ranked = sorted(complete, key=lambda method: fmean(means[method].values()))
+    fixed = [method for method in OURS_AND_SVM if method in complete]
+    return [*fixed, *[method for method in ranked if method not in fixed][:n_others]]
+
+
+def choose_field(records: Sequence[Record]) -> list[str]:
+    """Return `undrift`, the tf-idf SVM and every package's best method, of those that every column has."""
+    best: dict[str, str] = {}
+    for method in choose_peers(records, len(records)):
+        if method in PEERS or method in OURS_AND_SVM:
+            package = PEERS[method].package.partition(".")[0] if method in PEERS else method
+            best.setdefault(package, method)
+    return list(best.values())
+
+
 def peers_figure(records: Sequence[Record], n_others: int = 10) -> Figure:
     """Mean error of `undrift`, the tf-idf SVM and the best of the other methods, in every column."""
     means = mean_peer_errors(records)
     columns = sorted({place.variant for place in places(records)})
-    complete = [method for method, errors in means.items() if len(errors) == len(columns)]
-    ranked = sorted(complete, key=lambda method: fmean(means[method].values()))
-    fixed = [method for method in ("undrift", "svm-tfidf") if method in complete]
-    shown = [*fixed, *[method for method in ranked if method not in fixed][:n_others]]
-    n_left = len(ranked) - len(shown)
+    shown = choose_peers(records, n_others)
+    n_left = len(choose_peers(records, len(means))) - len(shown)
     title = "Error by corpus and share of positives in the target"
     return make_figure(
         "points", f"{PEERS_PLAN}-errors", title, "corpus and share", MEAN_ERROR,
