@@ -76,6 +76,7 @@ def test_the_difference_is_paired_by_task():
     assert found.mean == pytest.approx(0.005)  # of the two tasks that both have
     assert (found.low, found.high) == (pytest.approx(0.005), pytest.approx(0.005))  # of the same two domains
     assert (found.n_tasks, found.n_seeds, found.n_worse) == (2, 1, 1)
+    assert found.worst == pytest.approx(0.02)
 
 
 def test_nothing_in_common_is_no_difference():
