@@ -13,6 +13,8 @@ from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model
 from undrift.jobs import AdaptJob, run_adapt, run_predict
 from undrift.jobs import adapt as adapt_module
 from undrift.jobs.inputs import unify_labels
+from undrift.jobs.scoring import measure_distance
+from undrift.metrics import proxy_a_distance
 from undrift.tables import TableError, open_table
 
 
@@ -101,6 +103,28 @@ def test_errors_are_of_the_labelled_rows(files, tmp_path, reviews):
     guesses = svm.predict(vectorizer.transform(kitchen)[scored])
     expected = np.mean(guesses != np.array(truth)[scored])
     assert_allclose(adapted.summary["targets"][0]["source_only_error"], expected)
+
+
+def test_target_rows_that_are_scored_and_written_pass_the_layers_once(files, tmp_path, monkeypatch):
+    n_rows, real = [], MSDAClassifier.decision_function
+
+    def spy(self, X, **options):
+        n_rows.append(X.shape[0])
+        return real(self, X, **options)
+
+    monkeypatch.setattr(MSDAClassifier, "decision_function", spy)
+    run_adapt(job_of(files, tmp_path, "kitchen", "camping", target_label="truth"), small())
+    assert n_rows == [120, 120]
+
+
+def test_the_distance_is_the_proxy_a_distance_whatever_the_length_of_rows(reviews):
+    texts = [reviews[name][0] for name in ("books", "electronics")]
+    vectorizer = TermVectorizer(150, length=5.0).fit(texts[0] + texts[1])
+    rows = [vectorizer.transform(documents) for documents in texts]
+    distance = measure_distance(*rows)
+    assert distance == proxy_a_distance(*rows, random_state=0)
+    assert 0 < distance < 2
+    assert distance == measure_distance(*(X * 0.01 for X in rows))
 
 
 def test_several_sources_and_targets_with_other_columns(files, tmp_path, reviews):

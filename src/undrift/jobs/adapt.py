@@ -49,7 +49,7 @@ from .labels import (
     gather_labels,
     learn_labels,
 )
-from .predict import Predictions, WrittenPredictions, predict_rows
+from .predict import Predictions, WrittenPredictions, predict_rows, score_rows
 from .scoring import (
     count_mistakes,
     fit_baseline,
@@ -176,7 +176,7 @@ class JobRows(Protocol):
     def fit(self, adapter: TextAdapter, labels: np.ndarray) -> None:
         """Fit the adapter on all domains; `labels` are those of the source rows, as `fit` takes them."""
 
-    def count_mistakes(self, i: int, models: Sequence[Any], options: list[dict[str, Any]]) -> np.ndarray:
+    def count_mistakes(self, i: int, baseline: Any, classifier: Any) -> np.ndarray:
         """Sum over the labelled rows of a target, and over those that each model gets wrong."""
 
     def write_predictions(
@@ -350,7 +350,7 @@ def _score_targets(
         baseline = baseline or fit_baseline(rows.source_rows, labels)
         if learnt is None:
             warn_of_other_labels(target.labels, classifier.classes_.tolist())
-            counts = rows.count_mistakes(i, [baseline, classifier], [{}, {"sample_domain": -1 - i}])
+            counts = rows.count_mistakes(i, baseline, classifier)
         else:
             mine = np.flatnonzero((learnt.numbers == -1 - i) & (learnt.weights > 0))
             first = baseline.predict(learnt.X[mine]).tolist() if len(mine) else []
@@ -369,6 +369,7 @@ class LocalRows:
         self.sources = [read_domain(path, job, job.label, show_stage) for path in job.sources]
         self.targets = [read_domain(path, job, job.target_label, show_stage) for path in job.targets]
         self.X: list[Matrix] = []
+        self._scores: dict[int, np.ndarray] = {}  # of a target's rows, where they are known before writing
 
     @cached_property
     def source_rows(self) -> Matrix:
@@ -396,13 +397,15 @@ class LocalRows:
             extra = stack_vectors([domain.path for domain in domains], vectors)
         adapter.fit_rows(stack_rows(self.X), y, sample_domain=sample_domain, extra=extra)
 
-    def count_mistakes(self, i: int, models: Sequence[Any], options: list[dict[str, Any]]) -> np.ndarray:
-        """Sum over the labelled rows of a target, and over those that each model gets wrong."""
-        truth, vectors = self.targets[i].truth, self.targets[i].vectors
-        if vectors is not None:
-            baseline, adapted = options
-            options = [baseline, adapted | {"extra": vectors}]
-        return count_mistakes(self.target_rows[i], truth, *models, options=options)
+    def count_mistakes(self, i: int, baseline: Any, classifier: Any) -> np.ndarray:
+        """Sum over the labelled rows of a target, and over those that each model gets wrong.
+
+        The scores of all of its rows are kept, to be written.
+        """
+        X, target = self.target_rows[i], self.targets[i]
+        self._scores[i] = scores = score_rows(classifier, X, -1 - i, target.vectors)
+        models = baseline, classifier, -1 - i
+        return count_mistakes(X, target.truth, *models, scores.reshape(X.shape[0], -1))
 
     @contextmanager
     def write_predictions(
@@ -418,7 +421,8 @@ class LocalRows:
                 for rows in target.table or []:
                     stop = start + len(rows)
                     vectors = None if target.vectors is None else target.vectors[start:stop]
-                    written.append(predict_rows(adapter, X[start:stop], -1 - i, vectors))
+                    scores = self._scores[i][start:stop] if i in self._scores else None
+                    written.append(predict_rows(adapter, X[start:stop], -1 - i, vectors, scores))
                     out.write(rows.with_columns(written[-1].columns(added, adapter.domain_names_[i])))
                     start = stop
                     self.show_stage("writing predictions", rows.share_read)

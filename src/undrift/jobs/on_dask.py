@@ -93,10 +93,10 @@ class ClusterRows:
         y = np.concatenate([y, np.full(len(sample_domain) - len(y), None)])
         adapter.fit_rows(OnDask.stack([self.source_rows, *self.target_rows]), y, sample_domain=sample_domain)
 
-    def count_mistakes(self, i: int, models: Sequence[Any], options: list[dict[str, Any]]) -> np.ndarray:
+    def count_mistakes(self, i: int, *models: Any) -> np.ndarray:
         """Sum over the labelled rows of a target, and over those that each model gets wrong."""
         truth = self.targets[i].truth
-        count = partial(count_mistakes, options=options)
+        count = partial(count_mistakes, number=-1 - i)
         sent = [send_model(model) for model in models]
         return compute(self.target_rows[i].sum_with_values(count, "mistakes", truth, *sent))[0]
 

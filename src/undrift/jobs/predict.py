@@ -101,17 +101,31 @@ class TagPredictions(Predictions):
         return np.array([*self.codes.sum(axis=0), *sums])
 
 
+def score_rows(
+    classifier: Any, X: Matrix, number: int | None = None, vectors: np.ndarray | None = None
+) -> np.ndarray:
+    """Scores of rows of the target `number`, as `decision_function` or, for ratings, `predict` has them."""
+    score = classifier.predict if is_rating(classifier) else classifier.decision_function
+    return np.asarray(score(X, sample_domain=number, **({} if vectors is None else {"extra": vectors})))
+
+
 def predict_rows(
-    adapter: TextAdapter, X: Matrix, number: int | None = None, vectors: np.ndarray | None = None
+    adapter: TextAdapter,
+    X: Matrix,
+    number: int | None = None,
+    vectors: np.ndarray | None = None,
+    scores: np.ndarray | None = None,
 ) -> Predictions:
-    """Predict rows of the target `number`, in one pass through the layers; numbers have six digits."""
+    """Predict rows of the target `number`, in one pass through the layers; numbers have six digits.
+
+    `scores` are those of `score_rows`, if they are known.
+    """
     classifier = adapter.classifier_
-    options = {} if vectors is None else {"extra": vectors}
+    scores = score_rows(classifier, X, number, vectors) if scores is None else scores
     if is_rating(classifier):
-        score, scale = np.round(classifier.predict(X, sample_domain=number, **options), 6), adapter.classes_
+        score, scale = np.round(scores, 6), adapter.classes_
         codes = np.abs(score[:, None] - scale).argmin(axis=1)
         return RatingPredictions(scale.tolist(), codes, score, None, np.diff(X.indptr))
-    scores = classifier.decision_function(X, sample_domain=number, **options)
     probabilities = None
     if has_probabilities(adapter):
         probabilities = np.round(classifier.scores_to_proba(scores, number), 6)

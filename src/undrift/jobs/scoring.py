@@ -10,12 +10,15 @@ import numpy as np
 from scipy import stats
 
 from .._core import Rows as Matrix
+from .._core import mean_square, moments
 from .._inputs import gather_rows, spell_label
 from ..baselines import fitted_svm
+from ..classifier import predict_codes
 from ..errors import UndriftWarning
 from ..metrics import proxy_a_distance
 
 DISTANCE_ROWS = 4000  # rows of each side that the proxy A-distance is taken from, at most
+DISTANCE_C = (0.0025, 0.025, 0.25, 2.5, 25.0)  # of its SVM, for rows of length 1; larger ones change nothing
 
 
 def sample_rows(X: Any) -> Matrix:
@@ -27,7 +30,10 @@ def sample_rows(X: Any) -> Matrix:
 
 def measure_distance(A: Matrix, B: Matrix) -> float | None:
     """Return the proxy A-distance of two samples, None where one has fewer than ten rows."""
-    return None if min(A.shape[0], B.shape[0]) < 10 else proxy_a_distance(A, B, random_state=0)
+    if min(A.shape[0], B.shape[0]) < 10:
+        return None
+    square = mean_square([moments(A), moments(B)], center=False) or 1.0
+    return proxy_a_distance(A, B, C=[C / square for C in DISTANCE_C], random_state=0)
 
 
 def fit_baseline(X: Any, labels: Sequence[Any]) -> Any:
@@ -37,25 +43,31 @@ def fit_baseline(X: Any, labels: Sequence[Any]) -> Any:
     return fitted_svm(gather_rows(X[is_labelled]), y)
 
 
-def count_mistakes(X: Matrix, truth: np.ndarray, *models: Any, options: list[dict[str, Any]]) -> np.ndarray:
-    """Sums over the rows that have a label, as `sum_mistakes` does; sums of row blocks add.
+def count_mistakes(
+    X: Matrix,
+    truth: np.ndarray,
+    baseline: Any,
+    classifier: Any,
+    number: int,
+    scores: np.ndarray | None = None,
+) -> np.ndarray:
+    """Sums over the rows of the target `number` that have a label, as `sum_mistakes`; sums of blocks add.
 
     Parameters
     ----------
     truth : object array of shape (n, 2)
         Label, None where there is none, and weight of every row.
-    options : list of dict
-        Those of each model's `predict`.
+    scores : array of shape (n, n_outputs), optional
+        The classifier's scores of all rows, if they are known.
     """
     known = np.array([label is not None for label in truth[:, 0]], dtype=bool)
     if not known.any():
         return np.zeros(6)
-    options = [
-        option | {"extra": option["extra"][known]} if "extra" in option else option for option in options
-    ]
-    predicted = [
-        model.predict(X[known], **option).tolist() for model, option in zip(models, options, strict=True)
-    ]
+    if scores is None:
+        adapted = classifier.predict(X[known], sample_domain=number)
+    else:
+        adapted = classifier.classes_[predict_codes(scores[known])]
+    predicted = baseline.predict(X[known]).tolist(), adapted.tolist()
     return sum_mistakes(truth[known, 0].tolist(), truth[known, 1].astype(float), *predicted)
 
 
