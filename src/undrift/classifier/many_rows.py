@@ -39,17 +39,27 @@ class View:
     stack: Stack
     first: Callable[[Rows], Rows]
 
+    @property
+    def widths(self) -> list[int]:
+        """Columns of every layer, those of the input first."""
+        return [self.anchors.shape[1], *(layer.coef.shape[1] for layer in self.stack.layers)]
+
+
+def score_means(views: Sequence[View], weights: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
+    """Return the scores of what is subtracted from the rows of every domain: (n_domains, n_outputs)."""
+    scores = np.zeros((len(views[0].rows.domains), weights[0][0].shape[1]))
+    for view, view_weights in zip(views, weights, strict=True):
+        for means, w in zip(view.stack.means or [], view_weights, strict=False):
+            scores += means @ w
+    return scores
+
 
 class RowReader:
     """Reads labelled rows and anchors at every layer, block by block, where the computation takes place."""
 
     def __init__(self, views: Sequence[View], result: SearchResult, loss: str, memory_budget: float) -> None:
-        self._views, self._result = views, result
-        widths = [
-            width
-            for view in views
-            for width in (view.anchors.shape[1], *(layer.coef.shape[1] for layer in view.stack.layers))
-        ]
+        self.views, self._result = views, result
+        widths = [width for view in views for width in view.widths]
         # what reads rows many times works on the host, and keeps hidden rows
         self._is_on_host = needs_minimisation(loss, widths)
         self._memory_budget = memory_budget if self._is_on_host else None
@@ -59,12 +69,12 @@ class RowReader:
         rows = self._result.spec.rows
         position = {number: k for k, number in enumerate(rows.domains)}
         domain = np.array([position[number] for number in rows.domain])
-        return self._read([view.rows.labelled for view in self._views], domain, None, self._memory_budget)
+        return self._read([view.rows.labelled for view in self.views], domain, None, self._memory_budget)
 
     def read_anchors(self, rows: slice, vectors: Sequence[np.ndarray] | None = None) -> LayerRows:
         """Return some of the anchors; `vectors`, for every layer (d_t, n_domains), are added by domain."""
         domain = self._result.spec.anchors.domain[rows]
-        return self._read([view.anchors[rows] for view in self._views], domain, vectors)
+        return self._read([view.anchors[rows] for view in self.views], domain, vectors)
 
     def _read(
         self,
@@ -74,7 +84,7 @@ class RowReader:
         memory_budget: float | None = None,
     ) -> LayerRows:
         place, parts, added = self._result.spec.place, [], iter(vectors or ())
-        for X, view in zip(matrices, self._views, strict=True):
+        for X, view in zip(matrices, self.views, strict=True):
             layers: Sequence[Layer] = view.stack.layers
             means: Any = view.stack.means
             if self._is_on_host:
@@ -91,15 +101,7 @@ class RowReader:
     def split_weights(self, primal: Primal) -> list[list[np.ndarray]]:
         """Return the weights of every layer for rows that are not scaled: for X, then for extra features."""
         parts = iter(primal.weights)
-        return [[next(parts) * np.sqrt(share) for share in view.stack.shares] for view in self._views]
-
-    def score_means(self, primal: Primal) -> np.ndarray:
-        """Return the scores of what is subtracted from the rows of every domain: (n_domains, n_outputs)."""
-        scores = np.zeros((len(self._result.spec.rows.domains), len(primal.intercept)))
-        for view, weights in zip(self._views, self.split_weights(primal), strict=True):
-            for mean, w in zip(view.stack.means or [], weights, strict=False):
-                scores += mean @ w
-        return scores
+        return [[next(parts) * np.sqrt(share) for share in view.stack.shares] for view in self.views]
 
 
 class ManyRowsTrainer:
@@ -125,7 +127,7 @@ class ManyRowsTrainer:
 
     def score_means(self) -> np.ndarray:
         """Scores by `start` of what is subtracted from the rows of every domain: (n_domains, n_outputs)."""
-        return self._reader.score_means(self.start)
+        return score_means(self._reader.views, self._reader.split_weights(self.start))
 
     def move(self, moves: np.ndarray) -> None:
         """Add a combination of labelled anchors to the rows of every domain: (n, n_domains)."""

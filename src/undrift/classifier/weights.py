@@ -18,7 +18,7 @@ from .anchors import ANCHOR_LIMIT, CALIBRATION_ROWS, draw_labelled_rows
 from .calibration import find_border
 from .data import UNLABELLED
 from .linear import Dual, least_squares, mean_auc, signs
-from .many_rows import ManyRowsTrainer, RowReader, View
+from .many_rows import ManyRowsTrainer, RowReader, View, score_means
 from .prediction import keep_rows
 from .primal import NormalEquations
 from .safeguard import FEW_TARGET_ROWS, Signals, compare_with_source_only, decide_fallback, measure_rows
@@ -108,7 +108,7 @@ def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
     coefs = [dual.coef] if aligned is None else [dual.coef, result.start.coef, aligned.moves]
     products = [_layer_products(view, result, coefs, drawn and drawn[0]) for view in views]
     weights = [[w[0] for w in layers] for layers, _ in products]
-    readout = _build(result, fit, weights, dual.intercept, _domain_offsets(views, weights))
+    readout = _build(result, fit, weights, dual.intercept, score_means(views, weights))
     if drawn is not None:
         shares = [share or 1.0 for view in views for share in view.stack.shares]
         parts = list(zip(*(w for layers, _ in products for w in layers), strict=True))
@@ -177,7 +177,7 @@ def read_out(result: SearchResult, dual: Dual) -> Readout:
     views = _list_views(result)
     products = [_layer_products(view, result, [dual.coef]) for view in views]
     weights = [[w[0] for w in layers] for layers, _ in products]
-    readout = _build(result, None, weights, dual.intercept, _domain_offsets(views, weights))
+    readout = _build(result, None, weights, dual.intercept, score_means(views, weights))
     signals = _measure_signals(result, readout.labelled_counts)
     if signals is None:
         return readout
@@ -202,15 +202,6 @@ def _list_views(result: SearchResult) -> list[View]:
     return [X, *(View(*parts, keep_rows) for parts in extra)]
 
 
-def _domain_offsets(views: list[View], weights: list[list[np.ndarray]]) -> np.ndarray:
-    """Return the scores of the domains' means: subtracting a mean from rows shifts their scores by these."""
-    offsets = np.zeros((len(views[0].rows.domains), weights[0][0].shape[1]))
-    for view, view_weights in zip(views, weights, strict=True):
-        for means, w in zip(view.stack.means or [], view_weights, strict=False):
-            offsets += means @ w
-    return offsets
-
-
 def _compare(
     signals: Signals,
     result: SearchResult,
@@ -233,7 +224,7 @@ def _replace_by_source_only(
     """Return the source-only classifier in the same form: layers get weight 0, targets share one offset."""
     weights = [source_only.weights, *(np.zeros_like(w) for w in readout.weights[1:])]
     extra = [np.zeros_like(w) for w in readout.extra_weights]
-    offsets = _domain_offsets(_list_views(result), [weights, *([w] for w in extra)])
+    offsets = score_means(_list_views(result), [weights, *([w] for w in extra)])
     is_target = [number < 0 for number in result.spec.rows.domains]
     offsets[is_target] = source_only.offset
     spec, problem, means = result.spec, result.spec.problem, result.chosen.stack.means
@@ -398,8 +389,7 @@ def _layer_means(view: View, n_domains: int) -> Sequence[np.ndarray]:
     """Return what is subtracted from the rows of every domain at every layer, zeros without centring."""
     if view.stack.means is not None:
         return view.stack.means
-    widths = [view.anchors.shape[1], *(layer.coef.shape[1] for layer in view.stack.layers)]
-    return [np.zeros((n_domains, width)) for width in widths]
+    return [np.zeros((n_domains, width)) for width in view.widths]
 
 
 def _learn(readout: Readout, state: UpdateState, options: ReadoutOptions) -> Readout:
@@ -431,7 +421,7 @@ def _fit_primal_readout(
     fit = fit_to_targets(result, trainer, held_out, options.self_training, options.border)
     primal, start = fit.trained.model, trainer.start
     weights = reader.split_weights(primal)
-    readout = _build(result, fit, weights, primal.intercept, reader.score_means(primal))
+    readout = _build(result, fit, weights, primal.intercept, score_means(views, weights))
     if _needs_state(result, options) and options.loss == "least-squares":
         roots = [np.sqrt(share) or 1.0 for view in views for share in view.stack.shares]
         moves = trainer.vectors and [v / root for v, root in zip(trainer.vectors, roots, strict=True)]
