@@ -401,7 +401,7 @@ def test_classes_that_hardly_come_apart_leave_shares_uncertain():
     y, z = np.arange(400) % 2, (np.arange(300) % 10 > 7).astype(int)
     X, Z = (rng.poisson(1.0 + 0.5 * codes[:, None] * (np.arange(8) < 2)) for codes in (y, z))
     model = MSDAClassifier(**OPTIONS).fit(X.astype(float), y, Z.astype(float))
-    assert any("class shares of the target cannot be told" in text for text in model.caution_["reasons"])
+    assert any("class shares of the target cannot be estimated" in text for text in model.caution_["reasons"])
     low, high = model.target_shares_interval_[0][1]
     assert high - low > 0.4
     known = MSDAClassifier(**OPTIONS, target_shares={0: 0.8, 1: 0.2}).fit(X, y, Z)

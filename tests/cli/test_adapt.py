@@ -78,7 +78,7 @@ def test_without_labels_the_summary_says_which_shares_and_error_to_expect(folder
     (expected,) = [line for line in lines if line.startswith("kitchen.csv: about ")]
     assert "% wrong (90% interval " in expected
     assert expected.endswith(f", expected without labels; {EXPECTED_ERROR_RECORD}.")
-    assert " ".join(lines).count("the class shares of the target cannot be told") == 1
+    assert " ".join(lines).count("the class shares of the target cannot be estimated") == 1
 
 
 def test_a_measured_error_is_shown_instead_of_the_expected_one(folder, undrift):

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_softmax, logit, logsumexp, softmax
 
-from .shares import Shares
+from .shares import Shares, thin_rows
 
 LEAST_SHARE = 1e-6  # instead of 0, so that offsets stay finite
 LONGEST_STEP = 5.0  # of an offset, in one step of Newton's method
@@ -110,16 +110,13 @@ def _mean_logsumexp(logits: np.ndarray, offset: np.ndarray, shares: np.ndarray) 
 
 def find_border(scores: np.ndarray, temperature: float, shares: np.ndarray) -> np.ndarray:
     """What to add to the scores of a domain, of shape (n_outputs,), for its class shares."""
-    offset = temperature * find_offset(_spread_rows(as_logits(scores) / temperature), shares)
+    offset = temperature * find_offset(_thin_logits(as_logits(scores) / temperature), shares)
     return offset[1:] - offset[:1] if scores.shape[1] == 1 else offset
 
 
-def _spread_rows(logits: np.ndarray) -> np.ndarray:
-    """At most `OFFSET_ROWS` rows that stand for all, evenly spaced by how much they favour the last class."""
-    if len(logits) <= OFFSET_ROWS:
-        return logits
-    order = np.argsort(logits[:, -1] - logits[:, :-1].max(axis=1), kind="stable")
-    return logits[order[((np.arange(OFFSET_ROWS) + 0.5) * len(logits) / OFFSET_ROWS).astype(int)]]
+def _thin_logits(logits: np.ndarray) -> np.ndarray:
+    """Return at most `OFFSET_ROWS` rows that stand for all, by how much they favour the last class."""
+    return thin_rows(logits, logits[:, -1] - logits[:, :-1].max(axis=1), OFFSET_ROWS)
 
 
 @dataclass(frozen=True)
@@ -154,7 +151,7 @@ def expect_error(
     errors = np.empty((len(factors), len(shares.draws)))
     for i, factor in enumerate(factors):
         scaled = logits / (temperature * factor)
-        few = _spread_rows(scaled)
+        few = _thin_logits(scaled)
         for j, draw in enumerate(shares.draws):
             p = softmax(scaled + find_offset(few, draw), axis=1)
             errors[i, j] = 1 - p[rows, codes].mean()

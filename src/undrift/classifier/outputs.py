@@ -107,8 +107,8 @@ def fit_tags(result: SearchResult, options: ReadoutOptions, class_weight: Any) -
     """Fit a classifier for every tag, self-trained as one of two classes is.
 
     Domains are centred on their means. With ``center="classes"`` as many rows of every target get a tag as in
-    the source: how frequent a tag is elsewhere cannot be told from scores of so few rows. The temperature of
-    the readout is one for each tag.
+    the source: how frequent a tag is elsewhere cannot be estimated from scores of so few rows. Each tag has
+    a temperature.
     """
     outputs = result.spec.problem.Y.T
     tags = [_fit_tag(result, output > 0, options, class_weight) for output in outputs]

@@ -112,9 +112,9 @@ def find_reasons(signals: Signals, shares: Sequence[Shares] = ()) -> list[Reason
         reasons.append(
             Reason(
                 "uncertain-shares",
-                "the class shares of the target cannot be told from its scores, and predictions depend on "
-                "them: if you know them, say so (target_shares, --target-shares); labels of about 30 target "
-                "rows drawn at random would settle it",
+                "the class shares of the target cannot be estimated from its scores, and predictions depend "
+                "on them: if you know them, say so (target_shares, --target-shares); labels of about 30 "
+                "target rows drawn at random would settle it",
             )
         )
     return reasons

@@ -8,7 +8,7 @@ the scores are known well, so that ``share`` and the separation ``d = m / s`` de
     s^2 = variance / (share r1^2 + (1 - share) r0^2 + 4 share (1 - share) d^2)
     m = d s,    mu = mean - (2 share - 1) m
 
-Normal distributions that overlap can be told apart only with prior knowledge. Three priors supply it:
+Normal distributions that overlap can be separated only with prior knowledge. Three priors supply it:
 
     (log d - log d_source - log_separation_loss) / log_separation_spread  ~  Student's t, TAIL degrees
               classes are less separated in another domain, now and then much less; d_source counts as at most
@@ -78,7 +78,6 @@ class Shares:
 
     draws: np.ndarray  # (n_draws, n_classes)
     midpoint: np.ndarray  # (n_outputs,) posterior mean of mu
-    is_known: bool = False  # given by the user
     is_assumed: bool = False  # the source's, since there are too few rows to estimate them
 
     @property
@@ -119,7 +118,7 @@ class Mixture:
 
     def log_likelihood(self, scores: np.ndarray) -> np.ndarray:
         """Return the log likelihood of scores, counted as at most `EFFECTIVE_ROWS` rows."""
-        upper, lower = self.log_densities(spread_values(scores))
+        upper, lower = self.log_densities(thin_rows(scores, scores, MOST_VALUES))
         with np.errstate(divide="ignore"):  # a share of 0 or 1 has log probability minus infinity
             upper, lower = upper + np.log(self.share)[..., None], lower + np.log(1 - self.share)[..., None]
         return min(len(scores), EFFECTIVE_ROWS) * np.logaddexp(upper, lower).mean(axis=-1)
@@ -179,7 +178,7 @@ def estimate_shares(
         known = (np.bincount(codes, minlength=n_classes) / len(codes)).tolist()
     if known is not None:
         midpoint = [posterior(output, code, known[code])[1] for output, code in outputs]
-        return Shares(np.array([known], dtype=float), np.array(midpoint), not is_assumed, is_assumed)
+        return Shares(np.array([known], dtype=float), np.array(midpoint), is_assumed)
     posteriors = [posterior(output, code) for output, code in outputs]
     levels = np.tile((np.arange(N_DRAWS) + 0.5) / N_DRAWS, (len(outputs), 1))
     if n_classes > 2:  # draws of different classes are combined at random, then made to sum to one
@@ -274,11 +273,12 @@ def _spread_ratio(scores: np.ndarray, pooled: float) -> float:
     return float(np.sqrt((n * scores.var() / pooled**2 + SPREAD_ROWS) / (n + SPREAD_ROWS)))
 
 
-def spread_values(values: np.ndarray) -> np.ndarray:
-    """At most `MOST_VALUES` of the values that stand for all of them: evenly spaced by rank."""
-    if len(values) <= MOST_VALUES:
-        return values
-    return np.sort(values)[((np.arange(MOST_VALUES) + 0.5) * len(values) / MOST_VALUES).astype(int)]
+def thin_rows(rows: np.ndarray, rank: np.ndarray, most: int) -> np.ndarray:
+    """Return at most so many of the rows, which stand for all of them: evenly spaced by their `rank`."""
+    if len(rows) <= most:
+        return rows
+    order = np.argsort(rank, kind="stable")
+    return rows[order[((np.arange(most) + 0.5) * len(rows) / most).astype(int)]]
 
 
 def check_shares(given: Any, classes: np.ndarray, n_targets: int) -> list[list[float]]:
