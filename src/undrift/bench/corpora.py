@@ -196,7 +196,7 @@ def sample_target(corpus: Corpus, target: str, share: float, max_rows: int, seed
 
 
 def _take_domain_rows(domain: Domain, max_rows: int) -> Domain:
-    parts = {part: _space_evenly(getattr(domain, part), max_rows) for part in ("train", "test", "unlabelled")}
+    parts = {part: space_evenly(getattr(domain, part), max_rows) for part in ("train", "test", "unlabelled")}
     rows = np.unique(np.concatenate(list(parts.values())))
     moved: dict[str, Any] = {part: np.searchsorted(rows, index) for part, index in parts.items()}
     texts = None if domain.texts is None else [domain.texts[i] for i in rows]
@@ -204,7 +204,8 @@ def _take_domain_rows(domain: Domain, max_rows: int) -> Domain:
     return Domain(domain.name, X=X, texts=texts, y=domain.y[rows], **moved)
 
 
-def _space_evenly(index: np.ndarray, n: int) -> np.ndarray:
+def space_evenly(index: np.ndarray, n: int) -> np.ndarray:
+    """Return at most n of some row numbers, evenly spaced."""
     return index if len(index) <= n else index[np.linspace(0, len(index) - 1, n).round().astype(int)]
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
+from ..._core import Rows, stack_rows
 from ..._inputs import binarize_rows
-from ...corpora import Corpus
 from ...metrics import DistanceInterval, gram_distance_interval
-from ..corpora import Part
+from ...representation import MSDA
+from ..corpora import space_evenly
 from .cells import Bench, Cell, CellRecord
 from .msda import depth_of
-from .stacks import RunningGrams, SharedStack, join_blocks
+from .resources import measure_time
+from .stacks import row_products
 
 
 def domain_pairs(domains: Sequence[str]) -> list[tuple[str, str]]:
@@ -28,52 +30,29 @@ def measure_distances(bench: Bench, cells: Sequence[Cell]) -> Iterator[CellRecor
     The cells are of one method. The stack is fitted on all rows; a classifier separates `n_rows` of each
     domain, evenly spaced.
     """
-    noise, depth = bench.setting.noise[0], depth_of(cells[0].method)
-    corpus = _mark_rows(bench.corpus.map(binarize_rows, terms=bench.corpus.terms), bench.setting.n_rows)
-    stack = SharedStack(corpus, place=bench.place, n_pivots=bench.setting.n_pivots, seed=bench.seed)
-    grams = RunningGrams(corpus, dict.fromkeys(block for cell in cells for block in _blocks(cell)))
-    levels = stack.levels(noise, depth)
-    grams.add(next(levels))
-    before = [bench.pool.submit(_measure_distance, *_joint(grams, cell), bench.seed) for cell in cells]
-    for level in levels:
-        grams.add(level)
-    after = [bench.pool.submit(_measure_distance, *_joint(grams, cell), bench.seed) for cell in cells]
-    for cell, distance_before, distance_after in zip(cells, before, after, strict=True):
-        yield CellRecord(
-            cell,
-            {
-                "params": {"noise": noise, "n_layers": depth, "n_rows": bench.setting.n_rows},
-                "represent_seconds": level.seconds,
-                **_name_bounds("distance_before", distance_before.result()),
-                **_name_bounds("distance_after", distance_after.result()),
-            },
-        )
+    setting, depth = bench.setting, depth_of(cells[0].method)
+    domains = {name: binarize_rows(domain.X) for name, domain in bench.corpus.domains.items()}
+    X = stack_rows(list(domains.values()))
+    n_pivots = setting.n_pivots if setting.n_pivots and setting.n_pivots < X.shape[1] else None
+    model = MSDA(depth, setting.noise[0], n_pivots=n_pivots, device=bench.device, random_state=bench.seed)
+    _, seconds = measure_time(model.fit, X)
+    before = {name: X[space_evenly(np.arange(X.shape[0]), setting.n_rows)] for name, X in domains.items()}
+    after = {name: model.transform(X) for name, X in before.items()}
+    futures = [
+        [bench.pool.submit(_measure_distance, rows, cell, bench.seed) for cell in cells]
+        for rows in (before, after)
+    ]
+    params = {"noise": setting.noise[0], "n_layers": depth, "n_rows": setting.n_rows}
+    for cell, intervals in zip(cells, zip(*futures, strict=True), strict=True):
+        values: dict[str, Any] = {"params": params, "represent_seconds": seconds}
+        for name, interval in zip(("distance_before", "distance_after"), intervals, strict=True):
+            given = interval.result()
+            values |= {name: given.distance, f"{name}_low": given.low, f"{name}_high": given.high}
+        yield CellRecord(cell, values)
 
 
-def _mark_rows(corpus: Corpus, n_rows: int) -> Corpus:
-    """Mark `n_rows` of each domain as its test rows: those that a distance is measured on."""
-    domains = {}
-    for name, domain in corpus.domains.items():
-        n = len(domain)
-        rows = np.unique(np.linspace(0, n - 1, min(n_rows, n)).round().astype(int))
-        domains[name] = replace(domain, y=np.zeros(n), train=rows[:0], test=rows, unlabelled=rows[:0])
-    return Corpus(corpus.name, domains, corpus.terms)
-
-
-def _blocks(cell: Cell) -> tuple[tuple[Part, Part], ...]:
-    a, b = (cell.source, "test"), (cell.target, "test")
-    return (a, a), (b, a), (b, b)
-
-
-def _joint(grams: RunningGrams, cell: Cell) -> tuple[np.ndarray, int]:
-    blocks = [grams[block] for block in _blocks(cell)]
-    return join_blocks(*blocks), len(blocks[0])
-
-
-def _measure_distance(K: np.ndarray, n: int, seed: int) -> DistanceInterval:
-    """Measure the distance of the first n rows from the others, given all inner products."""
-    return gram_distance_interval(K, n, C=tuple(10.0**k for k in range(-3, 2)), random_state=seed)
-
-
-def _name_bounds(name: str, interval: DistanceInterval) -> dict[str, float]:
-    return {name: interval.distance, f"{name}_low": interval.low, f"{name}_high": interval.high}
+def _measure_distance(rows: Mapping[str, Rows], cell: Cell, seed: int) -> DistanceInterval:
+    """Measure the distance of two domains from the inner products of their rows."""
+    both = stack_rows([rows[cell.source], rows[cell.target]])
+    n, Cs = rows[cell.source].shape[0], tuple(10.0**k for k in range(-3, 2))
+    return gram_distance_interval(row_products(both, both), n, C=Cs, random_state=seed)
