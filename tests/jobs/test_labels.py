@@ -12,7 +12,7 @@ from undrift import TextAdapter, UndriftWarning, load_model
 from undrift.jobs import AdaptJob, AskJob, UpdateJob, run_adapt, run_ask, run_update
 from undrift.jobs.labels import TrainingLabels, cross_fit, read_labels
 from undrift.jobs.scoring import error_interval, gain_interval, sum_mistakes
-from undrift.tables import TableError
+from undrift.tables import TableError, open_table
 from undrift.text import TermVectorizer, text_classifier
 
 CLASSES = ["negative", "positive"]
@@ -171,7 +171,7 @@ def test_contradicting_labels_are_left_out(files):
     labels = ["negative", "positive", *files["truth"][1:20]]
     path = write_csv(files["folder"] / "odd.csv", {"text": texts, "label": labels})
     with pytest.warns(UndriftWarning, match=r"1 texts have contradicting labels, none of which is taken"):
-        given = read_labels(path, "text", ["label"], CLASSES)
+        given = read_labels(open_table(path), "text", ["label"], CLASSES)
     assert len(given) == 19
     summary = run_adapt(make_job(files, labels=path, use_labels="train"), build_adapter()).summary
     assert summary["n_learnt"] == 19
@@ -212,13 +212,14 @@ def test_what_tools_export_is_read(files, tmp_path):
     (tmp_path / "prodigy.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     rows = {"review": texts, "label": truth, "answer": ["yes"] * 4, "weight": ["2.5", "nan", "", "1"]}
     asked = {"review": texts, "my label": truth, "my sampled": ["estimate"] * 4, "my weight": [2.5] * 4}
-    given = read_labels(write_csv(tmp_path / "asked.csv", asked), "review", ["my label"], CLASSES).values()
+    asked_file = write_csv(tmp_path / "asked.csv", asked)
+    given = read_labels(open_table(asked_file), "review", ["my label"], CLASSES).values()
     assert {(g.sampled, g.weight) for g in given} == {("estimate", 2.5)}
     path = write_csv(tmp_path / "questions.csv", rows)  # `answer` alone makes no export
-    plain = read_labels(path, "review", ["label"], CLASSES).values()
+    plain = read_labels(open_table(path), "review", ["label"], CLASSES).values()
     assert [(g.label, g.weight) for g in plain] == list(zip(truth, [2.5, 1.0, 1.0, 1.0], strict=True))
     for name, n in (("studio.json", 4), ("prodigy.jsonl", 2)):
-        given = list(read_labels(tmp_path / name, "review", ["label"], CLASSES).values())
+        given = list(read_labels(open_table(tmp_path / name), "review", ["label"], CLASSES).values())
         assert [(g.text, g.label) for g in given] == list(zip(texts[:n], truth[:n], strict=True))
         assert {(g.sampled, g.weight) for g in given} == {("estimate", 2.5)}
 
@@ -311,7 +312,7 @@ def test_rows_for_a_tool_come_back_as_labels(files, model, tool, name):
             task |= {"accept": [files["truth"][int(task["id"])]], "answer": "accept"}
         out.write_text("".join(json.dumps(task) + "\n" for task in tasks))
     assert len(tasks) == 6
-    given = read_labels(out, "text", ["label"], CLASSES)
+    given = read_labels(open_table(out), "text", ["label"], CLASSES)
     assert len(given) == 6
     assert {label.sampled for label in given.values()} == {"estimate"}
     assert_allclose(sum(label.weight for label in given.values()), 120)

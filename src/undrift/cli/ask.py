@@ -56,10 +56,8 @@ def ask(given: AskOptions, context: typer.Context) -> None:
 
     options.check_option("--for", given.purpose, PURPOSES)
     options.check_option("--tool", given.tool, TOOLS)
-    with terminal.show_warnings(), terminal.show_progress() as progress:
-        summary = run_ask(AskJob(**options.pick(AskJob, given)), terminal.StageBar(progress))
+    summary = terminal.run_job(run_ask, AskJob(**options.pick(AskJob, given)), given.as_json)
     if given.as_json:
-        terminal.show_json(summary)
         return
     why = "to improve predictions" if given.purpose == "predictions" else "to estimate the error"
     terminal.say(f"Wrote {summary['out']}: {summary['asked']:,} of {summary['rows']:,} rows to label, {why}.")

@@ -52,10 +52,8 @@ def distill(given: DistillOptions, context: typer.Context) -> None:
     from . import terminal
 
     job = DistillJob(**options.pick(DistillJob, given, targets=given.target, domains=given.domain))
-    with terminal.show_warnings(), terminal.show_progress() as progress:
-        summary = run_distill(job, terminal.StageBar(progress))
+    summary = terminal.run_job(run_distill, job, given.as_json)
     if given.as_json:
-        terminal.show_json(summary)
         return
     terminal.output.print(terminal.escape(format_distilled(summary)), soft_wrap=True)
     for name in ("terms", "pipeline"):

@@ -7,7 +7,7 @@ import sys
 import textwrap
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
@@ -97,6 +97,15 @@ def show_warnings() -> Iterator[None]:
     for item in caught:
         if issubclass(item.category, UndriftWarning):
             show_warning(str(item.message))
+
+
+def run_job(run: Callable[[Any, StageBar], dict[str, Any]], job: Any, as_json: bool) -> dict[str, Any]:
+    """Run a job with its warnings and a progress bar; return its summary, printed if it is to be JSON."""
+    with show_warnings(), show_progress() as progress:
+        summary = run(job, StageBar(progress))
+    if as_json:
+        show_json(summary)
+    return summary
 
 
 def follow_fit(estimator: Any, bar: StageBar) -> None:

@@ -51,10 +51,8 @@ def update(given: UpdateOptions, context: typer.Context) -> None:
     from ..jobs import UpdateJob, run_update
     from . import terminal
 
-    with terminal.show_warnings(), terminal.show_progress() as progress:
-        summary = run_update(UpdateJob(**options.pick(UpdateJob, given)), terminal.StageBar(progress))
+    summary = terminal.run_job(run_update, UpdateJob(**options.pick(UpdateJob, given)), given.as_json)
     if given.as_json:
-        terminal.show_json(summary)
         return
     for line in describe_update(summary):
         terminal.say(line)

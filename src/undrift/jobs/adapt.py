@@ -150,7 +150,7 @@ def _use_features(job: AdaptJob, adapter: TextAdapter, has_cluster: bool) -> Ada
         ("--report", job.report is not None),
         ("--distilled", job.distilled is not None),
         ("--dask", has_cluster),
-        ("--labels", getattr(job, "labels", None) is not None),
+        ("--labels", job.labels is not None),
     ):
         if is_given:
             raise TableError(f"{option} needs a column of text: drop it, or name one with --text")

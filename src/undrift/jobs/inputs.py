@@ -36,8 +36,22 @@ ShowStage = Callable[[str, float | None], None]  # name of the stage, and the sh
 Watch = Callable[[Any], AbstractContextManager[Any]]  # follows a client of a cluster while it has work
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How the files of a job are read."""
+
+    encoding: str | None = None
+    skip_bad: bool = False
+    sheet: str | None = None  # of spreadsheets that have several
+    embedding: str | None = None  # a column of lists of numbers, which are features beside the terms
+
+    def open_table(self, path: Path, text: str | Sequence[str] | None = None) -> Table:
+        """Open a file of the job; the columns of `text` must be there."""
+        return open_table(path, text=text, encoding=self.encoding, skip_bad=self.skip_bad, sheet=self.sheet)
+
+
 @dataclass(frozen=True)
-class AdaptJob:
+class AdaptJob(ReadOptions):
     """What to adapt: the files and columns, as the user named them."""
 
     sources: list[Path]
@@ -47,19 +61,13 @@ class AdaptJob:
     out: Path  # with a cluster also a folder, where each shard of the targets gets a file of the same name
     model: Path | None = None
     target_label: str | None = None
-    encoding: str | None = None
-    skip_bad: bool = False
     prefix: str = ""  # in front of the names of the columns added
     report: Path | None = None
     probabilities: bool = False  # a column with the probability of each class
     min_confidence: float | None = None  # predictions whose probability is below are left empty
     target_shares: Sequence[dict[str, float]] = ()  # label -> share: one for all targets, or one for each
     distilled: Path | None = None
-    sheet: str | None = None  # of spreadsheets that have several
-    embedding: str | None = None  # a column of lists of numbers, which are features beside the terms
-    features: Sequence[
-        str
-    ] = ()  # columns of numbers, or patterns, where there is no text; empty: all of them
+    features: Sequence[str] = ()  # columns of numbers where there is no text, or patterns; empty: all
     task: str | None = None  # classes, rating or tags; None to guess
     separator: str = "|"  # of tags in a label
     tidy_labels: bool = False  # whether labels that differ in case and spaces alone are one
@@ -69,7 +77,7 @@ class AdaptJob:
 
 
 @dataclass(frozen=True)
-class DistillJob:
+class DistillJob(ReadOptions):
     """What to distill: the files and columns, as the user named them."""
 
     model: Path
@@ -80,11 +88,8 @@ class DistillJob:
     target_label: str | None = None
     terms: Path | None = None  # a table of terms and weights
     pipeline: Path | None = None  # the scikit-learn pipeline, pickled
-    encoding: str | None = None
-    skip_bad: bool = False
     device: str | None = None
     seed: int = 0
-    sheet: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +138,10 @@ def ignore_stage(stage: str, share: float | None = None) -> None:
 
 def read_domain(path: Path, job: Any, label: str | None, show_stage: ShowStage) -> JobDomain:
     """Read a file of a job whole: its documents, and the column `label` if one is named."""
-    table = open_table(path, text=job.text, encoding=job.encoding, skip_bad=job.skip_bad, sheet=job.sheet)
+    table = job.open_table(path, job.text)
     if label is not None:
         table.require_column(label)
-    embedding = getattr(job, "embedding", None)
+    embedding = job.embedding
     documents: list[str] = []
     labels: list[Any] = []
     vectors: list[np.ndarray] = []
@@ -193,7 +198,7 @@ def find_features(job: AdaptJob) -> NumberColumns:
     """Return the columns of numbers that every file has: those that patterns match, or all but the labels."""
     labels, chosen = {job.label, job.target_label}, None
     for path in (*job.sources, *job.targets):
-        table = open_table(path, encoding=job.encoding, skip_bad=job.skip_bad, sheet=job.sheet)
+        table = job.open_table(path)
         rows = next(iter(table), None)
         names = [name for name in table.columns if name not in labels]
         if job.features:

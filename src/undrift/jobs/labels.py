@@ -11,7 +11,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from .._core import stack_rows
 from .._inputs import gather_rows, spell_label
 from ..classifier import MSDAClassifier
 from ..errors import UndriftWarning
-from ..tables import Rows, Table, TableError, open_table
+from ..tables import Rows, Table, TableError
 from ..text import TextAdapter, hash_text
 from .inputs import AdaptJob, JobDomain, parse_label, parse_vector
 
@@ -43,19 +42,18 @@ class GivenLabel(NamedTuple):
 
 
 def read_labels(
-    path: Path,
+    table: Table,
     text: str | Sequence[str],
     label: Sequence[str],
     classes: Sequence[Any],
     embedding: str | None = None,
-    **options: Any,
 ) -> dict[int, GivenLabel]:
     """Read labelled texts, by their hash; of the columns that `label` names the first there is counts.
 
     Takes tables with a column of texts and one of labels, and what Label Studio (JSON) and Prodigy (JSON
     lines) export. Texts with contradicting labels are left out, and a warning counts them.
     """
-    table = open_table(path, **options)
+    path = table.path
     column = next((name for name in label if name in table.columns), label[0])
     names = {spell_label(each): each for each in classes}
     labels: dict[int, GivenLabel] = {}
@@ -177,8 +175,7 @@ def attach_labels(
     given: dict[int, GivenLabel] = {}
     if job.labels is not None:
         columns = [name for name in (job.target_label, "label", job.label) if name]
-        options: dict[str, Any] = {name: getattr(job, name) for name in ("encoding", "skip_bad", "sheet")}
-        given = read_labels(job.labels, job.text, columns, classes, **options)
+        given = read_labels(job.open_table(job.labels), job.text, columns, classes)
     source_keys = {
         key
         for source in sources

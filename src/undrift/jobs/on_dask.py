@@ -30,7 +30,7 @@ from ..distributed import (
     write_shards,
 )
 from ..errors import UndriftWarning
-from ..tables import TableError, open_table, shard_paths, union_of, write_table
+from ..tables import TableError, shard_paths, union_of, write_table
 from ..text import N_TERMS, SAMPLE_DOCUMENTS, TFIDF_LENGTH, TermVectorizer, TextAdapter, interleave
 from .inputs import AdaptJob, AddedColumns, JobDomain, Watch, is_folder, number_rows, parse_label
 from .predict import WrittenPredictions, predict_rows
@@ -74,7 +74,7 @@ class ClusterRows:
         ]
         for domain in domains:
             if domain.n_rows == 0:
-                open_table(domain.path, skip_bad=job.skip_bad, sheet=job.sheet).require_rows()
+                job.open_table(domain.path).require_rows()
         self.sources, self.targets = domains[: len(job.sources)], domains[len(job.sources) :]
         vectorizer.fit_frequencies(count_exact_frequencies(every_shard, vectorizer, frequencies))
 

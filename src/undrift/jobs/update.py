@@ -15,7 +15,7 @@ from ..persist import save_model
 from ..tables import Rows, Table, TableError, with_added, write_table
 from ..text import TextAdapter, load_adapter
 from .drift import add_predictions, describe_target
-from .inputs import ShowStage, ignore_stage, read_domain, refuse_overwriting
+from .inputs import ReadOptions, ShowStage, ignore_stage, read_domain, refuse_overwriting
 from .labels import (
     FOR_ESTIMATE,
     FOR_PREDICTIONS,
@@ -36,7 +36,7 @@ TOOLS = ("table", "label-studio", "prodigy")
 
 
 @dataclass(frozen=True)
-class AskJob:
+class AskJob(ReadOptions):
     """Which rows to ask for, and where to write them."""
 
     model: Path
@@ -47,17 +47,13 @@ class AskJob:
     purpose: str = FOR_PREDICTIONS
     tool: str = "table"
     domain: str | None = None
-    embedding: str | None = None
     prefix: str = ""
-    encoding: str | None = None
-    skip_bad: bool = False
-    sheet: str | None = None
     device: str | None = None
     seed: int = 0
 
 
 @dataclass(frozen=True)
-class UpdateJob:
+class UpdateJob(ReadOptions):
     """What to update a model by: labelled texts, or a new batch of its target."""
 
     model: Path
@@ -67,11 +63,7 @@ class UpdateJob:
     target: Path | None = None
     label: str = "label"
     domain: str | None = None
-    embedding: str | None = None
     update_state: bool = True
-    encoding: str | None = None
-    skip_bad: bool = False
-    sheet: str | None = None
     device: str | None = None
 
 
@@ -204,13 +196,9 @@ def run_update(job: UpdateJob, show_stage: ShowStage = ignore_stage) -> dict[str
 def _learn_labels(adapter: TextAdapter, number: int, job: UpdateJob, show_stage: ShowStage) -> dict[str, Any]:
     """Learn the labels in a file; those drawn for an estimate measure the error of the model before that."""
     assert job.labels is not None
-    options: dict[str, Any] = {
-        name: getattr(job, name) for name in ("encoding", "skip_bad", "sheet", "embedding")
-    }
     show_stage(f"reading {job.labels.name}", None)
-    given = list(
-        read_labels(job.labels, job.text, [job.label], adapter.classes_.tolist(), **options).values()
-    )
+    table, classes = job.open_table(job.labels), adapter.classes_.tolist()
+    given = list(read_labels(table, job.text, [job.label], classes, job.embedding).values())
     if not given:
         raise TableError(f"{job.labels}: no label is left to learn")
     X = adapter.vectorizer_.transform([label.text for label in given])
