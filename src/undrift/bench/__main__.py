@@ -49,11 +49,11 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{n_done}/{n_total} {what}", file=sys.stderr, flush=True)
 
     names = {key: getattr(options, key) for key in ("methods", "tasks", "variants")}
-    lists = {key: None if value is None else value.split(",") for key, value in names.items()}
-    others = {key: getattr(options, key) for key in ("data", "jobs", "device", "retry_failed")}
+    request: dict[str, Any] = {key: value and value.split(",") for key, value in names.items()}
+    request |= {key: getattr(options, key) for key in ("data", "jobs", "device", "retry_failed")}
     try:
         plan = load_plan(options.plan).smaller(options.max_rows, options.max_features).seeded(options.seed)
-        summary = run(plan, options.results, Request(**lists, **others, progress=show))
+        summary = run(plan, options.results, Request(**request, progress=show))
     except KeyboardInterrupt:
         print(STOPPED, file=sys.stderr)
         return 130
