@@ -3,7 +3,8 @@
 Rows are generated, with the sparsity of amazon-bow (77 terms a row, Zipf frequencies): words of either class
 and of either domain, and a target whose words of the classes are half of them others. Every fit is a process.
 `agree` trains on the same rows by inner products and by sums over rows; `error` on ever more labelled rows,
-which also serve the layers; `memory` on very many. Flops are counted, beside the times.
+which also serve the layers; `memory` on very many. Flops are counted, beside the times. `--divide 6` does the
+same with a sixth of all rows, where samples are drawn from as large a part of them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,13 @@ import scipy.sparse as sp
 from harness import print_record, report, run_contender, time_call
 
 WORDS = 77  # in a row
+LIMITS = {  # of the library, on numbers of rows
+    "CALIBRATION_ROWS": (8000, "anchors", "two_stage", "weights"),
+    "SELF_TRAINING_ROWS": (8000, "anchors"),
+    "RULE_ROWS": (2000, "anchors", "two_stage"),
+    "ANCHOR_LIMIT": (12_000, "anchors"),
+    "GRAM_LIMIT": (20_000, "two_stage"),
+}
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -31,6 +39,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--target-rows", type=int, default=10_000)
     parser.add_argument("--share", type=float, default=0.7, help="of class 1 in the target")
     parser.add_argument("--signal", type=float, default=0.12, help="spread of the classes' log frequencies")
+    parser.add_argument(
+        "--divide", type=int, default=1, help="all numbers of rows, and the library's limits on them, by this"
+    )
     parser.add_argument("--memory-budget", default="1 GB", help="of hidden rows; above it they are in a file")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=0)
@@ -89,14 +100,16 @@ def fit(args: argparse.Namespace, n: int, way: str) -> dict:
     model = text_classifier(
         n_layers=args.layers, device=args.device, memory_budget=args.memory_budget, random_state=args.seed
     )
-    limit = {"dual": n, "primal": n - 1}.get(way)
+    limits = {name: limit // args.divide for name, (limit, *_) in LIMITS.items()}
+    n_target = min(limits["SELF_TRAINING_ROWS"], args.target_rows)
+    if way != "default":  # both ways get as many target rows
+        limits |= {"GRAM_LIMIT": n if way == "dual" else n - 1, "ANCHOR_LIMIT": n + n_target}
     with ExitStack() as stack:
-        if limit:  # both ways get as many target rows
-            stack.enter_context(patch("undrift.classifier.two_stage.GRAM_LIMIT", limit))
-            stack.enter_context(patch("undrift.classifier.anchors.ANCHOR_LIMIT", n + 8000))
+        for name, (_, *modules) in LIMITS.items():
+            for module in modules:
+                stack.enter_context(patch(f"undrift.classifier.{module}.{name}", limits[name]))
         _, seconds = time_call(lambda: model.fit(X, y, Z))
-    n_target = min(8000, args.target_rows)
-    flops = count_flops(args, n, way if way != "default" else ("dual" if n <= 20_000 else "primal"), n_target)
+    flops = count_flops(args, n, "dual" if n <= limits["GRAM_LIMIT"] else "primal", n_target)
     predicted = model.predict(Z)
     return {
         "labelled": n,
@@ -117,14 +130,15 @@ def take_predictions(record: dict, n: int) -> np.ndarray:
 
 def main() -> None:
     args = parse_arguments()
+    args.target_rows //= args.divide
     if args.contender:
         way, n = args.contender.split(":")
         print_record(fit(args, int(n), way))
         return
     cells = {
-        "agree": [f"dual:{args.agree_rows}", f"primal:{args.agree_rows}"],
-        "error": [f"default:{n}" for n in args.error_rows],
-        "memory": [f"default:{args.memory_rows}"],
+        "agree": [f"{way}:{args.agree_rows // args.divide}" for way in ("dual", "primal")],
+        "error": [f"default:{n // args.divide}" for n in args.error_rows],
+        "memory": [f"default:{args.memory_rows // args.divide}"],
     }
     for part in args.parts:
         records = {name: run_contender(name, sys.argv[1:]) for name in cells[part]}
