@@ -1,24 +1,19 @@
-"""A campaign against bad input and faults: hostile model files, hostile data files, faults at every write.
+"""A campaign against bad input, faults and load; docs/reliability.md shows what it printed.
 
-    python benchmarks/campaign.py [--short] [--parts models,inputs,faults] [--seconds 60]
+    python benchmarks/campaign.py [--short] [--parts models,inputs,faults,dask,load,fuzz] [--seconds 120]
 
-Prints a table of what was tried and what happened, with status 1 if there was a traceback, a partial output
-or a file left behind. `--short` takes about a minute and is run by the tests. `--seconds` is how long model
-files are changed at random.
+Prints a table of what was tried and what happened, with status 1 if there was a traceback, a partial output,
+a file left behind, a wrong line or growing memory. `--short` takes about a minute and is run by the tests.
+`--seconds` is how long each reader of files is fuzzed.
 """
 
 import argparse
-import bz2
-import csv
-import gzip
-import importlib
-import io
-import json
-import lzma
 import os
 import random
+import re
 import resource
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -28,84 +23,27 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import campaign_load as load
 import safetensors.numpy
+from campaign_faults import ADAPT, COMMANDS, MODEL, REVIEW, import_everything, prepare, try_dask, try_faults
 
-from tests.helpers.faults import FAULTS, STATUS, run_with_fault
+from tests.helpers.faults import run_with_fault
+from tests.helpers.hostile_files import (
+    LINES,
+    describe_outcome,
+    list_changed_files,
+    list_written_files,
+    read_expected,
+    write_gigabytes,
+)
 from tests.helpers.hostile_models import change_model
 from tests.helpers.model_files import parts_of
-from tests.helpers.review_files import make_review_texts, write_csv
 
-SMALL = ["--max-features", "80", "--layers", "1"]
-ADAPT = ["adapt", "--source", "books.csv", "--target", "kitchen.csv", "--text", "review", "--label", "stars"]
-PREDICT = ["predict", "--model", "model.safetensors", "--text", "review"]
-COMMANDS = {
-    "adapt": [
-        *ADAPT,
-        *SMALL,
-        "--out",
-        "out.csv",
-        "--model",
-        "new.safetensors",
-        "--distilled",
-        "small.safetensors",
-    ],
-    "adapt --report": [*ADAPT, *SMALL, "--out", "out.csv", "--report", "report.html"],
-    "predict": [*PREDICT, "--input", "kitchen.csv", "--out", "out.csv"],
-    "distill": [
-        "distill",
-        "--model",
-        "model.safetensors",
-        "--target",
-        "kitchen.csv",
-        "--text",
-        "review",
-        "--out",
-        "small.safetensors",
-    ],
-    "ask": [
-        "ask",
-        "--model",
-        "model.safetensors",
-        "--input",
-        "kitchen.csv",
-        "--text",
-        "review",
-        "--n",
-        "5",
-        "--out",
-        "out.csv",
-    ],
-    "update": [
-        "update",
-        "--model",
-        "model.safetensors",
-        "--labels",
-        "labels.csv",
-        "--text",
-        "review",
-        "--label",
-        "stars",
-        "--out",
-        "new.safetensors",
-    ],
-}
-OUTPUTS = ["out.csv", "new.safetensors", "small.safetensors", "report.html"]
-OLD = b"the old output\n"
-
-
-def prepare(folder: Path) -> None:
-    """Write the input files of all commands, and a model."""
-    texts = make_review_texts(120, 0.2, seed=0)
-    for name in ("books", "kitchen"):
-        reviews, labels = texts[name]
-        labels = labels if name == "books" else [""] * len(labels)
-        write_csv(folder / f"{name}.csv", {"review": reviews, "stars": labels})
-    reviews, labels = texts["kitchen"]
-    labelled = [(text, label) for text, label in zip(reviews, labels, strict=True) if label][:10]
-    write_csv(folder / "labels.csv", {"review": [t for t, _ in labelled], "stars": [y for _, y in labelled]})
-    done = run_with_fault([*ADAPT, *SMALL, "--out", "out.csv", "--model", "model.safetensors"], folder)
-    assert done.status == 0, done.said
-    (folder / "out.csv").unlink()
+PREDICT = ["predict", *MODEL, *REVIEW]
+PARTS = ("models", "inputs", "faults", "dask", "load", "fuzz")
+FUZZED = ("model", "header", "csv", "tsv", "jsonl", "json")
+N_SOAK_ROWS, N_UPDATES = 10_000_000, 10_000
+SHORT = ["predict", "update", "bench run"]  # that faults happen to in the short version
 
 
 class Tally:
@@ -124,233 +62,98 @@ class Tally:
         print(*cells, sep=" | ", flush=True)
 
 
-def check_one_line(tally: Tally, what: str, done, names=()) -> None:
+def check_one_line(tally: Tally, what: str, done) -> None:
     """A command succeeds, or says in one line what was wrong."""
     if "Traceback" in done.said or done.status not in (0, 2):
         tally.fail(f"{what}: status {done.status}", done.said)
     elif done.status == 2:
         lines = [line for line in done.said.splitlines() if line.startswith("undrift: ")]
-        if len(lines) != 1 or not any(name in lines[0] for name in names or [""]):
+        if len(lines) != 1:
             tally.fail(f"{what}: {len(lines)} lines", done.said)
 
 
 # -- model files ---------------------------------------------------------------------------------------
 
 
-def try_models(tally: Tally, base: Path, seconds: float, n_min: int) -> None:
+def try_models(tally: Tally, base: Path, n_files: int) -> None:
     """Change a model file at random, sign it again, and predict with it."""
     metadata, arrays = parts_of(base / "model.safetensors")
-    counts, peak, seed, end = Counter(), 0.0, 0, time.monotonic() + seconds
+    counts: Counter = Counter()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place, "work")
-        shutil.copytree(base, folder)
-        while seed < n_min or time.monotonic() < end:
+        folder.mkdir()
+        shutil.copy(base / "kitchen.csv", folder)
+        for seed in range(n_files):
             changed, changed_arrays = change_model(random.Random(seed), metadata, arrays)
             safetensors.numpy.save_file(changed_arrays, folder / "model.safetensors", metadata=changed)
             done = run_with_fault([*PREDICT, "--input", "kitchen.csv", "--out", "out.csv"], folder)
             check_one_line(tally, f"model {seed}", done)
             counts["refused" if done.status else "predicts"] += 1
-            seed += 1
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
-    tally.add("model files changed and signed again", seed, dict(counts), f"peak {peak:.2f} GB")
+    tally.add("model files changed and signed again", n_files, dict(counts), f"peak {measure_peak():.2f} GB")
 
 
 # -- data files ----------------------------------------------------------------------------------------
 
 
-def list_formats(base: Path) -> dict[str, bytes]:
-    """The same table in every format."""
-    text = (base / "kitchen.csv").read_bytes()
-    rows = list(csv.DictReader(io.StringIO(text.decode())))[:60]
-    text = "\n".join(["review,stars", *(f'"{row["review"]}",' for row in rows)]).encode() + b"\n"
-    formats = {
-        ".csv": text,
-        ".tsv": text.replace(b",", b"\t"),
-        ".jsonl": b"".join(json.dumps(row).encode() + b"\n" for row in rows),
-        ".json": json.dumps(rows).encode(),
-        ".csv.gz": gzip.compress(text),
-        ".csv.bz2": bz2.compress(text),
-        ".csv.xz": lzma.compress(text),
-    }
-    import openpyxl
-    import pyarrow
-    import pyarrow.parquet
-
-    sheet = io.BytesIO()
-    book = openpyxl.Workbook()
-    for row in [["review", "stars"], *([row["review"], row["stars"]] for row in rows)]:
-        book.active.append(row)
-    book.save(sheet)
-    formats[".xlsx"] = sheet.getvalue()
-    columns = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), columns)
-    formats[".parquet"] = columns.getvalue()
-    formats[".csv.zst"] = pyarrow.compress(text, codec="zstd", asbytes=True)
-    return formats
-
-
-def change_bytes(content: bytes, rng: random.Random) -> bytes:
-    """Return a file with something wrong at a random place."""
-    place = rng.randrange(len(content))
-    wrong = [
-        b"\0",
-        b"\xff\xfe",
-        b'"',
-        b"\n",
-        b"\xed\xa0\x80",
-        b"\x1b[2J",
-        b"{",
-        b"\\",
-        b",,,,",
-        b"\xef\xbb\xbf",
-    ]
-    action = rng.randrange(4)
-    if action == 0:
-        return content[:place]
-    if action == 1:
-        return content[:place] + bytes([rng.randrange(256)]) + content[place + 1 :]
-    if action == 2:
-        return content[:place] + rng.choice(wrong) + content[place:]
-    return content[:place] + content[place + rng.randrange(1, 200) :]
-
-
-def list_written_files(text: bytes) -> dict[str, bytes]:
-    """Files that somebody thought of."""
-    lines = text.decode()
-    wide = ",".join(f"c{number}" for number in range(100_000))
-    return {
-        "empty.csv": b"",
-        "newline.csv": b"\n",
-        "header.csv": b"review,stars\n",
-        "nul.csv": b"\0" * 1000,
-        "bom.csv": b"\xef\xbb\xbf" + text,
-        "utf-16.csv": lines.encode("utf-16"),
-        "utf-16-le.csv": lines.encode("utf-16-le"),
-        "utf-32.csv": lines.encode("utf-32"),
-        "latin-1.csv": "review,stars\nchaud-froid réussi,\n".encode("latin-1"),
-        "surrogate.jsonl": b'{"review": "\\ud800 lone"}\n',
-        "no column.csv": b"a,b\n1,2\n",
-        "wide.csv": f"review,{wide}\nx\n".encode(),
-        "long field.csv": b'review\n"' + b"x " * 9_000_000 + b'"\n',
-        "long line.jsonl": b'{"review": "' + b"y" * 20_000_000 + b'"}\n',
-        "quote.csv": b'review,stars\n"never closed,\n' * 3,
-        "ragged.csv": b"review,stars\na,b,c,d\ne\n",
-        "nested.jsonl": b'{"review": {"a": [1]}}\n',
-        "number.jsonl": b'{"review": 5}\n{"review": null}\n{"review": true}\n',
-        "array.jsonl": b"[1, 2]\n",
-        "deep.json": b"[" * 100_000,
-        "dates.csv": b"review,stars\n2024-01-01,2024\n",
-        "text.parquet": text,
-        "text.xlsx": text,
-        "text.csv.gz": text,
-        "text.csv.xz": text,
-        "parquet.csv": b"PAR1" + bytes(100) + b"PAR1",
-        "crlf.csv": text.replace(b"\n", b"\r\n"),
-        "cr.csv": text.replace(b"\n", b"\r"),
-        "same names.csv": b"review,review\na,b\n",
-        "blank header.csv": b",,\na,b,c\n",
-        "infinity.json": b'[{"review": Infinity}]',
-        "escape.csv": b"review,stars\n\x1b]0;title\x07\x1b[31mred,\n",
-        "zeros.xlsx": b"PK\3\4" + bytes(200),
-        "zst.csv.zst": b"\x28\xb5\x2f\xfd" + bytes(50),
-    }
-
-
-def try_inputs(tally: Tally, base: Path, n_each: int) -> None:
-    """Predict the rows of hostile files."""
-    formats = list_formats(base)
-    files = list_written_files(formats[".csv"])
-    for ending, content in formats.items():
-        for seed in range(n_each):
-            files[f"changed-{seed}{ending}"] = change_bytes(content, random.Random(f"{ending}{seed}"))
+def try_inputs(tally: Tally, base: Path, n_each: int, has_gigabytes: bool, is_written: bool) -> None:
+    """Predict the rows of hostile files, each of which has a line that it must give."""
+    files: dict[str, bytes | None] = {**list_written_files(), **list_changed_files(n_each)}
+    expected, seen = read_expected(), {}
     counts: dict[str, Counter] = {}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place, "work")
         folder.mkdir()
         shutil.copy(base / "model.safetensors", folder)
+        files |= dict.fromkeys(write_gigabytes(folder) if has_gigabytes else ())
         for name, content in files.items():
-            (folder / name).write_bytes(content)
-            before = set(os.listdir(folder))
-            done = run_with_fault([*PREDICT, "--input", name, "--out", "out.csv"], folder)
-            check_one_line(tally, name, done, names=(name, "review"))
-            if set(os.listdir(folder)) - before - ({"out.csv"} if done.status == 0 else set()):
+            if content is not None:
+                (folder / name).write_bytes(content)
+            done = run_with_fault([*PREDICT, "--input", name, "--out", "out.csv"], folder, reads=False)
+            check_one_line(tally, name, done)
+            seen[name] = describe_outcome(done.status, done.said)
+            if seen[name] != expected.get(name) and not is_written:
+                tally.fail(f"{name}: {seen[name]!r}, and not {expected.get(name)!r}", done.said)
+            (folder / name).unlink()
+            (folder / "out.csv").unlink(missing_ok=True)
+            if {path.name for path in folder.iterdir()} - set(files) != {"model.safetensors"}:
                 tally.fail(f"{name}: files are left", done.said)
             counts.setdefault(name[name.index(".") :], Counter())["refused" if done.status else "read"] += 1
-            for path in (folder / name, folder / "out.csv"):
-                path.unlink(missing_ok=True)
+    if is_written:
+        LINES.write_text("".join(f"{name}\t{line}\n" for name, line in seen.items()), encoding="utf-8")
     for ending, count in counts.items():
-        tally.add(f"data files {ending}", sum(count.values()), dict(count), "")
+        tally.add(f"data files {ending}", sum(count.values()), dict(count), f"peak {measure_peak():.2f} GB")
 
 
-# -- faults --------------------------------------------------------------------------------------------
+# -- load and fuzzing ----------------------------------------------------------------------------------
 
 
-def try_faults(tally: Tally, base: Path, n_points: int) -> None:
-    """Let every fault happen at points of every command."""
-    for name, command in COMMANDS.items():
-        with tempfile.TemporaryDirectory() as place:
-            clean = run_in_copy(base, Path(place), command)
-        if clean.status:
-            tally.fail(f"{name} without a fault", clean.said)
-            continue
-        points = sorted({round(i * (clean.n_points - 1) / max(n_points - 1, 1)) for i in range(n_points)})
-        counts = Counter()
-        for fault in FAULTS:
-            for point in points:
-                what = f"{name}, {fault} at {point} of {clean.n_points}"
-                with tempfile.TemporaryDirectory() as place:
-                    done = run_in_copy(base, Path(place), command, fault, point)
-                    check_fault(tally, what, done, clean, fault)
-                    if fault == "killed":
-                        again = run_with_fault(command, Path(place, "work"))
-                        check_litter(tally, f"{what}, run again", again, clean)
-                        compare_outputs(tally, f"{what}, run again", again, clean, allow_old=False)
-                counts["survived"] += 1
-        limits = [(resource.RLIMIT_FSIZE, size) for size in (100, 20_000)] + [(resource.RLIMIT_AS, 600 << 20)]
-        for limit in limits:
-            with tempfile.TemporaryDirectory() as place:
-                done = run_in_copy(base, Path(place), command, limits=[limit])
-                what = f"{name} with a limit of {limit[1]:,} bytes"
-                compare_outputs(tally, what, done, clean)
-                check_litter(tally, what, done, clean)
-                if "Traceback" in done.said:
-                    tally.fail(what, done.said)
-            counts["survived"] += 1
-        tally.add(f"faults: {name}", counts["survived"], f"{len(points)} points of {clean.n_points}", "")
+def try_load(tally: Tally, base: Path, is_short: bool) -> None:
+    """Predict many rows, update many times, read from many processes and threads."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        load.read_at_once(tally, folder, 8 if is_short else load.N_READERS)
+        load.predict_in_threads(tally, folder, 8 if is_short else load.N_READERS)
+        load.compare_thread_counts(tally, base, folder, ADAPT, (1, 2) if is_short else (1, 2, 4))
+        load.soak_updates(tally, folder, 20 if is_short else N_UPDATES, must_hold=not is_short)
+        load.soak_predict(tally, folder, 20_000 if is_short else N_SOAK_ROWS)
 
 
-def run_in_copy(base: Path, place: Path, command, fault=None, at=0, limits=()):
-    """Run a command in a copy of the folder, in which every output exists already."""
-    folder = place / "work"
-    shutil.copytree(base, folder)
-    for name in OUTPUTS:
-        if name in command:
-            (folder / name).write_bytes(OLD)
-    return run_with_fault(command, folder, fault, at, limits)
+def try_fuzzing(tally: Tally, targets, seconds: float) -> None:
+    """Fuzz the readers of files, each in a process."""
+    for target in targets:
+        command = [sys.executable, Path(__file__).with_name("fuzz.py"), target, "--seconds", str(seconds)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        said = done.stdout + done.stderr
+        counted = re.search(r"number_of_executed_units: (\d+)", said)
+        if done.returncode or counted is None:
+            tally.fail(f"fuzzing {target}: status {done.returncode}", said)
+        how = "coverage-guided (atheris)" if "libfuzzer" in said else "Hypothesis"
+        tally.add(f"fuzzed: {target}", counted[1] if counted else 0, how, f"{seconds / 60:.1f} minutes")
 
 
-def check_fault(tally: Tally, what: str, done, clean, fault: str) -> None:
-    if "Traceback" in done.said or done.status not in (0, STATUS.get(fault, 2)):
-        tally.fail(f"{what}: status {done.status}", done.said)
-    compare_outputs(tally, what, done, clean)
-    if fault != "killed":
-        check_litter(tally, what, done, clean)
-
-
-def compare_outputs(tally: Tally, what: str, done, clean, allow_old: bool = True) -> None:
-    """Every output is the old one, or the whole new one."""
-    for name in OUTPUTS:
-        if name not in clean.files:
-            continue
-        content = done.files.get(name)
-        is_whole = content == clean.files[name] or (name.endswith("html") and b"</html>" in (content or b""))
-        if not (is_whole or (allow_old and content == OLD)):
-            tally.fail(f"{what}: {name} is neither the old nor the new one")
-
-
-def check_litter(tally: Tally, what: str, done, clean) -> None:
-    if set(done.files) - set(clean.files):
-        tally.fail(f"{what}: left {sorted(set(done.files) - set(clean.files))}")
+def measure_peak() -> float:
+    """Return the most memory that any command took, in GB."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
 
 
 def main() -> int:
@@ -358,26 +161,36 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--short", action="store_true")
-    parser.add_argument("--parts", default="models,inputs,faults")
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--parts", default=",".join(PARTS), help="default: all")
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--command", default="", help="only this one, of those that faults happen to")
+    parser.add_argument("--write-lines", action="store_true", help="write what data files must give anew")
     arguments = parser.parse_args()
-    began, tally, parts = time.monotonic(), Tally(), arguments.parts.split(",")
-    for name in ("bench", "cli.app", "jobs", "report"):  # so that forks need not import them
-        importlib.import_module(f"undrift.{name}")
+    began, tally, parts, is_short = time.monotonic(), Tally(), arguments.parts.split(","), arguments.short
     with tempfile.TemporaryDirectory() as place:
         base = Path(place, "base")
         base.mkdir()
         prepare(base)
+        if {"models", "inputs"} & set(parts):
+            import_everything(base, {"predict": COMMANDS["predict"]})
         if "models" in parts:
-            try_models(tally, base, 0 if arguments.short else arguments.seconds, 40)
+            try_models(tally, base, 40 if is_short else 400)
         if "inputs" in parts:
-            try_inputs(tally, base, 3 if arguments.short else 30)
+            try_inputs(tally, base, 3 if is_short else 30, not is_short, arguments.write_lines)
         if "faults" in parts:
-            try_faults(tally, base, 2 if arguments.short else 12)
+            commands = SHORT if is_short else [arguments.command] if arguments.command else list(COMMANDS)
+            try_faults(tally, base, *((2, 1, 1) if is_short else (10, 4, 3)), commands)
+        if "dask" in parts:
+            try_dask(tally, base, 1 if is_short else 3)
+        if "load" in parts:
+            try_load(tally, base, is_short)
+        if "fuzz" in parts:
+            try_fuzzing(tally, FUZZED[::2] if is_short else FUZZED, 1 if is_short else arguments.seconds)
     print("\n| tried | number | outcome | |\n| --- | ---: | --- | --- |")
     for row in tally.rows:
         print("| " + " | ".join(row) + " |")
-    print(f"\n{len(tally.failures)} failures; {time.monotonic() - began:.0f} s")
+    minutes = (time.monotonic() - began) / 60
+    print(f"\n{len(tally.failures)} failures; {minutes:.0f} minutes; at most {measure_peak():.2f} GB")
     return int(bool(tally.failures))
 
 

@@ -1,4 +1,4 @@
-"""The short version of the campaign against hostile files and faults."""
+"""The short version of the campaign against hostile files, faults and load."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "campaign.py"
 
 
-@pytest.mark.parametrize("part", ["models", "inputs", "faults"])
+@pytest.mark.parametrize("part", ["models", "inputs", "faults", "load", "fuzz"])  # Dask: tests/distributed
 def test_nothing_is_lost_and_nothing_gets_in(part):
     pytest.importorskip("openpyxl")
     pytest.importorskip("pyarrow")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import glob
 import os
 import re
+import secrets
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 try:
@@ -51,6 +53,33 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         UNFINISHED.discard(name)
 
 
+@contextmanager
+def make_hidden_folder(parent: Path) -> Iterator[Path]:
+    """Yield a new folder in `parent`, removed at the end with all in it; so are those of killed processes."""
+    if fcntl is not None:
+        for path in parent.glob(".undrift-*.part"):
+            with suppress(OSError), _hold(path, fcntl.LOCK_EX | fcntl.LOCK_NB):  # fails if it is in use
+                shutil.rmtree(path)
+    folder = parent / f".undrift-{secrets.token_hex(6)}.part"
+    folder.mkdir()
+    try:
+        with nullcontext() if fcntl is None else _hold(folder, fcntl.LOCK_SH):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _hold(path: Path, kind: int) -> Iterator[None]:
+    """Hold a lock on a file or folder; a killed process holds none."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, kind)
+        yield
+    finally:
+        os.close(handle)
+
+
 def _remove_file(name: str) -> None:
     """Remove a file, even if a signal arrives in that very moment."""
     try:
@@ -71,8 +100,7 @@ def _remove_abandoned(folder: Path, prefix: str, suffix: str) -> None:
     for path in folder.glob(f"{glob.escape(prefix)}*"):
         if not re.fullmatch(pattern, path.name):
             continue
-        with suppress(OSError), open(path, "rb") as file:  # in use, not ours, or removed by another run
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(OSError), _hold(path, fcntl.LOCK_EX | fcntl.LOCK_NB):  # in use, not ours, or gone
             path.unlink()
 
 

@@ -121,7 +121,7 @@ def _check_space(path: str | os.PathLike[str], size: int) -> None:
     free = shutil.disk_usage(folder).free if folder.is_dir() else size
     if free < size:
         raise OSError(
-            f"{path} cannot be written: it takes {size / 1e6:,.0f} MB, and {free / 1e6:,.0f} MB are free"
+            f"{path} cannot be written: it takes {size:,} bytes, and {free:,} are free; write it elsewhere"
         )
 
 

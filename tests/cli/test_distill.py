@@ -95,6 +95,14 @@ def test_a_model_of_several_targets_is_distilled_by_their_names(undrift, folder,
     assert said.startswith("--domain is given 2 times for 1 targets")
 
 
+def test_two_files_of_one_target_are_both_described(undrift, folder, model):
+    named = ["--target", "camping.csv", "--domain", "kitchen.csv", "--domain", "kitchen.csv"]
+    assert undrift(*DISTILL, *named, "--model", model)[0] == 0
+    (statistics,) = load_model("small.safetensors").target_statistics_
+    n_rows = [len(read_csv(f"{name}.csv")) for name in ("kitchen", "camping")]
+    assert statistics["n_rows"] == statistics["n_predicted"] == sum(n_rows)
+
+
 def test_what_cannot_be_done_is_one_line(small, undrift, folder, model):
     again = [*DISTILL[:-1], "again.safetensors", "--model", "small.safetensors"]
     assert "holds a distilled model" in check_refused(undrift, folder, again)

@@ -156,6 +156,18 @@ def test_an_interrupt_says_what_was_written():
     _files.WRITTEN.clear()
 
 
+def test_an_interrupt_when_all_is_done_is_no_traceback():
+    program = """
+import signal, os
+from undrift import cli
+cli._flush_output = lambda: os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+cli.main(["--version"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_one_bar_names_its_stage_and_moves():
     from rich.console import Console
     from rich.progress import Progress

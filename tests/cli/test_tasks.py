@@ -335,6 +335,19 @@ def test_columns_of_numbers_are_asked_for_and_updated(undrift, baskets):
     assert undrift("update", "--model", "model.safetensors", "--target", "south.csv", "--out", "b.st")[0] == 0
 
 
+def test_a_cell_that_is_no_number_is_named_by_file_and_row(undrift, baskets):
+    assert undrift(*BASKETS, "--features", "good*", "--model", "model.safetensors")[0] == 0
+    lines = (baskets / "south.csv").read_text().splitlines()
+    cells = lines[3].split(",")
+    lines[3] = ",".join([cells[0], "many", *cells[2:]])
+    (baskets / "bad.csv").write_text("\n".join([lines[0], *lines[1:3] * 3000, *lines[3:]]) + "\n")
+    said = "bad.csv: row 6001: column 'good0' holds 'many', which is no finite number"
+    target = [*BASKETS[:4], "bad.csv", *BASKETS[5:-4], "--out", "p.csv", "--features", "good*"]
+    assert check_refused(undrift, baskets, target).startswith(said)
+    command = ["predict", "--model", "model.safetensors", "--input", "bad.csv", "--out", "p.csv"]
+    assert check_refused(undrift, baskets, command).startswith(said)
+
+
 def test_every_column_of_numbers_where_none_is_named(undrift, baskets):
     assert run(undrift, *BASKETS)["features"][:2] == ["id", "good0"]
 

@@ -45,9 +45,9 @@ def test_empty_cells_are_the_mean(rng):
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ("1\tlow\t2", "row 1: column 'b' holds 'low', which is no number"),
+        ("1\tlow\t2", "row 1: column 'b' holds 'low', which is no finite number"),
         ("1\t2", "learnt from 3 columns of numbers, and got text"),
-        ("1\tinf\t2", "column 'b' holds infinity"),
+        (" \tinf\t2", "row 1: column 'b' holds 'inf', which is no finite number"),
     ],
 )
 def test_bad_cells_are_one_line(document, message):

@@ -30,13 +30,21 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         print(_describe_interrupt(), file=sys.stderr)
         code = 130
+    status = _exit_status(code)
+    try:
+        _flush_output()
+        from .._processes import exit_process
+
+        exit_process(status)
+    except KeyboardInterrupt:  # everything is done
+        os._exit(status)
+
+
+def _flush_output() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
-    from .._processes import exit_process
-
-    exit_process(_exit_status(code))
 
 
 def _exit_status(code: str | int | None) -> int:

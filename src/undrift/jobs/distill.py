@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def distill_domains(
     adapter: TextAdapter, domains: Sequence[JobDomain], numbers: Sequence[int], seed: int = 0
 ) -> DistilledText:
     """Distill a model from the documents of target domains, as many as are here."""
-    documents = [document for domain in domains for document in domain.documents]
+    every_document = [document for domain in domains for document in domain.documents]
     labels: list[Any] = []
     for domain in domains:
         is_whole = domain.labels is not None and len(domain.labels) == len(domain.documents)
@@ -87,12 +88,13 @@ def distill_domains(
     sample_domain = np.repeat(numbers, [len(domain.documents) for domain in domains])
     has_targets = any(number < 0 for number in adapter.classifier_.domains_)
     model = adapter.distill(
-        documents, labels, sample_domain=sample_domain if has_targets else None, random_state=seed
+        every_document, labels, sample_domain=sample_domain if has_targets else None, random_state=seed
     )
     model.target_statistics_ = [None] * -min(numbers)
-    for domain, number in zip(domains, numbers, strict=True):
-        X = model.vectorizer_.transform(domain.documents)
-        statistics = describe_target(model, X, domain.documents)
+    for number in dict.fromkeys(numbers):  # several files may be of one target
+        documents = list(compress(every_document, sample_domain == number))
+        X = model.vectorizer_.transform(documents)
+        statistics = describe_target(model, X, documents)
         counts = predict_rows(model, X, number if has_targets else None).count()
         model.target_statistics_[-1 - number] = add_predictions(statistics, counts, len(model.classes_))
     return model

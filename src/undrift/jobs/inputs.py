@@ -30,7 +30,7 @@ from ..tables import (
     union_of,
     with_added,
 )
-from ..text import hash_text
+from ..text import hash_text, parse_numbers
 
 ShowStage = Callable[[str, float | None], None]  # name of the stage, and the share of it that is done
 Watch = Callable[[Any], AbstractContextManager[Any]]  # follows a client of a cluster while it has work
@@ -148,7 +148,7 @@ def read_domain(path: Path, job: Any, label: str | None, show_stage: ShowStage) 
     for rows in table:
         if embedding is not None:
             vectors.append(read_vectors(table, rows, embedding, len(documents)))
-        documents += rows.texts(job.text)
+        documents += read_texts(table, rows, job.text, len(documents))
         labels += [] if label is None else map(parse_label, rows.column(label))
         show_stage(f"reading {path.name}", rows.share_read)
     if not documents:
@@ -157,6 +157,17 @@ def read_domain(path: Path, job: Any, label: str | None, show_stage: ShowStage) 
     kinds, known = dict(table.kinds), None if label is None else labels
     matrix = stack_vectors([path] * len(vectors), vectors) if vectors else None
     return JobDomain(path, kinds, len(documents), n_empty, table.n_bad, known, documents, table, matrix)
+
+
+def read_texts(table: Table, rows: Rows, text: str | Sequence[str], n_before: int = 0) -> list[str]:
+    """Return the documents of some rows; where they are numbers, all of them must be such."""
+    documents = rows.texts(text)
+    if isinstance(text, NumberColumns):
+        try:
+            parse_numbers(documents, text, n_before)
+        except ValueError as error:
+            raise TableError(f"{table.path}: {error}") from None
+    return documents
 
 
 def read_vectors(table: Table, rows: Rows, column: str, n_before: int = 0) -> np.ndarray:

@@ -92,18 +92,28 @@ def _list_labels(
     table: Table, text: str | Sequence[str], label: str, embedding: str | None
 ) -> Iterator[GivenLabel]:
     """Yield every row's text and label, whoever wrote the table."""
-    columns = set(table.columns)
-    read = _read_plain
-    if {"data", "annotations"} <= columns:
-        read = _read_label_studio
+    columns, needed = set(table.columns), [*([text] if isinstance(text, str) else text), label]
+    read, tool = _read_plain, ""
+    if {"data", "annotations"} <= columns and not set(needed) <= columns:
+        read, tool = _read_label_studio, "Label Studio"
     elif "answer" in columns and columns & PRODIGY:
-        read = _read_prodigy
+        read, tool = _read_prodigy, "Prodigy"
     else:
-        for name in [*([text] if isinstance(text, str) else text), label, embedding]:
-            if name is not None:
-                table.require_column(name)
+        for name in [*needed, *([] if embedding is None else [embedding])]:
+            table.require_column(name)
+    n_rows = 0
     for rows in table:
-        yield from read(rows, text, label, embedding)
+        try:
+            for given in read(rows, text, label, embedding):
+                yield given
+                n_rows += 1
+        except (AttributeError, KeyError, TypeError):
+            if not tool:
+                raise
+            raise TableError(
+                f"{table.path}: row {n_rows + 1} is not as {tool} exports it: export it again, or give a "
+                f"table with the columns {', '.join(needed)}"
+            ) from None
 
 
 def _read_plain(
@@ -157,7 +167,7 @@ def _make_label(text: str, label: Any, sampled: Any, weight: Any, vector: Any) -
     sampled = str(sampled).strip() or None if sampled is not None else None
     try:
         weight = float("nan" if weight in (None, "") else weight)
-    except ValueError:
+    except (TypeError, ValueError):
         raise TableError(f"the column {WEIGHT!r} holds {weight!r}, which is not a number") from None
     return GivenLabel(text, parse_label(label), sampled, 1.0 if np.isnan(weight) else weight, vector)
 

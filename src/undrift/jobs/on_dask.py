@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import shutil
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -15,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from .._files import make_hidden_folder
 from ..distributed import (
     OnDask,
     Output,
@@ -177,9 +176,7 @@ def _write_folder(out: Path, model: Any, tasks: list, kinds: dict[str, Any]) -> 
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
         raise TableError(f"two shards are called {min(repeated)}, which cannot both be written to {out}")
-    hidden = out / f".undrift-{secrets.token_hex(6)}.part"
-    hidden.mkdir()
-    try:
+    with make_hidden_folder(out) as hidden:
         counts = []
         for shards, predict in tasks:
             outputs = [Output(hidden.resolve() / shard.path.name, tuple(kinds), kinds) for shard in shards]
@@ -187,5 +184,3 @@ def _write_folder(out: Path, model: Any, tasks: list, kinds: dict[str, Any]) -> 
         yield counts
         for name in names:
             (hidden / name).replace(out / name)
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)

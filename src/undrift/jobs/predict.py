@@ -15,7 +15,7 @@ from ..classifier import predict_codes
 from ..errors import UndriftWarning
 from ..tables import NumberColumns, Table, with_added, write_table
 from ..text import TextAdapter
-from .inputs import AddedColumns, read_vectors, refuse_overwriting
+from .inputs import AddedColumns, read_texts, read_vectors, refuse_overwriting
 from .tasks import is_rating
 
 
@@ -187,7 +187,7 @@ def run_predict(
     n_doubtful = 0
     with write_table(out, columns, kinds={**table.kinds, **added.kinds}) as writer:
         for rows in table:
-            documents = rows.texts(text)
+            documents = read_texts(table, rows, text, writer.n_rows)
             X = adapter.vectorizer_.transform(documents)
             vectors = None if embedding is None else read_vectors(table, rows, embedding, writer.n_rows)
             predictions = predict_rows(adapter, X, number, vectors)

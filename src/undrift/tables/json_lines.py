@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -144,8 +145,7 @@ def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of `pairs`; of two equal keys one would be lost, so they are refused."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in made if keys.count(key) > 1)
+        repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise _RowError(f"the key {repeated!r} is there twice")
     return made
 

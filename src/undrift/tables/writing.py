@@ -46,10 +46,10 @@ class TableWriter:
 
     def write(self, rows: Rows) -> None:
         """Append a block. Columns that it lacks are left empty; columns the file lacks are an error."""
-        unknown = [name for name in rows.columns if name not in self.columns]
-        if unknown:
-            raise TableError(f"{self.path} was begun without the column {unknown[0]!r}")
         held = dict(zip(rows.columns, rows.values, strict=True))
+        unknown = held.keys() - set(self.columns)
+        if unknown:
+            raise TableError(f"{self.path} was begun without the column {min(unknown)!r}")
         absent = [MISSING] * len(rows)
         with translate_write_errors(self.path):
             self._sink.write([held.get(name, absent) for name in self.columns])

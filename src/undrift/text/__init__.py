@@ -11,7 +11,7 @@ from .adapter import (
     text_regressor,
 )
 from .distilled import DistilledText
-from .features import FeatureScaler
+from .features import FeatureScaler, parse_numbers
 from .tokens import (
     FAR_APART,
     SAMPLE_DOCUMENTS,
@@ -42,6 +42,7 @@ __all__ = [
     "interleave",
     "load_adapter",
     "load_text_model",
+    "parse_numbers",
     "text_classifier",
     "text_regressor",
     "unseen_share",

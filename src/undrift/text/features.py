@@ -48,7 +48,7 @@ class FeatureScaler(TransformerMixin, BaseEstimator):
 
     def fit(self, documents: Iterable[str], y: Any = None) -> FeatureScaler:
         """Learn how columns are scaled, from the rows of all domains."""
-        X = self._parse(documents)
+        X = parse_numbers(documents, self.columns)
         values = np.nan_to_num(X)
         is_count = bool((values >= 0).all() and (values == np.rint(values)).all())
         self.kind_ = "counts" if is_count and np.mean(values == 0) >= 0.5 else "numbers"
@@ -68,7 +68,7 @@ class FeatureScaler(TransformerMixin, BaseEstimator):
     def transform(self, documents: Iterable[str]) -> sparse.csr_array:
         """Return the scaled rows, of shape (n, n_columns)."""
         check_is_fitted(self, "kind_")
-        X = self._parse(documents)
+        X = parse_numbers(documents, self.columns)
         if self.kind_ == "counts":
             X = np.maximum(np.nan_to_num(X), 0)
             weighted = np.where(X > 0, (1 + np.log(np.maximum(X, 1))) * self.idf_, 0)
@@ -90,32 +90,35 @@ class FeatureScaler(TransformerMixin, BaseEstimator):
         """Return a function that says that rows have no terms."""
         return lambda document: []
 
-    def _parse(self, documents: Iterable[str]) -> np.ndarray:
-        """Return the numbers of every row, NaN where a cell is empty."""
-        rows = [document.split(CELL_SEPARATOR) for document in documents]
-        d = len(self.columns)
-        X = np.full((len(rows), d), np.nan)
-        for i, cells in enumerate(rows):
-            if cells == [""]:
-                continue
-            if len(cells) != d:
-                text = CELL_SEPARATOR.join(cells)[:40]
-                raise ValueError(f"this model was learnt from {d} columns of numbers, and got text: {text!r}")
-            try:
-                X[i] = [float(cell) if cell.strip() else np.nan for cell in cells]
-            except ValueError:
-                self._refuse_cell(cells, i)
-        if np.isinf(X).any():
-            i, j = np.argwhere(np.isinf(X))[0]
-            raise ValueError(f"row {i + 1}: column {self.columns[j]!r} holds infinity; leave the cell empty")
-        return X
 
-    def _refuse_cell(self, cells: Sequence[str], i: int) -> None:
-        for name, cell in zip(self.columns, cells, strict=True):
-            try:
-                float(cell or 0)
-            except ValueError:
-                raise ValueError(
-                    f"row {i + 1}: column {name!r} holds {cell[:40]!r}, which is no number; choose other "
-                    "columns with --features"
-                ) from None
+def parse_numbers(documents: Iterable[str], columns: Sequence[str], n_before: int = 0) -> np.ndarray:
+    """Return the numbers of every row, NaN where a cell is empty; messages count rows from `n_before`."""
+    rows = [document.split(CELL_SEPARATOR) for document in documents]
+    X = np.full((len(rows), len(columns)), np.nan)
+    for i, cells in enumerate(rows):
+        if cells == [""]:
+            continue
+        if len(cells) != len(columns):
+            text = CELL_SEPARATOR.join(cells)[:40]
+            raise ValueError(
+                f"this model was learnt from {len(columns)} columns of numbers, and got text: {text!r}"
+            )
+        try:
+            X[i] = [float(cell) if cell.strip() else np.nan for cell in cells]
+            is_good = not np.isinf(X[i]).any()
+        except ValueError:
+            is_good = False
+        if not is_good:
+            name, cell = next(pair for pair in zip(columns, cells, strict=True) if not _is_number(pair[1]))
+            raise ValueError(
+                f"row {n_before + i + 1}: column {name!r} holds {cell[:40]!r}, which is no finite number; "
+                "leave the cell empty, or choose other columns with --features"
+            )
+    return X
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return not np.isinf(float(cell or 0))
+    except ValueError:
+        return not cell.strip()
