@@ -49,7 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{n_done}/{n_total} {what}", file=sys.stderr, flush=True)
 
     names = {key: getattr(options, key) for key in ("methods", "tasks", "variants")}
-    request: dict[str, Any] = {key: value and value.split(",") for key, value in names.items()}
+    request: dict[str, Any] = {
+        key: value if value is None else value.split(",") for key, value in names.items()
+    }
     request |= {key: getattr(options, key) for key in ("data", "jobs", "device", "retry_failed")}
     try:
         plan = load_plan(options.plan).smaller(options.max_rows, options.max_features).seeded(options.seed)

@@ -12,7 +12,6 @@ from .measures import bootstrap_interval, task
 from .records import Record
 from .tables import failure_notes, format_points, table_lines
 
-MEASURES = ("self_trained_error", "error")
 HINDSIGHT, SINGLE, FIXED = "best in hindsight", "best single candidate", "fixed"
 
 
@@ -63,16 +62,16 @@ class Verdict:
     beyond_single: float  # against the one candidate that is best for all tasks
 
 
-def gather_trials(records: Sequence[Record], measure: str = MEASURES[0]) -> list[Trials]:
+def gather_trials(records: Sequence[Record]) -> list[Trials]:
     """Gather records by corpus; only tasks with all candidates count."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         if record.get("kind") == "regret" and "failed" not in record:
             groups.setdefault((record["plan"], record["variant"]), []).append(record)
-    return [_gather_group(group, measure) for group in groups.values()]
+    return [_gather_group(group) for group in groups.values()]
 
 
-def _gather_group(records: Sequence[Record], measure: str) -> Trials:
+def _gather_group(records: Sequence[Record]) -> Trials:
     by_task: dict[str, dict[Point, Mapping[str, Any]]] = {}
     for record in records:
         for candidate in record["candidates"]:
@@ -95,10 +94,8 @@ def _gather_group(records: Sequence[Record], measure: str) -> Trials:
     }
     variant = "" if last["variant"] == "main" else f" ({last['variant']})"
     preset = None if last.get("preset") is None else Point(**last["preset"])
-    return Trials(
-        last["corpus"] + variant, whole, points, matrix(lambda candidate: candidate[measure]), scores, preset,
-        last.get("small_grid", {}),
-    )  # fmt: skip
+    errors, grid = matrix(lambda candidate: candidate["self_trained_error"]), last.get("small_grid", {})
+    return Trials(last["corpus"] + variant, whole, points, errors, scores, preset, grid)
 
 
 def candidate_sets(trials: Trials) -> dict[str, Trials]:
@@ -116,11 +113,6 @@ def candidate_sets(trials: Trials) -> dict[str, Trials]:
     return sets
 
 
-def choose_candidates(trials: Trials, rule: str) -> np.ndarray:
-    """Positions, one for each task, of the candidates that a rule chooses, the first of equals."""
-    return np.argmax(trials.scores[rule], axis=1)
-
-
 def verdicts(trials: Trials) -> list[Verdict]:
     """What hindsight, fixed values and every rule give.
 
@@ -128,11 +120,9 @@ def verdicts(trials: Trials) -> list[Verdict]:
     """
     n, best = len(trials.tasks), np.argmin(trials.errors, axis=1)
     choices = {HINDSIGHT: best, SINGLE: np.full(n, np.argmin(trials.errors.mean(axis=0)))}
-    has_preset = trials.preset in trials.points
-    preset = trials.points.index(trials.preset) if has_preset and trials.preset else 0
-    if has_preset:
-        choices[FIXED] = np.full(n, preset)
-    choices |= {rule: choose_candidates(trials, rule) for rule in trials.scores}
+    if trials.preset is not None and trials.preset in trials.points:
+        choices[FIXED] = np.full(n, trials.points.index(trials.preset))
+    choices |= {rule: np.argmax(scores, axis=1) for rule, scores in trials.scores.items()}  # first of equals
     return [_verdict(trials, name, choice) for name, choice in choices.items()]
 
 
@@ -149,11 +139,11 @@ def best_rule(given: Sequence[Verdict]) -> Verdict:
     return min((v for v in given if v.rule not in (HINDSIGHT, SINGLE, FIXED)), key=lambda v: v.regret)
 
 
-def regret_table(records: Sequence[Record], measure: str = MEASURES[0]) -> str:
+def regret_table(records: Sequence[Record]) -> str:
     """Markdown: regret of every rule on every corpus; of what was chosen on one, on others; what failed."""
     by_set = {
         (trials.corpus, name): (some, verdicts(some))
-        for trials in gather_trials(records, measure)
+        for trials in gather_trials(records)
         if trials.tasks
         for name, some in candidate_sets(trials).items()
     }
