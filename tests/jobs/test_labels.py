@@ -385,7 +385,7 @@ def test_a_fallback_that_labels_end_is_not_reported(files):
 
 def test_a_table_with_a_tools_columns_is_a_table_where_the_named_columns_are_there(tmp_path):
     columns = {"text": ["sturdy", "flimsy"], "label": CLASSES, "data": ["x", "y"], "annotations": ["", "3"]}
-    labels = read_labels(write_csv(tmp_path / "labels.csv", columns), "text", ["label"], CLASSES)
+    labels = read_labels(open_table(write_csv(tmp_path / "labels.csv", columns)), "text", ["label"], CLASSES)
     assert [given.label for given in labels.values()] == CLASSES
 
 
@@ -393,7 +393,7 @@ def test_a_weight_that_is_no_number_is_one_line(tmp_path):
     path = tmp_path / "labels.jsonl"
     path.write_text(json.dumps({"text": "a", "label": "positive", "weight": [1]}))
     with pytest.raises(TableError, match=r"column 'weight' holds \[1\], which is not a number"):
-        read_labels(path, "text", ["label"], CLASSES)
+        read_labels(open_table(path), "text", ["label"], CLASSES)
 
 
 @pytest.mark.parametrize(
@@ -412,4 +412,4 @@ def test_what_a_tool_did_not_export_is_one_line(tmp_path, tool, row):
     good = {"data": {"text": "b"}, "annotations": None, "text": "b", "answer": "reject", "accept": []}
     path.write_text(json.dumps([{name: good[name] for name in row if name in good}, row]))
     with pytest.raises(TableError, match=rf"labels\.json: row 2 is not as {tool} exports it"):
-        read_labels(path, "text", ["label"], CLASSES)
+        read_labels(open_table(path), "text", ["label"], CLASSES)
