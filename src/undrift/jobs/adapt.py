@@ -218,13 +218,11 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
         summary["caution"] = dict(adapter.classifier_.caution_)  # labels end a fallback
     with rows.write_predictions(adapter, added, kinds) as written:
         summarize_shares(summary, adapter, written.counts, job)
-        adapter.target_statistics_ = [
-            add_predictions(statistics, counts, len(classes), target.n_rows)
-            for statistics, counts, target in zip(
-                adapter.target_statistics_, written.counts, rows.targets, strict=True
-            )
-        ]
         if job.model is not None:
+            for X, counts, target in zip(rows.target_rows, written.counts, rows.targets, strict=True):
+                statistics = describe_target(adapter, sample_rows(X), target.documents)
+                statistics = add_predictions(statistics, counts, len(classes), target.n_rows)
+                adapter.target_statistics_.append(statistics)
             if not job.update_state:
                 adapter.classifier_.update_state_ = None
             summary["model_file"] = _save_adapter(adapter, job.model, rows, show_stage)
@@ -329,9 +327,7 @@ def _score_targets(
         cross_fitted = cross_fit(classifier, learnt)
     for i, (entry, target) in enumerate(zip(entries, rows.targets, strict=True)):
         show_stage(f"measuring {target.path.name}", None)
-        target_sample = sample_rows(rows.target_rows[i])
-        entry["distance_before"] = measure_distance(source_sample, target_sample)
-        adapter.target_statistics_.append(describe_target(adapter, target_sample, target.documents))
+        entry["distance_before"] = measure_distance(source_sample, sample_rows(rows.target_rows[i]))
         entry["fell_back"] = bool(classifier.caution_["fell_back"]) and learnt is None
         if target.labels is None:
             continue
