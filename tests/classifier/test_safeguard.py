@@ -68,7 +68,7 @@ def test_class_shift_of_three_classes_is_the_share_that_moved():
         ({"class_shift": 0.18, "source_only_retained": 0.32}, "class to class", False),
         ({"n_target": 99}, "99 rows", False),
         ({"empty": 0.31}, "31% of the target's rows are empty", False),
-        ({"unseen": 0.51}, "expect many mistakes", False),
+        ({"unseen": 0.51}, "rows of an intermediate domain", False),
         ({"sure_disagreement": 0.16}, "disagree on 16%", False),
     ],
 )

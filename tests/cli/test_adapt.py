@@ -12,7 +12,7 @@ from tests.helpers.commands import ADAPT, change_options, check_refused
 from tests.helpers.review_files import convert_table, read_csv, write_csv
 from undrift import TextAdapter, load_model
 from undrift.classifier import EXPECTED_ERROR_RECORD
-from undrift.cli.summary import list_doubts
+from undrift.cli.summary import describe_error, list_doubts
 
 JSON_SHARES = '{"negative": 0.1, "positive": 0.9}'
 
@@ -81,6 +81,28 @@ def test_without_labels_the_summary_says_which_shares_and_error_to_expect(folder
     assert " ".join(lines).count("the class shares of the target cannot be estimated") == 1
 
 
+def summarize(**entry):
+    target = {"file": "a/b.csv", "fell_back": False, "expected_error": None} | entry
+    return target, {"task": "classes", "labels": {"no": 5, "yes": 5}, "targets": [target]}
+
+
+def test_an_error_of_a_half_on_two_classes_is_called_chance():
+    measured = {"scored": 90, "baseline_error": 0.6, "adapted_error_interval": [0.4, 0.6]}
+    gain = {"gain_interval": [0.01, 0.2]}
+    line = describe_error(*summarize(adapted_error=0.5, **measured, **gain))
+    assert line.endswith("60.0% with a linear SVM trained on the source: no better than chance.")
+    line = describe_error(*summarize(adapted_error=0.4, **measured, **gain))
+    assert line.endswith(": adaptation helped.")
+
+
+def test_the_record_of_expected_errors_stands_once(folder, undrift):
+    status, out, _ = undrift(*ADAPT, "--target", "books.csv")
+    assert status == 0
+    text = " ".join(unwrap(out))
+    assert text.count("expected without labels") == 2
+    assert text.count(EXPECTED_ERROR_RECORD) == 1
+
+
 def test_a_measured_error_is_shown_instead_of_the_expected_one(folder, undrift):
     status, out, _ = undrift(*ADAPT, "--target-label", "truth")
     assert status == 0
@@ -95,7 +117,7 @@ def test_a_measured_error_is_shown_instead_of_the_expected_one(folder, undrift):
 @pytest.mark.parametrize(("adapted", "has_doubts"), [(0.1, False), (0.2, False), (0.3, True), (None, True)])
 def test_what_labels_show_is_not_doubted(adapted, has_doubts):
     """A reason against adapting is not shown where it helped on all targets; what to add to them is."""
-    reasons = {"far-apart": "expect many mistakes", "few-rows": "add unlabelled rows"}
+    reasons = {"far-apart": "rows of an intermediate domain", "few-rows": "add unlabelled rows"}
     caution = {"reasons": list(reasons.values()), "codes": list(reasons), "blocking": [], "fell_back": False}
     measured = {"scored": 10, "baseline_error": 0.2}
     targets = [

@@ -4,6 +4,7 @@ import re
 import warnings
 
 import pytest
+from markupsafe import escape
 
 from undrift import MSDAClassifier, TermVectorizer, TextAdapter, UndriftWarning
 from undrift.report import adaptation_report
@@ -40,9 +41,11 @@ def test_a_fallback_is_called_one_and_nothing_is_called_adapted(documents, truth
     assert (verdict["answer"], verdict["fell_back"], verdict["predictor"]) == (
         "fallback", True, "source-only",
     )  # fmt: skip
-    assert verdict["headline"].startswith("Not adapted: the predictions are those of the source-only")
+    start = "50.0% of the source-only" if truth else "the predictions are those of the source-only"
+    assert verdict["headline"].startswith(f"Not adapted: {start}")
     assert "source → target (not adapted)" in text
-    assert "Fallback" in text
+    (reason,) = report.to_dict()["blocking"]
+    assert text.count(str(escape(reason))) == 1, "the reason stands once, at the top"
     assert "Adaptation helped" not in text
     assert not re.search(r"\badapted (error|errs|classifier|,)", text)
     assert ("source-only: 50.0%" in text) is truth
@@ -66,5 +69,6 @@ def test_without_a_fallback_the_predictions_are_adapted(documents):
 
 def test_a_fallback_says_that_layers_were_not_used(documents):
     text = shown_text(report_on(documents, truth=False))
-    assert "the source-only classifier, on terms alone (instead of noise 0.5, 1 layer), C " in text
+    assert "Used: the source-only classifier, on terms alone, C " in text
+    assert "Not used, because of the fallback: noise 0.5, 1 layer." in text
     assert "no prediction changed" not in text

@@ -87,7 +87,9 @@ def test_without_labels_the_verdict_says_so_and_claims_no_gain(unscored, report)
     assert abs(gain) <= own["agreement"]["changed"] + 0.1
 
 
-def situation(answer="yes", basis="measured", rule="fixed", center="classes", decks=None, n_differ=9, **card):
+def situation(
+    answer="yes", basis="measured", rule="fixed", center="classes", decks=None, n_differ=9, error=0.05, **card
+):
     target = {
         "name": "t", "role": "target", "n_rows": 5000, "unseen_share": 0.1, "class_drift": 0.0,
         "share_error": 0.0, **card,
@@ -96,7 +98,7 @@ def situation(answer="yes", basis="measured", rule="fixed", center="classes", de
         "verdict": {
             "answer": answer, "basis": basis, "agreement": {"n_changed": 200, "n_rows": 5000},
             "expected_error": {"error": 0.1, "low": 0.05, "high": 0.15},
-            "whole": {"n_corrected": n_differ, "n_spoilt": 0},
+            "whole": {"n_corrected": n_differ, "n_spoilt": 0, "adapted": {"error": error}},
         },
         "chosen": {"rule": rule, "center": center, "edges": [] if rule == "fixed" else ["n_layers"]},
         "domains": [target],
@@ -123,6 +125,11 @@ DECKS = {"estimate": [["text", 0, 1, 2.0]] * 60}
         (situation("unknown", "expected", decks=DECKS), "Label 60 rows on this page, with the keys"),
         (situation(decks=DECKS), "label the doubtful rows on this page"),
         (situation(), "Use the predictions. Of the surest 80%, 2.0% are wrong: --min-confidence 0.88"),
+        (situation(error=0.65), "do not rely on single predictions"),
+        (
+            situation("unknown", "expected"),
+            "Of the surest 80%, 2.0% are expected to be wrong: --min-confidence",
+        ),
         (situation("chance"), "Do not use these predictions"),
         (situation("unclear", unseen_share=0.6), "over half of its words"),
         (situation(n_rows=80), "80 are few"),
@@ -132,6 +139,10 @@ DECKS = {"estimate": [["text", 0, 1, 2.0]] * 60}
 )
 def test_advice_fits_the_situation(own, said):
     assert any(said in step for step in advice(own))
+
+
+def test_predictions_that_are_mostly_wrong_are_not_recommended():
+    assert not any("Use the predictions" in step for step in advice(situation(error=0.65)))
 
 
 def test_there_is_no_advice_without_its_cause():

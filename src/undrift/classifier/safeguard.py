@@ -193,7 +193,7 @@ def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
         yield Reason(
             "far-apart",
             f"{s.unseen:.0%} of the target's nonzero entries are in features that no labelled row has: "
-            "expect many mistakes; add labelled or unlabelled rows of an intermediate domain",
+            "rows of an intermediate domain, labelled or unlabelled, would lower the error",
         )
     elif s.sure_disagreement is not None and s.sure_disagreement > SURE_DISAGREEMENT:
         yield Reason(

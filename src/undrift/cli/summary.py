@@ -23,8 +23,9 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
     for line in [*_describe_files(summary), *_describe_fit(summary)]:
         terminal.say(line)
     terminal.say("")
-    for target in summary["targets"]:
-        terminal.say(describe_error(target, summary), style="bold")
+    *others, last = summary["targets"]
+    for target in (*others, last):
+        terminal.say(describe_error(target, summary, has_record=target is last), style="bold")
         for line in _describe_shares(target, summary["task"]):
             terminal.say(line)
     for note in list_notes(summary):
@@ -72,8 +73,8 @@ def _count_odd(entry: dict[str, Any]) -> str:
 
 
 def _describe_fit(summary: dict[str, Any]) -> Iterator[str]:
-    labels = [f"{label} {n:,}" for label, n in list(summary["labels"].items())[:MOST_LABELS]]
-    labels += ["..."] if len(summary["labels"]) > MOST_LABELS else []
+    labels = [f"{label} {n:,}" for label, n in sorted(summary["labels"].items())]
+    labels[MOST_LABELS:] = [f"{len(labels) - MOST_LABELS:,} more"] if len(labels) > MOST_LABELS else []
     chosen = ", ".join(f"{name} {value:g}" for name, value in summary["chosen"].items())
     rule = "fixed" if summary["rule"] == "fixed" else f"{summary['rule']} over {summary['n_candidates']}"
     is_usual = summary.get("tokens") in (None, "words")
@@ -92,8 +93,11 @@ def _describe_fit(summary: dict[str, Any]) -> Iterator[str]:
     yield f"Chosen: {chosen} ({rule}). Took {summary['seconds']:.0f} s."
 
 
-def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
-    """Say in one sentence how many predictions of a target are wrong, measured or expected."""
+def describe_error(t: dict[str, Any], summary: dict[str, Any], has_record: bool = True) -> str:
+    """Say in one sentence how many predictions of a target are wrong, measured or expected.
+
+    How good such expectations were is added where `has_record` asks for it.
+    """
     from ..classifier import EXPECTED_ERROR_RECORD
 
     name = Path(t["file"]).name
@@ -105,15 +109,19 @@ def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
         low, high = t["adapted_error_interval"]
         baseline = f"{t['baseline_error']:.1%} with a linear SVM trained on the source"
         verdict = "" if t["fell_back"] else f": {_judge(t)}"
+        if t["adapted_error"] >= 1 - 1 / len(summary["labels"]):
+            verdict = ": no better than chance"
         return (
             f"{name}{fell_back}: {t['adapted_error']:.1%} wrong (95% interval {low:.1%} to {high:.1%}) on "
             f"{t['scored']:,} labelled rows{how}, {baseline}{verdict}."
         )
     if t["expected_error"]:
         between = "90% interval {low:.0%} to {high:.0%}".format(**t["expected_error"])
+        when = "before its labels were learnt" if summary.get("n_learnt") else "without labels"
+        record = f"; {EXPECTED_ERROR_RECORD}" if has_record else ""
         return (
             f"{name}{fell_back}: about {t['expected_error']['error']:.0%} wrong ({between}), expected "
-            f"{'with' if summary.get('n_learnt') else 'without'} labels; {EXPECTED_ERROR_RECORD}."
+            f"{when}{record}."
         )
     return f"{name}{fell_back}: how many predictions are wrong cannot be said without labels."
 
@@ -161,9 +169,9 @@ def list_shares(shares: dict[str, float], interval: dict[str, list[float]] | Non
     """Write class shares in words, those of ten classes at most."""
     parts = []
     for label, share in list(shares.items())[:MOST_LABELS]:
-        between = "" if interval is None else " ({:.0%} to {:.0%})".format(*interval[label])
+        between = "" if interval is None else " ({:.1%} to {:.1%})".format(*interval[label])
         parts.append(f"{label} {share:.1%}{between}")
-    return ", ".join([*parts, *(["..."] if len(shares) > MOST_LABELS else [])])
+    return ", ".join([*parts, *([f"{len(shares) - len(parts):,} more"] if len(shares) > MOST_LABELS else [])])
 
 
 def format_doubtful(n_doubtful: int, n_rows: int, file: str) -> str:

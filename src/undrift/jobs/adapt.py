@@ -90,6 +90,8 @@ class ReportInputs:
     targets: Sequence[JobDomain]
     X: Sequence[Matrix]  # rows of every source, then of every target
     baseline: Any  # the fitted SVM; None where nothing was scored
+    # by target, of labels that were learnt: the baseline's mistakes, those of cross-fitting, and weights
+    cross_fitted: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]
     predictions: Sequence[dict[str, Any]]  # `prediction` and `probabilities` of every target's rows
 
 
@@ -211,7 +213,9 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
     if job.use_labels != "score":
         learnt = gather_labels(rows.targets, rows.target_rows, adapter.classes_.tolist())
         summary["n_learnt"] = len(learnt.keys)
-    baseline = _score_targets(summary["targets"], job, adapter, rows, task, labels, learnt, show_stage)
+    baseline, mistakes = _score_targets(
+        summary["targets"], job, adapter, rows, task, labels, learnt, show_stage
+    )
     if learnt is not None:
         show_stage("learning the target's labels", None)
         adapter.classifier_ = learn_labels(adapter.classifier_, learnt)
@@ -236,9 +240,9 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
     if job.report is None or not isinstance(rows, LocalRows):
         return AdaptResult(adapter, summary)
     targets = rows.targets
-    if learnt is not None:  # a report scores no label that was learnt
+    if learnt is not None:  # a report scores no prediction of a label that was learnt
         targets = [replace(target, weights=[0.0] * target.n_rows) for target in targets]
-    inputs = ReportInputs(rows.sources, targets, rows.X, baseline, written.predictions)
+    inputs = ReportInputs(rows.sources, targets, rows.X, baseline, mistakes, written.predictions)
     return AdaptResult(adapter, summary, inputs)
 
 
@@ -314,13 +318,13 @@ def _score_targets(
     labels: Sequence[Any],
     learnt: TrainingLabels | None,
     show_stage: ShowStage,
-) -> Any:
+) -> tuple[Any, dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
     """Add to every target's entry its distance, whether it fell back and, if it has labels, the errors.
 
     Labels that will be learnt from are scored by cross-fitting, or not at all. Returns the baseline, None if
-    no target is scored.
+    no target is scored, and the mistakes of cross-fitting as `ReportInputs` has them.
     """
-    baseline, classifier = None, adapter.classifier_
+    baseline, classifier, mistakes = None, adapter.classifier_, {}
     source_sample = sample_rows(rows.source_rows)
     if job.use_labels == "both" and learnt is not None:
         show_stage("cross-fitting", None)
@@ -353,8 +357,10 @@ def _score_targets(
             counts = sum_mistakes(
                 learnt.y[mine].tolist(), learnt.weights[mine], first, cross_fitted[mine].tolist()
             )
+            wrong = (np.array(codes, dtype=object) != learnt.y[mine] for codes in (first, cross_fitted[mine]))
+            mistakes[i] = (*wrong, learnt.weights[mine])
         entry |= summarize_errors(counts.tolist())
-    return baseline
+    return baseline, mistakes
 
 
 class LocalRows:

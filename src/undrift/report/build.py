@@ -37,19 +37,23 @@ def job_report(job: AdaptJob, adapted: AdaptResult, command: str | None = None) 
     names, n_sources = _file_names([*job.sources, *job.targets]), len(kept.sources)
     domains = [
         DomainRows(
-            name, number, X, file.documents, file.labels, weights=getattr(file, "weights", None), **predicted
+            name, number, X, file.documents, file.labels, weights=getattr(file, "weights", None), **more
         )
-        for name, number, X, file, predicted in zip(
+        for name, number, X, file, more in zip(
             names,
             [*range(n_sources), *(-1 - i for i in range(len(kept.targets)))],
             kept.X,
             [*kept.sources, *kept.targets],
-            [*[{}] * n_sources, *kept.predictions],
+            [
+                *[{}] * n_sources,
+                *(p | {"cross_fitted": kept.cross_fitted.get(i)} for i, p in enumerate(kept.predictions)),
+            ],
             strict=True,
         )
     ]
     about = {name: summary[name] for name in ("seconds", "warnings", "notes") if name in summary} | {
         "command": command,
+        "use_labels": job.use_labels,
         "text_columns": [job.text] if isinstance(job.text, str) else list(job.text),
         "files": [file_record(path) for path in (*job.sources, *job.targets)],
         "summary": summary,

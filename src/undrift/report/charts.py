@@ -16,7 +16,6 @@ from markupsafe import Markup
 
 from .shares import most_frequent, write_estimate, write_percent
 from .svg import (
-    LETTER,
     N_COLOURS,
     NARROW,
     Scale,
@@ -26,7 +25,6 @@ from .svg import (
     drawing,
     hint,
     horizontal_axis,
-    legend,
     line,
     percent,
     place_names,
@@ -39,7 +37,7 @@ from .svg import (
 DIAMOND = "M0-5L5 0L0 5L-5 0Z"
 RIGHT = NARROW - 22  # edge of the axes
 EDGE, FLOOR = 148, 312  # of the map, beyond which terms stand that one side never contains
-MOST_CLASSES = 6  # that a chart of shares shows
+MOST_CLASSES, MOST_TARGETS = 5, 4  # that a chart on the first screen shows
 
 
 @dataclass(frozen=True)
@@ -52,13 +50,14 @@ class Chart:
     svg: Markup
     columns: Sequence[str]
     rows: list[tuple[Any, ...]]
+    short: str = ""  # what to see, in a few words
 
 
 def adaptation_charts(data: dict[str, Any]) -> dict[str, Any]:
     """Draw all charts of an adaptation's report."""
     confidence, classes = data["confidence"], data["classes"]
     return {
-        "errors": chart_errors(data["verdict"]) if data["verdict"]["scored"] else None,
+        "errors": chart_errors(data),
         "shares": list(chart_shares(data)),
         "words": chart_words(data) if data["difference"]["terms"] else None,
         "map": chart_map(data),
@@ -75,44 +74,65 @@ def colour_of(code: int) -> str:
     return f"s{min(code, N_COLOURS - 1)}"
 
 
-def class_legend(classes: Sequence[str], y: float) -> Markup:
-    """Name the colours of the first classes, as many as fit in a line."""
-    entries, width = [], 12.0
-    for code, name in enumerate(classes[:N_COLOURS]):
-        shown = shorten(name, 14)
-        width += 36 + LETTER * len(shown)
-        if width < NARROW + 20:
-            entries.append((f"mark {colour_of(code)}", shown))
-    return legend(entries, 12, y)
+def chart_errors(data: dict[str, Any]) -> Chart | None:
+    """Draw how many predictions are wrong, measured or expected, each as a mark with its interval.
 
-
-def chart_errors(verdict: dict[str, Any]) -> Chart:
-    """Draw the error of both classifiers on every target with labels, each as a mark with its interval."""
-    rows = [
-        (scored["name"], name, kind, scored["n_rows"], scored[kind])
-        for scored in verdict["scored"]
-        for kind, name in (("adapted", verdict["predictor"]), ("source_only", "baseline"))
-    ]
-    scale = Scale(0.0, min(cover([error["high"] for *_, error in rows])[1], 1.0), 12, RIGHT)
-    bottom = 2 + 42 * len(rows)
-    parts = [horizontal_axis(scale, 2, bottom, "", percent)]
-    for i, (target, name, kind, _, error) in enumerate(rows):
-        suffix = f", {shorten(target, 12)}" if len(verdict["scored"]) > 1 else ""
-        says = f"{name}{suffix}: {error['error']:.1%} ({error['low']:.1%} to {error['high']:.1%})"
-        x, y, look = scale(error["error"]), 30 + 42 * i, "ink" if kind == "adapted" else "soft"
-        parts += [
-            text(12, y - 13, says, "start", "halo"),
-            line(scale(error["low"]), y, scale(error["high"]), y, f"whisker {look}-line"),
-            bar(x - 6, y - 6, 12, 12, "mark ink", says) if look == "ink" else dot(x, y, 6, "mark soft", says),
+    One target has a line for each classifier; of several, each has one line.
+    """
+    verdict = data["verdict"]
+    if verdict["scored"]:
+        names = {"adapted": verdict["predictor"], "source_only": "baseline"}
+        table = [
+            (each["name"], kind, each["n_rows"], each[kind]) for each in verdict["scored"] for kind in names
         ]
+        how = ", each predicted without its label" if verdict["is_cross_fitted"] else ""
+        n_rows, level = verdict["whole"]["n_rows"], 95
+        title = f"Measured on {n_rows:,} target rows whose labels are known{how}, with 95% intervals"
+    else:
+        names, level = {"expected": "expected"}, 90
+        table = [
+            (card["name"], "expected", card["n_rows"], card["expected_error"])
+            for card in data["domains"]
+            if card["role"] == "target" and card["expected_error"]
+        ]
+        title = "Expected, not measured, with 90% intervals"
+    if not table:
+        return None
+    n_targets = len({name for name, *_ in table})
+    lanes = [table[i : i + len(names)] for i in range(0, len(table), len(names))][:MOST_TARGETS]
+    if n_targets == 1:
+        lanes = [[row] for row in table]
+    scale = Scale(0.0, min(cover([error["high"] for *_, error in table])[1], 1.0), 12, RIGHT)
+    bottom = 4 + 40 * len(lanes)
+    parts = [horizontal_axis(scale, 2, bottom, "", percent)]
+    for i, lane in enumerate(lanes):
+        first, y = names[lane[0][1]] if n_targets == 1 else shorten(lane[0][0], 18), 30 + 40 * i
+        says = [_write_error(error, level) for *_, error in lane]
+        more = f"; baseline {says[1].split(' ')[0]}" if len(says) > 1 else ""
+        parts.append(text(12, y - 13, f"{first}: {says[0]}{more}", "start", "halo"))
+        for (target, kind, _, error), words in reversed(list(zip(lane, says, strict=True))):
+            x, look = scale(error["error"]), "ink" if kind == "adapted" else "soft"
+            about = f"{names[kind]}, {target}: {words}"
+            parts += [
+                line(scale(error["low"]), y, scale(error["high"]), y, f"whisker {look}-line"),
+                bar(x - 6, y - 6, 12, 12, "mark ink", about)
+                if look == "ink"
+                else dot(x, y, 6, "mark soft", about),
+            ]
     return Chart(
         "errors",
-        f"Measured on {verdict['whole']['n_rows']:,} target rows whose labels are known, with 95% intervals",
-        "Intervals are Wilson's, 95%.",
-        drawing(f"Error of the {verdict['predictor']} classifier and of the baseline", bottom + 24, *parts),
-        ("target", "classifier", "rows scored", "error", "low", "high"),
-        [(row[0], row[1], row[3], *map("{:.2%}".format, row[4].values())) for row in rows],
+        title + (f"; {n_targets} targets in the table" if n_targets > MOST_TARGETS else ""),
+        f"Intervals are Wilson's, {level}%." if level == 95 else "Intervals hold with a probability of 90%.",
+        drawing("How many predictions are wrong", bottom + 24, *parts),
+        ("target", "classifier", "rows", "error", "low", "high"),
+        [(row[0], names[row[1]], row[2], *map("{:.2%}".format, row[3].values())) for row in table],
     )
+
+
+def _write_error(error: dict[str, float], level: int) -> str:
+    if level == 95:
+        return f"{error['error']:.1%} ({error['low']:.1%} to {error['high']:.1%})"
+    return "{} ({})".format(*write_estimate(*error.values()))
 
 
 def chart_shares(data: dict[str, Any]) -> Iterator[Chart]:
@@ -145,27 +165,55 @@ def chart_shares(data: dict[str, Any]) -> Iterator[Chart]:
                 (row["label"], *map("{:.1%}".format, [*list(row.values())[2:], *extra]))
                 for row, extra in zip(rows, more, strict=True)
             ],
+            _shorten_shares(card),
         )
 
 
 def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None) -> Markup:
     """Draw for each class its share of the predictions as a bar and, called `name`, of the rows as a line."""
-    height, parts = 60 if name else 40, []
+    names = [shorten(row["label"], 14) for row in rows]
+    left, right, edge = 24 + 7.6 * max(map(len, names)), 238 if name else 340, 282 if name else 396
+    height, top = 30 if name and len(rows) < 4 else 24, 22
     highest = max(value for row in rows for value in (row["predicted"], row.get("high", 0.0)))
-    scale = Scale(0.0, highest or 1.0, 12, RIGHT)
-    for i, row in enumerate(rows):
-        y, width = height * i, max(scale(row["predicted"]) - 12, 1.0)
-        says = f"{shorten(row['label'], 22)}: {write_percent(row['predicted'])} of the predictions"
-        parts += [text(12, y + 14, says), bar(12, y + 20, width, 12, f"mark {colour_of(row['code'])}", says)]
+    scale = Scale(0.0, highest or 1.0, left, right)
+    bottom = top + height * len(rows)
+    parts = [
+        horizontal_axis(scale, top, bottom, "", percent, 2),
+        text(edge, 14, "predicted", "end", "tick"),
+        *([text(398, 14, name, "end", "tick")] if name else []),
+    ]
+    for i, (row, shown) in enumerate(zip(rows, names, strict=True)):
+        y, width = top + height * i, max(scale(row["predicted"]) - left, 1.0)
+        predicted = write_percent(row["predicted"])
+        says = f"{row['label']}: {predicted} of the predictions"
+        middle = y + height / 2 + 5
+        parts += [
+            text(left - 8, middle, shown, "end"),
+            bar(left, y + 3, width, height - 19 if name else 16, f"mark {colour_of(row['code'])}", says),
+            text(edge, middle, predicted, "end"),
+        ]
         if name:
-            share, interval = write_estimate(row["share"], row["low"], row["high"])
-            shown = share if row["low"] == row["high"] else f"{share} ({interval})"
+            share, ends = write_estimate(row["share"], row["low"], row["high"])
+            says = f"{row['label']}: {name} {share} ({ends}) of the rows"
+            between = "" if row["low"] == row["high"] else f" ({100 * row['low']:.0f}–{row['high']:.0%})"
+            low = y + height - 10
             parts += [
-                line(scale(row["low"]), y + 38, scale(row["high"]), y + 38, "whisker ink-line"),
-                bar(scale(row["share"]) - 2, y + 33, 4, 10, "ink", f"{row['label']}: {shown} of the rows"),
-                text(12, y + 56, f"{name}: {shown}", "start", "tick"),
+                line(scale(row["low"]), low, scale(row["high"]), low, "whisker ink-line"),
+                bar(scale(row["share"]) - 2, low - 5, 4, 10, "ink", says),
+                text(398, middle, f"{row['share']:.0%}{between}", "end"),
             ]
-    return drawing(title, height * len(rows) + (6 if name else 0), *parts)
+    return drawing(title, bottom + 22, *parts)
+
+
+def _shorten_shares(card: dict[str, Any]) -> str:
+    """Name the most frequent class of a target in a few words."""
+    top = most_frequent(card)
+    if top is None:
+        label, share = max(card["predicted_shares"].items(), key=lambda item: item[1])
+        return f"{card['name']}: {label}, {write_percent(share)} of the predictions"
+    share, interval = write_estimate(top["share"], top["low"], top["high"])
+    unclear = "" if top["is_clear"] else ", not clearly"
+    return f"{card['name']}: {top['label']}, about {share} ({interval}){unclear}"
 
 
 def _words_of_shares(card: dict[str, Any], data: dict[str, Any]) -> tuple[str, str]:
@@ -182,7 +230,10 @@ def _words_of_shares(card: dict[str, Any], data: dict[str, Any]) -> tuple[str, s
         return f"Class shares of {name}, as given", note + more
     share, interval = write_estimate(top["share"], top["low"], top["high"])
     title = f"{top['label']} is the most frequent class of {name}: about {share} ({interval})"
-    note = "Bars are predictions; lines are estimates from the scores, without labels, with 90% intervals."
+    note = "Lines: estimates with 90% intervals."
+    if card["labelled_shares"]:
+        measured = sorted(card["labelled_shares"].items(), key=lambda item: -item[1])[:3]
+        note += f" By the labels: {', '.join(f'{label} {write_percent(of)}' for label, of in measured)}."
     if not top["is_clear"]:
         title = (
             f"No class of {name} is clearly the most frequent: {top['label']} has about {share} ({interval})"
@@ -193,11 +244,11 @@ def _words_of_shares(card: dict[str, Any], data: dict[str, Any]) -> tuple[str, s
 def chart_words(data: dict[str, Any]) -> Chart:
     """Draw a bar for each term that moved predictions, in the colour of the class it moves them to."""
     rows, share = data["difference"]["terms"][:14], data["difference"]["new_share"]
-    left, height, top = 148, 24, 32
+    left, height, top = 148, 24, 4
     scale = Scale(*cover([row["push"] for row in rows]), left, RIGHT - 44)
     bottom = top + height * len(rows)
     axis = horizontal_axis(scale, top, bottom, "share of the whole effect", percent, 3)
-    parts = [class_legend(data["classes"], 16), axis]
+    parts = [axis]
     for i, row in enumerate(rows):
         y, width = top + height * i, max(scale(row["push"]) - left, 1.0)
         says = f"{row['term']}: {percent(row['push'])}, toward {row['class']}; {_seen(row)}"
@@ -206,10 +257,10 @@ def chart_words(data: dict[str, Any]) -> Chart:
             bar(left, y + 4, width, height - 8, f"mark {colour_of(row['code'])}", says),
             text(left + width + 6, y + 17, percent(row["push"]), "start", "tick"),
         ]
-    title = f"Words that labelled rows never or rarely contain did {share:.0%} of it"
+    title = f"Words that labelled rows never or rarely contain made {share:.0%} of the difference"
     return Chart(
         "words",
-        title if share >= 0.05 else "Words that labelled rows contain too did it",
+        title if share >= 0.05 else "Words that labelled rows contain too made the difference",
         "Terms that moved changed predictions most, beyond what they do in the baseline. ★ is in no labelled "
         "row, ☆ in few.",
         drawing("Terms by their part in the changed predictions", bottom + 46, *parts),
@@ -241,7 +292,6 @@ def chart_map(data: dict[str, Any]) -> Chart:
     across = Scale(lowest / 1.3, 1.0, EDGE + 8, RIGHT, log=True)
     up = Scale(lowest / 1.3, 1.0, 300, 62, log=True)
     parts = [
-        class_legend(classes, 16),
         horizontal_axis(across, 62, 356, f"share of {shorten(source, 20)} documents (log)", percent, 3),
         vertical_axis(up, 48, RIGHT, f"share of {shorten(target, 20)} documents (log)", percent),
         line(across(lowest), up(lowest), across(1.0), up(1.0), "diagonal"),
@@ -414,7 +464,6 @@ def chart_histogram(given: dict[str, Any], classes: Sequence[str]) -> Chart:
     totals = [sum(column) for column in zip(*counts, strict=True)]
     across, up = Scale(edges[0], edges[-1], 56, RIGHT), Scale(0.0, max([1, *totals]) * 1.05, 240, 56)
     parts = [
-        class_legend(classes, 20),
         vertical_axis(up, 56, RIGHT, "target rows"),
         horizontal_axis(across, 240, 240, "probability of the predicted label", percent),
     ]

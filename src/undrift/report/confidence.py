@@ -9,7 +9,7 @@ import numpy as np
 
 from .inputs import Evidence
 from .shares import pool_targets
-from .verdict import measure_error
+from .verdict import find_mistakes, measure_error
 
 N_BINS = 20  # of the histogram, from 0 to 1
 LEAST_IN_BIN = 10  # labelled rows that a point of the reliability diagram stands for
@@ -25,6 +25,8 @@ def confidence_data(evidence: Evidence) -> dict[str, Any]:
     weight = np.concatenate([evidence.weight_of(target) for target in evidence.targets])
     p = np.take_along_axis(P, codes[:, None], axis=1)[:, 0]
     expected = pool_targets(evidence, "expected_error")
+    if not (truth >= 0).any() and (mistakes := list(find_mistakes(evidence).values())):  # of cross-fitting
+        expected = measure_error(*(np.concatenate(masks) for masks in list(zip(*mistakes, strict=True))[1:]))
     # the expected error knows of the loss from one domain to the other, probabilities do not
     scale = expected["error"] / max(float(np.mean(1 - p)), 1e-9) if expected else 1.0
     return {

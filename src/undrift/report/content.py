@@ -47,6 +47,7 @@ def adaptation_data(evidence: Evidence) -> dict[str, Any]:
         "warnings": list(evidence.about.get("warnings", [])),
         "notes": _notes(evidence),
         "share_doubt": find_share_doubt(evidence),
+        "blocking": list((evidence.classifier.caution_ or {}).get("blocking", [])),
         "domains": domain_cards(evidence),
         "decks": make_decks(evidence),
         "difference": difference,
@@ -80,12 +81,13 @@ def describe_choice(evidence: Evidence) -> dict[str, Any]:
 def _notes(evidence: Evidence) -> list[str]:
     """Return notes on the choice, reasons against adapting and the job's notes, each once.
 
-    Doubts about class shares stand beside the shares instead; after a fallback they do not matter.
+    Doubts about class shares stand apart, and so do the reasons for a fallback.
     """
     classifier = evidence.classifier
     caution = classifier.caution_ or {}
     pairs = zip_longest(caution.get("reasons", []), caution.get("codes", []))
-    reasons = [reason for reason, code in pairs if code != "uncertain-shares"]
+    apart = caution.get("blocking", []) if evidence.fell_back else []
+    reasons = [reason for reason, code in pairs if code != "uncertain-shares" and reason not in apart]
     return list(dict.fromkeys([*classifier.selection_notes_, *reasons, *evidence.about.get("notes", [])]))
 
 

@@ -13,7 +13,7 @@ from .inputs import DomainRows, Evidence
 from .terms import pattern_of
 
 MOST_DOCUMENTS = 6
-MOST_CHARACTERS = 700
+MOST_CHARACTERS = 560
 N_NAMED = 5  # words whose contribution is written out
 DIGITS = 3
 

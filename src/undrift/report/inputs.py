@@ -35,6 +35,8 @@ class DomainRows:
     probabilities: Any = None  # of shape (n, n_classes)
     weights: Sequence[float] | None = None  # of labelled rows in a score; 0 for those that are not scored
     n_rows: int | None = None
+    # of rows whose labels were learnt: the baseline's mistakes, those without the row's label, and weights
+    cross_fitted: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def __len__(self) -> int:
         return self.X.shape[0]

@@ -124,7 +124,7 @@ def _environment() -> jinja2.Environment:
 
 def _mark_options(sentence: str) -> Markup:
     """Set commands and options in a sentence as code, which lines do not break."""
-    pattern = r"((?:undrift \w+ )?--[a-z][\w-]*(?: (?=[\w.]*\d)[\w.,]+)?)"
+    pattern = r"((?:undrift \w+ )?--[a-zA-Z][\w-]*(?: (?=[\w.]*\d)[\w.,]+)?)"
     return Markup(re.sub(pattern, r"<code>\1</code>", str(escape(sentence))))
 
 

@@ -165,18 +165,6 @@ def vertical_axis(
     return Markup("").join([*marks, text(4, min(scale.start, scale.end) - 12, label, "start", "axis")])
 
 
-def legend(entries: Iterable[tuple[str, str]], x: float, y: float) -> Markup:
-    """Name the classes of marks, side by side; each entry is a class and a name."""
-    parts = []
-    for cls, name in entries:
-        parts += [
-            tag("rect", x=float(x), y=float(y - 10), width=12, height=12, cls=cls),
-            text(x + 18, y, name),
-        ]
-        x += 36 + LETTER * len(name)
-    return Markup("").join(parts)
-
-
 def shorten(name: str, length: int) -> str:
     """Cut a name that is too long for its place."""
     return name if len(name) <= length else name[: length - 1] + "…"

@@ -48,7 +48,7 @@ def _confusion(data: dict[str, Any]) -> dict[str, Any]:
     return {
         "title": title,
         "note": f"{note}, {share:.1%} of them wrong. Shares are of each true class.",
-        "head": ["true class", *(f"predicted {name}" for name in classes)],
+        "head": ["true ↓ predicted →", *classes],
         "rows": [
             (classes[t], [(f"{n / totals[t]:.0%}", f"{n:,.0f}", round(6 * n / totals[t])) for n in row])
             for t, row in enumerate(counts)
@@ -73,7 +73,7 @@ def _selection(grid: dict[str, Any]) -> dict[str, Any]:
     best = min(grid["cells"], key=lambda cell: cell["value"] if grid["is_error"] else -cell["value"])["value"]
     cells = {(cell["noise"], cell["n_layers"]): cell for cell in grid["cells"]}
     return {
-        "title": f"{grid['rule']} chose noise {chosen['noise']:g} with {chosen['n_layers']} layers"
+        "title": f"Noise {chosen['noise']:g} with {chosen['n_layers']} layers was chosen, by {grid['rule']}"
         if chosen
         else f"{grid['rule']} chose nothing",
         "note": f"{RULE_MEASURES.get(grid['rule'], grid['rule'])}, at the best C of each cell. ◆ is chosen; "

@@ -120,6 +120,7 @@ def difference_terms(evidence: Evidence, table: dict[str, np.ndarray], k: int = 
                 "code": int(toward[j].argmax()),
                 "n_labelled": int(table["n_labelled"][j]),
                 "rarity": int(kind[j]),
+                "is_dull": _dullness(evidence.terms[j])[0] == len(evidence.terms[j].split(" ")),
                 "target": round(float(table["target"][j]), 6),
             }
             for j in _distinct(np.argsort(-total, kind="stable"), evidence.terms, table, k)

@@ -15,6 +15,7 @@ from .shares import pool_targets, write_estimate, write_percent
 FEW_ROWS = 1_000  # target rows below which advice is given
 CLASS_DRIFT = 0.15  # difference of the class shares above which it is worth a word
 SHARE_ERROR = 0.1  # of the shares that were used against those of labelled rows, worth a word
+MANY_WRONG = 0.3  # error above which predictions are not recommended
 OPTIONS = {"noise": "--noise", "n_layers": "--layers", "C": "--C"}
 
 
@@ -48,7 +49,10 @@ def compare_mistakes(name: str, before: np.ndarray, after: np.ndarray, weight: n
 
 
 def find_mistakes(evidence: Evidence) -> dict[str, list[np.ndarray]]:
-    """Return for each target with labels: the baseline's mistakes, the adapted classifier's, and weights."""
+    """Return for each target with labels: the baseline's mistakes, the adapted classifier's, and weights.
+
+    Where labels were learnt, the mistakes are those of classifiers that did not learn the row's label.
+    """
     mistakes = {}
     for target in evidence.targets:
         truth = evidence.truth[target.number]
@@ -56,6 +60,8 @@ def find_mistakes(evidence: Evidence) -> dict[str, list[np.ndarray]]:
         if known.any():
             wrong = [codes[target.number][known] != truth[known] for codes in both]
             mistakes[target.name] = [*wrong, evidence.weight_of(target)[known]]
+        elif target.cross_fitted is not None and len(target.cross_fitted[0]):
+            mistakes[target.name] = list(target.cross_fitted)
     return mistakes
 
 
@@ -93,6 +99,9 @@ def verdict(evidence: Evidence) -> dict[str, Any]:
         "scored": rows,
         "basis": "measured" if rows else "expected",
         "whole": whole,
+        "is_cross_fitted": bool(rows) and all(not (truth >= 0).any() for truth in evidence.truth.values()),
+        "use": evidence.about.get("use_labels", "score"),
+        "n_learnt": (evidence.about.get("summary") or {}).get("n_learnt", 0),
         "fell_back": evidence.fell_back,
         "predictor": "source-only" if evidence.fell_back else "adapted",
         "expected_error": expected,
@@ -100,16 +109,23 @@ def verdict(evidence: Evidence) -> dict[str, Any]:
         "chance": chance,
     }
     if evidence.fell_back:
-        errs = f", {whole['adapted']['error']:.1%} of which are wrong" if whole else ""
-        headline = f"Not adapted: the predictions are those of the source-only classifier{errs}."
+        headline = "Not adapted: the predictions are those of the source-only classifier."
+        if whole:
+            headline = (
+                f"Not adapted: {whole['adapted']['error']:.1%} of the source-only predictions are wrong."
+            )
         data |= {"answer": "fallback", "headline": headline, "sure": ""}
     else:
-        data |= _words_of_scores(whole, changes) if whole else _words_of_estimate(expected, changes)
+        data |= (
+            _words_of_scores(whole, changes)
+            if whole
+            else _words_of_estimate(expected, changes, data["n_learnt"])
+        )
     return data | _words_of_chance(data)
 
 
 def _points(share: float) -> str:
-    return f"{100 * share:.1f}"
+    return f"{100 * share:.1f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _words_of_scores(whole: dict[str, Any], changes: dict[str, Any]) -> dict[str, str]:
@@ -125,23 +141,28 @@ def _words_of_scores(whole: dict[str, Any], changes: dict[str, Any]) -> dict[str
         )
         return {"answer": "unclear", "headline": f"No difference was measured: {errors}.", "sure": sure}
     sure = (
-        f"Gain {_points(gain['gain'])} points (95% interval {_points(gain['low'])} to "
-        f"{_points(gain['high'])}): {whole['n_corrected']:,} corrected, {whole['n_spoilt']:,} became wrong."
+        f"How sure: the gain is {_points(gain['gain'])} points, 95% interval {_points(gain['low'])} to "
+        f"{_points(gain['high'])}; {whole['n_corrected']:,} predictions were corrected, "
+        f"{whole['n_spoilt']:,} became wrong."
     )
     if gain["low"] > 0:
         return {"answer": "yes", "headline": f"Adaptation helped: {errors}.", "sure": sure}
     if gain["high"] < 0:
         return {"answer": "no", "headline": f"Adaptation hurt: {errors}.", "sure": sure}
-    sure += " The interval contains 0: these rows cannot tell which of the two is better."
+    sure = f"{sure.partition(';')[0]}, which contains 0: these rows cannot tell which is better."
     return {"answer": "unclear", "headline": f"No clear difference: {errors}.", "sure": sure}
 
 
-def _words_of_estimate(expected: dict[str, float] | None, changes: dict[str, Any]) -> dict[str, str]:
+def _words_of_estimate(
+    expected: dict[str, float] | None, changes: dict[str, Any], n_learnt: int
+) -> dict[str, str]:
     changed = f"{changes['changed']:.1%} of the predictions"
     sure = "Adaptation changed no prediction, so it neither helps nor hurts."
     if changes["n_changed"]:
-        unknown = f"Whether adaptation helped is not known without labels; it changed {changed}, so the error"
-        sure = f"{unknown} is at most that much lower, or higher."
+        sure = (
+            f"Whether adaptation helped is not known without labels{' to score' if n_learnt else ''}: it "
+            f"changed {changed}, so the error moved by at most that."
+        )
     headline = f"Adaptation changed {changed}; without target labels its gain is unknown."
     if expected:
         error, interval = write_estimate(*expected.values())
@@ -160,7 +181,7 @@ def _words_of_chance(data: dict[str, Any]) -> dict[str, str]:
         return {"sure": f"{data['sure']} It is not certain that this is better than chance: {guess}.".strip()}
     if data["fell_back"]:
         return {
-            "headline": f"{data['headline'].rstrip('.')}: no better than chance.",
+            "headline": f"{data['headline'].rstrip('.')}, no better than chance.",
             "sure": f"{guess[0].upper()}{guess[1:]}.",
         }
     written = f"{error['error']:.1%}" if data["whole"] else f"about {write_percent(error['error'])}"
@@ -175,18 +196,16 @@ def advice(data: dict[str, Any]) -> list[str]:
     answer, steps = verdict["answer"], []
     if answer == "fallback":
         steps.append(
-            "Read the warning: it says why adaptation was not expected to help, and what to do about it. "
-            "--no-fallback adapts all the same."
+            "Act on the reason for the fallback, which stands above; --no-fallback adapts all the same."
         )
-    if answer == "yes":
-        row = next(row for row in data["confidence"]["coverage"] if row["coverage"] > 0.79)
-        error = (row["measured"] or {"error": row["expected"]})["error"]
-        steps.append(
-            f"Use the predictions. Of the surest 80%, {write_percent(error)} are wrong: --min-confidence "
-            f"{row['threshold']:.2f} keeps these alone."
-        )
+    if answer == "yes" and verdict["whole"]["adapted"]["error"] > MANY_WRONG:
+        steps.append("Better than the baseline, yet many are wrong: do not rely on single predictions.")
+    elif answer == "yes":
+        steps.append(f"Use the predictions. {_advise_surest(data)}")
     if verdict["basis"] == "expected":
         steps.append(_advise_sample(data))
+        if answer == "unknown":
+            steps.append(f"Or use the predictions as they are. {_advise_surest(data)}")
     elif answer == "unclear" and verdict["whole"]["n_corrected"] + verdict["whole"]["n_spoilt"]:
         steps.append("Label more target rows, drawn at random: four times as many halve the interval.")
     elif answer == "no":
@@ -210,6 +229,15 @@ def advice(data: dict[str, Any]) -> list[str]:
     return steps + [
         step for card in data["domains"] for step in _advice_on_domain(card, chosen["center"], answer)
     ]
+
+
+def _advise_surest(data: dict[str, Any]) -> str:
+    """Say how many of the surest predictions are wrong, and how to keep these alone."""
+    row = next(row for row in data["confidence"]["coverage"] if row["coverage"] > 0.79)
+    share = (row["measured"] or {"error": row["expected"]})["error"]
+    how = "are wrong" if data["verdict"]["basis"] == "measured" else "are expected to be wrong"
+    keep = f"--min-confidence {row['threshold']:.2f} keeps these alone."
+    return f"Of the surest 80%, {write_percent(share)} {how}: {keep}"
 
 
 def _advise_sample(data: dict[str, Any]) -> str:

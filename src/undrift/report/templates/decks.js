@@ -11,7 +11,7 @@
     let name = "estimate", isSaved = true;
     const words = byId("deck-text"), keys = byId("deck-keys"), result = byId("deck-result"), live = byId("live");
     const headline = byId("headline"), was = byId("was"), first = headline.textContent;
-    const isMeasured = Boolean(document.querySelector(".verdict .whisker.soft-line"));
+    const isMeasured = byId("verdict").dataset.basis === "measured";
     const percent = (share) => `${(100 * share).toFixed(1)}%`;
     const points = (share) => (100 * share).toFixed(1).replace("-", "\u2212");
     const Z = 1.959963984540054;

@@ -164,9 +164,10 @@
       const wanted = pick.value.trim().toLowerCase(), hits = [];
       for (let i = 0; i < rows.length; i++) if ((!only.checked || !rows[i][2]) && lower[i].includes(wanted)) hits.push(i);
       hits.sort((p, q) => (lower[q] === wanted) - (lower[p] === wanted) || (lower[q].startsWith(wanted)) - (lower[p].startsWith(wanted)) || p - q);
-      list.replaceChildren(...hits.slice(0, 30).map(link));
-      found.textContent = `${hits.length.toLocaleString("en")} terms${hits.length > 30 ? ", the 30 strongest are listed" : ""}`;
-      if (hits.length) show(hits[0]); else panel.replaceChildren();
+      list.replaceChildren(...hits.slice(0, 12).map(link));
+      found.textContent = `${hits.length.toLocaleString("en")} terms${hits.length > 12 ? ", the 12 strongest are listed" : ""}`;
+      const first = wanted || only.checked ? hits[0] : names.indexOf(pick.dataset.first);
+      if (hits.length) show(first >= 0 ? first : hits[0]); else panel.replaceChildren();
     };
     pick.addEventListener("input", search);
     only.addEventListener("change", search);
