@@ -1,6 +1,7 @@
 """The report in a real browser: from a file, with the network off."""
 
 import csv
+import json
 import re
 
 import numpy as np
@@ -53,7 +54,44 @@ def files(report, unscored, tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("reports")
     made = {"scored": report, "unscored": unscored, "benchmark": benchmark_report(list(benchmark_records()))}
-    return {name: own.save(folder / f"{name}.html") for name, own in made.items()}
+    return {name: own.save(folder / f"{name}.html") for name, own in made.items()} | write_jobs(folder)
+
+
+def write_jobs(folder):
+    """Report jobs with five classes, with several targets, with labels that are learnt, and a fallback."""
+    from undrift.datasets import make_reviews
+
+    stars = make_reviews(300, domains=("books", "kitchen"), labels="stars", random_state=0).domains
+    words = make_reviews(400, domains=("books", "kitchen", "camping"), random_state=0).domains
+    rows = {
+        f"{name}-stars": zip(of.texts, ["" if y != y else f"{y:g} stars" for y in of.y], strict=True)
+        for name, of in stars.items()
+    }
+    rows |= {
+        name: zip(of.texts, [{0.0: "negative", 1.0: "positive"}.get(float(y), "") for y in of.y], strict=True)
+        for name, of in words.items()
+    }
+    rows["german"] = [
+        (f"gut schön seite{i % 9}" if i % 2 else f"schlecht öde seite{i % 9}", "") for i in range(120)
+    ]
+    for name, pairs in rows.items():
+        with open(folder / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("text", "label"), *pairs])
+    jobs = {
+        "five": ("books-stars", ["kitchen-stars"], ["--target-label", "label", "--task", "classes"]),
+        "several": ("books", ["kitchen", "camping"], []),
+        "learnt": ("books", ["kitchen"], ["--target-label", "label", "--use-labels", "both"]),
+        "fallback": ("books", ["german"], []),
+    }
+    for name, (source, targets, more) in jobs.items():
+        given = [part for target in targets for part in ("--target", folder / f"{target}.csv")]
+        summary = run_command(
+            "adapt", "--source", folder / f"{source}.csv", *given, "--text", "text", "--label", "label",
+            "--layers", 1, "--max-features", 300, "--out", folder / "out.csv",
+            "--report", folder / f"{name}.html", *more,
+        )  # fmt: skip
+        (folder / f"{name}.json").write_text(json.dumps(summary))
+    return {name: folder / f"{name}.html" for name in jobs}
 
 
 class Opened:
@@ -99,7 +137,12 @@ def test_it_opens_from_a_file_with_the_network_off_and_nothing_to_say(opened, fi
 
 @pytest.mark.parametrize(
     ("kind", "scheme", "width"),
-    [("scored", "light", 1280), ("unscored", "dark", 390), ("benchmark", "dark", 1280)],
+    [
+        ("scored", "light", 1280),
+        ("unscored", "dark", 390),
+        ("benchmark", "dark", 1280),
+        ("five", "light", 390),
+    ],
 )
 def test_nothing_is_hard_to_reach(opened, kind, scheme, width):
     from axe_playwright_python.sync_playwright import Axe
@@ -125,7 +168,7 @@ def texts_of_drawings(page):
     )
 
 
-@pytest.mark.parametrize("kind", ["scored", "unscored", "benchmark"])
+@pytest.mark.parametrize("kind", ["scored", "unscored", "benchmark", "five", "several", "fallback"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_no_text_of_a_chart_covers_another_or_is_cut_off(opened, kind, width):
     page = opened(kind, viewport={"width": width, "height": 800}).page
@@ -181,6 +224,47 @@ def test_every_section_fits_a_screen(opened, kind):
     assert page.evaluate("document.documentElement.scrollHeight") < 6_000
     first = page.locator(".used").bounding_box()
     assert first["y"] + first["height"] <= 800, "the first screen answers all questions"
+
+
+@pytest.mark.parametrize("kind", ["five", "several", "learnt", "fallback"])
+def test_the_first_screen_answers_all_questions_of_every_job(opened, kind):
+    page = opened(kind).page
+    first = page.locator(".used").bounding_box()
+    assert first["y"] + first["height"] <= 800
+    sections = page.evaluate(
+        "[...document.querySelectorAll('main section')].map((s) => [s.id, s.getBoundingClientRect().height])"
+    )
+    assert {name: height for name, height in sections if height > 800 and name != "verdict"} == {}
+    assert page.evaluate("document.documentElement.scrollHeight") < 6_000
+
+
+def test_five_classes_have_five_colours_with_names_and_fit_a_telephone(opened):
+    page = opened("five", viewport={"width": 390, "height": 844}).page
+    for section in ("words", "documents"):
+        names = page.locator(f"#{section} .legend .key").all_inner_texts()
+        assert names == [f"{i} stars" for i in range(1, 6)]
+    colours = page.evaluate(
+        """[...document.querySelectorAll("#words .key")]
+            .map((key) => getComputedStyle(key, "::before").backgroundColor)"""
+    )
+    assert len(set(colours)) == 5
+    matrix = page.locator(".scroll:has(#confusion-matrix)")
+    assert matrix.evaluate("(m) => m.scrollWidth <= m.clientWidth")
+
+
+def test_labels_that_were_learnt_are_measured_by_cross_fitting(opened, files):
+    page, summary = opened("learnt").page, json.loads(files["learnt"].with_suffix(".json").read_text())
+    (target,) = summary["targets"]
+    shown = page.inner_text("#verdict")
+    assert page.locator("#verdict").get_attribute("data-basis") == "measured"
+    assert f"Measured on {target['scored']} target rows whose labels are known, each predicted" in shown
+    low, high = target["adapted_error_interval"]
+    assert f"adapted: {target['adapted_error']:.1%} ({low:.1%} to {high:.1%})" in page.text_content(
+        "#verdict svg"
+    )
+    assert f"{target['scored']} labels, learnt and measured" in shown
+    gain = [f"{100 * end:.1f}".replace("-", "\N{MINUS SIGN}") for end in target["gain_interval"]]
+    assert f"95% interval {gain[0]} to {gain[1]}" in page.inner_text("#verdict .sure")
 
 
 def test_the_verdict_comes_first(opened):
@@ -510,8 +594,6 @@ def test_open_shows_the_page_in_the_browser(report, monkeypatch):
 
 
 def run_command(*arguments):
-    import json
-
     from typer.testing import CliRunner
 
     from undrift.cli.app import app
@@ -523,8 +605,6 @@ def run_command(*arguments):
 
 def test_labels_given_in_a_report_are_learnt_by_update_and_scored_by_adapt(browser, reviews, tmp_path):
     """The whole way: adapt, label 20 rows with the keyboard, save, update, adapt with the labels."""
-    import json
-
     books, y, kitchen, truth = reviews
     for name, texts, labels in (("books", books, y), ("kitchen", kitchen, [None] * len(kitchen))):
         rows = [{"text": t, "label": label} for t, label in zip(texts, labels, strict=True)][:400]

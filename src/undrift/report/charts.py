@@ -36,7 +36,7 @@ from .svg import (
 
 DIAMOND = "M0-5L5 0L0 5L-5 0Z"
 RIGHT = NARROW - 22  # edge of the axes
-EDGE, FLOOR = 148, 312  # of the map, beyond which terms stand that one side never contains
+EDGE, FLOOR = 148, 284  # of the map, beyond which terms stand that one side never contains
 MOST_CLASSES, MOST_TARGETS = 5, 4  # that a chart on the first screen shows
 
 
@@ -232,7 +232,8 @@ def _words_of_shares(card: dict[str, Any], data: dict[str, Any]) -> tuple[str, s
     title = f"{top['label']} is the most frequent class of {name}: about {share} ({interval})"
     note = "Lines: estimates with 90% intervals."
     if card["labelled_shares"]:
-        measured = sorted(card["labelled_shares"].items(), key=lambda item: -item[1])[:3]
+        measured = sorted(card["labelled_shares"].items(), key=lambda item: -item[1])
+        measured = measured[: 2 if len(measured) == 2 else 1]
         note += f" By the labels: {', '.join(f'{label} {write_percent(of)}' for label, of in measured)}."
     if not top["is_clear"]:
         title = (
@@ -257,10 +258,10 @@ def chart_words(data: dict[str, Any]) -> Chart:
             bar(left, y + 4, width, height - 8, f"mark {colour_of(row['code'])}", says),
             text(left + width + 6, y + 17, percent(row["push"]), "start", "tick"),
         ]
-    title = f"Words that labelled rows never or rarely contain made {share:.0%} of the difference"
+    title = f"Words rare in labelled rows made {share:.0%} of the difference"
     return Chart(
         "words",
-        title if share >= 0.05 else "Words that labelled rows contain too made the difference",
+        title if share >= 0.05 else "Words frequent in labelled rows made the difference",
         "Terms that moved changed predictions most, beyond what they do in the baseline. ★ is in no labelled "
         "row, ☆ in few.",
         drawing("Terms by their part in the changed predictions", bottom + 46, *parts),
@@ -290,26 +291,26 @@ def chart_map(data: dict[str, Any]) -> Chart:
     source, target = data["source_name"], data["target_name"]
     lowest = min((share for p in points for share in (p["source"], p["target"]) if share > 0), default=0.001)
     across = Scale(lowest / 1.3, 1.0, EDGE + 8, RIGHT, log=True)
-    up = Scale(lowest / 1.3, 1.0, 300, 62, log=True)
+    up = Scale(lowest / 1.3, 1.0, 272, 34, log=True)
     parts = [
-        horizontal_axis(across, 62, 356, f"share of {shorten(source, 20)} documents (log)", percent, 3),
+        horizontal_axis(across, 34, 328, f"share of {shorten(source, 20)} documents (log)", percent, 3),
         vertical_axis(up, 48, RIGHT, f"share of {shorten(target, 20)} documents (log)", percent),
         line(across(lowest), up(lowest), across(1.0), up(1.0), "diagonal"),
-        line(EDGE, 62, EDGE, 356, "zero"),
+        line(EDGE, 34, EDGE, 328, "zero"),
         line(48, FLOOR, RIGHT, FLOOR, "zero"),
-        text((48 + EDGE) / 2, 374, "never", "middle", "tick"),
-        text(40, 339, "never", "end", "tick"),
+        text((48 + EDGE) / 2, 346, "never", "middle", "tick"),
+        text(40, 311, "never", "end", "tick"),
     ]
     named = []
     for i, p in enumerate(points):
         # terms of equal shares lie on top of one another: a fixed pattern sets them apart
         x = (across(p["source"]) if p["source"] > 0 else 64) + (i * 7 % 11 - 5) * 0.6
-        y = (up(p["target"]) if p["target"] > 0 else 334) + (i * 5 % 11 - 5) * 0.6
+        y = (up(p["target"]) if p["target"] > 0 else 306) + (i * 5 % 11 - 5) * 0.6
         shares = f"{percent(p['source'])} of {source}, {percent(p['target'])} of {target}"
         says = f"{p['term']}: {shares}; speaks for {classes[p['code']]}, {_seen(p)}"
         parts.append(_point(x, y, f"dot {colour_of(p['code'])}", says, not p["n_labelled"]))
         named += [(p["term"], x, y)] if p["is_named"] else []
-    parts += place_names(named, (48, 60, NARROW, 356), 12, (EDGE, FLOOR), 26)
+    parts += place_names(named, (48, 32, NARROW, 328), 12, (EDGE, FLOOR), 26)
     drawn = f"{len(points):,} of {n_terms:,} terms" if len(points) < n_terms else f"All {n_terms:,} terms"
     far = sorted(points, key=lambda p: -abs(p["target"] - p["source"]))[:60]
     return Chart(
@@ -317,7 +318,7 @@ def chart_map(data: dict[str, Any]) -> Chart:
         f"{source} and {target} use different words",
         f"{drawn}, in the colour of the class they speak for; diamonds are in no labelled row. On the dashed "
         "line a term is equally frequent in both.",
-        drawing("Share of documents with each term, source against target", 408, *parts),
+        drawing("Share of documents with each term, source against target", 380, *parts),
         ("term", "share of source", "share of target", "speaks for", "labelled rows"),
         [
             (p["term"], f"{p['source']:.2%}", f"{p['target']:.2%}", classes[p["code"]], p["n_labelled"])
@@ -462,10 +463,10 @@ def chart_histogram(given: dict[str, Any], classes: Sequence[str]) -> Chart:
     """Draw how many predictions have which probability; the classes of a bin stand on one another."""
     edges, counts = given["edges"], given["counts"]
     totals = [sum(column) for column in zip(*counts, strict=True)]
-    across, up = Scale(edges[0], edges[-1], 56, RIGHT), Scale(0.0, max([1, *totals]) * 1.05, 240, 56)
+    across, up = Scale(edges[0], edges[-1], 56, RIGHT), Scale(0.0, max([1, *totals]) * 1.05, 216, 32)
     parts = [
         vertical_axis(up, 56, RIGHT, "target rows"),
-        horizontal_axis(across, 240, 240, "probability of the predicted label", percent),
+        horizontal_axis(across, 216, 216, "probability of the predicted label", percent),
     ]
     for b, (start, end) in enumerate(pairwise(edges)):
         floor, width = 0, max(across(end) - across(start) - 1, 0.5)
@@ -482,7 +483,7 @@ def chart_histogram(given: dict[str, Any], classes: Sequence[str]) -> Chart:
         "certainty",
         f"{write_percent(sure)} of the predictions have a probability of 90% or more",
         "How sure the predictions are. With labels, this page also shows whether that can be relied on.",
-        drawing("Predictions by the probability of their label", 286, *parts),
+        drawing("Predictions by the probability of their label", 262, *parts),
         ("from", "to", *classes),
         [
             (f"{start:.0%}", f"{end:.0%}", *(row[b] for row in counts))

@@ -151,6 +151,7 @@ def horizontal_axis(
             marks.append(text(x, bottom + 18, shown(value), "middle", "tick"))
             taken.append((x - half, x + half))
     middle = max((scale.start + scale.end) / 2, 3.7 * len(label) + 4)  # of a long one, so that it fits
+    middle = min(middle, scale.end + 20 - 4 * len(label))
     return Markup("").join([*marks, text(middle, bottom + 40, label, "middle", "axis")])
 
 
