@@ -12,7 +12,7 @@ from tests.helpers.commands import ADAPT, change_options, check_refused
 from tests.helpers.review_files import convert_table, read_csv, write_csv
 from undrift import TextAdapter, load_model
 from undrift.classifier import EXPECTED_ERROR_RECORD
-from undrift.cli.summary import describe_error, list_doubts
+from undrift.cli.summary import describe_error, list_doubts, list_shares
 
 JSON_SHARES = '{"negative": 0.1, "positive": 0.9}'
 
@@ -539,3 +539,12 @@ def test_a_model_is_saved_in_half_precision_where_that_changes_nothing(folder, u
     assert not file["half"]
     assert file["n_same"] < file["n_checked"] == 100
     assert file["bytes"] > (folder / "half.safetensors").stat().st_size + 120 * 120 * 2
+
+
+def test_the_ends_of_a_narrow_interval_have_a_decimal():
+    shares = {"no": 0.499, "yes": 0.501}
+    assert list_shares(shares, {"no": [0.4985, 0.4995], "yes": [0.4, 0.6]}) == (
+        "no 49.9% (49.9% to 50.0%), yes 50.1% (40% to 60%)"
+    )
+    many = {f"class {i:02d}": 0.05 for i in range(20)}
+    assert list_shares(many).endswith("class 09 5.0%, 10 more")

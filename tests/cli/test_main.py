@@ -146,6 +146,15 @@ def test_a_reader_that_closes_the_pipe_is_no_error(folder):
             assert process.stderr.read() == b""
 
 
+def test_an_interrupt_during_the_work_is_one_line(undrift, monkeypatch):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("undrift.bench.write_domains", interrupted)
+    says = "undrift: interrupted; nothing was written\n"
+    assert undrift("bench", "generate", "anywhere") == (130, "", says)
+
+
 def test_an_interrupt_says_what_was_written():
     from undrift import _files, cli
 

@@ -169,7 +169,11 @@ def list_shares(shares: dict[str, float], interval: dict[str, list[float]] | Non
     """Write class shares in words, those of ten classes at most."""
     parts = []
     for label, share in list(shares.items())[:MOST_LABELS]:
-        between = "" if interval is None else " ({:.1%} to {:.1%})".format(*interval[label])
+        between = ""
+        if interval is not None:
+            low, high = interval[label]
+            digits = int(high - low < 0.02)  # the ends of a narrow one would be equal
+            between = f" ({low:.{digits}%} to {high:.{digits}%})"
         parts.append(f"{label} {share:.1%}{between}")
     return ", ".join([*parts, *([f"{len(shares) - len(parts):,} more"] if len(shares) > MOST_LABELS else [])])
 

@@ -150,8 +150,8 @@ def horizontal_axis(
         if all(x - half > end or x + half < start for start, end in taken):
             marks.append(text(x, bottom + 18, shown(value), "middle", "tick"))
             taken.append((x - half, x + half))
-    middle = max((scale.start + scale.end) / 2, 3.7 * len(label) + 4)  # of a long one, so that it fits
-    middle = min(middle, scale.end + 20 - 4 * len(label))
+    middle = min((scale.start + scale.end) / 2, scale.end + 20 - 4 * len(label))  # of a long one: it fits
+    middle = max(middle, 3.7 * len(label) + 4)
     return Markup("").join([*marks, text(middle, bottom + 40, label, "middle", "axis")])
 
 
