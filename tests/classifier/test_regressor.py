@@ -168,3 +168,13 @@ def test_what_cannot_be_meant_is_refused(shifted, options, y, message):
     X, stars, Z, _ = shifted
     with pytest.raises((ValueError, TypeError), match=message):
         MSDARegressor(1, **options).fit(X, stars if y is None else y, Z)
+
+
+def test_rows_of_dask_are_predicted_block_by_block(shifted):
+    array = pytest.importorskip("dask.array")
+    X, y, Z, _ = shifted
+    model = MSDARegressor(1, 0.5, 1.0, self_training=False).fit(X, y, Z)
+    rows = array.from_array(Z, chunks=(7, -1))
+    assert_allclose(model.predict(rows).compute(scheduler="synchronous"), model.predict(Z))
+    with pytest.raises(ValueError, match="leave recenter out"):
+        model.predict(rows, recenter=True)

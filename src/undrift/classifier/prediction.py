@@ -110,11 +110,18 @@ def predict_lazily(
         )
     if extra is not None or classifier.n_extra_features_in_:
         raise ValueError("rows of Dask cannot have extra features: predict X.compute()")
-    n_classes, has_tags = len(classifier.classes_), classifier._has_tags
-    width = {"predict": 0, "predict_proba": n_classes}.get(method, n_classes if n_classes > 2 else 0)
-    width = n_classes if has_tags else width
-    dtype = classifier.classes_.dtype if method == "predict" else np.dtype(np.float64)
-    shape = (width,) if width else ()
+    shape, dtype = _shape_of_outputs(classifier, method)
     return load_cluster().blockwise(
         classifier, method, X, shape=shape, dtype=dtype, sample_domain=sample_domain
     )
+
+
+def _shape_of_outputs(model: Any, method: str) -> tuple[tuple[int, ...], np.dtype]:
+    """Return the shape of what a method gives for one row, and its dtype."""
+    if not hasattr(model, "classes_"):  # a regressor
+        return (), np.dtype(np.float64)
+    n_classes = len(model.classes_)
+    width = {"predict": 0, "predict_proba": n_classes}.get(method, n_classes if n_classes > 2 else 0)
+    width = n_classes if model._has_tags else width
+    dtype = model.classes_.dtype if method == "predict" else np.dtype(np.float64)
+    return (width,) if width else (), dtype

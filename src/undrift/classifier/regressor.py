@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs import (
     CallbackSupportMixin,
-    load_cluster,
     on_cluster,
     savable,
     to_host,
@@ -23,6 +22,7 @@ from .data import check_training_rows
 from .layered import LayeredModel, PreparedFit
 from .linear import least_squares
 from .outputs import fit_numbers
+from .prediction import predict_lazily
 from .selection import Problem
 from .targets import BorderOptions
 from .two_stage import GRAM_LIMIT, SearchPlan, plan_search
@@ -215,11 +215,7 @@ labelled_counts_
         """
         check_is_fitted(self)
         if on_cluster(X):
-            if recenter or np.ndim(sample_domain) > 0 or extra is not None:
-                raise ValueError("rows of Dask are predicted block by block: leave out recenter and extra")
-            return load_cluster().blockwise(
-                self, "predict", X, shape=(), dtype=np.dtype(np.float64), sample_domain=sample_domain
-            )
+            return predict_lazily(self, "predict", X, sample_domain, recenter, extra)
         scores = self._scores(X, sample_domain, recenter, extra)[:, 0]
         return np.clip(scores, *self.range_) if self.clip else scores
 
