@@ -27,7 +27,7 @@ from .selection import (
 from .self_training import SelfTraining, fit_dual
 from .shares import check_shares
 from .targets import HeldOut
-from .together import FittedTask, fit_together
+from .together import FittedTask, TargetUpdates, fit_together
 from .updating import LabelledRows, UpdateState
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "Problem",
     "RunningGram",
     "SelfTraining",
+    "TargetUpdates",
     "Taught",
     "UpdateState",
     "accept_old_names",

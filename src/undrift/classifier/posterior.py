@@ -10,6 +10,10 @@ and the intercept free, the posterior covariance of the scores of two rows is
 Rows J that gain a precision ``p`` (lose it, where p is negative) with evidence ``e``, p times their labels,
 change all scores by ``S(x, J) g`` with ``g = (I + diag(p) S(J, J))^-1 (e - p f(J))``: no other row is solved
 for again.
+
+Target labels also say what is particular to targets: their scores have a second part, of which no other row
+says anything, and whose covariance is `TARGET_PART` times the Gram matrix (the feature augmentation of Daume,
+2007). For labels of target rows S is then ``S(x, z) + TARGET_PART k(x, z)``.
 """
 
 from __future__ import annotations
@@ -25,7 +29,8 @@ from .calibration import class_probabilities
 from .linear import Dual
 
 # of a target label, against a labelled source row; the first is taken unless another is clearly better
-LABEL_WEIGHTS = (1.0, 0.0, 2.0, 4.0, 8.0)
+LABEL_WEIGHTS = (4.0, 0.0, 1.0, 2.0, 8.0)
+TARGET_PART = 0.05  # variance of what is particular to targets, over that of what all domains share
 FEW_LABELS = 25  # below which labels only correct shares and borders
 
 
@@ -77,13 +82,27 @@ def solve_change(
     return np.linalg.solve(system, evidence - precision[:, None] * scores)
 
 
+@dataclass(frozen=True)
+class Removed:
+    """Rows among themselves, once their precision and evidence are removed."""
+
+    covariance: np.ndarray  # (n, n)
+    scores: np.ndarray  # (n, n_outputs)
+    g: np.ndarray  # (n, n_outputs) what removing them adds to their coefficients
+    change: np.ndarray  # (n, n) times coefficients of rows that were removed: what to add for those in place
+
+    def restore(self, g: np.ndarray) -> np.ndarray:
+        """Return coefficients in terms of the covariance before, from `g` in terms of the one after."""
+        return self.g + g + self.change @ g
+
+
 def remove_rows(
     covariance: np.ndarray, scores: np.ndarray, precision: np.ndarray, evidence: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return covariance and scores of rows among themselves once their precision and evidence are removed."""
+) -> Removed:
+    """Remove precision and evidence of rows whose covariance and scores among themselves are given."""
     change = solve_change(covariance, covariance, -precision, np.zeros_like(covariance))
     g = solve_change(covariance, scores, -precision, -evidence)
-    return covariance + covariance @ change, scores + covariance @ g
+    return Removed(covariance + covariance @ change, scores + covariance @ g, g, change)
 
 
 def left_out_scores(covariance: np.ndarray, scores: np.ndarray, Y: np.ndarray, noise: float) -> np.ndarray:

@@ -18,7 +18,6 @@ from .calibration import class_probabilities
 from .data import check_domain_numbers, check_target_labels
 from .layered import LayeredModel
 from .linear import predict_codes
-from .posterior import Posterior
 from .targets import Target
 from .updating import Learnt, UpdateState, learn_labels, score_columns
 
@@ -158,13 +157,18 @@ class LearnsTargetLabels(LayeredModel):
     def _compare_worth(
         self, state: UpdateState, columns: list[Rows], domain: np.ndarray, n: int
     ) -> np.ndarray:
-        train = np.flatnonzero(state.weight)
         place = choose_place(columns, self.device, self.precision)
-        rows = Posterior(state.inverse).condition(state.find_products(columns, domain, place)[train])
-        covariance = rows.covariance(rows, state.find_products_among(columns, domain))
-        scores = score_columns(columns, [*self.coef_, *self.extra_coef_]) + self.intercept_[domain]
+        covariance = state.find_covariance(columns, domain, state.find_products(columns, domain, place))
+        return self._choose_rows(covariance, self._score_columns(columns, domain), domain, n)
+
+    def _score_columns(self, columns: list[Rows], domain: np.ndarray) -> np.ndarray:
+        return score_columns(columns, [*self.coef_, *self.extra_coef_]) + self.intercept_[domain]
+
+    def _choose_rows(
+        self, covariance: np.ndarray, scores: np.ndarray, domain: np.ndarray, n: int
+    ) -> np.ndarray:
         p = class_probabilities(scores + self.prior_[domain], self.temperature_)
-        return choose_for_predictions(covariance, p, 1 / (state.C * ASKED_WEIGHT), n)
+        return choose_for_predictions(covariance, p, 1 / (self._check_state().C * ASKED_WEIGHT), n)
 
     def _find_changed(
         self, X: Rows, domain: np.ndarray, extra: list[Rows], free: np.ndarray

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from sklearn.base import clone
 from .estimator import MSDAClassifier
 from .layered import PreparedFit
 from .layers import SharedLayers
+from .linear import predict_codes
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -80,6 +82,48 @@ def fit_together(
             if fitted is not None:
                 del running[key]
                 yield key, fitted
+
+
+class TargetUpdates:
+    """Updates of one fitted classifier by labels of ever other rows of its target.
+
+    Each is what `update` of these rows makes of it, but inner products are computed once for all of them.
+
+    Parameters
+    ----------
+    classifier : MSDAClassifier
+        With an update state that holds every row of the target in `fit`, of which there is one.
+    y : array of shape (n,)
+        Labels of these rows, in their order.
+    """
+
+    def __init__(self, classifier: MSDAClassifier, y: np.ndarray) -> None:
+        self._classifier, self._state = classifier, classifier._check_state()
+        known = self._state.label_anchors(np.searchsorted(classifier.classes_, y)).labelled
+        assert known is not None
+        self._known, self._domain = known, known.domain
+        self._covariance: np.ndarray | None = None
+
+    def ask(self, rows: np.ndarray, n: int) -> np.ndarray:
+        """Return the n of these rows that `ask` of the classifier chooses."""
+        known = self._known
+        if self._covariance is None:
+            self._covariance = self._state.find_covariance(known.columns, self._domain, known.products)
+        scores, domain = self._score(self._classifier, rows), self._domain[rows]
+        return rows[self._classifier._choose_rows(self._covariance[np.ix_(rows, rows)], scores, domain, n)]
+
+    def learn(self, rows: np.ndarray) -> MSDAClassifier:
+        """Return a copy of the classifier that has learnt the labels of some rows."""
+        learnt = copy(self._classifier)
+        learnt._keep_learnt(replace(self._state, labelled=self._known.take(rows)))
+        return learnt
+
+    def predict(self, classifier: MSDAClassifier, rows: np.ndarray) -> np.ndarray:
+        """Predict some rows by such a copy."""
+        return classifier.classes_[predict_codes(self._score(classifier, rows))]
+
+    def _score(self, classifier: MSDAClassifier, rows: np.ndarray) -> np.ndarray:
+        return classifier._score_columns([A[rows] for A in self._known.columns], self._domain[rows])
 
 
 class _TaskFit:

@@ -30,7 +30,7 @@ from .._inputs import OnHost, Place, to_host
 from .calibration import find_border
 from .data import UNLABELLED
 from .linear import signs
-from .posterior import Conditioned, Posterior, choose_label_weight, remove_rows, solve_change
+from .posterior import TARGET_PART, Conditioned, Posterior, choose_label_weight, remove_rows, solve_change
 from .shares import Labelled, Shares, estimate_shares
 from .targets import BorderOptions, HeldOut, Target, describe_target
 
@@ -246,6 +246,13 @@ class UpdateState:
             K += share * (centred @ centred.T)
         return K
 
+    def find_covariance(
+        self, columns: Sequence[Rows], domain: np.ndarray, products: np.ndarray
+    ) -> np.ndarray:
+        """Posterior covariance of rows, whose `products` with the anchors are given, among themselves."""
+        rows = Posterior(self.inverse).condition(products[np.flatnonzero(self.weight)])
+        return rows.covariance(rows, self.find_products_among(columns, domain))
+
     def combine(self, coef: np.ndarray, labelled: LabelledRows, g: np.ndarray) -> list[np.ndarray]:
         """Weights of every layer from coefficients of the anchors and of labelled rows."""
         weights, parts = [], zip(self.columns, labelled.columns, self.means, self.shares, strict=True)
@@ -332,13 +339,14 @@ def learn_labels(state: UpdateState) -> Learnt:
         train = np.flatnonzero(state.weight)
         posterior = Posterior(state.inverse)
         rows = posterior.condition(labelled.products[train])
-        chosen, g = _choose_change(state, labelled, rows, shares)
+        chosen, g, particular = _choose_change(state, labelled, rows, shares)
         dual = rows.spread_change(posterior, g)
         coef = np.zeros((len(state.domain), g.shape[1]))
         coef[train] = dual.coef
-        weights = [w + change for w, change in zip(weights, state.combine(coef, labelled, g), strict=True)]
+        changes = state.combine(coef, labelled, g + particular)
+        weights = [w + change for w, change in zip(weights, changes, strict=True)]
         intercept = intercept + dual.intercept
-        scores = _score_target_anchors(state, weights, intercept, coef)
+        scores = _score_target_anchors(state, weights, intercept, coef, labelled.products @ particular)
     offsets = _find_offsets(state, weights)
     if shares is None:
         return Learnt(weights, intercept, offsets, None, chosen)
@@ -390,10 +398,11 @@ def _estimate_all(state: UpdateState) -> list[Shares] | None:
 
 def _choose_change(
     state: UpdateState, labelled: LabelledRows, rows: Conditioned, shares: Sequence[Shares] | None
-) -> tuple[float, np.ndarray]:
+) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the weight of the labels, and the coefficients of the labelled rows.
 
-    A row with a label has no pseudo-label, whatever the weight of labels is.
+    Those of what domains share, and those of what is particular to targets. A row with a label has no
+    pseudo-label, whatever the weight of labels is.
     """
     K = state.find_products_among(labelled.columns, labelled.domain)
     covariance = rows.covariance(rows, K)
@@ -407,22 +416,30 @@ def _choose_change(
     for k, target_shares in zip(state.target_positions, shares or [], strict=False):
         border[labelled.domain == k] = find_border(base[k], state.temperature, target_shares.mean)
     apart = remove_rows(covariance, scores, before, evidence)
-    weight = choose_label_weight(*apart, Y, labelled.codes, state.C, border, state.temperature)
-    precision = state.C * weight - before
-    return weight, solve_change(covariance, scores, precision, state.C * weight * Y - evidence)
+    whole = apart.covariance + TARGET_PART * K
+    given = whole, apart.scores, Y, labelled.codes, state.C, border, state.temperature
+    weight = choose_label_weight(*given)
+    precision = np.full(len(Y), state.C * weight)
+    g = solve_change(whole, apart.scores, precision, precision[:, None] * Y)
+    return weight, apart.restore(g), TARGET_PART * g
 
 
 def _score_target_anchors(
-    state: UpdateState, weights: Sequence[np.ndarray], intercept: np.ndarray, change: np.ndarray
+    state: UpdateState,
+    weights: Sequence[np.ndarray],
+    intercept: np.ndarray,
+    change: np.ndarray,
+    particular: np.ndarray,
 ) -> np.ndarray:
     """Score the target anchors by new weights.
 
     With ``K + diag(1 / (C weight))`` times the `change` of dual coefficients known, scores of training rows
-    change by ``-change / (C weight)``.
+    change by ``-change / (C weight)``, and by what is `particular` to targets, given for all anchors.
     """
     n, scores = state.n_source, state.scores.copy()
     weight, domain = state.weight[n:], state.domain[n:]
     is_trained = weight > 0
+    scores[is_trained] += particular[n:][is_trained]
     scores[is_trained] -= change[n:][is_trained] / (state.C * weight[is_trained, None])
     others = np.flatnonzero(~is_trained)
     columns = [A[n + others] for A in state.columns]

@@ -1,24 +1,27 @@
 """Methods that are given some target labels, as many as their names say: `labels-50`.
 
-Half of the target's rows, which the seed decides, may be labelled; the other half is predicted. Layers are
-learnt from the rows of the task's two domains.
+Half of the target's rows may be labelled, the other half is predicted, in several draws, which the seed
+decides; the rows that are predicted are the halves of all draws together. Layers are learnt from the rows of
+the task's two domains.
 
 labels
-    `text_classifier` with `y_target`; rows are drawn at random. `labels-0` has none.
+    `text_classifier` without target labels, which `update` then learns; rows are drawn at random.
+    `labels-0` has none.
 asked
     The same; rows are those that `ask` of `labels-0` returns.
 second-source
-    `text_classifier` without `y_target`: the labelled rows, drawn at random, are a second source.
+    `text_classifier` with the labelled rows, drawn at random, as a second source: a fit for every draw, so
+    there is one.
 augmented
     A linear SVM on the source and the labels, drawn at random: every feature once for both domains, and once
-    for each (Daume 2007).
+    for each (Daume 2007). C is chosen in the first draw.
 target-only
     A linear SVM on the labels alone, drawn at random.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -29,7 +32,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import LinearSVC
 
 from ..._core import Rows, stack_rows
-from ...classifier import FittedTask, MSDAClassifier, fit_together
+from ...classifier import FittedTask, MSDAClassifier, TargetUpdates, fit_together
 from ..catalogue import split_label_method
 from ..corpora import part_labels, part_rows
 from .baselines import weight_tfidf
@@ -38,9 +41,12 @@ from .resources import measure_time
 from .undrift import configure_undrift
 
 SVM_CS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+N_DRAWS, N_FITS = 5, 1  # draws, and those of a method that must be fitted for each
+
+Draw = tuple[np.ndarray, np.ndarray]  # rows that may be labelled, in the order in which they are; the others
 
 
-@dataclass(frozen=True)
+@dataclass
 class LabelTask:
     """Rows of a source and of a target, some of whose labels may be had."""
 
@@ -48,137 +54,145 @@ class LabelTask:
     y: np.ndarray  # NaN for rows that are not labelled
     target: Rows
     truth: np.ndarray
-    pool: np.ndarray  # target rows that may be labelled, in the order in which they are drawn
-    test: np.ndarray  # the others
     length: float
-    new_classifier: Callable[[], MSDAClassifier]
+    classifier: MSDAClassifier
+    augmented_C: float | None = None
 
-    def fit_all(
-        self, labelled: Mapping[Cell, np.ndarray], *, is_asked: bool = False
-    ) -> Iterator[tuple[Cell, FittedTask | Exception]]:
-        """Learn from the labels of some target rows for every cell; layers are learnt once."""
-        n, n_target = len(self.y), len(self.truth)
-        y, domain = np.full(n + n_target, np.nan), np.repeat([0, -2], [n, n_target])
-        y[:n] = self.y
-        tasks: dict[Cell, tuple[np.ndarray, ...]] = {}
-        for cell, rows in labelled.items():
-            y_target = np.full(n + n_target, np.nan)
-            y_target[n + rows] = self.truth[rows]
-            tasks[cell] = (y, domain, y_target)
-        X = stack_rows([self.X, self.target])
-        return fit_together(self.new_classifier(), X, tasks, keeps_state=is_asked)
-
-    def predict(self, classifier: MSDAClassifier) -> np.ndarray:
-        """Predict the test rows."""
-        return classifier.predict(self.target[self.test])
-
-    def predict_with_second_source(self, labelled: np.ndarray) -> np.ndarray:
-        """Learn from the labelled rows as a second source, and predict the test rows."""
+    def fit(self, labelled: np.ndarray) -> FittedTask:
+        """Fit ours, with the labelled rows, if there are any, as a second source."""
         rest = np.setdiff1d(np.arange(len(self.truth)), labelled)
         X = stack_rows([self.X, self.target[labelled], self.target[rest]])
         y = np.concatenate([self.y, self.truth[labelled], np.full(len(rest), np.nan)])
         domain = np.repeat([0, 1, -3], [len(self.y), len(labelled), len(rest)])
-        ((_, fitted),) = fit_together(self.new_classifier(), X, {"second source": (y, domain)})
+        ((_, fitted),) = fit_together(self.classifier, X, {"ours": (y, domain)}, keeps_state=True)
         if isinstance(fitted, Exception):
             raise fitted
-        return self.predict(fitted.classifier)
+        return fitted
 
-    def predict_augmented(self, labelled: np.ndarray) -> np.ndarray:
+    def predict_with_second_source(self, labelled: np.ndarray, test: np.ndarray) -> np.ndarray:
+        """Learn from the labelled rows as a second source, and predict the test rows."""
+        return self.fit(labelled).classifier.predict(self.target[test])
+
+    def predict_augmented(self, labelled: np.ndarray, test: np.ndarray) -> np.ndarray:
         """Learn from source and labels, with features for both domains and for each."""
         is_labelled = ~np.isnan(self.y)
         source, shared = self.X[is_labelled] / self.length, self.target / self.length
         zero, none = sp.csr_array(source.shape), sp.csr_array(shared.shape)
         source, target = sp.hstack([source, source, zero]).tocsr(), sp.hstack([shared, none, shared]).tocsr()
-        y = np.concatenate([self.y[is_labelled], self.truth[labelled]])
-        return _fit_svm(sp.vstack([source, target[labelled]]).tocsr(), y).predict(target[self.test])
+        X, y = (
+            sp.vstack([source, target[labelled]]).tocsr(),
+            np.concatenate([self.y[is_labelled], self.truth[labelled]]),
+        )
+        self.augmented_C = self.augmented_C or _choose_C(X, y)
+        return LinearSVC(C=self.augmented_C).fit(X, y).predict(target[test])
 
-    def predict_from_target(self, labelled: np.ndarray) -> np.ndarray:
+    def predict_from_target(self, labelled: np.ndarray, test: np.ndarray) -> np.ndarray:
         """Learn from the labels alone; with one class among them, that class is predicted."""
         y, rows = self.truth[labelled], self.target / self.length
         if len(np.unique(y)) == 1:
-            return np.full(len(self.test), y[0])
-        return _fit_svm(rows[labelled], y).predict(rows[self.test])
+            return np.full(len(test), y[0])
+        return LinearSVC(C=_choose_C(rows[labelled], y)).fit(rows[labelled], y).predict(rows[test])
 
 
-def _fit_svm(X: Rows, y: np.ndarray) -> Any:
-    """Linear SVM with the C that is best in cross-validation, 1 where a class has a single row."""
+def _choose_C(X: Rows, y: np.ndarray) -> float:
+    """Return the C that is best in cross-validation, 1 where a class has a single row."""
     smallest = np.unique(y, return_counts=True)[1].min()
     if smallest < 2:
-        return LinearSVC().fit(X, y)
+        return 1.0
     folds = StratifiedKFold(min(5, smallest), shuffle=True, random_state=0)
-    return GridSearchCV(LinearSVC(), {"C": SVM_CS}, cv=folds).fit(X, y)
+    search = GridSearchCV(LinearSVC(), {"C": SVM_CS}, cv=folds, refit=False).fit(X, y)
+    return float(search.best_params_["C"])
 
 
 def label_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
-    """One unit for each task; the rows that are predicted are half of the target's."""
+    """Two units for each task: what one fit or none serves, and what is fitted for every draw."""
     units = []
     for target, same_target in group_cells(cells, "target").items():
-        domain = bench.corpus.domains[target]
-        labelled = np.random.RandomState(bench.seed).permutation(np.union1d(domain.train, domain.test))
-        pool, test = np.array_split(labelled, 2)
-        halves = replace(domain, train=pool, test=np.sort(test))
-        corpus = replace(bench.corpus, domains={**bench.corpus.domains, target: halves})
-        split = replace(bench, corpus=corpus)
+        domain, random_state = bench.corpus.domains[target], np.random.RandomState(bench.seed)
+        labelled = np.union1d(domain.train, domain.test)
+        halves = [np.array_split(random_state.permutation(labelled), 2) for _ in range(N_DRAWS)]
         for group in group_cells(same_target, "source").values():
-            units.append(Unit(group, partial(_run_task, split, group), corpus=corpus))
+            for is_fitted, n_draws in ((False, N_DRAWS), (True, N_FITS)):
+                chosen = [
+                    cell
+                    for cell in group
+                    if (split_label_method(cell.method)[0] == "second-source") is is_fitted
+                ]
+                draws = [(pool, np.sort(test)) for pool, test in halves[:n_draws]]
+                tests = replace(domain, test=np.concatenate([test for _, test in draws]))
+                corpus = replace(bench.corpus, domains={**bench.corpus.domains, target: tests})
+                run = partial(_run_task, replace(bench, corpus=corpus), chosen, draws)
+                units += [Unit(chosen, run, corpus=corpus)] if chosen else []
     return units
 
 
-def _run_task(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failure]:
-    """Fit ours without labels, which asks for some; then with labels, all together; then the baselines."""
+def _run_task(bench: Bench, cells: Sequence[Cell], draws: Sequence[Draw]) -> Iterator[Outcome | Failure]:
+    """Fit ours without labels, which is updated for every draw; then the baselines."""
     failure_log, task = FailureLog(), _take_task(bench, cells[0])
-    kinds = {cell: split_label_method(cell.method) for cell in cells}
-    without = Cell("labels-0", cells[0].source, cells[0].target)
-    first: list[FittedTask] = []
-    if without in kinds or any(kind == "asked" for kind, _ in kinds.values()):
-        for _, fitted in task.fit_all({without: task.pool[:0]}, is_asked=True):
-            if isinstance(fitted, Exception):
-                raise fitted
-            first.append(fitted)
-    if without in kinds:
-        yield _describe_outcome(task, without, first[0])
-    labelled = {cell: task.pool[:n] for cell, (kind, n) in kinds.items() if kind == "labels" and n}
-    asked = {cell: n for cell, (kind, n) in kinds.items() if kind == "asked"}
-    if asked:  # rows are chosen one after another, so that fewer are the first of more
-        rows = task.pool[first[0].classifier.ask(task.target[task.pool], max(asked.values()))]
-        labelled |= {cell: rows[:n] for cell, n in asked.items()}
-    for cell, fitted in task.fit_all(labelled):
-        if isinstance(fitted, Exception):
-            yield Failure(cell, fitted)
-        else:
-            yield _describe_outcome(task, cell, fitted)
-    for cell, (kind, n) in kinds.items():
-        if kind not in ("labels", "asked"):
-            yield from failure_log.capture([cell], _run_baseline, task, cell, kind, n)
+    ours = [cell for cell in cells if split_label_method(cell.method)[0] in ("labels", "asked")]
+    if ours:
+        yield from _update_ours(task, ours, draws)
+    for cell in cells:
+        if cell not in ours:
+            yield from failure_log.capture([cell], _run_baseline, task, cell, draws)
     yield from failure_log.failures()
 
 
-def _describe_outcome(task: LabelTask, cell: Cell, fitted: FittedTask) -> Outcome:
-    n, predicted = split_label_method(cell.method)[1], task.predict(fitted.classifier)
-    params = {"n_target_labels": n, "label_weight": fitted.classifier.label_weight_}
-    details = {"n_target_labels": n, "expected_error": None}
-    return Outcome(cell, predicted, params, fitted.layer_seconds, fitted.seconds, details=details)
+def _update_ours(task: LabelTask, cells: Sequence[Cell], draws: Sequence[Draw]) -> Iterator[Outcome]:
+    fitted = task.fit(np.array([], dtype=int))
+    updates = TargetUpdates(fitted.classifier, task.truth)
+    n_asked = max((n for kind, n in map(_split, cells) if kind == "asked"), default=0)
+    # rows are chosen one after another, so that fewer are the first of more
+    asked = [updates.ask(pool, n_asked) if n_asked else pool for pool, _ in draws]
+    for cell in cells:
+        (kind, n), predicted, weights = _split(cell), [], []
+        seconds = fitted.seconds
+        for (pool, test), chosen in zip(draws, asked, strict=True):
+            rows = (chosen if kind == "asked" else pool)[:n]
+            learnt, spent = measure_time(updates.learn, rows) if n else (fitted.classifier, 0.0)
+            predicted.append(updates.predict(learnt, test))
+            weights.append(learnt.label_weight_)
+            seconds += spent / len(draws)
+        params = {"n_target_labels": n, "label_weights": weights}
+        yield _describe(cell, draws, predicted, params, fitted.layer_seconds, seconds)
 
 
-def _run_baseline(task: LabelTask, cell: Cell, kind: str, n: int) -> Outcome:
+def _split(cell: Cell) -> tuple[str, int]:
+    return split_label_method(cell.method)
+
+
+def _describe(
+    cell: Cell,
+    draws: Sequence[Draw],
+    predicted: Sequence[np.ndarray],
+    params: Mapping[str, Any],
+    represent: float,
+    seconds: float,
+) -> Outcome:
+    details = {"n_target_labels": params["n_target_labels"], "n_draws": len(draws), "expected_error": None}
+    order = np.argsort(np.concatenate([test for _, test in draws]), kind="stable")  # that of `part_rows`
+    return Outcome(cell, np.concatenate(predicted)[order], params, represent, seconds, details=details)
+
+
+def _run_baseline(task: LabelTask, cell: Cell, draws: Sequence[Draw]) -> Outcome:
+    kind, n = _split(cell)
     predict = {
         "second-source": task.predict_with_second_source,
         "augmented": task.predict_augmented,
         "target-only": task.predict_from_target,
     }[kind]
-    predicted, seconds = measure_time(predict, task.pool[:n])
-    details = {"n_target_labels": n, "expected_error": None}
-    return Outcome(cell, predicted, {"n_target_labels": n}, 0.0, seconds, details=details)
+    runs = [measure_time(predict, pool[:n], test) for pool, test in draws]
+    seconds = sum(spent for _, spent in runs) / len(runs)
+    predicted = [predicted for predicted, _ in runs]
+    return _describe(cell, draws, predicted, {"n_target_labels": n}, 0.0, seconds)
 
 
 def _take_task(bench: Bench, cell: Cell) -> LabelTask:
-    """Return the rows of a task as tf-idf; the target's train rows are those that may be labelled."""
+    """Return the rows of a task as tf-idf."""
     classifier, length = configure_undrift(bench)
     domains = {name: bench.corpus.domains[name] for name in (cell.source, cell.target)}
     pair = weight_tfidf(replace(bench.corpus, domains=domains), length)
     source, target = pair.domains[cell.source], pair.domains[cell.target]
     y = np.full(len(source), np.nan)
     y[part_rows(pair, (cell.source, "train"))] = part_labels(pair, cell.source, "train")
-    new_classifier = partial(lambda model: type(model)(**model.get_params()), classifier)
-    truth = np.asarray(target.y, dtype=float)
-    return LabelTask(source.X, y, target.X, truth, target.train, target.test, length, new_classifier)
+    return LabelTask(source.X, y, target.X, np.asarray(target.y, dtype=float), length, classifier)
