@@ -78,7 +78,8 @@ def save_model(
         and the model as good, but labels cannot be added to it.
     half : bool, default=False
         Whether to save the weights of layers in half precision (11 bits): half of the size, and hardly a
-        prediction changes; `round_layers` gives the model that such a file holds.
+        prediction changes; `round_layers` gives the model that such a file holds. Weights that were loaded
+        from such a file are saved so in any case: nothing is lost.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def save_model(
     check_is_fitted(estimator)
     if not update_state:
         estimator = _drop_update_state(estimator)
-    if half:
+    if half or _has_half_layers(estimator):
         estimator = round_layers(estimator, np.float16)
     arrays: dict[str, np.ndarray] = {}
     tree = json.dumps(_encode(estimator, "model", arrays), ensure_ascii=False)
@@ -153,6 +154,13 @@ def round_layers(estimator: Any, dtype: Any = None) -> Any:
                 for layer in estimator.layers_
             ]
     return estimator
+
+
+def _has_half_layers(estimator: Any) -> bool:
+    """Tell whether half precision holds the weights of all layers, as after loading them from such a file."""
+    with np.errstate(over="ignore"):
+        layers = getattr(_find_stack(estimator), "layers_", [])
+        return all(np.array_equal(layer.coef, layer.coef.astype(np.float16)) for layer in layers)
 
 
 def _find_stack(estimator: Any) -> Any:
@@ -353,7 +361,7 @@ def _decode(node: Any, arrays: dict[str, np.ndarray], is_earlier: bool = False) 
         if noun.coef.dtype == np.float16:
             noun = dataclasses.replace(noun, coef=noun.coef.astype(noun.intercept.dtype))
     if isinstance(noun, UpdateState):
-        noun.check()
+        noun = noun.expand()
     return noun
 
 

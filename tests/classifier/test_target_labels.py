@@ -213,6 +213,9 @@ def test_saved_models_are_updated(large, tolerance, tmp_path, monkeypatch):
     assert (tmp_path / "small").stat().st_size < (tmp_path / "model").stat().st_size
     assert classifier.update_state_ is not None  # saving without it takes nothing away
     loaded, new = load_model(tmp_path / "model"), sp.csr_matrix(X_target[20:50])
+    inverse = classifier.update_state_.inverse
+    np.testing.assert_array_equal(loaded.update_state_.inverse, np.float32(inverse))
+    assert classifier.update_state_.shrink().inverse.size == len(inverse) * (len(inverse) + 1) // 2
     for model in (loaded, classifier):
         model.update(new, y_target[20:50])
     assert classifier.label_weight_ > 0

@@ -116,13 +116,29 @@ class UpdateState:
         return self.first_scores[self.rows_of(k)]
 
     def shrink(self) -> UpdateState:
-        """Return the state as it is saved: large hidden rows in 16 bits, the inverse in 32."""
+        """Return the state as it is saved: large hidden rows in 16 bits, half of the inverse in 32."""
+        labelled = self.labelled
+        if labelled is not None:
+            columns, products = _shrink_columns(labelled.columns), labelled.products.astype(np.float32)
+            labelled = replace(labelled, columns=columns, products=products)
         return replace(
             self,
             columns=_shrink_columns(self.columns),
-            inverse=self.inverse.astype(np.float32),
+            inverse=np.concatenate([row[: i + 1] for i, row in enumerate(self.inverse.astype(np.float32))]),
             batches={k: _shrink_columns(columns) for k, columns in self.batches.items()},
+            labelled=labelled,
         )
+
+    def expand(self) -> UpdateState:
+        """Return the state that was saved, with the whole inverse; refuse parts that do not fit together."""
+        n, packed, state = int((self.weight > 0).sum()), self.inverse, self
+        if packed.shape == (n * (n + 1) // 2,):  # earlier files have all of it
+            inverse = np.empty((n, n), dtype=packed.dtype)
+            for i, end in enumerate(np.cumsum(np.arange(1, n + 1)).tolist()):
+                inverse[i, : i + 1] = inverse[: i + 1, i] = packed[end - i - 1 : end]
+            state = replace(self, inverse=inverse)
+        state.check()
+        return state
 
     def check(self) -> None:
         """Raise ValueError where parts do not fit together."""
