@@ -121,7 +121,7 @@ def test_bad_questions(folder, undrift, model, options, message):
         ({"review": ["fine"], "label": [""]}, "ask.csv: no row has a label in column 'label'"),
         (
             {"review": ["fine", "Fine "], "label": ["negative", "positive"]},
-            "ask.csv: no label is left to learn",
+            "ask.csv: all of its texts that have a label have contradicting ones: none is taken",
         ),
         ({"review": ["fine"], "lable": ["positive"]}, "ask.csv has no column 'label'; did you mean 'lable'?"),
         ({"text": ["fine"], "label": ["positive"]}, "ask.csv has no column 'review'"),

@@ -75,6 +75,8 @@ def read_labels(
         labels[key] = given._replace(label=known)
     for key in contradicting:
         del labels[key]
+    if contradicting and not labels:
+        raise TableError(f"{path}: all of its texts that have a label have contradicting ones: none is taken")
     if contradicting:
         some = " ".join(next(iter(contradicting.values())).split())[:40]
         warnings.warn(
@@ -83,7 +85,7 @@ def read_labels(
             UndriftWarning,
             stacklevel=2,
         )
-    if not labels and not contradicting:
+    if not labels:
         raise TableError(f"{path}: no row has a label in column {column!r}")
     return labels
 

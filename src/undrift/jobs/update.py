@@ -199,8 +199,6 @@ def _learn_labels(adapter: TextAdapter, number: int, job: UpdateJob, show_stage:
     show_stage(f"reading {job.labels.name}", None)
     table, classes = job.open_table(job.labels), adapter.classes_.tolist()
     given = list(read_labels(table, job.text, [job.label], classes, job.embedding).values())
-    if not given:
-        raise TableError(f"{job.labels}: no label is left to learn")
     X = adapter.vectorizer_.transform([label.text for label in given])
     extra = [] if job.embedding is None else [np.stack([label.vector for label in given])]
     summary = {"n_labels": len(given), "measured": _measure_error(adapter, number, given, X, extra)}
