@@ -12,7 +12,7 @@ from undrift.classifier import EXPECTED_ERROR_RECORD
 from undrift.report import adaptation_report
 from undrift.report.charts import adaptation_charts, chart_shares, draw_shares
 from undrift.report.inputs import DomainRows, Evidence
-from undrift.report.shares import most_frequent, pool_targets, write_estimate, write_percent
+from undrift.report.shares import most_frequent, most_labelled, pool_targets, write_estimate, write_percent
 
 
 def make_rows(n, seed):
@@ -172,6 +172,22 @@ def test_a_class_is_the_most_frequent_if_its_interval_lies_above_the_others():
     card["target_shares_interval"] = {"a": [0.2, 0.6], "b": [0.4, 0.8]}
     assert not most_frequent(card)["is_clear"]
     assert most_frequent({"target_shares": None, "target_shares_interval": None}) is None
+
+
+def test_labels_say_which_class_is_the_most_frequent():
+    card = {"labelled_shares": {"a": 0.4, "b": 0.6}, "n_labelled": 200}
+    assert most_labelled(card) == {"label": "b", "share": 0.6, "is_clear": True}
+    assert not most_labelled(card | {"n_labelled": 50})["is_clear"]
+    even = {
+        "name": "t", "predicted_shares": {"a": 0.6, "b": 0.4}, "are_shares_given": False,
+        "target_shares": {"a": 0.6, "b": 0.4},
+        "target_shares_interval": {"a": [0.55, 0.65], "b": [0.35, 0.45]}, "role": "target",
+        "labelled_shares": {"a": 0.5, "b": 0.5}, "n_labelled": 900,
+    }  # fmt: skip
+    (chart,) = chart_shares({"domains": [even], "verdict": {"fell_back": False}})
+    assert chart.title == "No class of t is clearly the most frequent: a has 50% of its 900 labelled rows"
+    (chart,) = chart_shares({"domains": [even | {"labelled_shares": None}], "verdict": {"fell_back": False}})
+    assert chart.title == "a is the most frequent class of t: about 60% (55% to 65%)"
 
 
 def test_bars_and_intervals_are_where_their_shares_say():

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-INTERRUPTED = 130  # exit status
-
-
 def _describe_interrupt() -> str:
     """Say that the command was interrupted, and what it had written by then."""
     files = sys.modules.get("undrift._files")
@@ -32,7 +29,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         code = ended.code
     except KeyboardInterrupt:
         print(_describe_interrupt(), file=sys.stderr)
-        code = INTERRUPTED
+        code = 130
     status = _exit_status(code)
     try:
         _flush_output()
@@ -85,7 +82,7 @@ def _run(arguments: list[str] | None) -> NoReturn:
         _fail(f"this is a fault of undrift, please report it: {_locate(error)}", 1)
     except (OSError, ValueError, LookupError, ImportError) as error:
         _fail(_format_error(error), 2)
-    if status == INTERRUPTED:  # some versions of typer end the command so
+    if status == 130:  # of an interrupt, after which some versions of typer end the command so
         raise KeyboardInterrupt
     raise SystemExit(status if isinstance(status, int) else 0)
 
@@ -151,7 +148,7 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
     if inner is None or (files and files.UNFINISHED):
         signal.default_int_handler(signum, frame)
     os.write(2, f"{_describe_interrupt()}\n".encode())
-    os._exit(INTERRUPTED)
+    os._exit(130)
 
 
 def _terminated(signum: int, frame: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from .shares import most_frequent, write_estimate, write_percent
+from .shares import most_frequent, most_labelled, write_estimate, write_percent
 from .svg import (
     N_COLOURS,
     NARROW,
@@ -229,17 +229,14 @@ def _words_of_shares(card: dict[str, Any], data: dict[str, Any]) -> tuple[str, s
         note = "Given, not estimated. Predictions are made for these shares."
         return f"Class shares of {name}, as given", note + more
     share, interval = write_estimate(top["share"], top["low"], top["high"])
-    title = f"{top['label']} is the most frequent class of {name}: about {share} ({interval})"
-    note = "Lines: estimates with 90% intervals."
-    if card["labelled_shares"]:
-        measured = sorted(card["labelled_shares"].items(), key=lambda item: -item[1])
-        measured = measured[: 2 if len(measured) == 2 else 1]
-        note += f" By the labels: {', '.join(f'{label} {write_percent(of)}' for label, of in measured)}."
-    if not top["is_clear"]:
-        title = (
-            f"No class of {name} is clearly the most frequent: {top['label']} has about {share} ({interval})"
-        )
-    return title, note + more
+    has, note = f"about {share} ({interval})", "Lines: estimates with 90% intervals."
+    if card["labelled_shares"]:  # which say more than an estimate does
+        top = most_labelled(card)
+        has = f"{write_percent(top['share'])} of its {card['n_labelled']:,} labelled rows"
+        note = "Lines: estimates without these labels, with 90% intervals."
+    if top["is_clear"]:
+        return f"{top['label']} is the most frequent class of {name}: {has}", note + more
+    return f"No class of {name} is clearly the most frequent: {top['label']} has {has}", note + more
 
 
 def chart_words(data: dict[str, Any]) -> Chart:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs import spell_label
+from ..jobs import error_interval
 from .inputs import DomainRows, Evidence
 
 
@@ -83,3 +84,11 @@ def most_frequent(card: dict[str, Any]) -> dict[str, Any] | None:
     others = [(shares[other], intervals[other][1]) for other in shares if other != label]
     is_clear = all(shares[label] > share and low >= end for share, end in others)
     return {"label": label, "share": shares[label], "low": low, "high": high, "is_clear": is_clear}
+
+
+def most_labelled(card: dict[str, Any]) -> dict[str, Any]:
+    """Return the most frequent class of a target's labelled rows, and whether it clearly is, by 95%."""
+    (label, share), *others = sorted(card["labelled_shares"].items(), key=lambda item: -item[1])
+    low, _ = error_interval(share, card["n_labelled"])
+    is_clear = all(low > error_interval(other, card["n_labelled"])[1] for _, other in others)
+    return {"label": label, "share": share, "is_clear": is_clear}
