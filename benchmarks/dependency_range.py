@@ -25,10 +25,10 @@ def list_requirements() -> list[str]:
 
 
 def pin_oldest(requirements: list[str]) -> list[str]:
-    """Constraints that choose the lower bound of every requirement of the library itself."""
+    """Constraints that choose the lower bound of every requirement of the library and its tests, exactly."""
     bounds = [re.match(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", requirement) for requirement in requirements]
     return [
-        f"{name}=={version}.*"
+        f"{name}=={version}"
         for bound in bounds
         if bound
         for name, version in [bound.groups()]

@@ -286,6 +286,7 @@ def test_a_tree_adds_everything_once(cluster):
     assert tree_sum(values, "powers", ["a", "b"] * 11 + ["c"]).compute() == 2**23 - 1
 
 
+@pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler")  # dask's, before 2025.4
 def test_work_is_shared_out_by_size(cluster):
     homes = assign_workers([4, 1, 1, 1, 1], [delayed(1)])
     assert len(set(homes[1:])) == 1

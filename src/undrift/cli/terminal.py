@@ -8,7 +8,7 @@ import textwrap
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from threading import Event, Thread
 from typing import Any
 
@@ -82,9 +82,9 @@ def show_progress() -> Iterator[Progress]:
         TaskProgressColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(
-        *columns, console=messages, transient=True, disable=output.quiet or not messages.is_terminal
-    ) as progress:
+    is_hidden = output.quiet or not messages.is_terminal
+    progress = Progress(*columns, console=messages, transient=True, disable=is_hidden)
+    with nullcontext() if is_hidden else progress:  # rich before 15 ends a line even if it shows none
         yield progress
 
 

@@ -266,4 +266,5 @@ class _Bar:
         self._bar.reset(self._task)
 
     def close(self) -> None:
-        self._bar.stop()
+        if not self._bar.disable:  # rich before 15 ends a line all the same
+            self._bar.stop()
