@@ -81,8 +81,10 @@ MODULE_NAMES = {".".join(path.relative_to(SOURCE).with_suffix("").parts) for pat
 def exported(package: str) -> set[str]:
     """Dotted names, below `undrift`, of what a package lists in `__all__`."""
     tree = ast.parse((SOURCE.joinpath(*package.split("."), "__init__.py")).read_text())
-    (names,) = [node.value for node in tree.body if isinstance(node, ast.Assign)] or [ast.List([])]
-    return {f"{package}.{name}" for name in ast.literal_eval(names)}
+    assigned = {
+        ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)
+    }
+    return {f"{package}.{name}" for name in ast.literal_eval(assigned.get("__all__", ast.List([])))}
 
 
 EXPORTED = set().union(*(exported(package) for package in PACKAGE_NAMES))
