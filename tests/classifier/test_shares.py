@@ -30,7 +30,7 @@ def posterior_by_hand(target, source, is_class, loss=-0.2, spread_of_loss=0.2, m
     spread = np.sqrt((upper.var() + lower.var()) / 2)
     separation, center = (upper.mean() - lower.mean()) / 2 / spread, (upper.mean() + lower.mean()) / 2
     r1, r0 = (
-        np.sqrt((len(part) * part.var() + 20 * spread**2) / (len(part) + 20)) / spread
+        np.sqrt((len(part) * part.var() + 400 * spread**2) / (len(part) + 400)) / spread
         for part in (upper, lower)
     )
     middle = np.log(min(separation, 3)) + loss
