@@ -171,6 +171,8 @@ def test_a_class_is_the_most_frequent_if_its_interval_lies_above_the_others():
     assert most_frequent(card) == {"label": "b", "share": 0.7, "low": 0.6, "high": 0.8, "is_clear": True}
     card["target_shares_interval"] = {"a": [0.2, 0.6], "b": [0.4, 0.8]}
     assert not most_frequent(card)["is_clear"]
+    card["target_shares_interval"] = {"a": [0.2, 0.502], "b": [0.504, 0.8]}
+    assert not most_frequent(card)["is_clear"], "both ends are written 50%"
     assert most_frequent({"target_shares": None, "target_shares_interval": None}) is None
 
 

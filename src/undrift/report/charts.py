@@ -172,7 +172,7 @@ def chart_shares(data: dict[str, Any]) -> Iterator[Chart]:
 def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None) -> Markup:
     """Draw for each class its share of the predictions as a bar and, called `name`, of the rows as a line."""
     names = [shorten(row["label"], 14) for row in rows]
-    left, right, edge = 24 + 7.6 * max(map(len, names)), 238 if name else 340, 282 if name else 396
+    left, right, edge = 24 + 7.6 * max(map(len, names)), 230 if name else 340, 274 if name else 396
     height, top = 30 if name and len(rows) < 4 else 24, 22
     highest = max(value for row in rows for value in (row["predicted"], row.get("high", 0.0)))
     scale = Scale(0.0, highest or 1.0, left, right)

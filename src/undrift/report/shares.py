@@ -82,7 +82,7 @@ def most_frequent(card: dict[str, Any]) -> dict[str, Any] | None:
     label = max(shares, key=shares.get)
     low, high = intervals[label]
     others = [(shares[other], intervals[other][1]) for other in shares if other != label]
-    is_clear = all(shares[label] > share and low >= end for share, end in others)
+    is_clear = all(shares[label] > share and low > end + 0.01 for share, end in others)
     return {"label": label, "share": shares[label], "low": low, "high": high, "is_clear": is_clear}
 
 
