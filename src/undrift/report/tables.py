@@ -47,7 +47,8 @@ def _confusion(data: dict[str, Any]) -> dict[str, Any]:
     note = "Counted on the labelled target rows" if is_measured else "Expected, not measured"
     return {
         "title": title,
-        "note": f"{note}, {share:.1%} of them wrong. Rows are true classes, columns predictions; shares are of each row.",
+        "note": f"{note}, {share:.1%} of them wrong. Rows are true classes, columns predictions; shares "
+        "are of each row.",
         "head": ["true ↓", *classes],
         "rows": [
             (classes[t], [(f"{n / totals[t]:.0%}", f"{n:,.0f}", round(6 * n / totals[t])) for n in row])
