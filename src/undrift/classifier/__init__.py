@@ -28,7 +28,7 @@ from .self_training import SelfTraining, fit_dual
 from .shares import check_shares
 from .targets import HeldOut
 from .together import FittedTask, TargetUpdates, fit_together
-from .updating import LabelledRows, UpdateState
+from .updating import LabelledRows, UpdateState, list_row_keys
 
 __all__ = [
     "EXPECTED_ERROR_RECORD",
@@ -70,6 +70,7 @@ __all__ = [
     "inner_products",
     "is_clearly_better",
     "layer_share",
+    "list_row_keys",
     "predict_codes",
     "signs",
     "source_cv",

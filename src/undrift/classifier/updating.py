@@ -190,13 +190,13 @@ class UpdateState:
 
         A row that equals an anchor of its domain is that anchor.
         """
-        state, keys = self, _list_keys(columns[0], domain)
+        state, keys = self, list_row_keys(columns[0], domain)
         wanted = dict(zip(keys, codes.tolist(), strict=True))
         for key, code in zip(keys, codes.tolist(), strict=True):
             if wanted[key] != code:
                 raise ValueError("a row is given twice, with different labels: give it once")
         if self.labelled is not None:
-            known = _list_keys(self.labelled.columns[0], self.labelled.domain)
+            known = list_row_keys(self.labelled.columns[0], self.labelled.domain)
             pairs = zip(known, self.labelled.codes.tolist(), strict=True)
             after = np.array([wanted.get(key, code) for key, code in pairs], dtype=int)
             if (self.labelled.is_learnt & (after == UNLABELLED)).any():
@@ -211,7 +211,7 @@ class UpdateState:
         if not new:
             return state
         n, anchors = self.n_source, dict[tuple[int, bytes], int]()
-        for i, key in enumerate(_list_keys(self.columns[0][n:], self.domain[n:])):
+        for i, key in enumerate(list_row_keys(self.columns[0][n:], self.domain[n:])):
             anchors.setdefault(key, n + i)
         anchor = np.array([anchors.get(keys[i], -1) for i in new])
         return state._add_rows([A[new] for A in columns], domain[new], codes[new], anchor)
@@ -220,15 +220,15 @@ class UpdateState:
         """Tell which rows have a label."""
         if self.labelled is None:
             return np.zeros(len(domain), dtype=bool)
-        known = set(_list_keys(self.labelled.columns[0], self.labelled.domain))
+        known = set(list_row_keys(self.labelled.columns[0], self.labelled.domain))
         X = X.astype(self.labelled.columns[0].dtype)
-        return np.array([key in known for key in _list_keys(X, domain)], dtype=bool)
+        return np.array([key in known for key in list_row_keys(X, domain)], dtype=bool)
 
     def list_unlabelled(self, X: Rows, domain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows without a label, of equal ones the first, and how many rows equal each."""
         groups: dict[tuple[int, bytes], list[int]] = {}
         is_labelled = self.find_labelled(X, domain)
-        for row, key in enumerate(_list_keys(X, domain)):
+        for row, key in enumerate(list_row_keys(X, domain)):
             if not is_labelled[row]:
                 groups.setdefault(key, []).append(row)
         first, counts = [rows[0] for rows in groups.values()], [len(rows) for rows in groups.values()]
@@ -280,7 +280,7 @@ class UpdateState:
         return weights
 
 
-def _list_keys(X: Rows, domain: np.ndarray) -> list[tuple[int, bytes]]:
+def list_row_keys(X: Rows, domain: np.ndarray) -> list[tuple[int, bytes]]:
     """Return what tells rows apart: their domain and their content."""
     if not sp.issparse(X):
         return [(k, row.tobytes()) for k, row in zip(domain.tolist(), np.ascontiguousarray(X), strict=True)]

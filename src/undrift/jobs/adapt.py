@@ -70,7 +70,7 @@ from .summary import (
 from .tasks import (
     LabelTask,
     average_shares,
-    build_model,
+    build_regressor,
     choose_task,
     count_same,
     fit_task_baseline,
@@ -302,7 +302,7 @@ def _settle_model(job: AdaptJob, adapter: TextAdapter, task: LabelTask) -> None:
     """Set what is fitted: a classifier that knows the class shares given, or a regressor."""
     given = adapter.classifier or text_classifier()
     if task.name == "rating" and isinstance(given, MSDAClassifier):
-        adapter.classifier = build_model(task, given, average_shares(job.target_shares))
+        adapter.classifier = build_regressor(given, average_shares(job.target_shares))
         if hasattr(given, "_skl_callbacks"):
             adapter.classifier.set_callbacks(*given._skl_callbacks)
     elif job.target_shares:

@@ -18,7 +18,7 @@ import numpy as np
 from .._core import Rows as Matrix
 from .._core import stack_rows
 from .._inputs import gather_rows, spell_label
-from ..classifier import MSDAClassifier
+from ..classifier import MSDAClassifier, list_row_keys
 from ..errors import UndriftWarning
 from ..tables import Rows, Table, TableError
 from ..text import TextAdapter, hash_text
@@ -299,11 +299,7 @@ def learn_labels(
 
 def list_consistent(X: Any, y: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Return the rows that no other row equals, in all known terms, whose label is another."""
-    keys = []
-    for i, number in enumerate(numbers.tolist()):
-        entries = slice(X.indptr[i], X.indptr[i + 1])
-        keys.append((number, X.indices[entries].tobytes(), X.data[entries].tobytes()))
-    answers: dict[Any, set[Any]] = {}
+    keys, answers = list_row_keys(X, numbers), dict[Any, set[Any]]()
     for key, label in zip(keys, y.tolist(), strict=True):
         answers.setdefault(key, set()).add(label)
     return np.array([i for i, key in enumerate(keys) if len(answers[key]) == 1], dtype=int)

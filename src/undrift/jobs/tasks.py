@@ -141,13 +141,8 @@ def tidy_labels(
     return rewritten, f"labels made one by --tidy-labels: {shown}{more}"
 
 
-def build_model(task: LabelTask, classifier: MSDAClassifier, means: Sequence[float]) -> Any:
-    """Return what is fitted for a task: the classifier as it is, or a regressor with the same settings.
-
-    `means` are the known means of the targets.
-    """
-    if task.name != "rating":
-        return classifier
+def build_regressor(classifier: MSDAClassifier, means: Sequence[float]) -> MSDARegressor:
+    """Return a regressor with the settings of a classifier; `means` are the known means of the targets."""
     if classifier.classifier != "least-squares" or classifier.border != "error":
         raise TableError("ratings are learnt by least squares: drop --classifier and --border")
     same = {name: getattr(classifier, name) for name in ("n_layers", "noise", "n_pivots", "device")}
