@@ -172,8 +172,9 @@ class Trial:
 
 
 def read_records(content: bytes) -> Counter:
-    """Count the records of results, a last line without its end left out, and what differs between runs."""
+    """Count the results, less what differs between runs, a last line without its end, and failures."""
     records = [json.loads(line) for line in content.split(b"\n")[:-1]]
+    records = [record for record in records if "failed" not in record]
     kept = [{k: v for k, v in record.items() if not k.endswith(CHANGING)} for record in records]
     return Counter(json.dumps(record, sort_keys=True) for record in kept)
 
@@ -232,7 +233,8 @@ def run_two_at_once(trial: Trial, points) -> None:
 def limit_resources(trial: Trial) -> None:
     """Limit the size of files, and memory."""
     limits = [(resource.RLIMIT_FSIZE, size) for size in (400, 5_000, 20_000, 60_000)]
-    limits += [(resource.RLIMIT_AS, size) for size in (0, 1 << 18, 1 << 20, 4 << 20)]
+    if trial.name != "bench run":  # Python waits for ever for a thread that had no memory to begin
+        limits += [(resource.RLIMIT_AS, size) for size in (0, 1 << 18, 1 << 20, 4 << 20)]
     for name, size in limits:
         kind = "large file" if name == resource.RLIMIT_FSIZE else "little memory"
         with tempfile.TemporaryDirectory() as place:
@@ -381,8 +383,10 @@ def try_dask(tally, base: Path, n_points: int) -> None:
 
 def is_alike(content: bytes, clean: bytes) -> bool:
     """Tell whether two outputs are the same but for the last digits: sums are in the order of the workers."""
-    if not clean.startswith(b"review,"):  # a model
+    if clean[8:9] == b"{":  # a model
         return len(content) == len(clean)
+    if content == clean or b"score" not in content.partition(b"\n")[0]:
+        return content == clean
     rows, wanted = (list(csv.DictReader(io.StringIO(each.decode()))) for each in (content, clean))
     if len(rows) != len(wanted):
         return False

@@ -114,12 +114,19 @@ def check_many(tally, what: str, folder: Path, texts: list[str], n_rows: int) ->
 
 
 def soak_updates(tally, folder: Path, n_updates: int, must_hold: bool) -> None:
-    """Label and withdraw rows of one model again and again; it ends as it began."""
-    texts = make_models(folder)
+    """Label and withdraw rows of one model again and again; it ends as it began.
+
+    The class shares are known: to estimate them takes four times as long, and keeps nothing.
+    """
+    corpus = make_reviews(2 * UPDATED_ROWS, domains=["books", "kitchen"], random_state=0)
+    source, target = corpus.domains["books"], corpus.domains["kitchen"]
+    classifier = MSDAClassifier(1, target_shares={0: 0.5, 1: 0.5}, random_state=0)
+    adapter = TextAdapter(TermVectorizer(100), classifier).fit(source.texts, source.y, target.texts)
+    save_model(adapter, folder / "model.safetensors")
+    texts = list(target.texts)
 
     def update(pipe: int) -> None:
         adapter = load_model(folder / "model.safetensors")
-        adapter.update(texts[:1], None)
         before = adapter.decision_function(texts)
         labels = adapter.classes_.tolist()
         for i in range(n_updates):

@@ -2,14 +2,17 @@
 
 import json
 import random
+import re
 import subprocess
 import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors.numpy
 
+import undrift
 from tests.helpers.hostile_models import change_model
 from tests.helpers.model_files import forge, parts_of, tree_of
 from undrift import MSDA, MSDAClassifier, TextAdapter, load_model, save_model
@@ -58,6 +61,16 @@ def test_a_changed_model_is_refused_or_works(saved_models, tmp_path, name):
         rows = ["word1 word2", "", "unknown"] if name == "text" else np.eye(3, model.n_features_in_)
         (model.transform if name == "layers" else model.predict)(rows)
     assert FILES_PER_MODEL / 2 < n_refused < FILES_PER_MODEL
+
+
+def test_pickles_are_read_from_the_process_s_child_alone():
+    source = Path(undrift.__file__).parent
+    read = {
+        str(path.relative_to(source))
+        for path in source.rglob("*.py")
+        if re.search(r"\bpickle\.loads?\(|= joblib\.load\(|allow_pickle=True", path.read_text(encoding="utf-8"))
+    }
+    assert read == {"_processes.py"}
 
 
 def peak_of_loading(path):

@@ -34,6 +34,7 @@ ON_FILES = dict.fromkeys(("read", "read1", "readinto", "readline", "readall"), "
 ON_FILES |= dict.fromkeys(("write", "writelines"), "w") | {"flush": "f", "truncate": "t", "fsync": "s"}
 EVENTS = {"open": "o", "os.rename": "n", "os.remove": "x", "os.truncate": "t", "tempfile.mkstemp": "m"}
 EVENTS |= {"os.mkdir": "d", "os.rmdir": "y"}
+LONGEST = 900  # seconds that a command may take on a busy machine
 HEAD = 24  # bytes of the counters: points, calls, bytes of address space at the start
 
 
@@ -201,6 +202,7 @@ def run_command(arguments, folder: Path, log: Path, watcher: Watcher | None = No
         os.dup2(out, 2)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.alarm(LONGEST)  # the end of a command that hangs
         os.chdir(folder)
         from undrift.cli import main
 
