@@ -65,11 +65,9 @@ def test_a_changed_model_is_refused_or_works(saved_models, tmp_path, name):
 
 def test_pickles_are_read_from_the_process_s_child_alone():
     source = Path(undrift.__file__).parent
-    read = {
-        str(path.relative_to(source))
-        for path in source.rglob("*.py")
-        if re.search(r"\bpickle\.loads?\(|= joblib\.load\(|allow_pickle=True", path.read_text(encoding="utf-8"))
-    }
+    texts = {str(path.relative_to(source)): path.read_text("utf-8") for path in source.rglob("*.py")}
+    pattern = r"\bpickle\.loads?\(|= joblib\.load\(|allow_pickle=True"
+    read = {name for name, text in texts.items() if re.search(pattern, text)}
     assert read == {"_processes.py"}
 
 
