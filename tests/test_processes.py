@@ -24,11 +24,11 @@ def test_with_an_error_it_is_not_and_nothing_more_begins():
 
     def busy():
         begun.set()
-        go_on.wait(60)
+        go_on.wait(600)
 
     pool = WorkerPool(1)
     first, second = pool.submit(busy), pool.submit(busy)
-    begun.wait(60)
+    begun.wait(600)
     with pytest.raises(KeyboardInterrupt), pool:
         raise KeyboardInterrupt
     assert not first.done()
@@ -60,7 +60,7 @@ exit_process(5)
 
 def test_leaving_does_not_wait_for_busy_ones_and_loses_no_word():
     done = subprocess.run(
-        [sys.executable, "-c", BUSY], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", BUSY], capture_output=True, text=True, timeout=600, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (5, "said", "")
 

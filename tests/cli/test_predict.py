@@ -285,7 +285,7 @@ def test_interrupted_predictions_leave_nothing(folder, model, number, status, he
             assert time.monotonic() < deadline
             time.sleep(0.02)
         running.send_signal(number)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=600)
     assert running.returncode == status
     assert out == ""
     assert "Traceback" not in err

@@ -109,7 +109,7 @@ def test_records_are_written_as_units_finish(data, plan_file, tmp_path, monkeypa
 
     def patient(bench, candidates, source, cells):
         if source == "books":
-            assert others_are_written.wait(100), "the others wait for this one"
+            assert others_are_written.wait(600), "the others wait for this one"
         return classified(bench, candidates, source, cells)
 
     def progress(n_done, n_total, what):
