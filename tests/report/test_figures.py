@@ -10,7 +10,7 @@ import pytest
 from tests.helpers.bench_corpus import DISTANCES, dimension_records, records_of_all_tasks, transfer
 from undrift.bench.results.figures import ablation_figures, all_figures, figure_1, figure_2
 from undrift.report import write_figure
-from undrift.report.figures import choose_colours, draw_figure, light_style, standalone_svg
+from undrift.report.figures import choose_colours, draw_figure, light_style, split_label, standalone_svg
 from undrift.report.svg import Scale
 
 
@@ -194,3 +194,10 @@ def test_distances_and_curves_are_drawn_with_every_point():
     svg = wide(curves)
     assert svg.count("<path") == 3  # two points, and one beside the name
     assert svg.count("<polyline") == 1
+
+
+def test_long_labels_take_two_lines_and_are_not_cut():
+    label = "SVM+mSDA (Ganin et al. 2016, table 1)"
+    assert split_label(label, 30) == ["SVM+mSDA", "(Ganin et al. 2016, table 1)"]
+    assert split_label(label, 13) == ["SVM+mSDA", "(Ganin et al…"]
+    assert split_label("svm (tf-idf)", 30) == ["svm (tf-idf)"]

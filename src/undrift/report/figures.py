@@ -113,6 +113,13 @@ def _value(figure: dict[str, Any], value: float) -> str:
     return f"{value:.1%}" if figure.get("percent") else plain(value)
 
 
+def split_label(label: str, length: int) -> list[str]:
+    """Return a label in two lines, what stands in brackets in the second, where one would be too long."""
+    name, _, origin = label.partition(" (")
+    parts = [name, f"({origin}"] if origin and len(label) > length else [label]
+    return [shorten(part, length) for part in parts]
+
+
 def _draw_points(figure: dict[str, Any], width: float) -> Parts:
     """Draw a row for each method, the best mean first: a mark for each task, a line at the mean."""
     series = _list_series(figure)
@@ -120,8 +127,9 @@ def _draw_points(figure: dict[str, Any], width: float) -> Parts:
         each["points"] = [(t, y) for t, y in enumerate(each["y"]) if y is not None]
     series = [each for each in series if each["points"]]
     series.sort(key=lambda each: fmean(y for _, y in each["points"]))
-    length, height, top = 34 if width == WIDTH else 13, 34, 22
-    left = 16 + LETTER * max((len(shorten(each["label"], length)) for each in series), default=0)
+    length, height, top = 30 if width == WIDTH else 13, 34, 22
+    labels = [split_label(each["label"], length) for each in series]
+    left = 16 + LETTER * max((len(part) for parts in labels for part in parts), default=0)
     scale = Scale(*cover([y for each in series for _, y in each["points"]]), left, width - 64)
     bottom = top + height * len(series)
     shown = percent if figure.get("percent") else plain
@@ -138,7 +146,16 @@ def _draw_points(figure: dict[str, Any], width: float) -> Parts:
             # a fixed pattern sets the marks of a row apart
             marks.append(mark(scale(value), y + (37 * t % 101) / 7 - 7, each, says))
         parts += [
-            text(left - 8, y + 5, shorten(each["label"], length), "end"),
+            *(
+                text(
+                    left - 8,
+                    y + 15 * k + (5 if len(labels[i]) == 1 else -3),
+                    part,
+                    "end",
+                    "tick" if k else None,
+                )
+                for k, part in enumerate(labels[i])
+            ),
             tag("g", *marks, data_series=each["label"]),
             text(width - 4, y + 5, _value(figure, mean), "end"),
         ]
