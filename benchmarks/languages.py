@@ -86,11 +86,12 @@ MIXED = ("Chinese", "Hindi", "Arabic")  # languages of the mixed corpus, `n` doc
 
 
 def make_reviews_in(
-    language: str, n: int = 400, seed: int = 0
+    language: str, n: int = 400, seed: int = 0, contradicting: float = 0.1
 ) -> tuple[list[str], list[str], list[str], list[str]]:
     """Return documents and labels of the source (restaurants), then of the target (phones), `n` of each.
 
-    "Mixed scripts" are three languages, with `n` documents of each.
+    "Mixed scripts" are three languages, with `n` documents of each. A share of the opinions contradicts the
+    label.
     """
     generator = random.Random(f"{language} {seed}")
     result: list[list[str]] = []
@@ -98,19 +99,21 @@ def make_reviews_in(
         names = MIXED if language == "Mixed scripts" else (language,)
         labels = [generator.choice(["good", "bad"]) for _ in range(n * len(names))]
         documents = [
-            _write_review(LANGUAGES[names[i % len(names)]], label, is_target, generator)
+            _write_review(LANGUAGES[names[i % len(names)]], label, is_target, contradicting, generator)
             for i, label in enumerate(labels)
         ]
         result += [documents, labels]
     return result[0], result[1], result[2], result[3]
 
 
-def _write_review(language: Language, label: str, is_target: bool, generator: random.Random) -> str:
-    """Return three clauses, each of a thing and an opinion; one opinion in ten contradicts the label."""
+def _write_review(
+    language: Language, label: str, is_target: bool, contradicting: float, generator: random.Random
+) -> str:
+    """Return three clauses, each of a thing and an opinion."""
     clauses = [generator.choice(language.fillers.split())] if generator.random() < 0.6 else []
     things = language.target_things if is_target else language.source_things
     for _ in range(3):
-        mood = label if generator.random() < 0.9 else {"good": "bad", "bad": "good"}[label]
+        mood = label if generator.random() < 1 - contradicting else {"good": "bad", "bad": "good"}[label]
         domain = "target_" if is_target else "source_"
         is_shared = generator.random() < 0.4
         opinion = generator.choice(getattr(language, ("" if is_shared else domain) + mood).split())
@@ -125,13 +128,13 @@ def _write_review(language: Language, label: str, is_target: bool, generator: ra
     return (language.stop.join(clauses) + language.stop.strip()).replace("|", " ")
 
 
-def measure(language: str, tokens: str, n: int, seed: int) -> dict[str, Any]:
+def measure(language: str, tokens: str, n: int, seed: int, contradicting: float) -> dict[str, Any]:
     import numpy as np
 
     from undrift import TextAdapter, text_classifier
     from undrift.baselines import fitted_svm
 
-    documents, labels, target, truth = make_reviews_in(language, n, seed)
+    documents, labels, target, truth = make_reviews_in(language, n, seed, contradicting)
     adapter = TextAdapter(classifier=text_classifier(random_state=seed), tokens=tokens)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -152,6 +155,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--tokens", nargs="+", default=["auto", "words", "characters"])
     parser.add_argument("--rows", type=int, default=400, help="documents of each domain")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument(
+        "--contradicting", type=float, default=0.1, help="share of opinions against the label"
+    )
     parser.add_argument("--speed", action="store_true", help="time the words of English reviews alone")
     return parser.parse_args()
 
@@ -183,7 +189,8 @@ def main() -> None:
     table: dict[str, dict] = {}
     for language in args.languages:
         for tokens in args.tokens:
-            records = [measure(language, tokens, args.rows, seed) for seed in range(args.seeds)]
+            options = language, tokens, args.rows
+            records = [measure(*options, seed, args.contradicting) for seed in range(args.seeds)]
             table[f"{language}, {tokens}"] = {"chosen": records[0]["chosen"]} | {
                 name: sum(record[name] for record in records) / len(records)
                 for name in ("source_only", "adapted")

@@ -186,8 +186,9 @@ def test_unseen_characters():
     assert 0.2 < unseen_share(["Küchengerät"], ["Küchentisch"], "characters") < 0.7
 
 
-def test_chinese_without_spaces_is_adapted_by_default():
-    documents, labels, target, truth = make_reviews_in("Chinese", 400)
+@pytest.mark.parametrize("contradicting", [0.1, 0])
+def test_chinese_without_spaces_is_adapted_by_default(contradicting):
+    documents, labels, target, truth = make_reviews_in("Chinese", 400, contradicting=contradicting)
     assert not any(" " in document for document in [*documents, *target])
     adapter = TextAdapter(TermVectorizer(500, length=TFIDF_LENGTH)).fit(documents, labels, target)
     assert adapter.vectorizer_.tokens_ == "characters"
