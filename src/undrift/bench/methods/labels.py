@@ -64,7 +64,7 @@ class LabelTask:
         X = stack_rows([self.X, self.target[labelled], self.target[rest]])
         y = np.concatenate([self.y, self.truth[labelled], np.full(len(rest), np.nan)])
         domain = np.repeat([0, 1, -3], [len(self.y), len(labelled), len(rest)])
-        ((_, fitted),) = fit_together(self.classifier, X, {"ours": (y, domain)}, keeps_state=True)
+        ((_, fitted),) = fit_together(self.classifier, X, {"ours": (y, domain)}, keeps_state=not len(labelled))
         if isinstance(fitted, Exception):
             raise fitted
         return fitted
