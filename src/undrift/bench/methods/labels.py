@@ -64,7 +64,8 @@ class LabelTask:
         X = stack_rows([self.X, self.target[labelled], self.target[rest]])
         y = np.concatenate([self.y, self.truth[labelled], np.full(len(rest), np.nan)])
         domain = np.repeat([0, 1, -3], [len(self.y), len(labelled), len(rest)])
-        ((_, fitted),) = fit_together(self.classifier, X, {"ours": (y, domain)}, keeps_state=not len(labelled))
+        task, is_updated = {"ours": (y, domain)}, len(labelled) == 0
+        ((_, fitted),) = fit_together(self.classifier, X, task, keeps_state=is_updated)
         if isinstance(fitted, Exception):
             raise fitted
         return fitted
