@@ -161,7 +161,7 @@ def _words_of_estimate(
     if changes["n_changed"]:
         sure = (
             f"Whether adaptation helped is not known without labels{' to score' if n_learnt else ''}: it "
-            f"changed {changed}, so the error moved by at most that."
+            f"changed {changed}, and can have lowered or raised the error by no more than that."
         )
     headline = f"Adaptation changed {changed}; without target labels its gain is unknown."
     if expected:
@@ -246,7 +246,7 @@ def _advise_sample(data: dict[str, Any]) -> str:
     n = min(len(deck) if deck else 100, data["verdict"]["agreement"]["n_rows"])
     error = (data["verdict"]["expected_error"] or {"error": 0.25})["error"]
     low, high = error_interval(error, n)
-    within = f"that measures the error to within about {50 * (high - low):.0f} points"
+    within = f"error and gain are then measured, the error to within about {50 * (high - low):.0f} points"
     if deck:
         return f"Label {n} rows on this page, with the keys 1, 2, …: {within}."
     return f"Label {n} target rows drawn at random, and run again with --target-label: {within}."
