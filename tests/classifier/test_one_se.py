@@ -174,7 +174,7 @@ def test_a_tie_is_told_as_what_it_was(rows, told):
     model = MSDAClassifier(**LISTS, selection="one-se", random_state=0).fit(X, y, Z)
     assert tuple(model.best_params_.values()) == PREFERRED
     (note,) = model.selection_notes_
-    assert note == "26 other candidate(s) tied with the chosen one; the preferred one was kept"
+    assert note == "26 other candidates tied with the chosen one; the preferred one was kept"
 
 
 def test_no_target_is_needed(rows):

@@ -241,10 +241,10 @@ def test_notes():
     middle = Candidate(0.6, 2, 1.0, score=0.9)
     assert note_ties_and_edges(middle, [*grid, middle]) == []
     (tie,) = note_ties_and_edges(middle, [*grid, middle, Candidate(0.6, 2, 1.0, score=0.9)])
-    assert str(tie) == "1 other candidate(s) tied with the chosen one; the simplest was taken"
+    assert str(tie) == "1 other candidate tied with the chosen one; the simplest was taken"
     later = Candidate(0.6, 2, 1.0, score=0.9)
     (kept,) = note_ties_and_edges(later, [*grid, middle, later])
-    assert str(kept) == "1 other candidate(s) tied with the chosen one; the preferred one was kept"
+    assert str(kept) == "1 other candidate tied with the chosen one; the preferred one was kept"
     better = Candidate(0.6, 2, 3.0, score=0.91)
     assert note_ties_and_edges(middle, [*grid, middle, later, better]) == []  # no tie for the highest
     corner = Candidate(0.7, 3, 1.0, score=0.9)
@@ -259,7 +259,7 @@ def test_the_first_of_equals_is_taken_and_said_so():
     X = np.tile(np.eye(2), (10, 1))
     model = MSDAClassifier([1, 2, 3], [0.4, 0.5], [0.5, 1.0], random_state=0).fit(X, np.tile([0, 1], 10))
     assert model.best_params_ == {"noise": 0.4, "n_layers": 1, "C": 0.5}
-    assert "11 other candidate(s) tied" in model.selection_notes_[0]
+    assert "11 other candidates tied" in model.selection_notes_[0]
     assert model.selection_edges_ == ["noise", "C"]
 
 

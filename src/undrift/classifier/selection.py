@@ -264,7 +264,8 @@ class Tie:
 
     def __str__(self) -> str:
         kept = "the simplest was taken" if self.is_first else "the preferred one was kept"
-        return f"{self.n_others} other candidate(s) tied with the chosen one; {kept}"
+        others = "1 other candidate" if self.n_others == 1 else f"{self.n_others} other candidates"
+        return f"{others} tied with the chosen one; {kept}"
 
 
 @dataclass(frozen=True)
