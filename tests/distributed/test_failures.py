@@ -4,6 +4,7 @@ What happened is read from the scheduler's own record: its events say which task
 and the story of a task says how often it was computed.
 """
 
+import logging
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from distributed import Client, LocalCluster
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from undrift import MSDA, MSDAClassifier, TermVectorizer, TextAdapter
-from undrift.distributed import ClusterLost
+from undrift.distributed import ClusterLost, connect
 from undrift.jobs import AdaptJob, run_adapt
 from undrift.tables import Rows, open_table, write_table
 
@@ -217,6 +218,17 @@ def test_a_lost_scheduler_is_a_clear_error_and_no_output(tmp_path, lone_schedule
     assert {path.name for path in tmp_path.iterdir()} == {
         f"{domain}-{i}.csv" for domain in ("books", "pans") for i in range(2)
     }
+
+
+def test_a_lost_scheduler_is_not_also_a_traceback_of_the_log(lone_scheduler):
+    log, handler = logging.getLogger("distributed"), logging.StreamHandler()  # as Dask adds one to it
+    log.addHandler(handler)
+    try:
+        with connect(lone_scheduler[0]):
+            assert handler.level > logging.CRITICAL
+        assert handler.level == logging.NOTSET
+    finally:
+        log.removeHandler(handler)
 
 
 @pytest.mark.parametrize("ask", ["who_has", "nthreads"])

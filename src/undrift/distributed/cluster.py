@@ -181,13 +181,14 @@ def connect(address: str) -> Iterator[Any]:
     """
     n_workers = _n_workers(address)
     from distributed import Client, LocalCluster
+    from distributed.utils import silence_logging_cmgr
 
+    # what goes wrong on a worker or with the scheduler is raised here; the log would repeat it
     if n_workers is None:
-        with _client(address) as client:
+        with silence_logging_cmgr(SILENT), _client(address) as client:
             yield client
         return
     options = {"threads_per_worker": max(1, _n_processors() // n_workers), "dashboard_address": "127.0.0.1:0"}
-    # what goes wrong on a worker is raised here; its log would repeat it
     with (
         LocalCluster(n_workers=n_workers, silence_logs=SILENT, **options) as cluster,
         Client(cluster) as client,
