@@ -78,7 +78,7 @@ def run_plan(
             summary = run(chosen, results, request)
         except KeyboardInterrupt:
             terminal.messages.print(STOPPED, soft_wrap=True)
-            raise typer.Exit(130) from None
+            raise SystemExit(130) from None
     if as_json:
         terminal.show_json({"results": str(results), **vars(summary)})
     else:
