@@ -10,7 +10,7 @@ the scores are known well, so that ``share`` and the separation ``d = m / s`` de
 
 Normal distributions that overlap can be separated only with prior knowledge. Three priors supply it:
 
-    (log d - log d_source - log_separation_loss) / log_separation_spread  ~  Student's t, TAIL degrees
+    (log d - log d_source - log_separation_loss) / log_separation_spread  ~  Student's t(TAIL)
               classes are less separated in another domain, now and then much less; d_source counts as at most
               MOST_SEPARATED, since classes that come apart so far say nothing of another domain
     (mu - mu_source) / s  ~  N(0, midpoint_spread^2)
@@ -42,7 +42,7 @@ N_DRAWS = 25
 LEAST_ROWS, LEAST_OF_A_CLASS = 20, 5
 LEAST_SPREAD = 0.1  # of the target's scores, over that of the source's within its classes
 MOST_SEPARATED, LEAST_SEPARATED = 3.0, 0.25  # half distance of the classes, in spreads
-TAIL = 5
+TAIL = 5  # degrees of freedom of the prior of log d
 SPREAD_ROWS = 400  # of the pooled spread, that are added to the rows of a class
 MOST_VALUES = 500  # of the scores, that a likelihood is computed from
 LEAST_ODDS = 1e-3  # share below which a label of the class is as unlikely as at this share

@@ -23,9 +23,9 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
     for line in [*_describe_files(summary), *_describe_fit(summary)]:
         terminal.say(line)
     terminal.say("")
-    *others, last = summary["targets"]
-    for target in (*others, last):
-        terminal.say(describe_error(target, summary, has_record=target is last), style="bold")
+    targets = summary["targets"]
+    for target in targets:
+        terminal.say(describe_error(target, summary, has_record=target is targets[-1]), style="bold")
         for line in _describe_shares(target, summary["task"]):
             terminal.say(line)
     for note in list_notes(summary):
