@@ -95,14 +95,14 @@ def test_what_stands_at_the_top_serves_every_variant(tmp_path):
     )  # fmt: skip
     assert [v.noise for v in plan.variants] == [(0.5,), (0.9,)]
     assert [len(v.Cs) for v in plan.variants] == [1, 7]
-    assert plan.digest(plan.variants[0]) != plan.digest(plan.variants[1])
+    assert plan.digest(plan.variants[0], "svm") != plan.digest(plan.variants[1], "svm")
 
 
 def test_a_trial_has_fewer_rows_and_columns_and_another_digest(tmp_path):
     plan = plan_from(tmp_path, 'methods = ["svm"]\n' + CORPUS)
     small = plan.smaller(10, 20)
     assert (small.corpus.max_rows, small.variants[0].max_features) == (10, 20)
-    assert small.digest(small.variants[0]) != plan.digest(plan.variants[0])
+    assert small.digest(small.variants[0], "svm") != plan.digest(plan.variants[0], "svm")
     assert plan.smaller(None, None) == plan
 
 
@@ -227,12 +227,12 @@ def test_options_and_parameters_that_are_known_pass(tmp_path):
     assert [variant.changes for variant in plan.variants] == [{}, {"fallback": False}]
 
 
-def digests(tmp_path, methods, **changes):
+def digests(tmp_path, method, **changes):
     given = ", ".join(f"{name} = {value}" for name, value in changes.items())
     plan = plan_from(
-        tmp_path, f"methods = {methods}\n" + (f"changes = {{ {given} }}\n" if given else "") + CORPUS
+        tmp_path, 'methods = ["svm", "undrift"]\n' + (f"changes = {{ {given} }}\n" if given else "") + CORPUS
     )
-    return plan.digest(plan.variants[0])
+    return plan.digest(plan.variants[0], method)
 
 
 @pytest.mark.parametrize(
@@ -243,11 +243,11 @@ def test_other_defaults_of_undrift_are_another_version_of_its_plans(tmp_path, mo
     from undrift.classifier.self_training import SelfTraining
     from undrift.text import adapter
 
-    before = [digests(tmp_path, methods) for methods in ('["svm", "undrift"]', '["svm"]')]
+    before = [digests(tmp_path, method) for method in ("undrift", "svm")]
     if value == "rounds":
         value = partial(SelfTraining, n_rounds=2)
     monkeypatch.setattr(adapter if name == "TEXT_NOISE" else catalogue, name, value)
-    after = [digests(tmp_path, methods) for methods in ('["svm", "undrift"]', '["svm"]')]
+    after = [digests(tmp_path, method) for method in ("undrift", "svm")]
     assert before[0] != after[0]
     assert before[1] == after[1]
 
@@ -255,12 +255,13 @@ def test_other_defaults_of_undrift_are_another_version_of_its_plans(tmp_path, mo
 def test_a_default_that_a_plan_sets_itself_is_not_its_version(tmp_path, monkeypatch):
     from undrift.text import adapter
 
-    before = digests(tmp_path, '["undrift"]', noise=0.6)
+    before = digests(tmp_path, "undrift", noise=0.6)
     monkeypatch.setattr(adapter, "TEXT_NOISE", 0.5)
-    assert digests(tmp_path, '["undrift"]', noise=0.6) == before
+    assert digests(tmp_path, "undrift", noise=0.6) == before
 
 
 def test_results_of_plans_without_undrift_stay_valid():
     claims, small = load_plan(PAPER / "claims.toml"), load_plan(PAPER / "small.toml")
-    assert [claims.digest(own) for own in claims.variants] == ["cea323a0313c", "af03f3c27092", "e3552002b3fe"]
-    assert small.digest(small.variants[1]) == "b936b6e9e131"  # its methods are those of the paper
+    claimed = [claims.digest(variant, "msda-5") for variant in claims.variants]
+    assert claimed == ["cea323a0313c", "af03f3c27092", "e3552002b3fe"]
+    assert small.digest(small.variants[1], "svm") == "b936b6e9e131"  # its methods are those of the paper

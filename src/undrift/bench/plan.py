@@ -204,8 +204,8 @@ class Plan:
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**32:
             raise ValueError(f"seed={self.seed!r} must be a whole number, at least 0 and below 2^32")
 
-    def digest(self, variant: Setting) -> str:
-        """Fingerprint of all that decides the numbers of a variant, so that results do not get mixed.
+    def digest(self, variant: Setting, method: str) -> str:
+        """Fingerprint of all that decides the numbers of a method, so that results do not get mixed.
 
         With method `undrift` that is what the method is, its defaults too: they may change with a version.
         """
@@ -215,12 +215,12 @@ class Plan:
         setting = {key: value for key, value in asdict(variant).items() if key not in ignored}
         parameters = {method: dict(table) for method, table in self.parameters.items()}
         decisive = [asdict(self.corpus_of(variant)), setting, self.kind, self.seed, parameters]
-        methods = variant.methods or self.methods
-        if any(find_family(method) == "labels" or method == "undrift" for method in methods):
-            changes = {**self.parameters.get("undrift", {}), **variant.changes}
-            decisive.append(resolve_undrift(changes))
-        decisive += [[method, dict(COMPARED[method])] for method in methods if method in COMPARED]
-        decisive += [[method, asdict(PEERS[method])] for method in methods if method in PEERS]
+        if (family := find_family(method)) in ("undrift", "labels", "source-only"):
+            values = resolve_undrift({**self.parameters.get("undrift", {}), **variant.changes})
+            used = ("length", "C") if family == "source-only" else values
+            decisive.append({name: values[name] for name in used})
+        decisive += [[method, dict(COMPARED[method])]] if method in COMPARED else []
+        decisive += [[method, asdict(PEERS[method])]] if method in PEERS else []
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
 
     def corpus_of(self, variant: Setting) -> CorpusSpec:

@@ -192,4 +192,6 @@ def test_what_errors_are_compared_with_leaves_the_results_of_a_plan_valid():
     table = {"methods": ["svm"], "corpus": {"loader": "amazon-bow"}, "variants": [{"name": "all"}]}
     with_baseline = parse_plan("p", {**table, "baseline_variant": "all"})
     without = parse_plan("p", table)
-    assert with_baseline.digest(with_baseline.variants[0]) == without.digest(without.variants[0])
+    assert with_baseline.digest(with_baseline.variants[0], "svm") == without.digest(
+        without.variants[0], "svm"
+    )

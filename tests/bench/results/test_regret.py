@@ -426,7 +426,7 @@ def test_the_grid_decides_the_digest_and_the_smaller_one_does_not(tmp_path, plan
     def digest(text):
         (tmp_path / "dear.toml").write_text(text)
         own = load_plan(tmp_path / "dear.toml")
-        return own.digest(own.variants[0])
+        return own.digest(own.variants[0], "undrift")
 
     assert digest(PLAN.replace("depths = [1, 3]", "depths = [1, 2]")) != digest(PLAN)
     assert digest(PLAN.replace("C = [1.0] }", "C = [5.0] }")) == digest(PLAN)

@@ -251,6 +251,16 @@ def test_results_of_another_version_of_the_plan_are_refused(finished, data, plan
         run(load_plan(plan_file), finished, Request(data=data))
 
 
+def test_another_version_of_one_method_leaves_results_of_others_valid(finished, data, plan_file, tmp_path):
+    records = [json.loads(line) for line in finished.read_text().splitlines()]
+    old = [r | {"digest": "old"} if r.get("method") == "msda-3" else r for r in records]
+    results = tmp_path / "old.jsonl"
+    results.write_text("".join(f"{json.dumps(record)}\n" for record in old))
+    assert run(load_plan(plan_file), results, Request(data=data, methods=["svm"])).n_new == 0
+    with pytest.raises(ValueError, match=r"records of msda-3 from another version of plan tiny \(variant"):
+        run(load_plan(plan_file), results, Request(data=data, methods=["msda-3"]))
+
+
 def test_a_record_of_a_seed_that_no_plan_can_have_is_told_with_its_file(data, plan_file, tmp_path):
     results = tmp_path / "old.jsonl"
     failed = {"kind": "transfer", "plan": "tiny", "variant": "main", "method": "svm", "source": "books"}

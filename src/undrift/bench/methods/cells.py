@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -53,6 +53,7 @@ class GridPoint:
     C: float
     score: float | None
     seconds: float
+    method: ClassVar = "msda-1"  # any depth: what is chosen is noise
 
 
 @dataclass(frozen=True)

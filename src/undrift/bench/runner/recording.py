@@ -82,7 +82,7 @@ def add_origin(
         "version": __version__,
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": describe_machine(device),
-        "digest": plan.digest(variant),
+        "digest": plan.digest(variant, values.get("method", GridPoint.method)),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -15,8 +16,8 @@ Entry = tuple[str, Cell]  # name of a variant, and a cell
 class Resume:
     """What the journal of a run holds of a plan at its seed; it grows with the journal."""
 
-    def __init__(self, plan: Plan, journal: Journal) -> None:
-        _check_same_plan(plan, journal)
+    def __init__(self, plan: Plan, journal: Journal, methods: Sequence[str]) -> None:
+        _check_same_plan(plan, journal, methods)
         self._plan, self._journal = plan, journal
 
     def done(self, retry_failed: bool = False) -> set[Entry]:
@@ -76,9 +77,14 @@ class Resume:
         }
 
 
-def _check_same_plan(plan: Plan, journal: Journal) -> None:
-    """Refuse results of a plan of the same name that said something else; another seed does not."""
-    records = [record for record in journal.records if record.get("plan") == plan.name]
+def _check_same_plan(plan: Plan, journal: Journal, methods: Sequence[str]) -> None:
+    """Refuse results of these methods from a plan of the same name that said something else but the seed."""
+    used = {*methods, GridPoint.method, "svm"}
+    records = [
+        record
+        for record in journal.records
+        if record.get("plan") == plan.name and record.get("method", GridPoint.method) in used
+    ]
     try:
         plans = {seed: plan.seeded(seed) for seed in {record.get("seed") for record in records}}
     except ValueError as error:  # versions before this one took any seed, and recorded failures alone
@@ -86,13 +92,15 @@ def _check_same_plan(plan: Plan, journal: Journal) -> None:
             f"{journal.path}: a record of plan {plan.name} is not valid: {error}; name another results file"
         ) from None
     digests = {
-        (variant.name, seed): each.digest(variant)
+        (variant.name, seed, method): each.digest(variant, method)
         for seed, each in plans.items()
         for variant in each.variants
+        for method in used
     }
     for record in records:
-        if record.get("digest") != digests.get((record.get("variant", ""), record.get("seed"))):
+        method = record.get("method", GridPoint.method)
+        if record.get("digest") != digests.get((record.get("variant", ""), record.get("seed"), method)):
             raise ValueError(
-                f"the results hold records of another version of plan {plan.name} "
+                f"the results hold records of {method} from another version of plan {plan.name} "
                 f"(variant {record.get('variant')}): name another results file, or move this one away"
             )

@@ -114,7 +114,7 @@ class Runner:
     ) -> None:
         self.plan, self.request, self.methods = plan, request, methods
         self.place, self.pool, self.records = place, pool, records
-        self._resume = Resume(plan, records)
+        self._resume = Resume(plan, records, methods)
         beside = records.path.with_name(f"{records.path.name}.{plan.name}-{plan.seed}")
         self._representations = RepresentationCache(beside, _origin(plan, request.device))
         self._corpora: list[tuple[tuple[CorpusSpec, bool], Corpus]] = []
