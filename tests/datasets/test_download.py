@@ -3,22 +3,13 @@ import hashlib
 import re
 import sys
 import tarfile
-from functools import partial
 from unittest.mock import Mock
 
 import pytest
 
 from tests.helpers.web_site import Site, tar
-from undrift.datasets import (
-    download,
-    fetch_amazon_bow,
-    fetch_fdu_mtl,
-    fetch_multidomain_sentiment,
-    fetch_processed_acl,
-    load_processed_acl,
-)
+from undrift.datasets import download, fetch, load_processed_acl
 from undrift.datasets.addresses import SOURCES
-from undrift.datasets.download import fetch
 
 REVIEW = {
     "processed_acl/books/positive.review": b"good:1 #label#:positive\n",
@@ -43,7 +34,7 @@ def test_fetched_archive_is_what_the_loader_takes(site, cache, monkeypatch, capf
     site.pages["/processed_acl.tar.gz"] = tar(REVIEW)
     source = site.source("processed_acl.tar.gz", root="processed_acl")
     monkeypatch.setitem(SOURCES, "processed_acl", source)
-    folder = fetch_processed_acl()
+    folder = fetch("processed_acl")
     assert folder == cache / "small"
     assert load_processed_acl(folder).terms == ["bad", "good"]
     assert capfd.readouterr() == ("", "")  # pooch's notices stay silent
@@ -252,17 +243,13 @@ def test_known_checksums_are_those_of_the_real_files(name, data_folder):
     assert SOURCES[name].sha256 == digests
 
 
-@pytest.mark.parametrize(
-    ("fetch_set", "name"),
-    [
-        (fetch_amazon_bow, "amazon-bow"),
-        (fetch_fdu_mtl, "fdu-mtl"),
-        (fetch_processed_acl, "processed_acl"),
-        (fetch_multidomain_sentiment, "multidomain"),
-        (partial(fetch_multidomain_sentiment, full=False), "multidomain-acl"),
-    ],
-)
-def test_each_function_fetches_its_set(fetch_set, name, site, cache, monkeypatch):
+@pytest.mark.parametrize("name", list(SOURCES))
+def test_a_set_is_fetched_by_its_name(name, site, cache, monkeypatch):
     monkeypatch.setitem(SOURCES, name, site.source("a.txt"))
     site.pages["/a.txt"] = b"1"
-    assert (fetch_set(cache / "here") / "a.txt").read_bytes() == b"1"
+    assert (fetch(name, cache / "here") / "a.txt").read_bytes() == b"1"
+
+
+def test_an_unknown_name_is_one_clear_line():
+    with pytest.raises(ValueError, match=r"no data set 'amazon' to fetch; choose one of amazon-bow"):
+        fetch("amazon")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from undrift import datasets
-from undrift.datasets import fetch_processed_acl
+from undrift.datasets import fetch
 
 LOADERS = {
     "amazon-bow": datasets.load_amazon_bow,
@@ -15,10 +15,10 @@ LOADERS = {
     "amazon-mat": datasets.load_amazon_mat,
 }
 FETCH = {
-    "amazon-bow": r"datasets\.fetch_amazon_bow\(\) \(`undrift bench fetch amazon-bow`\)",
-    "processed_acl": r"datasets\.fetch_processed_acl\(\) \(`undrift bench fetch processed_acl`\)",
-    "fdu-mtl": r"datasets\.fetch_fdu_mtl\(\) \(`undrift bench fetch fdu-mtl`\)",
-    "multidomain": r"datasets\.fetch_multidomain_sentiment\(\) \(`undrift bench fetch multidomain`\)",
+    "amazon-bow": r"datasets\.fetch\('amazon-bow'\) \(`undrift bench fetch amazon-bow`\)",
+    "processed_acl": r"datasets\.fetch\('processed_acl'\) \(`undrift bench fetch processed_acl`\)",
+    "fdu-mtl": r"datasets\.fetch\('fdu-mtl'\) \(`undrift bench fetch fdu-mtl`\)",
+    "multidomain": r"datasets\.fetch\('multidomain'\) \(`undrift bench fetch multidomain`\)",
     "amazon-mat": r"folder",
 }
 
@@ -51,7 +51,7 @@ def test_without_undrift_data_loaders_look_where_downloads_go(tmp_path, monkeypa
     folder.mkdir(parents=True)
     for label in ("positive", "negative"):
         (folder / f"{label}.review").write_text(f"word:1 #label#:{label}\n")
-    assert fetch_processed_acl() == Path(tmp_path / "undrift" / "processed_acl")
+    assert fetch("processed_acl") == Path(tmp_path / "undrift" / "processed_acl")
     assert list(datasets.load_processed_acl().domains) == ["books"]
 
 

@@ -279,17 +279,10 @@ def fetch_dataset(
     ),
     as_json: bool = options.JSON,
 ) -> None:
-    from ..datasets import SOURCES, fetch
+    from ..datasets import fetch
     from . import terminal
 
-    if name == "amazon-mat":
-        raise ValueError(
-            "amazon-mat cannot be fetched: no lasting public address of amazon.mat is known. Put your copy "
-            "at DIR/amazon-mat/amazon.mat, or fetch amazon-bow, the same reviews (docs/data.md)"
-        )
-    if name not in SOURCES:
-        raise ValueError(f"there is no data set {name!r} to fetch; choose one of {', '.join(SOURCES)}")
-    folder = fetch(SOURCES[name], data, progress=True)
+    folder = fetch(name, data, progress=True)
     if as_json:
         terminal.show_json({"name": name, "folder": str(folder)})
         return

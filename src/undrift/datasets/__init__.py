@@ -3,7 +3,7 @@
 from .addresses import SOURCES
 from .amazon_bow import load_amazon_bow
 from .amazon_mat import load_amazon_mat
-from .download import fetch, fetch_amazon_bow, fetch_fdu_mtl, fetch_multidomain_sentiment, fetch_processed_acl
+from .download import fetch
 from .fdu_mtl import load_fdu_mtl
 from .files import data_folder
 from .multidomain import load_multidomain_sentiment
@@ -14,10 +14,6 @@ __all__ = [
     "SOURCES",
     "data_folder",
     "fetch",
-    "fetch_amazon_bow",
-    "fetch_fdu_mtl",
-    "fetch_multidomain_sentiment",
-    "fetch_processed_acl",
     "load_amazon_bow",
     "load_amazon_mat",
     "load_fdu_mtl",

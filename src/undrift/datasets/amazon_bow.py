@@ -26,7 +26,7 @@ def load_amazon_bow(folder: str | os.PathLike[str] | None = None) -> Corpus:
     ----------
     folder : path, optional
         Default: ``amazon-bow`` in the folder named by the environment variable ``UNDRIFT_DATA``, or, where
-        that is not set, where `fetch_amazon_bow` puts it.
+        that is not set, where `fetch` puts it.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def load_amazon_bow(folder: str | os.PathLike[str] | None = None) -> Corpus:
 
     See Also
     --------
-    undrift.datasets.fetch_amazon_bow : Download the files.
+    undrift.datasets.fetch : Download the files.
 
     Examples
     --------

@@ -14,7 +14,7 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,21 @@ from typing import Any
 from .addresses import SOURCES, Source
 from .files import data_folder
 
-_Folder = str | os.PathLike[str] | None
 
-
-def fetch(source: Source, data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
+def fetch(
+    source: str | Source,
+    data: str | os.PathLike[str] | None = None,
+    *,
+    progress: Any = False,
+    n_retries: int = 3,
+) -> Path:
     """Download a public data set, unless its folder exists already.
 
     Parameters
     ----------
-    source : Source
+    source : {"amazon-bow", "processed_acl", "fdu-mtl", "multidomain", "multidomain-acl"} or Source
+        Bags of words of four domains (13 MB); reviews with counted terms (19 MB); raw texts of ten domains
+        (27 MB); raw reviews of 25 product types (over a gigabyte), and of four (30 MB).
     data : path, optional
         The data folder, in which the data set gets a folder of its name. Default: the one
         named by ``UNDRIFT_DATA``, or, where that is not set, undrift's in the user's cache folder. Loaders
@@ -44,7 +50,7 @@ def fetch(source: Source, data: _Folder = None, *, progress: Any = False, n_retr
     Returns
     -------
     Path
-        What the loader takes: ``load_processed_acl(fetch_processed_acl())``.
+        What the loader takes: ``load_processed_acl(fetch("processed_acl"))``.
 
     Notes
     -----
@@ -58,12 +64,13 @@ def fetch(source: Source, data: _Folder = None, *, progress: Any = False, n_retr
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from undrift.datasets import SOURCES, fetch
+    >>> from undrift.datasets import fetch
     >>> with TemporaryDirectory() as data:
     ...     (Path(data) / "fdu-mtl").mkdir()
-    ...     fetch(SOURCES["fdu-mtl"], data).name
+    ...     fetch("fdu-mtl", data).name
     'fdu-mtl'
     """
+    source = _find_source(source) if isinstance(source, str) else source
     root = data_folder() if data is None else Path(data)
     if root is None:
         raise _missing_extra()
@@ -80,78 +87,15 @@ def fetch(source: Source, data: _Folder = None, *, progress: Any = False, n_retr
     return folder
 
 
-def _make_fetch(name: str, what: str) -> Callable[..., Path]:
-    """Return the function that fetches the data set `name`, with its documentation."""
-    function = f"fetch_{name.replace('-', '_')}"
-
-    def call(data: _Folder = None, *, progress: Any = False, n_retries: int = 3) -> Path:
-        return fetch(SOURCES[name], data, progress=progress, n_retries=n_retries)
-
-    call.__name__ = call.__qualname__ = function
-    call.__doc__ = f"""Download {what}; see `fetch`.
-
-    Parameters
-    ----------
-    data, progress, n_retries
-        As for `fetch`.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Examples
-    --------
-    Nothing is downloaded where the folder exists:
-
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from undrift.datasets import {function}
-    >>> with TemporaryDirectory() as data:
-    ...     (Path(data) / "{name}").mkdir()
-    ...     {function}(data).name
-    '{name}'
-    """
-    return call
-
-
-fetch_amazon_bow = _make_fetch("amazon-bow", "the four-domain bags of words (13 MB)")
-fetch_processed_acl = _make_fetch("processed_acl", "the reviews with counted terms (19 MB)")
-fetch_fdu_mtl = _make_fetch("fdu-mtl", "the raw texts of ten domains (27 MB)")
-
-
-def fetch_multidomain_sentiment(
-    data: _Folder = None, *, full: bool = True, progress: Any = False, n_retries: int = 3
-) -> Path:
-    """Download the raw reviews; see `fetch`.
-
-    Parameters
-    ----------
-    data, progress, n_retries
-        As for `fetch`.
-    full : bool, default=True
-        True is the set of 25 product types (over a gigabyte), False that of four domains, in the folder
-        ``multidomain-acl``.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Examples
-    --------
-    Nothing is downloaded where the folder exists:
-
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from undrift.datasets import fetch_multidomain_sentiment
-    >>> with TemporaryDirectory() as data:
-    ...     (Path(data) / "multidomain").mkdir()
-    ...     fetch_multidomain_sentiment(data).name
-    'multidomain'
-    """
-    name = "multidomain" if full else "multidomain-acl"
-    return fetch(SOURCES[name], data, progress=progress, n_retries=n_retries)
+def _find_source(name: str) -> Source:
+    if name == "amazon-mat":
+        raise ValueError(
+            "amazon-mat cannot be fetched: no lasting public address of amazon.mat is known. Put your copy "
+            "at DIR/amazon-mat/amazon.mat, or fetch amazon-bow, the same reviews (docs/data.md)"
+        )
+    if name not in SOURCES:
+        raise ValueError(f"there is no data set {name!r} to fetch; choose one of {', '.join(SOURCES)}")
+    return SOURCES[name]
 
 
 def _pooch() -> Any:

@@ -23,7 +23,7 @@ def load_fdu_mtl(folder: str | os.PathLike[str] | None = None) -> Corpus:
     ----------
     folder : path, optional
         Default: ``fdu-mtl`` in the folder named by the environment variable ``UNDRIFT_DATA``, or, where
-        that is not set, where `fetch_fdu_mtl` puts it.
+        that is not set, where `fetch` puts it.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def load_fdu_mtl(folder: str | os.PathLike[str] | None = None) -> Corpus:
 
     See Also
     --------
-    undrift.datasets.fetch_fdu_mtl : Download ten domains.
+    undrift.datasets.fetch : Download ten domains.
 
     Examples
     --------

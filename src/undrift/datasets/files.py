@@ -9,14 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..corpora import Corpus, Domain
-
-# Functions of undrift.datasets that download what a loader misses.
-_FETCH = {
-    "amazon-bow": "fetch_amazon_bow",
-    "fdu-mtl": "fetch_fdu_mtl",
-    "processed_acl": "fetch_processed_acl",
-    "multidomain": "fetch_multidomain_sentiment",
-}
+from .addresses import SOURCES
 
 
 def data_folder() -> Path | None:
@@ -62,9 +55,9 @@ def dataset_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
 
 
 def _download_hint(name: str) -> str:
-    if name not in _FETCH:
+    if name not in SOURCES:
         return ""
-    return f", or call undrift.datasets.{_FETCH[name]}() (`undrift bench fetch {name}`)"
+    return f", or call undrift.datasets.fetch({name!r}) (`undrift bench fetch {name}`)"
 
 
 def optional_file(folder: Path, name: str) -> Path | None:

@@ -50,7 +50,7 @@ def load_multidomain_sentiment(
     folder : path, optional
         The folder of the domains, or the one above it. Default: ``multidomain`` in the folder named by
         the environment variable ``UNDRIFT_DATA``, or, where that is not set, where
-        `fetch_multidomain_sentiment` puts it.
+        `fetch` puts it.
     min_reviews : int, default=1000
         Domains with fewer reviews are dropped.
     test_size : float, default=0.2
@@ -67,7 +67,7 @@ def load_multidomain_sentiment(
 
     See Also
     --------
-    undrift.datasets.fetch_multidomain_sentiment : Download the public archive.
+    undrift.datasets.fetch : Download the public archive.
 
     Examples
     --------

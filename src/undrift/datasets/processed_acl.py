@@ -41,7 +41,7 @@ def load_processed_acl(
     ----------
     folder : path, optional
         Default: ``processed_acl`` in the folder named by the environment variable ``UNDRIFT_DATA``, or,
-        where that is not set, where `fetch_processed_acl` puts it.
+        where that is not set, where `fetch` puts it.
     max_features : int, optional
         Keep this many terms, those in most reviews (of all domains together); by default all. Columns
         are in decreasing document frequency, ties in alphabetical order, so that fewer features are
@@ -58,7 +58,7 @@ def load_processed_acl(
 
     See Also
     --------
-    undrift.datasets.fetch_processed_acl : Download the public archive.
+    undrift.datasets.fetch : Download the public archive.
 
     Examples
     --------

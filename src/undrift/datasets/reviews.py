@@ -120,10 +120,7 @@ def _write_domain(
     shares = (0.5, positive_share, positive_share)
     draw = _draw_stars if kind == "stars" else _draw_labels
     labels = [label for n, share in zip(sizes, shares, strict=True) for label in draw(rng, n, share)]
-    if kind == "stars":
-        texts = [_write_rated_review(rng, product, stars) for stars in labels]
-    else:
-        texts = [_write_review(rng, product, label == 1) for label in labels]
+    texts = [_write_review(rng, product, label, kind) for label in labels]
     train, test, unlabelled = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:2])
     y = np.array(labels, dtype=float)
     y[unlabelled] = np.nan
@@ -142,48 +139,36 @@ def _draw_stars(rng: random.Random, n: int, positive_share: float) -> list[int]:
     return rng.choices(range(1, 6), weights, k=n)
 
 
-def _write_review(rng: random.Random, product: Product, positive: bool) -> str:
-    """Write one review: up to two facts, one to three opinions of its domain, up to three shared ones."""
-    facts = rng.sample(PHRASES["common_facts"] + product.facts, rng.randint(0, 2))
-    specific = [_write_domain_opinion(rng, product, positive) for _ in range(rng.randint(1, 3))]
-    shared = [_write_shared_opinion(rng, positive) for _ in range(rng.choice(SHARED_OPINIONS))]
-    return _join_sentences(rng, facts + specific + shared, product)
-
-
-def _write_rated_review(rng: random.Random, product: Product, stars: int) -> str:
-    """Write one review: up to two facts, two to five opinions of its domain, up to three shared ones.
+def _write_review(rng: random.Random, product: Product, label: int, kind: str) -> str:
+    """Write one review: up to two facts, opinions in words of its domain, up to three in shared words.
 
     Five stars come with praise alone, one star with complaints alone, three with as much of both.
     """
+    is_rated = kind == "stars"
+    contrary_share = 0.0 if is_rated else CONTRARY_SHARE
+
+    def is_liked() -> bool:
+        return rng.random() < (label - 1) / 4 if is_rated else label == 1
+
     facts = rng.sample(PHRASES["common_facts"] + product.facts, rng.randint(0, 2))
-    liking = (stars - 1) / 4
-    specific = [
-        _write_domain_opinion(rng, product, rng.random() < liking, 0) for _ in range(rng.randint(2, 5))
-    ]
-    shared = [
-        _write_shared_opinion(rng, rng.random() < liking, 0) for _ in range(rng.choice(SHARED_OPINIONS))
-    ]
-    return _join_sentences(rng, facts + specific + shared, product)
-
-
-def _join_sentences(rng: random.Random, sentences: list[str], product: Product) -> str:
-    """Shuffle sentences, each of them once, and fill their slots."""
-    sentences = list(dict.fromkeys(sentences))
+    n_specific = rng.randint(2, 5) if is_rated else rng.randint(1, 3)
+    specific = [_write_domain_opinion(rng, product, is_liked(), contrary_share) for _ in range(n_specific)]
+    n_shared = rng.choice(SHARED_OPINIONS)
+    shared = [_write_shared_opinion(rng, is_liked(), contrary_share) for _ in range(n_shared)]
+    sentences = list(dict.fromkeys(facts + specific + shared))
     rng.shuffle(sentences)
     return " ".join(_fill_slots(rng, sentence, product) for sentence in sentences)
 
 
-def _write_domain_opinion(
-    rng: random.Random, product: Product, positive: bool, contrary_share: float = CONTRARY_SHARE
-) -> str:
-    """Write an opinion in words of this domain; one in ten goes against the verdict."""
+def _write_domain_opinion(rng: random.Random, product: Product, positive: bool, contrary_share: float) -> str:
+    """Write an opinion in words of this domain, which may go against the verdict."""
     contrary = rng.random() < contrary_share
     opinion = rng.choice(product.praise if positive != contrary else product.complaints)
     return f"Others may say: {opinion}" if contrary else opinion
 
 
-def _write_shared_opinion(rng: random.Random, positive: bool, contrary_share: float = CONTRARY_SHARE) -> str:
-    """Write an opinion in words of every domain; one in ten goes against the verdict."""
+def _write_shared_opinion(rng: random.Random, positive: bool, contrary_share: float) -> str:
+    """Write an opinion in words of every domain, which may go against the verdict."""
     contrary = rng.random() < contrary_share
     liked = positive != contrary
     if rng.random() < 0.5:
