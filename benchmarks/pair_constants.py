@@ -34,15 +34,12 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def fit_pair(cell: tuple, args: argparse.Namespace) -> dict[str, float]:
-    """Fit one pair of domains, and compare the scores of its target with the labels."""
-    from undrift import text_classifier
+def draw_pair(cell: tuple) -> tuple:
+    """Draw rows of both domains of a pair: all of the source, labels (NaN: none), the target, its classes."""
     from undrift.bench.methods.baselines import weight_tfidf
-    from undrift.classifier import targets
     from undrift.datasets import load_amazon_bow
     from undrift.text import TFIDF_LENGTH
 
-    warnings.simplefilter("ignore")
     source_name, target_name, source_share, target_share = cell
     corpus = weight_tfidf(load_amazon_bow(data_folder() / "amazon-bow"), TFIDF_LENGTH)
     source, target = corpus.domains[source_name], corpus.domains[target_name]
@@ -53,6 +50,15 @@ def fit_pair(cell: tuple, args: argparse.Namespace) -> dict[str, float]:
     chosen = draw_share(truth, np.append(target.train, target.test), target_share, 1100, 0)
     rows = np.append(train, source.test[:2400])
     labels = np.append(y[train], np.full(len(rows) - len(train), np.nan))
+    return source.X[rows], labels, target.X[chosen], truth[chosen]
+
+
+def collect_scores(X, y, X_target, layers: int, device: str) -> tuple:
+    """Fit the default; return the target's scores after and before self-training, and the held-out ones."""
+    from undrift import text_classifier
+    from undrift.classifier import targets
+
+    warnings.simplefilter("ignore")
     seen: list[tuple] = []
     real = targets.describe_target
 
@@ -61,10 +67,16 @@ def fit_pair(cell: tuple, args: argparse.Namespace) -> dict[str, float]:
         return real(*args)
 
     with patch.object(targets, "describe_target", spy):
-        settings = {"n_layers": args.layers, "device": args.device, "random_state": 0}
-        text_classifier(**settings).fit(source.X[rows], labels, target.X[chosen])
+        text_classifier(n_layers=layers, device=device, random_state=0).fit(X, y, X_target)
     ((final, _, first, held_out, *_),) = seen
-    return measure(final[:, 0], first[:, 0], held_out, truth[chosen])
+    return final, first, held_out
+
+
+def fit_pair(cell: tuple, args: argparse.Namespace) -> dict[str, float]:
+    """Fit one pair of domains, and compare the scores of its target with the labels."""
+    X, y, X_target, truth = draw_pair(cell)
+    final, first, held_out = collect_scores(X, y, X_target, args.layers, args.device)
+    return measure(final[:, 0], first[:, 0], held_out, truth)
 
 
 def measure(final: np.ndarray, first: np.ndarray, held_out, truth: np.ndarray) -> dict[str, float]:
