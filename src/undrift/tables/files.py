@@ -22,11 +22,8 @@ _KINDS = {
     ".xlsx": "xlsx",
 }
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
-_DESCRIPTIONS = (
-    "dataset_info.json",
-    "dataset_infos.json",
-    "state.json",
-)  # that Hugging Face puts beside tables
+# what Hugging Face puts beside tables
+_DESCRIPTIONS = ("dataset_info.json", "dataset_infos.json", "state.json")
 
 # First bytes of the files most often given a wrong name.
 _SIGNATURES = {

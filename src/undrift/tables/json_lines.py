@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TextIO
 
 from .files import TableError
 from .lines import LINE_LIMIT, LineFeed, OverlongError, Tally, TextFile
-from .rows import MISSING, Rows, as_json, join_kinds
+from .rows import MISSING, Rows, as_json, join_kinds, to_list
 
 BLOCK_ROWS = 4096
 BLOCK_CHARACTERS = 1 << 23
@@ -76,12 +76,9 @@ class JsonLinesSink:
         self._stream.writelines(f"{line}\n" for line in self._lines(values))
 
     def _lines(self, values: Sequence[Any]) -> Iterator[str]:
-        plain = [column.to_pylist() if hasattr(column, "to_pylist") else column for column in values]
-        for row in zip(*plain, strict=True):
-            held = {
-                name: value for name, value in zip(self._columns, row, strict=True) if value is not MISSING
-            }
-            yield as_json(held)
+        for row in zip(*map(to_list, values), strict=True):
+            pairs = zip(self._columns, row, strict=True)
+            yield as_json({name: value for name, value in pairs if value is not MISSING})
 
     def close(self) -> None:
         """Nothing is kept back."""

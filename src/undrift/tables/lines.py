@@ -161,7 +161,7 @@ class _Decompressed(io.RawIOBase):
         self._n_bytes = 0
         self._close_stream()
         self._raw.seek(0)
-        self._stream = _open_compressed(self._path, self._raw, self._compression)
+        self._stream = open_compressed(self._path, self._raw, self._compression)
         return 0
 
     def close(self) -> None:
@@ -190,17 +190,18 @@ class _Decompressed(io.RawIOBase):
         return len(chunk)
 
 
-def _open_compressed(path: Path, raw: io.FileIO, compression: str) -> Any:
-    """Return a stream of the decompressed bytes of `raw`."""
-    if compression == ".gz":
-        return gzip.GzipFile(fileobj=raw, mode="rb")
+def open_compressed(path: Path, raw: Any, compression: str, mode: Any = "rb") -> Any:
+    """Return a stream of the decompressed bytes of `raw`, or in mode "wb" one that compresses to it."""
+    if compression == ".gz":  # no name and no time inside: the same rows give the same bytes
+        return gzip.GzipFile("", mode, compresslevel=6, fileobj=raw, mtime=0)
     if compression == ".bz2":
-        return bz2.BZ2File(raw)
+        return bz2.BZ2File(raw, mode)
     if compression == ".xz":
-        return lzma.LZMAFile(raw)
+        return lzma.LZMAFile(raw, mode)
     pyarrow = import_extra(path, "pyarrow", "Zstandard")
-    copy = os.fdopen(os.dup(raw.fileno()), "rb", buffering=0)  # closed with the stream, unlike `raw`
-    return pyarrow.CompressedInputStream(pyarrow.PythonFile(copy, "r"), "zstd")
+    kind = pyarrow.CompressedInputStream if mode == "rb" else pyarrow.CompressedOutputStream
+    copy = os.fdopen(os.dup(raw.fileno()), mode)  # closed with the stream, unlike `raw`
+    return kind(pyarrow.PythonFile(copy, mode[0]), "zstd")
 
 
 def import_extra(path: Path, module: str, what: str) -> Any:

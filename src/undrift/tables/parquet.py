@@ -9,12 +9,13 @@ from typing import Any, BinaryIO
 
 from .files import TableError
 from .lines import import_extra
-from .rows import MISSING, Rows, refuse_repeated, to_texts
+from .rows import MISSING, Rows, as_text, refuse_repeated, to_list
 
 BLOCK_ROWS = 4096
 BLOCK_BYTES = 1 << 23
 _GROUP_ROWS = 1 << 16
 _GROUP_BYTES = 1 << 26
+_ALIASES = {"bool": "bool", "int": "int64", "float": "float64", "str": "string"}
 
 
 def read_kinds(path: Path) -> dict[str, Any]:
@@ -88,22 +89,16 @@ class ParquetSink:
     def _array(self, name: str, column: Any) -> Any:
         """Return a column as an array of the kind settled for it, by its first block if not before."""
         pyarrow = self._pyarrow
+        is_arrow = isinstance(column, pyarrow.Array)
         try:
             if self._kinds.get(name) is None:
-                arrow_type = (
-                    column.type
-                    if isinstance(column, pyarrow.Array)
-                    else pyarrow.array(_replace_missing(column)).type
-                )
+                arrow_type = column.type if is_arrow else pyarrow.array(_replace_missing(column)).type
                 self._kinds[name] = pyarrow.string() if pyarrow.types.is_null(arrow_type) else arrow_type
             wanted = _arrow_type(pyarrow, self._kinds[name])
-            if isinstance(column, pyarrow.Array) and column.type != wanted and wanted != pyarrow.string():
+            if is_arrow and (column.type == wanted or wanted != pyarrow.string()):
                 return column.cast(wanted)
-            if isinstance(column, pyarrow.Array) and column.type == wanted:
-                return column
-            return pyarrow.array(
-                _texts(column) if wanted == pyarrow.string() else _replace_missing(column), wanted
-            )
+            values = _texts(column) if wanted == pyarrow.string() else _replace_missing(column)
+            return pyarrow.array(values, wanted)
         except (pyarrow.ArrowException, OverflowError) as error:
             raise TableError(
                 f"{self._path}: column {name!r} mixes values that Parquet cannot hold together "
@@ -145,13 +140,9 @@ def _block_rows(metadata: Any) -> int:
 
 def _arrow_type(pyarrow: Any, kind: Any) -> Any:
     """Return the Arrow type of a kind; types are kinds themselves, and no kind at all is text."""
-    names = {
-        "bool": pyarrow.bool_(),
-        "int": pyarrow.int64(),
-        "float": pyarrow.float64(),
-        "str": pyarrow.string(),
-    }
-    return names[kind or "str"] if kind is None or isinstance(kind, str) else kind
+    if kind is not None and not isinstance(kind, str):
+        return kind
+    return pyarrow.type_for_alias(_ALIASES[kind or "str"])
 
 
 def _replace_missing(column: Any) -> list[Any]:
@@ -161,8 +152,5 @@ def _replace_missing(column: Any) -> list[Any]:
 
 def _texts(column: Any) -> list[str | None]:
     """Return the values as text that UTF-8 can hold, None kept."""
-    values = column.to_pylist() if hasattr(column, "to_pylist") else column
-    return [
-        None if value is None or value is MISSING else text.encode("utf-8", "backslashreplace").decode()
-        for value, text in zip(values, to_texts(values), strict=True)
-    ]
+    values = _replace_missing(to_list(column))
+    return [v if v is None else as_text(v).encode("utf-8", "backslashreplace").decode() for v in values]

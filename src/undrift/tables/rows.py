@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from os import PathLike
 from typing import Any
@@ -56,7 +56,7 @@ class Rows:
 
     def column(self, name: str) -> list[Any]:
         """Return the values of column `name` as Python objects; a key absent from a JSON row gives None."""
-        values = _to_list(self.values[self.columns.index(name)])
+        values = to_list(self.values[self.columns.index(name)])
         return [None if value is MISSING else value for value in values]
 
     def texts(self, name: str | Sequence[str]) -> list[str]:
@@ -70,9 +70,14 @@ class Rows:
             return ["\t".join(row) for row in zip(*map(self.texts, name), strict=True)]
         return ["\n".join(filter(None, row)) for row in zip(*map(self.texts, name), strict=True)]
 
+    def select(self, columns: Iterable[str]) -> tuple[Any, ...]:
+        """Return the values of these columns; those of a column that is not there are `MISSING`."""
+        held, absent = dict(zip(self.columns, self.values, strict=True)), [MISSING] * len(self)
+        return tuple(held.get(name, absent) for name in columns)
+
     def with_columns(self, added: Mapping[str, Sequence[Any]]) -> Rows:
         """Return the same rows with more columns on the right."""
-        more = tuple(_to_list(values) for values in added.values())
+        more = tuple(to_list(values) for values in added.values())
         wrong = {
             name: len(values) for name, values in zip(added, more, strict=True) if len(values) != len(self)
         }
@@ -81,7 +86,7 @@ class Rows:
         return Rows(self.columns + tuple(added), self.values + more, self.share_read)
 
 
-def _to_list(values: Any) -> list[Any]:
+def to_list(values: Any) -> list[Any]:
     """Return a column as a list of Python objects, whether NumPy, Arrow or plain."""
     for conversion in ("to_pylist", "tolist"):
         if hasattr(values, conversion):
@@ -91,7 +96,7 @@ def _to_list(values: Any) -> list[Any]:
 
 def to_texts(values: Any) -> list[str]:
     """Return a column as text, value by value; see `as_text`."""
-    return [value if type(value) is str else as_text(value) for value in _to_list(values)]
+    return [value if type(value) is str else as_text(value) for value in to_list(values)]
 
 
 def as_text(value: Any) -> str:
@@ -113,18 +118,6 @@ def as_json(value: Any) -> str:
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=as_text)
-
-
-def align_rows(
-    blocks: Iterator[Rows], columns: Sequence[str], position: int, n_tables: int
-) -> Iterator[Rows]:
-    """Yield the rows of one of several tables with the columns of all of them."""
-    for rows in blocks:
-        absent = [MISSING] * len(rows)
-        held = dict(zip(rows.columns, rows.values, strict=True))
-        values = tuple(held.get(name, absent) for name in columns)
-        share = (position + rows.share_read) / n_tables
-        yield replace(rows, columns=tuple(columns), values=values, share_read=share)
 
 
 def require_column(path: str | PathLike[str], columns: Sequence[str], name: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from .files import TableError
 from .lines import Tally, import_extra
-from .rows import MISSING, Rows, as_text, join_kinds, refuse_repeated
+from .rows import MISSING, Rows, as_text, join_kinds, refuse_repeated, to_list
 
 BLOCK_ROWS = 4096
 _MOST_ROWS = 1_048_576
@@ -44,7 +44,8 @@ def survey_sheet(path: Path, sheet: str | None) -> SheetSurvey:
         for number, (cells, saved) in rows:
             _refuse_unsaved(path, name, number, cells, saved)
             if not header:
-                header, header_row = _trim(saved), number
+                n_columns = max((i for i, value in enumerate(saved, 1) if value is not None), default=0)
+                header, header_row = list(saved[:n_columns]), number
                 kinds = [None] * len(header)
                 continue
             for i, value in enumerate(saved[: len(header)]):
@@ -91,8 +92,7 @@ class SpreadsheetSink:
 
     def write(self, values: Sequence[Any]) -> None:
         """Write one block, given by columns."""
-        plain = [column.to_pylist() if hasattr(column, "to_pylist") else column for column in values]
-        for row in zip(*plain, strict=True):
+        for row in zip(*map(to_list, values), strict=True):
             self._n_rows += 1
             if self._n_rows > _MOST_ROWS:
                 raise TableError(
@@ -176,14 +176,6 @@ def _refuse_unsaved(path: Path, name: str, number: int, cells: Sequence[Any], sa
                 f"{path}:{number}: column {position} of sheet {name!r} is a formula without a saved value; "
                 "open the file in a spreadsheet program and save it, or replace the formula by its value"
             )
-
-
-def _trim(row: Sequence[Any]) -> list[Any]:
-    """Return a row without empty cells at its end."""
-    values = list(row)
-    while values and values[-1] is None:
-        values.pop()
-    return values
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from . import delimited, json_lines, parquet, spreadsheet
 from .encoding import detect_encoding
 from .files import Layout, TableError, infer_layout, is_pattern, shard_paths, translate_read_errors
 from .lines import Tally, TextFile, open_bytes, refuse_unreadable
-from .rows import Rows, align_rows, require_column, union_of
+from .rows import Rows, require_column, union_of
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,9 @@ def _join_tables(path: Path, tables: list[Table], skip_bad: bool) -> Table:
 
     def blocks() -> Iterator[Rows]:
         for i, table in enumerate(tables):
-            yield from align_rows(iter(table), tuple(kinds), i, len(tables))
+            for rows in table:
+                share_read = (i + rows.share_read) / len(tables)
+                yield Rows(tuple(kinds), rows.select(kinds), share_read)
             tally.n_bad += table.n_bad
             tally.first = tally.first or table.first_bad
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,9 +14,9 @@ from .._files import replace_file
 from .delimited import DelimitedSink
 from .files import Layout, TableError, infer_layout, translate_write_errors
 from .json_lines import JsonArraySink, JsonLinesSink
-from .lines import import_extra
+from .lines import open_compressed
 from .parquet import ParquetSink
-from .rows import MISSING, Rows, refuse_repeated
+from .rows import Rows, refuse_repeated
 from .spreadsheet import SpreadsheetSink
 
 _BUFFER = 1 << 18
@@ -46,13 +43,11 @@ class TableWriter:
 
     def write(self, rows: Rows) -> None:
         """Append a block. Columns that it lacks are left empty; columns the file lacks are an error."""
-        held = dict(zip(rows.columns, rows.values, strict=True))
-        unknown = held.keys() - set(self.columns)
+        unknown = set(rows.columns) - set(self.columns)
         if unknown:
             raise TableError(f"{self.path} was begun without the column {min(unknown)!r}")
-        absent = [MISSING] * len(rows)
         with translate_write_errors(self.path):
-            self._sink.write([held.get(name, absent) for name in self.columns])
+            self._sink.write(rows.select(self.columns))
         self.n_rows += len(rows)
 
 
@@ -137,24 +132,11 @@ def _open(path: Path, layout: Layout) -> Iterator[list[Any]]:
 
         add(open(path, "wb", buffering=_BUFFER))  # noqa: SIM115 (closed by the stack)
         if layout.compression:
-            add(_compress(path, streams[-1], layout.compression))
+            add(open_compressed(path, streams[-1], layout.compression, "wb"))
         if layout.kind not in ("parquet", "xlsx"):
             # Half a surrogate pair, legal in JSON, has no bytes in UTF-8; its escape is JSON again.
             add(io.TextIOWrapper(streams[-1], encoding="utf-8", errors="backslashreplace", newline=""))
         yield streams
-
-
-def _compress(path: Path, raw: Any, compression: str) -> Any:
-    """Return a stream that compresses what is written to it."""
-    if compression == ".gz":  # no name and no time inside: the same rows give the same bytes
-        return gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0)
-    if compression == ".bz2":
-        return bz2.BZ2File(raw, "wb")
-    if compression == ".xz":
-        return lzma.LZMAFile(raw, "wb")
-    pyarrow = import_extra(path, "pyarrow", "Zstandard")
-    copy = os.fdopen(os.dup(raw.fileno()), "wb")  # closed with the stream, unlike `raw`
-    return pyarrow.CompressedOutputStream(pyarrow.PythonFile(copy, "w"), "zstd")
 
 
 def _build_sink(
