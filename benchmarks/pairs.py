@@ -89,7 +89,8 @@ def run_adapt(folder: Path, options: list[str], version: Path | None = None) -> 
     command = [sys.executable, "-m", "undrift", "adapt", "--source", "source.csv", "--target", "target.csv"]
     command += ["--text", "text", "--label", "label", "--target-label", "truth", "--out", "out.csv", "--json"]
     start = time.perf_counter()
-    environment = {**os.environ, "PYTHONPATH": str(source)}
+    paths = [str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     with subprocess.Popen(
         [*command, *options], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -341,6 +341,47 @@ def test_halved_columns_neither_vanish_nor_overflow(size, torch_device):
     assert float(torch.frexp(K.undo)[0]) == 0.5  # a power of two
 
 
+@pytest.mark.usefixtures("in_half", "narrow")
+def test_bounded_rows_are_rounded_once_for_scatter_and_layer(rng, torch_device, monkeypatch):
+    here = partial(torch.tensor, device=torch_device, dtype=torch.float32)
+    X = 2.0 ** rng.integers(-30, 3, size=70) * rng.normal(size=(50, 70))
+    W, b = rng.normal(size=(70, 20)).astype("float32"), rng.normal(size=20).astype("float32")
+    H = torch_ops.squash(here(X), "tanh")
+    exact, G = np.tanh(X.astype("float32")).astype("float64"), torch_ops.gram(H)
+    monkeypatch.setattr(torch, "mul", None)  # what rounds rows; those of `coef` are rounded by the other way
+    assert torch_half.halved(H) is torch_half.halved(H)
+    monkeypatch.undo()
+    step = np.maximum(2.0**-11 * np.abs(exact), 2.0**-39)  # twice the rounding of an entry
+    size = np.linalg.norm(exact, axis=0)
+    bound = np.abs(exact).T @ step + step.T @ np.abs(exact) + 1e-6 * np.outer(size, size)
+    assert (np.abs(np.tril(torch_ops.to_numpy(G)) - np.tril(exact.T @ exact)) <= bound).all()
+    expected, scale = exact @ W + b, np.abs(exact) @ np.abs(W)
+    assert (
+        np.abs(torch_ops.to_numpy(torch_ops.affine(H, here(W), here(b))) - expected) <= 2e-3 * scale
+    ).all()
+    H *= 3  # no longer what was rounded, nor bounded
+    np.testing.assert_allclose(
+        torch_ops.to_numpy(torch_half.halved(H).values.double() * torch_half.halved(H).undo),
+        3 * exact,
+        rtol=2e-3,
+        atol=1e-30,
+    )
+
+
+@pytest.mark.usefixtures("in_half")
+@pytest.mark.parametrize(
+    ("budget", "n_kept"), [(float("inf"), 2), (40 * 30 * 4, 0), (50 * 30 * 4, 1), (0, 0)]
+)
+def test_rounded_rows_are_kept_where_there_is_room(budget, n_kept, torch_device):
+    X = np.random.default_rng(0).normal(size=(40, 30)).astype("float32")
+    given = torch.tensor(X, device=torch_device)
+    layer = to_device(Layer(np.eye(30, dtype="float32"), np.zeros(30, dtype="float32")), torch_device)
+    rows = DeviceBlocks([given[:20], given[20:]], torch_device, memory_budget=budget).map(layer)
+    rows.total(scatter)
+    kept = [getattr(block.tensors[0], "kept_half", (0, None))[1] for block in rows._store.blocks]
+    assert sum(half is not None for half in kept) == n_kept
+
+
 @pytest.mark.usefixtures("in_half")
 def test_counts_are_exact_in_half(rng, torch_device):
     X = rng.poisson(3.0, size=(90, 40)).astype("float32")

@@ -45,6 +45,21 @@ def job_of(files, tmp_path, *targets, **options):
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "has_state"),
+    [
+        ({}, False),
+        ({"model": "m"}, True),
+        ({"model": "m", "update_state": False}, False),
+        ({"report": "r"}, True),
+    ],
+)
+def test_what_updating_needs_is_computed_where_something_reads_it(files, tmp_path, options, has_state):
+    options = {name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()}
+    adapted = run_adapt(job_of(files, tmp_path, **options), small())
+    assert (adapted.adapter.classifier_.update_state_ is not None) == has_state
+
+
 def test_predictions_are_those_of_the_estimator(files, tmp_path, reviews):
     adapted = run_adapt(job_of(files, tmp_path), small())
     (books, labels), (kitchen, _) = reviews["books"], reviews["kitchen"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -275,11 +276,12 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
                 "y_target goes with X_target, not with sample_domain: pass target rows as X_target"
             )
         sample_weight = weights.pop("sample_weight", None)
+        keeps_state = weights.pop("keeps_state", True)  # whether `update` and `ask` will be called
         if weights:
             raise TypeError(f"fit got an unexpected keyword argument {next(iter(weights))!r}")
         labels = {"y_target": y_target, "sample_weight": sample_weight}
         fit = self._prepare(X, y, X_target, sample_domain, extra, extra_target, **labels)
-        self._run(fit)
+        self._run(replace(fit, keeps_state=keeps_state))
         return self
 
     def _prepare(

@@ -397,7 +397,13 @@ class LocalRows:
         if self.job.embedding is not None:
             vectors = [domain.vectors for domain in domains if domain.vectors is not None]
             extra = stack_vectors([domain.path for domain in domains], vectors)
-        adapter.fit_rows(stack_rows(self.X), y, sample_domain=sample_domain, extra=extra)
+        adapter.fit_rows(
+            stack_rows(self.X),
+            y,
+            sample_domain=sample_domain,
+            extra=extra,
+            keeps_state=self.job.needs_state,
+        )
 
     def count_mistakes(self, i: int, baseline: Any, classifier: Any) -> np.ndarray:
         """Sum over the labelled rows of a target, and over those that each model gets wrong.

@@ -75,6 +75,12 @@ class AdaptJob(ReadOptions):
     use_labels: str = "score"  # labels of the target: "score", "train" or "both"
     update_state: bool = True  # whether the model holds what `update` needs
 
+    @property
+    def needs_state(self) -> bool:
+        """Tell whether the fitted classifier is updated or asked, now or when it is loaded."""
+        is_saved = self.model is not None and self.update_state
+        return is_saved or self.report is not None or self.use_labels != "score"
+
 
 @dataclass(frozen=True)
 class DistillJob(ReadOptions):

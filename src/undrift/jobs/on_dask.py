@@ -84,13 +84,14 @@ class ClusterRows:
         self.source_rows = vectorize_shards([item for items in sources for item in items], self.vectorizer)
         self.target_rows = [vectorize_shards(items, self.vectorizer) for items in targets]
         adapter.vectorizer_ = self.vectorizer
-        y = labels
-        if n_sources == 1:
-            adapter.fit_rows(self.source_rows, y, list(self.target_rows) or None)
-            return
-        sample_domain = number_rows(self.sources, self.targets)
-        y = np.concatenate([y, np.full(len(sample_domain) - len(y), None)])
-        adapter.fit_rows(OnDask.stack([self.source_rows, *self.target_rows]), y, sample_domain=sample_domain)
+        y, rows = labels, self.source_rows
+        options: dict[str, Any] = {"X_target": list(self.target_rows) or None}
+        if n_sources > 1:
+            sample_domain = number_rows(self.sources, self.targets)
+            y = np.concatenate([y, np.full(len(sample_domain) - len(y), None)])
+            rows = OnDask.stack([self.source_rows, *self.target_rows])
+            options = {"sample_domain": sample_domain}
+        adapter.fit_rows(rows, y, keeps_state=self.job.needs_state, **options)
 
     def count_mistakes(self, i: int, *models: Any) -> np.ndarray:
         """Sum over the labelled rows of a target, and over those that each model gets wrong."""

@@ -176,12 +176,26 @@ class TextAdapter(CallbackSupportMixin, TextModel):
     @with_callbacks
     @accept_old_names
     def fit_rows(
-        self, X, y, X_target=None, *, y_target=None, sample_domain=None, extra=None, extra_target=None
+        self,
+        X,
+        y,
+        X_target=None,
+        *,
+        y_target=None,
+        sample_domain=None,
+        extra=None,
+        extra_target=None,
+        keeps_state=True,
     ):
-        """Second half of `fit`, for those who keep the rows that `vectorizer_` made of the documents."""
+        """Second half of `fit`, for those who keep the rows that `vectorizer_` made of the documents.
+
+        Without `keeps_state` the classifier can be neither updated nor asked, and takes less memory.
+        """
         classifier = text_classifier() if self.classifier is None else clone(self.classifier)
         features = {"extra": extra, "extra_target": extra_target}
         features |= {} if y_target is None else {"y_target": y_target}
+        if not keeps_state and isinstance(classifier, MSDAClassifier):
+            features["keeps_state"] = False
         with share_callbacks(self, classifier):
             self.classifier_ = classifier.fit(X, y, X_target, sample_domain=sample_domain, **features)
         self.classes_: np.ndarray = getattr(self.classifier_, "classes_", np.empty(0))

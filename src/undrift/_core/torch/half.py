@@ -8,6 +8,10 @@ their error is at most 2^-25 before the scale is undone: 2^-39 of the largest en
 inner product of columns each error is thus either TF32's or below 2^-39 of the columns' largest entries,
 when float32 sums have a rounding of 2^-24 themselves. Undoing the scale is exact again.
 
+Rows that an activation has bounded by 1 need no search for the largest entries: one scale serves all columns,
+and an entry below 2^-28 has an error of at most 2^-39. Such rows are hidden rows, which a scatter reads first
+and the next layer again, so that the 16-bit values are kept with them in between (`mark_bounded`).
+
 Scales are computed and undone on the device; nothing here waits for it.
 """
 
@@ -38,13 +42,36 @@ def pays(*operands: torch.Tensor) -> bool:
     return fit and KNOWN and rounds_products()
 
 
+def mark_bounded(H: torch.Tensor) -> None:
+    """Note that no entry of `H` is larger than 1: its 16-bit values are kept with it once they are needed."""
+    H.kept_half = (H._version, None)  # type: ignore[attr-defined]
+
+
+def release_half(H: torch.Tensor, n_bytes: float) -> int:
+    """Free the 16-bit values kept with `H` if they take more than `n_bytes`; return how many they take."""
+    _, kept = getattr(H, "kept_half", (0, None))
+    if kept is not None and kept.values.nbytes > n_bytes:
+        mark_bounded(H)
+        return 0
+    return 0 if kept is None else kept.values.nbytes
+
+
 def halved(X: torch.Tensor) -> Halved:
     """Round `X` to FP16 after scaling its columns: one pass for the largest entries, one for the rest."""
+    version, kept = getattr(X, "kept_half", (None, None))
+    is_bounded = version == X._version
+    if is_bounded and kept is not None:
+        return kept
+    values = torch.empty_like(X, dtype=torch.float16)
+    if is_bounded:
+        torch.mul(X, 2.0**14, out=values)
+        result = Halved(values, X.new_full(X.shape[1:], 2.0**-14))
+        X.kept_half = (version, result)  # type: ignore[attr-defined]
+        return result
     largest = torch.linalg.vector_norm(X, float("inf"), dim=0)
     # a float32 is 2^(biased - 127) times [1, 2): the scale is 2^(14 + 127 - biased), made of its bits; within
     # these bounds its inverse is a normal number too
     biased = (14 + 2 * 127 - (largest.view(torch.int32) >> 23)).clamp_(1, 253)
-    values = torch.empty_like(X, dtype=torch.float16)
     torch.mul(X, (biased << 23).view(torch.float32), out=values)
     return Halved(values, ((254 - biased) << 23).view(torch.float32))
 

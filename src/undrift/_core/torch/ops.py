@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from ..array import NotPositiveDefinite
-from .half import half_affine, half_gram, pays
+from .half import half_affine, half_gram, mark_bounded, pays
 from .inverse import Inverse, lower_product, precision, rounds_products, stripes, symmetric_inverse
 
 float64 = torch.float64
@@ -227,4 +227,6 @@ _SQUASH: dict[str, Callable[[torch.Tensor], Any]] = {
 def squash(H: torch.Tensor, activation: str) -> torch.Tensor:
     """Apply `activation` to every entry of `H`, in place."""
     _SQUASH[activation](H)
+    if activation in ("tanh", "sigmoid") and pays(H):
+        mark_bounded(H)
     return H

@@ -22,6 +22,7 @@ import torch
 from ..array import Array, Rows
 from ..blocks import Store, apply_layers, split_rows, sum_in_place
 from ..denoise import Layer
+from .half import release_half
 
 T = TypeVar("T")
 
@@ -200,7 +201,8 @@ class DeviceBlocks:
             return
         store.layers = ()  # not valid while it is being overwritten
         after: list[TensorBlock] = []
-        budget = self._budget
+        budget, coef = self._budget, pending[-1].coef
+        spare = budget - sum(block.shape[0] for block in before) * coef.shape[1] * coef.itemsize
         for block in self._copier.prefetch(_drain(before) if before is store.blocks else before):
             rows = apply_layers(block.dense(), pending)
             del block
@@ -209,6 +211,7 @@ class DeviceBlocks:
             budget -= output.n_bytes if fits else 0
             after.append(output if fits else self._copier.to_host(output))
             yield rows
+            spare -= release_half(rows, spare)
         store.blocks, store.layers = after, self._layers
 
 
