@@ -110,17 +110,19 @@ def fit(args: argparse.Namespace, n: int, way: str) -> dict:
                 stack.enter_context(patch(f"undrift.classifier.{module}.{name}", limits[name]))
         _, seconds = time_call(lambda: model.fit(X, y, Z))
     flops = count_flops(args, n, "dual" if n <= limits["GRAM_LIMIT"] else "primal", n_target)
-    predicted = model.predict(Z)
+    scores = model.decision_function(Z)
+    predicted, is_above = scores > 0, scores > np.quantile(scores, 1 - args.share)
     return {
         "labelled": n,
         "error": 100 * float(np.mean(predicted != z)),
-        "expected_error": 100 * model.expected_error_[0]["error"],
-        "share": model.target_shares_[0][1],
+        "error_at_share": 100 * float(np.mean(is_above != z)),  # with as many rows of class 1 as there are
+        "expected_error": 100 * (model.expected_error_[0] or {"error": np.nan})["error"],
+        "share": (model.target_shares_[0] or {1: np.nan})[1],
         "rounds": len(model.self_training_rounds_),
         "fell_back": model.caution_["fell_back"],
         "seconds": seconds,
         "teraflop": flops / 1e12,
-        "predicted": np.packbits(predicted.astype(bool)).tolist(),
+        "predicted": np.packbits(predicted).tolist(),
     }
 
 
