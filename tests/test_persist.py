@@ -255,6 +255,21 @@ def test_a_failure_while_writing_leaves_the_old_file_and_nothing_else(
     assert os.listdir(saved.parent) == [saved.name]
 
 
+def test_the_same_model_gives_the_same_bytes_each_time(counts, path):
+    """Names with every character that JSON escapes: the header, put in order, is as long as it was."""
+    names = [f"{number}{chr(number)}" for number in (*range(300), 0x2028, 0xFFFF, 0x1F600)]
+    model = MSDA(1).fit(counts)
+    model.names_ = names
+    model.more_ = "".join(names)
+    contents = set()
+    for _ in range(5):
+        save_model(model, path)
+        contents.add(path.read_bytes())
+    assert len(contents) == 1
+    loaded = load_model(path)
+    assert (loaded.names_, loaded.more_) == (model.names_, model.more_)
+
+
 def test_saving_replaces_the_old_file(counts, saved):
     save_model(MSDA(3).fit(counts), saved)
     assert len(load_model(saved).layers_) == 3

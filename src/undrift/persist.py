@@ -112,8 +112,19 @@ def save_model(
     try:
         with replace_file(path) as new:
             safetensors.numpy.save_file(arrays, new, metadata=metadata)
+            _sort_metadata(new)
     except SafetensorError as error:
         raise OSError(f"{path} cannot be written: {error}") from None
+
+
+def _sort_metadata(path: Path) -> None:
+    """Put the fields of a header in order, so that the same model gives the same bytes; safetensors has none."""
+    with path.open("r+b") as file:
+        n_bytes = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(n_bytes))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        file.seek(8)
+        file.write(json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode().ljust(n_bytes))
 
 
 def _check_space(path: str | os.PathLike[str], size: int) -> None:
