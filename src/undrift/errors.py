@@ -1,4 +1,16 @@
-"""The base of every exception this library defines, and the category of every warning it issues."""
+"""The base of every exception this library defines, the category of its warnings, and text for a screen."""
+
+import re
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def escape_controls(text: str) -> str:
+    """Return text that a terminal shows and does not obey: its control characters as JSON writes them.
+
+    Line ends and tabs stay; so JSON is still JSON. Half of a surrogate pair cannot be printed at all.
+    """
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class UndriftError(ValueError):

@@ -118,7 +118,7 @@ def save_model(
 
 
 def _sort_metadata(path: Path) -> None:
-    """Put the fields of a header in order, so that the same model gives the same bytes; safetensors has none."""
+    """Put the fields of a header in order, which safetensors lacks: the same model gives the same bytes."""
     with path.open("r+b") as file:
         n_bytes = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(n_bytes))

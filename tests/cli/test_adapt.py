@@ -263,6 +263,13 @@ def test_probabilities_that_the_input_has_already_need_a_prefix(folder, undrift,
     assert undrift(*ADAPT)[0] == 0  # p_positive is added only if asked for
 
 
+def test_an_output_s_name_is_no_pattern(folder, undrift):
+    names = {"out": "out[1].csv", "model": "m*.safetensors"}
+    status, _, err = undrift(*change_options(ADAPT, **names))
+    assert status == 0, err
+    assert {path.name for path in folder.iterdir()} > set(names.values())
+
+
 def test_several_sources_and_targets(folder, undrift, reviews):
     texts, labels = reviews["electronics"]
     write_csv(folder / "electronics.csv", {"review": texts, "stars": labels})

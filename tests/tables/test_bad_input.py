@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.tables.test_reading import rows_of, saved
-from undrift.tables import TableError, lines, open_table
+from undrift.tables import TableError, json_lines, lines, open_table
 
 GOOD_PARQUET_HEAD = b"PAR1" + bytes(range(1, 60))
 
@@ -260,6 +260,17 @@ def test_long_lines_are_skipped_and_counted(tmp_path, end):
     assert rows_of(table) == [[1], [2]]
     assert table.n_bad == 2
     assert "t.jsonl:2: the line has more" in table.first_bad
+
+
+@pytest.mark.parametrize(("n_characters", "is_read"), [(1000, True), (1001, False), (300_000, False)])
+def test_a_value_of_an_array_is_no_longer_than_a_line(tmp_path, monkeypatch, n_characters, is_read):
+    monkeypatch.setattr(json_lines, "LINE_LIMIT", 1000)
+    value = b'{"a": "' + b"x" * (n_characters - 9) + b'"}'
+    path = saved(tmp_path, "t.json", b'[{"a": "b"},\n' + value + b', {"a": "c"}]')
+    if is_read:
+        assert len(rows_of(open_table(path))) == 3
+    else:
+        assert refusal(path) == f"{path}:2: the value has more than 1,000 characters"
 
 
 @pytest.mark.usefixtures("short_limit")

@@ -7,6 +7,7 @@ import sys
 from typing import Any, NoReturn
 
 from .._processes import exit_process
+from ..errors import escape_controls
 from .plan import load_plan
 from .runner import STOPPED, Request, run
 
@@ -46,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
 
     def show(n_done: int, n_total: int, what: str) -> None:
-        print(f"{n_done}/{n_total} {what}", file=sys.stderr, flush=True)
+        print(escape_controls(f"{n_done}/{n_total} {what}"), file=sys.stderr, flush=True)
 
     names = {key: getattr(options, key) for key in ("methods", "tasks", "variants")}
     request: dict[str, Any] = {
@@ -60,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(STOPPED, file=sys.stderr)
         return 130
     except (OSError, ValueError, ImportError) as error:
-        print(f"undrift: {error}", file=sys.stderr)
+        print(escape_controls(f"undrift: {error}"), file=sys.stderr)
         return 2
     print(f"{summary.n_before} done before, {summary.n_new} new, {summary.n_failed} failed", file=sys.stderr)
     return 1 if summary.n_failed else 0

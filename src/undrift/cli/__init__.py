@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from types import FrameType
 
+from ..errors import escape_controls
+
 
 def _describe_interrupt() -> str:
     """Say that the command was interrupted, and what it had written by then."""
     files = sys.modules.get("undrift._files")
     written = ", ".join(files.WRITTEN) if files else ""
-    return f"undrift: interrupted; {f'already written: {written}' if written else 'nothing was written'}"
+    what = f"already written: {written}" if written else "nothing was written"
+    return escape_controls(f"undrift: interrupted; {what}")
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -51,7 +54,7 @@ def _exit_status(code: str | int | None) -> int:
     """Return the exit status as Python does: 0 for None; a text is an error, and is printed."""
     if code is None or isinstance(code, int):
         return code or 0
-    print(f"undrift: {code}", file=sys.stderr)
+    print(escape_controls(f"undrift: {code}"), file=sys.stderr)
     return 1
 
 
@@ -110,7 +113,7 @@ def _usage_errors() -> tuple[type[Exception], ...]:
 
 
 def _fail(message: str, status: int) -> None:
-    print(f"undrift: {message}", file=sys.stderr)
+    print(escape_controls(f"undrift: {message}"), file=sys.stderr)
     raise SystemExit(status)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from ..errors import escape_controls
 from . import options
 
 app = typer.Typer(
@@ -67,10 +68,12 @@ def run_plan(
 
     chosen = load_plan(plan).smaller(max_rows, max_features).seeded(seed)
     with terminal.show_progress() as progress:
-        bar = progress.add_task(chosen.name, total=None)
+        bar = progress.add_task(terminal.escape(chosen.name), total=None)
 
         def show(n_done: int, n_total: int, what: str) -> None:
-            progress.update(bar, completed=n_done, total=n_total, description=what or chosen.name)
+            progress.update(
+                bar, completed=n_done, total=n_total, description=terminal.escape(what or chosen.name)
+            )
 
         which = (_split_names(methods), _split_names(tasks), _split_names(variants))
         request = Request(data, *which, jobs, device, retry_failed, show)
@@ -185,7 +188,7 @@ def print_table(
     tables = [make_table(name, records) or "" for name in names]
     if any(record.get("kind") == "transfer" for record in records):
         tables.insert(0, results_table(records))
-    print("\n".join(tables), end="")
+    print(escape_controls("\n".join(tables)), end="")
 
 
 MERGE = """Write results of several files as one compact file: the last record of everything measured.

@@ -13,6 +13,8 @@ from typing import Any
 
 import typer
 
+from ..errors import escape_controls
+
 FORMATS = ("csv", "tsv", "jsonl")
 _DASH = Path("-")
 _INPUTS = ("source", "target", "input", "labels")
@@ -100,6 +102,10 @@ def _check_streams(given: Any, names: list[str]) -> None:
 def _send(given: Any, names: list[str]) -> None:
     """Write the output, now that it is complete, to standard output."""
     if "out" in names and given.out.exists():
+        if sys.stdout.isatty():
+            with given.out.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+                sys.stdout.writelines(map(escape_controls, lines))
+            return
         with given.out.open("rb") as file:
             shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)
         sys.stdout.buffer.flush()

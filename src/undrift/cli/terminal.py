@@ -16,11 +16,21 @@ from rich import markup
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
-from ..errors import UndriftWarning
+from ..errors import UndriftWarning, escape_controls
 
-output = Console(highlight=False)
-messages = Console(stderr=True, highlight=False)
+
+class SafeConsole(Console):
+    """A console on which no text from data can move the cursor, change a colour or hide a line."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return text to be shown, its control characters made visible."""
+        return super().render_str(escape_controls(text), **options)
+
+
+output = SafeConsole(highlight=False)
+messages = SafeConsole(stderr=True, highlight=False)
 
 
 class StageBar:
@@ -35,7 +45,7 @@ class StageBar:
         if self.stage != stage:  # a new task: its clock starts, from which the time left is estimated
             self.stage = stage
             self._progress.remove_task(self._task)
-            self._task = self._progress.add_task(stage, total=None if share is None else 1.0)
+            self._task = self._progress.add_task(escape(stage), total=None if share is None else 1.0)
         self._progress.update(self._task, completed=share or 0, total=None if share is None else 1.0)
 
     @property
@@ -179,8 +189,8 @@ def format_cell(value: Any) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape text from data, so that it is not read as markup."""
-    return markup.escape(text)
+    """Escape text from data, so that it is neither read as markup nor obeyed by the terminal."""
+    return markup.escape(escape_controls(text))
 
 
 def format_percent(share: float | None) -> str | None:
@@ -190,7 +200,7 @@ def format_percent(share: float | None) -> str | None:
 
 def show_json(data: Any) -> None:
     """Print machine-readable output."""
-    print(json.dumps(data, ensure_ascii=False, indent=2, default=str), file=sys.stdout)
+    print(escape_controls(json.dumps(data, ensure_ascii=False, indent=2, default=str)), file=sys.stdout)
 
 
 def show_warning(message: str) -> None:

@@ -406,8 +406,16 @@ def check_file(path: Path) -> None:
         raise TableError(f"{path} cannot be written: {error.strerror}") from error
 
 
+def _list_files(path: Path) -> list[Path]:
+    """List the files of an input, or the one of an output, whose name may look like a pattern."""
+    try:
+        return shard_paths(path)
+    except TableError:
+        return [path]
+
+
 def refuse_overwriting(out: Path, others: Sequence[Path]) -> None:
     """Raise if writing `out` would replace one of the other files of the same job."""
-    for other in chain.from_iterable(shard_paths(path) for path in others):
+    for other in chain.from_iterable(_list_files(path) for path in others):
         if os.path.realpath(out) == os.path.realpath(other):
             raise TableError(f"{out} would replace another file of this job; give it another name")

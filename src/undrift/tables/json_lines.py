@@ -233,7 +233,8 @@ class _ArrayText:
             fault = f"the value has more than {LINE_LIMIT:,} characters"
             try:
                 value, end = _DECODER.raw_decode(self._text, self._at)
-                if end < len(self._text) or self._ended:  # a number may go on
+                is_whole = end < len(self._text) or self._ended  # a number may go on
+                if is_whole and end - self._at <= LINE_LIMIT:
                     self._at = end
                     return value
             except json.JSONDecodeError as error:
