@@ -3,7 +3,7 @@
 Layers are learnt from the two domains alone, as for a user with two files. The source has all its rows,
 about 1,600 of them labelled, or fewer where its shares are made uneven; the target has at most 1,100 of its
 labelled rows. Labels of the target choose its rows and score predictions; `known shares` is given its shares.
-Nothing else sees them; the constants for pairs of domains are those of amazon-bow (`pair_constants.py`). All
+Nothing else sees them; the constants for pairs of domains are those of amazon-bow (`share_constants.py`). All
 variants but the SVM are self-trained, `uncentred` (what --no-center does) too.
 """
 
