@@ -38,6 +38,7 @@ def parse_arguments() -> argparse.Namespace:
         "--keep", type=Path, metavar="DIR", help="write the files here instead of a temporary folder"
     )
     parser.add_argument("--against", type=Path, metavar="FOLDER", help="checkout of another version")
+    parser.add_argument("--without-svm", action="store_true", help="compare versions alone")
     parser.add_argument("--jobs", type=int, default=1, help="pairs at the same time, each with its cores")
     parser.add_argument("options", nargs="*", help="options for adapt, after --; none by default")
     return parser.parse_args()
@@ -124,17 +125,19 @@ def compare_pairs(args: argparse.Namespace, folder: Path) -> None:
         pair_folder.mkdir(parents=True, exist_ok=True)
         write_rows(pair_folder / "source.csv", source, "label", args.rows)
         write_rows(pair_folder / "target.csv", target, "truth", args.rows)
-        record = {"svm_error": svm_error(source, target), **run_adapt(pair_folder, args.options)}
+        record = run_adapt(pair_folder, args.options)
+        print(pair, record, file=sys.stderr)
         if args.against:
             other = run_adapt(pair_folder, args.options, args.against)
             record |= {f"other_{key}": value for key, value in other.items() if key != "n_scored"}
-        print(pair, record, file=sys.stderr)
-        return record
+            print(pair, record, file=sys.stderr)
+        return record if args.without_svm else {"svm_error": svm_error(source, target), **record}
 
     with ThreadPoolExecutor(args.jobs) as pool:
         records = dict(zip(args.pairs, pool.map(measure_pair, args.pairs), strict=True))
-    names = ("svm_error", "adapted_error", "seconds", "cpu_seconds", "gigaflops")
-    names += tuple(f"other_{name}" for name in names[1:]) if args.against else ()
+    names = ("adapted_error", "seconds", "cpu_seconds", "gigaflops")
+    names += tuple(f"other_{name}" for name in names) if args.against else ()
+    names += () if args.without_svm else ("svm_error",)
     means = {f"mean_{key}": sum(record[key] for record in records.values()) / len(records) for key in names}
     if args.against:
         means["time_ratio"] = means["mean_seconds"] / means["mean_other_seconds"]
