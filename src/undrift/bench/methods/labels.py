@@ -80,10 +80,8 @@ class LabelTask:
         source, shared = self.X[is_labelled] / self.length, self.target / self.length
         zero, none = sp.csr_array(source.shape), sp.csr_array(shared.shape)
         source, target = sp.hstack([source, source, zero]).tocsr(), sp.hstack([shared, none, shared]).tocsr()
-        X, y = (
-            sp.vstack([source, target[labelled]]).tocsr(),
-            np.concatenate([self.y[is_labelled], self.truth[labelled]]),
-        )
+        X = sp.vstack([source, target[labelled]]).tocsr()
+        y = np.concatenate([self.y[is_labelled], self.truth[labelled]])
         self.augmented_C = self.augmented_C or _choose_C(X, y)
         return LinearSVC(C=self.augmented_C).fit(X, y).predict(target[test])
 
@@ -114,11 +112,7 @@ def label_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
         halves = [np.array_split(random_state.permutation(labelled), 2) for _ in range(N_DRAWS)]
         for group in group_cells(same_target, "source").values():
             for is_fitted, n_draws in ((False, N_DRAWS), (True, N_FITS)):
-                chosen = [
-                    cell
-                    for cell in group
-                    if (split_label_method(cell.method)[0] == "second-source") is is_fitted
-                ]
+                chosen = [cell for cell in group if (_split(cell)[0] == "second-source") is is_fitted]
                 draws = [(pool, np.sort(test)) for pool, test in halves[:n_draws]]
                 tests = replace(domain, test=np.concatenate([test for _, test in draws]))
                 corpus = replace(bench.corpus, domains={**bench.corpus.domains, target: tests})
@@ -130,7 +124,7 @@ def label_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
 def _run_task(bench: Bench, cells: Sequence[Cell], draws: Sequence[Draw]) -> Iterator[Outcome | Failure]:
     """Fit ours without labels, which is updated for every draw; then the baselines."""
     failure_log, task = FailureLog(), _take_task(bench, cells[0])
-    ours = [cell for cell in cells if split_label_method(cell.method)[0] in ("labels", "asked")]
+    ours = [cell for cell in cells if _split(cell)[0] in ("labels", "asked")]
     if ours:
         yield from _update_ours(task, ours, draws)
     for cell in cells:

@@ -31,7 +31,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 from ..._core import Rows, stack_rows
 from ..catalogue import PEERS, Peer
-from ..corpora import part_rows
+from ..corpora import part_labels, part_rows
 from .baselines import get_representation, tfidf
 from .cells import Bench, Cell, Outcome, Unit
 from .representation import Candidate, Representation
@@ -101,13 +101,9 @@ def _run_cell(bench: Bench, cell: Cell) -> Iterator[Outcome]:
     seen = np.arange(len(corpus.domains[cell.target]))
     if bench.setting.inductive:
         seen = np.setdiff1d(seen, test)
-    X, y, X_target = (
-        rows[cell.source][train],
-        np.asarray(corpus.domains[cell.source].y)[train],
-        rows[cell.target],
-    )
+    X, y, target = rows[cell.source][train], part_labels(corpus, cell.source, "train"), rows[cell.target]
     predicted, params, cost, seconds = bench.call(
-        fit_task, PEERS[cell.method], X, y, X_target[seen], X_target[test], bench.seed
+        fit_task, PEERS[cell.method], X, y, target[seen], target[test], bench.seed
     )
     yield Outcome(cell, predicted, params, cost.seconds, seconds, details=cost.memory)
 

@@ -14,25 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import (
-    Array,
-    Moments,
-    Rows,
-    array_ops,
-    as_slice,
-    blocks_with_offsets,
-    choose_pivots,
-    moments,
-)
+from ..._core import Array, Moments, Rows, array_ops, as_slice, blocks_with_offsets, choose_pivots, moments
 from ..._inputs import OnHost, Place
-from ...classifier import (
-    CentredRows,
-    LayerFitter,
-    RunningGram,
-    centre_rows,
-    inner_products,
-    layer_share,
-)
+from ...classifier import CentredRows, LayerFitter, RunningGram, centre_rows, inner_products, layer_share
 from ...corpora import Corpus
 from ..corpora import Part, part_rows
 from .resources import Cost, device_of, measure_cost

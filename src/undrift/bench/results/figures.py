@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -116,13 +117,8 @@ def _ablation(plan: str, compared: Sequence[Difference]) -> Figure:
         }
         for each in sorted(compared, key=lambda each: each.mean)
     ]
-    title, x_label = (
-        f"What each part buys: {plan}",
-        f"error above that of {REFERENCE!r} (points; 95% intervals)",
-    )
-    return make_figure(
-        "intervals", f"{plan}-ablation", title, x_label, "variant", points=points, percent=True
-    )
+    words = f"What each part buys: {plan}", f"error above that of {REFERENCE!r} (points; 95% intervals)"
+    return make_figure("intervals", f"{plan}-ablation", *words, "variant", points=points, percent=True)
 
 
 def share_figures(records: Sequence[Record], shown: Sequence[str] = ()) -> list[Figure]:
@@ -141,11 +137,9 @@ def share_figures(records: Sequence[Record], shown: Sequence[str] = ()) -> list[
             for method, groups in methods.items()
             if not shown or method in shown
         ]
-        name, title = (
-            f"{records[0]['plan']}-{corpus}-error-by-share",
-            "Error against the target's class shares",
-        )
-        words = f"{title} \N{EN DASH} {corpus}", "share of positives in the target (%)", MEAN_ERROR
+        name = f"{records[0]['plan']}-{corpus}-error-by-share"
+        title = f"Error against the target's class shares \N{EN DASH} {corpus}"
+        words = title, "share of positives in the target (%)", MEAN_ERROR
         figures.append(make_figure("lines", name, *words, series=series, y_from=0.0))
     return figures
 
@@ -288,7 +282,7 @@ def figure_3_left(records: Sequence[Record]) -> Figure:
 def dimension_times(records: Sequence[Record]) -> Figure:
     """Time to learn a representation against the number of input features."""
     title, y_label = "Training time against dimensionality", "seconds to learn one representation, log scale"
-    measure = lambda group: mean_of(group, "represent_seconds")  # noqa: E731
+    measure = partial(mean_of, name="represent_seconds")
     figure = _by_dimension(records, "dimension-times", title, y_label, measure)
     devices = {place.method: _device(place.of(records)) for place in places(records)}
     known = [each | {"device": devices[each["label"]]} for each in figure["series"] if all(each["y"])]

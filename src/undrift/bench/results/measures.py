@@ -111,11 +111,6 @@ def failures(records: Iterable[Record]) -> list[Record]:
     return [record for record in last.values() if "failed" in record]
 
 
-def failure_notes(records: Sequence[Record]) -> list[str]:
-    """A line for each task that failed and has not succeeded since."""
-    return [f"Failed: {r['method']} on {task(r)} ({r['failed']})." for r in failures(records)]
-
-
 def varies_shares(records: Sequence[Record]) -> bool:
     """Tell whether the records are of a plan in which the same target comes with several class shares."""
     seen: dict[tuple[str, str, str], set[float]] = {}

@@ -180,15 +180,8 @@ def _across(by_set: Mapping[tuple[str, str], tuple[Trials, Sequence[Verdict]]]) 
                 choice = np.full(len(others.tasks), others.points.index(best))
                 reported.append((f"{SINGLE}: {best}", single, _verdict(others, SINGLE, choice)))
             for label, before, now in reported:
-                yield [
-                    name,
-                    there,
-                    label,
-                    here,
-                    format_points(before.regret),
-                    format_points(now.regret),
-                    _interval(now),
-                ]
+                regrets = map(format_points, (before.regret, now.regret))
+                yield [name, there, label, here, *regrets, _interval(now)]
 
 
 def _name_choice(trials: Trials, verdict: Verdict) -> str:

@@ -60,10 +60,8 @@ class Resume:
     def _last_errors(self) -> dict[Entry, str | None]:
         """Cells with a record, and the error in the last one."""
         return {
-            (record["variant"], Cell(record["method"], record["source"], record["target"])): record.get(
-                "failed"
-            )
-            for record in self._records(self._plan.kind)
+            (r["variant"], Cell(r["method"], r["source"], r["target"])): r.get("failed")
+            for r in self._records(self._plan.kind)
         }
 
     def _complete(self) -> set[Entry]:
