@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.optimize import brentq
+from scipy.special import expit
 from scipy.stats import norm, t
 
 from undrift.classifier import shares as module
 from undrift.classifier.shares import (
     PAIR,
     SEVERAL_DOMAINS,
+    Mixture,
+    Rescored,
     Shares,
     class_posterior,
     estimate_shares,
@@ -167,3 +171,31 @@ def test_a_pair_of_domains_has_priors_of_its_own(rng):
     assert held_out.target_temperature() == pytest.approx(held_out.temperature / 0.86)
     assert held_out.target_temperature(True) == pytest.approx(held_out.temperature / 0.7)
     assert HeldOut(source[:, None], is_class.astype(int), np.ones(300)).transfer is SEVERAL_DOMAINS
+
+
+def test_labels_that_were_left_out_are_weighed_at_the_border_of_every_share(rng):
+    codes = (rng.uniform(size=300) < 0.3).astype(int)
+    scores = rng.normal(size=(300, 1)) + np.where(codes == 1, 1.0, -1.0)[:, None]
+    grid = np.array([0.1, 0.35, 0.8])
+    points = np.broadcast_to(grid[:, None], (3, 2))
+    mixture = Mixture(points, *np.zeros((4, 3, 2)))
+    chosen = np.arange(40)
+    log_likelihood = Rescored(scores[chosen], codes[chosen], scores).log_likelihood(mixture, 0, 1)
+    for share, value in zip(grid, log_likelihood[:, 0], strict=True):
+        offset = brentq(lambda c, share=share: expit(scores + c).mean() - share, -20, 20)
+        p = expit(scores[chosen, 0] + offset)
+        assert value == pytest.approx(np.log(np.where(codes[chosen] == 1, p, 1 - p)).sum(), abs=0.02)
+    assert_allclose(log_likelihood[:, 0], log_likelihood[:, 1])
+
+
+def test_labels_that_were_left_out_correct_the_shares(rng):
+    target, is_upper = draw_scores(rng, 1000, 0.25)
+    source, is_class = draw_scores(rng, 1000, 0.5)
+    moved = target + 0.6  # the midpoint moves far, as other shares would move the mean
+    given = moved[:, None], source[:, None], is_class.astype(int), 2
+    before = estimate_shares(*given).mean[1]
+    rows = rng.permutation(1000)[:100]
+    odds = 3 * target[:, None]
+    seen = Rescored(odds[rows], is_upper[rows].astype(int), odds)
+    after = estimate_shares(*given, labelled=seen).mean[1]
+    assert abs(after - 0.25) < 0.04 < abs(before - 0.25)

@@ -3,17 +3,22 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.special import expit
 
 from undrift import MSDAClassifier, SelfTraining, load_model, save_model
 from undrift.classifier import updating
 from undrift.classifier.asking import choose_for_estimate, choose_for_predictions
 from undrift.classifier.posterior import (
     TARGET_PART,
+    Evidence,
     Posterior,
     choose_label_weight,
-    left_out_scores,
+    learn_evidence,
     remove_rows,
+    take_source_rows,
+    weigh_evidence,
 )
+from undrift.classifier.shares import Labelled, estimate_shares
 from undrift.errors import UndriftWarning
 
 
@@ -42,7 +47,7 @@ def make_classifier(**changes):
 class Oracle:
     """The classifier that a state stands for, from explicit rows: one dense system with every row in it."""
 
-    def __init__(self, classifier, X, y, X_target, labels, label_weight):
+    def __init__(self, classifier, X, y, X_target, labels, label_weight, border=0.0):
         state = classifier.update_state_
         n = state.n_source
         assert n == len(y)
@@ -56,19 +61,37 @@ class Oracle:
         )
         has_label, has_anchors = ~np.isnan(labels), len(state.codes) > n
         pseudo = (state.codes[n:], state.weight[n:]) if has_anchors else np.zeros((2, len(labels)))
-        codes = np.concatenate([y, np.where(has_label, np.nan_to_num(labels), pseudo[0])])
-        weight = np.concatenate([state.weight[:n], np.where(has_label, label_weight, pseudo[1])])
-        train = weight > 0
         # features for all domains, and again, of smaller variance, for labelled target rows alone
         particular = np.sqrt(TARGET_PART) * self.rows
         is_labelled = np.concatenate([np.zeros(n, dtype=bool), has_label])
         both = np.hstack([self.rows, np.where(is_labelled[:, None], particular, 0.0)])
-        H, targets = both[train], np.where(codes[train] == 1, 1.0, -1.0)
-        # minimise |w|^2 / 2 + C / 2 sum weight (target - w.h - b)^2 over w and b together
-        A = np.hstack([H, np.ones((len(H), 1))]) * np.sqrt(state.C * weight[train])[:, None]
-        penalty = np.diag([1.0] * H.shape[1] + [0.0])
-        solution = np.linalg.solve(A.T @ A + penalty, A.T @ (np.sqrt(state.C * weight[train]) * targets))
+        weight = np.concatenate([state.weight[:n], np.where(has_label, 0.0, pseudo[1])])
+        wanted = np.where(np.concatenate([y, pseudo[0]]) == 1, 1.0, -1.0)
+
+        def solve(A):
+            # minimise |w|^2 / 2 + C / 2 sum weight (wanted - w.h - b)^2 over w and b together
+            train = weight > 0
+            B = np.hstack([A, np.ones((len(A), 1))])[train] * np.sqrt(state.C * weight[train])[:, None]
+            penalty = np.diag([1.0] * A.shape[1] + [0.0])
+            return np.linalg.solve(B.T @ B + penalty, B.T @ (np.sqrt(state.C * weight) * wanted)[train])
+
+        solution = solve(self.rows)
+        before = (self.rows @ solution[:-1] + solution[-1])[is_labelled]
+        # a step of Newton's method on the log loss of the labels; weight 1 is that of an undecided row
+        p = expit((before + border) / state.temperature)
+        variance = np.maximum(p * (1 - p), 0.01)
+        weight[is_labelled] = 4 * label_weight * variance
+        wanted[is_labelled] = before + state.temperature * (labels[has_label] - p) / variance
+        solution = solve(both)
         self.scores = np.hstack([self.rows, particular]) @ solution[:-1] + solution[-1]  # as target rows
+
+
+def find_border_of(state, rows, codes):
+    """The border of the only target, whose shares are estimated from first scores and labels."""
+    seen = Labelled(state.first_scores[rows], codes)
+    held_out = state.held_out
+    given = state.first_scores, held_out.scores, held_out.codes, 2, None, seen, held_out.transfer
+    return updating.find_border(state.scores, state.temperature, estimate_shares(*given).mean)[0]
 
 
 @pytest.mark.parametrize("self_training", [False, SelfTraining(n_rounds=2)])
@@ -79,7 +102,9 @@ def test_update_equals_solving_again_with_the_labels(center, self_training):
     classifier = make_classifier(center=center, self_training=self_training).fit(X, y, X_target)
     classifier.update(X_target[rows], y_target[rows])
     assert classifier.label_weight_ > 0  # or the test would be about nothing
-    oracle = Oracle(classifier, X, y, X_target, give_labels(y_target, rows), classifier.label_weight_)
+    border = find_border_of(classifier.update_state_, rows, y_target[rows]) if center == "classes" else 0.0
+    labels = give_labels(y_target, rows)
+    oracle = Oracle(classifier, X, y, X_target, labels, classifier.label_weight_, border)
     shift = classifier.decision_function(X_target) - oracle.scores[len(X) :]
     assert np.ptp(shift) < 1e-8  # up to the border, one number for the target
     if center != "classes":
@@ -274,14 +299,18 @@ def test_labels_after_a_batch_are_weighed_at_its_border(monkeypatch):
     X, y, X_target, y_target = make_domains(600, 600, shift=0.2)
     batch = make_domains(600, 600, shift=0.2, share=0.15)[2]
     classifier = make_classifier().fit(X, y, X_target).update_target(batch)
-    borders = []
-    monkeypatch.setattr(updating, "choose_label_weight", lambda *given: borders.append(given[5]) or 0.0)
+    seen = []
+    monkeypatch.setattr(
+        updating, "weigh_evidence", lambda *given: seen.append(given[0]) or weigh_evidence(*given)
+    )
+    monkeypatch.setattr(
+        updating, "Rescored", lambda scores, codes, target: None
+    )  # the last shares: no labels
+    monkeypatch.setattr(updating, "Labelled", lambda scores, codes: None)  # the first ones likewise
+    monkeypatch.setattr(updating, "choose_label_weight", lambda measure: 0.0)
     classifier.update(X_target[:30], y_target[:30])
     # labels of weight 0 leave the classifier as it was, and the border is what its scores are shifted by
-    state = classifier.update_state_
-    offset = sum(means @ w for means, w in zip(state.means, state.weights, strict=True))
-    shift = classifier.intercept_[1] - (state.intercept - offset[1])
-    np.testing.assert_allclose(borders[0], np.broadcast_to(shift, (30, 1)), atol=1e-8)
+    np.testing.assert_allclose(seen[0], classifier.decision_function(X_target[:30])[:, None], atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -326,14 +355,79 @@ def test_posterior_is_that_of_a_gaussian_process():
     np.testing.assert_allclose(rows.covariance(rows, other @ other.T), expected, rtol=1e-3, atol=1e-3)
 
 
-def test_left_out_scores_leave_one_row_out():
+def test_labels_leave_one_row_out():
     rng = np.random.RandomState(1)
-    A = rng.normal(size=(8, 8))
-    S, f, Y = A @ A.T, rng.normal(size=(8, 1)), np.sign(rng.normal(size=(8, 1)))
-    for i, score in enumerate(left_out_scores(S, f, Y, 0.7)):
-        others = np.delete(np.arange(8), i)
-        M = S[np.ix_(others, others)] + 0.7 * np.eye(7)
-        np.testing.assert_allclose(score, f[i] + S[i, others] @ np.linalg.solve(M, (Y - f)[others]))
+    A, precision, residual = rng.normal(size=(8, 8)), rng.uniform(0.5, 2, (8, 2)), rng.normal(size=(8, 2))
+    S, f = A @ A.T, rng.normal(size=(8, 2))
+    learning = learn_evidence(S, f, Evidence(precision, residual), 0.7)
+    for k in range(2):
+        noise = np.diag(1 / (0.7 * precision[:, k]))
+        np.testing.assert_allclose((S + noise) @ learning.g[:, k], residual[:, k])
+        for i in range(8):
+            others = np.delete(np.arange(8), i)
+            M = (S + noise)[np.ix_(others, others)]
+            expected = f[i, k] + S[i, others] @ np.linalg.solve(M, residual[others, k])
+            np.testing.assert_allclose(learning.left_out[i, k], expected)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_evidence_is_the_log_loss_to_second_order(code):
+    f, temperature, C, h = 0.4, 0.7, 1.3, 1e-4
+    seen = weigh_evidence(np.array([[f]]), np.array([code]), temperature, C)
+
+    def loss(score):
+        return -np.log(expit(score / temperature if code else -score / temperature))
+
+    # precision / 2 (residual - change)^2 has the slope and the curvature of the loss, times a constant
+    slope = (loss(f + h) - loss(f - h)) / (2 * h)
+    curvature = (loss(f + h) - 2 * loss(f) + loss(f - h)) / h**2
+    assert seen.residual[0, 0] == pytest.approx(-slope / curvature, rel=1e-5)
+    undecided = weigh_evidence(np.array([[0.0]]), np.array([code]), temperature, C)
+    assert undecided.precision[0, 0] == pytest.approx(C)  # that of a labelled source row
+    assert seen.precision[0, 0] / C == pytest.approx(4 * temperature**2 * curvature, rel=1e-5)
+
+
+def test_evidence_of_several_classes_is_that_of_each_against_the_rest():
+    scores, codes = np.random.RandomState(5).normal(size=(4, 3)), np.array([0, 1, 2, 1])
+    seen = weigh_evidence(scores, codes, 0.6, 1.0)
+    p = np.exp(scores / 0.6) / np.exp(scores / 0.6).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(seen.precision, 4 * np.maximum(p * (1 - p), 0.01))
+    np.testing.assert_allclose(seen.precision * seen.residual / 4, 0.6 * (np.eye(3)[codes] - p))
+
+
+def test_source_rows_are_left_out_exactly():
+    rng = np.random.RandomState(4)
+    n, m, part = 20, 5, 0.3
+    H, wanted, J = rng.normal(size=(n + 8, 3)), rng.normal(size=(n + 8, 1)), n + np.arange(m)
+    weight = np.concatenate([rng.uniform(0.5, 2, n), [0.5] * 8])  # the last 8 rows have pseudo-labels
+    posterior = Posterior(np.linalg.inv(H @ H.T + np.diag(1 / weight)))
+    rows = posterior.condition(H @ H[J].T)
+    covariance, K = rows.covariance(rows, H[J] @ H[J].T), H[J] @ H[J].T
+
+    def solve(without=None, pseudo=True, labels=None):
+        """Explicit features: shared ones, those of labelled target rows, an intercept."""
+        H_all, w, z = np.hstack([H, np.zeros((n + 8, 3))]), weight.copy(), wanted[:, 0].copy()
+        if not pseudo:
+            w[J] = 0
+        if labels is not None:
+            w[J], z[J], H_all[J, 3:] = labels[0], labels[1], np.sqrt(part) * H[J]
+        if without is not None:
+            w[without] = 0
+        A, penalty = np.hstack([H_all, np.ones((n + 8, 1))]), np.diag([1.0] * 6 + [0.0])
+        solution = np.linalg.solve(A.T @ (w[:, None] * A) + penalty, A.T @ (w * z))
+        return np.hstack([H, np.zeros((n + 8, 3)), np.ones((n + 8, 1))]) @ solution  # as source rows
+
+    before = weight[J]
+    apart = remove_rows(covariance, solve()[J][:, None], before, before[:, None] * wanted[J])
+    np.testing.assert_allclose(apart.scores[:, 0], solve(pseudo=False)[J], atol=1e-8)
+    seen = Evidence(rng.uniform(0.5, 2, (m, 1)), rng.normal(size=(m, 1)))
+    source = take_source_rows(posterior, rows, wanted, n)
+    for strength in (0.0, 0.7):
+        learning = learn_evidence(apart.covariance + part * K, apart.scores, seen, strength)
+        scores = source.score_left_out(apart, learning)
+        labels = strength * seen.precision[:, 0], (apart.scores + seen.residual)[:, 0]
+        expected = [solve(without=i, labels=labels)[i] for i in range(n)]
+        np.testing.assert_allclose(scores[:, 0], expected, atol=1e-8)
 
 
 def test_rows_are_removed_exactly():
@@ -351,21 +445,53 @@ def test_rows_are_removed_exactly():
 
 
 def test_weight_of_labels_is_chosen_by_labels_left_out():
-    codes = np.arange(40) % 2
-    right, border = np.where(codes == 1, 1.0, -1.0)[:, None], np.zeros((40, 1))
-    undecided = 0.3 * np.random.RandomState(3).normal(size=(40, 1))
+    noise = np.random.RandomState(3).normal(size=(2, 40))
 
-    def choose(covariance, scores, n=40):
-        given = covariance[:n, :n], scores[:n], right[:n], codes[:n], 1.0, border[:n], 0.5
-        return choose_label_weight(*given)
+    def choose(target, source, n_source=4000):
+        """Losses of both domains by weight, those of the first weight are around 1."""
 
-    alone = np.eye(40)  # what one row's label says concerns no other row
-    alike = np.outer(right, right) + 0.1 * np.eye(40)  # is true of all rows
-    opposite = np.kron(np.eye(20), np.ones((2, 2)))  # is false of the row that is most like it
-    assert choose(alone, undecided) == 4
-    assert choose(alike, undecided) > 4
-    assert choose(opposite, 0.5 * right) == 0
-    assert choose(alike, undecided, n=24) == 0  # too few
+        def measure(weight):
+            means = target.get(weight, 1.0), source.get(weight, 1.0)
+            spread = 0.3 if weight == 4 else 0.0
+            return means[0] + spread * noise[0], np.full(n_source, means[1])
+
+        return choose_label_weight(measure)
+
+    assert choose({}, {}) == 4
+    assert choose({1.0: 0.95}, {}) == 4  # within what chance does
+    assert choose({1.0: 0.5}, {}) == 1
+    assert choose({1.0: 0.5, 8.0: 0.6}, {1.0: 1.3}) == 8  # the source has a say
+    assert choose({1.0: 0.5}, {1.0: 1.6}) == 4
+    assert choose({}, {0.0: 0.5}) == 0
+    # both count alike, however many rows there are
+    assert choose({1.0: 0.5}, {1.0: 1.3}, n_source=40) == choose({1.0: 0.5}, {1.0: 1.3}) == 1
+
+
+def test_few_labels_have_no_weight():
+    X, y, X_target, y_target = make_domains()
+    classifier = make_classifier().fit(X, y, X_target).update(X_target[:24], y_target[:24])
+    assert classifier.label_weight_ == 0
+    assert classifier.update(X_target[24:25], y_target[24:25]).label_weight_ > 0
+
+
+def test_held_out_rows_of_both_domains_choose_the_weight(monkeypatch):
+    X, y, X_target, y_target = make_domains(200, 200, shift=0.2)
+    seen = []
+
+    def choose(measure):
+        seen.append([measure(weight) for weight in (4.0, 0.0)])
+        return 4.0
+
+    classifier = make_classifier().fit(X, y, X_target)
+    monkeypatch.setattr(updating, "choose_label_weight", choose)
+    classifier.update(X_target[:60], y_target[:60])
+    (of_target, of_source), (_, of_source_alone) = seen[0]
+    assert (len(of_target), len(of_source)) == (60, 200)
+    # without weight a source row is scored as one that was held out
+    held_out = classifier.update_state_.held_out
+    p = expit(np.where(held_out.codes == 1, 1, -1) * held_out.scores[:, 0] / held_out.temperature)
+    assert of_source_alone.mean() == pytest.approx(-np.log(p).mean(), rel=0.2)
+    assert of_source.mean() != of_source_alone.mean()
 
 
 def test_chosen_rows_are_undecided_and_apart():

@@ -7,9 +7,9 @@ and the intercept free, the posterior covariance of the scores of two rows is
 
     S(x, z) = k(x, z) - k_x' P k_z + (1 - 1'P k_x) (1 - 1'P k_z) / 1'P 1
 
-Rows J that gain a precision ``p`` (lose it, where p is negative) with evidence ``e``, p times their labels,
-change all scores by ``S(x, J) g`` with ``g = (I + diag(p) S(J, J))^-1 (e - p f(J))``: no other row is solved
-for again.
+Labels of rows J are learnt by their log loss, to second order at the scores that they had: as in least
+squares, where scores are off by ``residual`` with a precision ``p``. They change all scores by ``S(x, J) g``
+with ``g = (S(J, J) + diag(1 / p))^-1 residual``: no other row is solved for again.
 
 Target labels also say what is particular to targets: their scores have a second part, of which no other row
 says anything, and whose covariance is `TARGET_PART` times the Gram matrix (the feature augmentation of Daume,
@@ -18,7 +18,7 @@ says anything, and whose covariance is `TARGET_PART` times the Gram matrix (the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,9 +28,11 @@ from .._core import Array, array_ops
 from .calibration import class_probabilities
 from .linear import Dual
 
-# of a target label, against a labelled source row; the first is taken unless another is clearly better
+# of the label of an undecided target row, against a labelled source row; the first is taken unless another is
+# clearly better
 LABEL_WEIGHTS = (4.0, 0.0, 1.0, 2.0, 8.0)
-TARGET_PART = 0.05  # variance of what is particular to targets, over that of what all domains share
+LEAST_VARIANCE = 0.01  # of the class of a row, for labels of rows that seem decided
+TARGET_PART = 0.15  # variance of what is particular to targets, over that of what all domains share
 FEW_LABELS = 25  # below which labels only correct shares and borders
 
 
@@ -74,14 +76,6 @@ class Conditioned:
         return Dual(-(self.solved @ g + np.outer(posterior.ones, intercept)), intercept)
 
 
-def solve_change(
-    covariance: np.ndarray, scores: np.ndarray, precision: np.ndarray, evidence: np.ndarray
-) -> np.ndarray:
-    """Return `g` of the module's docstring, of shape (n_changed, n_outputs)."""
-    system = np.eye(len(precision)) + precision[:, None] * covariance
-    return np.linalg.solve(system, evidence - precision[:, None] * scores)
-
-
 @dataclass(frozen=True)
 class Removed:
     """Rows among themselves, once their precision and evidence are removed."""
@@ -89,6 +83,7 @@ class Removed:
     covariance: np.ndarray  # (n, n)
     scores: np.ndarray  # (n, n_outputs)
     g: np.ndarray  # (n, n_outputs) what removing them adds to their coefficients
+    lost: np.ndarray  # (n, n): the covariance of two rows grows by S(x, J) lost S(J, z)
     change: np.ndarray  # (n, n) times coefficients of rows that were removed: what to add for those in place
 
     def restore(self, g: np.ndarray) -> np.ndarray:
@@ -99,48 +94,104 @@ class Removed:
 def remove_rows(
     covariance: np.ndarray, scores: np.ndarray, precision: np.ndarray, evidence: np.ndarray
 ) -> Removed:
-    """Remove precision and evidence of rows whose covariance and scores among themselves are given."""
-    change = solve_change(covariance, covariance, -precision, np.zeros_like(covariance))
-    g = solve_change(covariance, scores, -precision, -evidence)
-    return Removed(covariance + covariance @ change, scores + covariance @ g, g, change)
+    """Remove precision, and evidence, precision times labels, of rows with given covariance and scores."""
+    system = np.eye(len(precision)) - precision[:, None] * covariance
+    lost = np.linalg.solve(system, np.diag(precision))
+    change, g = lost @ covariance, np.linalg.solve(system, precision[:, None] * scores - evidence)
+    return Removed(covariance + covariance @ change, scores + covariance @ g, g, lost, change)
 
 
-def left_out_scores(covariance: np.ndarray, scores: np.ndarray, Y: np.ndarray, noise: float) -> np.ndarray:
-    """Score every row as if the labels of all rows but itself had been learnt, in closed form."""
-    inverse = np.linalg.inv(covariance + noise * np.eye(len(Y)))
-    return Y - inverse @ (Y - scores) / np.diagonal(inverse)[:, None]
+@dataclass(frozen=True)
+class Evidence:
+    """What labels say of scores, to second order of their log loss, with weight 1."""
+
+    precision: np.ndarray  # (n, n_outputs), C for a row whose class is undecided
+    residual: np.ndarray  # (n, n_outputs) what scores should be less what they are
+
+
+def weigh_evidence(scores: np.ndarray, codes: np.ndarray, temperature: float, C: float) -> Evidence:
+    """Return what labels say of scores, which are those at the border of their target."""
+    p, k = class_probabilities(scores, temperature), scores.shape[1]
+    error = ((codes[:, None] == np.arange(p.shape[1])) - p)[:, -k:]  # of two classes the second
+    variance = np.maximum(p * (1 - p), LEAST_VARIANCE)[:, -k:]
+    return Evidence(4 * C * variance, temperature * error / variance)
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Labels learnt with a weight."""
+
+    g: np.ndarray  # (n, n_outputs) coefficients of the labelled rows
+    left_out: np.ndarray  # (n, n_outputs) scores of every row, had the labels of all others been learnt
+    inverses: list[np.ndarray]  # of every output: of the covariance with noise; empty without weight
+
+
+def learn_evidence(covariance: np.ndarray, scores: np.ndarray, evidence: Evidence, weight: float) -> Learning:
+    """Learn labels of rows whose covariance and scores without any of them are given."""
+    g, left_out, inverses = np.zeros(scores.shape), scores.copy(), []
+    for k in range(scores.shape[1] if weight else 0):
+        inverse = np.linalg.inv(covariance + np.diag(1 / (weight * evidence.precision[:, k])))
+        g[:, k] = inverse @ evidence.residual[:, k]
+        left_out[:, k] += evidence.residual[:, k] - g[:, k] / np.diagonal(inverse)
+        inverses.append(inverse)
+    return Learning(g, left_out, inverses)
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    """The first training rows, of the sources, as target labels change their scores.
+
+    A row that is left out is off by its dual coefficient over the diagonal of ``H = P - P 1 1'P / 1'P 1``.
+    With ``U = P k_J + P 1 slack' / 1'P 1`` labels of rows J change coefficients by ``-U g``, and H by
+    ``U (S(J, J) + diag(1 / p))^-1 U'``.
+    """
+
+    Y: np.ndarray  # (n, n_outputs) signs of their classes
+    coef: np.ndarray  # (n, n_outputs) their dual coefficients
+    diagonal: np.ndarray  # (n,) of H
+    U: np.ndarray  # (n, n_labelled)
+
+    def score_left_out(self, removed: Removed, learning: Learning) -> np.ndarray:
+        """Score every row by a classifier that has learnt all other labels, of target rows too."""
+        off = self.coef - self.U @ removed.restore(learning.g)
+        apart = self.U + self.U @ removed.change
+        diagonal = self.diagonal - ((self.U @ removed.lost) * self.U).sum(axis=1)
+        for k, inverse in enumerate(learning.inverses or [np.zeros(removed.lost.shape)] * off.shape[1]):
+            off[:, k] /= diagonal + ((apart @ inverse) * apart).sum(axis=1)
+        return self.Y - off
+
+
+def take_source_rows(posterior: Posterior, rows: Conditioned, Y: np.ndarray, n: int) -> SourceRows:
+    """Take the first n training rows; `Y` are the signs of all classes, and `rows` have target labels."""
+    ones, solved, P = posterior.ones, posterior.solve(Y).astype(np.float64), posterior.inverse
+    coef = solved - np.outer(ones, solved.sum(axis=0)) / rows.total
+    diagonal = array_ops(P).to_numpy(P.diagonal()) - ones**2 / rows.total
+    U = rows.solved + np.outer(ones, rows.slack) / rows.total
+    return SourceRows(Y[:n], coef[:n], diagonal[:n], U[:n])
+
+
+def log_loss(scores: np.ndarray, codes: np.ndarray, temperature: float) -> np.ndarray:
+    """Return the log loss of every row."""
+    p = class_probabilities(scores, temperature)[np.arange(len(codes)), codes]
+    return -np.log(np.maximum(p, 1e-6))
 
 
 def choose_label_weight(
-    covariance: np.ndarray,
-    scores: np.ndarray,
-    Y: np.ndarray,
-    codes: np.ndarray,
-    C: float,
-    border: np.ndarray,
-    temperature: float,
-    weights: Sequence[float] = LABEL_WEIGHTS,
+    measure: Callable[[float], Sequence[np.ndarray]], weights: Sequence[float] = LABEL_WEIGHTS
 ) -> float:
-    """Choose the weight of labels by the log loss of every label under a classifier that has not seen it.
+    """Choose the weight of labels by losses of labelled rows, of the target and of the source, held out.
 
-    Fewer than `FEW_LABELS` have no weight: the classifier stays as it is. Else the first weight, unless
-    another one is better by more than two standard errors of the difference.
+    The means of both count alike. The first weight is taken unless another one is better by more than two
+    standard errors of the difference.
 
     Parameters
     ----------
-    covariance, scores : arrays of shape (n, n) and (n, n_outputs)
-        Of the labelled target rows, by the classifier that has seen none of their labels.
-    border : array of shape (n, n_outputs)
-        What is added to the scores for predictions.
+    measure : callable
+        From a weight to the losses of every row of the target, and of the source.
     """
-    if len(codes) < FEW_LABELS:
-        return 0.0
-    rows, losses = np.arange(len(codes)), []
-    for weight in weights:
-        held_out = left_out_scores(covariance, scores, Y, 1 / (C * weight)) if weight else scores
-        p = class_probabilities(held_out + border, temperature)[rows, codes]
-        losses.append(-np.log(np.maximum(p, 1e-6)))
-    gains = losses[0] - np.array(losses)  # (n_weights, n)
-    best = int(np.argmax(gains.mean(axis=1)))
-    standard_error = gains[best].std() / np.sqrt(len(codes))
-    return weights[best if gains[best].mean() > 2 * standard_error + 1e-9 else 0]  # rounding is no gain
+    losses = [measure(weight) for weight in weights]
+    gains = [[first - loss for first, loss in zip(losses[0], each, strict=True)] for each in losses]
+    means = [np.mean([gain.mean() for gain in both]) for both in gains]
+    best = int(np.argmax(means))
+    error = np.sqrt(sum(gain.var() / len(gain) for gain in gains[best])) / len(gains[best])
+    return weights[best if means[best] > 2 * error + 1e-9 else 0]  # rounding is no gain

@@ -29,12 +29,14 @@ chosen on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 SAME, SAME_SPREAD = 0.5, 0.02
 EFFECTIVE_ROWS = 300
@@ -46,6 +48,7 @@ TAIL = 5  # degrees of freedom of the prior of log d
 SPREAD_ROWS = 400  # of the pooled spread, that are added to the rows of a class
 MOST_VALUES = 500  # of the scores, that a likelihood is computed from
 LEAST_ODDS = 1e-3  # share below which a label of the class is as unlikely as at this share
+N_OFFSETS = 200  # of log odds, between which that of a share is interpolated
 WIDE = 0.4  # width of a 90% interval above which a share is called uncertain
 
 _SHARES = np.linspace(0, 1, 101)
@@ -127,8 +130,7 @@ class Mixture:
         """Return the log probability of labels given the scores, by which rows may have been chosen."""
         upper, lower = self.log_densities(scores)
         share = np.clip(self.share, LEAST_ODDS, 1 - LEAST_ODDS)
-        log_odds = upper - lower + np.log(share / (1 - share))[..., None]
-        return -np.logaddexp(0, np.where(is_upper, -log_odds, log_odds)).sum(axis=-1)
+        return _sum_log_probabilities(upper - lower + np.log(share / (1 - share))[..., None], is_upper)
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,32 @@ class Labelled:
 
     scores: np.ndarray  # (n, n_outputs)
     codes: np.ndarray  # (n,)
+
+    def log_likelihood(self, mixture: Mixture, output: int, code: int) -> np.ndarray:
+        """Return the log probability of the labels, of a class against the rest, at every point of a grid."""
+        return mixture.log_likelihood_of_labels(self.scores[:, output], self.codes == code)
+
+
+@dataclass(frozen=True)
+class Rescored(Labelled):
+    """The same, with log odds of the classes by a classifier that has learnt all labels but that of the row.
+
+    For every share, log odds are shifted until the mean probability of all target rows is that share.
+    """
+
+    target: np.ndarray  # (n_target, n_outputs) log odds of target rows
+
+    def log_likelihood(self, mixture: Mixture, output: int, code: int) -> np.ndarray:
+        """Return the log probability of the labels, of a class against the rest, at every point of a grid."""
+        odds = self.target[:, output]
+        odds, most = thin_rows(odds, odds, MOST_VALUES), np.log(1 / LEAST_ODDS)
+        offsets = np.linspace(-most - odds.max(), most - odds.min(), N_OFFSETS)
+        offset = np.interp(mixture.share, expit(odds + offsets[:, None]).mean(axis=1), offsets)
+        return _sum_log_probabilities(self.scores[:, output] + offset[..., None], self.codes == code)
+
+
+def _sum_log_probabilities(log_odds: np.ndarray, is_upper: np.ndarray) -> np.ndarray:
+    return -np.logaddexp(0, np.where(is_upper, -log_odds, log_odds)).sum(axis=-1)
 
 
 def estimate_shares(
@@ -168,9 +196,8 @@ def estimate_shares(
     outputs = [(0, 1)] if n_classes == 2 else [(k, k) for k in range(n_classes)]
 
     def posterior(output: int, code: int, share: float | None = None) -> tuple[np.ndarray, float]:
-        scores, seen = (target_scores[:, output], source_scores[:, output]), None
-        if labelled is not None:
-            seen = labelled.scores[:, output], labelled.codes == code
+        scores = target_scores[:, output], source_scores[:, output]
+        seen = None if labelled is None else partial(labelled.log_likelihood, output=output, code=code)
         return class_posterior(*scores, codes == code, share, seen, transfer)
 
     is_assumed = known is None and _says_little(target_scores, source_scores, codes, n_classes)
@@ -217,7 +244,7 @@ def class_posterior(
     source: np.ndarray,
     is_class: np.ndarray,
     known_share: float | None = None,
-    labelled: tuple[np.ndarray, np.ndarray] | None = None,
+    log_likelihood_of_labels: Callable[[Mixture], np.ndarray] | None = None,
     transfer: Transfer = SEVERAL_DOMAINS,
 ) -> tuple[np.ndarray, float]:
     """Posterior of one class's share over the grid, and the posterior mean of the midpoint.
@@ -230,8 +257,8 @@ def class_posterior(
         Which of the source's rows are of this class.
     known_share : float, optional
         Used instead of the grid.
-    labelled : pair of arrays of shape (n_labelled,), optional
-        Scores of target rows whose class is known, and whether it is this one.
+    log_likelihood_of_labels : callable, optional
+        Of target rows whose class is known, at every point of a grid.
     """
     upper, lower = source[is_class], source[~is_class]
     source_midpoint = (upper.mean() + lower.mean()) / 2
@@ -247,8 +274,8 @@ def class_posterior(
     log_posterior = mixture.log_likelihood(target)
     log_posterior -= ((midpoint - source_midpoint) / (transfer.midpoint_spread * s)) ** 2 / 2
     log_posterior += log_prior
-    if labelled is not None:
-        log_posterior += mixture.log_likelihood_of_labels(*labelled)
+    if log_likelihood_of_labels is not None:
+        log_posterior += log_likelihood_of_labels(mixture)
     if known_share is None:
         same = np.exp(-(((share - is_class.mean()) / SAME_SPREAD) ** 2) / 2)
         log_posterior += np.log(SAME * same / same.sum() + (1 - SAME) / len(share))

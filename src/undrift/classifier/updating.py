@@ -10,8 +10,9 @@ Rows that are centred on their domain and moved are rows less a vector of their 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,11 +28,23 @@ from .._core import (
     submatrix,
 )
 from .._inputs import OnHost, Place, to_host
-from .calibration import find_border
+from .calibration import class_probabilities, find_border
 from .data import UNLABELLED
 from .linear import signs
-from .posterior import TARGET_PART, Conditioned, Posterior, choose_label_weight, remove_rows, solve_change
-from .shares import Labelled, Shares, estimate_shares
+from .posterior import (
+    FEW_LABELS,
+    TARGET_PART,
+    Conditioned,
+    Learning,
+    Posterior,
+    choose_label_weight,
+    learn_evidence,
+    log_loss,
+    remove_rows,
+    take_source_rows,
+    weigh_evidence,
+)
+from .shares import Labelled, Rescored, Shares, estimate_shares
 from .targets import BorderOptions, HeldOut, Target, describe_target
 
 LARGE_COLUMNS = 2**23  # bytes of hidden rows of a layer that are saved in 16 bits
@@ -349,13 +362,15 @@ class Learnt:
 
 def learn_labels(state: UpdateState) -> Learnt:
     """Return the classifier of a state with its labels learnt: shares and borders, and the weights."""
-    labelled, scores, shares = state.labelled, state.scores, _estimate_all(state)
-    weights, intercept, chosen = state.weights, state.intercept, 0.0
+    labelled, scores = state.labelled, state.scores
+    shares = _estimate_all(state, partial(_take_first, state))
+    weights, intercept, chosen, left_out = state.weights, state.intercept, 0.0, None
     if labelled is not None and len(labelled.codes):
         train = np.flatnonzero(state.weight)
         posterior = Posterior(state.inverse)
         rows = posterior.condition(labelled.products[train])
-        chosen, g, particular = _choose_change(state, labelled, rows, shares)
+        chosen, learning, g = _choose_change(state, labelled, posterior, rows, shares)
+        left_out, particular = learning.left_out, TARGET_PART * learning.g
         dual = rows.spread_change(posterior, g)
         coef = np.zeros((len(state.domain), g.shape[1]))
         coef[train] = dual.coef
@@ -366,7 +381,11 @@ def learn_labels(state: UpdateState) -> Learnt:
     offsets = _find_offsets(state, weights)
     if shares is None:
         return Learnt(weights, intercept, offsets, None, chosen)
-    targets = _describe_all(state, _score_targets(state, weights, intercept, scores), shares)
+    groups = _score_targets(state, weights, intercept, scores)
+    if labelled is not None and left_out is not None:
+        again = partial(_take_left_out, state.temperature, labelled.codes, left_out, groups)
+        shares = _estimate_all(state, again) or []
+    targets = _describe_all(state, groups, shares)
     return Learnt(weights, intercept, offsets, targets, chosen)
 
 
@@ -396,29 +415,58 @@ def _find_offsets(state: UpdateState, weights: Sequence[np.ndarray]) -> np.ndarr
     return np.sum([means @ w for means, w in zip(state.means, weights, strict=True)], axis=0)
 
 
-def _estimate_all(state: UpdateState) -> list[Shares] | None:
-    """Estimate the shares of every target from the first scores and the labels; None without alignment."""
+def _estimate_all(state: UpdateState, take: Callable[[int, np.ndarray], Labelled]) -> list[Shares] | None:
+    """Estimate the shares of every target from the first scores and the labels; None without alignment.
+
+    `take` takes some of the labelled rows, those of the target at a position.
+    """
     if not state.is_aligned:
         return None
     held_out, labelled, estimates = state.held_out, state.labelled, []
     for k, known in zip(state.target_positions, state.known_shares, strict=True):
         seen = None
         if labelled is not None and (chosen := (labelled.domain == k) & labelled.is_current).any():
-            columns = [B[chosen] for B in labelled.columns]
-            first = score_columns(columns, state.first_weights) + state.first_intercept
-            seen = Labelled(first, labelled.codes[chosen])
+            seen = take(k, np.flatnonzero(chosen))
         scores = state.first_scores_of(k), held_out.scores, held_out.codes
         estimates.append(estimate_shares(*scores, state.n_classes, known, seen, held_out.transfer))
     return estimates
 
 
-def _choose_change(
-    state: UpdateState, labelled: LabelledRows, rows: Conditioned, shares: Sequence[Shares] | None
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the weight of the labels, and the coefficients of the labelled rows.
+def _take_first(state: UpdateState, k: int, rows: np.ndarray) -> Labelled:
+    """Take labelled rows as the classifier trained on the source alone scores them."""
+    labelled = state.labelled
+    assert labelled is not None  # there are rows
+    scores = score_columns([B[rows] for B in labelled.columns], state.first_weights) + state.first_intercept
+    return Labelled(scores, labelled.codes[rows])
 
-    Those of what domains share, and those of what is particular to targets. A row with a label has no
-    pseudo-label, whatever the weight of labels is.
+
+def _take_left_out(
+    temperature: float,
+    codes: np.ndarray,
+    left_out: np.ndarray,
+    groups: dict[int, np.ndarray],
+    k: int,
+    rows: np.ndarray,
+) -> Labelled:
+    """Take labelled rows as the classifier scores them that has learnt the other labels."""
+
+    def find_odds(scores: np.ndarray) -> np.ndarray:
+        p = np.clip(class_probabilities(scores, temperature), 1e-12, 1 - 1e-12)
+        return np.log(p / (1 - p))[:, -scores.shape[1] :]  # of two classes the second
+
+    return Rescored(find_odds(left_out[rows]), codes[rows], find_odds(groups[k]))
+
+
+def _choose_change(
+    state: UpdateState,
+    labelled: LabelledRows,
+    posterior: Posterior,
+    rows: Conditioned,
+    shares: Sequence[Shares] | None,
+) -> tuple[float, Learning, np.ndarray]:
+    """Return the weight of the labels, what is learnt with it, and the coefficients of the labelled rows.
+
+    A row with a label has no pseudo-label, whatever the weight of labels is.
     """
     K = state.find_products_among(labelled.columns, labelled.domain)
     covariance = rows.covariance(rows, K)
@@ -427,17 +475,28 @@ def _choose_change(
     is_anchor = labelled.anchor >= 0
     before = state.C * np.where(is_anchor, state.weight[labelled.anchor], 0.0)
     evidence = before[:, None] * signs(state.codes[labelled.anchor], state.n_classes)
-    Y, border = signs(labelled.codes, state.n_classes), np.zeros(scores.shape)
+    border = np.zeros(scores.shape)
     base = _score_targets(state, state.weights, state.intercept, state.scores)
     for k, target_shares in zip(state.target_positions, shares or [], strict=False):
         border[labelled.domain == k] = find_border(base[k], state.temperature, target_shares.mean)
     apart = remove_rows(covariance, scores, before, evidence)
-    whole = apart.covariance + TARGET_PART * K
-    given = whole, apart.scores, Y, labelled.codes, state.C, border, state.temperature
-    weight = choose_label_weight(*given)
-    precision = np.full(len(Y), state.C * weight)
-    g = solve_change(whole, apart.scores, precision, precision[:, None] * Y)
-    return weight, apart.restore(g), TARGET_PART * g
+    seen = weigh_evidence(apart.scores + border, labelled.codes, state.temperature, state.C)
+    learn = partial(learn_evidence, apart.covariance + TARGET_PART * K, apart.scores, seen)
+    weight = 0.0
+    if len(labelled.codes) >= FEW_LABELS:
+        train = np.flatnonzero(state.weight)
+        codes, n = state.codes[train], int((train < state.n_source).sum())
+        source = take_source_rows(posterior, rows, signs(codes, state.n_classes), n)
+
+        def measure(weight: float) -> tuple[np.ndarray, np.ndarray]:
+            learning = learn(weight)
+            of_target = learning.left_out + border, labelled.codes, state.temperature
+            of_source = source.score_left_out(apart, learning), codes[:n], state.held_out.temperature
+            return log_loss(*of_target), log_loss(*of_source)
+
+        weight = choose_label_weight(measure)
+    learning = learn(weight)
+    return weight, learning, apart.restore(learning.g)
 
 
 def _score_target_anchors(
