@@ -38,9 +38,12 @@ class Where:
     def of(self, records: Iterable[Record]) -> list[Record]:
         """Return the successful transfer records here, the latest for each task and seed."""
         latest: dict[Any, Record] = {}
-        for record in records:
-            if record.get("kind") == "transfer" and "failed" not in record and self == where(record):
-                latest[task(record), record.get("seed")] = record
+        for r in records:
+            is_here = (
+                r.get("plan") == self.plan and r["variant"] == self.variant
+            )  # the first tells most apart
+            if is_here and r.get("kind") == "transfer" and r["method"] == self.method and "failed" not in r:
+                latest[task(r), r.get("seed")] = r
         return list(latest.values())
 
 
@@ -204,8 +207,13 @@ class Difference:
 
 def differences(records: Sequence[Record], plan: str) -> list[Difference]:
     """Compare every variant of an ablation plan with its variant "all", method by method."""
-    variants = [place for place in places(records) if place.plan == plan and place.variant != REFERENCE]
-    compared = [difference(records, place, Where(plan, REFERENCE, place.method)) for place in variants]
+    given = [place for place in places(records) if place.plan == plan]
+    references = {place.method: place for place in given if place.variant == REFERENCE}
+    compared = [
+        difference(records, place, references[place.method])
+        for place in given
+        if place.variant != REFERENCE and place.method in references
+    ]
     return [each for each in compared if each is not None]
 
 
