@@ -14,9 +14,9 @@ from undrift.classifier.shares import (
     Mixture,
     Rescored,
     Shares,
-    class_posterior,
     estimate_shares,
     find_quantiles,
+    make_grid,
     thin_rows,
 )
 from undrift.classifier.targets import HeldOut
@@ -65,7 +65,7 @@ def test_the_posterior_is_that_of_the_model(rng, n, separation):
     target, _ = draw_scores(rng, n, 0.8, midpoint=0.2)
     source, is_class = draw_scores(rng, 200, 0.4, separation)
     source[is_class] = 1.4 * source[is_class] - 0.4 * source[is_class].mean()
-    weight, midpoint = class_posterior(target, source, is_class)
+    weight, midpoint = make_grid(target, source, is_class).weigh()
     expected, expected_midpoint = posterior_by_hand(target, source, is_class)
     assert_allclose(weight, expected, rtol=1e-7, atol=1e-12)
     assert_allclose(midpoint, expected_midpoint, rtol=1e-7)
@@ -161,7 +161,7 @@ def test_a_pair_of_domains_has_priors_of_its_own(rng):
     source, is_class = draw_scores(rng, 300, 0.5)
     scores = target[:, None], source[:, None], is_class.astype(int), 2
     expected = posterior_by_hand(target, source, is_class, -0.29, 0.21, 0.4)
-    weight, midpoint = class_posterior(target, source, is_class, transfer=PAIR)
+    weight, midpoint = make_grid(target, source, is_class, transfer=PAIR).weigh()
     assert_allclose(weight, expected[0], atol=1e-9)
     assert_allclose(midpoint, expected[1], rtol=1e-7)
     pair, several = (estimate_shares(*scores, transfer=transfer) for transfer in (PAIR, SEVERAL_DOMAINS))

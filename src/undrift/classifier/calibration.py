@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq, minimize
+from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit, logsumexp, softmax
 
 from .shares import Shares, thin_rows
@@ -80,9 +80,7 @@ def find_offset(logits: np.ndarray, shares: np.ndarray) -> np.ndarray:
     shares = np.maximum(shares, LEAST_SHARE)
     shares = shares / shares.sum()
     if len(shares) == 2:
-        odds, wanted = logits[:, 1] - logits[:, 0], float(logit(shares[1]))
-        low, high = wanted - odds.max() - 1e-9, wanted - odds.min() + 1e-9
-        between = brentq(lambda b: float(expit(odds + b).mean() - shares[1]), low, high, xtol=1e-10)
+        between = _find_between(logits[:, 1] - logits[:, 0], shares[1:])[0]
         return np.array([-between / 2, between / 2])
 
     offset = np.log(shares) - np.log(np.maximum(softmax(logits, axis=1).mean(axis=0), LEAST_SHARE))
@@ -102,6 +100,26 @@ def find_offset(logits: np.ndarray, shares: np.ndarray) -> np.ndarray:
             size /= 2
         offset = offset + size * step
     return offset - offset.mean()
+
+
+def _find_between(odds: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """What to add to the log odds of rows for a mean probability of each of several shares.
+
+    Newton's method, or a half of the interval where that would leave it.
+    """
+    wanted = logit(share)
+    low, high = wanted - odds.max() - 1e-9, wanted - odds.min() + 1e-9
+    between = (low + high) / 2
+    for _ in range(100):
+        p = expit(odds + between[:, None])
+        excess, slope = p.mean(axis=1) - share, (p * (1 - p)).mean(axis=1)
+        low, high = np.where(excess < 0, between, low), np.where(excess > 0, between, high)
+        step = between - excess / np.maximum(slope, 1e-300)
+        step = np.where((step > low) & (step < high), step, (low + high) / 2)
+        if np.abs(step - between).max() < 1e-10:
+            return step
+        between = step
+    return between
 
 
 def _mean_logsumexp(logits: np.ndarray, offset: np.ndarray, shares: np.ndarray) -> float:
@@ -145,13 +163,18 @@ def expect_error(
         Predicted classes.
     """
     logits = as_logits(scores)
-    rows = np.arange(len(codes))
+    rows, sign = np.arange(len(codes)), np.where(codes == 1, 1, -1)
     factors = np.exp(LOG_TEMPERATURE_SPREAD * np.sqrt(3) * np.array([-1.0, 0.0, 1.0]))
     masses = np.array([1, 4, 1]) / 6  # the three-point quadrature of a normal distribution
     errors = np.empty((len(factors), len(shares.draws)))
     for i, factor in enumerate(factors):
         scaled = logits / (temperature * factor)
         few = _thin_logits(scaled)
+        if logits.shape[1] == 2:  # all draws at once
+            draws = np.clip(shares.draws[:, 1], LEAST_SHARE, 1 - LEAST_SHARE)
+            between = _find_between(few[:, 1] - few[:, 0], draws)[:, None]
+            errors[i] = expit((scaled[:, 0] - scaled[:, 1] - between) * sign).mean(axis=1)
+            continue
         for j, draw in enumerate(shares.draws):
             p = softmax(scaled + find_offset(few, draw), axis=1)
             errors[i, j] = 1 - p[rows, codes].mean()

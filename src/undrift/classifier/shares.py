@@ -29,9 +29,8 @@ chosen on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -175,6 +174,7 @@ def estimate_shares(
     known: Sequence[float] | None = None,
     labelled: Labelled | None = None,
     transfer: Transfer = SEVERAL_DOMAINS,
+    grids: dict[Any, Grid] | None = None,
 ) -> Shares:
     """Estimate class shares of a target from the scores of a classifier trained on the source.
 
@@ -190,15 +190,21 @@ def estimate_shares(
         Shares that the user knows; only the midpoint is then estimated.
     labelled : Labelled, optional
         Target rows whose classes are known, however they were chosen.
+    grids : dict, optional
+        Keeps what labels do not change, for the next estimate from the same scores.
 
     With few rows on either side, or target scores that hardly differ, the source's shares are assumed.
     """
     outputs = [(0, 1)] if n_classes == 2 else [(k, k) for k in range(n_classes)]
 
+    grids = {} if grids is None else grids
+
     def posterior(output: int, code: int, share: float | None = None) -> tuple[np.ndarray, float]:
-        scores = target_scores[:, output], source_scores[:, output]
-        seen = None if labelled is None else partial(labelled.log_likelihood, output=output, code=code)
-        return class_posterior(*scores, codes == code, share, seen, transfer)
+        if (output, share) not in grids:
+            scores = target_scores[:, output], source_scores[:, output]
+            grids[output, share] = make_grid(*scores, codes == code, share, transfer)
+        grid = grids[output, share]
+        return grid.weigh(0.0 if labelled is None else labelled.log_likelihood(grid.mixture, output, code))
 
     is_assumed = known is None and _says_little(target_scores, source_scores, codes, n_classes)
     if is_assumed:
@@ -239,15 +245,29 @@ def find_quantiles(weight: np.ndarray, levels: np.ndarray) -> np.ndarray:
     return np.interp(levels, np.cumsum(weight) - weight / 2, _SHARES)
 
 
-def class_posterior(
+@dataclass(frozen=True)
+class Grid:
+    """The posterior of one class's share before labels, at every point of a grid of (share, d)."""
+
+    mixture: Mixture
+    log_posterior: np.ndarray
+
+    def weigh(self, log_likelihood: np.ndarray | float = 0.0) -> tuple[np.ndarray, float]:
+        """Return the posterior of the shares, and the posterior mean of the midpoint, given labels."""
+        log_posterior = self.log_posterior + log_likelihood
+        weight = np.exp(log_posterior - log_posterior.max())
+        weight /= weight.sum()
+        return weight.sum(axis=1), float((weight * self.mixture.midpoint).sum())
+
+
+def make_grid(
     target: np.ndarray,
     source: np.ndarray,
     is_class: np.ndarray,
     known_share: float | None = None,
-    log_likelihood_of_labels: Callable[[Mixture], np.ndarray] | None = None,
     transfer: Transfer = SEVERAL_DOMAINS,
-) -> tuple[np.ndarray, float]:
-    """Posterior of one class's share over the grid, and the posterior mean of the midpoint.
+) -> Grid:
+    """Multiply likelihood and priors of one class's share.
 
     Parameters
     ----------
@@ -257,8 +277,6 @@ def class_posterior(
         Which of the source's rows are of this class.
     known_share : float, optional
         Used instead of the grid.
-    log_likelihood_of_labels : callable, optional
-        Of target rows whose class is known, at every point of a grid.
     """
     upper, lower = source[is_class], source[~is_class]
     source_midpoint = (upper.mean() + lower.mean()) / 2
@@ -274,14 +292,10 @@ def class_posterior(
     log_posterior = mixture.log_likelihood(target)
     log_posterior -= ((midpoint - source_midpoint) / (transfer.midpoint_spread * s)) ** 2 / 2
     log_posterior += log_prior
-    if log_likelihood_of_labels is not None:
-        log_posterior += log_likelihood_of_labels(mixture)
     if known_share is None:
         same = np.exp(-(((share - is_class.mean()) / SAME_SPREAD) ** 2) / 2)
         log_posterior += np.log(SAME * same / same.sum() + (1 - SAME) / len(share))
-    weight = np.exp(log_posterior - log_posterior.max())
-    weight /= weight.sum()
-    return weight.sum(axis=1), float((weight * midpoint).sum())
+    return Grid(mixture, log_posterior)
 
 
 def _separations(in_source: float, transfer: Transfer) -> tuple[np.ndarray, np.ndarray]:

@@ -28,7 +28,7 @@ from .data import UNLABELLED
 from .linear import Dual, predict_codes
 from .search import SearchResult
 from .self_training import ChoosePseudoLabels, Round, SelfTraining, Trained, choose_most_confident, fit_dual
-from .shares import PAIR, SEVERAL_DOMAINS, Labelled, Shares, Transfer, estimate_shares
+from .shares import PAIR, SEVERAL_DOMAINS, Grid, Labelled, Shares, Transfer, estimate_shares
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ class HeldOut:
     def temperature(self) -> float:
         """What these scores are divided by to become log odds."""
         return fit_temperature(self.scores, self.codes, self.weight)
+
+    @cached_property
+    def grids(self) -> dict[Any, dict[Any, Grid]]:
+        """What was computed of the shares of every target, by its position."""
+        return {}
 
     @property
     def transfer(self) -> Transfer:

@@ -427,8 +427,9 @@ def _estimate_all(state: UpdateState, take: Callable[[int, np.ndarray], Labelled
         seen = None
         if labelled is not None and (chosen := (labelled.domain == k) & labelled.is_current).any():
             seen = take(k, np.flatnonzero(chosen))
-        scores = state.first_scores_of(k), held_out.scores, held_out.codes
-        estimates.append(estimate_shares(*scores, state.n_classes, known, seen, held_out.transfer))
+        given = state.first_scores_of(k), held_out.scores, held_out.codes, state.n_classes, known, seen
+        grids = {} if k in state.batches else held_out.grids.setdefault(k, {})
+        estimates.append(estimate_shares(*given, held_out.transfer, grids))
     return estimates
 
 
