@@ -78,7 +78,8 @@ class Domain:
             raise ValueError(f"domain {self.name!r} has no {part} rows")
         y = self.y[index]
         is_whole = y.dtype.kind == "f" and (y == np.rint(y)).all()
-        return _subset(self.rows, index), y.astype(np.int64) if is_whole else y
+        rows = [self.rows[i] for i in index] if self.X is None else self.rows[index]
+        return rows, y.astype(np.int64) if is_whole else y
 
     def with_rows(self, rows: Rows) -> Domain:
         """Return the same domain with other rows in the same order: features, or a list of texts."""
@@ -175,7 +176,3 @@ class Corpus:
 def _width(domain: Domain) -> int | None:
     """Return the number of columns of the domain's rows, or None for texts."""
     return None if domain.texts is not None else domain.X.shape[1]
-
-
-def _subset(rows: Rows, index: np.ndarray) -> Rows:
-    return [rows[i] for i in index] if isinstance(rows, list) else rows[index]

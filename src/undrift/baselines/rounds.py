@@ -64,32 +64,25 @@ def run_rounds(
     Columns are solved for at unit root mean square, which the optimiser likes better and the margins do not
     notice; prices are those of the weights of `X` itself, and the weights returned are too.
     """
-    size = root_mean_square(X)
-    state, record = _run_all_rounds(X @ sp.diags_array(1 / size), size, labels, schedule, rng)
-    return replace(state, views=state.views / size), record
-
-
-def root_mean_square(X: Any) -> Floats:
-    """Of each column, and 1 for columns that are zero."""
     square = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
-    return np.sqrt(np.where(square > 0, square, 1.0))
-
-
-def _run_all_rounds(
-    X: Any, size: Floats, labels: Floats, schedule: Schedule, rng: np.random.RandomState
-) -> tuple[State, list[Round]]:
+    size = np.sqrt(np.where(square > 0, square, 1.0))
+    X, record = X @ sp.diags_array(1 / size), list[Round]()
     state = _start(X, size, labels, schedule, rng)
-    record: list[Round] = []
     while np.any(state.labels == 0):
         state = _fit_round(X, size, state, schedule)
         if len(record) == schedule.max_rounds:
             break
         state, moved, new_labels = _choose_confident_rows(X, state, schedule.n_per_round)
-        record.append(_summarize(state, len(moved)))
+        n_unlabelled = int(np.sum(state.labels == 0))
+        counts = len(labels) - n_unlabelled, n_unlabelled, len(moved)
+        record.append(Round(*counts, state.penalty, state.threshold))
         if not len(moved):
             break
-        state = _add_labels(state, moved, new_labels, schedule.decay)
-    return state, record
+        more_labels = state.labels.copy()
+        more_labels[moved] = new_labels
+        penalty = max(state.penalty / schedule.decay, LEAST_PENALTY)
+        state = replace(state, labels=more_labels, penalty=penalty)
+    return replace(state, views=state.views / size), record
 
 
 def price(cost: Floats, penalty: float, n_labelled: int, size: Floats) -> Floats:
@@ -152,14 +145,3 @@ def choose_most_confident(margins: Floats, threshold: float, n_rows: int) -> tup
     chosen = [order[eligible[order] & (labels[order] == side)][: n_rows // 2] for side in (-1.0, 1.0)]
     rows = np.concatenate(chosen)
     return rows, labels[rows]
-
-
-def _add_labels(state: State, rows: NDArray[np.intp], new_labels: Floats, decay: float) -> State:
-    labels = state.labels.copy()
-    labels[rows] = new_labels
-    return replace(state, labels=labels, penalty=max(state.penalty / decay, LEAST_PENALTY))
-
-
-def _summarize(state: State, n_moved: int) -> Round:
-    n_unlabelled = int(np.sum(state.labels == 0))
-    return Round(len(state.labels) - n_unlabelled, n_unlabelled, n_moved, state.penalty, state.threshold)

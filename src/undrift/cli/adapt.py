@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from . import options
+from . import options, terminal
 from .options import option
+from .summary import show_summary
 
 if TYPE_CHECKING:
     from ..jobs import AdaptJob
@@ -159,7 +160,6 @@ FIRST = ("source", "target", "text", "label", "out", "model", "report", "target_
 @options.command(AdaptOptions, HELP, FIRST, EPILOG)
 def adapt(given: AdaptOptions, context: typer.Context) -> None:
     from ..jobs import AdaptJob
-    from .summary import show_summary
 
     if given.text and given.features:
         raise typer.BadParameter("--features is for files without a text: drop --text or --features")
@@ -199,8 +199,7 @@ def build_adapter(given: AdaptOptions) -> TextAdapter:
     options.check_option("--border", given.border, ("error", "balanced"))
     options.check_option("--use-labels", given.use_labels, USES)
     options.check_confidence(given.min_confidence)
-    if given.task is not None:
-        options.check_option("--task", given.task, TASKS)
+    options.check_option("--task", given.task, TASKS)
     if not given.separator.strip():
         raise typer.BadParameter("--separator must be a sign such as | or ;")
     centring = choose_centring(given.center, given.no_center, bool(given.target_shares), given.border)
@@ -225,20 +224,15 @@ def build_adapter(given: AdaptOptions) -> TextAdapter:
 
 def choose_centring(center: str | None, no_center: bool, has_shares: bool, border: str) -> str | bool:
     """Return the classifier's `center`, from options that must agree."""
-    if center is not None:
-        options.check_option("--center", center, ("classes", "domains"))
-        if no_center:
-            raise typer.BadParameter(f"--center {center} and --no-center contradict each other: drop one")
+    options.check_option("--center", center, ("classes", "domains"))
+    if center is not None and no_center:
+        raise typer.BadParameter(f"--center {center} and --no-center contradict each other: drop one")
     if no_center or center == "domains":
         given = "--no-center" if no_center else "--center domains"
-        for option, is_given in (
-            ("--target-shares", has_shares),
-            ("--border balanced", border == "balanced"),
-        ):
-            if is_given:
-                raise typer.BadParameter(
-                    f"{option} needs --center classes, which is the default: drop {given}"
-                )
+        others = {"--target-shares": has_shares, "--border balanced": border == "balanced"}
+        wanted = next((option for option, is_given in others.items() if is_given), None)
+        if wanted is not None:
+            raise typer.BadParameter(f"{wanted} needs --center classes, which is the default: drop {given}")
     return False if no_center else center or "classes"
 
 
@@ -247,7 +241,6 @@ def run_job(
 ) -> dict[str, Any]:
     """Run an adapt job with progress bars, write its report if it asks for one, and return its summary."""
     from ..jobs import run_adapt
-    from . import terminal
 
     with terminal.show_progress() as progress:
         show_stage = terminal.StageBar(progress)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from . import options
+from . import options, terminal
 from .options import option
 
 HELP = """Choose the rows most worth labelling, and write them with an empty column `label`.
@@ -52,7 +52,6 @@ class AskOptions(options.RowOptions):
 )
 def ask(given: AskOptions, context: typer.Context) -> None:
     from ..jobs import PURPOSES, TOOLS, AskJob, run_ask
-    from . import terminal
 
     options.check_option("--for", given.purpose, PURPOSES)
     options.check_option("--tool", given.tool, TOOLS)

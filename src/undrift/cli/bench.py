@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from ..errors import escape_controls
-from . import options
+from . import options, terminal
 
 app = typer.Typer(
     no_args_is_help=True, help="Reproduce the paper's experiments: run a plan, then draw, tabulate and check."
@@ -64,7 +64,6 @@ def run_plan(
 ) -> None:
     from ..bench import Request, load_plan, run
     from ..bench.runner import STOPPED
-    from . import terminal
 
     chosen = load_plan(plan).smaller(max_rows, max_features).seeded(seed)
     with terminal.show_progress() as progress:
@@ -87,7 +86,7 @@ def run_plan(
     else:
         failed = f"; {summary.n_failed} failed" if summary.n_failed else ""
         done = f"{summary.n_new} tasks run, {summary.n_before} done before{failed}"
-        terminal.output.print(f"{done}: {terminal.escape(str(results))}", soft_wrap=True)
+        terminal.say(f"{done}: {results}")
     if summary.n_failed:
         raise typer.Exit(1)
 
@@ -114,7 +113,6 @@ def draw_figures(
     from .._files import write_text_atomically
     from ..bench.results import ablation_figures, all_figures, choose_figures, results_table
     from ..report import FIGURE_FORMATS, write_figure
-    from . import terminal
 
     wanted = _split_names(formats) or []
     unknown = set(wanted) - {*FIGURE_FORMATS, "md"}
@@ -134,7 +132,7 @@ def draw_figures(
     if "md" in wanted:
         write_text_atomically(out / "table.md", results_table(records))
     made = [f"{len(figures)} figures"] * bool(drawn) + ["a table"] * ("md" in wanted)
-    terminal.output.print(f"{' and '.join(made)}: {terminal.escape(str(out))}")
+    terminal.say(f"{' and '.join(made)}: {out}")
 
 
 CHECK = """Check results against the bars of paper/expected.toml, and answer its claims.
@@ -154,7 +152,6 @@ def check_results(
     as_json: bool = options.JSON,
 ) -> None:
     from ..bench.results import are_met, check_bars, load_bars
-    from . import terminal
 
     verdicts = check_bars(load_bars(expected), _read_records(results))
     if as_json:
@@ -206,11 +203,10 @@ def merge_results(
 ) -> None:
     from .._files import write_text_atomically
     from ..bench.results import merge_records
-    from . import terminal
 
     text = merge_records(_read_records(results))
     write_text_atomically(out, text)
-    terminal.output.print(f"{text.count(chr(10)):,} records: {terminal.escape(str(out))}")
+    terminal.say(f"{text.count(chr(10)):,} records: {out}")
 
 
 PAGES = """Fill the tables and draw the figures of a checkout's pages from paper/results, all at once.
@@ -227,7 +223,6 @@ def fill_all(
     from .._files import write_text_atomically
     from ..bench.results import ablation_figures, all_figures, choose_figures, fill_pages
     from ..report import write_figure
-    from . import terminal
 
     paths = sorted((root / "paper/results").glob("*.jsonl"))
     if not paths:
@@ -240,7 +235,7 @@ def fill_all(
         write_figure(figure, root / "paper/figures", ["svg"])
     for path, page in pages.items():
         write_text_atomically(path, page)
-    terminal.output.print(f"{len(pages)} pages and {len(figures)} figures from {len(paths)} files of results")
+    terminal.say(f"{len(pages)} pages and {len(figures)} figures from {len(paths)} files of results")
 
 
 REPORT = """Show benchmark results as one HTML page: the paper's figures, the task matrix, every record.
@@ -257,10 +252,9 @@ def write_report(
     out: Path = typer.Option(..., "--out", metavar="FILE", help="Where the page goes."),
 ) -> None:
     from ..report import benchmark_report
-    from . import terminal
 
     benchmark_report(results).save(out)
-    terminal.output.print(f"Report: {terminal.escape(str(out))}")
+    terminal.say(f"Report: {out}")
 
 
 FETCH = """Download a public data set: amazon-bow, processed_acl, fdu-mtl, multidomain or multidomain-acl.
@@ -283,13 +277,12 @@ def fetch_dataset(
     as_json: bool = options.JSON,
 ) -> None:
     from ..datasets import fetch
-    from . import terminal
 
     folder = fetch(name, data, progress=True)
     if as_json:
         terminal.show_json({"name": name, "folder": str(folder)})
         return
-    terminal.output.print(f"{name} is in {terminal.escape(str(folder))}")
+    terminal.say(f"{name} is in {folder}")
 
 
 @app.command(
@@ -307,10 +300,9 @@ def generate(
     seed: int = typer.Option(0, "--seed", help="Seed of the random numbers."),
 ) -> None:
     from ..bench import write_domains
-    from . import terminal
 
     root = write_domains(folder, domains, reviews, seed)
-    terminal.output.print(f"{domains} domains of {reviews:,} reviews: {terminal.escape(str(root))}")
+    terminal.say(f"{domains} domains of {reviews:,} reviews: {root}")
 
 
 def _split_names(given: str | None) -> list[str] | None:

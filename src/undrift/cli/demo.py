@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from . import options
+from . import options, terminal
+from .adapt import run_job
 from .options import option
+from .summary import show_summary
 
 if TYPE_CHECKING:
     from ..corpora import Domain
@@ -34,9 +36,6 @@ def demo(given: DemoOptions, context: typer.Context) -> None:
     from ..explain import new_terms
     from ..jobs import AdaptJob
     from ..text import TFIDF_LENGTH, TermVectorizer, TextAdapter, text_classifier
-    from . import terminal
-    from .adapt import run_job
-    from .summary import show_summary
 
     out, source, target = given.out, given.source, given.target
     corpus = make_reviews(random_state=0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from . import options
+from . import options, terminal
 from .options import option
 
 HELP = """Make a small, fast model for predicting from one that `adapt` saved.
@@ -49,16 +49,15 @@ FIRST = ("model", "target", "text", "out", "domain", "target_label", "terms", "p
 @options.command(DistillOptions, HELP, FIRST)
 def distill(given: DistillOptions, context: typer.Context) -> None:
     from ..jobs import DistillJob, run_distill
-    from . import terminal
 
     job = DistillJob(**options.pick(DistillJob, given, targets=given.target, domains=given.domain))
     summary = terminal.run_job(run_distill, job, given.as_json)
     if given.as_json:
         return
-    terminal.output.print(terminal.escape(format_distilled(summary)), soft_wrap=True)
+    terminal.say(format_distilled(summary))
     for name in ("terms", "pipeline"):
         if summary[name]:
-            terminal.output.print(f"{name.capitalize()}: {terminal.escape(summary[name])}", soft_wrap=True)
+            terminal.say(f"{name.capitalize()}: {summary[name]}")
 
 
 def format_distilled(summary: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from . import options
+from . import options, terminal
 from .options import option
 
 HELP = """Show which terms reconstruct a term, and its weight, whether or not the labelled source contains it.
@@ -38,7 +38,6 @@ def explain(given: ExplainOptions, context: typer.Context) -> None:
     from ..jobs import predict_rows
     from ..text import load_text_model
     from ..text import words as words_of
-    from . import terminal
 
     adapter = load_text_model(given.model)
     classifier, terms = adapter.classifier_, adapter.terms_
@@ -48,10 +47,7 @@ def explain(given: ExplainOptions, context: typer.Context) -> None:
     explanation: dict[str, Any] = {
         "unknown": unknown,
         "words": [
-            {
-                **term_weight(classifier, terms, term),
-                **_reconstruct(classifier, terms, term, given.top),
-            }
+            {**term_weight(classifier, terms, term), **_reconstruct(classifier, terms, term, given.top)}
             for term in queries
         ],
         "documents": [
@@ -115,8 +111,6 @@ def _count_labelled(n_labelled: int | None) -> str:
 
 
 def _show_word(word: dict[str, Any]) -> None:
-    from . import terminal
-
     term = word["term"]
     terminal.say(f"{term}: {_count_labelled(word['n_labelled'])}", style="bold")
     for output in word["outputs"]:
@@ -128,8 +122,7 @@ def _show_word(word: dict[str, Any]) -> None:
         )
     if not (word["from"] or word["to"]):  # a distilled model
         return
-    nothing = [None, None]
-    rows = [[*f, *t] for f, t in zip_longest(word["from"], word["to"], fillvalue=nothing)]
+    rows = [[*f, *t] for f, t in zip_longest(word["from"], word["to"], fillvalue=[None, None])]
     terminal.say(
         f"  Left: terms that make {term!r} expected where they occur. Right: terms that it makes expected."
     )
@@ -137,15 +130,14 @@ def _show_word(word: dict[str, Any]) -> None:
 
 
 def _show_document(entry: dict[str, Any]) -> None:
-    from . import terminal
-
     document, prediction = (terminal.escape(str(entry[name])) for name in ("document", "prediction"))
     terminal.output.print(f"{document}\n  → [bold]{prediction}[/]")
     if not entry["terms"]:
-        terminal.output.print("  the model knows none of its words")
+        terminal.say("  the model knows none of its words")
         return
-    rows = [[t["term"], t["effect"], _count_labelled(t["n_labelled"])] for t in entry["terms"]]
     terminal.say(f"  Effect: the score for {entry['prediction']} with the term less that without it.")
-    columns = ["term", "effect", "source"]
-    rows = [[*row[:2], f"{'for' if row[1] > 0 else 'against'} {entry['prediction']}", row[2]] for row in rows]
-    terminal.show_table("", [*columns[:2], "speaks", columns[2]], rows)
+    rows = []
+    for t in entry["terms"]:
+        speaks = f"{'for' if t['effect'] > 0 else 'against'} {entry['prediction']}"
+        rows.append([t["term"], t["effect"], speaks, _count_labelled(t["n_labelled"])])
+    terminal.show_table("", ["term", "effect", "speaks", "source"], rows)

@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 
 import typer
 
+from . import terminal
 from .streams import open_streams
 
 LABELS, SHARES, LEARNING = "Labels of the target", "Class shares", "Learning"
@@ -49,13 +50,8 @@ def option(
     settings
         Of typer, such as `metavar`.
     """
-    declared = {
-        "flags": flags,
-        "is_argument": is_argument,
-        "help": help,
-        "rich_help_panel": panel,
-        **settings,
-    }
+    declared = {"help": help, "rich_help_panel": panel, **settings}
+    declared |= {"flags": flags, "is_argument": is_argument}
     if default is ...:
         return field(metadata=declared)
     if isinstance(default, list):
@@ -73,12 +69,10 @@ def command(kind: type, help: str, first: Sequence[str], epilog: str = "") -> An
     rest = [name for name in declared if name not in first]
     rest.sort(key=lambda name: PANELS.index(declared[name].metadata["rich_help_panel"]))
     parameters = [_as_parameter(declared[name], hints[name], name in first) for name in (*first, *rest)]
-    own = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    context_parameter = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
     def decorate(function: Callable[[Any, typer.Context], None]) -> Callable[..., None]:
         def run(context: typer.Context, **values: Any) -> None:
-            from . import terminal
-
             terminal.output.quiet = values.get("quiet", False)
             given = kind(**values)
             if values.get("text") == [] and context.info_name not in WITHOUT_TEXT:
@@ -91,8 +85,8 @@ def command(kind: type, help: str, first: Sequence[str], epilog: str = "") -> An
             except BrokenPipeError:  # with its number typer would exit with status 1
                 raise BrokenPipeError from None
 
-        run.__signature__ = Signature([own, *parameters])  # type: ignore[attr-defined]
-        run.__annotations__ = {item.name: item.annotation for item in (own, *parameters)}
+        run.__signature__ = Signature([context_parameter, *parameters])  # type: ignore[attr-defined]
+        run.__annotations__ = {item.name: item.annotation for item in (context_parameter, *parameters)}
         run.settings = {  # type: ignore[attr-defined]
             "name": function.__name__, "help": _unwrap(help), "epilog": _unwrap(epilog) or None
         }  # fmt: skip
@@ -226,9 +220,9 @@ def parse_numbers(value: str, name: str, kind: type) -> Any:
     return numbers if len(numbers) > 1 else numbers[0]
 
 
-def check_option(name: str, value: str, choices: Iterable[str]) -> None:
-    """Refuse a value that is none of the choices."""
-    if value not in choices:
+def check_option(name: str, value: str | None, choices: Iterable[str]) -> None:
+    """Refuse a value that is none of the choices; None is that of an option which was not given."""
+    if value is not None and value not in choices:
         raise typer.BadParameter(f"{name} {value!r}: choose one of {', '.join(choices)}")
 
 

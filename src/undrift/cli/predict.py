@@ -8,8 +8,9 @@ from typing import Any
 
 import typer
 
-from . import options
+from . import options, terminal
 from .options import option
+from .summary import describe_file, format_doubtful
 
 HELP = """Apply a saved model to new rows, in bounded memory.
 
@@ -42,7 +43,6 @@ def predict(given: PredictOptions, context: typer.Context) -> None:
     from ..jobs import Batch, PredictProgress, check_batch, find_domain, run_predict
     from ..tables import open_table
     from ..text import load_text_model
-    from . import terminal
 
     options.check_confidence(given.min_confidence)
     adapter = load_text_model(given.model)
@@ -74,32 +74,24 @@ def predict(given: PredictOptions, context: typer.Context) -> None:
             embedding=given.embedding,
         ):
             show_stage(f"predicting {given.input.name}", written.share_read)
-    summary = {
-        "input": str(given.input),
-        "out": str(given.out),
-        "rows": written.n_rows,
-        "bad_rows": table.n_bad,
-    }
+    files = {"input": str(given.input), "out": str(given.out)}
+    summary: dict[str, Any] = {**files, "rows": written.n_rows, "bad_rows": table.n_bad}
     if given.min_confidence is not None:
         summary["n_doubtful"] = written.n_doubtful
-    check = None if batch is None else check_batch(batch)
-    if check is not None:
-        summary["check"] = check
+    if batch is not None:
+        summary["check"] = check_batch(batch)
     if given.as_json:
         terminal.show_json(summary)
     else:
         _show_summary(summary)
-    if check is not None and check["drifted"]:
-        for reason in check["reasons"]:
+    if batch is not None and summary["check"]["drifted"]:
+        for reason in summary["check"]["reasons"]:
             terminal.show_warning(reason)
         if given.fail_on_drift:
             raise typer.Exit(3)
 
 
 def _show_summary(summary: dict[str, Any]) -> None:
-    from . import terminal
-    from .summary import describe_file, format_doubtful
-
     bad = f", {summary['bad_rows']:,} skipped as unreadable" if summary["bad_rows"] else ""
     terminal.say(f"Read {summary['input']}: {summary['rows']:,} rows{bad}")
     if "n_doubtful" in summary:
@@ -111,8 +103,6 @@ def _show_summary(summary: dict[str, Any]) -> None:
 
 def _show_check(check: dict[str, Any]) -> None:
     """Show every measure of a check beside that of the fit, and its limit."""
-    from . import terminal
-
     measures = {
         name.replace("_", " "): measure for name, measure in check.items() if isinstance(measure, dict)
     }
@@ -120,10 +110,10 @@ def _show_check(check: dict[str, Any]) -> None:
     measures |= {f"predicted {label}": measure for label, measure in shares.items()}
     rows = []
     for name, measure in measures.items():
-        write = "{:.2f}".format if name == "distance" else terminal.format_percent
+        write = "{:.2f}".format if name == "distance" else "{:.1%}".format
         rows.append([name, *(write(measure[key]) for key in ("batch", "fit", "limit"))])
     terminal.show_table("", ["", "these rows", "the fit", "limit"], rows)
-    terminal.output.print(
+    terminal.say(
         "Drift: the rows are not what the model was adapted to."
         if check["drifted"]
         else "No drift: the rows are like those that the model was adapted to."

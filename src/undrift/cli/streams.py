@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from ..errors import escape_controls
+from . import terminal
 
 FORMATS = ("csv", "tsv", "jsonl")
 _DASH = Path("-")
@@ -44,8 +45,6 @@ def open_streams(given: Any) -> Iterator[None]:
     if not names:
         yield
         return
-    from . import terminal
-
     with TemporaryDirectory(prefix="undrift-") as folder:
         for name in names:
             path = StreamPath(folder, f"{name}.{given.format}")

@@ -86,12 +86,7 @@ class LayerCallback:
 @contextmanager
 def show_progress() -> Iterator[Progress]:
     """Show progress bars on standard error, with the time left; nothing where that is not a terminal."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     is_hidden = output.quiet or not messages.is_terminal
     progress = Progress(*columns, console=messages, transient=True, disable=is_hidden)
     with nullcontext() if is_hidden else progress:  # rich before 15 ends a line even if it shows none
@@ -191,11 +186,6 @@ def format_cell(value: Any) -> str:
 def escape(text: str) -> str:
     """Escape text from data, so that it is neither read as markup nor obeyed by the terminal."""
     return markup.escape(escape_controls(text))
-
-
-def format_percent(share: float | None) -> str | None:
-    """Format a fraction as a percentage."""
-    return None if share is None else f"{100 * share:.1f}%"
 
 
 def show_json(data: Any) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from . import options
+from . import options, terminal
 from .options import option
+from .summary import describe_model, list_shares
 
 HELP = """Update a saved model at once: by labels of target rows, or by a new batch without labels.
 
@@ -49,7 +51,6 @@ FIRST = ("model", "labels", "text", "label", "target", "out", "domain")
 @options.command(UpdateOptions, HELP, FIRST, EPILOG)
 def update(given: UpdateOptions, context: typer.Context) -> None:
     from ..jobs import UpdateJob, run_update
-    from . import terminal
 
     summary = terminal.run_job(run_update, UpdateJob(**options.pick(UpdateJob, given)), given.as_json)
     if given.as_json:
@@ -58,26 +59,21 @@ def update(given: UpdateOptions, context: typer.Context) -> None:
         terminal.say(line)
 
 
-def describe_update(summary: dict[str, Any]) -> list[str]:
+def describe_update(summary: dict[str, Any]) -> Iterator[str]:
     """Say what was learnt, what that changed, and how large the model is."""
-    from .summary import describe_model, list_shares
-
-    lines = []
     if "n_labels" in summary:
-        lines.append(f"Learnt {summary['n_labels']:,} labels.")
+        yield f"Learnt {summary['n_labels']:,} labels."
     else:
-        lines.append(f"Took {summary['rows']:,} rows of {summary['target']} as the new batch.")
-    measured = summary.get("measured")
-    if measured:
-        lines.append(
+        yield f"Took {summary['rows']:,} rows of {summary['target']} as the new batch."
+    if summary.get("measured"):
+        yield (
             "Before, {error:.1%} of the predictions were wrong (95% interval {low:.1%} to {high:.1%}), "
-            "measured on {rows:,} labels drawn for an estimate.".format(**measured)
+            "measured on {rows:,} labels drawn for an estimate.".format(**summary["measured"])
         )
     before, after = summary["expected_error_before"], summary["expected_error"]
     if after:
         line = "About {error:.0%} wrong (90% interval {low:.0%} to {high:.0%}), expected now".format(**after)
-        lines.append(line + (f"; {before['error']:.0%} before." if before else "."))
+        yield line + (f"; {before['error']:.0%} before." if before else ".")
     if summary["target_shares"]:
-        lines.append(f"Class shares: {list_shares(summary['target_shares'])}.")
-    lines.append(describe_model(summary["out"], summary["update_rows"]))
-    return lines
+        yield f"Class shares: {list_shares(summary['target_shares'])}."
+    yield describe_model(summary["out"], summary["update_rows"])

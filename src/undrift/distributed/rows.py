@@ -7,6 +7,7 @@ source when a worker dies.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import pairwise
@@ -207,15 +208,15 @@ class OnDask:
             if len(chosen) == 0 and len(numbers):
                 continue
             whole = len(chosen) == last - first
-            blocks.append(block if whole else stage(_take, block, literal(chosen, "numbers")))
+            blocks.append(block if whole else stage(operator.getitem, block, literal(chosen, "numbers")))
             facts.append(BlockFacts(len(chosen), self.shape[1], self.dtype, self._sparse))
         return OnDask(blocks, facts, self._device)
 
     def astype(self, dtype: Any, copy: bool = False) -> OnDask:
         """Return the rows in another precision."""
-        dtype = np.dtype(dtype)
-        if dtype == self.dtype:
-            return self
+        return self if np.dtype(dtype) == self.dtype else self._cast(np.dtype(dtype))
+
+    def _cast(self, dtype: np.dtype) -> OnDask:
         stage = Stage("cast")
         return self._like(_blocks=[stage(_cast, block, dtype) for block in self._blocks], dtype=dtype)
 
@@ -233,7 +234,7 @@ class OnDask:
         pieces = [literal(values[first:last], "values") for first, last in pairwise(edges)]
         return tree_sum(
             [
-                stage(_apply, task, block, piece, *others)
+                stage(operator.call, task, block, piece, *others)
                 for block, piece in zip(self._blocks, pieces, strict=True)
             ],
             name,
@@ -275,14 +276,6 @@ def _on_host(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{field.name: _on_host(getattr(value, field.name)) for field in fields(value)})
     return array_ops(value).to_numpy(value) if hasattr(value, "dtype") else value
-
-
-def _apply(fn: Callable[..., Any], *arguments: Any) -> Any:
-    return fn(*arguments)
-
-
-def _take(block: Rows, numbers: np.ndarray) -> Rows:
-    return block[numbers]
 
 
 def _cast(block: Rows, dtype: np.dtype) -> Rows:
@@ -368,10 +361,5 @@ def _check_rows(blocks: list[Delayed], dtype: Any) -> OnDask:
     if len(widths) > 1:
         raise ValueError(f"the blocks of X have {widths[0]} to {widths[-1]} columns; all need the same")
     rows = OnDask([block for block, _ in filled], [facts for _, facts in filled])
-    return rows if len({facts.dtype for _, facts in filled}) == 1 else _unify_precision(rows)
-
-
-def _unify_precision(rows: OnDask) -> OnDask:
-    """Bring blocks of different precision to the higher one."""
-    stage = Stage("cast")
-    return rows._like(_blocks=[stage(_cast, block, rows.dtype) for block in rows._blocks])
+    is_mixed = len({facts.dtype for _, facts in filled}) > 1
+    return rows._cast(rows.dtype) if is_mixed else rows  # to the higher precision

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -97,14 +98,6 @@ def _survey_shard(
     return summary, frequencies
 
 
-def _first(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
-
-
-def _second(pair: tuple[Any, Any]) -> Any:
-    return pair[1]
-
-
 def survey_shards(
     shards: Sequence[Shard], vectorizer: TermVectorizer, n_head: int
 ) -> tuple[list[ShardSummary], DocumentFrequencies]:
@@ -113,8 +106,8 @@ def survey_shards(
     pairs = [stage(_survey_shard, literal(shard, "shard"), sent, n_head) for shard in shards]
     first, second = Stage("survey-facts"), Stage("survey-frequencies")
     *facts, frequencies = compute(
-        *(first(_first, pair) for pair in pairs),
-        tree_sum([second(_second, pair) for pair in pairs], "frequencies"),
+        *(first(getitem, pair, 0) for pair in pairs),
+        tree_sum([second(getitem, pair, 1) for pair in pairs], "frequencies"),
     )
     return facts, frequencies
 

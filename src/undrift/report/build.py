@@ -34,23 +34,13 @@ def job_report(job: AdaptJob, adapted: AdaptResult, command: str | None = None) 
     kept, summary = adapted.report_inputs, adapted.summary
     if kept is None:
         raise ValueError("the job kept no rows to report on: give it a `report` path before running it")
-    names, n_sources = _file_names([*job.sources, *job.targets]), len(kept.sources)
-    domains = [
-        DomainRows(
-            name, number, X, file.documents, file.labels, weights=getattr(file, "weights", None), **more
-        )
-        for name, number, X, file, more in zip(
-            names,
-            [*range(n_sources), *(-1 - i for i in range(len(kept.targets)))],
-            kept.X,
-            [*kept.sources, *kept.targets],
-            [
-                *[{}] * n_sources,
-                *(p | {"cross_fitted": kept.cross_fitted.get(i)} for i, p in enumerate(kept.predictions)),
-            ],
-            strict=True,
-        )
-    ]
+    names, files = _file_names([*job.sources, *job.targets]), [*kept.sources, *kept.targets]
+    domains = []
+    for i, (name, X, file) in enumerate(zip(names, kept.X, files, strict=True)):
+        k = i - len(kept.sources)  # position among the targets
+        more = {} if k < 0 else kept.predictions[k] | {"cross_fitted": kept.cross_fitted.get(k)}
+        number, weights = i if k < 0 else -1 - k, getattr(file, "weights", None)
+        domains.append(DomainRows(name, number, X, file.documents, file.labels, weights=weights, **more))
     about = {name: summary[name] for name in ("seconds", "warnings", "notes") if name in summary} | {
         "command": command,
         "use_labels": job.use_labels,

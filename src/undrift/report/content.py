@@ -10,7 +10,6 @@ from itertools import zip_longest
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from .._version import __version__
 from ..classifier import SELECTIONS
@@ -99,21 +98,19 @@ def domain_cards(evidence: Evidence) -> list[dict[str, Any]]:
     """Describe each domain: rows, labels, vocabulary, unseen words; of targets the class shares too."""
     counts = Counter(evidence.labelled()[1].tolist())
     home = {label: n / counts.total() for label, n in counts.items()}
-    cards = []
-    for domain in evidence.domains:
-        cards.append(
-            {
-                "name": domain.name,
-                "role": "source" if domain.number >= 0 else "target",
-                "n_rows": domain.n_rows or len(domain),
-                "n_sampled": len(domain) if domain.n_rows else None,
-                "n_labelled": int(domain.known.sum()),
-                "n_terms": _n_terms_used(domain.X),
-                "unseen_share": _unseen_share(evidence, domain) if domain.number < 0 else None,
-                **(_describe_shares(evidence, domain, home) if domain.number < 0 else {}),
-            }
-        )
-    return cards
+    return [
+        {
+            "name": domain.name,
+            "role": "source" if domain.number >= 0 else "target",
+            "n_rows": domain.n_rows or len(domain),
+            "n_sampled": len(domain) if domain.n_rows else None,
+            "n_labelled": int(domain.known.sum()),
+            "n_terms": int(np.count_nonzero(shares(domain.X))),
+            "unseen_share": _unseen_share(evidence, domain) if domain.number < 0 else None,
+            **(_describe_shares(evidence, domain, home) if domain.number < 0 else {}),
+        }
+        for domain in evidence.domains
+    ]
 
 
 def _describe_shares(evidence: Evidence, target: DomainRows, home: dict[str, float]) -> dict[str, Any]:
@@ -129,10 +126,6 @@ def _describe_shares(evidence: Evidence, target: DomainRows, home: dict[str, flo
 def _drift(a: dict[str, float], b: dict[str, float]) -> float:
     """Share of rows whose label would have to change for the proportions to be equal."""
     return sum(abs(a.get(label, 0) - b.get(label, 0)) for label in {*a, *b}) / 2
-
-
-def _n_terms_used(X: Any) -> int:
-    return int(len(np.unique(X.indices)) if sparse.issparse(X) else np.any(X, axis=0).sum())
 
 
 def _unseen_share(evidence: Evidence, target: DomainRows) -> float | None:

@@ -145,17 +145,10 @@ def _draw_points(figure: dict[str, Any], width: float) -> Parts:
             says = f"{each['label']}, {figure['x'][t]}: {_value(figure, value)}"
             # a fixed pattern sets the marks of a row apart
             marks.append(mark(scale(value), y + (37 * t % 101) / 7 - 7, each, says))
+        for k, part in enumerate(labels[i]):
+            base = y + 15 * k + (5 if len(labels[i]) == 1 else -3)
+            parts.append(text(left - 8, base, part, "end", "tick" if k else None))
         parts += [
-            *(
-                text(
-                    left - 8,
-                    y + 15 * k + (5 if len(labels[i]) == 1 else -3),
-                    part,
-                    "end",
-                    "tick" if k else None,
-                )
-                for k, part in enumerate(labels[i])
-            ),
             tag("g", *marks, data_series=each["label"]),
             text(width - 4, y + 5, _value(figure, mean), "end"),
         ]

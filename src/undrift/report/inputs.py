@@ -50,9 +50,8 @@ class DomainRows:
 
     def known_labels(self) -> np.ndarray:
         """Labels of the rows that have one, spelt out: files may write 1, 1.0 and "1" for the same."""
-        if self.labels is None:
-            return np.empty(0, dtype=str)
-        return np.array([spell_label(self.labels[i]) for i in np.flatnonzero(self.known).tolist()], dtype=str)
+        labels = [] if self.labels is None else self.labels
+        return np.array([spell_label(labels[i]) for i in np.flatnonzero(self.known).tolist()], dtype=str)
 
 
 @dataclass(frozen=True, eq=False)

@@ -179,9 +179,8 @@ class MSDA(CallbackSupportMixin, Denoiser):
         check_memory(self.memory_budget)
         random_state = check_random_state(self.random_state)
         rows = check_fit_rows(self, X, dtype=self.dtype, binarize=self.binarize)
-        device = (
-            "cpu" if on_cluster(rows) else self.device
-        )  # for rows on a cluster, layers are computed in this process
+        # for rows on a cluster, layers are computed in this process
+        device = "cpu" if on_cluster(rows) else self.device
         place = choose_place([rows], device, self.precision, self.memory_budget)
         max_rows = check_max_rows(self.max_upper_rows, [rows])
         if self.n_pivots is not None:

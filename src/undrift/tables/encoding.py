@@ -57,12 +57,13 @@ def detect_encoding(path: str | PathLike[str], stream: BinaryIO, asked: str | No
     if not head:
         raise TableError(f"{path} is empty")
     refuse_misnamed(path, head)
-    encoding = Encoding(_check_encoding_name(path, asked)) if asked else _read_mark(head)
+    marked = next((name for mark, name in _MARKS.items() if head.startswith(mark)), "utf-8")
+    encoding = Encoding(_check_encoding_name(path, asked) if asked else marked)
     error = _examine(path, stream, encoding)
     if error is None:
         return encoding
     line = _find_line(stream, encoding, error.offset)
-    fault = f"{path}:{line}: byte 0x{error.byte:02X} is not {_plain_name(encoding)}"
+    fault = f"{path}:{line}: byte 0x{error.byte:02X} is not {encoding.name.removesuffix('-sig').upper()}"
     if asked or not encoding.name.startswith("utf-8"):
         raise TableError(f"{fault}; give the file's real encoding")
     encoding = Encoding("utf-8" if error.is_mostly_utf8 else "cp1252", _FALLBACK)
@@ -95,11 +96,6 @@ def _check_encoding_name(path: str | PathLike[str], asked: str) -> str:
             f"{path}: no encoding is called {asked!r}; try utf-8, utf-16, cp1252 or latin-1"
         ) from None
     return "utf-8-sig" if name == "utf-8" else name
-
-
-def _read_mark(head: bytes) -> Encoding:
-    """Return the encoding that the byte-order mark says, UTF-8 without one."""
-    return Encoding(next((name for mark, name in _MARKS.items() if head.startswith(mark)), "utf-8"))
 
 
 def _examine(path: str | PathLike[str], stream: BinaryIO, encoding: Encoding) -> _Undecodable | None:
@@ -149,11 +145,6 @@ def _is_mostly_utf8(sample: bytes) -> bool:
     n_bad = text.count("\ufffd")
     n_beyond = len(text) - len(text.encode("ascii", "ignore"))
     return n_beyond - n_bad > n_bad
-
-
-def _plain_name(encoding: Encoding) -> str:
-    """Return the name people use for a codec."""
-    return encoding.name.removesuffix("-sig").upper()
 
 
 def _decode_windows_1252(error: UnicodeError) -> tuple[str, int]:

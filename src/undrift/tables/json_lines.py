@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from .files import TableError
-from .lines import LINE_LIMIT, LineFeed, OverlongError, Tally, TextFile
+from .lines import LINE_LIMIT, OverlongError, Tally, TextFile
 from .rows import MISSING, Rows, as_json, join_kinds, to_list
 
 BLOCK_ROWS = 4096
@@ -105,23 +105,18 @@ class JsonArraySink(JsonLinesSink):
 def read_lines(file: TextFile, tally: Tally) -> Iterator[JsonRow]:
     """Yield the object of every line that has a good one."""
     with file.lines() as feed:
-        for values in _read_objects(feed, tally):
-            yield JsonRow(values, feed.n_characters, feed.share_read)
-
-
-def _read_objects(feed: LineFeed, tally: Tally) -> Iterator[dict[str, Any]]:
-    while True:
-        feed.start_row()
-        try:
-            line = next(feed)
-            if not line.isspace():
-                yield _parse_object(line)
-        except StopIteration:
-            return
-        except OverlongError:
-            tally.count_bad(feed.row_line, feed.describe_fault())
-        except _RowError as error:
-            tally.count_bad(feed.row_line, str(error))
+        while True:
+            feed.start_row()
+            try:
+                line = next(feed)
+                if not line.isspace():
+                    yield JsonRow(_parse_object(line), feed.n_characters, feed.share_read)
+            except StopIteration:
+                return
+            except OverlongError:
+                tally.count_bad(feed.row_line, feed.describe_fault())
+            except _RowError as error:
+                tally.count_bad(feed.row_line, str(error))
 
 
 def _parse_object(line: str) -> dict[str, Any]:
