@@ -33,10 +33,10 @@ from .blocks import (
     split_rows,
     take_rows,
 )
-from .denoise import ACTIVATIONS, Layer, Noise, SingularSystem, denoise, select_noise
+from .denoise import ACTIVATIONS, Layer, SingularSystem, denoise, select_noise
 from .gram import add_domain_centred_gram, decision_scores, domain_centred_gram, primal_weights, submatrix
 from .kfold import held_out_predictions
-from .scatter import ROUNDING, CrossScatter, Moments, Scatter, mean_square, moments, scatter
+from .scatter import CrossScatter, Moments, Scatter, mean_square, moments, scatter
 from .stack import (
     FittedLayer,
     PivotSplit,
@@ -49,48 +49,3 @@ from .stack import (
 
 register_ops("numpy", lambda: numpy_ops)
 register_ops("torch", lambda: import_module("undrift._core.torch.ops"))
-
-__all__ = [
-    "ACTIVATIONS",
-    "BLOCK_ENTRIES",
-    "ROUNDING",
-    "Array",
-    "Blocks",
-    "CrossScatter",
-    "FittedLayer",
-    "Layer",
-    "Moments",
-    "Noise",
-    "NotPositiveDefinite",
-    "PivotSplit",
-    "Rows",
-    "Scatter",
-    "SingularSystem",
-    "StoredBlocks",
-    "StreamedBlocks",
-    "add_domain_centred_gram",
-    "allocate",
-    "array_ops",
-    "as_slice",
-    "blocks_with_offsets",
-    "choose_pivots",
-    "decision_scores",
-    "denoise",
-    "domain_centred_gram",
-    "fit_layers",
-    "fit_pivot_layer",
-    "held_out_predictions",
-    "hidden_rows",
-    "mean_square",
-    "moments",
-    "numpy_ops",
-    "pooled_scatter",
-    "primal_weights",
-    "row_slices",
-    "scatter",
-    "select_noise",
-    "split_rows",
-    "stack_rows",
-    "submatrix",
-    "take_rows",
-]

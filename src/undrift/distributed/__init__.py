@@ -13,22 +13,3 @@ from .shards import (
     vectorize_shards,
     write_shards,
 )
-
-__all__ = [
-    "ClusterLost",
-    "OnDask",
-    "Output",
-    "Shard",
-    "ShardSummary",
-    "blockwise",
-    "cluster_rows",
-    "compute",
-    "connect",
-    "count_exact_frequencies",
-    "lazy_hidden",
-    "predict_shards",
-    "send_model",
-    "survey_shards",
-    "vectorize_shards",
-    "write_shards",
-]

@@ -3,35 +3,9 @@
 from .adapt import AdaptResult, run_adapt
 from .distill import run_distill
 from .drift import Batch, check_batch
-from .inputs import AdaptJob, DistillJob, ShowStage, name_domains
+from .inputs import AdaptJob, DistillJob, name_domains
 from .labels import USES
 from .predict import PredictProgress, find_domain, predict_rows, run_predict
 from .scoring import error_interval, gain_interval
 from .tasks import TASKS
 from .update import PURPOSES, TOOLS, AskJob, UpdateJob, run_ask, run_update
-
-__all__ = [
-    "PURPOSES",
-    "TASKS",
-    "TOOLS",
-    "USES",
-    "AdaptJob",
-    "AdaptResult",
-    "AskJob",
-    "Batch",
-    "DistillJob",
-    "PredictProgress",
-    "ShowStage",
-    "UpdateJob",
-    "check_batch",
-    "error_interval",
-    "find_domain",
-    "gain_interval",
-    "name_domains",
-    "predict_rows",
-    "run_adapt",
-    "run_ask",
-    "run_distill",
-    "run_predict",
-    "run_update",
-]

@@ -3,5 +3,3 @@
 from .mda import MDA
 from .msda import MSDA
 from .subsample import check_max_rows, draw_rows
-
-__all__ = ["MDA", "MSDA", "check_max_rows", "draw_rows"]

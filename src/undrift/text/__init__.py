@@ -23,28 +23,3 @@ from .tokens import (
     words,
 )
 from .vectorizer import WEIGHTINGS, DocumentFrequencies, TermVectorizer
-
-__all__ = [
-    "FAR_APART",
-    "MANY_TERMS",
-    "N_TERMS",
-    "SAMPLE_DOCUMENTS",
-    "TFIDF_LENGTH",
-    "TOKENS",
-    "WEIGHTINGS",
-    "DistilledText",
-    "DocumentFrequencies",
-    "FeatureScaler",
-    "TermVectorizer",
-    "TextAdapter",
-    "collect_words",
-    "hash_text",
-    "interleave",
-    "load_adapter",
-    "load_text_model",
-    "parse_numbers",
-    "text_classifier",
-    "text_regressor",
-    "unseen_share",
-    "words",
-]

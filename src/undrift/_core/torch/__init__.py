@@ -12,16 +12,3 @@ from .rows import (
     split_for_device,
     to_device,
 )
-
-__all__ = [
-    "DeviceBlocks",
-    "StreamToDevice",
-    "TensorBlock",
-    "device_hidden_rows",
-    "free_bytes",
-    "ops",
-    "precision",
-    "split_for_device",
-    "start_copy_to_host",
-    "to_device",
-]

@@ -7,9 +7,3 @@ from .representation import RepresentationCache, file_name
 from .stacks import SharedStack
 from .svm import in_domain_error
 from .units import cut_into_units
-
-__all__ = [
-    "Bench", "Cell", "CellRecord", "Failure", "Finding", "GridPoint", "Outcome", "Point",
-    "RepresentationCache", "SharedStack", "Unit", "call_here", "cut_into_units", "domain_pairs", "file_name",
-    "in_domain_error", "points",
-]  # fmt: skip

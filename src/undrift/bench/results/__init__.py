@@ -4,12 +4,5 @@ from .expected import are_met, check_bars, load_bars
 from .figures import ablation_figures, all_figures, choose_figures
 from .measures import Where, by_task, failures, mean_of, mean_ratio, places, task
 from .page import fill_pages, make_table
-from .records import Journal, Record, Unwritable, journal, merge_records, read
+from .records import Journal, Unwritable, journal, merge_records, read
 from .tables import published_rows, results_table
-
-__all__ = [
-    "Journal", "Record", "Unwritable", "Where", "ablation_figures", "all_figures", "are_met", "by_task",
-    "check_bars", "choose_figures", "failures", "fill_pages", "journal", "load_bars", "make_table",
-    "mean_of", "mean_ratio", "merge_records", "places", "published_rows", "read",
-    "results_table", "task",
-]  # fmt: skip

@@ -1,5 +1,3 @@
 """Running a plan: what is left to do, in which process, recorded as it finishes."""
 
-from .run import STOPPED, Request, Summary, run
-
-__all__ = ["STOPPED", "Request", "Summary", "run"]
+from .run import STOPPED, Request, run
