@@ -255,10 +255,9 @@ class TestInterval:
         interval = proxy_a_distance_interval(*draw_gaussians(20), C=0.1, n_bootstrap=50, random_state=0)
         assert (interval.low, interval.distance, interval.high) == (2.0, 2.0, 2.0)
 
-    def test_clip_and_refusals(self):
+    def test_refusals(self):
         A, B = draw_gaussians(0.0, n=100)
         assert proxy_a_distance_interval(A, B, C=0.1, n_bootstrap=50, random_state=0).low < 0
-        assert proxy_a_distance_interval(A, B, C=0.1, n_bootstrap=50, clip=True, random_state=0).low == 0
         with pytest.raises(ValueError, match="confidence"):
             proxy_a_distance_interval(A, B, confidence=95)
         with pytest.raises(ValueError, match="n_bootstrap"):
@@ -288,4 +287,4 @@ def test_inner_products_are_enough_for_the_distance(rng):
 
 
 def test_rows_without_any_difference_have_no_distance():
-    assert gram_distance_interval(np.zeros((40, 40)), 20, clip=True, random_state=0).distance == 0
+    assert gram_distance_interval(np.zeros((40, 40)), 20, random_state=0).distance == 0

@@ -165,7 +165,7 @@ def proxy_a_distance(
     2.0
     """
     mistakes = _held_out_mistakes(A, B, C, selection, n_folds, check_random_state(random_state))
-    return _clip(_distance(mistakes), clip)
+    return max(_distance(mistakes), 0.0) if clip else _distance(mistakes)
 
 
 @dataclass(frozen=True)
@@ -196,9 +196,6 @@ def proxy_a_distance_interval(
     confidence: float = 0.95,
     n_bootstrap: int = 1000,
     C: float | Sequence[float] = C_GRID,
-    selection: str = "nested",
-    n_folds: int = 5,
-    clip: bool = False,
     random_state: Any = None,
 ) -> DistanceInterval:
     """Proxy A-distance with a percentile bootstrap interval.
@@ -209,7 +206,7 @@ def proxy_a_distance_interval(
 
     Parameters
     ----------
-    A, B, C, selection, n_folds, clip, random_state
+    A, B, C, random_state
         As for `proxy_a_distance`, which gives the same distance for the same seed.
     confidence : float, default=0.95
         Share of the resampled distances inside the interval.
@@ -231,23 +228,18 @@ def proxy_a_distance_interval(
     if n_bootstrap < 1:
         raise ValueError(f"n_bootstrap is {n_bootstrap}; give at least 1.")
     random = check_random_state(random_state)
-    mistakes = _held_out_mistakes(A, B, C, selection, n_folds, random)
+    mistakes = _held_out_mistakes(A, B, C, "nested", 5, random)
     half = mistakes.shape[1] // 2  # the held-out rows of A come first, then as many of B
     draws = []
     for _ in range(n_bootstrap):
         drawn = random.randint([[0], [half]], [[half], [2 * half]], size=(2, half))
         draws.append(_distance(mistakes[:, drawn.ravel()]))
     low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return DistanceInterval(*(_clip(float(d), clip) for d in (_distance(mistakes), low, high)))
+    return DistanceInterval(_distance(mistakes), float(low), float(high))
 
 
 def gram_distance_interval(
-    K: np.ndarray,
-    n: int,
-    *,
-    C: float | Sequence[float] = C_GRID,
-    clip: bool = False,
-    random_state: Any = None,
+    K: np.ndarray, n: int, *, C: float | Sequence[float] = C_GRID, random_state: Any = None
 ) -> DistanceInterval:
     """Proxy A-distance of the first `n` rows from the others, given the inner products of all rows.
 
@@ -260,7 +252,7 @@ def gram_distance_interval(
         Inner products.
     n : int
         Rows of the first set.
-    C, clip, random_state
+    C, random_state
         As for `proxy_a_distance`.
 
     Returns
@@ -280,7 +272,7 @@ def gram_distance_interval(
     positive[-1] = True  # one coordinate, of zeros, where all inner products are 0
     rows = vectors[:, positive] * np.sqrt(values[positive].clip(0))
     rows /= np.sqrt(np.mean(np.sum(rows**2, axis=1))) or 1.0
-    return proxy_a_distance_interval(rows[:n], rows[n:], C=C, clip=clip, random_state=random_state)
+    return proxy_a_distance_interval(rows[:n], rows[n:], C=C, random_state=random_state)
 
 
 def _check_errors(**given: Any) -> list[np.ndarray]:
@@ -295,10 +287,6 @@ def _check_errors(**given: Any) -> list[np.ndarray]:
 def _unwrap(values: np.ndarray) -> Any:
     """Return a float for a scalar, else the array."""
     return float(values) if values.ndim == 0 else values
-
-
-def _clip(distance: float, clip: bool) -> float:
-    return max(distance, 0.0) if clip else distance
 
 
 def _distance(mistakes: np.ndarray) -> float:

@@ -140,17 +140,14 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, binari
     if on_cluster(X):
         return load_cluster().cluster_rows(estimator, X, reset=reset, dtype=dtype, binarize=binarize)
     X = check_matrix(estimator, X, reset=reset)
-    X = X if dtype is None else _cast_rows(X, dtype)
+    if dtype is not None:
+        with np.errstate(over="ignore"):  # what becomes infinite is refused
+            X = array_ops(X).cast(X, dtype)
     if binarize:
         return binarize_rows(X)
     if reset:
         check_precision(X)
     return X
-
-
-def _cast_rows(X: Rows, dtype: Any) -> Rows:
-    with np.errstate(over="ignore"):  # what becomes infinite is refused
-        return array_ops(X).cast(X, dtype)
 
 
 def check_precision(X: Rows, name: str = "X") -> None:
@@ -228,14 +225,12 @@ class CheckedStream:
             except ValueError as error:
                 raise ValueError(f"block {i} of X: {error}") from None
             n_rows += X.shape[0]
-            yield X if self.dtype is None else self._convert(X)
+            if self.dtype is not None:  # that of the first block; and on the host if the first was
+                X = to_host(X) if self.accelerator is None else X
+                X = array_ops(X).cast(X, self.dtype)
+            yield X
         if n_rows == 0:
             raise ValueError("X has no blocks with rows; at least one row is needed")
-
-    def _convert(self, X: Rows) -> Rows:
-        """Return a block in the dtype of the first, and on the host if the first was."""
-        X = to_host(X) if self.accelerator is None else X
-        return array_ops(X).cast(X, self.dtype)
 
     def __iter__(self) -> Iterator[Rows]:
         """Yield the blocks, cut to a size that keeps hidden rows small."""

@@ -67,4 +67,4 @@ def ask(given: AskOptions, context: typer.Context) -> None:
     command += ["--embedding", given.embedding] if given.embedding else []
     command += ["--label", label, *(["--domain", given.domain] if given.domain else []), "--out", model]
     terminal.say(f"Next: fill in the column `{label}`, then")
-    terminal.say_command(shlex.join(command))
+    terminal.say_line(f"  {shlex.join(command)}")

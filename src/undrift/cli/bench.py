@@ -86,7 +86,7 @@ def run_plan(
     else:
         failed = f"; {summary.n_failed} failed" if summary.n_failed else ""
         done = f"{summary.n_new} tasks run, {summary.n_before} done before{failed}"
-        terminal.say(f"{done}: {results}")
+        terminal.say_line(f"{done}: {results}")
     if summary.n_failed:
         raise typer.Exit(1)
 
@@ -132,7 +132,7 @@ def draw_figures(
     if "md" in wanted:
         write_text_atomically(out / "table.md", results_table(records))
     made = [f"{len(figures)} figures"] * bool(drawn) + ["a table"] * ("md" in wanted)
-    terminal.say(f"{' and '.join(made)}: {out}")
+    terminal.say_line(f"{' and '.join(made)}: {out}")
 
 
 CHECK = """Check results against the bars of paper/expected.toml, and answer its claims.
@@ -206,7 +206,7 @@ def merge_results(
 
     text = merge_records(_read_records(results))
     write_text_atomically(out, text)
-    terminal.say(f"{text.count(chr(10)):,} records: {out}")
+    terminal.say_line(f"{text.count(chr(10)):,} records: {out}")
 
 
 PAGES = """Fill the tables and draw the figures of a checkout's pages from paper/results, all at once.
@@ -235,7 +235,7 @@ def fill_all(
         write_figure(figure, root / "paper/figures", ["svg"])
     for path, page in pages.items():
         write_text_atomically(path, page)
-    terminal.say(f"{len(pages)} pages and {len(figures)} figures from {len(paths)} files of results")
+    terminal.say_line(f"{len(pages)} pages and {len(figures)} figures from {len(paths)} files of results")
 
 
 REPORT = """Show benchmark results as one HTML page: the paper's figures, the task matrix, every record.
@@ -254,7 +254,7 @@ def write_report(
     from ..report import benchmark_report
 
     benchmark_report(results).save(out)
-    terminal.say(f"Report: {out}")
+    terminal.say_line(f"Report: {out}")
 
 
 FETCH = """Download a public data set: amazon-bow, processed_acl, fdu-mtl, multidomain or multidomain-acl.
@@ -282,7 +282,7 @@ def fetch_dataset(
     if as_json:
         terminal.show_json({"name": name, "folder": str(folder)})
         return
-    terminal.say(f"{name} is in {folder}")
+    terminal.say_line(f"{name} is in {folder}")
 
 
 @app.command(
@@ -302,7 +302,7 @@ def generate(
     from ..bench import write_domains
 
     root = write_domains(folder, domains, reviews, seed)
-    terminal.say(f"{domains} domains of {reviews:,} reviews: {root}")
+    terminal.say_line(f"{domains} domains of {reviews:,} reviews: {root}")
 
 
 def _split_names(given: str | None) -> list[str] | None:

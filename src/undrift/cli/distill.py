@@ -54,10 +54,10 @@ def distill(given: DistillOptions, context: typer.Context) -> None:
     summary = terminal.run_job(run_distill, job, given.as_json)
     if given.as_json:
         return
-    terminal.say(format_distilled(summary))
+    terminal.say_line(format_distilled(summary))
     for name in ("terms", "pipeline"):
         if summary[name]:
-            terminal.say(f"{name.capitalize()}: {summary[name]}")
+            terminal.say_line(f"{name.capitalize()}: {summary[name]}")
 
 
 def format_distilled(summary: dict[str, Any]) -> str:

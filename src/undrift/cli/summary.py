@@ -43,7 +43,7 @@ def show_summary(summary: dict[str, Any], as_json: bool) -> None:
     advice, command = choose_next(summary)
     terminal.say(f"Next: {advice}")
     if command:
-        terminal.say_command(command)
+        terminal.say_line(f"  {command}")
 
 
 def _describe_model(summary: dict[str, Any]) -> str:

@@ -158,9 +158,9 @@ def say(line: str, **options: Any) -> None:
     )
 
 
-def say_command(command: str) -> None:
-    """Print a command to copy, in one line."""
-    output.print(f"  {escape(command)}", soft_wrap=True)
+def say_line(line: str) -> None:
+    """Print a line as it is, however long: it ends in a path, or is a command to copy."""
+    output.print(line, soft_wrap=True, markup=False)
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
