@@ -193,13 +193,13 @@ def measure(fit: Scores) -> tuple[float, ...]:
     there = scores[codes == 1], scores[codes == 0]
     spread = np.sqrt((upper.var() + lower.var()) / 2)
     first, final = (scores / fit.held_out.temperature for scores in (fit.first, fit.final))
-    errors = [np.mean((probabilities(part, fit.truth) > 0.5) != fit.truth) for part in (first, final)]
+    errors = [best_error(part, fit.truth) for part in (first, final)]
     return (
         float(np.log(separation(upper, lower) / separation(*there))),
         float((upper.mean() + lower.mean() - there[0].mean() - there[1].mean()) / 2 / spread),
         fit_factor(first, fit.truth),
         fit_factor(final, fit.truth),
-        float(errors[1] / max(errors[0], 1e-9)),
+        errors[1] / max(errors[0], 1e-9),
     )
 
 
@@ -213,6 +213,11 @@ def probabilities(scores: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
     border = find_border(scores, 1.0, np.array([1 - truth.mean(), truth.mean()]))
     return class_probabilities(scores + border, 1.0)[:, 1]
+
+
+def best_error(scores: np.ndarray, truth: np.ndarray) -> float:
+    """Error of predictions with the true share."""
+    return float(np.mean((probabilities(scores, truth) > 0.5) != truth))
 
 
 def fit_factor(scores: np.ndarray, truth: np.ndarray) -> float:

@@ -19,11 +19,12 @@ torch = pytest.importorskip("torch")
 from undrift._core.denoise import denoise
 from undrift._core.scatter import scatter
 from undrift._inputs.device import NoDevice
+from undrift.classifier.targets import HeldOut
 
 SCRIPTS = Path(__file__).parents[1] / "benchmarks"
 NAMES = (
     "approximation", "balance_pairs", "drift", "family", "family_layers", "harness", "many_rows", "precision",
-    "safeguard", "sda_cpu", "selection", "updating",
+    "safeguard", "sda_cpu", "selection", "share_constants", "updating",
 )  # fmt: skip
 
 
@@ -207,6 +208,27 @@ def test_pairs_of_uneven_shares_print_a_row_for_every_cell_and_the_means(print_s
         assert all(0 < error < 100 for error in errors)
         assert_allclose(means, errors, atol=0.06)
     assert sum(line.startswith("default: share off by") for line in lines) == 2
+
+
+def test_constants_of_another_domain_are_recovered_from_normal_scores(rng):
+    script = importlib.import_module("share_constants")
+    codes, truth = np.repeat([0, 1], 20_000), np.repeat([0, 1], [14_000, 6_000])
+    held_out = HeldOut(rng.normal(4 * codes - 2, 1)[:, None], codes, np.ones(len(codes)), n_domains=2)
+    halves = np.array([1.4, 1.6])  # half distances of the classes, in spreads; 2 in the source
+    firsts = [rng.normal(0.3 + half * (2 * truth - 1), 1)[:, None] for half in halves]
+    fits = [script.Scores(1.25 * first, first, held_out, truth) for first in firsts]
+    constants = script.estimate_constants(fits, map)
+    transfer = constants.transfer
+    assert_allclose(transfer.log_separation_loss, np.log(halves / 2).mean(), atol=0.02)
+    assert_allclose(transfer.log_separation_spread, np.log(halves).std(), atol=0.02)
+    assert_allclose(transfer.midpoint_spread, 0.3, atol=0.02)
+    # a score changes log odds by twice the half distance over the spread, squared
+    assert_allclose(1 / transfer.before_self_training, 1.5 / 2, atol=0.03)
+    assert_allclose(1 / transfer.after_self_training, 1.5 / 2 / 1.25, atol=0.03)
+    off, is_held, error, _ = script.try_constants(fits[0], constants)
+    assert off < 2
+    assert is_held
+    assert_allclose(error, 100 * script.best_error(firsts[0], truth), atol=0.5)
 
 
 def test_batches_of_drift_are_counted_by_kind(print_script):
