@@ -43,3 +43,8 @@ class UndriftWarning(UserWarning):
 
 class UndriftDeprecationWarning(UndriftWarning, FutureWarning):
     """A name still works, and will be gone in the next release."""
+
+
+def count(n: int, noun: str) -> str:
+    """Write a number of things: "1 label", "1,200 labels"."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

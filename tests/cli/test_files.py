@@ -14,6 +14,7 @@ import pytest
 
 from tests.helpers.commands import ADAPT, SMALL, change_options, check_refused, predict, run_program
 from tests.helpers.review_files import convert_table, read_csv
+from undrift import load_model
 from undrift.tables import open_table
 from undrift.text import TOKENS
 
@@ -226,6 +227,24 @@ def test_embeddings_are_features_beside_the_terms(undrift, folder):
             print(json.dumps(row | {"label": row["truth"] or "positive"}), file=file)
     message = check_refused(undrift, folder, [*update, "--labels", "labels.jsonl", "--embedding", "v"])
     assert "labels.jsonl: row 2 of column 'v' is no list of 8 numbers" in message
+
+
+def test_labels_of_rows_with_embeddings_are_learnt(undrift, folder):
+    write_vectors("b.jsonl", "books.csv")
+    write_vectors("k.jsonl", "kitchen.csv")
+    arguments = change_options(ADAPT, source="b.jsonl", target="k.jsonl", target_label="truth", model="m")
+    for use in ("train", "both"):
+        status, out, _ = undrift(*arguments, "--embedding", "v", "--use-labels", use, "--json")
+        assert status == 0
+        summary = json.loads(out)
+        (target,) = summary["targets"]
+        assert summary["n_learnt"] == 80
+        assert target["scored"] == (80 if use == "both" else 0)
+    assert target["adapted_error"] < 0.1
+    labelled = load_model("m").classifier_.update_state_.labelled
+    rows = [json.loads(line) for line in (folder / "k.jsonl").read_text().splitlines()]
+    given = {tuple(np.float32(row["v"]).round(4).tolist()) for row in rows if row["truth"]}
+    assert {tuple(v.round(4).tolist()) for v in np.float32(labelled.columns[-1])} <= given  # their vectors
 
 
 def test_embeddings_that_are_none_are_refused(undrift, folder, model):

@@ -1,6 +1,7 @@
 """`undrift ask`, `undrift update` and the labels of `adapt`, as commands."""
 
 import json
+import re
 import shlex
 
 import pytest
@@ -34,11 +35,18 @@ def test_ask_label_update_predict(folder, undrift, model, purpose):
     assert (status, err) == (0, "")
     assert "Wrote ask.csv: 20 of 100 rows to label" in out
     assert "undrift update --model" in out
+    suggested = shlex.split(out[out.index("undrift update") :])
+    assert (
+        suggested[-1] == f"{str(model).removesuffix('.safetensors')}-updated.safetensors"
+    )  # not over the model
     fill_labels()
     status, out, err = undrift(*update(model))
     assert (status, err) == (0, "")
     n_labels = sum(bool(row["label"]) for row in read_csv("ask.csv"))
     assert f"Learnt {n_labels} labels." in out
+    assert re.search(
+        r"Class shares: negative [\d.]+% \([\d.]+% to [\d.]+%\), positive", " ".join(out.split())
+    )
     assert ("labels drawn for an estimate" in " ".join(out.split())) == (purpose == "estimate")
     assert "training rows among it" in " ".join(out.split())
     predict = ["predict", "--input", "kitchen.csv", "--text", "review", "--out", "again.csv"]
@@ -138,7 +146,7 @@ def test_bad_labels(folder, undrift, model, rows, message):
         ({"use_labels": "train"}, "--use-labels train needs labels: add --labels FILE or --target-label COL"),
         ({"use_labels": "all"}, "--use-labels 'all': choose one of score, train, both"),
         ({"labels": "none.csv"}, "none.csv does not exist"),
-        ({"labels": "books.csv"}, "books.csv: none of its 80 labelled texts is in a target file"),
+        ({"labels": "books.csv"}, "books.csv: 80 labelled texts, none of which is in a target file"),
     ],
 )
 def test_bad_labels_of_adapt(folder, undrift, options, message):

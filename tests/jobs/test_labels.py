@@ -9,7 +9,9 @@ from scipy import sparse
 
 from tests.helpers.review_files import make_review_texts, read_csv, write_csv
 from undrift import TextAdapter, UndriftWarning, load_model
+from undrift.errors import count
 from undrift.jobs import AdaptJob, AskJob, UpdateJob, run_adapt, run_ask, run_update
+from undrift.jobs.inputs import parse_label
 from undrift.jobs.labels import TrainingLabels, cross_fit, read_labels
 from undrift.jobs.scoring import error_interval, gain_interval, sum_mistakes
 from undrift.tables import TableError, open_table
@@ -102,8 +104,8 @@ def test_rows_that_stand_in_the_source_are_not_scored(files, reviews):
     write_csv(files["folder"] / "kitchen.csv", {"text": texts, "truth": truth})
     summary = run_adapt(make_job(files, target_label="truth"), build_adapter()).summary
     assert summary["targets"][0]["scored"] == sum(map(bool, files["truth"]))
-    (note,) = [note for note in summary["notes"] if "stand in the source too" in note]
-    assert note.startswith(f"{len(twice)} labelled rows of kitchen.csv")
+    (note,) = [note for note in summary["notes"] if "in the source too" in note]
+    assert note.startswith(f"{len(twice)} labelled rows of kitchen.csv not scored")
 
 
 @pytest.mark.parametrize("uses", ["train", "both"])
@@ -139,7 +141,7 @@ def test_cross_fitting_never_sees_the_label_of_a_row_or_of_its_duplicate(monkeyp
         def __init__(self, seen):
             self.seen = seen
 
-        def predict(self, rows, sample_domain):
+        def predict(self, rows, sample_domain, extra):
             wanted = set(rows.indices.tolist())
             assert not wanted & self.seen
             assert wanted | self.seen == set(range(12))
@@ -170,7 +172,7 @@ def test_contradicting_labels_are_left_out(files):
     texts = [files["texts"][0], files["texts"][0].upper(), *files["texts"][1:20]]
     labels = ["negative", "positive", *files["truth"][1:20]]
     path = write_csv(files["folder"] / "odd.csv", {"text": texts, "label": labels})
-    with pytest.warns(UndriftWarning, match=r"1 texts have contradicting labels, none of which is taken"):
+    with pytest.warns(UndriftWarning, match=r"1 text with contradicting labels, none of which is taken"):
         given = read_labels(open_table(path), "text", ["label"], CLASSES)
     assert len(given) == 19
     summary = run_adapt(make_job(files, labels=path, use_labels="train"), build_adapter()).summary
@@ -230,7 +232,7 @@ def test_what_tools_export_is_read(files, tmp_path):
         ({"label": ["good"]}, "row 1 has the label 'good'; the classes are negative, positive"),
         ({"label": [""]}, "no row has a label in column 'label'"),
         ({"stars": ["positive"]}, "has no column 'label'"),
-        ({"label": ["positive"]}, "none of its 1 labelled texts is in a target file"),
+        ({"label": ["positive"]}, "1 labelled text, none of which is in a target file"),
         ({"label": ["positive"], "weight": ["many"]}, "'weight' holds 'many', which is not a number"),
     ],
 )
@@ -413,3 +415,19 @@ def test_what_a_tool_did_not_export_is_one_line(tmp_path, tool, row):
     path.write_text(json.dumps([{name: good[name] for name in row if name in good}, row]))
     with pytest.raises(TableError, match=rf"labels\.json: row 2 is not as {tool} exports it"):
         read_labels(open_table(path), "text", ["label"], CLASSES)
+
+
+def test_a_cell_of_pandas_that_is_missing_is_no_label():
+    missing = (None, float("nan"), "", "  ", "nan", "NaN", " <NA> ")
+    assert [parse_label(cell) for cell in missing] == [None] * 7
+    assert [parse_label(cell) for cell in ("NA", "None", "nano", 0, False)] == [
+        "NA",
+        "None",
+        "nano",
+        0,
+        False,
+    ]
+
+
+def test_one_thing_is_counted_as_one():
+    assert [count(n, "label") for n in (0, 1, 2, 1200)] == ["0 labels", "1 label", "2 labels", "1,200 labels"]

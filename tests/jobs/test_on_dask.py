@@ -97,7 +97,9 @@ def test_labels_are_learnt_and_cross_fitted_on_a_cluster_too(reviews):
     assert run_update(updated)["n_labels"] == 10
     assert sharded["n_learnt"] == plain["n_learnt"] == sum(map(bool, truth[:60]))
     assert sharded["targets"][0]["scored"] == plain["targets"][0]["scored"] == plain["n_learnt"] - 1
-    assert any("1 labelled rows of kitchen.csv stand in the source too" in note for note in sharded["notes"])
+    assert any(
+        "1 labelled row of kitchen.csv not scored: in the source too" in note for note in sharded["notes"]
+    )
     assert sharded["targets"][0]["adapted_error"] == plain["targets"][0]["adapted_error"]
     predictions = [column(reviews / f"{run}.csv", "prediction") for run in ("plain", "sharded")]
     assert predictions[0] == predictions[1]

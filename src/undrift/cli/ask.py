@@ -8,6 +8,7 @@ from pathlib import Path
 
 import typer
 
+from ..errors import count
 from . import options, terminal
 from .options import option
 
@@ -18,7 +19,7 @@ Example: label 50 rows in a spreadsheet, then let the model learn them.
     undrift ask --model m.safetensors --input kitchen.csv --text review \\\\
         --for predictions --out ask.csv
     undrift update --model m.safetensors --labels ask.csv --text review \\\\
-        --label label --out m.safetensors
+        --label label --out m2.safetensors
 """
 
 EPILOG = """[bold]For predictions[/]: the rows whose labels would change predictions most. They are unlike the
@@ -59,12 +60,14 @@ def ask(given: AskOptions, context: typer.Context) -> None:
     if given.as_json:
         return
     why = "to improve predictions" if given.purpose == "predictions" else "to estimate the error"
-    terminal.say(f"Wrote {summary['out']}: {summary['asked']:,} of {summary['rows']:,} rows to label, {why}.")
-    label, model = f"{given.prefix}label", str(given.model)
-    command = ["undrift", "update", "--model", model, "--labels", summary["out"]]
+    rows = count(summary["rows"], "row")
+    terminal.say(f"Wrote {summary['out']}: {summary['asked']:,} of {rows} to label, {why}.")
+    label, updated = f"{given.prefix}label", given.model.with_stem(f"{given.model.stem}-updated")
+    command = ["undrift", "update", "--model", str(given.model), "--labels", summary["out"]]
     for name in [given.text] if isinstance(given.text, str) else given.text:
         command += ["--text", name]
     command += ["--embedding", given.embedding] if given.embedding else []
-    command += ["--label", label, *(["--domain", given.domain] if given.domain else []), "--out", model]
+    command += ["--domain", given.domain] if given.domain else []
+    command += ["--label", label, "--out", str(updated)]
     terminal.say(f"Next: fill in the column `{label}`, then")
     terminal.say_line(f"  {shlex.join(command)}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..errors import count
 from . import terminal
 
 MOST_LABELS = 10  # that a line names
@@ -59,11 +60,11 @@ def _describe_model(summary: dict[str, Any]) -> str:
 def _describe_files(summary: dict[str, Any]) -> Iterator[str]:
     """Say what was read, one line a file."""
     for s in summary["sources"]:
-        yield f"Read {s['file']}: {s['rows']:,} rows, {s['labelled']:,} labelled{_count_odd(s)}"
+        yield f"Read {s['file']}: {count(s['rows'], 'row')}, {s['labelled']:,} labelled{_count_odd(s)}"
     for t in summary["targets"]:
         share, tokens = t["unseen_share"], summary["tokens"] or "words"
         unseen = "" if share is None else f", {share:.0%} of {tokens} not in the source"
-        yield f"Read {t['file']}: {t['rows']:,} rows{_count_odd(t)}{unseen}"
+        yield f"Read {t['file']}: {count(t['rows'], 'row')}{_count_odd(t)}{unseen}"
 
 
 def _count_odd(entry: dict[str, Any]) -> str:
@@ -89,7 +90,7 @@ def _describe_fit(summary: dict[str, Any]) -> Iterator[str]:
         size = f"Features: {len(summary['features']):,} columns of {summary['feature_kind']} ({names}{more})"
     yield f"Labels{kind}: {', '.join(labels)}. {size}."
     if summary.get("n_learnt"):
-        yield f"Learnt {summary['n_learnt']:,} labels of the target too."
+        yield f"Learnt {count(summary['n_learnt'], 'label')} of the target too."
     yield f"Chosen: {chosen} ({rule}). Took {summary['seconds']:.0f} s."
 
 
@@ -113,7 +114,7 @@ def describe_error(t: dict[str, Any], summary: dict[str, Any], has_record: bool 
             verdict = ": no better than chance"
         return (
             f"{name}{fell_back}: {t['adapted_error']:.1%} wrong (95% interval {low:.1%} to {high:.1%}) on "
-            f"{t['scored']:,} labelled rows{how}, {baseline}{verdict}."
+            f"{count(t['scored'], 'labelled row')}{how}, {baseline}{verdict}."
         )
     if t["expected_error"]:
         between = "90% interval {low:.0%} to {high:.0%}".format(**t["expected_error"])
@@ -140,7 +141,7 @@ def describe_scores(t: dict[str, Any], task: str) -> str:
         for measure, name in names.items()
         if None not in (adapted := t[f"adapted_{measure}"], before := t[f"baseline_{measure}"])
     ]
-    return f"{', '.join(shown)} trained on the source, on {t['scored']:,} labelled rows"
+    return f"{', '.join(shown)} trained on the source, on {count(t['scored'], 'labelled row')}"
 
 
 def _judge(t: dict[str, Any]) -> str:

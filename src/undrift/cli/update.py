@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from ..errors import count
 from . import options, terminal
 from .options import option
 from .summary import describe_model, list_shares
@@ -62,18 +63,19 @@ def update(given: UpdateOptions, context: typer.Context) -> None:
 def describe_update(summary: dict[str, Any]) -> Iterator[str]:
     """Say what was learnt, what that changed, and how large the model is."""
     if "n_labels" in summary:
-        yield f"Learnt {summary['n_labels']:,} labels."
+        yield f"Learnt {count(summary['n_labels'], 'label')}."
     else:
-        yield f"Took {summary['rows']:,} rows of {summary['target']} as the new batch."
-    if summary.get("measured"):
+        yield f"Took {count(summary['rows'], 'row')} of {summary['target']} as the new batch."
+    if measured := summary.get("measured"):
         yield (
-            "Before, {error:.1%} of the predictions were wrong (95% interval {low:.1%} to {high:.1%}), "
-            "measured on {rows:,} labels drawn for an estimate.".format(**summary["measured"])
-        )
+            "Before, {error:.1%} of the predictions were wrong (95% interval {low:.1%} to {high:.1%}), measured "
+            "on {0} drawn for an estimate."
+        ).format(count(measured["rows"], "label"), **measured)
     before, after = summary["expected_error_before"], summary["expected_error"]
     if after:
         line = "About {error:.0%} wrong (90% interval {low:.0%} to {high:.0%}), expected now".format(**after)
         yield line + (f"; {before['error']:.0%} before." if before else ".")
     if summary["target_shares"]:
-        yield f"Class shares: {list_shares(summary['target_shares'])}."
+        shares = list_shares(summary["target_shares"], summary["target_shares_interval"])
+        yield f"Class shares: {shares}."
     yield describe_model(summary["out"], summary["update_rows"])

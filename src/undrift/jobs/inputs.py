@@ -35,6 +35,8 @@ from ..text import hash_text, parse_numbers
 ShowStage = Callable[[str, float | None], None]  # name of the stage, and the share of it that is done
 Watch = Callable[[Any], AbstractContextManager[Any]]  # follows a client of a cluster while it has work
 
+MISSING = ("", "nan", "<na>")  # cells without a label, in small letters: as pandas writes them as text
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
@@ -239,9 +241,10 @@ def _holds_numbers(cells: Sequence[str]) -> bool:
 
 
 def parse_label(value: Any) -> Any:
-    """Return the label in a cell, None where it is empty; text is stripped, and other objects become text."""
+    """Return the label in a cell, None where there is none; text is stripped, other objects become text."""
     if isinstance(value, str):
-        return value.strip() or None
+        value = value.strip()
+        return None if value.lower() in MISSING else value
     if value is None or value != value:
         return None
     return value if isinstance(value, bool | int | float) else str(value)
@@ -378,8 +381,6 @@ def check_outputs(job: AdaptJob, *, has_cluster: bool = False) -> None:
     if job.embedding is not None and (has_cluster or job.report or job.distilled):
         other = "--dask" if has_cluster else "--report" if job.report else "--distilled"
         raise TableError(f"--embedding and {other} do not go together: {other} knows terms alone; drop one")
-    if job.embedding is not None and job.use_labels != "score":
-        raise TableError(f"--embedding and --use-labels {job.use_labels} do not go together: drop one")
     inputs, outputs = [*job.sources, *job.targets, *([job.labels] if job.labels else [])], [job.out]
     if has_cluster and is_folder(job.out):
         outputs = [job.out / shard.name for path in job.targets for shard in shard_paths(path)]

@@ -10,7 +10,7 @@ import copy
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from .._core import Rows as Matrix
 from .._core import stack_rows
 from .._inputs import gather_rows, spell_label
 from ..classifier import MSDAClassifier, list_row_keys
-from ..errors import UndriftWarning
+from ..errors import UndriftWarning, count
 from ..tables import Rows, Table, TableError
 from ..text import TextAdapter, hash_text
 from .inputs import AdaptJob, JobDomain, parse_label, parse_vector
@@ -80,7 +80,7 @@ def read_labels(
     if contradicting:
         some = " ".join(next(iter(contradicting.values())).split())[:40]
         warnings.warn(
-            f"{path}: {len(contradicting):,} texts have contradicting labels, none of which is taken, "
+            f"{path}: {count(len(contradicting), 'text')} with contradicting labels, none of which is taken, "
             f"such as {some!r}",
             UndriftWarning,
             stacklevel=2,
@@ -202,13 +202,15 @@ def attach_labels(
             for key, label in zip(target.keys, matched[-1].labels or [], strict=True)
         )
         if n_twice:
-            twice = f"{n_twice:,} labelled rows of {target.path.name} stand in the source too"
-            notes.append(f"{twice}, whitespace and case aside: they are not scored")
+            twice = f"{count(n_twice, 'labelled row')} of {target.path.name} not scored"
+            notes.append(f"{twice}: in the source too, whitespace and case aside")
     n_lost = len(given.keys() - {key for target in targets for key in target.keys})
     if given and n_lost == len(given):
-        raise TableError(f"{job.labels}: none of its {len(given):,} labelled texts is in a target file")
+        n_texts = count(len(given), "labelled text")
+        raise TableError(f"{job.labels}: {n_texts}, none of which is in a target file")
     if n_lost:
-        notes.append(f"{n_lost:,} labelled texts of {job.labels} are in no target file: they are left out")
+        n_texts = count(n_lost, "labelled text")
+        notes.append(f"{n_texts} of {job.labels} left out: in no target file")
     return matched, notes
 
 
@@ -240,6 +242,7 @@ class TrainingLabels:
     numbers: np.ndarray  # (n,) of the targets
     keys: list[int]  # of the texts
     weights: np.ndarray  # (n,) in a score
+    extra: list[np.ndarray] = field(default_factory=list)  # their embeddings, if there are any
 
 
 def gather_labels(
@@ -264,9 +267,11 @@ def gather_labels(
     n_odd = sum(len(labels) > 1 for labels in answers.values())
     if n_odd:
         warnings.warn(
-            f"{n_odd:,} texts have contradicting labels, none of which is taken", UndriftWarning, stacklevel=2
+            f"{count(n_odd, 'text')} with contradicting labels, none of which is taken",
+            UndriftWarning,
+            stacklevel=2,
         )
-    parts, y, numbers, keys, weights = [], [], [], [], []
+    parts, vectors, y, numbers, keys, weights = [], [], [], [], [], []
     for i, target in enumerate(targets):
         positions = [
             row
@@ -275,6 +280,7 @@ def gather_labels(
         ]
         if positions:
             parts.append(gather_rows(rows[i][np.array(positions)]))
+            vectors += [] if target.vectors is None else [target.vectors[positions]]
         keys += [target.keys[row] for row in positions]
         y += [next(iter(answers[target.keys[row]])) for row in positions]
         weights += [(target.weights or [1.0] * target.n_rows)[row] for row in positions]
@@ -282,9 +288,9 @@ def gather_labels(
     if not parts:
         names_of_targets = ", ".join(str(target.path) for target in targets)
         raise TableError(f"{names_of_targets}: no row has a label to learn from")
-    return TrainingLabels(
-        stack_rows(parts), np.array(y, dtype=object), np.array(numbers), keys, np.array(weights)
-    )
+    extra = [np.vstack(vectors)] if vectors else []
+    given = stack_rows(parts), np.array(y, dtype=object), np.array(numbers), keys, np.array(weights)
+    return TrainingLabels(*given, extra)
 
 
 def learn_labels(
@@ -294,7 +300,8 @@ def learn_labels(
     learnt = copy.copy(classifier)
     X, y, numbers = labels.X[rows], labels.y[rows], labels.numbers[rows]
     kept = list_consistent(X, y, numbers)
-    return learnt.update(X[kept], y[kept], sample_domain=numbers[kept])
+    extra = [E[rows][kept] for E in labels.extra]
+    return learnt.update(X[kept], y[kept], sample_domain=numbers[kept], extra=extra)
 
 
 def list_consistent(X: Any, y: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -316,7 +323,8 @@ def cross_fit(classifier: MSDAClassifier, labels: TrainingLabels) -> np.ndarray:
         out = np.flatnonzero(fold == number)
         rest = np.flatnonzero(fold != number)
         fitted = learn_labels(classifier, labels, rest) if len(rest) else classifier
-        predicted[out] = fitted.predict(labels.X[out], sample_domain=labels.numbers[out])
+        extra = [E[out] for E in labels.extra]
+        predicted[out] = fitted.predict(labels.X[out], sample_domain=labels.numbers[out], extra=extra)
     return predicted
 
 

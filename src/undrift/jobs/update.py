@@ -184,10 +184,13 @@ def run_update(job: UpdateJob, show_stage: ShowStage = ignore_stage) -> dict[str
     if not job.update_state:
         adapter.classifier_.update_state_ = None
     save_model(adapter, job.out)
-    shares = adapter.target_shares_[position]
+    shares, interval = adapter.target_shares_[position], adapter.target_shares_interval_[position]
     return summary | {
         "expected_error": adapter.expected_error_[position],
         "target_shares": shares and {str(label): share for label, share in shares.items()},
+        "target_shares_interval": None
+        if interval is None
+        else {str(c): [*ends] for c, ends in interval.items()},
         "update_rows": count_update_rows(adapter),
         "bytes": job.out.stat().st_size,
     }
