@@ -68,8 +68,8 @@ def describe_update(summary: dict[str, Any]) -> Iterator[str]:
         yield f"Took {count(summary['rows'], 'row')} of {summary['target']} as the new batch."
     if measured := summary.get("measured"):
         yield (
-            "Before, {error:.1%} of the predictions were wrong (95% interval {low:.1%} to {high:.1%}), measured "
-            "on {0} drawn for an estimate."
+            "Before, {error:.1%} of the predictions were wrong (95% interval {low:.1%} to {high:.1%}), "
+            "measured on {0} drawn for an estimate."
         ).format(count(measured["rows"], "label"), **measured)
     before, after = summary["expected_error_before"], summary["expected_error"]
     if after:
