@@ -22,6 +22,7 @@ COMPARED: Mapping[str, Mapping[str, Any]] = {
     "uncentred": {"center": False, "self_training": False, "fallback": False},
     "centred": {"center": "domains"},
     "oracle": {},  # is given the true class shares of the target
+    "balanced": {"border": "balanced"},  # predicts for least mean of the classes' errors
 }
 # methods that are given so many target labels: `labels-50`
 WITH_LABELS = ("labels", "asked", "second-source", "augmented", "target-only")

@@ -7,7 +7,7 @@ classes, which light, dark and print define separately.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -171,35 +171,46 @@ def shorten(name: str, length: int) -> str:
     return name if len(name) <= length else name[: length - 1] + "…"
 
 
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+
+
 def place_names(
-    names: Iterable[tuple[str, float, float]],
-    bounds: tuple[float, float, float, float],
+    names: Sequence[tuple[str, float, float]],
+    bounds: Box,
     size: int,
     walls: tuple[float, float] = (-1.0, -1.0),
     most: int = 99,
 ) -> list[Markup]:
     """Write the names of points beside them, the first ones first, wherever they cover no other name.
 
-    Names stay within `bounds` (left, top, right, bottom) and do not cross `walls` (an x and a y).
+    Names stay within `bounds` (left, top, right, bottom) and do not cross `walls` (an x and a y). Where there
+    is a choice, they do not cover the points of others either.
     """
-    taken: list[tuple[float, float, float, float]] = []
+    taken: list[Box] = []
     written: list[Markup] = []
+    points = [(x - 4, y - 4, x + 4, y + 4) for _, x, y in names]
+
+    def is_free(box: Box, boxes: list[Box]) -> bool:
+        return all(box[2] < a[0] or box[0] > a[2] or box[3] < a[1] or box[1] > a[3] for a in boxes)
+
     for name, x, y in names:
+        if len(written) == most:
+            break
         width = LETTER * size / 14 * len(name)
-        for start, base in (
-            (x + 9, y + 4),
-            (x - 9 - width, y + 4),
-            (x - width / 2, y - 9),
-            (x - width / 2, y + 18),
-        ):
-            box = (start - 3, base - size, start + width + 3, base + 4)
-            is_inside = (
-                box[0] > bounds[0] and box[1] > bounds[1] and box[2] < bounds[2] and box[3] < bounds[3]
-            )
-            crosses = box[0] < walls[0] < box[2] or box[1] < walls[1] < box[3]
-            is_free = all(box[2] < a[0] or box[0] > a[2] or box[3] < a[1] or box[1] > a[3] for a in taken)
-            if is_inside and is_free and not crosses and len(written) < most:
-                taken.append(box)
-                written.append(text(start, base, name, "start", "name halo" if size < 14 else "halo"))
-                break
+        starts = [x + 9, x - 9 - width, x - width / 2, x - width / 2]
+        places = [
+            ((start - 3, base - size, start + width + 3, base + 4), start, base)
+            for start, base in zip(starts, (y + 4, y + 4, y - 9, y + 18), strict=True)
+        ]
+        possible = [
+            (box, start, base)
+            for box, start, base in places
+            if box[0] > bounds[0] and box[1] > bounds[1] and box[2] < bounds[2] and box[3] < bounds[3]
+            and not (box[0] < walls[0] < box[2] or box[1] < walls[1] < box[3])
+            and is_free(box, taken)
+        ]  # fmt: skip
+        if possible:
+            box, start, base = next((place for place in possible if is_free(place[0], points)), possible[0])
+            taken.append(box)
+            written.append(text(start, base, name, "start", "name halo" if size < 14 else "halo"))
     return written

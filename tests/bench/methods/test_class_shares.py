@@ -13,9 +13,9 @@ from undrift.bench.methods.baselines import weight_tfidf
 from undrift.bench.methods.undrift import calibration_error
 from undrift.text.adapter import text_classifier
 
-METHODS = ("source-only", "uncentred", "centred", "undrift", "oracle")
+METHODS = ("source-only", "uncentred", "centred", "undrift", "oracle", "balanced")
 PLAN = """
-methods = ["source-only", "uncentred", "centred", "undrift", "oracle"]
+methods = ["source-only", "uncentred", "centred", "undrift", "oracle", "balanced"]
 baseline_variant = "few"
 n_folds = 3
 [corpus]
@@ -50,7 +50,7 @@ def plan(tmp_path_factory):
 def finished(plan, data, tmp_path_factory):
     results = tmp_path_factory.mktemp("shares") / "r.jsonl"
     summary = run(plan, results, Request(data=data))
-    assert (summary.n_new, summary.n_failed) == (2 * 5 * 6 + 5 * 2, 0)
+    assert (summary.n_new, summary.n_failed) == (2 * 6 * 6 + 6 * 2, 0)
     return results
 
 
@@ -80,6 +80,7 @@ def test_methods_are_the_classifier_on_the_sample_and_all_rows_of_the_other_doma
         "uncentred": {"center": False, "self_training": False, "fallback": False},
         "centred": {"center": "domains"},
         "undrift": {},
+        "balanced": {"border": "balanced"},
         "oracle": {"target_shares": {-1: 0.75, 1: 0.25}},
     }
     corpus = weight_tfidf(sample_target(load_corpus(plan.corpus, data, 30), "toys", 0.25, 2500, 0), 5.0)
@@ -100,7 +101,7 @@ def test_methods_are_the_classifier_on_the_sample_and_all_rows_of_the_other_doma
         p = model.predict_proba(toys.X)
         assert record["calibration_error"] == pytest.approx(calibration_error(p, model.classes_, toys.y))
         shares, expected = model.target_shares_[0], model.expected_error_[0]
-        is_estimated = shares is not None and method == "undrift"
+        is_estimated = shares is not None and method in ("undrift", "balanced")
         assert record["estimated_share"] == (pytest.approx(shares[1.0]) if is_estimated else None)
         error = None if expected is None else pytest.approx(expected["error"])
         assert record["expected_error"] == error
@@ -151,7 +152,7 @@ def test_a_run_resumes_and_takes_methods_tasks_and_fewer_rows(finished, plan, da
     some = found(tmp_path / "all.jsonl")
     for key, record in some.items():
         assert record["transfer_error"] == found(finished)[key]["transfer_error"]
-    assert run(plan, tmp_path / "all.jsonl", Request(data=data, tasks=["books->toys"])).n_new == 6
+    assert run(plan, tmp_path / "all.jsonl", Request(data=data, tasks=["books->toys"])).n_new == 8
 
 
 def test_the_calibration_error_is_the_gap_of_confidence_and_accuracy_by_bin():

@@ -15,7 +15,7 @@ from .records import Record
 REFERENCE = "all"  # the variant of an ablation plan that the others are compared with
 PEERS_PLAN = "peers"
 LARGER_CLASS = "larger class"  # calls every row of a target the class of which it has more
-BY_SHARE = (LARGER_CLASS, "source-only", "uncentred", "centred", "undrift", "oracle")  # in this order
+BY_SHARE = (LARGER_CLASS, "source-only", "uncentred", "centred", "undrift", "oracle", "balanced")
 COMPARED_WITH = {  # estimates of a record that have a truth
     "share_error": ("estimated_share", "target_share"),
     "expected_error_gap": ("expected_error", "transfer_error"),
