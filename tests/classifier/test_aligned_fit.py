@@ -441,6 +441,22 @@ def test_more_labelled_rows_than_a_gram_matrix_holds(n_classes, monkeypatch):
     assert np.mean(primal.predict(Z) == dual.predict(Z)) > 0.98
 
 
+def test_sources_are_centred_by_more_labelled_rows_than_the_anchors(monkeypatch):
+    X, y, Z, _ = make_pair((0.4, 0.6), (0.15, 0.85), n=400)
+    monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 390)
+    monkeypatch.setattr("undrift.classifier.two_stage.CALIBRATION_ROWS", 60)
+    centres = []
+    for most in (400, 100):
+        monkeypatch.setattr("undrift.classifier.many_rows.MIDPOINT_ROWS", most)
+        model = MSDAClassifier(**OPTIONS).fit(X, y, Z)
+        centres.append([means[0] for means in model.update_state_.means[:2]])
+    rows, (layer, *_) = X.astype("float64"), model.representation_.layers_
+    for actual, drawn, H in zip(*centres, (rows, np.tanh(rows @ layer.coef + layer.intercept)), strict=True):
+        expected = (H[y == 0].mean(axis=0) + H[y == 1].mean(axis=0)) / 2
+        assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+        assert np.linalg.norm(drawn - expected) > 0.01 * np.linalg.norm(expected)
+
+
 @pytest.mark.parametrize("border", ["error", "balanced"])
 def test_saved_and_loaded(border, tmp_path):
     task = make_task(n_targets=2)

@@ -35,14 +35,22 @@ def class_midpoints(
     domain : int array of shape (n,)
         Domain of each labelled row.
     """
-    ops, midpoints = array_ops(rows), {}
+    ops = array_ops(rows)
+    return {
+        k: ops.to_numpy(rows[: len(codes)].T @ ops.like(average, rows)).astype(float)
+        for k, average in combine_midpoints(codes, n_classes, domain).items()
+    }
+
+
+def combine_midpoints(codes: np.ndarray, n_classes: int, domain: np.ndarray) -> dict[int, np.ndarray]:
+    """Combine labelled rows into the mean of the class means of every domain that has all classes: (n,)."""
+    combinations = {}
     for k in np.unique(domain).tolist():
         is_class = (codes[:, None] == np.arange(n_classes)) & (domain == k)[:, None]
         counts = is_class.sum(axis=0)
         if counts.all():
-            average = (is_class / (counts * n_classes)).sum(axis=1)
-            midpoints[k] = ops.to_numpy(rows[: len(codes)].T @ ops.like(average, rows)).astype(float)
-    return midpoints
+            combinations[k] = (is_class / (counts * n_classes)).sum(axis=1)
+    return combinations
 
 
 def choose_move(scores: np.ndarray, codes: np.ndarray, n_classes: int, change: np.ndarray) -> np.ndarray:

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from .._core import Layer, Rows
 from .._inputs import OnHost, to_host
-from .alignment import move_rows
+from .alignment import combine_midpoints, move_rows
+from .anchors import draw_labelled_rows
 from .data import UNLABELLED, TrainingRows
 from .grams import Stack
 from .linear import signs
@@ -28,6 +30,8 @@ from .self_training import (
     Trained,
     train_classes_in_rounds,
 )
+
+MIDPOINT_ROWS = 32_000  # labelled rows that sources are centred by, at most
 
 
 @dataclass(frozen=True)
@@ -66,10 +70,24 @@ class RowReader:
 
     def read_labelled(self) -> LayerRows:
         """Return all labelled rows."""
-        rows = self._result.spec.rows
-        position = {number: k for k, number in enumerate(rows.domains)}
-        domain = np.array([position[number] for number in rows.domain])
-        return self._read([view.rows.labelled for view in self.views], domain, None, self._memory_budget)
+        matrices = [view.rows.labelled for view in self.views]
+        return self._read(matrices, _list_positions(self._result), None, self._memory_budget)
+
+    def measure_midpoints(self, codes: np.ndarray) -> list[list[np.ndarray]]:
+        """Return, by view and layer, how far the class midpoints of sources are from what centres them.
+
+        Of at most `MIDPOINT_ROWS` labelled rows; each of shape (n_domains, d_t), 0 for other domains.
+        """
+        spec = self._result.spec
+        rows = draw_labelled_rows(codes, min(len(codes), MIDPOINT_ROWS), check_random_state(0))
+        domain, coef = _list_positions(self._result)[rows], np.zeros((len(rows), len(spec.rows.domains)))
+        for k, average in combine_midpoints(codes[rows], spec.problem.n_classes, domain).items():
+            coef[:, k] = average
+        sums = self._read([view.rows.labelled[rows] for view in self.views], domain, None).combine(coef)
+        parts = iter(sums)
+        return [
+            [next(parts).T / (np.sqrt(share) or 1.0) for share in view.stack.shares] for view in self.views
+        ]
 
     def read_anchors(self, rows: slice, vectors: Sequence[np.ndarray] | None = None) -> LayerRows:
         """Return some of the anchors; `vectors`, for every layer (d_t, n_domains), are added by domain."""
@@ -102,6 +120,27 @@ class RowReader:
         """Return the weights of every layer for rows that are not scaled: for X, then for extra features."""
         parts = iter(primal.weights)
         return [[next(parts) * np.sqrt(share) for share in view.stack.shares] for view in self.views]
+
+
+def _list_positions(result: SearchResult) -> np.ndarray:
+    """Return the position of the domain of every labelled row."""
+    rows = result.spec.rows
+    position = {number: k for k, number in enumerate(rows.domains)}
+    return np.array([position[number] for number in rows.domain])
+
+
+def recentre_sources(result: SearchResult, reader: RowReader, codes: np.ndarray) -> SearchResult:
+    """Return the result with sources centred on the classes of more labelled rows than the anchors."""
+    if result.spec.center != "classes":
+        return result
+
+    def move(stack: Stack, changes: list[np.ndarray]) -> Stack:
+        assert stack.means is not None
+        return replace(stack, means=tuple(m + c for m, c in zip(stack.means, changes, strict=True)))
+
+    stacks = result.chosen.stack, *result.chosen.extra
+    stack, *extra = map(move, stacks, reader.measure_midpoints(codes))
+    return replace(result, chosen=replace(result.chosen, stack=stack, extra=tuple(extra)))
 
 
 class ManyRowsTrainer:

@@ -18,7 +18,7 @@ from .anchors import ANCHOR_LIMIT, CALIBRATION_ROWS, draw_labelled_rows
 from .calibration import find_border
 from .data import UNLABELLED
 from .linear import Dual, least_squares, mean_auc, signs
-from .many_rows import ManyRowsTrainer, RowReader, View, score_means
+from .many_rows import ManyRowsTrainer, RowReader, View, recentre_sources, score_means
 from .prediction import keep_rows
 from .primal import NormalEquations
 from .safeguard import FEW_TARGET_ROWS, Signals, compare_with_source_only, decide_fallback, measure_rows
@@ -413,8 +413,11 @@ def _fit_primal_readout(
     result: SearchResult, codes: np.ndarray, weight: np.ndarray, options: ReadoutOptions
 ) -> Readout:
     """Train on all labelled rows by sums over them; the anchors are a sample of them, and target rows."""
-    views, problem = _list_views(result), result.spec.problem
-    reader = RowReader(views, result, options.loss, options.memory_budget)
+    problem, memory_budget = result.spec.problem, options.memory_budget
+    reader = RowReader(_list_views(result), result, options.loss, memory_budget)
+    result = recentre_sources(result, reader, codes)
+    views = _list_views(result)
+    reader = RowReader(views, result, options.loss, memory_budget)
     n_domains = len(result.spec.rows.domains)
     held_out = score_held_out(result.chosen.K, result.chosen.C, problem, options, n_domains)
     trainer = ManyRowsTrainer(result, reader, codes, weight, options.loss)
