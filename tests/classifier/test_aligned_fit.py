@@ -445,11 +445,16 @@ def test_sources_are_centred_by_more_labelled_rows_than_the_anchors(monkeypatch)
     X, y, Z, _ = make_pair((0.4, 0.6), (0.15, 0.85), n=400)
     monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 390)
     monkeypatch.setattr("undrift.classifier.two_stage.CALIBRATION_ROWS", 60)
-    centres = []
+    centres, score_means = [], weights.score_means
+
+    def spy(views, layer_weights):
+        centres.append([means[0] for means in views[0].stack.means[:2]])
+        return score_means(views, layer_weights)
+
+    monkeypatch.setattr(weights, "score_means", spy)
     for most in (400, 100):
         monkeypatch.setattr("undrift.classifier.many_rows.MIDPOINT_ROWS", most)
         model = MSDAClassifier(**OPTIONS).fit(X, y, Z)
-        centres.append([means[0] for means in model.update_state_.means[:2]])
     rows, (layer, *_) = X.astype("float64"), model.representation_.layers_
     for actual, drawn, H in zip(*centres, (rows, np.tanh(rows @ layer.coef + layer.intercept)), strict=True):
         expected = (H[y == 0].mean(axis=0) + H[y == 1].mean(axis=0)) / 2

@@ -415,13 +415,13 @@ def _fit_primal_readout(
     """Train on all labelled rows by sums over them; the anchors are a sample of them, and target rows."""
     problem, memory_budget = result.spec.problem, options.memory_budget
     reader = RowReader(_list_views(result), result, options.loss, memory_budget)
-    result = recentre_sources(result, reader, codes)
-    views = _list_views(result)
-    reader = RowReader(views, result, options.loss, memory_budget)
+    centred = recentre_sources(result, reader, codes)  # the state keeps the means that K has
+    views = _list_views(centred)
+    reader = RowReader(views, centred, options.loss, memory_budget)
     n_domains = len(result.spec.rows.domains)
     held_out = score_held_out(result.chosen.K, result.chosen.C, problem, options, n_domains)
-    trainer = ManyRowsTrainer(result, reader, codes, weight, options.loss)
-    fit = fit_to_targets(result, trainer, held_out, options.self_training, options.border)
+    trainer = ManyRowsTrainer(centred, reader, codes, weight, options.loss)
+    fit = fit_to_targets(centred, trainer, held_out, options.self_training, options.border)
     primal, start = fit.trained.model, trainer.start
     weights = reader.split_weights(primal)
     readout = _build(result, fit, weights, primal.intercept, score_means(views, weights))
