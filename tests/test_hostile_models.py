@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import safetensors.numpy
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 import undrift
 from tests.helpers.hostile_models import change_model
@@ -114,6 +115,34 @@ def test_an_array_may_be_named_once(saved_models, tmp_path):
     peak, message = peak_of_loading(tmp_path / "model")
     assert peak < 10 * (tmp_path / "model").stat().st_size
     assert "names" in message
+
+
+@pytest.mark.parametrize(
+    "vectorizer", [TermVectorizer(), TfidfVectorizer(), CountVectorizer(analyzer="char")]
+)
+def test_n_grams_of_any_length_take_no_memory(tmp_path, vectorizer):
+    """A model is tried on some of its terms; all n-grams of all of them would be the cube of the file."""
+    documents = [" ".join(f"w{j}" for j in range(i, i + 40)) for i in range(0, 1200, 40)]
+    path = tmp_path / "model"
+    save_model(TextAdapter(vectorizer, MSDAClassifier(1)).fit(documents, ["a", "b"] * 15, documents), path)
+    tree = json.dumps(tree_of(path))
+    longer = re.sub(r'(\["ngram_range", {"tuple": \[1), \d\]', r"\1, 10000]", tree)
+    assert longer != tree
+    forge(path, json.loads(longer))
+    peak, message = peak_of_loading(path)
+    assert peak < 10 * path.stat().st_size
+    assert message == ""
+
+
+def test_widths_together_are_no_more_than_the_file_can_hold(saved_models, tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes((saved_models / "classifier").read_bytes())
+    tree = tree_of(path)
+    fitted = dict(tree["fitted"]["dict"]) | {"n_extra_features_in_": {"list": [5000] * 1000}}
+    forge(path, {**tree, "fitted": {"dict": list(map(list, fitted.items()))}})
+    peak, message = peak_of_loading(path)
+    assert peak < 10 * path.stat().st_size
+    assert "more features than the file has bytes" in message
 
 
 def test_a_long_description_is_refused_unread(saved_models, tmp_path):

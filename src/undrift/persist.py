@@ -421,16 +421,18 @@ def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray], is_ea
 
 
 def _try_model(model: Any, max_width: int, methods: tuple[str, ...]) -> None:
-    """Apply a model to an empty and a full row, so that parts which do not fit are refused on loading."""
+    """Apply a model to two small rows, so that parts which do not fit are refused on loading."""
     widths = list(getattr(getattr(model, "classifier_", model), "n_extra_features_in_", []))
     takes_text = not hasattr(model, "n_features_in_")
-    if not all(0 < width <= max_width for width in [*widths, getattr(model, "n_features_in_", 1)]):
+    all_widths = [*widths, getattr(model, "n_features_in_", 1)]
+    if min(all_widths) < 1 or sum(all_widths) > max_width:
         raise ValueError("more features than the file has bytes")
     if takes_text:
         vectorizer = getattr(model, "vectorizer_", model)
         columns = getattr(vectorizer, "columns", None)  # of a FeatureScaler
-        names = vectorizer.get_feature_names_out()
-        rows: Any = ["", " ".join(names) if columns is None else "\t".join("1" for _ in columns)]
+        names = vectorizer.get_feature_names_out()[:50]
+        text = " ".join(names)[:200]  # n-grams of any length take the cube of this
+        rows: Any = ["", text if columns is None else "\t".join("1" for _ in columns)]
     else:
         rows = np.outer([0, 1], np.ones(model.n_features_in_, dtype=np.float32))
     options = {"extra": [np.zeros((2, width)) for width in widths]} if widths else {}
