@@ -1,5 +1,6 @@
 """Faults for the campaign: at every stage of every command, on small and read-only disks, and on Dask."""
 
+import contextlib
 import csv
 import importlib
 import io
@@ -11,14 +12,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections import Counter
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from tests.helpers.bench_corpus import write_corpus
 from tests.helpers.faults import (
     CALL_FAULTS,
-    FAULTS,
     SIGNALS,
     STATUS,
     Outcome,
@@ -67,9 +68,27 @@ OLD = b"the old output\n"
 CHANGING = ("seconds", "date", "machine", "gigabytes")  # what differs between two runs of a benchmark
 
 
+@dataclass(frozen=True)
+class Depth:
+    """How many points of a command are struck."""
+
+    n_points: int  # that do something to a file, at most
+    n_changes: int  # of a series that changes files; two of one that reads them
+    n_calls: int
+    n_starts: int
+    n_pairs: int  # of two runs at once
+    n_disks: int
+
+
+EVERY = 10**6
+SHORT = Depth(2, 2, 1, 1, 1, 2)
+FULL = Depth(EVERY, EVERY, 8, 3, 4, 10)
+SLOW = Depth(EVERY, 6, 8, 3, 4, 6)  # of the rows that `adapt` writes; `predict` writes them in the same way
+
+
 def prepare(folder: Path) -> None:
     """Write the input files of all commands, a model and results."""
-    texts = make_review_texts(120, 0.2, seed=0)
+    texts = make_review_texts(60, 0.2, seed=0)
     for name in ("books", "kitchen"):
         reviews, labels = texts[name]
         labels = labels if name == "books" else [""] * len(labels)
@@ -135,6 +154,7 @@ class Trial:
         what = f"{self.name}, {what}"
         if "Traceback" in done.said or done.status not in statuses:
             self.tally.fail(f"{what}: status {done.status}", done.said)
+            return
         lines = [line for line in done.said.splitlines() if line.startswith("undrift: ")]
         if done.status == 2 and len(lines) != 1:
             self.tally.fail(f"{what}: {len(lines)} lines", done.said)
@@ -158,17 +178,19 @@ class Trial:
             content = done.files.get(name, b"")
             is_whole = content == self.clean.files[name] or (name.endswith("html") and b"</html>" in content)
             if not (is_whole or (may_be_old and content == OLD)):
-                self.tally.fail(f"{what}: {name} is neither the old nor the new one")
+                self.tally.fail(f"{what}: {name} is neither the old nor the new one", kind="partial output")
         if "results.jsonl" in self.clean.files:
             records, wanted = (
                 read_records(each.files.get("results.jsonl", b"")) for each in (done, self.clean)
             )
             if records - wanted or (not may_be_old and records != wanted):
-                self.tally.fail(f"{what}: {records.total()} records, and {wanted.total()} are due")
+                what = f"{what}: {records.total()} records, and {wanted.total()} are due"
+                self.tally.fail(what, kind="partial output")
 
     def check_litter(self, what: str, done: Outcome) -> None:
         if set(done.files) - set(self.clean.files):
-            self.tally.fail(f"{what}: left {sorted(set(done.files) - set(self.clean.files))}")
+            left = sorted(set(done.files) - set(self.clean.files))
+            self.tally.fail(f"{what}: left {left}", kind="file left behind")
 
 
 def read_records(content: bytes) -> Counter:
@@ -179,33 +201,33 @@ def read_records(content: bytes) -> Counter:
     return Counter(json.dumps(record, sort_keys=True) for record in kept)
 
 
-def try_faults(tally, base: Path, n_points: int, n_calls: int, n_starts: int, only=tuple(COMMANDS)) -> None:
-    """Let every fault happen at points of every command."""
-    commands = {name: COMMANDS[name] for name in only}
-    import_everything(base, commands)
-    for name, command in commands.items():
-        with tempfile.TemporaryDirectory() as place:
-            clean = run_in_copy(base, Path(place), command)
-        if clean.status:
-            tally.fail(f"{name} without a fault", clean.said)
-            continue
-        trial = Trial(tally, base, name, command, clean, Counter())
-        strike_everywhere(trial, FAULTS, clean.choose_points(n_points), on_calls=False)
-        inside = range(20, clean.n_calls - 20)  # between the first and last steps of Python itself
-        strike_everywhere(trial, CALL_FAULTS, thin(inside, n_calls), on_calls=True)
-        run_two_at_once(trial, clean.choose_points(max(n_points // 3, 1)))
-        limit_resources(trial)
-        strike_at_start(trial, n_starts)
-        shrink_disks(trial, n_points)
-        outcome = ", ".join(f"{n} {kind}" for kind, n in trial.counts.items())
-        points = f"{clean.n_points} points, {clean.n_calls} calls"
-        tally.add(f"faults: {name}", trial.counts.total(), outcome, points)
+def try_faults(tally, base: Path, name: str, depth: Depth) -> None:
+    """Let every fault happen at points of a command."""
+    command = COMMANDS[name]
+    import_everything(base, {name: command})
+    with tempfile.TemporaryDirectory() as place:
+        clean = run_in_copy(base, Path(place), command)
+    if clean.status:
+        tally.fail(f"{name} without a fault", clean.said)
+        return
+    trial = Trial(tally, base, name, command, clean, Counter())
+    points = clean.choose_points(depth.n_points, depth.n_changes)
+    strike_everywhere(trial, {at: clean.list_faults(at) for at in points}, on_calls=False)
+    inside = thin(range(20, clean.n_calls - 20), depth.n_calls)  # not the first and last steps of Python
+    strike_everywhere(trial, dict.fromkeys(inside, CALL_FAULTS), on_calls=True)
+    run_two_at_once(trial, clean.choose_points(depth.n_pairs))
+    limit_resources(trial)
+    strike_at_start(trial, depth.n_starts)
+    shrink_disks(trial, depth.n_disks)
+    outcome = ", ".join(f"{n} {kind}" for kind, n in trial.counts.items())
+    n_places = f"{len(points)} of {clean.n_points} things done to files"
+    tally.add(f"faults: `{name}`", trial.counts.total(), f"at {n_places}, {len(inside)} calls: {outcome}")
 
 
-def strike_everywhere(trial: Trial, faults, points, on_calls: bool) -> None:
+def strike_everywhere(trial: Trial, faults: dict[int, tuple[str, ...]], on_calls: bool) -> None:
     """Let faults happen at points; after a kill, run again."""
-    for fault in faults:
-        for at in points:
+    for at in faults:
+        for fault in faults[at]:
             what = f"{fault} at {'call' if on_calls else 'point'} {at}"
             with tempfile.TemporaryDirectory() as place:
                 arguments = trial.base, Path(place), trial.command, fault, at
@@ -248,8 +270,7 @@ def strike_at_start(trial: Trial, n_starts: int) -> None:
     with tempfile.TemporaryDirectory() as place:
         copy_base(trial.base, Path(place), trial.command)
         whole = run_from_start(trial.command, Path(place, "work"))
-    # numbers of a model may differ in their last bits between a fork and a program
-    trial = replace(trial, clean=replace(whole, n_calls=trial.clean.n_calls))
+    trial.compare_outputs(f"{trial.name}, as a program and not a fork", whole, may_be_old=False)
     for fault in SIGNALS:
         # before `main` is called and after it has returned, Python itself answers Ctrl-C, with a traceback
         first = whole.n_calls if fault == "interrupted" else 0
@@ -325,6 +346,10 @@ ON_DASK = [
 ON_DASK += ["--out", "out", "--model", "new.safetensors"]
 
 
+DASK_OUTCOMES: defaultdict = defaultdict(lambda: "otherwise", {0: "to the same predictions", 2: "one line"})
+DASK_OUTCOMES |= {-9: "killed, and run again", 143: "ended, old outputs", 130: "ended, old outputs"}
+
+
 def prepare_shards(base: Path, folder: Path, n_shards: int = 4) -> None:
     """Divide the files of two domains."""
     (folder / "out").mkdir(parents=True)
@@ -344,12 +369,13 @@ def run_on_dask(place: Path, role: str, fault: str = "killed", at: int = 0) -> t
     with subprocess.Popen(program, text=True, start_new_session=True, **pipes) as cluster:
         address = cluster.stdout.readline().strip()
         done = run_with_fault([*ON_DASK, "--dask", address], place / "work")
-        if cluster.poll() is None and role != "scheduler":
+        n_tasks = 0
+        if role == "nobody":
             cluster.stdin.close()
-        with_rest = cluster.stdout.read().split()
-        if cluster.poll() is None:
+            n_tasks = len(cluster.stdout.read().split())
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(cluster.pid, signal.SIGKILL)
-    return done, len(with_rest)
+    return done, n_tasks
 
 
 def try_dask(tally, base: Path, n_points: int) -> None:
@@ -360,15 +386,15 @@ def try_dask(tally, base: Path, n_points: int) -> None:
     if clean.status or n_tasks == 0:
         tally.fail(f"Dask without a fault, {n_tasks} tasks", clean.said)
         return
-    cases = [("worker", "killed"), ("scheduler", "killed"), *(("client", fault) for fault in SIGNALS)]
-    for role, fault in cases:
+    for role, fault in product(("worker", "scheduler", "client"), SIGNALS):
         counts: Counter = Counter()
-        for at in thin(range(n_tasks), n_points):
+        points = thin(range(n_tasks), n_points)
+        for at in points:
             what = f"Dask, {role} {fault} at task {at} of {n_tasks}"
             with tempfile.TemporaryDirectory() as place:
                 prepare_shards(base, Path(place, "work"))
                 done, _ = run_on_dask(Path(place), role, fault, at)
-                counts[f"status {done.status}"] += 1
+                counts[done.status] += 1
                 expected = {"worker": {0}, "scheduler": {0, 2}, "client": {0, STATUS[fault]}}[role]
                 if done.status not in expected or "Traceback" in done.said:
                     tally.fail(f"{what}: status {done.status}", done.said)
@@ -378,7 +404,11 @@ def try_dask(tally, base: Path, n_points: int) -> None:
                 if done.status == -9:
                     again, _ = run_on_dask(Path(place), "nobody")
                     check_shards(tally, f"{what}, run again", again, clean, may_be_old=False, may_leave=False)
-        tally.add(f"faults on Dask: {role} {fault}", counts.total(), dict(counts), f"{n_tasks} tasks")
+        outcome = ", ".join(f"{n} {DASK_OUTCOMES[status]}" for status, n in counts.items())
+        where = ", ".join(str(at + 1) for at in points)
+        tally.add(
+            f"faults on Dask: {role} {fault}", counts.total(), f"after task {where} of {n_tasks}: {outcome}"
+        )
 
 
 def is_alike(content: bytes, clean: bytes) -> bool:
@@ -402,7 +432,7 @@ def check_shards(tally, what: str, done: Outcome, clean: Outcome, may_be_old: bo
     for name, content in clean.files.items():
         seen = done.files.get(name, b"")
         if not (is_alike(seen, content) or (may_be_old and seen == OLD)):
-            tally.fail(f"{what}: {name} is neither the old nor the new one")
+            tally.fail(f"{what}: {name} is neither the old nor the new one", kind="partial output")
     left = set(done.files) - set(clean.files)
     if left and not may_leave:
-        tally.fail(f"{what}: left {sorted(left)}")
+        tally.fail(f"{what}: left {sorted(left)}", kind="file left behind")

@@ -1,15 +1,19 @@
 """Load for the campaign: many rows, many updates, many readers, and what the number of threads changes."""
 
+import contextlib
 import csv
 import gc
 import hashlib
+import io
 import os
 import random
+import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-import tracemalloc
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -17,6 +21,7 @@ import numpy as np
 
 from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model, save_model
 from undrift.datasets import make_reviews
+from undrift.persist import ModelFileError
 
 GROWTH = 1.02, 8 << 20  # of what a process holds at a tenth of the work, and bytes
 N_READERS = 64
@@ -29,12 +34,31 @@ def read_resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def report_growth(tally, what: str, held: list[int], seconds: float, must_hold: bool) -> None:
+def report_growth(tally, what: str, n: int, held: list[int], seconds: float, must_hold: bool) -> None:
     """Compare what was held after each tenth of the work."""
     megabytes = ", ".join(f"{size / 1e6:.0f}" for size in held)
-    tally.add(what, "", f"MB held after each tenth: {megabytes}", f"{seconds:.0f} s")
+    tally.add(what, n, f"MB held after each tenth: {megabytes}; {seconds:.0f} s")
     if must_hold and max(held) > GROWTH[0] * held[0] + GROWTH[1]:
-        tally.fail(f"{what}: memory grows, {megabytes} MB")
+        tally.fail(f"{what}: memory grows, {megabytes} MB", kind="growth of memory")
+
+
+def measure_loading(path: Path) -> int:
+    """Return by how many bytes a process grows at most while it loads a model file, or refuses it."""
+    read, write = os.pipe()
+
+    def load(pipe: int) -> None:
+        Path("/proc/self/clear_refs").write_text("5")  # the peak is counted anew
+        before = read_resident()
+        with contextlib.suppress(ModelFileError):
+            load_model(path)
+        (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        os.write(pipe, str(int(peak) * 1024 - before).encode())
+
+    call_in_fork(load, write)
+    grown = int(os.read(read, 100))
+    os.close(read)
+    os.close(write)
+    return grown
 
 
 def make_models(folder: Path, n_rows: int = 300) -> list[str]:
@@ -65,8 +89,14 @@ def call_in_fork(function, *arguments) -> None:
         raise RuntimeError(f"{function.__name__} failed")
 
 
-def soak_predict(tally, folder: Path, n_rows: int, n_words: int = 4) -> None:
+def soak_predict(tally, base: Path, n_rows: int, n_words: int = 4) -> None:
     """Predict many short rows with a distilled model; note the memory after each tenth."""
+    with tempfile.TemporaryDirectory() as place:
+        predict_many(tally, Path(place), n_rows, n_words)
+
+
+def predict_many(tally, folder: Path, n_rows: int, n_words: int) -> None:
+    """Predict rows in a process, and check each of them."""
     texts = [" ".join(text.replace('"', "").split()[:n_words]) for text in make_models(folder)]
     with (folder / "many.csv").open("w") as file:
         file.write("id,text\n")
@@ -90,11 +120,9 @@ def soak_predict(tally, folder: Path, n_rows: int, n_words: int = 4) -> None:
     held = [int(size) for size in os.read(read, 10_000).split()]
     os.close(read)
     os.close(write)
-    what = f"predict, {n_rows:,} rows of {n_words} words, a distilled model"
-    report_growth(tally, what, held, seconds, n_rows >= 1_000_000)
+    what = f"`predict`, rows of {n_words} words, a distilled model"
+    report_growth(tally, what, n_rows, held, seconds, n_rows >= 1_000_000)
     check_many(tally, what, folder, texts, n_rows)
-    for name in ("many.csv", "out.csv"):
-        (folder / name).unlink()
 
 
 def check_many(tally, what: str, folder: Path, texts: list[str], n_rows: int) -> None:
@@ -107,13 +135,13 @@ def check_many(tally, what: str, folder: Path, texts: list[str], n_rows: int) ->
         for n_read, row in enumerate(rows, start=1):
             i = n_read - 1
             if row[0] != str(i) or row[place] != str(expected[i % len(texts)]):
-                tally.fail(f"{what}: row {i} is {row}")
+                tally.fail(f"{what}: row {i} is {row}", kind="partial output")
                 break
     if n_read != n_rows:
-        tally.fail(f"{what}: {n_read} of {n_rows} rows")
+        tally.fail(f"{what}: {n_read} of {n_rows} rows", kind="partial output")
 
 
-def soak_updates(tally, folder: Path, n_updates: int, must_hold: bool) -> None:
+def soak_updates(tally, base: Path, n_updates: int) -> None:
     """Label and withdraw rows of one model again and again; it ends as it began.
 
     The class shares are known: to estimate them takes four times as long, and keeps nothing.
@@ -122,11 +150,9 @@ def soak_updates(tally, folder: Path, n_updates: int, must_hold: bool) -> None:
     source, target = corpus.domains["books"], corpus.domains["kitchen"]
     classifier = MSDAClassifier(1, target_shares={0: 0.5, 1: 0.5}, random_state=0)
     adapter = TextAdapter(TermVectorizer(100), classifier).fit(source.texts, source.y, target.texts)
-    save_model(adapter, folder / "model.safetensors")
     texts = list(target.texts)
 
     def update(pipe: int) -> None:
-        adapter = load_model(folder / "model.safetensors")
         before = adapter.decision_function(texts)
         labels = adapter.classes_.tolist()
         for i in range(n_updates):
@@ -145,7 +171,8 @@ def soak_updates(tally, folder: Path, n_updates: int, must_hold: bool) -> None:
     held = [int(size) for size in os.read(read, 10_000).split()]
     os.close(read)
     os.close(write)
-    report_growth(tally, f"update, {n_updates:,} times", held, time.monotonic() - began, must_hold)
+    what, seconds = "`update`, labels added and withdrawn, class shares known", time.monotonic() - began
+    report_growth(tally, what, n_updates, held, seconds, n_updates >= 1000)
 
 
 def read_at_once(tally, folder: Path, n_readers: int = N_READERS, n_rounds: int = 3) -> None:
@@ -154,7 +181,7 @@ def read_at_once(tally, folder: Path, n_readers: int = N_READERS, n_rounds: int 
     names = ("model", "other")
     wanted = {hash_scores(load_model(folder / f"{name}.safetensors"), texts) for name in names}
     contents = [(folder / f"{name}.safetensors").read_bytes() for name in names]
-    began, gate, answers = time.monotonic(), os.pipe(), os.pipe()
+    gate, answers = os.pipe(), os.pipe()
     children = []
     for _ in range(n_readers):
         children.append(os.fork())
@@ -183,9 +210,7 @@ def read_at_once(tally, folder: Path, n_readers: int = N_READERS, n_rounds: int 
     if wrong or any(statuses) or len(given) != n_readers * n_rounds:
         tally.fail(f"{n_readers} readers: {len(given)} answers, wrong: {wrong[:3]}")
     what = f"processes that load and predict at once, {n_rounds} times each, while the model is replaced"
-    tally.add(
-        what, n_readers, f"{len(given)} answers, {len(wrong)} wrong", f"{time.monotonic() - began:.0f} s"
-    )
+    tally.add(what, n_readers, f"{len(given)} answers, {len(wrong)} wrong")
 
 
 def replace_again_and_again(folder: Path, contents: list[bytes], is_over: threading.Event) -> None:
@@ -222,42 +247,34 @@ def predict_in_threads(tally, folder: Path, n_threads: int = N_READERS) -> None:
         n_wrong = sum(r is None or not np.array_equal(r, a) for r, a in zip(results, alone, strict=True))
         if n_wrong:
             tally.fail(f"{n_threads} threads, {name}: {n_wrong} differ")
-        tally.add(f"threads that share one model ({name})", n_threads, f"{n_wrong} differ", "")
+        tally.add(f"threads that share one model ({name})", n_threads, f"{n_wrong} differ")
 
 
 def compare_thread_counts(tally, base: Path, folder: Path, command: list[str], counts=(1, 2, 4)) -> None:
     """The same bytes with the same number of threads; with another, the same predictions and close scores."""
-    outputs = {}
-    for n in (*counts, counts[-1]):
-        environment = {**os.environ, "OMP_NUM_THREADS": str(n), "OPENBLAS_NUM_THREADS": str(n)}
-        out = folder / f"out-{n}-{len(outputs)}.csv"
-        full = [sys.executable, "-m", "undrift", *command, "--out", str(out)]
-        subprocess.run(full, cwd=base, env=environment, check=True, capture_output=True)
-        outputs[n, len(outputs)] = out
-    first, *others = outputs.values()
-    tables = [list(csv.DictReader(path.open(newline=""))) for path in (first, *others)]
-    if others[-1].read_bytes() != others[-2].read_bytes():
-        tally.fail(f"{counts[-1]} threads twice: other bytes")
+    outputs = [run_with_threads(base, folder, command, n) for n in (*counts, counts[-1])]
+    if outputs[-1] != outputs[-2]:
+        tally.fail(f"{command[0]}, {counts[-1]} threads twice: other bytes")
+    tables = [list(csv.DictReader(io.StringIO(output["out.csv"].decode()))) for output in outputs]
     largest, n_changed = 0.0, 0
     for table in tables[1:]:
         for row, other in zip(tables[0], table, strict=True):
             n_changed += row["prediction"] != other["prediction"]
             largest = max(largest, abs(float(row["score"]) - float(other["score"])))
     if n_changed or largest > LARGEST_DIFFERENCE:
-        tally.fail(f"numbers of threads {counts}: {n_changed} predictions, scores by {largest:.1e}")
-    outcome = f"{n_changed} predictions differ, scores by at most {largest:.1e}"
-    tally.add(f"adapt with {', '.join(map(str, counts))} threads", len(outputs), outcome, "")
+        tally.fail(f"{command[0]}, threads {counts}: {n_changed} predictions, scores by {largest:.1e}")
+    outcome = (
+        f"{n_changed} predictions differ, scores by at most {largest:.1e}; twice with the same: same bytes"
+    )
+    tally.add(f"`{command[0]}` with {', '.join(map(str, counts))} threads", len(outputs), outcome)
 
 
-def count_traced_growth(function, n: int) -> int:
-    """Return by how many bytes Python's memory grows between two series of n calls."""
-    function()
-    sizes = []
-    tracemalloc.start()
-    for _ in range(2):
-        for _ in range(n):
-            function()
-        gc.collect()
-        sizes.append(tracemalloc.get_traced_memory()[0])
-    tracemalloc.stop()
-    return sizes[1] - sizes[0]
+def run_with_threads(base: Path, folder: Path, command: list[str], n_threads: int) -> dict[str, bytes]:
+    """Run a command in a copy of a folder; returns the predictions and the model, if it writes one."""
+    work = Path(tempfile.mkdtemp(dir=folder), "work")
+    shutil.copytree(base, work)
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    environment = os.environ | dict.fromkeys(names, str(n_threads))
+    full = [sys.executable, "-m", "undrift", *command, "--out", "out.csv"]
+    subprocess.run(full, cwd=work, env=environment, check=True, capture_output=True)
+    return {path.name: path.read_bytes() for path in work.glob("[on][ue][tw].*")}

@@ -34,6 +34,7 @@ ON_FILES = dict.fromkeys(("read", "read1", "readinto", "readline", "readall"), "
 ON_FILES |= dict.fromkeys(("write", "writelines"), "w") | {"flush": "f", "truncate": "t", "fsync": "s"}
 EVENTS = {"open": "o", "os.rename": "n", "os.remove": "x", "os.truncate": "t", "tempfile.mkstemp": "m"}
 EVENTS |= {"os.mkdir": "d", "os.rmdir": "y"}
+READING = "r"
 LONGEST = 900  # seconds that a command may take on a busy machine
 HEAD = 24  # bytes of the counters: points, calls, bytes of address space at the start
 
@@ -49,13 +50,19 @@ class Outcome:
     kinds: str = ""  # a letter for each point
     files: dict[str, bytes] = field(default_factory=dict)
 
-    def choose_points(self, n_most: int) -> list[int]:
-        """Return the first and last point of every series of the same kind, thinned to at most `n_most`."""
+    def choose_points(self, n_most: int, n_changes: int = 2) -> list[int]:
+        """Return points of every series of the same kind, thinned to at most `n_most` of all.
+
+        These are the first and last of a series, and `n_changes` of one that changes files.
+        """
         points: set[int] = set()
-        for _, series in groupby(range(len(self.kinds)), key=lambda point: self.kinds[point]):
-            first, *others = series
-            points |= {first, *others[-1:]}
+        for kind, series in groupby(range(len(self.kinds)), key=lambda point: self.kinds[point]):
+            points.update(thin(series, 2 if kind in READING else n_changes))
         return thin(sorted(points), n_most)
+
+    def list_faults(self, point: int) -> tuple[str, ...]:
+        """Return the faults that can happen at a point: a disk is not full to somebody who reads."""
+        return (*SIGNALS, "input/output error") if self.kinds[point] in READING else FAULTS
 
 
 def thin(values, n_most: int) -> list:
