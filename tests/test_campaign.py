@@ -50,6 +50,6 @@ def test_the_page_shows_every_part_of_the_campaign():
     assert "**0 failures**" in table
     assert "Not run to the end" not in table
     for what in ("model files", "data files: CSV", "faults: `adapt --report`", "faults: `bench run`",
-                 "faults on Dask: scheduler terminated", "`predict`, rows", "`update`, labels", "fuzzed: header",
-                 "`adapt` with 1, 2, 4 threads"):  # fmt: skip
+                 "faults on Dask: scheduler terminated", "`predict`, rows", "`update`, labels",
+                 "fuzzed: header", "`adapt` with 1, 2, 4 threads"):  # fmt: skip
         assert re.search(rf"^\| {re.escape(what)}", table, re.MULTILINE), what

@@ -556,6 +556,87 @@ def test_hostile_names_do_nothing(browser, tmp_path):
     own.context.close()
 
 
+def test_hostile_files_and_columns_do_nothing(browser, tmp_path):
+    """What a command is given: names of files and columns, labels, texts and JSON among them."""
+    bad = "<img src=x onerror=window.hacked=1><script>window.hacked=1<\u2215script>&lt;'\"`"
+    rows = {"books": ("page plot", "good", "bad"), "pans": ("lid handle", "fine good", "dull bad")}
+    for name, (nouns, good, poor) in rows.items():
+        with open(tmp_path / f"{name}{bad}.jsonl", "w", encoding="utf-8") as file:
+            for i in range(60):
+                text = f"{nouns} {poor if i % 2 else good} {bad}"
+                json.dump({f"text{bad}": text, f"label{bad}": f"{'no' if i % 2 else 'yes'}{bad}"}, file)
+                file.write("\n")
+    run_command(
+        "adapt", "--source", tmp_path / f"books{bad}.jsonl", "--target", tmp_path / f"pans{bad}.jsonl",
+        "--text", f"text{bad}", "--label", f"label{bad}", "--target-label", f"label{bad}", "--layers", 1,
+        "--out", tmp_path / f"out{bad}.csv", "--report", tmp_path / f"page{bad}.html",
+    )  # fmt: skip
+    check_harmless(browser, tmp_path / f"page{bad}.html", bad)
+
+
+def test_hostile_records_of_a_benchmark_do_nothing(browser, tmp_path):
+    """Results are JSON lines that may come from anybody."""
+    bad = '</script><img src=x onerror="window.hacked=1">'
+    changed = [
+        {
+            name: value + bad if isinstance(value, str) and name != "kind" else value
+            for name, value in r.items()
+        }
+        for r in benchmark_records()
+    ]
+    results = tmp_path / "results.jsonl"
+    results.write_text("".join(json.dumps(record) + "\n" for record in changed))
+    from typer.testing import CliRunner
+
+    from undrift.cli.app import app
+
+    arguments = ["bench", "report", str(results), "--out", str(tmp_path / "page.html")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    check_harmless(browser, tmp_path / "page.html", bad)
+
+
+def check_harmless(browser, path, bad):
+    """Open a page: what is hostile in it is shown as text, asks for nothing and does nothing."""
+    own = Opened(browser, path)
+    assert own.page.evaluate("window.hacked") is None
+    assert own.page.locator("img").count() == 0
+    assert bad in own.page.evaluate("document.body.textContent")
+    assert own.asked == [path.as_uri()]
+    assert own.said == []
+    own.context.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_policy_lets_nothing_out(opened, kind):
+    """A page that was taken over could not send anything, nor load, nor lead elsewhere."""
+    own = opened(kind)
+    own.page.evaluate(
+        """async () => {
+            window.refused = new Set();
+            addEventListener("securitypolicyviolation", (event) => refused.add(event.effectiveDirective));
+            const add = (name, values) =>
+                document.body.append(Object.assign(document.createElement(name), values));
+            await fetch("http://127.0.0.1:9/fetch").catch(() => null);
+            try { new WebSocket("ws://127.0.0.1:9/socket"); } catch { /* refused at once */ }
+            navigator.sendBeacon("http://127.0.0.1:9/beacon", "text");
+            add("img", { src: "http://127.0.0.1:9/image" });
+            add("iframe", { src: "http://127.0.0.1:9/frame" });
+            add("object", { data: "http://127.0.0.1:9/object" });
+            add("base", { href: "http://127.0.0.1:9/" });
+            add("link", { rel: "stylesheet", href: "http://127.0.0.1:9/style" });
+            add("script", { src: "http://127.0.0.1:9/script" });
+            add("form", { id: "sent", action: "http://127.0.0.1:9/form", method: "post" });
+            document.getElementById("sent").submit();
+            setTimeout("window.hacked = 1", 0);
+        }"""
+    )
+    wanted = ["connect-src", "img-src", "frame-src", "object-src", "base-uri", "style-src-elem"]
+    wanted += ["script-src-elem", "form-action", "script-src"]
+    own.page.wait_for_function("(wanted) => wanted.every((each) => refused.has(each))", arg=wanted)
+    assert own.page.evaluate("window.hacked") is None
+
+
 def test_injected_code_would_be_refused_by_the_policy(opened):
     """Were something ever not escaped, the policy still stands."""
     own = opened()
