@@ -35,7 +35,7 @@ ON_FILES |= dict.fromkeys(("write", "writelines"), "w") | {"flush": "f", "trunca
 EVENTS = {"open": "o", "os.rename": "n", "os.remove": "x", "os.truncate": "t", "tempfile.mkstemp": "m"}
 EVENTS |= {"os.mkdir": "d", "os.rmdir": "y"}
 READING = "r"
-LONGEST = 900  # seconds that a command may take on a busy machine
+LONGEST = 300  # seconds that a command may take on a busy machine
 HEAD = 24  # bytes of the counters: points, calls, bytes of address space at the start
 
 
