@@ -49,7 +49,7 @@ def test_explain_takes_it(small, undrift, folder):
     status, out, _ = undrift("explain", "--model", "small.safetensors", "the", "--document", "the best")
     assert status == 0
     assert "the: in " in out
-    assert "reconstructed from" not in out
+    assert "expected from" not in out
     arguments = ["explain", "--model", "small.safetensors", "--document", "the best", "--json"]
     (entry,) = json.loads(undrift(*arguments)[1])["documents"]
     model = load_model("small.safetensors")

@@ -14,7 +14,7 @@ def test_explain_words(folder, undrift, model):
     status, out, _ = undrift("explain", "--model", model, bigram.upper(), "the", "--top", "3")
     assert status == 0
     assert f"{bigram}: " in out
-    assert "reconstructed from" in out
+    assert "expected from" in out
     status, out, _ = undrift("explain", "--model", model, "the", "--top", "3", "--json")
     (word,) = json.loads(out)["words"]
     assert word["term"] == "the"

@@ -107,26 +107,22 @@ def _reconstruct(classifier: Any, terms: list[str], term: str, top: int) -> dict
 def _count_labelled(n_labelled: int | None) -> str:
     if n_labelled is None:
         return "in no count of labelled rows"
-    return f"in {n_labelled:,} labelled rows" if n_labelled else "in no labelled row"
+    return f"in {n_labelled:,} labelled row{'s' * (n_labelled > 1)}" if n_labelled else "in no labelled row"
 
 
 def _show_word(word: dict[str, Any]) -> None:
     term = word["term"]
     terminal.say(f"{term}: {_count_labelled(word['n_labelled'])}", style="bold")
     for output in word["outputs"]:
-        sign = "against it" if output["direct"] * output["weight"] < 0 else "for it"
         speaks = f"for {output['favours']}" if output["favours"] is not None else f"against {output['class']}"
-        terminal.say(
-            f"  speaks {speaks}: weight {abs(output['weight']):.3g} through all layers; "
-            f"the weight of its column alone is {abs(output['direct']):.3g}, {sign}"
-        )
+        weight, direct = abs(output["weight"]), output["direct"] * (1 if output["weight"] >= 0 else -1)
+        parts = f" ({direct:.3g} by itself, {weight - direct:.3g} through terms that it makes expected)"
+        terminal.say(f"  speaks {speaks}: weight {weight:.3g}{parts if weight != direct else ''}")
     if not (word["from"] or word["to"]):  # a distilled model
         return
     rows = [[*f, *t] for f, t in zip_longest(word["from"], word["to"], fillvalue=[None, None])]
-    terminal.say(
-        f"  Left: terms that make {term!r} expected where they occur. Right: terms that it makes expected."
-    )
-    terminal.show_table("", ["reconstructed from", "weight", "reconstructs", "weight"], rows)
+    terminal.say(f"  Terms that make {term!r} expected where they occur, and terms that it makes expected:")
+    terminal.show_table("", ["expected from", "weight", "makes expected", "weight"], rows)
 
 
 def _show_document(entry: dict[str, Any]) -> None:
