@@ -13,6 +13,7 @@ import pytest
 from sklearn import config_context
 
 import undrift
+from tests.helpers.transcripts import check_shown
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -65,9 +66,16 @@ def test_the_quick_start_runs(tmp_path, monkeypatch):
 def test_the_tutorial_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    for program in code_blocks("python", "docs/tutorial.md"):
-        exec(compile(program, "docs/tutorial.md", "exec"), names)
-    assert "recommended" in capsys.readouterr().out
+    blocks = re.findall(
+        r"```(python|text)\n(.*?)```", read("docs/tutorial.md").partition("## In Python")[2], re.S
+    )
+    assert [kind for kind, _ in blocks].count("python") == 5
+    for (kind, program), (next_kind, shown) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
+        if kind == "python":
+            exec(compile(program, "docs/tutorial.md", "exec"), names)
+            printed = capsys.readouterr().out
+            assert bool(printed) == (next_kind == "text" and "undrift " not in shown)
+            check_shown(shown if printed else "", printed)
 
 
 def test_the_page_on_speed_runs():

@@ -97,7 +97,7 @@ def _strongest_terms(
     weights: np.ndarray, features: np.ndarray, terms: Sequence[str], excluded: int, k: int
 ) -> list[list[Any]]:
     """Return the k largest weights of `features` with their terms, without the term `excluded`."""
-    order = [i for i in np.argsort(-weights, kind="stable")[: k + 1] if features[i] != excluded]
+    order = [i for i in np.argsort(-weights.round(5), kind="stable")[: k + 1] if features[i] != excluded]
     return [[terms[features[i]], round(float(weights[i]), 6)] for i in order[:k]]
 
 
@@ -299,7 +299,7 @@ def _top(classifier: Classifier, terms: Sequence[str], features: np.ndarray, k: 
             "n_labelled": count_labelled(classifier, j),
         }
         for label, class_weights in zip(_list_classes(classifier), weights.T, strict=True)
-        for j in features[np.argsort(-class_weights[features], kind="stable")[:k]]
+        for j in features[np.argsort(-class_weights[features].round(5), kind="stable")[:k]]
         if class_weights[j] > 0
     ]
 
@@ -356,7 +356,7 @@ def document_terms(
             "effect": float(effects[i]),
             "n_labelled": count_labelled(classifier, present[i]),
         }
-        for i in np.argsort(-np.abs(effects), kind="stable")[:k]
+        for i in np.argsort(-np.abs(effects).round(5), kind="stable")[:k]
     ]
 
 

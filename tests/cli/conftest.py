@@ -1,5 +1,7 @@
 """Review files to run commands on, and a model that `adapt` saved."""
 
+import signal
+
 import pytest
 
 from tests.helpers.commands import SMALL
@@ -35,3 +37,11 @@ def model(tmp_path_factory, reviews):
         main([str(a) for a in [*arguments, "--model", folder / "model.safetensors", *SMALL]])
     assert done.value.code == 0
     return folder / "model.safetensors"
+
+
+@pytest.fixture
+def heeded_interrupts():
+    """Children heed SIGINT, which those of a job in a shell's background inherit as ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

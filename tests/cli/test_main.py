@@ -66,7 +66,7 @@ def test_the_version_is_shown_in_half_of_the_time_that_scikit_learn_takes():
     assert min(ratios) < 0.5
 
 
-def test_an_interrupt_during_an_import_is_one_line(folder):
+def test_an_interrupt_during_an_import_is_one_line(folder, heeded_interrupts):
     """A package that takes long to import stands for scikit-learn."""
     (folder / "slow" / "sklearn").mkdir(parents=True)
     (folder / "slow" / "sklearn" / "__init__.py").write_text(

@@ -263,14 +263,6 @@ def test_a_line_of_200_megabytes_is_refused_in_bounded_memory(folder, model):
     assert not (folder / "o.csv").exists()
 
 
-@pytest.fixture
-def heeded_interrupts():
-    """Children heed SIGINT, which those of a job in a shell's background inherit as ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted_predictions_leave_nothing(folder, model, number, status, heeded_interrupts):
     with (folder / "big.csv").open("w") as file:

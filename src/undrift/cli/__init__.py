@@ -66,7 +66,6 @@ def _run(arguments: list[str] | None) -> NoReturn:
     from .app import app
 
     WRITTEN.clear()
-    _tell_of_closed_pipes()
     signal.signal(signal.SIGTERM, _terminated)  # so that half-written files are removed then too
     try:
         status = get_command(app).main(args=arguments, prog_name="undrift", standalone_mode=False)
@@ -76,7 +75,10 @@ def _run(arguments: list[str] | None) -> NoReturn:
         if type(error).__name__ == "NoArgsIsHelpError":  # the help has been shown
             raise SystemExit(2) from None
         _fail(_format_error(error), 2)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit) as ended:
+        cause = ended.__context__ if isinstance(ended, SystemExit) else ended  # rich and click exit with 1
+        if not isinstance(cause, BrokenPipeError):
+            raise
         _discard_output()
         raise SystemExit(0) from None
     except MemoryError as error:
@@ -88,16 +90,6 @@ def _run(arguments: list[str] | None) -> NoReturn:
     if status == 130:  # of an interrupt, after which some versions of typer end the command so
         raise KeyboardInterrupt
     raise SystemExit(status if isinstance(status, int) else 0)
-
-
-def _tell_of_closed_pipes() -> None:
-    """Let rich, which would exit with status 1, pass on that the reader of the output has closed it."""
-    from rich.console import Console
-
-    def pass_on(console: Console) -> NoReturn:
-        raise BrokenPipeError
-
-    Console.on_broken_pipe = pass_on  # type: ignore[assignment, method-assign]
 
 
 def _discard_output() -> None:
