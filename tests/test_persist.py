@@ -434,7 +434,7 @@ def test_a_forged_file_that_says_nothing_wrong_loads(saved):
 
 def test_a_format_from_before_the_release(saved):
     forge(saved, tree_of(saved), format_version=str(OLDEST_VERSION - 1))
-    with pytest.raises(ModelFileError, match=r"format version 1, .* fit and save it again"):
+    with pytest.raises(ModelFileError, match=r"format version 0, .* fit and save it again"):
         load_model(saved)
 
 
@@ -472,6 +472,16 @@ def test_a_full_disk_is_noticed_before_anything_is_written(counts, tmp_path, mon
     with pytest.raises(OSError, match=r"cannot be written: it takes [\d,]{5,} bytes, and 100 are free"):
         save_model(model, tmp_path / "model.safetensors")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["msda", "classifier", "text"])
+def test_a_model_file_of_format_1_gives_the_same(name):
+    folder = Path(__file__).parent / "data" / "models-format-1"
+    expected = json.loads((folder / "expected.json").read_text())
+    model = load_model(folder / f"{name}.safetensors")
+    rows = expected["documents"] if name == "text" else np.array(expected["rows"])
+    given = (model.transform if name == "msda" else model.decision_function)(rows)
+    np.testing.assert_allclose(given, expected[name], rtol=1e-6, atol=1e-8)
 
 
 def test_a_model_file_of_format_3_predicts_the_same():

@@ -34,7 +34,7 @@ from .errors import UndriftError
 
 FORMAT = "undrift-model"
 FORMAT_VERSION = 4  # 2: extra blocks, caution; 3: vectorisers of scikit-learn; 4: `half`, update state
-OLDEST_VERSION = 2  # that can still be read
+OLDEST_VERSION = 1  # that can still be read
 MAX_DESCRIPTION = 16 << 20  # characters of JSON, arrays not counted
 
 

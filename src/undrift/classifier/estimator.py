@@ -438,8 +438,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
             n_domains = len(fitted["domains_"])
             fitted.setdefault("temperatures_", np.full((n_domains, 1), fitted["temperature_"]))
         for old in ("block_coef_", "block_layers_", "n_block_features_in_"):
-            if old in fitted:
-                fitted[old.replace("block", "extra")] = fitted.pop(old)
+            fitted.setdefault(old.replace("block", "extra"), fitted.pop(old, []))  # format 1 has none
         caution = fitted.get("caution_")
         if caution and "grave" in caution:
             caution["blocking"] = caution.pop("grave")
