@@ -261,6 +261,6 @@ def test_a_default_that_a_plan_sets_itself_is_not_its_version(tmp_path, monkeypa
 
 def test_results_of_plans_without_undrift_stay_valid():
     claims, small = load_plan(PAPER / "claims.toml"), load_plan(PAPER / "small.toml")
-    claimed = [claims.digest(variant, "msda-5") for variant in claims.variants]
+    claimed = [claims.digest(variant, "msda-5") for variant in claims.variants[:3]]
     assert claimed == ["cea323a0313c", "af03f3c27092", "e3552002b3fe"]
     assert small.digest(small.variants[1], "svm") == "b936b6e9e131"  # its methods are those of the paper

@@ -45,6 +45,7 @@ class Peer:
 
 PEERS: Mapping[str, Peer] = {
     "logistic-tfidf": Peer("sklearn", "logistic"),
+    "logistic-components": Peer("sklearn", "logistic", n_components=(100,)),  # what others get
     "nb-features": Peer("sklearn", "naive-bayes"),
     "self-training": Peer("sklearn", "self-training"),
     "wordllama": Peer("wordllama", "embeddings"),

@@ -62,6 +62,20 @@ def fit(peer):
     return X, X_target, y_target, peers.fit_task(peer, X, y, X_target, X_target, 0)
 
 
+def test_logistic_regression_on_components_is_what_the_others_start_from():
+    from sklearn.linear_model import LogisticRegression
+
+    (X, y), (X_target, _) = make_task(), make_task()
+    predicted, params, _, _ = peers.fit_task(
+        Peer("sklearn", "logistic", {}, {}, (4,)), X, y, X_target, X_target, 0
+    )
+    both = np.vstack([X.toarray(), X_target.toarray()]).astype(float)
+    V = np.linalg.svd(both, full_matrices=False)[2][:4].T
+    model = LogisticRegression(C=params["C"], max_iter=1000).fit(X @ V, y)
+    assert params["components"] == 4
+    assert (predicted == model.predict(X_target @ V)).all()
+
+
 @pytest.mark.parametrize("package", ["skada", "adapt.feature_based"])
 def test_a_dense_peer_gets_components_of_both_domains_and_no_target_label(stubs, package):
     monkey = {"verbose": 0, "random_state": 0} if package != "skada" else {}

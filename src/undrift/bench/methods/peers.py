@@ -136,7 +136,7 @@ def embed_terms(terms: Sequence[str]) -> np.ndarray:
     (weights,) = load_file(folder / "weights/l2_supercat_256.safetensors").values()
     tokenizer = Tokenizer.from_file(str(folder / "tokenizers/l2_supercat_tokenizer_config.json"))
     tokens = tokenizer.encode_batch(list(terms), add_special_tokens=False)
-    return np.array([weights[each.ids].mean(axis=0, dtype=np.float64) for each in tokens])
+    return np.array([weights[t.ids].sum(axis=0, dtype=np.float64) / max(len(t.ids), 1) for t in tokens])
 
 
 def fit_task(
@@ -189,7 +189,12 @@ Predict = Callable[[Rows], np.ndarray]
 def fit_sklearn(
     peer: Peer, X: Rows, y: np.ndarray, X_target: Rows, seed: int
 ) -> tuple[Predict, dict[str, Any]]:
-    """Fit a method of scikit-learn on sparse rows."""
+    """Fit a method of scikit-learn on sparse rows, or on the components that others get."""
+    if peer.n_components:
+        n = peer.n_components[0]
+        reduction, source, _ = reduce_rows(n, X, X_target, seed)
+        model = ChosenLogistic(WIDE_GRID).fit(source, y)
+        return lambda rows: model.predict(reduction.transform(rows)), {"C": model.C_, "components": n}
     steps = [NaiveBayesFeatures()] if peer.name == "naive-bayes" else []
     Cs = EMBEDDING_GRID if peer.name == "embeddings" else C_GRID
     chosen = make_pipeline(*steps, ChosenLogistic(Cs)).fit(X, y)
