@@ -23,6 +23,7 @@ def made():
             variant=variant,
             peak_gigabytes=0.5,
             target_share=float(variant[2:]),
+            balanced_error=0.25 if method == "undrift" else error,
         )
         for variant in ("x .20", "x .50")
         for method, given in errors.items()
@@ -31,7 +32,8 @@ def made():
     failed = transfer("skada-tca", "a", "b", 0.2, plan="peers", variant="x .20")
     records.append({key: failed[key] for key in ("kind", "plan", "variant", "method", "source", "target")})
     records[-1]["failed"] = "MemoryError: too large"
-    records.append(transfer("skada-ot", "a", "b", 0.01, plan="peers", variant="x .20", target_share=0.2))
+    shares = {"target_share": 0.2, "balanced_error": 0.01}
+    records.append(transfer("skada-ot", "a", "b", 0.01, plan="peers", variant="x .20", **shares))
     return records
 
 
@@ -41,15 +43,15 @@ def rows(table):
 
 def test_every_method_has_errors_time_memory_harm_and_failures():
     table = rows(peers_table(made()))
-    assert table[0][:5] == ["method", "package", "x .20", "x .50", "mean"]
+    assert table[0][:6] == ["method", "package", "x .20", "x .50", "mean", "balanced"]
     named = {row[0]: row for row in table[2:] if len(row) > 5}
     assert list(named) == ["undrift", "source-only", "self-training", "larger class", "skada-tca", "skada-ot"]
-    assert named["undrift"][1:5] == ["undrift", "10.0", "10.0", "10.00"]
-    assert named["undrift"][6:] == ["0.5", "0 of 4", "0"]
+    assert named["undrift"][1:6] == ["undrift", "10.0", "10.0", "10.00", "25.00"]
+    assert named["undrift"][7:] == ["0.5", "0 of 4", "2 of 4", "0"]
     assert named["self-training"][1:5] == ["sklearn", "28.0", "28.0", "28.00"]
-    assert named["self-training"][7] == "2 of 4"  # exactly a point more is no harm
+    assert named["self-training"][8] == "2 of 4"  # exactly a point more is no harm
     assert named["larger class"][1:5] == ["", "20.0", "50.0", "35.00"]
-    assert named["skada-tca"][1:] == ["skada", "", "", "", "", "", "", "1"]
+    assert named["skada-tca"][1:] == ["skada", *[""] * 8, "1"]
     assert named["skada-ot"][2:5] == ["", "", ""]  # a task is missing, so there is no mean of the column
     assert "Failed: skada-tca (MemoryError: too large)." in peers_table(made())
     assert make_table("peers", made()) == peers_table(made())
@@ -71,9 +73,16 @@ def test_errors_by_share_are_of_ours_and_of_the_best_method_of_every_package():
     worse = [
         {**r, "method": "nb-features", "transfer_error": 0.4} for r in made() if r["method"] == "undrift"
     ]
-    (figure,) = [each for each in all_figures([*made(), *worse]) if each["name"].endswith("-error-by-share")]
+    # a method that another corpus lacks is drawn all the same
+    other = [
+        {**r, "corpus": "other", "variant": f"y{r['variant'][1:]}"}
+        for r in made()
+        if r["method"] == "undrift"
+    ]
+    figures = all_figures([*made(), *worse, *other])
+    figure, _ = [each for each in figures if each["name"].endswith("-error-by-share")]
     series = {each["label"]: each for each in figure["series"]}
-    assert sorted(series) == ["self-training", "undrift"]
+    assert sorted(series) == ["larger class", "self-training", "undrift"]
     assert series["self-training"]["x"] == [20, 50]
     assert series["self-training"]["y"] == pytest.approx([28, 28])
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..catalogue import PEERS
 from .measures import (
+    LARGER_CLASS,
     PEERS_PLAN,
     REFERENCE,
     Difference,
@@ -55,7 +56,9 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
         if varies_labels(group):
             figures += label_figures(group)
         elif plan == PEERS_PLAN:
-            figures += [peers_figure(group), *share_figures(group, choose_field(group))]
+            by_corpus = [[r for r in group if r.get("corpus") == name] for name in _corpora(group)]
+            figures += [peers_figure(group)]
+            figures += [each for some in by_corpus for each in share_figures(some, choose_field(some))]
         elif varies_shares(group):
             figures += share_figures(group)
         elif len({record.get("n_features") for record in group if "transfer_error" in record}) > 1:
@@ -173,9 +176,13 @@ def choose_peers(records: Sequence[Record], n_others: int) -> list[str]:
     return [*fixed, *[method for method in ranked if method not in fixed][:n_others]]
 
 
+def _corpora(records: Sequence[Record]) -> list[str]:
+    return list(dict.fromkeys(record["corpus"] for record in records if "transfer_error" in record))
+
+
 def choose_field(records: Sequence[Record]) -> list[str]:
-    """Return `undrift`, the tf-idf SVM and every package's best method, of those that every column has."""
-    best: dict[str, str] = {}
+    """Return `undrift`, the tf-idf SVM, the larger class and every package's best, where all columns are."""
+    best = {LARGER_CLASS: LARGER_CLASS}
     for method in choose_peers(records, len(records)):
         if method in PEERS or method in OURS_AND_SVM:
             package = PEERS[method].package.partition(".")[0] if method in PEERS else method
@@ -189,6 +196,7 @@ def peers_figure(records: Sequence[Record], n_others: int = 10) -> Figure:
     columns = sorted({place.variant for place in places(records)})
     shown = choose_peers(records, n_others)
     n_left = len(choose_peers(records, len(means))) - len(shown)
+    n_lacking = sum(0 < len(errors) < len(columns) for errors in means.values())
     title = "Error by corpus and share of positives in the target"
     return make_figure(
         "points", f"{PEERS_PLAN}-errors", title, "corpus and share", MEAN_ERROR,
@@ -198,7 +206,8 @@ def peers_figure(records: Sequence[Record], n_others: int = 10) -> Figure:
         published=[],
         percent=True,
         note="a mark for each corpus and share, a line at the mean"
-        + (f"; {n_left} methods above these are left out" if n_left else ""),
+        + (f"; {n_left} methods of higher error are left out" if n_left else "")
+        + (f"; {n_lacking} lack a column" if n_lacking else ""),
     )  # fmt: skip
 
 

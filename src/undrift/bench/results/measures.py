@@ -178,10 +178,12 @@ def group_by_labels(records: Sequence[Record]) -> dict[tuple[str, float], dict[s
     }
 
 
-def mean_peer_errors(records: Sequence[Record]) -> dict[str, dict[str, float]]:
+def mean_peer_errors(records: Sequence[Record], name: str = "transfer_error") -> dict[str, dict[str, float]]:
     """Mean error of every method in every variant of the plan of peers in which it has all tasks."""
     records = add_larger_class(records)
-    errors = {place: by_task(place.of(records)) for place in places(records) if place.plan == PEERS_PLAN}
+    errors = {
+        place: by_task(place.of(records), name) for place in places(records) if place.plan == PEERS_PLAN
+    }
     means: dict[str, dict[str, float]] = {}
     for place, by_name in errors.items():
         n_tasks = max(len(other) for there, other in errors.items() if there.variant == place.variant)

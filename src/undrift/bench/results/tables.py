@@ -213,7 +213,7 @@ def peers_table(records: Sequence[Record]) -> str:
     """Every method's error by corpus and class share, time, memory, and the tasks that it made worse."""
     records = add_larger_class([record for record in records if record.get("plan") == PEERS_PLAN])
     variants = sorted({place.variant for place in places(records)})
-    failed = failures(records)
+    failed, balanced = failures(records), mean_peer_errors(records, "balanced_error")
     every_method = {**{record["method"]: {} for record in failed}, **mean_peer_errors(records)}
     ranked = sorted(every_method.items(), key=lambda item: (-len(item[1]), sum(item[1].values())))
     rows = []
@@ -224,17 +224,22 @@ def peers_table(records: Sequence[Record]) -> str:
             method,
             _find_package(method),
             *(format_points(errors.get(name), ".1f") for name in variants),
-            format_points(fmean(errors.values())) if len(errors) == len(variants) else "",
+            *(
+                format_points(fmean(each.values())) if len(each) == len(variants) else ""
+                for each in (errors, balanced.get(method, {}))
+            ),
             format_number(fmean(seconds) if seconds else None),
             format_number(peak_gigabytes(every)),
-            _count_harm(records, method, variants),
+            *(_count_harm(records, method, variants, name) for name in ("transfer_error", "balanced_error")),
             str(sum(record["method"] == method for record in failed)),
         ])  # fmt: skip
-    names = ["method", "package", *variants, "mean", "seconds", "peak, GB", "harm", "failed"]
+    names = ["method", "package", *variants, "mean", "balanced", "seconds", "peak, GB"]
+    names += ["harm", "harm, balanced", "failed"]
     says = (
-        "Mean error over the tasks, %. Seconds and peak of memory are those of a task, without reading "
-        "files; `undrift` learns its layers once for all sources of a target, on the GPU named below. "
-        f"Harm: tasks on which the error is above that of {SOURCE_ONLY} by more than a point. "
+        "Mean error over the tasks, %; balanced: the mean over the columns of the mean of the two classes' "
+        "errors. Seconds and peak of memory are those of a task, without reading files; `undrift` learns its "
+        "layers once for all sources of a target, on the GPU named below. Harm: of the tasks that were run, "
+        f"those whose error, or balanced error, is above that of {SOURCE_ONLY} by more than a point. "
         f"The row {LARGER_CLASS} calls every row of the target the more frequent class."
     )
     reasons = dict.fromkeys(f"Failed: {r['method']} ({r['failed']})." for r in failed)
@@ -247,11 +252,12 @@ def _find_package(method: str) -> str:
     return PEERS[method].package.partition(".")[0] if method in PEERS else "undrift"
 
 
-def _count_harm(records: Sequence[Record], method: str, variants: Sequence[str]) -> str:
+def _count_harm(records: Sequence[Record], method: str, variants: Sequence[str], error: str) -> str:
     """Tasks that are worse than source-only by more than a point, of those that both have."""
     gaps = []
     for variant in variants:
-        ours, theirs = (by_task(Where(PEERS_PLAN, variant, m).of(records)) for m in (method, SOURCE_ONLY))
+        both = (Where(PEERS_PLAN, variant, name).of(records) for name in (method, SOURCE_ONLY))
+        ours, theirs = (by_task(group, error) for group in both)
         gaps += [ours[name] - theirs[name] for name in ours if name in theirs]
     return f"{sum(gap > HARM + 1e-9 for gap in gaps)} of {len(gaps)}" if gaps else ""
 
