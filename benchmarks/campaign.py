@@ -10,6 +10,8 @@ such as `faults` stands for all that begin with it.
 """
 
 import argparse
+import contextlib
+import hashlib
 import json
 import os
 import platform
@@ -234,11 +236,28 @@ def list_parts() -> dict[str, Part]:
 
 
 def run_part(name: str, base: Path, result: Path, is_short: bool) -> None:
-    """Run one part, and write its rows, failures and most memory as JSON."""
-    part, tally = list_parts()[name], Tally()
+    """Run one part, and write its rows, failures, most memory and minutes as JSON."""
+    part, tally, began = list_parts()[name], Tally(), time.monotonic()
     part.run(tally, base, *(part.short if is_short else part.sizes))
     memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
-    result.write_text(json.dumps({"rows": tally.rows, "failures": tally.failures, "memory": memory}))
+    summary = {"rows": tally.rows, "failures": tally.failures, "memory": memory}
+    summary |= {"minutes": (time.monotonic() - began) / 60, "source": hash_source(), "short": is_short}
+    result.write_text(json.dumps(summary))
+
+
+def hash_source() -> str:
+    """Return a digest of the library's files."""
+    digest, root = hashlib.sha256(), Path(undrift.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def read_result(path: Path, is_short: bool) -> dict | None:
+    """Return what a part wrote, if it is of the same source and size."""
+    result = json.loads(path.read_text()) if path.exists() else {}
+    is_same = (result.get("source"), result.get("short")) == (hash_source(), is_short)
+    return result if is_same else None
 
 
 class Run:
@@ -266,7 +285,10 @@ def run_parts(
     names: list[str], folder: Path, n_jobs: int, is_short: bool, patience: float = 1.0
 ) -> dict[str, dict]:
     """Run parts, some at a time; returns what each wrote."""
-    began, waiting, running, results = time.monotonic(), list(names), [], {}
+    began, running = time.monotonic(), []
+    results = {name: read_result(folder / f"{name}.json", is_short) for name in names}
+    waiting = [name for name in names if results[name] is None]
+    n_waiting = len(waiting)
     try:
         while waiting or running:
             while waiting and len(running) < n_jobs:
@@ -274,19 +296,20 @@ def run_parts(
             time.sleep(0.05)
             for run in [run for run in running if run.is_over()]:
                 running.remove(run)
-                is_done = run.process.returncode == 0 and run.result.exists()
-                results[run.name] = json.loads(run.result.read_text()) if is_done else None
+                is_done = run.process.returncode == 0
+                results[run.name] = read_result(run.result, is_short) if is_done else None
                 minutes = (time.monotonic() - began) / 60
                 state = "done" if is_done else "NOT DONE"
+                n_left = len(waiting) + len(running)
                 print(f"[{minutes:.1f} min] {run.name}: {state} in {time.monotonic() - run.began:.0f} s, "
-                      f"{len(results)} of {len(names)} parts", file=sys.stderr, flush=True)  # fmt: skip
+                      f"{n_waiting - n_left} of {n_waiting} parts", file=sys.stderr, flush=True)  # fmt: skip
     finally:
         for run in running:
             run.stop()
-    return {name: results[name] for name in names}
+    return results
 
 
-def format_results(results: dict[str, dict | None], minutes: float, n_jobs: int) -> str:
+def format_results(results: dict[str, dict | None], n_jobs: int) -> str:
     """Return the table of everything tried, and what it comes to."""
     done = [result for result in results.values() if result is not None]
     rows = [row for result in done for row in result["rows"]]
@@ -296,20 +319,27 @@ def format_results(results: dict[str, dict | None], minutes: float, n_jobs: int)
     def total(begin: str) -> int:
         return sum(int(row[1].replace(",", "")) for row in rows if row[0].startswith(begin))
 
+    minutes_fuzzed = sum(
+        float(minutes) for row in rows for minutes in re.findall(r"([\d.]+) minutes", row[2])
+    )
     failures = Counter({kind: sum(result["failures"].get(kind, 0) for result in done) for kind in FAILURES})
     counted = ", ".join(f"{kind}: {n}" for kind, n in failures.items())
     memory = max((result["memory"] for result in done), default=0)
     lines += [
         "",
         f"Together: {total('data files'):,} hostile data files, {total('model files'):,} hostile models, "
-        f"{total('faults'):,} faults, {total('fuzzed'):,} fuzzed inputs.",
+        f"{total('faults'):,} faults, {total('fuzzed'):,} inputs fuzzed in {minutes_fuzzed:.0f} minutes.",
         f"**{failures.total()} failures** ({counted}). No command took more than {memory:.2f} GB.",
     ]
     missing = [name for name, result in results.items() if result is None]
     if missing:
         lines += ["", f"Not run to the end: {', '.join(missing)}."]
-    about = f"undrift {undrift.__version__}, Python {platform.python_version()}, {platform.system()}"
-    lines += ["", f"{minutes:.0f} minutes, {n_jobs} parts at a time on {os.cpu_count()} cores; {about}."]
+    about = f"undrift {undrift.__version__} (source {hash_source()}), Python {platform.python_version()}"
+    minutes = sum(result["minutes"] for result in done)
+    lines += [
+        "",
+        f"{minutes:.0f} minutes, all parts together, {n_jobs} at a time; {about}, {platform.system()}.",
+    ]
     return "\n".join(lines)
 
 
@@ -345,6 +375,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=min(os.cpu_count() or 1, 2), help="parts at a time")
     parser.add_argument("--patience", type=float, default=1.0, help="multiplies the limits of time")
     parser.add_argument("--write", type=Path, help="page that shows the figures")
+    parser.add_argument("--keep", type=Path, help="folder of results: parts that are done are not repeated")
     parser.add_argument("--list", action="store_true", help="name the parts, and do nothing")
     parser.add_argument("--write-lines", action="store_true", help="write what data files must give anew")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -353,19 +384,20 @@ def main() -> int:
     if given.one:
         run_part(given.one, given.folder / "base", given.folder / f"{given.one}.json", given.short)
         return 0
-    names, began = choose_parts(given.parts, given.short), time.monotonic()
+    names = choose_parts(given.parts, given.short)
     if given.list:
         print("\n".join(names))
         return 0
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() if given.keep is None else contextlib.nullcontext(given.keep) as place:
         base = Path(place, "base")
-        base.mkdir()
-        prepare(base)
+        if not base.exists():
+            base.mkdir(parents=True)
+            prepare(base)
         if given.write_lines:
             try_inputs(Tally(), base, 30, True, is_written=True)
             return 0
         results = run_parts(names, Path(place), given.jobs, given.short, given.patience)
-    text = format_results(results, (time.monotonic() - began) / 60, given.jobs)
+    text = format_results(results, given.jobs)
     print(f"\n{text}")
     if given.write:
         write_page(given.write, text)

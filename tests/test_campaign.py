@@ -34,9 +34,9 @@ def test_a_part_that_does_not_come_to_its_end_is_named(monkeypatch, capfd, tmp_p
         monkeypatch.setenv(name, os.environ.get(name, "1" if name == "OMP_NUM_THREADS" else ""))
     import campaign
 
-    (tmp_path / "models.json").write_text("{}")
+    (tmp_path / "models.json").write_text('{"source": "another", "short": true}')
     (tmp_path / "base").mkdir()  # in which there is no model
     results = campaign.run_parts(["models"], tmp_path, 1, is_short=True)
     assert results == {"models": None}
-    assert "Not run to the end: models." in campaign.format_results(results, 1, 1)
+    assert "Not run to the end: models." in campaign.format_results(results, 1)
     assert "NOT DONE" in capfd.readouterr().err

@@ -1,5 +1,6 @@
 import gzip
 import hashlib
+import io
 import re
 import sys
 import tarfile
@@ -140,6 +141,23 @@ def test_an_archive_cannot_write_outside_its_folder(site, cache):
     with pytest.raises(OSError, match="cannot be unpacked"):
         fetch(site.source("a.tar.gz"))
     assert not list(cache.rglob("escaped"))
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_a_link_of_an_archive_cannot_lead_outside(site, cache, kind):
+    (cache / "secret").write_text("old")
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = kind, "../../../../../../" + str(cache / "secret")
+        archive.addfile(link)
+        entry = tarfile.TarInfo("link")
+        entry.size = 3
+        archive.addfile(entry, io.BytesIO(b"new"))
+    site.pages["/a.tar.gz"] = buffer.getvalue()
+    with pytest.raises(OSError, match="cannot be unpacked"):
+        fetch(site.source("a.tar.gz"))
+    assert (cache / "secret").read_text() == "old"
 
 
 def test_progress_is_told_about_every_byte(site):
