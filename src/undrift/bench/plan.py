@@ -40,7 +40,7 @@ def _one_of(choices: Sequence[str]) -> Callable[[Any, str], Any]:
 # what each value of a setting must be, or each of the values where it holds several
 CHECKS: Mapping[str, Callable[[Any, str], Any]] = {
     "name": _like(""),
-    **dict.fromkeys(("inductive", "tuned"), _like(False)),
+    **dict.fromkeys(("inductive", "tuned", "train_apart"), _like(False)),
     "target_share": _like(0.5),
     "c_rule": _one_of(("authors", "searched")),
     "activation": _one_of(ACTIVATIONS),
@@ -94,6 +94,9 @@ class Setting:
     inductive : bool
         Whether methods must do without the test rows while they learn: vocabulary and weights of terms,
         layers, means of domains, pseudo-labels. Only some of the methods can.
+    train_apart : bool
+        Of method `undrift`, where it is inductive: whether the target's train rows, which were drawn like
+        the test rows, are one target and its other rows another, so that each has class shares.
     target_share : float, optional
         Share of the second class in the target, which is then a sample of its labelled rows, train and test,
         drawn with the plan's seed. It takes the place of the domain: layers are learnt from it and all rows
@@ -128,6 +131,7 @@ class Setting:
     n_rows: int = 1000
     changes: Mapping[str, Any] = field(default_factory=dict)
     inductive: bool = False
+    train_apart: bool = False
     target_share: float | None = None
     max_target_rows: int = 2500
     targets: tuple[str, ...] | None = None
@@ -148,6 +152,10 @@ class Setting:
                 raise ValueError(f"{name} must hold at least one value")
         if self.n_folds < 2:
             raise ValueError("n_folds=1 must be at least 2")
+        if self.train_apart and not self.inductive:
+            raise ValueError(
+                "train_apart needs inductive = true: test rows that are seen are a target anyway"
+            )
         if self.target_share is not None:
             if not 0 < self.target_share < 1:
                 raise ValueError(f"target_share={self.target_share!r} must lie between 0 and 1")
@@ -211,7 +219,8 @@ class Plan:
         """
         ignored = {"methods", "small_grid", "targets", "tasks", "corpus"}
         ignored |= {*(() if self.kind == "regret" else FOR_REGRET)}
-        ignored |= {*(() if variant.target_share else FOR_SHARES), *(() if variant.tuned else ("tuned",))}
+        ignored |= {name for name in ("tuned", "train_apart") if not getattr(variant, name)}
+        ignored |= {*(() if variant.target_share else FOR_SHARES)}
         setting = {key: value for key, value in asdict(variant).items() if key not in ignored}
         parameters = {method: dict(table) for method, table in self.parameters.items()}
         decisive = [asdict(self.corpus_of(variant)), setting, self.kind, self.seed, parameters]

@@ -10,7 +10,9 @@ from tests.helpers.bench_corpus import DOMAINS
 from undrift.bench import PlanError, Request, load_plan, read, run
 from undrift.bench.corpora import load_corpus, sample_target
 from undrift.bench.methods.baselines import weight_tfidf
-from undrift.bench.methods.undrift import calibration_error
+from undrift.bench.methods.cells import Cell
+from undrift.bench.methods.undrift import calibration_error, stack_tasks
+from undrift.corpora import Corpus, Domain
 from undrift.text.adapter import text_classifier
 
 METHODS = ("source-only", "uncentred", "centred", "undrift", "oracle", "balanced")
@@ -164,10 +166,34 @@ def test_the_calibration_error_is_the_gap_of_confidence_and_accuracy_by_bin():
 
 
 @pytest.mark.parametrize(
+    ("inductive", "is_split", "numbers"),
+    [
+        (False, False, {10: -2, 11: -2, 12: -2, 13: -2}),
+        (False, True, {12: -2, 10: -4, 11: -4, 13: -4}),
+        (True, False, {10: -2, 11: -2, 13: -2}),
+        (True, True, {10: -2, 11: -2, 13: -4}),
+    ],
+)
+def test_rows_of_a_target_that_are_like_the_predicted_ones_are_a_target(inductive, is_split, numbers):
+    parts = {"train": np.array([0, 1]), "test": np.array([2]), "unlabelled": np.array([3])}
+    y = np.array([0.0, 1.0, 1.0, np.nan])
+    rows = {name: np.arange(4.0)[:, None] + start for name, start in (("a", 0), ("b", 10))}
+    corpus = Corpus("both", {name: Domain(name, X=X, y=y, **parts) for name, X in rows.items()})
+    cell = Cell("undrift", "a", "b")
+    X, tasks = stack_tasks(corpus, [cell], inductive=inductive, is_split=is_split)
+    labels, domain = tasks[cell]
+    assert {
+        int(x): number for x, number in zip(X[:, 0], domain.tolist(), strict=True) if number < 0
+    } == numbers
+    assert dict(zip(X[~np.isnan(labels), 0], labels[~np.isnan(labels)], strict=True)) == {0: 0, 1: 1}
+
+
+@pytest.mark.parametrize(
     ("line", "says"),
     [
         ("target_share = 1.0", "target_share=1.0 must lie between 0 and 1"),
         ("target_share = 0.5\ninductive = true", "inductive does not go with target_share"),
+        ("train_apart = true", "train_apart needs inductive = true"),
         ("max_target_rows = 0", "max_target_rows=0"),
         ('targets = ["dvd", "dvd"]', "targets names one twice"),
         ('methods = ["pca"]\ninductive = true', "inductive: method pca learns from the test rows"),

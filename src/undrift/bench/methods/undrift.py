@@ -82,18 +82,19 @@ def _fit_tasks(bench: Bench, cells: Sequence[Cell]) -> Iterator[Outcome | Failur
     corpus = weight_tfidf(bench.corpus, length, bench.setting.inductive)
     left = [cell for cell in cells if cell not in failure_log]
     classifiers = {cell: configure_undrift(bench, cell.method)[0] for cell in left}
-    inductive, is_sample = bench.setting.inductive, bench.setting.target_share is not None
+    inductive = bench.setting.inductive
+    has_parts = bench.setting.target_share is None and (bench.setting.train_apart or not inductive)
     for is_split in (True, False):
         chosen = [
             cell
             for cell, classifier in classifiers.items()
-            if is_split is (classifier.center == "classes" and not inductive and not is_sample)
+            if is_split is (classifier.center == "classes" and has_parts)
         ]
         for group in _group_by_memory(bench, corpus, chosen):
             X, tasks = stack_tasks(corpus, group, inductive=inductive, is_split=is_split)
             for cell in group:
                 if cell.method == "oracle":
-                    shares = _true_shares(corpus, cell, *tasks[cell])
+                    shares = _true_shares(corpus, cell, tasks[cell][1], inductive)
                     classifiers[cell].set_params(target_shares=shares)
             for cell, fitted in fit_together(classifiers, X, tasks):
                 if isinstance(fitted, Exception):
@@ -147,11 +148,12 @@ def calibration_error(p: np.ndarray, classes: np.ndarray, truth: np.ndarray, n_b
     return float(np.abs(gaps).sum() / len(truth))
 
 
-def _true_shares(corpus: Corpus, cell: Cell, y: np.ndarray, domain: np.ndarray) -> list[dict[Any, float]]:
+def _true_shares(corpus: Corpus, cell: Cell, domain: np.ndarray, inductive: bool) -> list[dict[Any, float]]:
     """Class shares of each part of the target, from its labels; of a part without any, those of the first."""
     labels, shares = np.asarray(corpus.domains[cell.target].y), []
     classes = np.unique(part_labels(corpus, cell.source, "train"))
-    parts = _domain_parts(corpus, cell.target, is_split=len(np.unique(domain[domain < 0])) > 1)
+    is_split = len(np.unique(domain[domain < 0])) > 1
+    parts = _domain_parts(corpus, cell.target, inductive=inductive, is_split=is_split)
     for rows in parts:
         known = [label for label in labels[rows] if not is_missing(label)]
         if known:
@@ -182,12 +184,14 @@ def _target_number(corpus: Corpus, cell: Cell) -> int:
 def _domain_parts(
     corpus: Corpus, name: str, *, inductive: bool = False, is_split: bool = False
 ) -> list[np.ndarray]:
-    """Rows of the parts of a domain: all of it, all but the test part, or the test part and the rest."""
-    rows, test = np.arange(len(corpus.domains[name])), corpus.domains[name].test
-    rest = np.setdiff1d(rows, test)
-    if is_split:
-        return [part for part in (np.unique(test), rest) if len(part)]
-    return [rest if inductive else rows]
+    """Rows of the parts of a domain: all that may be seen; or those like the predicted ones, and the rest."""
+    domain = corpus.domains[name]
+    rows, alike = np.arange(len(domain)), domain.test
+    if inductive:
+        rows, alike = np.setdiff1d(rows, domain.test), np.setdiff1d(domain.train, domain.test)
+    if not is_split:
+        return [rows]
+    return [part for part in (np.unique(alike), np.setdiff1d(rows, alike)) if len(part)]
 
 
 def stack_tasks(
@@ -196,8 +200,8 @@ def stack_tasks(
     """Stack the rows of all domains; for each task, return labels and domains of these rows.
 
     The labels are those of the source's train rows, all others NaN. An `inductive` task has no rows of the
-    test parts. With `is_split` every domain k becomes two: number k has its test rows, and number
-    ``n_domains + k`` all others; both are targets where the domain is the target.
+    test parts. With `is_split` every domain k becomes two: number k has its test rows (`inductive`: its train
+    rows), and number ``n_domains + k`` all others; both are targets where the domain is the target.
     """
     blocks, labels, numbers, names = [], [], [], list(corpus.domains)
     for k, (name, domain) in enumerate(corpus.domains.items()):
