@@ -59,7 +59,7 @@ def test_plans_of_the_paper_are_valid_and_name_known_methods(path):
 
 
 def test_the_small_plan_has_every_method_of_the_contract():
-    assert set(load_plan(PAPER / "small.toml").methods) == set(METHODS)
+    assert set(load_plan(PAPER / "small.toml").methods) >= set(METHODS)
 
 
 def test_bars_are_about_methods_and_variants_of_the_plans():

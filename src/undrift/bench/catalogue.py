@@ -23,6 +23,7 @@ COMPARED: Mapping[str, Mapping[str, Any]] = {
     "centred": {"center": "domains"},
     "oracle": {},  # is given the true class shares of the target
     "balanced": {"border": "balanced"},  # predicts for least mean of the classes' errors
+    "undrift-pair": {},  # sees the labelled rows of the source and the target's rows, and no other domain
 }
 # methods that are given so many target labels: `labels-50`
 WITH_LABELS = ("labels", "asked", "second-source", "augmented", "target-only")
@@ -46,6 +47,7 @@ class Peer:
 PEERS: Mapping[str, Peer] = {
     "logistic-tfidf": Peer("sklearn", "logistic"),
     "logistic-components": Peer("sklearn", "logistic", n_components=(100,)),  # what others get
+    "logistic-em": Peer("sklearn", "logistic-em"),
     "nb-features": Peer("sklearn", "naive-bayes"),
     "self-training": Peer("sklearn", "self-training"),
     "wordllama": Peer("wordllama", "embeddings"),

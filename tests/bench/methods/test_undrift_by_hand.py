@@ -13,7 +13,7 @@ from undrift import MSDA
 from undrift.bench.methods.cells import Cell
 from undrift.bench.methods.units import FAMILIES
 from undrift.bench.plan import Setting
-from undrift.corpora import Corpus
+from undrift.corpora import Corpus, Domain
 from undrift.errors import UndriftWarning
 from undrift.text.adapter import text_classifier
 
@@ -101,6 +101,22 @@ def test_outcomes_are_those_of_the_text_classifier(bench, corpus, changes):
         for name in ("classifier", "center", "balance_layers"):
             assert outcome.params[name] == getattr(model, name)
         np.testing.assert_array_equal(outcome.predicted, model.predict(test, sample_domain=[-1] * len(test)))
+
+
+def test_a_pair_is_fitted_on_the_sources_train_rows_and_the_target_alone(bench, corpus):
+    changes = {"dtype": "float64", "self_training": False}
+    setting = replace(bench, setting=replace(bench.setting, changes=changes))
+    (task, *_), full = TASKS, corpus.domains
+    source, target = (full[name] for name in task)
+    train = source.train
+    alone = Domain(task[0], X=source.X[train], y=source.y[train], train=np.arange(len(train)))
+    two = Corpus("two", {task[0]: alone, task[1]: target})
+    rows = by_hand.tfidf(two, 5.0)
+    model = fitted(two, rows, *task, self_training=False)
+    (unit,) = FAMILIES["undrift"](setting, [Cell("undrift-pair", *task)])
+    (outcome,) = unit.run()
+    expected = model.predict(rows[task[1]][target.test], sample_domain=[-1] * len(target.test))
+    np.testing.assert_array_equal(outcome.predicted, expected)
 
 
 def test_outcomes_are_those_of_an_svm_on_centred_layers_of_one_length(bench, corpus):

@@ -199,6 +199,9 @@ def fit_sklearn(
     Cs = EMBEDDING_GRID if peer.name == "embeddings" else C_GRID
     chosen = make_pipeline(*steps, ChosenLogistic(Cs)).fit(X, y)
     params = {"C": chosen[-1].C_}
+    if peer.name == "logistic-em":
+        ratio = estimate_prior_ratio(chosen.predict_proba(X_target), y)
+        return lambda rows: chosen.classes_[(chosen.predict_proba(rows) * ratio).argmax(axis=1)], params
     if peer.name != "self-training":
         return chosen.predict, params
     codes = np.unique(y, return_inverse=True)[1]
@@ -206,6 +209,24 @@ def fit_sklearn(
     base = LogisticRegression(C=params["C"], max_iter=1000)
     model = SelfTrainingClassifier(base).fit(stack_rows([X, X_target]), labels)
     return lambda rows: np.unique(y)[model.predict(rows)], {**params, "n_rounds": int(model.n_iter_)}
+
+
+def estimate_prior_ratio(p: np.ndarray, y: np.ndarray, n_rounds: int = 1000) -> np.ndarray:
+    """Class shares of the target over those of the source, by EM (Saerens, Latinne and Decaestecker, 2002).
+
+    Parameters
+    ----------
+    p : array of shape (n_target, n_classes)
+        Probabilities of target rows by a classifier of the source.
+    y : array of shape (n,)
+        Labels of the source.
+    """
+    source = np.unique(y, return_counts=True)[1] / len(y)
+    shares = source
+    for _ in range(n_rounds):
+        posterior = p * (shares / source)
+        shares = (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
+    return shares / source
 
 
 def fit_dense(

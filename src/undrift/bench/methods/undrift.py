@@ -9,6 +9,7 @@ Where classes are not aligned (`center` is not "classes") the domain stays whole
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from ..._core import stack_rows
 from ..._inputs import is_missing
 from ...classifier import SOLVERS, FittedTask, MSDAClassifier, check_grid, fit_together, predict_codes, signs
-from ...corpora import Corpus
+from ...corpora import Corpus, Domain
 from ...text import TFIDF_LENGTH, text_classifier
 from ..catalogue import COMPARED
 from ..corpora import part_labels, part_rows
@@ -29,8 +30,20 @@ from .svm import authors_C, source_codes
 
 
 def undrift_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
-    """All tasks and methods together."""
-    return [Unit(cells, partial(_fit_tasks, bench, cells))]
+    """All tasks and methods together; those of `undrift-pair` one by one."""
+    pairs = [cell for cell in cells if cell.method == "undrift-pair"]
+    rest = [cell for cell in cells if cell.method != "undrift-pair"]
+    units = [Unit(rest, partial(_fit_tasks, bench, rest))] if rest else []
+    return units + [Unit([cell], partial(_fit_tasks, _take_pair(bench, cell), [cell])) for cell in pairs]
+
+
+def _take_pair(bench: Bench, cell: Cell) -> Bench:
+    """Leave the train rows of the source and all rows of the target: what methods of other packages see."""
+    source = bench.corpus.domains[cell.source]
+    n = len(source.train)
+    alone = Domain(cell.source, X=source.X[source.train], y=source.y[source.train], train=np.arange(n))
+    domains = {cell.source: alone, cell.target: bench.corpus.domains[cell.target]}
+    return replace(bench, corpus=replace(bench.corpus, domains=domains))
 
 
 def source_only_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
