@@ -115,8 +115,8 @@ def test_a_pair_is_fitted_on_the_sources_train_rows_and_the_target_alone(bench, 
     model = fitted(two, rows, *task, self_training=False)
     (unit,) = FAMILIES["undrift"](setting, [Cell("undrift-pair", *task)])
     (outcome,) = unit.run()
-    expected = model.predict(rows[task[1]][target.test], sample_domain=[-1] * len(target.test))
-    np.testing.assert_array_equal(outcome.predicted, expected)
+    test, _ = of_part(two, rows, task[1], "test")
+    np.testing.assert_array_equal(outcome.predicted, model.predict(test, sample_domain=[-1] * len(test)))
 
 
 def test_outcomes_are_those_of_an_svm_on_centred_layers_of_one_length(bench, corpus):
