@@ -61,7 +61,7 @@ def test_half_of_the_target_is_predicted_with_labels_of_the_other(plan, records,
         assert by_method[name]["transfer_error"] == pytest.approx(np.mean(mistakes))
     n_tests = {record["method"]: record["n_test"] / record["n_draws"] for record in records}
     assert set(n_tests.values()) == {len(test)}
-    assert by_method["second-source-8"]["n_draws"] == 1
+    assert {record["n_draws"] for record in records} == {5}
     assert {record["n_target_labels"] for record in records} == {0, 8}
 
 

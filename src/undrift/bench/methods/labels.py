@@ -10,8 +10,7 @@ labels
 asked
     The same; rows are those that `ask` of `labels-0` returns.
 second-source
-    `text_classifier` with the labelled rows, drawn at random, as a second source: a fit for every draw, so
-    there is one.
+    `text_classifier` with the labelled rows, drawn at random, as a second source: a fit for every draw.
 augmented
     A linear SVM on the source and the labels, drawn at random: every feature once for both domains, and once
     for each (Daume 2007). C is chosen in the first draw.
@@ -41,7 +40,7 @@ from .resources import measure_time
 from .undrift import configure_undrift
 
 SVM_CS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-N_DRAWS, N_FITS = 5, 1  # draws, and those of a method that must be fitted for each
+N_DRAWS = 5
 
 Draw = tuple[np.ndarray, np.ndarray]  # rows that may be labelled, in the order in which they are; the others
 
@@ -104,20 +103,18 @@ def _choose_C(X: Rows, y: np.ndarray) -> float:
 
 
 def label_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
-    """Two units for each task: what one fit or none serves, and what is fitted for every draw."""
+    """One unit for each task."""
     units = []
     for target, same_target in group_cells(cells, "target").items():
         domain, random_state = bench.corpus.domains[target], np.random.RandomState(bench.seed)
         labelled = np.union1d(domain.train, domain.test)
         halves = [np.array_split(random_state.permutation(labelled), 2) for _ in range(N_DRAWS)]
+        draws = [(pool, np.sort(test)) for pool, test in halves]
+        tests = replace(domain, test=np.concatenate([test for _, test in draws]))
+        corpus = replace(bench.corpus, domains={**bench.corpus.domains, target: tests})
         for group in group_cells(same_target, "source").values():
-            for is_fitted, n_draws in ((False, N_DRAWS), (True, N_FITS)):
-                chosen = [cell for cell in group if (_split(cell)[0] == "second-source") is is_fitted]
-                draws = [(pool, np.sort(test)) for pool, test in halves[:n_draws]]
-                tests = replace(domain, test=np.concatenate([test for _, test in draws]))
-                corpus = replace(bench.corpus, domains={**bench.corpus.domains, target: tests})
-                run = partial(_run_task, replace(bench, corpus=corpus), chosen, draws)
-                units += [Unit(chosen, run, corpus=corpus)] if chosen else []
+            run = partial(_run_task, replace(bench, corpus=corpus), group, draws)
+            units.append(Unit(group, run, corpus=corpus))
     return units
 
 
