@@ -36,6 +36,7 @@ from .blocks import (
 from .denoise import ACTIVATIONS, Layer, SingularSystem, denoise, select_noise
 from .gram import add_domain_centred_gram, decision_scores, domain_centred_gram, primal_weights, submatrix
 from .kfold import held_out_predictions
+from .numpy_ops import N_PROCESSORS
 from .scatter import CrossScatter, Moments, Scatter, mean_square, moments, scatter
 from .stack import (
     FittedLayer,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from .._inputs import missing_mask
+from ..classifier import check_domain_numbers
 
 
 def presence(X: Any) -> Any:
@@ -22,18 +23,7 @@ def presence(X: Any) -> Any:
 
 def check_source_rows(sample_domain: ArrayLike | None, n_rows: int) -> NDArray[np.bool_] | None:
     """Tell which rows are source rows (domain >= 0, as in skada); None if `sample_domain` is."""
-    if sample_domain is None:
-        return None
-    domain = column_or_1d(sample_domain)
-    if len(domain) != n_rows:
-        raise ValueError(
-            f"sample_domain has {len(domain)} entries for {n_rows} rows; give one integer per row."
-        )
-    if domain.dtype.kind not in "iu":
-        raise ValueError(
-            f"sample_domain must hold integers (sources >= 0, targets < 0), and its dtype is {domain.dtype}."
-        )
-    return domain >= 0
+    return None if sample_domain is None else check_domain_numbers(sample_domain, n_rows) >= 0
 
 
 def check_baseline_rows(estimator: Any, X: Any, *, reset: bool = True, **least: int) -> Any:

@@ -2,6 +2,7 @@
 
 from .anchors import draw_scored_rows
 from .calibration import EXPECTED_ERROR_RECORD
+from .data import check_domain_numbers
 from .distillation import DistilledClassifier, Taught, ask_teacher, distill
 from .estimator import MSDAClassifier
 from .extra_features import accept_old_names, check_extra

@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from .._core import N_PROCESSORS
 from ..errors import UndriftError
 
 try:
@@ -188,7 +189,7 @@ def connect(address: str) -> Iterator[Any]:
         with silence_logging_cmgr(SILENT), _client(address) as client:
             yield client
         return
-    options = {"threads_per_worker": max(1, _n_processors() // n_workers), "dashboard_address": "127.0.0.1:0"}
+    options = {"threads_per_worker": max(1, N_PROCESSORS // n_workers), "dashboard_address": "127.0.0.1:0"}
     with (
         LocalCluster(n_workers=n_workers, silence_logs=SILENT, **options) as cluster,
         Client(cluster) as client,
@@ -211,13 +212,9 @@ def _n_workers(address: str) -> int | None:
     """Number of local workers that an address asks for; None for the address of a scheduler."""
     local = re.fullmatch(r"local(?::([1-9]\d*))?", address)
     if local:
-        return int(local[1]) if local[1] else _n_processors()
+        return int(local[1]) if local[1] else N_PROCESSORS
     if re.match(r"(tcp|tls|ucx|ws|wss)://.", address):
         return None
     raise ValueError(
         f"{address!r} is no cluster: write local, local:N with N workers, or the scheduler's tcp://host:port"
     )
-
-
-def _n_processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

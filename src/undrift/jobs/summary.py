@@ -144,15 +144,11 @@ def summarize_shares(
             zip(labels, map(list, interval.values()), strict=True)
         )
         entry["target_shares_given"] = bool(shares and classifier.target_shares)
-        if summary["task"] != "classes":
-            entry["expected_error"] = None
-            if job.min_confidence is not None:
-                entry["n_doubtful"] = int(target_counts[len(labels)])
-            continue
-        entry["expected_error"] = classifier.expected_error_[i]
+        has_classes = summary["task"] == "classes"
+        entry["expected_error"] = classifier.expected_error_[i] if has_classes else None
         if job.min_confidence is not None:
             entry["n_doubtful"] = int(target_counts[len(labels)])
-        summary["notes"] += _note_one_class(entry)
+        summary["notes"] += _note_one_class(entry) if has_classes else []
 
 
 def _note_one_class(entry: dict[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from .._core import stack_rows
+from .._core import array_ops, stack_rows
 from .inputs import Evidence
 
 MOST_DRAWN = 240  # points of the map: more hide one another
@@ -21,9 +21,7 @@ RARE = 0.25  # a term is rare if its share of labelled rows is below this part o
 
 def shares(X: Any) -> np.ndarray:
     """Share of rows in which each column is not zero."""
-    is_sparse = sparse.issparse(X)
-    counts = np.bincount(X.indices, minlength=X.shape[1]) if is_sparse else np.count_nonzero(X, axis=0)
-    return counts / max(X.shape[0], 1)
+    return array_ops(X).nonzero_counts(X) / max(X.shape[0], 1)
 
 
 def term_statistics(evidence: Evidence) -> dict[str, np.ndarray]:
