@@ -66,7 +66,7 @@ html_theme_options = {
     "show_prev_next": True,
     "use_edit_page_button": False,
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "tutorial": []}
 
 
 def setup(app) -> None:
