@@ -18,7 +18,7 @@ from undrift.classifier.posterior import (
     take_source_rows,
     weigh_evidence,
 )
-from undrift.classifier.shares import Labelled, estimate_shares
+from undrift.classifier.shares import Labelled, Rescored, estimate_shares
 from undrift.errors import UndriftWarning
 
 
@@ -109,6 +109,24 @@ def test_update_equals_solving_again_with_the_labels(center, self_training):
     assert np.ptp(shift) < 1e-8  # up to the border, one number for the target
     if center != "classes":
         assert np.abs(shift).max() < 1e-8
+
+
+def test_shares_are_estimated_again_with_labels_left_out():
+    X, y, X_target, y_target = make_domains(shift=0.95, share=0.3)
+    rows = np.arange(0, 90, 3)
+    classifier = make_classifier(self_training=False).fit(X, y, X_target)
+    classifier.update(X_target[rows], y_target[rows])
+    state, labels = classifier.update_state_, give_labels(y_target, rows)
+    given = classifier.label_weight_, find_border_of(state, rows, y_target[rows])
+    left_out = []
+    for row in rows:
+        others = np.where(np.arange(len(labels)) == row, np.nan, labels)
+        left_out.append(Oracle(classifier, X, y, X_target, others, *given).scores[len(X) + row])
+    scores = Oracle(classifier, X, y, X_target, labels, *given).scores[len(X) :, None] / state.temperature
+    seen = Rescored(np.array(left_out)[:, None] / state.temperature, y_target[rows], scores)
+    held_out = state.held_out
+    shares = state.first_scores, held_out.scores, held_out.codes, 2, None, seen, held_out.transfer
+    assert classifier.target_shares_[0][1] == pytest.approx(estimate_shares(*shares).mean[1], abs=1e-6)
 
 
 @pytest.mark.parametrize("center", ["domains", False])
