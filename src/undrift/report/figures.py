@@ -36,7 +36,14 @@ from .svg import (
     vertical_axis,
 )
 
-MATTER = {"msda-5": 0, "undrift": 1, "svm": 2, "labels": 1, "asked": 3}  # methods, and their colours
+MATTER = {
+    "msda-5": 0,
+    "undrift": 1,
+    "undrift-pair": 0,
+    "svm": 2,
+    "labels": 1,
+    "asked": 3,
+}  # methods, and their colours
 MOST_COLOURED = 5  # series that all have colours
 CIRCLE, SQUARE = "M-5.5 0A5.5 5.5 0 1 0 5.5 0A5.5 5.5 0 1 0-5.5 0Z", "M-5-5H5V5H-5Z"
 Parts = tuple[list[Markup], float]  # of a drawing, and its height
