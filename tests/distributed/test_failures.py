@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -23,6 +24,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from undrift import MSDA, MSDAClassifier, TermVectorizer, TextAdapter
 from undrift.distributed import ClusterLost, connect
+from undrift.distributed.cluster import translate_errors
 from undrift.jobs import AdaptJob, run_adapt
 from undrift.tables import Rows, open_table, write_table
 
@@ -218,6 +220,19 @@ def test_a_lost_scheduler_is_a_clear_error_and_no_output(tmp_path, lone_schedule
     assert {path.name for path in tmp_path.iterdir()} == {
         f"{domain}-{i}.csv" for domain in ("books", "pans") for i in range(2)
     }
+
+
+def test_a_scheduler_that_is_shutting_down_is_lost_too():
+    """One that was interrupted may still take a graph, and answer that it begins nothing any more."""
+    with (
+        pytest.raises(ClusterLost, match="scheduler was lost.* run again"),
+        translate_errors(),
+        ThreadPoolExecutor() as pool,
+    ):
+        pool.shutdown()
+        pool.submit(print)
+    with pytest.raises(RuntimeError, match="of a task"), translate_errors():
+        raise RuntimeError("of a task")
 
 
 def test_a_lost_scheduler_is_not_also_a_traceback_of_the_log(lone_scheduler):

@@ -135,7 +135,9 @@ def translate_errors() -> Iterator[None]:
     """Raise the failures of a cluster as `ClusterLost`, in one line that says what to do."""
     try:
         yield
-    except CancelledError as error:
+    except (CancelledError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "after shutdown" not in str(error):  # of a scheduler that ends
+            raise
         raise ClusterLost(
             "the Dask scheduler was lost, and the rows with it: nothing was written; "
             "start a scheduler and run again"
