@@ -224,12 +224,9 @@ def test_a_lost_scheduler_is_a_clear_error_and_no_output(tmp_path, lone_schedule
 
 def test_a_scheduler_that_is_shutting_down_is_lost_too():
     """One that was interrupted may still take a graph, and answer that it begins nothing any more."""
-    with (
-        pytest.raises(ClusterLost, match="scheduler was lost.* run again"),
-        translate_errors(),
-        ThreadPoolExecutor() as pool,
-    ):
-        pool.shutdown()
+    pool = ThreadPoolExecutor()
+    pool.shutdown()
+    with pytest.raises(ClusterLost, match="the Dask scheduler was lost"), translate_errors():
         pool.submit(print)
     with pytest.raises(RuntimeError, match="of a task"), translate_errors():
         raise RuntimeError("of a task")
