@@ -272,16 +272,3 @@ def test_many_rows_agree_both_ways(monkeypatch):
     assert np.mean(labels[0] == labels[1]) > 0.98
     assert records[0]["rounds"] == records[1]["rounds"] == 6
     assert records[1]["teraflop"] > 0
-
-
-def test_peers_components_are_compared_with_all_columns(call_script, tmp_path):
-    from tests.helpers.bench_corpus import write_corpus
-
-    write_corpus(tmp_path / "amazon-bow")
-    plan = tmp_path / "few.toml"
-    variant = '[[variants]]\nname = "amazon .50"\ntarget_share = 0.5\n'
-    plan.write_text('methods = ["nb-features"]\n[corpus]\nloader = "amazon-bow"\n' + variant)
-    means = call_script("peer_components", "main", "--plan", plan, "--data", tmp_path, "--components", 4)
-    assert set(means) == {"amazon .50"}
-    assert set(means["amazon .50"]) == {"components", "all"}
-    assert all(0 <= error <= 60 for error in means["amazon .50"].values())
