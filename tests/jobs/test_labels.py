@@ -369,6 +369,15 @@ def test_update_takes_a_new_batch(files, model, reviews):
         run_update(UpdateJob(out, out, "text", target=path))
     with pytest.raises(TableError, match="give either --labels FILE or --target FILE"):
         run_update(UpdateJob(model, out, "text"))
+    before, foreign = out.read_bytes(), [f"ganz andere Woerter {i}" for i in range(60)]
+    path = write_csv(files["folder"] / "june.csv", {"text": foreign})
+    with pytest.raises(TableError, match=r"june\.csv: no row has a term that the model knows"):
+        run_update(UpdateJob(model, out, "text", target=path))
+    assert out.read_bytes() == before
+    path = write_csv(files["folder"] / "july.csv", {"text": foreign + one[:40]})
+    with pytest.warns(UndriftWarning, match="only 40% of the rows have a term that the model knows"):
+        run_update(UpdateJob(model, out, "text", target=path))
+    path = files["folder"] / "may.csv"
     run_update(UpdateJob(model, out, "text", target=path))
     labels = write_labels(files, range(6))
     run_update(UpdateJob(out, out, "text", labels=labels))

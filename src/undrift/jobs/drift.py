@@ -168,7 +168,7 @@ def check_batch(batch: Batch) -> dict[str, Any]:
         ),
         "distance": _measure_distance(batch, fit),
         "expected_error": Measure(
-            scale * doubt,
+            min(scale * doubt, 1 - 1 / max(n_classes, 2)),  # no worse than chance
             scale * fit["doubt"],
             scale * beyond(fit["doubt"], fit["doubt_spread"], fit["n_predicted"], LEAST_ERROR),
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._files import replace_file
+from ..errors import UndriftWarning
 from ..persist import save_model
 from ..tables import Rows, Table, TableError, with_added, write_table
 from ..text import TextAdapter, load_adapter
@@ -32,6 +34,7 @@ from .tasks import has_classes
 
 PURPOSES = (FOR_PREDICTIONS, FOR_ESTIMATE)
 RENEWED_ROWS = 500  # whose predictions are what later checks compare with
+FEW_KNOWN = 0.5  # rows with a term that the model knows, below which a batch is not like the target
 TOOLS = ("table", "label-studio", "prodigy")
 
 
@@ -251,6 +254,19 @@ def _take_batch(adapter: TextAdapter, number: int, job: UpdateJob, show_stage: S
     target = read_domain(job.target, job, None, show_stage)
     show_stage("taking the batch", None)
     X = adapter.vectorizer_.transform(target.documents)
+    known = float(np.mean(np.diff(X.indptr) > 0))  # rows of terms are sparse
+    if not known:
+        raise TableError(
+            f"{job.target}: no row has a term that the model knows, so there is nothing to take from it: run "
+            "`undrift adapt` with these rows as the target"
+        )
+    if known < FEW_KNOWN:
+        warnings.warn(
+            f"{job.target}: only {known:.0%} of the rows have a term that the model knows, and no layer is "
+            "learnt again: run `undrift adapt` with these rows as the target",
+            UndriftWarning,
+            stacklevel=2,
+        )
     adapter.classifier_.update_target(X, sample_domain=number, extra=target.vectors)
     if getattr(adapter, "target_statistics_", None):
         statistics = describe_target(adapter, sample_rows(X), target.documents)
