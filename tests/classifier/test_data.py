@@ -158,3 +158,12 @@ def test_score_takes_the_domain_of_its_rows(counts):
     expected = np.mean(found.predict(counts, sample_domain=0) == y)
     assert found.score(counts, y, sample_domain=0) == expected
     assert found.score(counts, y) == np.mean(found.predict(counts) == y)
+
+
+def test_sparse_rows_are_not_copied_where_all_are_taken():
+    X, Z = sp.csr_matrix(np.eye(4, dtype="float32")), sp.csr_matrix(np.eye(3, 4, dtype="float32"))
+    rows = check_training_rows(MSDAClassifier(), X, np.array([0, 1, 0, 1]), Z)
+    assert np.shares_memory(rows.labelled.data, X.data)
+    assert np.shares_memory(rows.domains[0].data, X.data)
+    dense = check_training_rows(MSDAClassifier(), X.toarray(), np.array([0, 1, 0, 1]), Z.toarray())
+    assert not np.shares_memory(dense.labelled, dense.domains[0])

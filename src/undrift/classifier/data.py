@@ -97,8 +97,9 @@ def check_training_rows(
     check = _check_numbers if is_numeric else _check_labels
     labels = check(y[has_label]), domain[has_label], _number_within_domains(domain)[has_label]
     rows, *extra_rows = (
-        TrainingRows(_split_by_domain(first, others, domain), gather_rows(first[has_label]), *labels)
+        TrainingRows(_split_by_domain(first, others, domain), gather_rows(labelled), *labels)
         for first, *others in map(_align_libraries, [(X, targets), *views])
+        for labelled in [_take_rows(first, has_label)]
     )
     weight = _check_weights(sample_weight, X.shape[0])[has_label]
     if sample_weight is not None and not is_numeric and rows.y.ndim == 1:
@@ -210,9 +211,14 @@ def _number_within_domains(domain: np.ndarray) -> np.ndarray:
     return position
 
 
+def _take_rows(X: Rows, is_taken: np.ndarray) -> Rows:
+    """Return some of the rows; all of them without a copy where they are sparse: nothing writes to those."""
+    return X if sp.issparse(X) and is_taken.all() else X[is_taken]
+
+
 def _split_by_domain(X: Rows, targets: Sequence[Rows], domain: np.ndarray) -> dict[int, Rows]:
     """Return rows by domain number; those of `targets` take the next numbers below 0."""
-    domains = {int(number): X[domain == number] for number in _order_domains(domain)}
+    domains = {int(number): _take_rows(X, domain == number) for number in _order_domains(domain)}
     for rows in targets:
         domains[min(min(domains), 0) - 1] = rows
     return domains
