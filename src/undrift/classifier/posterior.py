@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -46,15 +45,11 @@ class Posterior:
         """``P B``."""
         return array_ops(self.inverse).to_numpy(self.inverse @ array_ops(self.inverse).like(B, self.inverse))
 
-    @cached_property
-    def ones(self) -> np.ndarray:
-        """``P 1`` of shape (n,)."""
-        return self.solve(np.ones((len(self.inverse), 1)))[:, 0].astype(np.float64)
-
     def condition(self, products: np.ndarray) -> Conditioned:
         """Take rows whose inner products with the training rows are the columns of `products`."""
-        solved = self.solve(products).astype(np.float64)
-        return Conditioned(products, solved, 1 - solved.sum(axis=0), float(self.ones.sum()))
+        both = self.solve(np.column_stack([products, np.ones(len(products))])).astype(np.float64)
+        solved, ones = both[:, :-1], both[:, -1]  # one pass over P, which is large
+        return Conditioned(products, solved, ones, 1 - solved.sum(axis=0), float(ones.sum()))
 
 
 @dataclass(frozen=True)
@@ -63,6 +58,7 @@ class Conditioned:
 
     products: np.ndarray  # (n, m) inner products with the training rows
     solved: np.ndarray  # (n, m) P times these
+    ones: np.ndarray  # (n,) P 1
     slack: np.ndarray  # (m,) 1 - 1'P k
     total: float  # 1'P 1
 
@@ -70,10 +66,10 @@ class Conditioned:
         """Posterior covariance with other rows, whose inner products with these are `K`."""
         return K - self.products.T @ other.solved + np.outer(self.slack, other.slack) / self.total
 
-    def spread_change(self, posterior: Posterior, g: np.ndarray) -> Dual:
+    def spread_change(self, g: np.ndarray) -> Dual:
         """Return how the training rows' dual coefficients, and the intercept, change with those of these."""
         intercept = self.slack @ g / self.total
-        return Dual(-(self.solved @ g + np.outer(posterior.ones, intercept)), intercept)
+        return Dual(-(self.solved @ g + np.outer(self.ones, intercept)), intercept)
 
 
 @dataclass(frozen=True)
@@ -163,7 +159,7 @@ class SourceRows:
 
 def take_source_rows(posterior: Posterior, rows: Conditioned, Y: np.ndarray, n: int) -> SourceRows:
     """Take the first n training rows; `Y` are the signs of all classes, and `rows` have target labels."""
-    ones, solved, P = posterior.ones, posterior.solve(Y).astype(np.float64), posterior.inverse
+    ones, solved, P = rows.ones, posterior.solve(Y).astype(np.float64), posterior.inverse
     coef = solved - np.outer(ones, solved.sum(axis=0)) / rows.total
     diagonal = array_ops(P).to_numpy(P.diagonal()) - ones**2 / rows.total
     U = rows.solved + np.outer(ones, rows.slack) / rows.total

@@ -57,9 +57,14 @@ class LearnsTargetLabels(LayeredModel):
         """
         state = self._check_state()
         X, extra = self._check_input(X, extra)
-        columns, domain = self._read_columns(X, extra), self._find_positions(sample_domain, X.shape[0])
-        codes = check_target_labels(y, len(domain), self.classes_, "y")
-        self._keep_learnt(state.set_labels(columns, domain, codes))
+        domain = self._find_positions(sample_domain, X.shape[0])
+        codes, anchor = (
+            check_target_labels(y, len(domain), self.classes_, "y"),
+            state.find_anchors(to_host(X), domain),
+        )
+        is_known = not extra and bool((anchor >= 0).all())  # then their hidden rows are known too
+        columns = [A[anchor] for A in state.columns] if is_known else self._read_columns(X, extra)
+        self._keep_learnt(state.set_labels(columns, domain, codes, anchor))
         return self
 
     def update_target(self, X, *, sample_domain=None, extra=None):

@@ -198,10 +198,20 @@ class UpdateState:
         added = LabelledRows(columns, domain, codes, anchor, *flags, self.find_products(columns, domain))
         return replace(self, labelled=added if self.labelled is None else self.labelled.join(added))
 
-    def set_labels(self, columns: list[Rows], domain: np.ndarray, codes: np.ndarray) -> UpdateState:
+    def find_anchors(self, X: Rows, domain: np.ndarray) -> np.ndarray:
+        """Return the target anchor that every row equals, -1 where there is none."""
+        n, anchors = self.n_source, dict[tuple[int, bytes], int]()
+        for i, key in enumerate(list_row_keys(self.columns[0][n:], self.domain[n:])):
+            anchors.setdefault(key, n + i)
+        keys = list_row_keys(X.astype(self.columns[0].dtype), domain)
+        return np.array([anchors.get(key, -1) for key in keys])
+
+    def set_labels(
+        self, columns: list[Rows], domain: np.ndarray, codes: np.ndarray, anchor: np.ndarray
+    ) -> UpdateState:
         """Return the state with labels of these rows added, changed, or, where `UNLABELLED`, withdrawn.
 
-        A row that equals an anchor of its domain is that anchor.
+        `anchor` is which anchor a row is, or -1.
         """
         state, keys = self, list_row_keys(columns[0], domain)
         wanted = dict(zip(keys, codes.tolist(), strict=True))
@@ -223,11 +233,7 @@ class UpdateState:
         new = [i for i, key in enumerate(keys) if wanted.pop(key, UNLABELLED) != UNLABELLED]
         if not new:
             return state
-        n, anchors = self.n_source, dict[tuple[int, bytes], int]()
-        for i, key in enumerate(list_row_keys(self.columns[0][n:], self.domain[n:])):
-            anchors.setdefault(key, n + i)
-        anchor = np.array([anchors.get(keys[i], -1) for i in new])
-        return state._add_rows([A[new] for A in columns], domain[new], codes[new], anchor)
+        return state._add_rows([A[new] for A in columns], domain[new], codes[new], anchor[new])
 
     def find_labelled(self, X: Rows, domain: np.ndarray) -> np.ndarray:
         """Tell which rows have a label."""
@@ -371,7 +377,7 @@ def learn_labels(state: UpdateState) -> Learnt:
         rows = posterior.condition(labelled.products[train])
         chosen, learning, g = _choose_change(state, labelled, posterior, rows, shares)
         left_out, particular = learning.left_out, TARGET_PART * learning.g
-        dual = rows.spread_change(posterior, g)
+        dual = rows.spread_change(g)
         coef = np.zeros((len(state.domain), g.shape[1]))
         coef[train] = dual.coef
         changes = state.combine(coef, labelled, g + particular)
