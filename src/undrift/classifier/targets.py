@@ -244,7 +244,8 @@ def _align(
         first[group] = scores[group] + offset
         labelled = take_labelled(first[group], target_codes[group])
         seen = first[group], held_out.scores, held_out.codes
-        estimate = estimate_shares(*seen, problem.n_classes, known, labelled, held_out.transfer)
+        grids = held_out.grids.setdefault(int(k), {})
+        estimate = estimate_shares(*seen, problem.n_classes, known, labelled, held_out.transfer, grids)
         estimates.append(estimate)
         change = offset - estimate.midpoint
         moves[:, k] = choose_move(train_scores, problem.codes, problem.n_classes, change)

@@ -200,10 +200,16 @@ class UpdateState:
 
     def find_anchors(self, X: Rows, domain: np.ndarray) -> np.ndarray:
         """Return the target anchor that every row equals, -1 where there is none."""
-        n, anchors = self.n_source, dict[tuple[int, bytes], int]()
-        for i, key in enumerate(list_row_keys(self.columns[0][n:], self.domain[n:])):
-            anchors.setdefault(key, n + i)
-        keys = list_row_keys(X.astype(self.columns[0].dtype), domain)
+        A, anchors = self.columns[0][self.n_source :], dict[tuple[int, bytes], int]()
+        sums, wanted = (np.asarray(abs(rows).sum(axis=1)).ravel() for rows in (A, X))
+        wanted, slack = np.sort(wanted), 1e-4 * (1 + sums)  # of equal rows, whose sums may be rounded
+        nearest = wanted[np.minimum(np.searchsorted(wanted, sums - slack), len(wanted) - 1)]
+        near = self.n_source + np.flatnonzero(np.abs(nearest - sums) <= slack)
+        for i, key in zip(
+            near.tolist(), list_row_keys(self.columns[0][near], self.domain[near]), strict=True
+        ):
+            anchors.setdefault(key, i)
+        keys = list_row_keys(X.astype(A.dtype), domain)
         return np.array([anchors.get(key, -1) for key in keys])
 
     def set_labels(

@@ -362,7 +362,7 @@ def _keep_state(
         first_intercept=fitted.first_intercept - center,
         scores=trained.scores[targets],
         first_scores=first_scores[targets],
-        held_out=held_out,
+        held_out=held_out if len(targets) == len(first_scores) else replace(held_out),  # nothing of all rows
         target_positions=[k for k, number in enumerate(spec.rows.domains) if number < 0],
         temperature=readout.temperature,
         gain=fit.gain,
