@@ -155,6 +155,25 @@ def test_an_interrupt_during_the_work_is_one_line(undrift, monkeypatch):
     assert undrift("bench", "generate", "anywhere") == (130, "", says)
 
 
+def test_after_an_interrupt_tasks_of_asyncio_are_not_reported():
+    """Those of a client of Dask that are given up would each be a traceback."""
+    program = """
+import asyncio, gc, signal
+from undrift import cli
+async def fail(): raise OSError("a task that nobody waits for")
+async def give_up():
+    task = asyncio.ensure_future(fail())
+    await asyncio.sleep(0)
+    del task
+    gc.collect()
+try: cli._interrupt(signal.SIGINT, None)
+except KeyboardInterrupt: pass
+asyncio.run(give_up())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
 def test_an_interrupt_says_what_was_written():
     from undrift import _files, cli
 

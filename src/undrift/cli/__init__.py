@@ -137,6 +137,8 @@ def _format_error(error: BaseException) -> str:
 def _interrupt(signum: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt; during an import, which would report it in many lines, end at once."""
     files = sys.modules.get("undrift._files")
+    if "asyncio" in sys.modules:  # a client of Dask; it would report each of its tasks that now ends
+        sys.modules["logging"].getLogger("asyncio").disabled = True
     inner = frame
     while inner is not None and inner.f_code.co_filename != "<frozen importlib._bootstrap>":
         inner = inner.f_back
