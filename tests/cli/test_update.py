@@ -67,6 +67,23 @@ def test_ask_label_update_predict(folder, undrift, model, purpose):
         assert json.loads(out)["n_learnt"] == n_labels
 
 
+def test_a_batch_of_unknown_words(folder, undrift, model):
+    """Nothing is said of predictions that are none, and an update says that it does not help."""
+    write_csv(folder / "may.csv", {"review": [f"wort{i} anders{i}" for i in range(30)]})
+    rows = ["--model", model, "--text", "review"]
+    status, _, err = undrift("update", *rows, "--target", "may.csv", "--out", "may.safetensors")
+    assert status == 0
+    assert "nothing is known of the error on may.csv: 30 of its 30 rows have no term" in " ".join(err.split())
+    predict = ["predict", *rows, "--input", "may.csv", "--out", "o.csv"]
+    status, out, _ = undrift(*predict, "--fail-on-drift", "--json")
+    check = json.loads(out)["check"]
+    assert (status, check["expected_error"], check["predicted_shares"]) == (3, None, {})
+    assert not any("predictions" in reason for reason in check["reasons"])
+    status, out, err = undrift(*predict, "--check")
+    assert status == 0
+    assert "expected error" not in out + err
+
+
 def test_a_new_batch_without_labels(folder, undrift, model):
     status, out, _ = undrift(*update(model, labels=None, label=None, target="kitchen.csv"))
     assert status == 0

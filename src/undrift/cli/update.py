@@ -73,7 +73,9 @@ def describe_update(summary: dict[str, Any]) -> Iterator[str]:
         ).format(count(measured["rows"], "label"), **measured)
     before, after = summary["expected_error_before"], summary["expected_error"]
     if after:
-        line = "About {error:.0%} wrong (90% interval {low:.0%} to {high:.0%}), expected now".format(**after)
+        line = "By scores alone, about {error:.0%} wrong (90% interval {low:.0%} to {high:.0%}) now".format(
+            **after
+        )
         yield line + (f"; {before['error']:.0%} before." if before else ".")
     if summary["target_shares"]:
         shares = list_shares(summary["target_shares"], summary["target_shares_interval"])

@@ -173,7 +173,8 @@ def check_batch(batch: Batch) -> dict[str, Any]:
             scale * beyond(fit["doubt"], fit["doubt_spread"], fit["n_predicted"], LEAST_ERROR),
         ),
     }
-    if not has_classes(batch.adapter.classifier_):
+    has_known = batch.n_empty < n  # of rows without a known term nothing is predicted
+    if not has_classes(batch.adapter.classifier_) or not has_known:
         del measures["expected_error"]
     shares = {
         str(label): measure
@@ -184,14 +185,14 @@ def check_batch(batch: Batch) -> dict[str, Any]:
         f"{measure.batch:.1%} of the predictions are {label!r}, and {measure.fit:.1%} in the fit: "
         "the class shares differ, and predictions assume those of the fit"
         for (label, measure), has_moved in zip(shares.items(), _has_moved(batch, fit, n_classes), strict=True)
-        if measure.is_beyond and has_moved
+        if measure.is_beyond and has_moved and has_known
     ]
     return {
         "drifted": bool(reasons),
         "reasons": reasons,
         "expected_error": None,
         **{name: vars(measure) for name, measure in measures.items()},
-        "predicted_shares": {label: vars(measure) for label, measure in shares.items()},
+        "predicted_shares": {label: vars(measure) for label, measure in shares.items() if has_known},
     }
 
 
