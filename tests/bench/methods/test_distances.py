@@ -55,7 +55,7 @@ def test_distances_are_those_of_the_representation(data, tmp_path):
 def test_rows_told_apart_are_those_of_one_stack_for_all_domains(monkeypatch, n_pivots):
     corpus, told = made_corpus(), []
 
-    def told_apart(A, B, C, clip, random_state):
+    def told_apart(A, B, C, random_state):
         told.append((A, B))
         assert (C, random_state) == ((1e-3, 1e-2, 1e-1, 1.0, 10.0), SEED)
         return DistanceInterval(float(len(told)), -1.0, 9.0)
