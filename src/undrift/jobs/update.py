@@ -268,14 +268,6 @@ def _take_batch(adapter: TextAdapter, number: int, job: UpdateJob, show_stage: S
             stacklevel=2,
         )
     adapter.classifier_.update_target(X, sample_domain=number, extra=target.vectors)
-    if adapter.expected_error_[-1 - number] is None:
-        n_empty = int(np.sum(np.diff(X.indptr) == 0))
-        warnings.warn(
-            f"nothing is known of the error on {job.target}: {n_empty:,} of its {target.n_rows:,} rows have "
-            "no term that the model knows; adapt again, with it as the target",
-            UndriftWarning,
-            stacklevel=2,
-        )
     if getattr(adapter, "target_statistics_", None):
         statistics = describe_target(adapter, sample_rows(X), target.documents)
         counts = predict_rows(adapter, X, number, target.vectors).count()

@@ -196,8 +196,9 @@ def term_browser(evidence: Evidence, table: dict[str, np.ndarray]) -> dict[str, 
 def _strongest(weights: np.ndarray, features: np.ndarray, excluded: int) -> list[tuple[int, float]]:
     """Return the features of the largest positive weights, with these; without the feature `excluded`."""
     k = min(N_PARTNERS + 1, len(weights))
-    best = np.argpartition(-weights, k - 1)[:k]
-    best = best[np.argsort(-weights[best], kind="stable")]
+    rounded = weights.round(5)  # so that equal ones are in one order on every machine, that of `explain`
+    best = np.flatnonzero(rounded >= np.partition(rounded, -k)[-k])
+    best = best[np.argsort(-rounded[best], kind="stable")][:k]
     pairs = [(int(features[i]), float(weights[i])) for i in best if weights[i] > 0]
     return [pair for pair in pairs if pair[0] != excluded][:N_PARTNERS]
 
