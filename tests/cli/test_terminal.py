@@ -79,4 +79,4 @@ def test_a_terminal_obeys_nothing_that_is_in_data(folder):
         said, status = run_on_terminal(folder, *arguments)
         assert status == expected, said
         assert not any(each in said for each in OBEYED), name
-        assert SHOWN in said
+        assert SHOWN in said or r"\u{1b}[31m" in said  # as older safetensors says it
