@@ -42,8 +42,10 @@ def split(skada):
 
 
 def test_a_pipeline_predicts_what_the_classifier_does(skada):
-    pipeline = skada.make_da_pipeline(SkadaClassifier(2)).fit(ROWS, LABELS.copy(), sample_domain=DOMAINS)
-    classifier = MSDAClassifier(2).fit(SOURCE, LABELS[:N], TARGET)
+    pipeline = skada.make_da_pipeline(SkadaClassifier(2, random_state=0)).fit(
+        ROWS, LABELS.copy(), sample_domain=DOMAINS
+    )
+    classifier = MSDAClassifier(2, random_state=0).fit(SOURCE, LABELS[:N], TARGET)
     for method in ("predict", "predict_proba", "decision_function"):
         theirs = getattr(pipeline, method)(TARGET, sample_domain=DOMAINS[N:])
         np.testing.assert_allclose(theirs, getattr(classifier, method)(TARGET), atol=1e-5)
@@ -83,10 +85,14 @@ def test_a_search_chooses_by_a_scorer(skada, split):
 
 
 def test_weights_of_a_step_before_it_are_used(skada):
-    pipeline = skada.make_da_pipeline(skada.DensityReweightAdapter(), SkadaClassifier(1, center=False))
+    pipeline = skada.make_da_pipeline(
+        skada.DensityReweightAdapter(), SkadaClassifier(1, center=False, random_state=0)
+    )
     pipeline.fit(ROWS, LABELS.copy(), sample_domain=DOMAINS)
     weights = pipeline[0].base_estimator_.compute_weights(ROWS, sample_domain=DOMAINS)[:N]
-    expected = MSDAClassifier(1, center=False).fit(SOURCE, LABELS[:N], TARGET, sample_weight=weights)
+    expected = MSDAClassifier(1, center=False, random_state=0).fit(
+        SOURCE, LABELS[:N], TARGET, sample_weight=weights
+    )
     np.testing.assert_allclose(
         pipeline.decision_function(TARGET, sample_domain=DOMAINS[N:]),
         expected.decision_function(TARGET),
@@ -127,10 +133,12 @@ def test_rows_without_a_domain_are_placed_between_several_targets():
 
 
 def test_the_regressor(skada, split, tmp_path):
-    stars = LABELS + 0.1 * rng.normal(size=2 * N)
+    stars = LABELS + 0.1 * np.random.default_rng(1).normal(size=2 * N)
     masked = np.where(DOMAINS < 0, np.nan, stars)
-    pipeline = skada.make_da_pipeline(SkadaRegressor(1)).fit(ROWS, masked.copy(), sample_domain=DOMAINS)
-    expected = MSDARegressor(1).fit(SOURCE, stars[:N], TARGET).predict(TARGET)
+    pipeline = skada.make_da_pipeline(SkadaRegressor(1, random_state=0)).fit(
+        ROWS, masked.copy(), sample_domain=DOMAINS
+    )
+    expected = MSDARegressor(1, random_state=0).fit(SOURCE, stars[:N], TARGET).predict(TARGET)
     np.testing.assert_allclose(pipeline.predict(TARGET, sample_domain=DOMAINS[N:]), expected, atol=1e-4)
     result = cross_validate(
         pipeline, ROWS, masked.copy(), cv=split, params={"sample_domain": DOMAINS}, error_score="raise",
