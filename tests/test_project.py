@@ -278,7 +278,8 @@ def test_actions_of_the_workflows_are_pinned():
 def test_programs_of_the_how_to_pages_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert code_blocks("python", f"docs/how-to/{page.name}") or page.stem in ("monitoring", "big-data")
-    with config_context():  # skada changes scikit-learn's configuration
+    # importing skada changes scikit-learn's configuration, and another test may have imported it
+    with config_context(enable_metadata_routing=page.stem == "skada"):
         run_programs(page.read_text(encoding="utf-8"), {}, capsys)
 
 
