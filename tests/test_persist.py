@@ -146,6 +146,18 @@ def test_every_model_file_of_version_0_1_is_checked():
     assert versions == {"2"}
 
 
+def test_a_refused_file_is_one_short_line_whatever_its_values_are(saved):
+    tree = tree_of(saved)
+    words = {"list": [f"word{i}" for i in range(500)]}  # which scikit-learn shows in many lines
+    params = [[name, words if name == "device" else value] for name, value in tree["params"]["dict"]]
+    tree["params"]["dict"] = [*params, ["no_parameter", 1]]
+    forge(saved, tree)
+    with pytest.raises(ModelFileError, match="does not describe a model") as refused:
+        load_model(saved)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < len(str(saved)) + 400
+
+
 @pytest.mark.parametrize("version", [OLDEST_VERSION, FORMAT_VERSION])
 def test_unknown_parameters_are_dropped_from_earlier_formats_alone(counts, saved, version):
     tree = tree_of(saved)
