@@ -191,10 +191,11 @@ def try_fuzzing(tally: Tally, base: Path, target: str, seconds: float) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
     counted = re.search(r"number_of_executed_units: (\d+)", said)
-    if done.returncode or counted is None:
+    has_failed = bool(done.returncode) or counted is None
+    if has_failed:
         tally.fail(f"fuzzing {target}: status {done.returncode}", said)
     how = "atheris, coverage-guided" if "libfuzzer" in said else "Hypothesis"
-    outcome = f"no crash; {seconds / 60:.1f} minutes, {how}"
+    outcome = f"{'stopped by an error' if has_failed else 'no crash'}; {seconds / 60:.1f} minutes, {how}"
     tally.add(f"fuzzed: {target}", int(counted[1]) if counted else 0, outcome)
 
 
