@@ -15,6 +15,7 @@ import warnings
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,6 @@ from .classifier import HeldOut, LabelledRows, SelfTraining, UpdateState
 from .errors import UndriftError
 
 FORMAT = "undrift-model"
-LONGEST_REASON = 300  # characters of why a file is refused
 FORMAT_VERSION = 4  # 2: extra blocks, caution; 3: vectorisers of scikit-learn; 4: `half`, update state
 OLDEST_VERSION = 1  # that can still be read
 MAX_DESCRIPTION = 16 << 20  # characters of JSON, arrays not counted
@@ -244,8 +244,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     except (MemoryError, OSError):
         raise
     except Exception as error:  # whatever a forged description can lead to
-        why = " ".join(str(error).split())  # those of scikit-learn show values, in several lines
-        why = why if len(why) <= LONGEST_REASON else f"{why[:LONGEST_REASON]} ..."
+        why = shorten(str(error), 300, placeholder=" ...")  # scikit-learn shows values, in several lines
         raise ModelFileError(f"{path} does not describe a model of this library ({why})") from None
     return model
 

@@ -40,6 +40,7 @@ from .resources import Cost, measure_cost, measure_time
 C_GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 WIDE_GRID = (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5)  # for rows that a method may have scaled
 EMBEDDING_GRID = (1e-3, 1e-2, 0.1, 1.0, 10.0)
+EM_ROUNDS = 1000
 SECONDS = 600  # a task may take; more is recorded as a failure
 SOURCE, TARGET = 1, -2  # numbers of the two domains for skada
 
@@ -211,7 +212,7 @@ def fit_sklearn(
     return lambda rows: np.unique(y)[model.predict(rows)], {**params, "n_rounds": int(model.n_iter_)}
 
 
-def estimate_prior_ratio(p: np.ndarray, y: np.ndarray, n_rounds: int = 1000) -> np.ndarray:
+def estimate_prior_ratio(p: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Class shares of the target over those of the source, by EM (Saerens, Latinne and Decaestecker, 2002).
 
     Parameters
@@ -223,7 +224,7 @@ def estimate_prior_ratio(p: np.ndarray, y: np.ndarray, n_rounds: int = 1000) -> 
     """
     source = np.unique(y, return_counts=True)[1] / len(y)
     shares = source
-    for _ in range(n_rounds):
+    for _ in range(EM_ROUNDS):
         posterior = p * (shares / source)
         shares = (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
     return shares / source
