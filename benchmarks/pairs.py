@@ -3,6 +3,8 @@
 With `--against FOLDER` the same command is also run by another version, whose checkout is in the folder
 (``git worktree add --detach FOLDER c155405``), pair by pair in turn: `time_ratio` is of the mean times,
 and `cpu_time_ratio` of those that the processors worked, which other programs disturb less.
+`--apart` writes the rows of the target that are scored, half and half positive, into a file, and the others,
+mostly positive, into a second one: class shares are then estimated for each.
 `gigaflops` are those of the layers: products of rows and inverses, counted from the sizes in the summary.
 """
 
@@ -38,6 +40,9 @@ def parse_arguments() -> argparse.Namespace:
         "--keep", type=Path, metavar="DIR", help="write the files here instead of a temporary folder"
     )
     parser.add_argument("--against", type=Path, metavar="FOLDER", help="checkout of another version")
+    parser.add_argument(
+        "--apart", action="store_true", help="the rows that are scored in a file, the others in a second one"
+    )
     parser.add_argument("--without-svm", action="store_true", help="compare versions alone")
     parser.add_argument("--jobs", type=int, default=1, help="pairs at the same time, each with its cores")
     parser.add_argument("options", nargs="*", help="options for adapt, after --; none by default")
@@ -62,14 +67,13 @@ def svm_error(source, target) -> float:
     return float(np.mean(search.predict([target.texts[i] for i in test]) != target.y[test]))
 
 
-def write_rows(path: Path, domain, label: str, n_rows: int | None) -> None:
+def write_rows(path: Path, rows: list[tuple], label: str) -> None:
     import csv
 
     with path.open("w", newline="", encoding="utf-8") as file:
         out = csv.writer(file)
         out.writerow(["text", label])
-        for text, y in list(zip(domain.texts, domain.y, strict=True))[:n_rows]:
-            out.writerow([text, "" if y != y else int(y)])
+        out.writerows([text, "" if y != y else int(y)] for text, y in rows)
 
 
 def count_flops(n: int, d: int, p: int, n_layers: int) -> float:
@@ -123,12 +127,18 @@ def compare_pairs(args: argparse.Namespace, folder: Path) -> None:
         source, target = (corpus.domains[name] for name in pair.split(":"))
         pair_folder = folder / pair.replace(":", "-")
         pair_folder.mkdir(parents=True, exist_ok=True)
-        write_rows(pair_folder / "source.csv", source, "label", args.rows)
-        write_rows(pair_folder / "target.csv", target, "truth", args.rows)
-        record = run_adapt(pair_folder, args.options)
+        rows, options = list(zip(target.texts, target.y, strict=True))[: args.rows], list(args.options)
+        write_rows(
+            pair_folder / "source.csv", list(zip(source.texts, source.y, strict=True))[: args.rows], "label"
+        )
+        if args.apart:
+            write_rows(pair_folder / "others.csv", [(text, y) for text, y in rows if y != y], "truth")
+            rows, options = [(text, y) for text, y in rows if y == y], [*options, "--target", "others.csv"]
+        write_rows(pair_folder / "target.csv", rows, "truth")
+        record = run_adapt(pair_folder, options)
         print(pair, record, file=sys.stderr)
         if args.against:
-            other = run_adapt(pair_folder, args.options, args.against)
+            other = run_adapt(pair_folder, options, args.against)
             record |= {f"other_{key}": value for key, value in other.items() if key != "n_scored"}
             print(pair, record, file=sys.stderr)
         return record if args.without_svm else {"svm_error": svm_error(source, target), **record}
