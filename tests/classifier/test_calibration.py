@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.optimize import brentq
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
@@ -99,6 +100,38 @@ def test_the_interval_widens_with_doubt_about_the_shares(rng):
         return expected.high - expected.low
 
     assert width(0.2) > width(0.02) > 0
+
+
+def test_rounding_of_scores_does_not_move_the_interval(rng):
+    """Of classes far apart: the error depends on the shares alone, so that all temperatures say the same."""
+    scores = np.repeat([-9.0, 9.0], [1000, 600])[:, None]
+    codes, draws = (scores[:, 0] > 0).astype(int), np.linspace(0.2, 0.33, 25)
+    shares, ends = Shares(np.column_stack([1 - draws, draws]), np.zeros(1)), []
+    for _ in range(20):
+        expected = expect_error(scores + 1e-12 * rng.normal(size=(1600, 1)), 0.5, shares, codes)
+        ends.append([expected.low, expected.high])
+    assert ends[0][0] < 0.06 < 0.16 < ends[0][1]
+    assert_allclose(ends, [ends[0]] * 20, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 25])
+def test_the_interval_is_that_of_a_sample_of_the_mixture(rng, n):
+    """Three temperatures, with masses 1, 4 and 1 of 6, and of each of them the quantiles of its errors."""
+    scores, draws = rng.normal(size=(500, 1)), np.linspace(0.3, 0.6, n)
+    codes, errors = (scores[:, 0] > 0).astype(int), []
+    for factor in np.exp(calibration.LOG_TEMPERATURE_SPREAD * np.sqrt(3) * np.array([-1, 0, 1])):
+        logits = scores[:, 0] / (0.5 * factor)
+        offsets = [
+            brentq(lambda b, share, z: expit(z + b).mean() - share, -40, 40, (s, logits)) for s in draws
+        ]
+        errors.append([np.where(codes == 1, expit(-logits - b), expit(logits + b)).mean() for b in offsets])
+    parts = [np.quantile(row, np.linspace(0, 1, 60001)) for row in np.sort(errors)]
+    sample = np.concatenate([parts[0], *[parts[1]] * 4, parts[2]])
+    expected = expect_error(scores, 0.5, Shares(np.column_stack([1 - draws, draws]), np.zeros(1)), codes)
+    assert expected.error == pytest.approx(np.mean(errors[1]), rel=1e-6)
+    ends = np.quantile(sample, [0.05, 0.95])
+    ends = [min(ends[0], expected.error), max(ends[1], expected.error)]
+    assert_allclose([expected.low, expected.high], ends, rtol=1e-3)
 
 
 def test_without_doubt_the_expected_error_is_the_mean_probability_of_the_other_classes(rng, monkeypatch):

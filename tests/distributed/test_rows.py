@@ -163,9 +163,7 @@ def check_targets(model, expected):
     assert model.target_shares_[0] == pytest.approx(expected.target_shares_[0], rel=1e-6)
     for label, interval in expected.target_shares_interval_[0].items():
         assert_allclose(model.target_shares_interval_[0][label], interval, rtol=1e-6)
-    assert model.expected_error_[0] == pytest.approx(
-        expected.expected_error_[0], rel=1e-5, abs=1e-3
-    )  # quantiles of draws
+    assert model.expected_error_[0] == pytest.approx(expected.expected_error_[0], rel=1e-6)
 
 
 @pytest.mark.parametrize("form", ["dense", "csr_matrix"])

@@ -179,8 +179,16 @@ def expect_error(
             p = softmax(scaled + find_offset(few, draw), axis=1)
             errors[i, j] = 1 - p[rows, codes].mean()
     error = float(errors[1].mean())
-    order = np.argsort(errors, axis=None)
-    weight = np.repeat(masses / errors.shape[1], errors.shape[1])[order]
-    levels = np.cumsum(weight) - weight / 2
-    low, high = np.interp([(1 - level) / 2, (1 + level) / 2], levels, errors.ravel()[order])
+    low, high = _find_quantiles(errors, masses, [(1 - level) / 2, (1 + level) / 2])
     return ExpectedError(error, float(min(low, error)), float(max(high, error)))
+
+
+def _find_quantiles(values: np.ndarray, masses: np.ndarray, levels: list[float]) -> np.ndarray:
+    """Quantiles of a mixture of several distributions, each of them by equally likely values, one row each.
+
+    Each is interpolated by itself, so that equal values of two distributions may come in either order.
+    """
+    n, points = values.shape[1], np.sort(values, axis=None)
+    steps = np.linspace(0, 1, n) if n > 1 else [0.5]
+    below = [np.interp(points, np.sort(row), steps, left=0, right=1) for row in values]
+    return np.interp(levels, masses @ below, points)
