@@ -9,6 +9,7 @@ from undrift import MSDAClassifier, SelfTraining, load_model, save_model
 from undrift.classifier import updating
 from undrift.classifier.asking import choose_for_estimate, choose_for_predictions
 from undrift.classifier.posterior import (
+    LABEL_WEIGHTS,
     TARGET_PART,
     Evidence,
     Posterior,
@@ -490,6 +491,20 @@ def test_few_labels_have_no_weight():
     classifier = make_classifier().fit(X, y, X_target).update(X_target[:24], y_target[:24])
     assert classifier.label_weight_ == 0
     assert classifier.update(X_target[24:25], y_target[24:25]).label_weight_ > 0
+
+
+def test_labels_are_learnt_once_with_every_weight(monkeypatch):
+    X, y, X_target, y_target = make_domains()
+    classifier, weights = make_classifier().fit(X, y, X_target), []
+
+    def learn(*given):
+        weights.append(given[-1])
+        return learn_evidence(*given)
+
+    monkeypatch.setattr(updating, "learn_evidence", learn)
+    classifier.update(X_target[:30], y_target[:30])
+    assert classifier.label_weight_ > 0
+    assert sorted(weights) == sorted(LABEL_WEIGHTS)
 
 
 def test_held_out_rows_of_both_domains_choose_the_weight(monkeypatch):

@@ -495,7 +495,7 @@ def _choose_change(
     apart = remove_rows(covariance, scores, before, evidence)
     seen = weigh_evidence(apart.scores + border, labelled.codes, state.temperature, state.C)
     learn = partial(learn_evidence, apart.covariance + TARGET_PART * K, apart.scores, seen)
-    weight = 0.0
+    learnings, weight = dict[float, Learning](), 0.0
     if len(labelled.codes) >= FEW_LABELS:
         train = np.flatnonzero(state.weight)
         codes, n = state.codes[train], int((train < state.n_source).sum())
@@ -503,12 +503,13 @@ def _choose_change(
 
         def measure(weight: float) -> tuple[np.ndarray, np.ndarray]:
             learning = learn(weight)
+            learnings[weight] = replace(learning, inverses=[])  # which are large
             of_target = learning.left_out + border, labelled.codes, state.temperature
             of_source = source.score_left_out(apart, learning), codes[:n], state.held_out.temperature
             return log_loss(*of_target), log_loss(*of_source)
 
         weight = choose_label_weight(measure)
-    learning = learn(weight)
+    learning = learnings.get(weight) or learn(weight)
     return weight, learning, apart.restore(learning.g)
 
 
