@@ -213,6 +213,7 @@ def test_what_the_user_can_mend_is_one_line(undrift, plan_file, tmp_path, monkey
     assert status == 2
     assert complaint in said
     assert said.count("\n") == 1
+    assert not (tmp_path / "r.jsonl").exists()
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,24 @@ def test_a_file_of_something_else_is_left_alone(tmp_path):
     assert path.read_text() == "not results, and no line end"
 
 
+def fail_after(path, n_records):
+    with journal(path) as records:
+        for _ in range(n_records):
+            records.append({"kind": "any"})
+        raise ValueError("no data")
+
+
+def test_a_run_that_records_nothing_leaves_no_new_file(tmp_path):
+    new, old, begun = (tmp_path / f"{name}.jsonl" for name in ("new", "old", "begun"))
+    old.touch()
+    for path, n_records in ((new, 0), (old, 0), (begun, 1)):
+        with pytest.raises(ValueError, match="no data"):
+            fail_after(path, n_records)
+    assert not new.exists()
+    assert old.exists()
+    assert len(read(begun)) == 1
+
+
 CANDIDATE = {
     "noise": 0.5, "n_layers": 1, "C": 1, "error": 0.2, "self_trained_error": 0.1,
     "scores": {"dev": 0.5, "mmd": -1},

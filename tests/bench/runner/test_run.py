@@ -16,6 +16,7 @@ from tests.helpers.bench_corpus import DOMAINS, PLAN
 from undrift import MSDAClassifier
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.corpora import load_corpus
+from undrift.bench.methods import units
 from undrift.bench.results.measures import task
 
 CONTRACT = {
@@ -283,6 +284,17 @@ def test_a_record_of_a_seed_that_no_plan_can_have_is_told_with_its_file(data, pl
 def test_what_cannot_be_asked_for(data, plan_file, tmp_path, request_, complaint):
     with pytest.raises(ValueError, match=complaint.replace("*", r"\*")):
         run(load_plan(plan_file), tmp_path / "r.jsonl", Request(data=data, **request_))
+
+
+def test_a_peak_of_memory_is_recorded_where_nothing_runs_beside(data, plan_file, tmp_path, monkeypatch):
+    monkeypatch.setattr(units, "meter_memory", lambda device: (lambda: True, lambda: {"cpu": 2.0}[device]))
+    peaks = {}
+    for jobs in (1, 2):
+        request = Request(data=data, methods=["svm", "undrift"], tasks=["books->dvd"], jobs=jobs)
+        run(load_plan(plan_file), tmp_path / f"{jobs}.jsonl", request)
+        for record in of_kind(tmp_path / f"{jobs}.jsonl", "transfer"):
+            peaks[record["method"], jobs] = record.get("peak_gigabytes")
+    assert peaks == {("svm", 1): 2.0, ("svm", 2): None, ("undrift", 1): 2.0, ("undrift", 2): 2.0}
 
 
 EVERYTHING = """

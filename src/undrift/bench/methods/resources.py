@@ -44,7 +44,7 @@ def measure_cost(device: str, function: Callable[..., Any], *arguments: Any) -> 
     On a CUDA device the peak is that of torch's allocations there; otherwise that of the whole process's
     resident memory, with all that was in it before. Two of these at once would disturb each other.
     """
-    reset, peak = _gpu_meter(device) if device.startswith("cuda") else (_reset_peak, _resident_peak)
+    reset, peak = meter_memory(device)
     is_known = reset()
     result, seconds = measure_time(function, *arguments)
     return result, Cost(seconds, peak() if is_known else None)
@@ -60,6 +60,11 @@ def measure_time(function: Callable[..., Any], *arguments: Any) -> tuple[Any, fl
 def device_of(place: Place) -> str:
     """Name of the device whose memory a place uses; the host's is "cpu"."""
     return place.device if isinstance(place, OnTorch) else "cpu"
+
+
+def meter_memory(device: str) -> tuple[Callable[[], bool], Callable[[], float | None]]:
+    """Return a function that resets the peak of memory, if it can, and one that reads it, in gigabytes."""
+    return _gpu_meter(device) if device.startswith("cuda") else (_reset_peak, _resident_peak)
 
 
 def _gpu_meter(device: str) -> tuple[Callable[[], bool], Callable[[], float]]:

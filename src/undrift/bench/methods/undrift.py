@@ -181,6 +181,7 @@ def _describe(classifier: MSDAClassifier, length: float) -> dict[str, Any]:
     return chosen | {
         **{name: getattr(classifier, name) for name in ("center", "balance_layers", "classifier")},
         "self_training": bool(classifier.self_training),
+        "fallback": classifier.fallback,
         "length": length,
     }
 

@@ -10,11 +10,12 @@ from ..catalogue import LASTING, find_family
 from ..corpora import sample_target
 from . import baselines, msda
 from .candidates import candidate_records
-from .cells import Bench, Cell, Finding, Unit, group_cells
+from .cells import Bench, Cell, Finding, Outcome, Unit, group_cells
 from .distances import measure_distances
 from .labels import label_units
 from .peers import peer_units
 from .representation import RepresentationCache
+from .resources import Cost, meter_memory
 from .undrift import source_only_units, undrift_units
 
 FAMILIES: dict[str, Callable[[Bench, Sequence[Cell]], list[Unit]]] = {
@@ -49,10 +50,28 @@ def cut_into_units(kind: str, bench: Bench, cells: Sequence[Cell]) -> Iterator[l
         if kind == "distance":
             yield [Unit(group, partial(measure_distances, bench, group))]
         elif bench.setting.target_share is None:
-            yield FAMILIES[name](bench, group)
+            yield [_with_peak(bench, unit) for unit in FAMILIES[name](bench, group)]
         else:
             targets = group_cells(group, "target").values()
-            yield [unit for cells in targets for unit in _sampled_units(name, bench, cells)]
+            units = [unit for cells in targets for unit in _sampled_units(name, bench, cells)]
+            yield [_with_peak(bench, unit) for unit in units]
+
+
+def _with_peak(bench: Bench, unit: Unit) -> Unit:
+    """Let outcomes that lack it have the peak of memory of their unit, unless others run beside it."""
+    if unit.parallel and bench.jobs > 1:
+        return unit
+    is_on_device = find_family(unit.cells[0].method) in ("undrift", "labels")
+    return replace(unit, run=partial(_add_peak, bench.device if is_on_device else "cpu", unit.run))
+
+
+def _add_peak(device: str, run: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    reset, peak = meter_memory(device)
+    is_known = reset()
+    for finding in run():
+        if is_known and isinstance(finding, Outcome):
+            finding = replace(finding, details={**Cost(0.0, peak()).memory, **finding.details})
+        yield finding
 
 
 def _sampled_units(family: str, bench: Bench, cells: Sequence[Cell]) -> list[Unit]:

@@ -166,8 +166,12 @@ class Journal:
 
 @contextmanager
 def journal(path: str | Path) -> Iterator[Journal]:
-    """Open results for one run alone, and cut off a line that an earlier run did not finish."""
+    """Open results for one run alone, and cut off a line that an earlier run did not finish.
+
+    A new file in which a run that fails has put no record does not remain.
+    """
     path = Path(path)
+    is_new = not path.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileIO(path, "a+") as file:
         if fcntl is not None:
@@ -182,7 +186,12 @@ def journal(path: str | Path) -> Iterator[Journal]:
         if whole[end:].strip() and not whole[end:].startswith(b"{"):
             raise Damaged(f"{path} does not hold results of a run; name another file")
         file.truncate(end)
-        yield Journal(path, file)
+        try:
+            yield Journal(path, file)
+        except BaseException:
+            if is_new and not os.fstat(file.fileno()).st_size:
+                path.unlink(missing_ok=True)
+            raise
 
 
 def _plain(value: Any) -> Any:
