@@ -16,14 +16,19 @@ from ..text import TFIDF_LENGTH, text_classifier
 
 # the contract's names; other depths of msda are known too
 METHODS = ("svm", "svm-tfidf", "pca", "scl", "coda", "sda", "msda-1", "msda-3", "msda-5", "undrift")
-# methods that `undrift` is compared with where class shares differ: what each changes of it
+# methods that `undrift` is compared with where class shares differ: what each changes of it;
+# those named -pair see the labelled rows of the source and the target's rows, and no other domain
+_LAYERS_ALONE = {"center": False, "self_training": False, "fallback": False}
 COMPARED: Mapping[str, Mapping[str, Any]] = {
     "source-only": {},  # least squares on tf-idf rows of the source: no layers, and no part for the target
-    "uncentred": {"center": False, "self_training": False, "fallback": False},
+    "uncentred": _LAYERS_ALONE,
     "centred": {"center": "domains"},
     "oracle": {},  # is given the true class shares of the target
     "balanced": {"border": "balanced"},  # predicts for least mean of the classes' errors
-    "undrift-pair": {},  # sees the labelled rows of the source and the target's rows, and no other domain
+    "undrift-pair": {},
+    "balanced-pair": {"border": "balanced"},
+    "uncentred-pair": _LAYERS_ALONE,
+    "uncentred-em-pair": _LAYERS_ALONE,  # class shares of the predicted rows by EM on its probabilities
 }
 # methods that are given so many target labels: `labels-50`
 WITH_LABELS = ("labels", "asked", "second-source", "augmented", "target-only")
@@ -70,7 +75,7 @@ PEERS: Mapping[str, Peer] = {
     "adapt-rulsif": Peer("adapt.instance_based", "RULSIF", {"kernel": "rbf", "gamma": 1.0}, {}, (100,)),
 }  # fmt: skip
 # methods that can do without the test rows while they learn, vocabulary and weights of terms included
-INDUCTIVE = ("svm", "svm-tfidf", "undrift", *COMPARED, *PEERS)
+INDUCTIVE = ("svm", "svm-tfidf", "undrift", *(set(COMPARED) - {"uncentred-em-pair"}), *PEERS)
 LASTING = ("sda",)  # methods whose representations take too long to be learnt again when a run is resumed
 
 _ESTIMATORS = {"pca": PCA, "scl": SCL, "coda": CODA, "sda": SDA}

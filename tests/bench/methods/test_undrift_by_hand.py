@@ -103,20 +103,46 @@ def test_outcomes_are_those_of_the_text_classifier(bench, corpus, changes):
         np.testing.assert_array_equal(outcome.predicted, model.predict(test, sample_domain=[-1] * len(test)))
 
 
-def test_a_pair_is_fitted_on_the_sources_train_rows_and_the_target_alone(bench, corpus):
-    changes = {"dtype": "float64", "self_training": False}
-    setting = replace(bench, setting=replace(bench.setting, changes=changes))
+def fit_pair(bench, corpus, method, **parameters):
+    """Return the outcome of a method for a pair, the model on these rows alone, and the test rows."""
+    setting = replace(
+        bench, setting=replace(bench.setting, changes={"dtype": "float64", "self_training": False})
+    )
     (task, *_), full = TASKS, corpus.domains
     source, target = (full[name] for name in task)
     train = source.train
     alone = Domain(task[0], X=source.X[train], y=source.y[train], train=np.arange(len(train)))
     two = Corpus("two", {task[0]: alone, task[1]: target})
     rows = by_hand.tfidf(two, 5.0)
-    model = fitted(two, rows, *task, self_training=False)
-    (unit,) = FAMILIES["undrift"](setting, [Cell("undrift-pair", *task)])
+    model = fitted(two, rows, *task, self_training=False, **parameters)
+    (unit,) = FAMILIES["undrift"](setting, [Cell(method, *task)])
     (outcome,) = unit.run()
-    test, _ = of_part(two, rows, task[1], "test")
+    return outcome, model, of_part(two, rows, task[1], "test")[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("undrift-pair", {}),
+        ("balanced-pair", {"border": "balanced"}),
+        ("uncentred-pair", {"center": False, "fallback": False}),
+    ],
+)
+def test_a_pair_is_fitted_on_the_sources_train_rows_and_the_target_alone(bench, corpus, method, parameters):
+    outcome, model, test = fit_pair(bench, corpus, method, **parameters)
     np.testing.assert_array_equal(outcome.predicted, model.predict(test, sample_domain=[-1] * len(test)))
+
+
+def test_em_on_the_layers_finds_the_most_likely_shares_of_the_predicted_rows(bench, corpus):
+    outcome, model, test = fit_pair(bench, corpus, "uncentred-em-pair", center=False, fallback=False)
+    p = model.predict_proba(test, sample_domain=[-1] * len(test))
+    source = corpus.domains[TASKS[0][0]]
+    ratio = p / [np.mean(source.y[source.train] == label) for label in model.classes_]
+    shares = np.linspace(0, 1, 100_001)[:, None]
+    likelihood = np.log(np.maximum(shares * ratio[:, 1] + (1 - shares) * ratio[:, 0], 1e-300)).sum(axis=1)
+    best = shares[likelihood.argmax(), 0]
+    expected = model.classes_[(ratio * [1 - best, best]).argmax(axis=1)]
+    np.testing.assert_array_equal(outcome.predicted, expected)
 
 
 def test_outcomes_are_those_of_an_svm_on_centred_layers_of_one_length(bench, corpus):

@@ -24,15 +24,16 @@ from ..catalogue import COMPARED
 from ..corpora import part_labels, part_rows
 from .baselines import weight_tfidf
 from .cells import Bench, Cell, Failure, FailureLog, Outcome, Unit, group_cells
+from .peers import estimate_prior_ratio
 from .resources import measure_time, memory_budget
 from .stacks import row_products
 from .svm import authors_C, source_codes
 
 
 def undrift_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
-    """All tasks and methods together; those of `undrift-pair` one by one."""
-    pairs = [cell for cell in cells if cell.method == "undrift-pair"]
-    rest = [cell for cell in cells if cell.method != "undrift-pair"]
+    """All tasks and methods together; those of pairs one by one."""
+    pairs = [cell for cell in cells if cell.method.endswith("-pair")]
+    rest = [cell for cell in cells if cell not in pairs]
     units = [Unit(rest, partial(_fit_tasks, bench, rest))] if rest else []
     return units + [Unit([cell], partial(_fit_tasks, _take_pair(bench, cell), [cell])) for cell in pairs]
 
@@ -122,6 +123,9 @@ def _predict(corpus: Corpus, length: float, cell: Cell, fitted: FittedTask) -> O
     test, truth = _part(corpus, (cell.target, "test")), part_labels(corpus, cell.target, "test")
     domain = np.full(len(truth), number)
     p, seconds = measure_time(lambda: classifier.predict_proba(test, sample_domain=domain))
+    if cell.method == "uncentred-em-pair":
+        p = p * estimate_prior_ratio(p, part_labels(corpus, cell.source, "train"))
+        p /= p.sum(axis=1, keepdims=True)
     predicted = classifier.classes_[p.argmax(axis=1)]
     if classifier.border != "error":  # the most probable class is not what is predicted
         predicted, seconds = measure_time(lambda: classifier.predict(test, sample_domain=domain))
