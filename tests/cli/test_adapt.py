@@ -86,13 +86,19 @@ def summarize(**entry):
     return target, {"task": "classes", "labels": {"no": 5, "yes": 5}, "targets": [target]}
 
 
-def test_an_error_of_a_half_on_two_classes_is_called_chance():
+def test_an_error_of_the_best_single_answer_is_called_chance():
     measured = {"scored": 90, "baseline_error": 0.6, "adapted_error_interval": [0.4, 0.6]}
-    gain = {"gain_interval": [0.01, 0.2]}
-    line = describe_error(*summarize(adapted_error=0.5, **measured, **gain))
-    assert line.endswith("60.0% with a linear SVM trained on the source: no better than chance.")
-    line = describe_error(*summarize(adapted_error=0.4, **measured, **gain))
+    measured |= {"gain_interval": [0.01, 0.2], "labelled_shares": {"no": 0.7, "yes": 0.3}}
+    line = describe_error(*summarize(adapted_error=0.3, **measured))
+    guess = ": no better than chance (always answering no is wrong for 30.0%)"
+    assert line.endswith(f"60.0% with a linear SVM trained on the source{guess}.")
+    line = describe_error(*summarize(adapted_error=0.29, **measured))
     assert line.endswith(": adaptation helped.")
+    expected = {"target_shares": {"no": 0.7, "yes": 0.3}, "expected_error": {"low": 0.1, "high": 0.5}}
+    for error, words in ((0.31, guess), (0.29, "")):
+        expected["expected_error"]["error"] = error
+        line = describe_error(*summarize(**expected), has_record=False)
+        assert line.endswith(f"(90% interval 10% to 50%), expected without labels{words}.")
 
 
 def test_the_record_of_expected_errors_stands_once(folder, undrift):

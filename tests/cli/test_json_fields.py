@@ -7,7 +7,8 @@ from pathlib import Path
 from tests.helpers.commands import ADAPT
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/json-fields.md").read_text(encoding="utf-8")
-BY_LABEL = {"labels", "predicted_shares", "target_shares", "target_shares_interval", "signals"}
+BY_LABEL = {"labels", "signals", *(f"{name}_shares" for name in ("predicted", "target", "labelled"))}
+BY_LABEL |= {"target_shares_interval"}
 
 
 def list_fields(value, name="") -> set[str]:

@@ -79,6 +79,9 @@ def test_scores_are_weighted_and_leave_rows_for_predictions_out(files):
     assert entry["adapted_error"] != error_of(files, rows[:40])
     n = weights.sum() ** 2 / (weights**2).sum()
     assert_allclose(entry["adapted_error_interval"], error_interval(entry["adapted_error"], n))
+    is_positive = np.array(files["truth"][:40]) == "positive"
+    assert_allclose(entry["labelled_shares"]["positive"], weights[is_positive].sum() / weights.sum())
+    assert sum(entry["labelled_shares"].values()) == pytest.approx(1)
     for uses in ("train", "both"):
         (entry,) = run_adapt(make_job(files, labels=path, use_labels=uses), build_adapter()).summary[
             "targets"

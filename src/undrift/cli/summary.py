@@ -110,8 +110,7 @@ def describe_error(t: dict[str, Any], summary: dict[str, Any], has_record: bool 
         low, high = t["adapted_error_interval"]
         baseline = f"{t['baseline_error']:.1%} with a linear SVM trained on the source"
         verdict = "" if t["fell_back"] else f": {_judge(t)}"
-        if t["adapted_error"] >= 1 - 1 / len(summary["labels"]):
-            verdict = ": no better than chance"
+        verdict = _compare_with_chance(t["adapted_error"], t) or verdict
         return (
             f"{name}{fell_back}: {t['adapted_error']:.1%} wrong (95% interval {low:.1%} to {high:.1%}) on "
             f"{count(t['scored'], 'labelled row')}{how}, {baseline}{verdict}."
@@ -119,6 +118,7 @@ def describe_error(t: dict[str, Any], summary: dict[str, Any], has_record: bool 
     if t["expected_error"]:
         between = "90% interval {low:.0%} to {high:.0%}".format(**t["expected_error"])
         when = "before its labels were learnt" if summary.get("n_learnt") else "without labels"
+        when += _compare_with_chance(t["expected_error"]["error"], t)
         record = f"; {EXPECTED_ERROR_RECORD}" if has_record else ""
         return (
             f"{name}{fell_back}: about {t['expected_error']['error']:.0%} wrong ({between}), expected "
@@ -142,6 +142,16 @@ def describe_scores(t: dict[str, Any], task: str) -> str:
         if None not in (adapted := t[f"adapted_{measure}"], before := t[f"baseline_{measure}"])
     ]
     return f"{', '.join(shown)} trained on the source, on {count(t['scored'], 'labelled row')}"
+
+
+def _compare_with_chance(error: float, t: dict[str, Any]) -> str:
+    """Say so where predictions are no better than one answer for all rows."""
+    from ..jobs import find_chance, is_no_better
+
+    chance = find_chance(t)
+    if chance is None or not is_no_better(error, chance):
+        return ""
+    return f": no better than chance (always answering {chance['label']} is wrong for {chance['error']:.1%})"
 
 
 def _judge(t: dict[str, Any]) -> str:

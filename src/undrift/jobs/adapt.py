@@ -55,6 +55,7 @@ from .scoring import (
     fit_baseline,
     measure_distance,
     sample_rows,
+    share_labels,
     sum_mistakes,
     warn_of_other_labels,
 )
@@ -351,6 +352,7 @@ def _score_targets(
         if learnt is None:
             warn_of_other_labels(target.labels, classifier.classes_.tolist())
             counts = rows.count_mistakes(i, baseline, classifier)
+            entry["labelled_shares"] = share_labels(target.truth, classifier.classes_.tolist())
         else:
             mine = np.flatnonzero((learnt.numbers == -1 - i) & (learnt.weights > 0))
             first = baseline.predict(learnt.X[mine]).tolist() if len(mine) else []

@@ -83,6 +83,32 @@ def sum_mistakes(y: Sequence[Any], weight: np.ndarray, *predicted: Sequence[Any]
     return np.array([len(truth), *sums])
 
 
+def share_labels(truth: np.ndarray, classes: Sequence[Any]) -> dict[str, float]:
+    """Return the share of every class among the rows with a label, by their weights; `truth` as above."""
+    sums = dict.fromkeys(map(spell_label, classes), 0.0)
+    for label, weight in truth:
+        if label is not None:
+            sums[spell_label(label)] = sums.get(spell_label(label), 0.0) + weight
+    return {spell_label(label): sums[spell_label(label)] / sum(sums.values()) for label in classes}
+
+
+def find_chance(target: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the one answer that is best for all rows of a target, and its error: no more than chance.
+
+    By the class shares of its labelled rows where it has them, else by its estimated ones.
+    """
+    shares = target.get("labelled_shares") or target.get("target_shares")
+    if not shares:
+        return None
+    label = max(shares, key=lambda name: shares[name])
+    return {"label": label, "error": 1 - shares[label]}
+
+
+def is_no_better(error: float, chance: dict[str, Any]) -> bool:
+    """Tell whether predictions with this error are no better than one answer for all rows."""
+    return bool(error > chance["error"] - 1e-9)  # rounding is no gain
+
+
 def error_interval(error: float, n: float) -> list[float]:
     """95% interval of an error on n rows, by Wilson's method; n need not be whole."""
     z2 = stats.norm.ppf(0.975) ** 2

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..classifier import EXPECTED_ERROR_RECORD
-from ..jobs import error_interval, gain_interval
+from ..jobs import error_interval, find_chance, gain_interval, is_no_better
 from ..text import FAR_APART
 from .inputs import Evidence
 from .shares import pool_targets, write_estimate, write_percent
@@ -75,21 +75,10 @@ def count_changes(evidence: Evidence) -> dict[str, Any]:
     return {"n_rows": n_rows, "n_changed": n_changed, "changed": n_changed / n_rows if n_rows else 0.0}
 
 
-def find_chance(evidence: Evidence) -> dict[str, Any] | None:
-    """Return the class that is best guessed for every row, and the error of that guess.
-
-    By the labels of the targets where there are any, else by their estimated class shares.
-    """
-    shares = pool_targets(evidence, "labelled_shares") or pool_targets(evidence, "target_shares")
-    if not shares:
-        return None
-    label = max(shares, key=lambda name: shares[name])
-    return {"label": label, "error": 1 - shares[label]}
-
-
 def verdict(evidence: Evidence) -> dict[str, Any]:
     """Say how many predictions are wrong and how certain that is: measured with labels, else expected."""
-    mistakes, changes, chance = find_mistakes(evidence), count_changes(evidence), find_chance(evidence)
+    mistakes, changes = find_mistakes(evidence), count_changes(evidence)
+    shares = {name: pool_targets(evidence, name) for name in ("labelled_shares", "target_shares")}
     rows = [compare_mistakes(name, *masks) for name, masks in mistakes.items()]
     pooled = [np.concatenate(masks) for masks in zip(*mistakes.values(), strict=True)]
     whole = compare_mistakes("all targets", *pooled) if rows else None
@@ -106,7 +95,7 @@ def verdict(evidence: Evidence) -> dict[str, Any]:
         "predictor": "source-only" if evidence.fell_back else "adapted",
         "expected_error": expected,
         "record": EXPECTED_ERROR_RECORD,
-        "chance": chance,
+        "chance": find_chance(shares),
     }
     if evidence.fell_back:
         headline = "Not adapted: the predictions are those of the source-only classifier."
@@ -177,7 +166,7 @@ def _words_of_chance(data: dict[str, Any]) -> dict[str, str]:
     if chance is None or error is None or error["high"] < chance["error"]:
         return {}
     guess = f"always answering {chance['label']} is wrong for {write_percent(chance['error'])}"
-    if error["error"] < chance["error"]:
+    if not is_no_better(error["error"], chance):
         return {"sure": f"{data['sure']} It is not certain that this is better than chance: {guess}.".strip()}
     if data["fell_back"]:
         return {
