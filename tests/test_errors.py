@@ -2,11 +2,14 @@
 
 import ast
 import importlib
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import undrift
+from undrift.errors import write_shares
 
 SOURCE = Path(undrift.__file__).parent
 # those that never leave the package: they end a loop, or are turned into another error where they arise
@@ -27,6 +30,18 @@ def test_all_exceptions_have_one_base():
     assert len(classes) >= 8
     for cls in classes:
         assert issubclass(cls, undrift.UndriftError), cls
+
+
+@pytest.mark.parametrize("digits", [0, 1])
+def test_shares_of_a_whole_add_up_to_100(digits):
+    assert write_shares([1 / 3] * 3) == ["33.4%", "33.3%", "33.3%"]
+    assert write_shares([0.2345, 0.3455, 0.42]) == ["23.5%", "34.5%", "42.0%"]  # not 100.1%
+    assert write_shares([1, 0], 0) == ["100%", "0%"]
+    assert write_shares([0.504, 0.996], 0) == ["50%", "100%"]  # of tags: no whole
+    for shares in np.random.default_rng(0).dirichlet(np.ones(7), 200):
+        written = write_shares(shares.tolist(), digits)
+        assert sum(Decimal(share[:-1]) for share in written) == 100
+        assert all(abs(float(w[:-1]) - 100 * s) < 10**-digits for w, s in zip(written, shares, strict=True))
 
 
 def test_the_base_is_a_value_error():

@@ -1,6 +1,7 @@
 """The base of every exception this library defines, the category of its warnings, and text for a screen."""
 
 import re
+from collections.abc import Iterable
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -48,3 +49,15 @@ class UndriftDeprecationWarning(UndriftWarning, FutureWarning):
 def count(n: int, noun: str) -> str:
     """Write a number of things: "1 label", "1,200 labels"."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def write_shares(shares: Iterable[float], digits: int = 1) -> list[str]:
+    """Write shares in per cent; those of a whole add up to 100%, the largest remainders being rounded up."""
+    exact = [100 * 10**digits * share for share in shares]
+    units = [round(value) for value in exact]
+    if abs(sum(exact) - 100 * 10**digits) < 1e-6:
+        units = [int(value) for value in exact]
+        by_remainder = sorted(range(len(units)), key=lambda i: units[i] - exact[i])
+        for i in by_remainder[: 100 * 10**digits - sum(units)]:
+            units[i] += 1
+    return [f"{unit / 10**digits:.{digits}f}%" for unit in units]

@@ -559,5 +559,6 @@ def test_the_ends_of_a_narrow_interval_have_a_decimal():
     assert list_shares(shares, {"no": [0.4985, 0.4995], "yes": [0.4, 0.6]}) == (
         "no 49.9% (49.9% to 50.0%), yes 50.1% (40% to 60%)"
     )
+    assert list_shares({"a": 0.2345, "b": 0.3455, "c": 0.42}) == "a 23.5%, b 34.5%, c 42.0%"
     many = {f"class {i:02d}": 0.05 for i in range(20)}
     assert list_shares(many).endswith("class 09 5.0%, 10 more")

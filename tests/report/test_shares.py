@@ -203,6 +203,9 @@ def test_bars_and_intervals_are_where_their_shares_say():
     ticks = re.findall(r'<text x="([\d.]+)" y="\d+" text-anchor="middle" class="tick">(\d+)%', svg)
     left, middle = (float(x) for x, _ in ticks[:2])
     assert [int(share) for _, share in ticks] == [0, 50, 100]
+    thirds = [row | {"predicted": 1 / 3, "share": 1 / 3, "low": 0.3} for row in (*rows, rows[0])]
+    written = re.findall(r">(\d\d)%(?: \(|<)", str(draw_shares("t", thirds, "estimated")))
+    assert (written.count("33"), written.count("34")) == (4, 2), "they add up to 100%"
     widths = [float(width) for width in re.findall(r'width="([\d.]+)" height="11" class="mark s[05]"', svg)]
     assert widths[1] == pytest.approx(3 * widths[0], abs=0.2)
     whole = 4 * widths[0]
@@ -228,6 +231,8 @@ def test_of_many_classes_the_chart_shows_the_most_frequent_and_the_table_all():
     assert "class 19" in chart.svg
     assert "class 07" not in chart.svg
     assert "20 classes in the table" in chart.note
+    for column in (1, 2):
+        assert sum(float(row[column][:-1]) for row in chart.rows) == pytest.approx(100)
 
 
 @pytest.mark.parametrize(

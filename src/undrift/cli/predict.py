@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from ..errors import write_shares
 from . import options, terminal
 from .options import option
 from .summary import describe_file, format_doubtful
@@ -106,12 +107,12 @@ def _show_check(check: dict[str, Any]) -> None:
     measures = {
         name.replace("_", " "): measure for name, measure in check.items() if isinstance(measure, dict)
     }
-    shares = measures.pop("predicted shares")
-    measures |= {f"predicted {label}": measure for label, measure in shares.items()}
-    rows = []
+    shares, keys, rows = measures.pop("predicted shares"), ("batch", "fit", "limit"), []
     for name, measure in measures.items():
         write = "{:.2f}".format if name == "distance" else "{:.1%}".format
-        rows.append([name, *(write(measure[key]) for key in ("batch", "fit", "limit"))])
+        rows.append([name, *(write(measure[key]) for key in keys)])
+    columns = [write_shares(measure[key] for measure in shares.values()) for key in keys]
+    rows += [[f"predicted {label}", *row] for label, *row in zip(shares, *columns, strict=True)]
     terminal.show_table("", ["", "these rows", "the fit", "limit"], rows)
     terminal.say(
         "Drift: the rows are not what the model was adapted to."

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import count
+from ..errors import count, write_shares
 from . import terminal
 
 MOST_LABELS = 10  # that a line names
@@ -179,13 +179,13 @@ def _describe_shares(t: dict[str, Any], task: str) -> Iterator[str]:
 def list_shares(shares: dict[str, float], interval: dict[str, list[float]] | None = None) -> str:
     """Write class shares in words, those of ten classes at most."""
     parts = []
-    for label, share in list(shares.items())[:MOST_LABELS]:
+    for label, share in list(zip(shares, write_shares(shares.values()), strict=True))[:MOST_LABELS]:
         between = ""
         if interval is not None:
             low, high = interval[label]
             digits = int(high - low < 0.02)  # the ends of a narrow one would be equal
             between = f" ({low:.{digits}%} to {high:.{digits}%})"
-        parts.append(f"{label} {share:.1%}{between}")
+        parts.append(f"{label} {share}{between}")
     return ", ".join([*parts, *([f"{len(shares) - len(parts):,} more"] if len(shares) > MOST_LABELS else [])])
 
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 from markupsafe import Markup
 
+from ..errors import write_shares
 from .shares import most_frequent, most_labelled, write_estimate, write_percent
 from .svg import (
     N_COLOURS,
@@ -148,7 +150,8 @@ def chart_shares(data: dict[str, Any]) -> Iterator[Chart]:
             for code, (label, predicted) in enumerate(card["predicted_shares"].items())
         ]
         columns = ["class", *list(rows[0])[2:], *(["of labelled rows"] if measured else [])]
-        more = [[measured.get(row["label"], 0.0)] if measured else [] for row in rows]
+        values = [list(map(itemgetter(name), rows)) for name in list(rows[0])[2:]]
+        values += [[measured.get(row["label"], 0.0) for row in rows]] if measured else []
         shown = sorted(rows, key=lambda row: -row.get("share", row["predicted"]))[:MOST_CLASSES]
         title, note = _words_of_shares(card, data)
         yield Chart(
@@ -161,10 +164,7 @@ def chart_shares(data: dict[str, Any]) -> Iterator[Chart]:
                 ("given" if card["are_shares_given"] else "estimated") if shares else None,
             ),
             columns,
-            [
-                (row["label"], *map("{:.1%}".format, [*list(row.values())[2:], *extra]))
-                for row, extra in zip(rows, more, strict=True)
-            ],
+            list(zip(card["predicted_shares"], *map(write_shares, values), strict=True)),
             _shorten_shares(card),
         )
 
@@ -182,9 +182,13 @@ def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None) ->
         text(edge, 14, "predicted", "end", "tick"),
         *([text(398, 14, name, "end", "tick")] if name else []),
     ]
-    for i, (row, shown) in enumerate(zip(rows, names, strict=True)):
+    shares = [row["predicted"] for row in rows]
+    written = (
+        write_shares(shares, int(min(shares) < 0.0995)),
+        write_shares((r.get("share", 0) for r in rows), 0),
+    )
+    for i, (row, shown, predicted, estimated) in enumerate(zip(rows, names, *written, strict=True)):
         y, width = top + height * i, max(scale(row["predicted"]) - left, 1.0)
-        predicted = write_percent(row["predicted"])
         says = f"{row['label']}: {predicted} of the predictions"
         middle = y + height / 2 + 5
         parts += [
@@ -200,7 +204,7 @@ def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None) ->
             parts += [
                 line(scale(row["low"]), low, scale(row["high"]), low, "whisker ink-line"),
                 bar(scale(row["share"]) - 2, low - 5, 4, 10, "ink", says),
-                text(398, middle, f"{row['share']:.0%}{between}", "end"),
+                text(398, middle, f"{estimated}{between}", "end"),
             ]
     return drawing(title, bottom + 22, *parts)
 

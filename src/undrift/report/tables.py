@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import write_shares
+
 MOST_CONFUSED = 8  # classes of which the confusion matrix is shown whole
 HEAT_STEP = 0.02  # points of error between two shades of the settings
 
@@ -51,7 +53,13 @@ def _confusion(data: dict[str, Any]) -> dict[str, Any]:
         "are of each row.",
         "head": ["true ↓", *classes],
         "rows": [
-            (classes[t], [(f"{n / totals[t]:.0%}", f"{n:,.0f}", round(6 * n / totals[t])) for n in row])
+            (
+                classes[t],
+                [
+                    (share, f"{n:,.0f}", round(6 * n / totals[t]))
+                    for share, n in zip(write_shares((n / totals[t] for n in row), 0), row, strict=True)
+                ],
+            )
             for t, row in enumerate(counts)
         ]
         if len(classes) <= MOST_CONFUSED
