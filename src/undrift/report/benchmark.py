@@ -154,7 +154,7 @@ def _chart(figure: dict[str, Any]) -> Chart:
     if figure["kind"] == "heatmap":
         known = [100 * value for row in figure["values"] for value in row if value is not None]
         title += f": {min(known):.1f} to {max(known):.1f}, mean {np.mean(known):.1f}"
-    note = figure.get("hint", NOTES[figure["kind"]]) + (f" {more[0].upper()}{more[1:]}." if more else "")
+    note = NOTES[figure["kind"]] + (f" {more[0].upper()}{more[1:]}." if more else "")
     return Chart(figure["name"], title, note, draw_figure(figure), columns, rows)
 
 

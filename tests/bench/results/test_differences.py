@@ -11,6 +11,7 @@ from undrift.bench.__main__ import main
 from undrift.bench.plan import parse_plan
 from undrift.bench.results.figures import ablation_figures, all_figures, figure_1
 from undrift.bench.results.measures import (
+    MIN_DOMAINS,
     Where,
     bootstrap_interval,
     by_task,
@@ -100,9 +101,18 @@ def test_several_seeds_are_paired_too():
 def test_the_table_says_how_each_variant_differs():
     records = ablation({"all": [0.10, 0.20, 0.30], "less": [0.12, 0.22, 0.32], "more": [0.10, 0.19, 0.30]})
     table = results_table(records)
-    assert "| less | undrift | 3 | 1 | +2.00 | +2.00 to +2.00 | 3 of 3, by up to 2.0 |" in table
-    assert "| more | undrift | 3 | 1 | -0.33 | -0.50 to +0.00 | 0 of 3 |" in table
+    assert "| less | undrift | 3 | 1 | +2.00 | +2.00 to +2.00 |  | 3 of 3, by up to 2.0 |" in table
+    assert "| more | undrift | 3 | 1 | -0.33 | -1.00 to +0.00 |  | 0 of 3 |" in table
     assert "| all | undrift | 3 | 1 |" not in table
+    names = [f"d{i}" for i in range(MIN_DOMAINS)]
+    many = [
+        transfer("undrift", a, b, error, variant=variant, seed=0)
+        for variant, error in (("all", 0.1), ("less", 0.2))
+        for a in names
+        for b in names
+        if a != b
+    ]
+    assert "| +10.00 | +10.00 to +10.00 | +10.00 to +10.00 | 90 of 90, by up to 10.0 |" in results_table(many)
     page = fill_page("<!-- bench table: tiny -->\n<!-- end -->\n", records)
     assert "| less | undrift | 3 | 1 | +2.00 |" in page
     assert "interval" not in results_table(records, "another")

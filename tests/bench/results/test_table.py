@@ -18,7 +18,7 @@ def test_the_pages_of_the_paper_show_every_figure_of_its_folder():
     assert all((PAPER / link).exists() for link in links)
     figures = {str(path.relative_to(PAPER)) for path in (PAPER / "figures").rglob("*.svg")}
     assert figures == {link for link in links if link.startswith("figures/")}
-    assert "figures/peers-errors.svg" in figures
+    assert "figures/peers-amazon-bow-error-by-share.svg" in figures
 
 
 def test_the_table_has_the_means_and_says_what_failed(records):

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..catalogue import PEERS
 from .measures import (
+    COSTS_PLAN,
     LARGER_CLASS,
     PEERS_PLAN,
     REFERENCE,
@@ -53,11 +54,12 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
     figures: list[Figure] = []
     for plan in dict.fromkeys(place.plan for place in places(records)):
         group = [record for record in records if record.get("plan") == plan]
+        if plan == COSTS_PLAN:  # a table has them
+            continue
         if varies_labels(group):
             figures += label_figures(group)
         elif plan == PEERS_PLAN:
             by_corpus = [[r for r in group if r.get("corpus") == name] for name in _corpora(group)]
-            figures += [peers_figure(group)]
             figures += [each for some in by_corpus for each in share_figures(some, choose_field(some))]
         elif varies_shares(group):
             figures += share_figures(group)
@@ -162,18 +164,8 @@ def label_figures(records: Sequence[Record]) -> list[Figure]:
         name = f"{records[0]['plan']}-{corpus}-{round(100 * share)}-error-by-labels"
         title = f"Error against target labels \N{EN DASH} {corpus}, {share:.0%} positive"
         words = title, "labelled target rows", MEAN_ERROR
-        figures.append(make_figure("lines", name, *words, series=series, has_direct_labels=True))
+        figures.append(make_figure("lines", name, *words, series=series, y_from=0.0))
     return figures
-
-
-def choose_peers(records: Sequence[Record], n_others: int) -> list[str]:
-    """Return `undrift`, the tf-idf SVM and the best of the other methods that every column has."""
-    means = mean_peer_errors(records)
-    columns = {place.variant for place in places(records)}
-    complete = [method for method, errors in means.items() if len(errors) == len(columns)]
-    ranked = sorted(complete, key=lambda method: fmean(means[method].values()))
-    fixed = [method for method in OURS_AND_SVM if method in complete]
-    return [*fixed, *[method for method in ranked if method not in fixed][:n_others]]
 
 
 def _corpora(records: Sequence[Record]) -> list[str]:
@@ -182,33 +174,15 @@ def _corpora(records: Sequence[Record]) -> list[str]:
 
 def choose_field(records: Sequence[Record]) -> list[str]:
     """Return `undrift`, the tf-idf SVM, the larger class and every package's best, where all columns are."""
+    means = mean_peer_errors(records)
+    columns = {place.variant for place in places(records)}
+    complete = [method for method, errors in means.items() if len(errors) == len(columns)]
     best = {LARGER_CLASS: LARGER_CLASS}
-    for method in choose_peers(records, len(records)):
+    for method in sorted(complete, key=lambda method: fmean(means[method].values())):
         if method in PEERS or method in OURS_AND_SVM:
             package = PEERS[method].package.partition(".")[0] if method in PEERS else method
             best.setdefault(package, method)
     return list(best.values())
-
-
-def peers_figure(records: Sequence[Record], n_others: int = 10) -> Figure:
-    """Mean error of `undrift`, the tf-idf SVM and the best of the other methods, in every column."""
-    means = mean_peer_errors(records)
-    columns = sorted({place.variant for place in places(records)})
-    shown = choose_peers(records, n_others)
-    n_left = len(choose_peers(records, len(means))) - len(shown)
-    n_lacking = sum(0 < len(errors) < len(columns) for errors in means.values())
-    title = "Error by corpus and share of positives in the target"
-    return make_figure(
-        "points", f"{PEERS_PLAN}-errors", title, "corpus and share", MEAN_ERROR,
-        x=columns,
-        hint="A mark for each column of the table, a line at the mean; to the left is better.",
-        series=[{"label": method, "y": [means[method][name] for name in columns]} for method in shown],
-        published=[],
-        percent=True,
-        note="a mark for each corpus and share, a line at the mean"
-        + (f"; {n_left} methods of higher error are left out" if n_left else "")
-        + (f"; {n_lacking} lack a column" if n_lacking else ""),
-    )  # fmt: skip
 
 
 def figure_1(records: Sequence[Record]) -> Figure:

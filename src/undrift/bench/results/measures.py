@@ -14,6 +14,8 @@ from .records import Record
 
 REFERENCE = "all"  # the variant of an ablation plan that the others are compared with
 PEERS_PLAN = "peers"
+COSTS_PLAN = "costs"  # what a task costs the same methods, one after the other on one machine
+MIN_DOMAINS = 10  # with fewer, intervals of a bootstrap over domains are too narrow to be shown
 LARGER_CLASS = "larger class"  # calls every row of a target the class of which it has more
 BY_SHARE = (LARGER_CLASS, "source-only", "uncentred", "centred", "undrift", "oracle", "balanced")
 COMPARED_WITH = {  # estimates of a record that have a truth
@@ -201,6 +203,8 @@ class Difference:
     mean: float
     low: float
     high: float
+    by_target: tuple[float, float]  # least and greatest of the means of single targets
+    n_domains: int
     n_tasks: int
     n_seeds: int
     n_worse: int  # tasks whose error is higher here
@@ -237,7 +241,13 @@ def difference(records: Sequence[Record], here: Where, there: Where) -> Differen
     D = np.array([[ours[name, seed] - theirs[name, seed] for seed in seeds] for name in tasks])
     gaps, interval = D.mean(axis=1), bootstrap_interval(D, tasks)
     n_worse, worst = int(np.sum(gaps > 1e-12)), float(gaps.max())
-    return Difference(here, float(D.mean()), *interval, len(tasks), len(seeds), n_worse, worst)
+    targets = np.array([name.split("->")[1] for name in tasks])
+    means = [float(gaps[targets == target].mean()) for target in dict.fromkeys(targets)]
+    n_domains = len({domain for name in tasks for domain in name.split("->")})
+    return Difference(
+        here, float(D.mean()), *interval, (min(means), max(means)), n_domains, len(tasks), len(seeds),
+        n_worse, worst,
+    )  # fmt: skip
 
 
 def bootstrap_interval(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from ..catalogue import PEERS
 from .measures import (
+    COSTS_PLAN,
     ESTIMATES,
     LARGER_CLASS,
+    MIN_DOMAINS,
     PEERS_PLAN,
     REFERENCE,
     Difference,
@@ -107,23 +109,27 @@ def _differences_section(records: Sequence[Record], plan: str) -> list[str]:
     rows = []
     for each in differences(records, plan):
         cells = [each.where.variant, each.where.method, str(each.n_tasks), str(each.n_seeds)]
-        rows.append([*cells, *_difference_cells(each), _count_worse(each)])
+        rows.append([*cells, *_difference_cells(each)])
     says = (
-        f"Plan `{plan}`: error of each variant less that of `{REFERENCE}` on the same tasks, in points, "
-        "with 95% bootstrap intervals over domains (and seeds, where there are several)."
+        f"Plan `{plan}`: error of each variant less that of `{REFERENCE}` on the same tasks, in points. "
+        f"{_ABOUT_INTERVALS}"
     )
-    names = ["variant", "method", "tasks", "seeds", "difference", "95% interval", "worse on"]
+    names = ["variant", "method", "tasks", "seeds", "difference", *_BESIDE_A_DIFFERENCE]
     return ["", says, "", *table_lines(names, rows, 2)] if rows else []
 
 
-def _difference_cells(each: Difference) -> tuple[str, str]:
-    mean, low, high = (format_points(value, "+.2f") for value in (each.mean, each.low, each.high))
-    return mean, f"{low} to {high}"
+_BESIDE_A_DIFFERENCE = ("by target", "95% interval", "worse on")
+_ABOUT_INTERVALS = (
+    "By target: the least and the greatest mean of a target's tasks. Intervals are those of a bootstrap over "
+    f"domains (and seeds, where there are several); with fewer than {MIN_DOMAINS} domains there is none."
+)
 
 
-def _count_worse(each: Difference) -> str:
+def _difference_cells(each: Difference) -> list[str]:
+    mean, *ends = (format_points(v, "+.2f") for v in (each.mean, *each.by_target, each.low, each.high))
     by = f", by up to {format_points(each.worst, '.1f')}" if each.n_worse else ""
-    return f"{each.n_worse} of {each.n_tasks}{by}"
+    interval = "{} to {}".format(*ends[2:]) if each.n_domains >= MIN_DOMAINS else ""
+    return [mean, "{} to {}".format(*ends[:2]), interval, f"{each.n_worse} of {each.n_tasks}{by}"]
 
 
 def distance_table(records: Sequence[Record]) -> str:
@@ -160,14 +166,25 @@ def balance_table(records: Sequence[Record]) -> str:
         rows = []
         for method, groups in methods.items():
             n_tasks = str(sum(len(by_task(group)) for group in groups.values()))
-            rows.append([corpus, method, n_tasks, *_error_cells(groups, shares)])
+            rows.append([corpus, method, n_tasks, *_error_cells(groups, shares), _count_above_share(groups)])
             estimates += [[corpus, method, says, n_tasks, *cells] for says, cells in _estimate_cells(groups)]
         says = f"{corpus}: mean error over the tasks, %, in brackets the mean of the two classes' errors."
         names = ["corpus", "method", "tasks", *(f"{share:.0%} positive" for share in shares), "mean"]
+        names.append("above larger class")
         lines += [says, "", *table_lines(names, rows, 2), ""]
     lines += ["Estimates without target labels, in points, on the mean over tasks; calibration: 10 bins.", ""]
     names = ["corpus", "method", "expected", "tasks", "by share", "mean", "without"]
     return _page([*lines, *table_lines(names, estimates, 3)], *stamps(records), *failure_notes(records))
+
+
+def _count_above_share(groups: dict[float, list[Record]]) -> str:
+    """Tasks with more errors than calling every row the more frequent class would make."""
+    above = [
+        error > min(share, 1 - share) + 1e-9
+        for share, group in groups.items()
+        for error in by_task(group).values()
+    ]
+    return f"{sum(above)} of {len(above)}"
 
 
 def _error_cells(groups: dict[float, list[Record]], shares: Sequence[float]) -> list[str]:
@@ -211,6 +228,7 @@ def labels_table(records: Sequence[Record]) -> str:
 
 def peers_table(records: Sequence[Record]) -> str:
     """Every method's error by corpus and class share, time, memory, and the tasks that it made worse."""
+    costs = [record for record in records if record.get("plan") == COSTS_PLAN]
     records = add_larger_class([record for record in records if record.get("plan") == PEERS_PLAN])
     variants = sorted({place.variant for place in places(records)})
     failed, balanced = failures(records), mean_peer_errors(records, "balanced_error")
@@ -218,8 +236,6 @@ def peers_table(records: Sequence[Record]) -> str:
     ranked = sorted(every_method.items(), key=lambda item: (-len(item[1]), sum(item[1].values())))
     rows = []
     for method, errors in ranked:
-        every = [r for name in variants for r in Where(PEERS_PLAN, name, method).of(records)]
-        seconds = [r["represent_seconds"] + r["classify_seconds"] for r in every]
         rows.append([
             method,
             _find_package(method),
@@ -228,8 +244,7 @@ def peers_table(records: Sequence[Record]) -> str:
                 format_points(fmean(each.values())) if len(each) == len(variants) else ""
                 for each in (errors, balanced.get(method, {}))
             ),
-            format_number(fmean(seconds) if seconds else None),
-            format_number(peak_gigabytes(every)),
+            *_cost_cells(costs, method),
             *(_count_harm(records, method, variants, name) for name in ("transfer_error", "balanced_error")),
             str(sum(record["method"] == method for record in failed)),
         ])  # fmt: skip
@@ -237,13 +252,41 @@ def peers_table(records: Sequence[Record]) -> str:
     names += ["harm", "harm, balanced", "failed"]
     says = (
         "Mean error over the tasks, %; balanced: the mean over the columns of the mean of the two classes' "
-        "errors. Seconds and peak of memory are those of a task, without reading files; `undrift` learns its "
-        "layers once for all sources of a target, on the GPU named below. Harm: of the tasks that were run, "
-        f"those whose error, or balanced error, is above that of {SOURCE_ONLY} by more than a point. "
+        "errors. Seconds and peak of memory: of one task of each corpus on two cores of one machine, without "
+        "reading files. Harm: of the tasks that were run, those whose error, or balanced error, is above "
+        f"that of {SOURCE_ONLY} by more than a point. "
         f"The row {LARGER_CLASS} calls every row of the target the more frequent class."
     )
     reasons = dict.fromkeys(f"Failed: {r['method']} ({r['failed']})." for r in failed)
-    return _page(table_lines(names, rows, 2), says, *stamps(records), *reasons)
+    lines = [*table_lines(names, rows, 2), "", says, "", *_compare_with_best(records, every_method, variants)]
+    return _page(lines, *stamps([*costs, *records]), *reasons)
+
+
+def _cost_cells(costs: Sequence[Record], method: str) -> list[str]:
+    """Seconds and gigabytes of a method's task of each corpus."""
+    spent = [r for r in costs if r.get("method") == method and "failed" not in r and r["kind"] == "transfer"]
+    seconds = [format_number(r["represent_seconds"] + r["classify_seconds"]) for r in spent]
+    return [" / ".join(seconds), " / ".join(format_number(r.get("peak_gigabytes")) for r in spent)]
+
+
+def _compare_with_best(
+    records: Sequence[Record], means: Mapping[str, Mapping[str, float]], variants: Sequence[str]
+) -> list[str]:
+    """Lines of ours less the best method of others, column by column."""
+    rows = []
+    for name in variants:
+        others = {
+            m: errors[name] for m, errors in means.items() if not m.startswith("undrift") and name in errors
+        }
+        best = min(others, key=lambda method: others[method], default=None)
+        for method in ("undrift-pair", "undrift"):
+            there = Where(PEERS_PLAN, name, best or "")
+            compared = difference(records, Where(PEERS_PLAN, name, method), there)
+            if compared:
+                rows.append([name, method, there.method, *_difference_cells(compared)])
+    says = f"Ours less the best method of others in each column, in points. {_ABOUT_INTERVALS}"
+    names = ["column", "method", "best other", "difference", *_BESIDE_A_DIFFERENCE]
+    return [*table_lines(names, rows, 3), "", says] if rows else []
 
 
 def _find_package(method: str) -> str:
@@ -286,17 +329,17 @@ def headline_table(records: Sequence[Record]) -> str:
             format_points(mean_over_tasks(group)),
             format_points(mean_of(group, "error_without_duplicates")),
             f"{sum(n_duplicates.values()) / sum(n_rows.values()):.1%}",
-            "{} ({})".format(*_difference_cells(compared)) if compared else "",
-            _count_worse(compared) if compared else "",
+            *(_difference_cells(compared) if compared else [""] * 4),
         ])  # fmt: skip
     names = ["corpus", "protocol", "method", "tasks", "mean error, %", "without duplicates, %", "duplicates"]
     says = (
         "Inductive: no test row is seen before it is predicted; amazon-bow's columns are given. "
         "Transductive: test rows are among the unlabelled ones. Duplicates are test rows that equal a row of "
         "another part or domain. `undrift-pair` sees the source's labelled rows and those of the target, "
-        "`undrift` all rows of all domains too. Intervals are 95%, by bootstrap over domains."
+        f"`undrift` all rows of all domains too. {_ABOUT_INTERVALS}"
     )
-    return _page(table_lines([*names, "against svm-tfidf, points", "worse on"], rows, 3), says)
+    names += ["against svm-tfidf, points", *_BESIDE_A_DIFFERENCE]
+    return _page(table_lines(names, rows, 3), says)
 
 
 def side_by_side(records: Sequence[Record]) -> str:
