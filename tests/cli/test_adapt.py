@@ -69,6 +69,22 @@ def test_adapt_in_json(folder, undrift):
     assert load_model("m.safetensors").classes_.tolist() == ["negative", "positive"]
 
 
+def test_a_file_for_each_class_is_as_good_as_one_file(folder, undrift):
+    rows, predictions = read_csv("books.csv"), []
+    for i, label in enumerate(("negative", "positive")):
+        kept = [
+            row for k, row in enumerate(rows) if row["stars"] == label or (not row["stars"] and k % 2 == i)
+        ]
+        write_csv(Path(f"{label}.csv"), {name: [row[name] for row in kept] for name in ("review", "stars")})
+    sources = ["--source", "positive.csv", "--source", "negative.csv"]
+    for command in (ADAPT, change_options(ADAPT, source=None) + sources):
+        status, _, _ = undrift(*command, "--target-label", "truth", "--json")
+        assert status == 0
+        predictions.append([row["prediction"] for row in read_csv("out.csv")])
+    same = [a == b for a, b in zip(*predictions, strict=True)]
+    assert sum(same) > 0.9 * len(same)
+
+
 def test_without_labels_the_summary_says_which_shares_and_error_to_expect(folder, undrift):
     status, out, _ = undrift(*ADAPT)
     assert status == 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core import Array, Rows, array_ops, row_slices
+from .._core import Array, array_ops, row_slices
 from .linear import Dual
 
 
@@ -23,34 +23,61 @@ def class_directions(codes: np.ndarray, n_classes: int) -> np.ndarray:
     return means - means.mean(axis=1, keepdims=True)
 
 
-def class_midpoints(
-    rows: Rows, codes: np.ndarray, n_classes: int, domain: np.ndarray
+def combine_midpoints(
+    codes: np.ndarray, domain: np.ndarray, *, counts_alike: bool, lacking_alone: bool = False
 ) -> dict[int, np.ndarray]:
-    """Return the mean of the class means of every domain that has labelled rows of all classes.
+    """Combine labelled rows into the point midway between the classes, for every source: (n,).
+
+    That is the mean of the source's class means. Of a source that lacks a class it is the mean over the
+    classes that it has, and from there the way to the mean over all classes in the sources that have all of
+    them; if none has, in all sources together. The mean of its rows would have its label in it, and centring
+    would take that away.
 
     Parameters
     ----------
-    rows : rows of shape (n or more, d)
-        The first n are the labelled ones.
-    domain : int array of shape (n,)
-        Domain of each labelled row.
+    counts_alike : bool
+        Whether all classes count alike, or by their shares in the sources that have all of them.
+    lacking_alone : bool
+        Whether to return only sources that lack a class.
     """
-    ops = array_ops(rows)
-    return {
-        k: ops.to_numpy(rows[: len(codes)].T @ ops.like(average, rows)).astype(float)
-        for k, average in combine_midpoints(codes, n_classes, domain).items()
-    }
+    is_class = codes[:, None] == np.arange(codes.max() + 1)
+    sources = {k: domain == k for k in np.unique(domain).tolist()}
+    has_class = {k: is_class[is_member].any(axis=0) for k, is_member in sources.items()}
+    complete = [sources[k] for k, present in has_class.items() if present.all()]
+    reference = complete or [np.ones(len(codes), dtype=bool)]
+    shares = is_class[np.any(reference, axis=0)].mean(axis=0)
+    shares = np.full(len(shares), 1 / len(shares)) if counts_alike else shares
 
+    def average(is_member: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        members = is_class & is_member[:, None]
+        return (members * (weights / np.maximum(members.sum(axis=0), 1))).sum(axis=1)
 
-def combine_midpoints(codes: np.ndarray, n_classes: int, domain: np.ndarray) -> dict[int, np.ndarray]:
-    """Combine labelled rows into the mean of the class means of every domain that has all classes: (n,)."""
     combinations = {}
-    for k in np.unique(domain).tolist():
-        is_class = (codes[:, None] == np.arange(n_classes)) & (domain == k)[:, None]
-        counts = is_class.sum(axis=0)
-        if counts.all():
-            combinations[k] = (is_class / (counts * n_classes)).sum(axis=1)
+    for k, is_member in sources.items():
+        if lacking_alone and has_class[k].all():
+            continue
+        present = shares * has_class[k] / shares[has_class[k]].sum()
+        combinations[k] = average(is_member, present)
+        if not has_class[k].all():
+            combinations[k] += np.mean([average(rows, shares - present) for rows in reference], axis=0)
     return combinations
+
+
+def group_outputs(outputs: np.ndarray, domain: np.ndarray) -> np.ndarray:
+    """Return codes, (n,), of the values of outputs that a source can lack: above the mean, or not, or a tag.
+
+    Counted are outputs that are the same in all rows of a source, and in none, or not in all, of another.
+
+    Parameters
+    ----------
+    outputs : array of shape (n, n_outputs)
+        Numbers, where there is one column, or tags as +-1.
+    """
+    is_high = outputs > outputs.mean(axis=0)
+    is_high = np.hstack([is_high, ~is_high]) if outputs.shape[1] == 1 else is_high
+    rates = np.array([is_high[domain == k].mean(axis=0) for k in np.unique(domain)])
+    is_lacking = (rates == 1).any(axis=0) | np.isin(rates, (0, 1)).all(axis=0)
+    return np.unique(is_high[:, is_lacking], axis=0, return_inverse=True)[1].ravel()
 
 
 def choose_move(scores: np.ndarray, codes: np.ndarray, n_classes: int, change: np.ndarray) -> np.ndarray:

@@ -81,12 +81,19 @@ class RowReader:
         spec = self._result.spec
         rows = draw_labelled_rows(codes, min(len(codes), MIDPOINT_ROWS), check_random_state(0))
         domain, coef = _list_positions(self._result)[rows], np.zeros((len(rows), len(spec.rows.domains)))
-        for k, average in combine_midpoints(codes[rows], spec.problem.n_classes, domain).items():
+        for k, average in combine_midpoints(codes[rows], domain, counts_alike=True).items():
             coef[:, k] = average
         sums = self._read([view.rows.labelled[rows] for view in self.views], domain, None).combine(coef)
+        # rows are read less what centres their sources; a midpoint may combine rows of several sources
+        mixed = np.array([coef[domain == k].sum(axis=0) for k in range(coef.shape[1])])
+        mixed -= np.diag(mixed.sum(axis=0))
         parts = iter(sums)
         return [
-            [next(parts).T / (np.sqrt(share) or 1.0) for share in view.stack.shares] for view in self.views
+            [
+                next(parts).T / (np.sqrt(share) or 1.0) + mixed.T @ means
+                for share, means in zip(view.stack.shares, view.stack.means or (), strict=True)
+            ]
+            for view in self.views
         ]
 
     def read_anchors(self, rows: slice, vectors: Sequence[np.ndarray] | None = None) -> LayerRows:

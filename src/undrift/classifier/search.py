@@ -16,6 +16,7 @@ from .._core import (
     Moments,
     PivotSplit,
     Rows,
+    array_ops,
     choose_pivots,
     mean_square,
     moments,
@@ -23,7 +24,7 @@ from .._core import (
 )
 from .._inputs import Place, binarize_rows, on_cluster, place_rows
 from ..representation import draw_rows
-from .alignment import class_midpoints
+from .alignment import combine_midpoints, group_outputs
 from .anchors import (
     Anchors,
     Propagate,
@@ -60,19 +61,29 @@ class SearchSpec:
     shared: SharedLayers | None = None  # layers learnt once for several tasks
     keeps_hidden: bool = False  # whether the anchors of every layer are kept, so that none is computed twice
 
+    @cached_property
+    def midpoints(self) -> dict[int, np.ndarray]:
+        """Combinations of the labelled anchors that replace the means of sources, by position.
+
+        With ``center="classes"`` the mean of the class means, which does not depend on the classes' shares;
+        with "domains" only for sources that lack a class.
+        """
+        codes, domain = self.problem.codes, self.anchors.domain[: self.anchors.n_labelled]
+        has_classes, is_aligned = self.problem.outputs is None, self.center == "classes"
+        codes = codes if has_classes else group_outputs(self.problem.Y, domain)
+        counts_alike = has_classes and is_aligned
+        return combine_midpoints(codes, domain, counts_alike=counts_alike, lacking_alone=not is_aligned)
+
     def find_means(self, totals: dict[int, Moments], rows: Rows) -> np.ndarray | None:
         """Return what is subtracted from the rows of every domain, of shape (n_domains, d).
 
-        The mean of the domain; with ``center="classes"``, for a source that has all classes, the mean of its
-        class means, which does not depend on the classes' shares. `rows` are the anchors.
+        The mean of the domain, or what `midpoints` say. `rows` are the anchors.
         """
         if not self.center:
             return None
-        means = stack_domain_means(totals, len(self.rows.domains))
-        if self.center == "classes":
-            problem, domain = self.problem, self.anchors.domain[: self.anchors.n_labelled]
-            for k, midpoint in class_midpoints(rows, problem.codes, problem.n_classes, domain).items():
-                means[k] = midpoint
+        means, ops = stack_domain_means(totals, len(self.rows.domains)), array_ops(rows)
+        for k, average in self.midpoints.items():
+            means[k] = ops.to_numpy(rows[: len(average)].T @ ops.like(average, rows))
         return means
 
     def first_rows(self, X: Rows) -> Rows:
