@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import warnings
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import undrift
-from undrift.errors import write_shares
+from undrift.errors import UndriftWarning, write_shares
 
 SOURCE = Path(undrift.__file__).parent
 # those that never leave the package: they end a loop, or are turned into another error where they arise
@@ -51,3 +52,32 @@ def test_the_base_is_a_value_error():
 def test_a_system_without_an_answer_is_one():
     with pytest.raises(undrift.UndriftError, match="zero in all"):
         undrift.MDA(ridge=0).fit([[1.0, 0.0], [2.0, 0.0]])
+
+
+def fit_with_warnings(name):
+    """Fit a model that warns: of a fallback, an edge of the grid, labelled rows left out, or flat rows."""
+    rng = np.random.default_rng(0)
+    X, y = rng.poisson(1.0, size=(120, 6)).astype(float), np.arange(120) % 2
+    if name == "fell-back":
+        y = rng.permutation(y)
+        undrift.MSDAClassifier(1, fallback=True, random_state=0).fit(X, y, X[:60])
+    elif name == "edge":
+        X[:, 0] += 2 * y
+        undrift.MSDAClassifier(1, C=[1e-6, 1e-5, 0.3], random_state=0).fit(X, y)
+    elif name == "sample":
+        undrift.MSDARegressor(1, C=0.3).fit(X, y)
+    else:
+        undrift.MSDA(2).fit(rng.uniform(5, 6, (80, 6)))
+
+
+@pytest.mark.parametrize("name", ["fell-back", "edge", "sample", "flat"])
+def test_warnings_point_at_the_line_that_called_the_library(name, monkeypatch):
+    monkeypatch.setattr("undrift.classifier.regressor.GRAM_LIMIT", 100)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit_with_warnings(name)
+    assert caught
+    for warning in caught:
+        assert issubclass(warning.category, UndriftWarning)
+        assert warning.filename == __file__
+        assert warning.message.code == (name if name == "fell-back" else "")

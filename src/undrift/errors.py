@@ -1,6 +1,8 @@
 """The base of every exception this library defines, the category of its warnings, and text for a screen."""
 
 import re
+import sys
+import warnings
 from collections.abc import Iterable
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -33,6 +35,8 @@ class UndriftError(ValueError):
 class UndriftWarning(UserWarning):
     """Something worked, but probably not as intended.
 
+    Some have a `code`, by which they are told from others: "fell-back", "far-apart".
+
     Examples
     --------
     >>> import warnings
@@ -41,9 +45,21 @@ class UndriftWarning(UserWarning):
     ...     warnings.simplefilter("error", UndriftWarning)  # in a script that nobody watches
     """
 
+    code = ""
+
 
 class UndriftDeprecationWarning(UndriftWarning, FutureWarning):
     """A name still works, and will be gone in the next release."""
+
+
+def warn(message: str, category: type[UndriftWarning] = UndriftWarning, code: str = "") -> None:
+    """Warn, as from the line outside of this library, and of scikit-learn, that called it."""
+    warning = category(message)
+    warning.code = code
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(("undrift.", "sklearn.")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(warning, stacklevel=level)
 
 
 def count(n: int, noun: str) -> str:

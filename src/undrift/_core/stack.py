@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +9,7 @@ from math import ceil
 
 import numpy as np
 
-from ..errors import UndriftWarning
+from ..errors import warn
 from .array import Array, Rows, array_ops
 from .blocks import Blocks, sum_in_place
 from .denoise import Layer, Noise, SingularSystem, denoise_onto, select_noise
@@ -63,7 +62,7 @@ def _check_variation(stats: Scatter, given: Sequence[Blocks]) -> None:
             "features are far from 0, where the activation is flat and noise that sets them to 0 hides what "
             "differs between rows; scale the columns to [0, 1] with few large values, or subtract their means"
         )
-        warnings.warn(message, UndriftWarning, stacklevel=8)
+        warn(message)
 
 
 def hidden_rows(layers: Sequence[Layer], X: Rows) -> Iterator[Array]:

@@ -6,7 +6,6 @@ are centred by domain like a layer, and scaled to the mean square norm that X ha
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
@@ -17,7 +16,7 @@ from sklearn.utils import check_array
 
 from .._core import Moments, Rows, array_ops, mean_square
 from .._inputs import check_tensor, on_cluster, to_canonical, to_host, with_remedy
-from ..errors import UndriftDeprecationWarning
+from ..errors import UndriftDeprecationWarning, warn
 from .grams import RunningGram, Stack
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -32,7 +31,7 @@ def accept_old_names(method: Method) -> Method:
         for old, new in OLD_NAMES.items():
             if old in kwargs:
                 message = f"{old} is now called {new}, and the old name will be gone in the next release"
-                warnings.warn(message, UndriftDeprecationWarning, stacklevel=2)
+                warn(message, UndriftDeprecationWarning)
                 kwargs[new] = kwargs.pop(old)
         return method(*args, **kwargs)
 

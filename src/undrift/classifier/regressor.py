@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 
 import numpy as np
@@ -17,7 +16,7 @@ from .._inputs import (
     to_host,
     with_callbacks,
 )
-from ..errors import UndriftWarning
+from ..errors import warn
 from .data import check_training_rows
 from .layered import LayeredModel, PreparedFit
 from .linear import least_squares
@@ -163,7 +162,7 @@ labelled_counts_
         n = len(rows.y)
         if n > GRAM_LIMIT:
             message = f"of {n:,} labelled rows {GRAM_LIMIT:,} drawn at random are learnt from"
-            warnings.warn(message, UndriftWarning, stacklevel=3)
+            warn(message)
         place = self._choose_place(rows)
         # rows are of one class as far as folds and samples go
         problem = Problem(np.zeros(n, dtype=int), 1, np.ones(n), [], least_squares, rows.y[:, None])

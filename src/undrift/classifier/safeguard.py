@@ -6,7 +6,6 @@ pairs of domains and on cases made so that nothing can be gained.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ import scipy.sparse as sp
 
 from .._core import Rows, array_ops
 from .._inputs import on_cluster
-from ..errors import UndriftWarning
+from ..errors import warn
 from .linear import confidence, predict_codes
 from .self_training import LEAST_RETAINED
 from .shares import Shares
@@ -229,5 +228,5 @@ def warn_of_blocking(caution: dict[str, Any] | None) -> None:
         return
     done = "used the source-only classifier instead" if caution["fell_back"] else "adapted nevertheless"
     for text in caution["blocking"]:
-        message = f"adaptation is likely not to help ({done}): {text}"
-        warnings.warn(message, UndriftWarning, stacklevel=6)
+        code = "fell-back" if caution["fell_back"] else ""
+        warn(f"adaptation is likely not to help ({done}): {text}", code=code)

@@ -6,7 +6,6 @@ share one stack and its running Gram matrices. Rules see the labels of the sourc
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from .._core import Array, submatrix
 from .._inputs import check_count, check_noise, check_positive
-from ..errors import UndriftWarning
+from ..errors import warn
 from .linear import Dual, Solver, held_out_least_squares, least_squares, predict_codes, signs, solve_path
 
 TINY = 1e-12  # least variance of an output, so that a constant one divides by more than 0
@@ -309,4 +308,4 @@ def warn_of_edges(notes: Sequence[Tie | Edge]) -> None:
     for note in notes:
         if isinstance(note, Edge):
             message = f"{note}: a better value may lie beyond; widen the grid"
-            warnings.warn(message, UndriftWarning, stacklevel=6)
+            warn(message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core import Rows
 from .._inputs import check_choice, check_count, choose_place, to_host
-from ..errors import UndriftWarning
+from ..errors import warn
 from .asking import COMPARED, PURPOSES, choose_for_estimate, choose_for_predictions
 from .calibration import class_probabilities
 from .data import check_domain_numbers, check_target_labels
@@ -98,11 +97,9 @@ class LearnsTargetLabels(LayeredModel):
         self._keep_learnt(state.replace_target(k, self._read_columns(X[rows], [E[rows] for E in extra])))
         after = self.expected_error_[i]
         if before is not None and after is not None and after["error"] > before["high"]:
-            warnings.warn(
+            warn(
                 f"the new batch is harder than the target of the fit: an error of {after['error']:.1%} is "
                 f"expected, {before['error']:.1%} before; fit again with it",
-                UndriftWarning,
-                stacklevel=2,
             )
         return self
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import os
 import re
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from ..corpora import Corpus, Domain
-from ..errors import UndriftWarning
+from ..errors import warn
 from .files import corpus_of, dataset_folder, numbered_lines, optional_file
 
 # Labelled and unlabelled files of a domain, in the order in which they are looked for.
@@ -161,7 +160,7 @@ def _read_reviews(path: Path) -> list[_Review]:
             f"{path}, line {faults[0]}: record without a text or a rating; "
             f"{len(faults)} of {n_records} records left out."
         )
-        warnings.warn(message, UndriftWarning, stacklevel=3)
+        warn(message)
     return reviews
 
 

@@ -141,8 +141,8 @@ def run_adapt(
 
             with open_cluster_rows(cluster, job, adapter, watch) as rows:
                 result = _adapt(job, adapter, rows, show_stage)
-    messages = [str(item.message) for item in caught if issubclass(item.category, UndriftWarning)]
-    result.summary["warnings"] = keep_warnings(messages, result.summary["targets"])
+    given = [item.message for item in caught if isinstance(item.message, UndriftWarning)]
+    result.summary["warnings"] = keep_warnings(given, result.summary["targets"])
     result.summary["seconds"] = round(time.perf_counter() - start, 2)
     return result
 

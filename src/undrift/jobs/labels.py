@@ -7,7 +7,6 @@ duplicate's label, was learnt from; rows that were asked for to improve predicti
 from __future__ import annotations
 
 import copy
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from .._core import Rows as Matrix
 from .._core import stack_rows
 from .._inputs import gather_rows, spell_label
 from ..classifier import MSDAClassifier, list_row_keys
-from ..errors import UndriftWarning, count
+from ..errors import count, warn
 from ..tables import Rows, Table, TableError
 from ..text import TextAdapter, hash_text
 from .inputs import AdaptJob, JobDomain, parse_label, parse_vector
@@ -79,11 +78,9 @@ def read_labels(
         raise TableError(f"{path}: all of its texts that have a label have contradicting ones: none is taken")
     if contradicting:
         some = " ".join(next(iter(contradicting.values())).split())[:40]
-        warnings.warn(
+        warn(
             f"{path}: {count(len(contradicting), 'text')} with contradicting labels, none of which is taken, "
             f"such as {some!r}",
-            UndriftWarning,
-            stacklevel=2,
         )
     if not labels:
         raise TableError(f"{path}: no row has a label in column {column!r}")
@@ -266,10 +263,8 @@ def gather_labels(
             answers.setdefault(key, set()).add(names[spell_label(label)])
     n_odd = sum(len(labels) > 1 for labels in answers.values())
     if n_odd:
-        warnings.warn(
+        warn(
             f"{count(n_odd, 'text')} with contradicting labels, none of which is taken",
-            UndriftWarning,
-            stacklevel=2,
         )
     parts, vectors, y, numbers, keys, weights = [], [], [], [], [], []
     for i, target in enumerate(targets):

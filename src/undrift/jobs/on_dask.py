@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -28,7 +27,7 @@ from ..distributed import (
     vectorize_shards,
     write_shards,
 )
-from ..errors import UndriftWarning
+from ..errors import warn
 from ..tables import TableError, shard_paths, union_of, write_table
 from ..text import N_TERMS, SAMPLE_DOCUMENTS, TFIDF_LENGTH, TermVectorizer, TextAdapter, interleave
 from .inputs import AdaptJob, AddedColumns, JobDomain, Watch, is_folder, number_rows, parse_label
@@ -64,7 +63,7 @@ class ClusterRows:
         n_head = -(-HEAD_DOCUMENTS // max(map(len, shards)))
         surveyed, frequencies = survey_shards(every_shard, vectorizer, n_head)
         for message in dict.fromkeys(message for item in surveyed for message in item.warnings):
-            warnings.warn(message, UndriftWarning, stacklevel=2)
+            warn(message)
         rest = iter(surveyed)
         self.surveyed = [[next(rest) for _ in domain_shards] for domain_shards in shards]
         domains = [

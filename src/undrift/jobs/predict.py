@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from .._core import Rows as Matrix
 from ..classifier import predict_codes
-from ..errors import UndriftWarning
+from ..errors import warn
 from ..tables import NumberColumns, Table, with_added, write_table
 from ..text import TextAdapter
 from .inputs import AddedColumns, read_texts, read_vectors, refuse_overwriting
@@ -226,7 +225,7 @@ def _plan_columns(
         lacking = "the model was saved by an earlier version without probabilities"
         if probabilities or min_confidence is not None:
             raise ValueError(f"{lacking}: fit it again, or leave out --probabilities and --min-confidence")
-        warnings.warn(f"{lacking}: there is no column 'probability'", UndriftWarning, stacklevel=3)
+        warn(f"{lacking}: there is no column 'probability'")
     return AddedColumns(
         adapter.classes_.tolist(),
         prefix,
@@ -250,10 +249,8 @@ def find_domain(adapter: TextAdapter, name: str | None) -> int | None:
     n_targets = sum(number < 0 for number in adapter.classifier_.domains_)
     if n_targets > 1:
         choice = f"choose one with --domain: {', '.join(names)}" if names else "it does not name them"
-        warnings.warn(
+        warn(
             f"the model was adapted to {n_targets} target domains, and the rows are predicted with the "
             f"average of their intercepts; {choice}",
-            UndriftWarning,
-            stacklevel=3,
         )
     return None

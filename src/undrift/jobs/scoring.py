@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from .._core import mean_square, moments
 from .._inputs import gather_rows, spell_label
 from ..baselines import fitted_svm
 from ..classifier import predict_codes
-from ..errors import UndriftWarning
+from ..errors import warn
 from ..metrics import proxy_a_distance
 
 DISTANCE_ROWS = 4000  # rows of each side that the proxy A-distance is taken from, at most
@@ -133,11 +132,9 @@ def warn_of_other_labels(truth: Sequence[Any], classes: Sequence[Any]) -> None:
     labels = sorted({spell_label(label) for label in truth if label is not None})
     names = [spell_label(label) for label in classes]
     if labels and not set(labels) & set(names):
-        warnings.warn(
+        warn(
             f"none of the target's labels ({_list_some(labels)}) is one of the source's "
             f"({_list_some(names)}): every prediction counts as wrong",
-            UndriftWarning,
-            stacklevel=2,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs import spell_label
-from ..errors import UndriftWarning
+from ..errors import UndriftWarning, warn
 from ..tables import NumberColumns
 from ..text import FAR_APART, FeatureScaler, TextAdapter, collect_words, unseen_share
 from .inputs import AdaptJob, JobDomain
@@ -21,9 +20,6 @@ from .scoring import error_interval, gain_interval
 from .tasks import LabelTask
 
 ONE_CLASS = 0.97  # share of a target's rows above which a note says that one class is nearly all there is
-
-EXPECT_LITTLE = "expect little from adaptation"
-FELL_BACK = "used the source-only classifier instead"
 
 
 def summarize_domains(
@@ -45,11 +41,10 @@ def summarize_domains(
         if target.labels is not None and target.n_labelled == 0:
             notes.append(f"{name} has no label to score with")
         if share > FAR_APART:
-            warnings.warn(
+            warn(
                 f"{share:.0%} of the {tokens} of {name} never occur in the source (overlap {1 - share:.0%}): "
-                f"with so few {tokens} in common, {EXPECT_LITTLE}",
-                UndriftWarning,
-                stacklevel=2,
+                f"with so few {tokens} in common, expect little from adaptation",
+                code="far-apart",
             )
     return {
         "sources": [
@@ -69,15 +64,15 @@ def summarize_domains(
     }
 
 
-def keep_warnings(messages: Sequence[str], targets: Sequence[dict[str, Any]]) -> list[str]:
+def keep_warnings(given: Sequence[UndriftWarning], targets: Sequence[dict[str, Any]]) -> list[str]:
     """Return every warning once, without doubts in adaptation where labels show that it helped.
 
     Also without those of a fallback that labels have ended: its reasons are notes then.
     """
-    if not any(t["fell_back"] for t in targets):
-        messages = [text for text in messages if FELL_BACK not in text]
-    has_helped = all(t.get("scored") and t.get("gain_interval", [0])[0] > 0 for t in targets)
-    return [text for text in dict.fromkeys(messages) if not (has_helped and EXPECT_LITTLE in text)]
+    dropped = set() if any(t["fell_back"] for t in targets) else {"fell-back"}
+    if all(t.get("scored") and t.get("gain_interval", [0])[0] > 0 for t in targets):
+        dropped.add("far-apart")
+    return list(dict.fromkeys(str(warning) for warning in given if warning.code not in dropped))
 
 
 def summarize_features(scaler: FeatureScaler) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._files import replace_file
-from ..errors import UndriftWarning
+from ..errors import warn
 from ..persist import save_model
 from ..tables import Rows, Table, TableError, with_added, write_table
 from ..text import TextAdapter, load_adapter
@@ -261,11 +260,9 @@ def _take_batch(adapter: TextAdapter, number: int, job: UpdateJob, show_stage: S
             "`undrift adapt` with these rows as the target"
         )
     if known < FEW_KNOWN:
-        warnings.warn(
+        warn(
             f"{job.target}: only {known:.0%} of the rows have a term that the model knows, and no layer is "
             "learnt again: run `undrift adapt` with these rows as the target",
-            UndriftWarning,
-            stacklevel=2,
         )
     adapter.classifier_.update_target(X, sample_domain=number, extra=target.vectors)
     if getattr(adapter, "target_statistics_", None):

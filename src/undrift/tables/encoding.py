@@ -5,13 +5,12 @@ from __future__ import annotations
 import codecs
 import io
 import re
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 from typing import BinaryIO
 
-from ..errors import UndriftWarning
+from ..errors import warn
 from .files import TableError, refuse_misnamed
 
 _CHUNK = 1 << 20
@@ -69,10 +68,8 @@ def detect_encoding(path: str | PathLike[str], stream: BinaryIO, asked: str | No
     encoding = Encoding("utf-8" if error.is_mostly_utf8 else "cp1252", _FALLBACK)
     _examine(path, stream, encoding)
     scope = "such bytes are" if error.is_mostly_utf8 else "the file is"
-    warnings.warn(
+    warn(
         f"{fault}; {scope} decoded as Windows-1252. Give the encoding if that is wrong",
-        UndriftWarning,
-        stacklevel=4,
     )
     return encoding
 

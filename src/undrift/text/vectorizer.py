@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs import check_count, check_positive, savable
-from ..errors import UndriftWarning
+from ..errors import warn
 from .tokens import SAMPLE_DOCUMENTS, TOKENS, build_analyser, check_documents, choose_tokens
 
 WEIGHTINGS = ("tfidf", "counts", "binary")
@@ -140,11 +139,9 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         if not ranked:
             raise ValueError(f"no words in the {n_documents} documents: a vocabulary needs at least one")
         if n_missed >= ranked[-1][1]:
-            warnings.warn(
+            warn(
                 f"the vocabulary may lack terms of up to {n_missed} documents: more than "
                 f"max_counted={self.max_counted} distinct terms; raise it or lower max_features",
-                UndriftWarning,
-                stacklevel=2,
             )
         self._settled_tokens()
         self.terms_ = [term for term, _ in ranked]

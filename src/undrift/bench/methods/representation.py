@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import warnings
 import zipfile
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ import numpy as np
 
 from ..._core import Rows
 from ..._files import replace_file
-from ...errors import UndriftWarning
+from ...errors import warn
 
 
 @dataclass(frozen=True)
@@ -106,11 +105,9 @@ class RepresentationCache:
             try:
                 _write(representation, path, self._origin)
             except OSError as error:
-                warnings.warn(
+                warn(
                     f"{path} cannot be written ({error.strerror}): if this run is stopped before all tasks "
                     "that need it are done, it will be learnt again",
-                    UndriftWarning,
-                    stacklevel=2,
                 )
 
 
