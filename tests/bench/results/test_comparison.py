@@ -62,19 +62,24 @@ def test_every_method_has_errors_time_memory_harm_and_failures():
 
 
 def test_ours_is_compared_with_the_best_of_others_in_each_column():
-    undrift_pair = [
-        {**r, "method": "undrift-pair", "transfer_error": 0.25} for r in made() if r["method"] == "undrift"
+    ours = [
+        {**r, "method": method, "transfer_error": error}
+        for r in made()
+        if r["method"] == "undrift"
+        for method, error in (("undrift-pair", 0.25), ("balanced-pair", 0.01), ("uncentred-pair", 0.3))
     ]
-    table = rows(peers_table([*made(), *undrift_pair]))
+    table = rows(peers_table([*made(), *ours]))
     start = next(i for i, row in enumerate(table) if row[0] == "column")
     # larger class has 20% in the first column; skada-ot lacks a task of it
-    assert [row[:5] for row in table[start + 2 : start + 6]] == [
+    assert [row[:5] for row in table[start + 2 : start + 8]] == [
         ["x .20", "undrift-pair", "larger class", "+5.00", "+5.00 to +5.00"],
+        ["x .20", "undrift-pair", "uncentred-pair", "-5.00", "-5.00 to -5.00"],
         ["x .20", "undrift", "larger class", "-10.00", "-10.00 to -10.00"],
         ["x .50", "undrift-pair", "source-only", "+0.00", "-5.00 to +5.00"],
+        ["x .50", "undrift-pair", "uncentred-pair", "-5.00", "-5.00 to -5.00"],
         ["x .50", "undrift", "source-only", "-15.00", "-20.00 to -10.00"],
     ]
-    assert table[start + 4][5:] == ["", "1 of 2, by up to 5.0"]  # no interval from two domains
+    assert table[start + 5][5:] == ["", "1 of 2, by up to 5.0"]  # no interval from two domains
     assert mean_peer_errors(made())["skada-ot"] == {}
 
 
