@@ -206,11 +206,19 @@ class UpdateState:
         nearest = wanted[np.minimum(np.searchsorted(wanted, sums - slack), len(wanted) - 1)]
         near = self.n_source + np.flatnonzero(np.abs(nearest - sums) <= slack)
         for i, key in zip(
-            near.tolist(), list_row_keys(self.columns[0][near], self.domain[near]), strict=True
+            near.tolist(), self._list_keys(A[near - self.n_source], self.domain[near]), strict=True
         ):
             anchors.setdefault(key, i)
-        keys = list_row_keys(X.astype(A.dtype), domain)
-        return np.array([anchors.get(key, -1) for key in keys])
+        return np.array([anchors.get(key, -1) for key in self._list_keys(X, domain)])
+
+    def _list_keys(self, X: Rows, domain: np.ndarray) -> list[tuple[int, bytes]]:
+        """Return what tells rows apart, in the form and the precision of the anchors."""
+        A, X = self.columns[0], X.astype(self.columns[0].dtype)
+        if sp.issparse(A):
+            X = sp.csr_array(X)
+        elif sp.issparse(X):
+            X = X.toarray()
+        return list_row_keys(X, domain)
 
     def set_labels(
         self, columns: list[Rows], domain: np.ndarray, codes: np.ndarray, anchor: np.ndarray
@@ -219,13 +227,13 @@ class UpdateState:
 
         `anchor` is which anchor a row is, or -1.
         """
-        state, keys = self, list_row_keys(columns[0], domain)
+        state, keys = self, self._list_keys(columns[0], domain)
         wanted = dict(zip(keys, codes.tolist(), strict=True))
         for key, code in zip(keys, codes.tolist(), strict=True):
             if wanted[key] != code:
                 raise ValueError("a row is given twice, with different labels: give it once")
         if self.labelled is not None:
-            known = list_row_keys(self.labelled.columns[0], self.labelled.domain)
+            known = self._list_keys(self.labelled.columns[0], self.labelled.domain)
             pairs = zip(known, self.labelled.codes.tolist(), strict=True)
             after = np.array([wanted.get(key, code) for key, code in pairs], dtype=int)
             if (self.labelled.is_learnt & (after == UNLABELLED)).any():
@@ -235,7 +243,8 @@ class UpdateState:
                 )
             labelled = replace(self.labelled, codes=after)
             state = replace(self, labelled=labelled.take(np.flatnonzero(after != UNLABELLED)))
-            wanted = {key: code for key, code in wanted.items() if key not in set(known)}
+            for key in known:
+                wanted.pop(key, None)
         new = [i for i, key in enumerate(keys) if wanted.pop(key, UNLABELLED) != UNLABELLED]
         if not new:
             return state
@@ -245,15 +254,14 @@ class UpdateState:
         """Tell which rows have a label."""
         if self.labelled is None:
             return np.zeros(len(domain), dtype=bool)
-        known = set(list_row_keys(self.labelled.columns[0], self.labelled.domain))
-        X = X.astype(self.labelled.columns[0].dtype)
-        return np.array([key in known for key in list_row_keys(X, domain)], dtype=bool)
+        known = set(self._list_keys(self.labelled.columns[0], self.labelled.domain))
+        return np.array([key in known for key in self._list_keys(X, domain)], dtype=bool)
 
     def list_unlabelled(self, X: Rows, domain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows without a label, of equal ones the first, and how many rows equal each."""
         groups: dict[tuple[int, bytes], list[int]] = {}
         is_labelled = self.find_labelled(X, domain)
-        for row, key in enumerate(list_row_keys(X, domain)):
+        for row, key in enumerate(self._list_keys(X, domain)):
             if not is_labelled[row]:
                 groups.setdefault(key, []).append(row)
         first, counts = [rows[0] for rows in groups.values()], [len(rows) for rows in groups.values()]
@@ -308,7 +316,8 @@ class UpdateState:
 def list_row_keys(X: Rows, domain: np.ndarray) -> list[tuple[int, bytes]]:
     """Return what tells rows apart: their domain and their content."""
     if not sp.issparse(X):
-        return [(k, row.tobytes()) for k, row in zip(domain.tolist(), np.ascontiguousarray(X), strict=True)]
+        X = np.ascontiguousarray(X + 0.0)  # where -0.0 is 0.0
+        return [(k, row.tobytes()) for k, row in zip(domain.tolist(), X, strict=True)]
     X = sp.csr_array(X, copy=True)
     X.sum_duplicates()
     X.eliminate_zeros()
