@@ -293,6 +293,17 @@ def test_many_labelled_rows_fall_back_too(reviews, monkeypatch, is_trained):
     assert model.caution_["fell_back"] is True
 
 
+def test_only_a_label_ends_a_fallback(reviews):
+    X, Z = disjoint(reviews[0], reviews[2])
+    with pytest.warns(UndriftWarning, match="used the source-only classifier instead"):
+        model = settings().fit(X, reviews[1], Z)
+    scores = model.decision_function(Z)
+    assert model.update(Z[:2], [None, None]).caution_["fell_back"] is True
+    assert_array_equal(model.decision_function(Z), scores)
+    assert model.update(Z[:2], [0, None]).caution_["fell_back"] is False
+    assert (model.decision_function(Z) != scores).any()
+
+
 def test_a_fallback_is_saved_and_calibrated(reviews, tmp_path):
     X, Z = disjoint(reviews[0], reviews[2])
     y, path = reviews[1], tmp_path / "model.safetensors"

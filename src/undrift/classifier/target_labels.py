@@ -48,7 +48,8 @@ class LearnsTargetLabels(LayeredModel):
         X : {array, sparse matrix} of shape (n, d)
             Target rows.
         y : array-like of shape (n,), or None
-            Their labels; None or NaN withdraws the label that a row has. None withdraws them all.
+            Their labels; None or NaN withdraws the label that a row has. None withdraws them all. Labels end
+            a fallback, for good.
         sample_domain : int, or int array of shape (n,), optional
             The target that rows are of; needed where `fit` had several.
         extra : matrix, or list of matrices, optional
@@ -63,7 +64,10 @@ class LearnsTargetLabels(LayeredModel):
         )
         is_known = not extra and bool((anchor >= 0).all())  # then their hidden rows are known too
         columns = [A[anchor] for A in state.columns] if is_known else self._read_columns(X, extra)
-        self._keep_learnt(state.set_labels(columns, domain, codes, anchor))
+        state = state.set_labels(columns, domain, codes, anchor)
+        has_fallen_back = self.caution_ is not None and self.caution_["fell_back"]
+        if not has_fallen_back or state.labelled is not None:  # without a label nothing speaks for adapting
+            self._keep_learnt(state)
         return self
 
     def update_target(self, X, *, sample_domain=None, extra=None):
