@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from undrift import MSDAClassifier
+from undrift import MSDAClassifier, UndriftWarning
 from undrift.classifier import list_row_keys
 
 
@@ -55,3 +55,25 @@ def test_labels_are_found_by_sets_of_keys(monkeypatch):
     columns = [A[state.n_source :] for A in state.columns]
     state.set_labels(columns, state.domain[state.n_source :], z, np.arange(60, 360))
     assert len(compared) < 20 * 300
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, "torch", "dask"])
+def test_a_fit_counts_equal_rows_once_as_an_update_does(form):
+    (X, y), (Z, z) = draw(60), draw(40, shift=3)
+    Z[30:40], z[30:40] = Z[:10], z[:10]
+    known = np.where((np.arange(40) < 20) | (np.arange(40) >= 30), z, np.nan)
+    rows = form
+    if form == "torch":
+        rows = pytest.importorskip("torch").from_numpy
+    elif form == "dask":
+        rows = pytest.importorskip("dask.array").from_array
+    model = MSDAClassifier(1, random_state=0).fit(X, y, rows(Z), y_target=known)
+    updated = MSDAClassifier(1, random_state=0).fit(X, y, Z).update(Z, known)
+    for fitted in (model, updated):
+        assert fitted.update_state_.labelled.codes.tolist() == z[:20].tolist()
+    known[30] = 1 - known[30]
+    with pytest.warns(
+        UndriftWarning, match="1 set of equal rows with contradicting labels, none .* rows 0, 30$"
+    ):
+        model = MSDAClassifier(1, random_state=0).fit(X, y, rows(Z), y_target=known)
+    assert model.update_state_.labelled.codes.tolist() == z[1:20].tolist()

@@ -2,7 +2,7 @@
 
 from .anchors import draw_scored_rows
 from .calibration import EXPECTED_ERROR_RECORD
-from .data import check_domain_numbers
+from .data import check_domain_numbers, list_row_keys
 from .distillation import DistilledClassifier, Taught, ask_teacher, distill
 from .estimator import MSDAClassifier
 from .extra_features import accept_old_names, check_extra
@@ -24,4 +24,4 @@ from .self_training import SelfTraining, fit_dual
 from .shares import check_shares
 from .targets import HeldOut
 from .together import FittedTask, TargetUpdates, fit_together
-from .updating import LabelledRows, UpdateState, list_row_keys
+from .updating import LabelledRows, UpdateState

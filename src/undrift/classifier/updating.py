@@ -29,7 +29,7 @@ from .._core import (
 )
 from .._inputs import OnHost, Place, to_host
 from .calibration import class_probabilities, find_border
-from .data import UNLABELLED
+from .data import UNLABELLED, list_row_keys
 from .linear import signs
 from .posterior import (
     FEW_LABELS,
@@ -311,19 +311,6 @@ class UpdateState:
                 w += primal_weights(_lift(A[rows]), means, self.domain[rows], share * coef[rows])
             weights.append(w + share * (_centre(B, means, labelled.domain).T @ g))
         return weights
-
-
-def list_row_keys(X: Rows, domain: np.ndarray) -> list[tuple[int, bytes]]:
-    """Return what tells rows apart: their domain and their content."""
-    if not sp.issparse(X):
-        X = np.ascontiguousarray(X + 0.0)  # where -0.0 is 0.0
-        return [(k, row.tobytes()) for k, row in zip(domain.tolist(), X, strict=True)]
-    X = sp.csr_array(X, copy=True)
-    X.sum_duplicates()
-    X.eliminate_zeros()
-    indices, data = X.indices.astype(np.int64), X.data
-    edges = zip(domain.tolist(), X.indptr[:-1], X.indptr[1:], strict=True)
-    return [(k, indices[a:b].tobytes() + data[a:b].tobytes()) for k, a, b in edges]
 
 
 def invert_gram(K: Array, C: float, weight: np.ndarray) -> np.ndarray:
