@@ -315,7 +315,7 @@ def headline_table(records: Sequence[Record]) -> str:
         (plan, protocol, variant, method)
         for plan, variants in HEADLINE.items()
         for protocol, variant in zip(("inductive", "transductive"), reversed(variants), strict=True)
-        for method in ("svm-tfidf", "undrift-pair", "undrift")
+        for method in ("svm-tfidf", "nb-features", "undrift-pair", "undrift")
     ]
     rows = []
     for plan, protocol, variant, method in settings:
