@@ -10,9 +10,17 @@ from scipy.stats import spearmanr
 from sklearn.metrics import f1_score
 
 from tests.helpers.commands import check_refused
-from undrift import MSDARegressor, adaptation_report
+from undrift import MSDARegressor, adaptation_report, text_classifier, text_regressor
 from undrift.datasets import make_reviews
-from undrift.jobs.tasks import LabelTask, choose_task, count_same, list_scale, score_task, tidy_labels
+from undrift.jobs.tasks import (
+    LabelTask,
+    build_regressor,
+    choose_task,
+    count_same,
+    list_scale,
+    score_task,
+    tidy_labels,
+)
 from undrift.tables import TableError
 
 
@@ -191,6 +199,27 @@ def test_ratings_from_files(undrift, stars):
     assert [output["class"] for output in explained["words"][0]["outputs"]] == ["higher"]
 
 
+def test_a_c_that_is_given_is_taken_for_ratings(undrift, stars):
+    assert run(undrift, *STARS)["n_candidates"] == 5
+    for C in ("1", "0.5"):
+        summary = run(undrift, *STARS, "--C", C)
+        assert (summary["n_candidates"], summary["chosen"]["C"]) == (1, float(C))
+
+
+def test_a_regressor_has_the_settings_of_the_classifier():
+    changes = {
+        "balance_layers": False,
+        "memory_budget": 2.5,
+        "max_upper_rows": 99,
+        "n_folds": 3,
+        "ridge": 0.1,
+    }
+    regressor = build_regressor(text_classifier(**changes, C=[0.3, 1.0]), [3.5])
+    assert {name: getattr(regressor, name) for name in changes} == changes
+    assert (regressor.C, regressor.target_mean, regressor.center) == ([0.3, 1.0], [3.5], True)
+    assert build_regressor(text_classifier(), []).get_params() == text_regressor().get_params()
+
+
 def test_scores_of_ratings_on_a_terminal(undrift, stars):
     _, out, _ = undrift(*STARS, "--target-label", "stars")
     for words in (
@@ -258,6 +287,7 @@ def test_tags_from_files(undrift, tags):
         (["--probabilities"], "--probabilities does not go with --task rating"),
         (["--min-confidence", "0.8"], "--min-confidence does not go with --task rating"),
         (["--border", "balanced"], "ratings are learnt by least squares"),
+        (["--selection", "reverse"], "ratings are chosen by cross-validation: drop --selection reverse"),
         (["--task", "stars"], "choose one of classes, rating, tags"),
         (["--task", "tags", "--separator", " "], "--separator must be a sign"),
         (["--target-shares", "a=0.5,b=0.5"], "'a', which is no number of stars"),

@@ -117,8 +117,11 @@ class AdaptOptions(options.PredictionOptions):
     no_center: bool = option(False, "Leave the domains where they are.", options.SHARES)
     noise: str = option("0.7", "Share of features to corrupt; of several one is chosen.", options.LEARNING)
     layers: str = option("5", "Number of layers; of several one is chosen.", options.LEARNING)
-    C: str = option(
-        "1", "Weight of the training errors; of several one is chosen.", options.LEARNING, flags="--C"
+    C: str | None = option(
+        None,
+        "Weight of the training errors; of several one is chosen. Default: 1; for ratings the best of five.",
+        options.LEARNING,
+        flags="--C",
     )
     max_features: int | None = option(
         None, "Size of the vocabulary. Default: 20,000 terms, 40,000 with --thorough.", options.LEARNING
@@ -203,12 +206,13 @@ def build_adapter(given: AdaptOptions) -> TextAdapter:
     if not given.separator.strip():
         raise typer.BadParameter("--separator must be a sign such as | or ;")
     centring = choose_centring(given.center, given.no_center, bool(given.target_shares), given.border)
+    C = options.parse_numbers(given.C or "1", "--C", float)
     return TextAdapter(
         TermVectorizer(n_terms, weighting=given.weighting, length=TFIDF_LENGTH, tokens=given.tokens),
         text_classifier(
             n_layers=options.parse_numbers(given.layers, "--layers", int),
             noise=options.parse_numbers(given.noise, "--noise", float),
-            C=options.parse_numbers(given.C, "--C", float),
+            C=C if given.C is None or isinstance(C, list) else [C],  # a list, so that it is known as given
             n_pivots="few" if given.fast else "many" if given.thorough else "auto",
             classifier=given.classifier,
             selection=given.selection,

@@ -16,7 +16,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from sklearn.svm import LinearSVC
 
 from .._inputs import spell_label
-from ..classifier import MSDAClassifier, MSDARegressor
+from ..classifier import NEED_TARGET, MSDAClassifier, MSDARegressor
 from ..tables import TableError
 from ..text import text_regressor
 
@@ -142,14 +142,17 @@ def tidy_labels(
 
 
 def build_regressor(classifier: MSDAClassifier, means: Sequence[float]) -> MSDARegressor:
-    """Return a regressor with the settings of a classifier; `means` are the known means of the targets."""
+    """Return a regressor with the settings of a classifier; `means` are the known means of the targets.
+
+    A C of 1, but not one in a list, is the classifier's default: it leaves the regressor its choice.
+    """
     if classifier.classifier != "least-squares" or classifier.border != "error":
         raise TableError("ratings are learnt by least squares: drop --classifier and --border")
-    same = {name: getattr(classifier, name) for name in ("n_layers", "noise", "n_pivots", "device")}
-    same |= {"self_training": classifier.self_training, "random_state": classifier.random_state}
-    if classifier.C != 1.0:
-        same["C"] = classifier.C
-    return text_regressor(center=bool(classifier.center), target_mean=list(means) or None, **same)
+    if classifier.selection in NEED_TARGET:
+        raise TableError(f"ratings are chosen by cross-validation: drop --selection {classifier.selection}")
+    names = set(MSDARegressor._get_param_names()) - ({"C"} if classifier.C == 1.0 else set())
+    same = {name: value for name, value in classifier.get_params().items() if name in names}
+    return text_regressor(**same | {"center": bool(classifier.center), "target_mean": list(means) or None})
 
 
 def fit_task_baseline(task: LabelTask, X: Any, y: np.ndarray) -> Any:
