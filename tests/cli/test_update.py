@@ -67,6 +67,18 @@ def test_ask_label_update_predict(folder, undrift, model, purpose):
         assert json.loads(out)["n_learnt"] == n_labels
 
 
+def test_labels_of_no_weight_measure_no_error(folder, undrift, model):
+    assert undrift(*ask(model), "--for", "estimate")[0] == 0
+    fill_labels()
+    rows = [row | {"weight": "0"} for row in read_csv("ask.csv")]
+    write_csv("ask.csv", {column: [row[column] for row in rows] for column in rows[0]})
+    status, out, err = undrift(*update(model), "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["measured"] is None
+    status, out, err = undrift(*ADAPT, "--labels", "ask.csv", "--json")
+    assert (status, "NaN" in out) == (0, False)
+
+
 def test_a_batch_of_unknown_words(folder, undrift, model):
     """An update by it is refused, and nothing is said of predictions that are none."""
     write_csv(folder / "may.csv", {"review": [f"wort{i} anders{i}" for i in range(30)]})

@@ -242,6 +242,8 @@ def _measure_error(
     n, total, squares, wrong, *_ = sum_mistakes(
         [label.label for label in sample], weight, predicted, predicted
     )
+    if not total:  # rows that stand for none
+        return None
     error = float(wrong / total)
     low, high = error_interval(error, total**2 / squares)
     return {"rows": int(n), "error": error, "low": low, "high": high}
