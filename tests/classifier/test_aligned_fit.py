@@ -321,6 +321,8 @@ def test_mean_probabilities_are_the_shares_and_the_largest_is_predicted(case):
         p = task.predict(model, "predict_proba", number)
         assert_allclose(p.mean(axis=0), list(model.target_shares_[i].values()), atol=1e-5)
         assert_array_equal(p.argmax(axis=1), task.predict(model, "predict", number))
+        scores = task.predict(model, "decision_function", number).tolist()
+        assert_allclose(model.scores_to_proba(scores, number), p, rtol=1e-6)
         expected = model.expected_error_[i]
         assert 0 < expected["low"] <= expected["error"] <= expected["high"] < 1
         for low, high in model.target_shares_interval_[i].values():

@@ -178,3 +178,11 @@ def test_rows_of_dask_are_predicted_block_by_block(shifted):
     assert_allclose(model.predict(rows).compute(scheduler="synchronous"), model.predict(Z))
     with pytest.raises(ValueError, match="leave recenter out"):
         model.predict(rows, recenter=True)
+
+
+def test_what_is_known_of_classes_alone_is_three_lists(rng):
+    X = rng.normal(size=(20, 3))
+    model = MSDARegressor(1).fit(X, X[:, 0], X)
+    known = [model.target_shares_, model.target_shares_interval_, model.expected_error_]
+    assert known == [[None]] * 3
+    assert len(set(map(id, known))) == 3

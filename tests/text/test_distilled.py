@@ -8,6 +8,7 @@ import textwrap
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from tests.helpers.review_files import make_review_texts
@@ -117,6 +118,28 @@ def test_fidelity_is_measured_on_documents_that_it_has_not_learnt_from(adapter, 
     assert fidelity["n_scored"] == fidelity["n_held_out"]
     without = adapter.distill(kitchen).fidelity_
     assert (without["n_scored"], without["error"], without["adapted_error"]) == (0, None, None)
+
+
+def test_labels_may_be_any_sequence(adapter, reviews):
+    pandas = pytest.importorskip("pandas")
+    texts, labels = reviews["kitchen"]
+    labels = [label or None for label in labels]
+    series = pandas.Series(labels, index=np.arange(len(labels)) + 7)
+    assert adapter.distill(texts, series).fidelity_ == adapter.distill(texts, labels).fidelity_
+
+
+def test_what_is_not_fitted_says_so():
+    model = DistilledText()
+    for method in (model.predict, model.decision_function, model.predict_proba):
+        with pytest.raises(NotFittedError):
+            method(["a pan"])
+    for model in (DistilledText(), TextAdapter()):
+        with pytest.raises(NotFittedError):
+            model.terms_  # noqa: B018
+    with pytest.raises(NotFittedError):
+        DistilledText().term_weights()
+    with pytest.raises(NotFittedError):
+        text_classifier().scores_to_proba([0.5])
 
 
 def test_file_and_pipeline_give_the_same_predictions(distilled, reviews, tmp_path):

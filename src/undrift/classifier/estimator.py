@@ -494,13 +494,14 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
 
         Parameters
         ----------
-        scores : array of shape (n,) or (n, n_classes)
+        scores : array-like of shape (n,) or (n, n_classes)
         sample_domain : int array of shape (n,), optional
             As for `decision_function`.
         """
+        check_is_fitted(self)
         if not hasattr(self, "temperature_"):
             raise ValueError("this model was saved by an earlier version without probabilities: fit it again")
-        scores = scores.reshape(len(scores), -1)
+        scores = np.asarray(scores).reshape(len(scores), -1)
         prior = self._by_domain(self.prior_, sample_domain, len(scores))
         temperature = self._by_domain(self.temperatures_, sample_domain, len(scores))
         if self._has_tags:

@@ -177,10 +177,8 @@ labelled_counts_
         options = self._readout_options("least-squares", BorderOptions())
         readout = fit_numbers(result, options, self._check_means(len(fit.rows.targets)))
         self._keep_weights(fit.rows, readout)
-        # there are no classes
-        self.target_shares_ = self.target_shares_interval_ = self.expected_error_ = [None] * len(
-            fit.rows.targets
-        )
+        for name in ("target_shares_", "target_shares_interval_", "expected_error_"):  # of classes alone
+            setattr(self, name, [None] * len(fit.rows.targets))
 
     def _check_means(self, n_targets: int) -> list[float]:
         """Return the mean of every target if the user knows them, else an empty list."""

@@ -275,7 +275,7 @@ class TextAdapter(CallbackSupportMixin, TextModel):
         self._require_classes("distilled")
         if documents is None:
             raise ValueError("distill needs documents of the target: a model keeps none of those it has seen")
-        documents = list(check_documents(documents))
+        documents, labels = list(check_documents(documents)), None if labels is None else list(labels)
         if labels is not None and len(labels) != len(documents):
             raise ValueError(f"labels must be as many as the documents, {len(documents)}; got {len(labels)}")
         taught = ask_teacher(self.classifier_, self._rows(documents), sample_domain)

@@ -38,6 +38,7 @@ class TextModel(ClassifierMixin, BaseEstimator):
     @property
     def terms_(self) -> list[str]:
         """The term that each column of the rows stands for."""
+        check_is_fitted(self)
         if not hasattr(self.vectorizer_, "get_feature_names_out"):
             raise ValueError(
                 f"{type(self.vectorizer_).__name__} keeps no term names, so it cannot be explained by term: "
@@ -119,15 +120,18 @@ class DistilledText(TextModel):
         sample_domain : int or int array of shape (n,), optional
             Where there are several targets, that of each document: -1, -2, ...
         """
-        return self.classifier_.decision_function(self._rows(documents), sample_domain=sample_domain)
+        X = self._rows(documents)
+        return self.classifier_.decision_function(X, sample_domain=sample_domain)
 
     def predict(self, documents, *, sample_domain=None):
         """Predict labels; the parameters are those of `decision_function`."""
-        return self.classifier_.predict(self._rows(documents), sample_domain=sample_domain)
+        X = self._rows(documents)
+        return self.classifier_.predict(X, sample_domain=sample_domain)
 
     def predict_proba(self, documents, *, sample_domain=None):
         """Calibrated probabilities of the classes; the parameters are those of `decision_function`."""
-        return self.classifier_.predict_proba(self._rows(documents), sample_domain=sample_domain)
+        X = self._rows(documents)
+        return self.classifier_.predict_proba(X, sample_domain=sample_domain)
 
     def to_sklearn(self, sample_domain: int | None = None) -> Pipeline:
         """Return the same model as a scikit-learn pipeline that needs no undrift: it predicts the same.
@@ -156,6 +160,7 @@ class DistilledText(TextModel):
 
         With two classes there is one column `weight`, positive for the second; with more, one of each class.
         """
+        check_is_fitted(self)
         weights = self.classifier_.coef_
         labels = [f"weight_{label}" for label in self.classes_.tolist()]
         names = ["weight"] if weights.shape[1] == 1 else labels
