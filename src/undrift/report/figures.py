@@ -203,6 +203,7 @@ def _draw_curves(figure: dict[str, Any], width: float) -> Parts:
             ends[name] = (*places[-1], each)
     if is_line:
         for name, y in set_apart({name: end[1] for name, end in ends.items()}, top + 300).items():
+            parts.append(line(ends[name][0] + 6, ends[name][1], right + 14, y, "grid"))
             parts += [mark(right + 14, y, ends[name][3], name), text(right + 24, y + 5, name)]
         return parts, top + 350
     named += [(name, end[0], end[1]) for name, end in ends.items()]
