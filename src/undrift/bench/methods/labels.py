@@ -21,7 +21,7 @@ target-only
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -55,7 +55,7 @@ class LabelTask:
     truth: np.ndarray
     length: float
     classifier: MSDAClassifier
-    augmented_C: float | None = None
+    augmented_C: dict[int, float] = field(default_factory=dict)  # by number of labels, of the first draw
 
     def fit(self, labelled: np.ndarray) -> FittedTask:
         """Fit ours, with the labelled rows, if there are any, as a second source."""
@@ -81,8 +81,9 @@ class LabelTask:
         source, target = sp.hstack([source, source, zero]).tocsr(), sp.hstack([shared, none, shared]).tocsr()
         X = sp.vstack([source, target[labelled]]).tocsr()
         y = np.concatenate([self.y[is_labelled], self.truth[labelled]])
-        self.augmented_C = self.augmented_C or _choose_C(X, y)
-        return LinearSVC(C=self.augmented_C).fit(X, y).predict(target[test])
+        if len(labelled) not in self.augmented_C:
+            self.augmented_C[len(labelled)] = _choose_C(X, y)
+        return LinearSVC(C=self.augmented_C[len(labelled)]).fit(X, y).predict(target[test])
 
     def predict_from_target(self, labelled: np.ndarray, test: np.ndarray) -> np.ndarray:
         """Learn from the labels alone; with one class among them, that class is predicted."""
