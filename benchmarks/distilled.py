@@ -1,5 +1,8 @@
 """Distilled models on new rows of the six pairs of `pairs.py`: error, size of the file, rate.
 
+With the error of a linear SVM trained on the source's labels, on the same rows; `--svm-alone` measures no
+more than that.
+
 Of every target 30% of the labelled rows are new: neither the adaptation nor the distillation sees them. The
 interval of the difference of errors is paired: both models predict the same rows, which are drawn again
 1,000 times. `rate` is documents a second of the distilled model's `predict`, over those of
@@ -12,10 +15,11 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from harness import check_device, data_folder, report, time_call
-from pairs import PAIRS
+from pairs import PAIRS, svm_error
 
 NEW_SHARE = 0.3
 
@@ -26,6 +30,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, help="rows of each domain; all (about 4,000) by default")
     parser.add_argument("--max-features", type=int, default=20_000)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--svm-alone", action="store_true", help="measure the SVM and no other model")
     return parser.parse_args()
 
 
@@ -39,13 +44,18 @@ def measure_pair(args: argparse.Namespace, corpus, pair: str, rng: np.random.Gen
     new = rng.permutation(labelled)[: int(NEW_SHARE * len(labelled))]
     seen = [texts[i] for i in np.setdiff1d(np.arange(len(texts)), new)]
     unseen = [texts[i] for i in new]
+    y = np.asarray(source.y, dtype=float)[: args.rows]
+    train = SimpleNamespace(texts=source.texts[: args.rows], y=y)
+    svm = {"svm_error": svm_error(train, SimpleNamespace(texts=unseen, y=truth[new]))}
+    if args.svm_alone:
+        return svm, []
     classifier = text_classifier(device=args.device, random_state=0)
     adapter = TextAdapter(TermVectorizer(args.max_features, length=5.0), classifier)
-    adapter.fit(source.texts[: args.rows], np.asarray(source.y, dtype=float)[: args.rows], seen)
+    adapter.fit(train.texts, y, seen)
     distilled, distill_seconds = time_call(lambda: adapter.distill(seen))
     scores = [model.decision_function(unseen) for model in (adapter, distilled)]
     wrong = [(s > 0) != (truth[new] == max(truth[labelled])) for s in scores]
-    return {
+    return svm | {
         "adapted_error": float(wrong[0].mean()),
         "distilled_error": float(wrong[1].mean()),
         "agreement": float(np.mean((scores[0] > 0) == (scores[1] > 0))),
@@ -99,8 +109,10 @@ def main() -> None:
         for key in next(iter(records.values()))
         if key != "n_new"
     }
-    means["difference"] = means["mean_distilled_error"] - means["mean_adapted_error"]
-    report("distilled models", records, **means, difference_interval=difference_interval(wrong, rng))
+    if not args.svm_alone:
+        means["difference"] = means["mean_distilled_error"] - means["mean_adapted_error"]
+        means["difference_interval"] = difference_interval(wrong, rng)
+    report("distilled models", records, **means)
 
 
 if __name__ == "__main__":

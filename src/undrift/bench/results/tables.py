@@ -340,7 +340,8 @@ def headline_table(records: Sequence[Record]) -> str:
         "Inductive: no test row is seen before it is predicted; amazon-bow's columns are given. "
         "Transductive: test rows are among the unlabelled ones. Duplicates are test rows that equal a row of "
         "another part or domain. `undrift-pair` sees the source's labelled rows and those of the target, "
-        f"`undrift` all rows of all domains too. {_ABOUT_INTERVALS}"
+        "`undrift` all rows of all domains too; `svm-tfidf` and `nb-features` are not adapted. "
+        f"{_ABOUT_INTERVALS}"
     )
     names += ["against svm-tfidf, points", *_BESIDE_A_DIFFERENCE]
     return _page(table_lines(names, rows, 3), says)
