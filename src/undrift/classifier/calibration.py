@@ -151,9 +151,7 @@ class ExpectedError:
         return ExpectedError(factor * self.error, factor * self.low, factor * self.high)
 
 
-def expect_error(
-    scores: np.ndarray, temperature: float, shares: Shares, codes: np.ndarray, level: float = 0.9
-) -> ExpectedError:
+def expect_error(scores: np.ndarray, temperature: float, shares: Shares, codes: np.ndarray) -> ExpectedError:
     """Mean probability of the classes that were not predicted, over what shares and temperature may be.
 
     Parameters
@@ -180,7 +178,7 @@ def expect_error(
             p = softmax(scaled + find_offset(few, draw), axis=1)
             errors[i, j] = 1 - p[rows, codes].mean()
     error = float(errors[1].mean())
-    low, high = _find_quantiles(errors, masses, [(1 - level) / 2, (1 + level) / 2])
+    low, high = _find_quantiles(errors, masses, [0.05, 0.95])
     return ExpectedError(error, float(min(low, error)), float(max(high, error)))
 
 

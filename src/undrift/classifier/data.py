@@ -53,6 +53,11 @@ class TrainingRows:
         """Numbers of the target domains, in the order given."""
         return [number for number in self.domains if number < 0]
 
+    @property
+    def target_positions(self) -> list[int]:
+        """Positions of the target domains among all domains."""
+        return [k for k, number in enumerate(self.domains) if number < 0]
+
 
 def check_training_rows(
     estimator: Any,

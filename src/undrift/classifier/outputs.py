@@ -37,10 +37,11 @@ def fit_numbers(result: SearchResult, options: ReadoutOptions, known_means: Sequ
         trained = _self_train_numbers(result, dual, options.self_training, options)
         dual, rounds = trained.model, trained.rounds
     readout = replace(read_out(result, dual), rounds=rounds)
-    positions = [k for k, number in enumerate(result.spec.rows.domains) if number < 0]
-    for k, known in zip(positions, known_means, strict=False):
-        readout.offsets[k] -= known - problem.Y.mean()
-    return readout
+    if not known_means:
+        return readout
+    offsets = readout.offsets.copy()
+    offsets[result.spec.rows.target_positions] -= np.array(known_means)[:, None] - problem.Y.mean()
+    return replace(readout, offsets=offsets)
 
 
 def _self_train_numbers(

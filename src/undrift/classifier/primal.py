@@ -263,7 +263,6 @@ def fit_primal(
     C: float,
     weight: np.ndarray,
     loss: str,
-    max_iterations: int = 500,
     start: Primal | None = None,
 ) -> Primal:
     """Minimise ``|w|^2 / 2 + C sum_i weight_i loss(y_i f(x_i))`` by L-BFGS over row blocks."""
@@ -292,7 +291,7 @@ def fit_primal(
     theta = np.zeros((edges[-1] + 1) * n_outputs)
     if start is not None:
         theta = np.vstack([*start.weights, start.intercept]).ravel()
-    best = minimize(objective, theta, jac=True, method="L-BFGS-B", options={"maxiter": max_iterations})
+    best = minimize(objective, theta, jac=True, method="L-BFGS-B", options={"maxiter": 500})
     weights, intercept = split(best.x)
     return Primal([w.copy() for w in weights], intercept.copy())
 

@@ -87,11 +87,11 @@ class Shares:
         """Posterior mean of every class's share, of shape (n_classes,)."""
         return self.draws.mean(axis=0)
 
-    def interval(self, level: float = 0.9) -> np.ndarray:
+    def interval(self) -> np.ndarray:
         """Lower and upper end for every class, of shape (n_classes, 2)."""
         if self.is_assumed:
             return np.tile([0.0, 1.0], (self.draws.shape[1], 1))
-        return np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+        return np.quantile(self.draws, [0.05, 0.95], axis=0).T
 
     @property
     def is_uncertain(self) -> bool:

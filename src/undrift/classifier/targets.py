@@ -207,7 +207,7 @@ def fit_to_targets(
 def list_target_rows(result: SearchResult) -> list[np.ndarray]:
     """Return the numbers of the anchors of every target."""
     rows, domain = result.spec.rows, result.spec.anchors.domain
-    groups = [np.flatnonzero(domain == k) for k, number in enumerate(rows.domains) if number < 0]
+    groups = [np.flatnonzero(domain == k) for k in rows.target_positions]
     if not all(map(len, groups)):
         raise ValueError(
             f"{len(groups)} targets are too many to align one by one: join small ones, or use "

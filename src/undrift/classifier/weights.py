@@ -165,9 +165,8 @@ def _build(
     if fit is None:
         return Readout(weights[0], extra, intercept, offsets, [], counts, 1.0)
     offsets = offsets - fit.move_scores
-    positions = [k for k, number in enumerate(rows.domains) if number < 0]
-    for k, target in zip(positions, fit.targets or [], strict=False):
-        offsets[k] -= target.shift
+    if fit.targets is not None:
+        offsets[rows.target_positions] -= np.array([target.shift for target in fit.targets])
     rounds = fit.trained.rounds
     return Readout(weights[0], extra, intercept, offsets, rounds, counts, fit.temperature, fit.targets)
 
@@ -225,15 +224,15 @@ def _replace_by_source_only(
     weights = [source_only.weights, *(np.zeros_like(w) for w in readout.weights[1:])]
     extra = [np.zeros_like(w) for w in readout.extra_weights]
     offsets = score_means(_list_views(result), [weights, *([w] for w in extra)])
-    is_target = [number < 0 for number in result.spec.rows.domains]
-    offsets[is_target] = source_only.offset
+    positions = result.spec.rows.target_positions
+    offsets[positions] = source_only.offset
     spec, problem, means = result.spec, result.spec.problem, result.chosen.stack.means
     X, domain = spec.anchors.X[: len(problem.codes)], spec.anchors.domain[: len(problem.codes)]
     K = domain_centred_gram(X, None if means is None else means[0], domain)
     C = result.chosen.candidate.C / (float(K.diagonal().mean()) or 1.0)
     temperature = score_held_out(K, C, problem, options).temperature
     if spec.center == "classes":
-        offsets[is_target] -= _source_only_shifts(result, source_only, temperature, options.border)
+        offsets[positions] -= _source_only_shifts(result, source_only, temperature, options.border)
     return replace(
         readout,
         weights=weights,
@@ -363,7 +362,7 @@ def _keep_state(
         scores=trained.scores[targets],
         first_scores=first_scores[targets],
         held_out=held_out if len(targets) == len(first_scores) else replace(held_out),  # nothing of all rows
-        target_positions=[k for k, number in enumerate(spec.rows.domains) if number < 0],
+        target_positions=spec.rows.target_positions,
         temperature=readout.temperature,
         gain=fit.gain,
         is_aligned=aligned is not None,

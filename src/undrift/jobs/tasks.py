@@ -36,7 +36,7 @@ class LabelTask:
     def encode(self, labels: Sequence[Any]) -> np.ndarray:
         """Return labels as `fit` takes them; None stays for a row without."""
         if self.name != "tags":
-            return np.array([None if label is None else label for label in labels], dtype=object)
+            return np.array(list(labels), dtype=object)
         y = np.full((len(labels), len(self.classes)), np.nan)
         is_known = np.array([label is not None for label in labels])
         binarizer = MultiLabelBinarizer(classes=list(self.classes))

@@ -154,14 +154,14 @@ def _estimates(classifier: MSDAClassifier, number: int, *, is_known: bool) -> di
     }
 
 
-def calibration_error(p: np.ndarray, classes: np.ndarray, truth: np.ndarray, n_bins: int = 10) -> float:
-    """Expected calibration error: confidence less accuracy of predictions, bin by bin of equal width.
+def calibration_error(p: np.ndarray, classes: np.ndarray, truth: np.ndarray) -> float:
+    """Expected calibration error: confidence less accuracy of predictions, in ten bins of equal width.
 
     `p` are class probabilities of shape (n, n_classes).
     """
     confidence, is_right = p.max(axis=1), classes[p.argmax(axis=1)] == truth
-    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
-    gaps = np.bincount(bins, weights=confidence - is_right, minlength=n_bins)
+    bins = np.minimum((confidence * 10).astype(int), 9)
+    gaps = np.bincount(bins, weights=confidence - is_right, minlength=10)
     return float(np.abs(gaps).sum() / len(truth))
 
 
