@@ -24,8 +24,8 @@ from undrift.classifier.targets import HeldOut
 
 SCRIPTS = Path(__file__).parents[1] / "benchmarks"
 NAMES = (
-    "approximation", "balance_pairs", "drift", "family", "family_layers", "harness", "many_rows", "precision",
-    "safeguard", "sda_cpu", "selection", "share_constants", "updating",
+    "approximation", "balance_pairs", "class_spreads", "drift", "family", "family_layers", "harness",
+    "many_rows", "precision", "safeguard", "sda_cpu", "selection", "share_constants", "updating",
 )  # fmt: skip
 
 
@@ -232,6 +232,13 @@ def test_constants_of_another_domain_are_recovered_from_normal_scores(rng):
     border = np.log(7 / 3) / (2 * halves[0])  # of the least error: 70% of the rows below, 30% above
     least = 0.7 * norm.sf(halves[0] + border) + 0.3 * norm.cdf(border - halves[0])
     assert_allclose(error, 100 * least, atol=0.5)
+
+
+def test_spreads_of_classes_are_compared(print_script):
+    lines = print_script("class_spreads", "--shares", "0.3", "--rows", 400, "--features", 100).splitlines()
+    rows = [[float(cell.strip(" %")) for cell in line.split("|")[2:-1]] for line in lines[2:]]
+    assert [row[0] for row in rows] == [30] * 3
+    assert all(0.5 < ratio < 2 for row in rows for ratio in row[2:4])
 
 
 def test_batches_of_drift_are_counted_by_kind(print_script):

@@ -67,11 +67,11 @@ def test_ci_names_tests_that_exist():
     assert not [name for name in listed if not (ROOT / "tests" / f"{name}.py").exists()]
 
 
-def test_the_quick_start_runs(tmp_path, monkeypatch):
+def test_the_quick_start_runs(tmp_path, monkeypatch, capsys):
+    """What README shows below its program is what that prints."""
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    (program,) = code_blocks("python")
-    exec(compile(program, "README.md", "exec"), names)
+    run_programs(read("README.md"), names, capsys)
     assert names["predictions"].shape == (400,)
 
 

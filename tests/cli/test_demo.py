@@ -1,4 +1,4 @@
-"""`undrift demo`, and what README and tutorial show of it and of what follows."""
+"""`undrift demo`, and what README, tutorial and the page on the day after show of it and of what follows."""
 
 import os
 import re
@@ -37,6 +37,17 @@ def test_the_demo_and_the_ten_minutes_print_what_is_shown(tmp_path, monkeypatch,
             assert (status, err) == (0, "")
             assert all(len(line) <= 80 or line.startswith("  undrift ") for line in printed.splitlines())
         check_shown(shown, printed)
+    page = (ROOT / "docs/day-after.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(compile(program, "docs/day-after.md", "exec"), {})
+    commands = [
+        pair for block in re.findall(r"```text\n(.*?)```", page, re.S) for pair in list_commands(block)
+    ]
+    assert len(commands) == 3
+    for command, shown in commands:
+        status, printed, err = undrift(*shlex.split(command)[1:])
+        assert status == 0
+        check_shown(shown, printed + err)
     written = ["books.csv", "kitchen.csv", "model.safetensors", "predictions.csv", "report.html"]
     assert sorted(os.listdir("demo")) == written
     rows = [row for row in read_csv("demo/predictions.csv") if row["truth"]]
