@@ -42,20 +42,17 @@ def rows(table):
 
 
 def test_every_method_has_errors_time_memory_harm_and_failures():
-    costs = [
-        transfer("undrift", "a", "b", 0.1, plan="costs", variant=name, peak_gigabytes=peak)
-        for name, peak in (("x", 0.5), ("y", 2.0))
-    ]
-    table = rows(peers_table([*made(), *costs]))
+    slow = {"machine": "other", "represent_seconds": 100.0, "seed": 1}
+    table = rows(peers_table([*made(), {**made()[2], **slow}, {**made()[3], "corpus": "second", "seed": 1}]))
     assert table[0][:6] == ["method", "package", "x .20", "x .50", "mean", "balanced"]
     named = {row[0]: row for row in table[2:8]}
     assert list(named) == ["undrift", "source-only", "self-training", "larger class", "skada-tca", "skada-ot"]
     assert named["undrift"][1:6] == ["undrift", "10.0", "10.0", "10.00", "25.00"]
-    assert named["undrift"][6:] == ["2.5 / 2.5", "0.5 / 2", "0 of 4", "2 of 4", "0"]
+    assert named["undrift"][6:] == ["2.5 / 2.5", "0.5 / 0.5", "a machine", "0 of 4", "2 of 4", "0"]
     assert named["self-training"][1:5] == ["sklearn", "28.0", "28.0", "28.00"]
-    assert named["self-training"][8] == "2 of 4"  # exactly a point more is no harm
+    assert named["self-training"][9] == "2 of 4"  # exactly a point more is no harm
     assert named["larger class"][1:5] == ["", "20.0", "50.0", "35.00"]
-    assert named["skada-tca"][1:] == ["skada", *[""] * 8, "1"]
+    assert named["skada-tca"][1:] == ["skada", *[""] * 9, "1"]
     assert named["skada-ot"][2:5] == ["", "", ""]  # a task is missing, so there is no mean of the column
     assert "Failed: skada-tca (MemoryError: too large)." in peers_table(made())
     assert make_table("peers", made()) == peers_table(made())

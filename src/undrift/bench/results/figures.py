@@ -10,7 +10,6 @@ from typing import Any
 
 from ..catalogue import PEERS
 from .measures import (
-    COSTS_PLAN,
     LARGER_CLASS,
     PEERS_PLAN,
     REFERENCE,
@@ -20,6 +19,7 @@ from .measures import (
     differences,
     group_by_labels,
     group_by_share,
+    hardware,
     mean_of,
     mean_over_tasks,
     mean_peer_errors,
@@ -54,8 +54,6 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
     figures: list[Figure] = []
     for plan in dict.fromkeys(place.plan for place in places(records)):
         group = [record for record in records if record.get("plan") == plan]
-        if plan == COSTS_PLAN:  # a table has them
-            continue
         if varies_labels(group):
             figures += label_figures(group)
         elif plan == PEERS_PLAN:
@@ -233,23 +231,16 @@ def _learnt_on(records: Sequence[Record]) -> list[str]:
     by_machine: dict[str, list[str]] = {}
     for place in sort_places(places(records)):
         group = place.of(records)
-        hardware = _hardware(group)
-        if hardware and mean_of(group, "represent_seconds"):
-            by_machine.setdefault(hardware[0 if place.method in ON_CPU else -1], []).append(place.method)
+        machine = hardware(group[0])
+        if machine and mean_of(group, "represent_seconds"):
+            by_machine.setdefault(machine[0 if place.method in ON_CPU else -1], []).append(place.method)
     learnt = [f"{', '.join(dict.fromkeys(methods))} on {name}" for name, methods in by_machine.items()]
     return ["learnt: " + "; ".join(learnt)] if learnt else []
 
 
 def _device(group: Sequence[Record]) -> str:
     """Return whether a method learnt on a CPU or on a GPU."""
-    return "GPU" if len(_hardware(group)) > 1 and group[0]["method"] not in ON_CPU else "CPU"
-
-
-def _hardware(group: Sequence[Record]) -> list[str]:
-    """Processor and, where a run had one, device: a description less the versions of packages."""
-    packages = ("torch ", "numpy ", "scikit-learn ")
-    parts = (group[0].get("machine") or "").split("; ")
-    return [part for part in parts if part and not part.startswith(packages)]
+    return "GPU" if len(hardware(group[0])) > 1 and group[0]["method"] not in ON_CPU else "CPU"
 
 
 def figure_3_left(records: Sequence[Record]) -> Figure:

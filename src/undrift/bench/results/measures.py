@@ -14,7 +14,6 @@ from .records import Record
 
 REFERENCE = "all"  # the variant of an ablation plan that the others are compared with
 PEERS_PLAN = "peers"
-COSTS_PLAN = "costs"  # what a task costs the same methods, one after the other on one machine
 MIN_DOMAINS = 10  # with fewer, intervals of a bootstrap over domains are too narrow to be shown
 LARGER_CLASS = "larger class"  # calls every row of a target the class of which it has more
 BY_SHARE = (LARGER_CLASS, "source-only", "uncentred", "centred", "undrift", "oracle", "balanced")
@@ -92,6 +91,13 @@ def mean_ratio(records: Sequence[Record]) -> float | None:
 def peak_gigabytes(records: Sequence[Record]) -> float | None:
     """Highest peak of memory among records that have one."""
     return max((r["peak_gigabytes"] for r in records if r.get("peak_gigabytes") is not None), default=None)
+
+
+def hardware(record: Record) -> list[str]:
+    """Processor and, where a run had one, device: a description less the versions of packages."""
+    packages = ("torch ", "numpy ", "scikit-learn ")
+    parts = (record.get("machine") or "").split("; ")
+    return [part for part in parts if part and not part.startswith(packages)]
 
 
 def by_task(records: Sequence[Record], name: str = "transfer_error") -> dict[str, float]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from ..catalogue import COMPARED, PEERS
 from .measures import (
-    COSTS_PLAN,
     ESTIMATES,
     LARGER_CLASS,
     MIN_DOMAINS,
@@ -22,6 +22,7 @@ from .measures import (
     failures,
     group_by_labels,
     group_by_share,
+    hardware,
     mean_of,
     mean_over_tasks,
     mean_peer_errors,
@@ -228,7 +229,6 @@ def labels_table(records: Sequence[Record]) -> str:
 
 def peers_table(records: Sequence[Record]) -> str:
     """Every method's error by corpus and class share, time, memory, and the tasks that it made worse."""
-    costs = [record for record in records if record.get("plan") == COSTS_PLAN]
     records = add_larger_class([record for record in records if record.get("plan") == PEERS_PLAN])
     variants = sorted({place.variant for place in places(records)})
     failed, balanced = failures(records), mean_peer_errors(records, "balanced_error")
@@ -244,29 +244,41 @@ def peers_table(records: Sequence[Record]) -> str:
                 format_points(fmean(each.values())) if len(each) == len(variants) else ""
                 for each in (errors, balanced.get(method, {}))
             ),
-            *_cost_cells(costs, method),
+            *_cost_cells(records, method),
             *(_count_harm(records, method, variants, name) for name in ("transfer_error", "balanced_error")),
             str(sum(record["method"] == method for record in failed)),
         ])  # fmt: skip
-    names = ["method", "package", *variants, "mean", "balanced", "seconds", "peak, GB"]
+    names = ["method", "package", *variants, "mean", "balanced", "seconds", "peak, GB", "on"]
     names += ["harm", "harm, balanced", "failed"]
     says = (
         "Mean error over the tasks, %; balanced: the mean over the columns of the mean of the two classes' "
-        "errors. Seconds and peak of memory: of one task of each corpus on two cores of one machine, without "
-        "reading files. Harm: of the tasks that were run, those whose error, or balanced error, is above "
-        f"that of {SOURCE_ONLY} by more than a point. "
+        "errors. Seconds, on the mean, and the highest peak of memory: of a task, by corpus, without reading "
+        "files, on the machine that most of a method's records are of. Harm: of the tasks that were run, "
+        f"those whose error, or balanced error, is above that of {SOURCE_ONLY} by more than a point. "
         f"The row {LARGER_CLASS} calls every row of the target the more frequent class."
     )
     reasons = dict.fromkeys(f"Failed: {r['method']} ({r['failed']})." for r in failed)
     lines = [*table_lines(names, rows, 2), "", says, "", *_compare_with_best(records, every_method, variants)]
-    return _page(lines, *stamps([*costs, *records]), *reasons)
+    return _page(lines, *stamps(records), *reasons)
 
 
-def _cost_cells(costs: Sequence[Record], method: str) -> list[str]:
-    """Seconds and gigabytes of a method's task of each corpus."""
-    spent = [r for r in costs if r.get("method") == method and "failed" not in r and r["kind"] == "transfer"]
-    seconds = [format_number(r["represent_seconds"] + r["classify_seconds"]) for r in spent]
-    return [" / ".join(seconds), " / ".join(format_number(r.get("peak_gigabytes")) for r in spent)]
+def _cost_cells(records: Sequence[Record], method: str) -> list[str]:
+    """Seconds and gigabytes of a task of each corpus, on the machine that a method has most records of."""
+    given = [
+        r for r in records if r.get("method") == method and "represent_seconds" in r and r.get("machine")
+    ]
+    if not given:
+        return [""] * 3
+    counts = Counter(hardware(r)[-1] for r in given)
+    place = max(counts, key=lambda name: counts[name])
+    spent: dict[str, list[Record]] = {}
+    for r in given:
+        if hardware(r)[-1] == place:
+            spent.setdefault(r["corpus"], []).append(r)
+    groups = [spent[corpus] for corpus in sorted(spent)]
+    seconds = [fmean(r["represent_seconds"] + r["classify_seconds"] for r in group) for group in groups]
+    peaks = [format_number(peak_gigabytes(group)) for group in groups]
+    return [" / ".join(map(format_number, seconds)), " / ".join(peaks) if any(peaks) else "", place]
 
 
 def _compare_with_best(
