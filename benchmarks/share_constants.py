@@ -246,7 +246,7 @@ def try_constants(fit: Scores, constants: Constants) -> tuple[float, ...]:
     predicted = predict_codes(fit.final + find_border(fit.final, after, shares.mean))
     first_codes = predict_codes(fit.first + find_border(fit.first, before, shares.mean))
     gain = max(LEAST_GAIN, 1 - constants.gain * fit.pseudo_per_label)
-    expected = expect_error(fit.first, before, shares, first_codes).scaled(gain)
+    expected = expect_error(fit.first, before, shares, first_codes).scale(gain)
     share, error = fit.truth.mean(), np.mean(predicted != fit.truth)
     off = abs(shares.mean[1] - share), abs(expected.error - error)
     return tuple(100 * value for value in (off[0], low <= share <= high, error, off[1]))

@@ -29,7 +29,7 @@ from undrift._core.scatter import scatter
 from undrift._core.stack import fit_layers
 from undrift._core.torch import ops
 from undrift._core.torch.fetch import start_copy_to_host
-from undrift._core.torch.half import half_product, halved
+from undrift._core.torch.half import half_product, halve
 from undrift._core.torch.ops import precision
 from undrift._core.torch.rows import DeviceBlocks, split_for_device
 
@@ -192,9 +192,9 @@ def parts(X, device):
     with precision("high"):
         stats = scatter(H)
         system = ops.denoising_system(stats.gram, stats.n, stats.mean, 0.5, 0.5 * stats.energy, torch.float32)
-        layer, K = solve(stats), halved(H)
+        layer, K = solve(stats), halve(H)
         steps = {
-            "halved": lambda: halved(H),
+            "halved": lambda: halve(H),
             "largest": lambda: torch.linalg.vector_norm(H, float("inf"), dim=0),
             "cast": lambda: torch.mul(H, K.undo, out=K.values),
             "gram": lambda: ops.gram(H),

@@ -188,7 +188,7 @@ def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> dict
         {
             "class": label,
             "weight": float(weights[j, o]),
-            "favours": _favoured(classifier, label, weights[j, o]),
+            "favours": _name_favoured(classifier, label, weights[j, o]),
             "direct": float(direct[j, o]),
             "rank": int(1 + np.sum(weights[:, o] > weights[j, o])),
         }
@@ -197,7 +197,7 @@ def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> dict
     return {"term": term, "n_labelled": count_labelled(classifier, j), "outputs": outputs}
 
 
-def _favoured(classifier: Classifier, label: Any, weight: float) -> Any:
+def _name_favoured(classifier: Classifier, label: Any, weight: float) -> Any:
     """Return the class that a weight of an output speaks for; None if it speaks against one of several."""
     other = _list_classes(classifier)[0] if len(output_classes(classifier)) == 1 else None
     return label if weight >= 0 else other

@@ -332,7 +332,7 @@ def test_half_affine_is_that_of_rounded_operands(into, rng, torch_device):
 @pytest.mark.parametrize("size", [0.0, 1e-45, 1e-38, 1e-20, 1.0, 1.9999999, 65520.0, 3e38])
 def test_halved_columns_neither_vanish_nor_overflow(size, torch_device):
     X = torch.tensor([[size], [-size / 2]], dtype=torch.float32, device=torch_device)
-    K = torch_half.halved(X)
+    K = torch_half.halve(X)
     assert bool(torch.isfinite(K.values).all())
     back = torch_ops.to_numpy(K.values.double() * K.undo)
     np.testing.assert_allclose(back, torch_ops.to_numpy(X.double()), rtol=2.0**-11)
@@ -349,7 +349,7 @@ def test_bounded_rows_are_rounded_once_for_scatter_and_layer(rng, torch_device, 
     H = torch_ops.squash(here(X), "tanh")
     exact, G = np.tanh(X.astype("float32")).astype("float64"), torch_ops.gram(H)
     monkeypatch.setattr(torch, "mul", None)  # what rounds rows; those of `coef` are rounded by the other way
-    assert torch_half.halved(H) is torch_half.halved(H)
+    assert torch_half.halve(H) is torch_half.halve(H)
     monkeypatch.undo()
     step = np.maximum(2.0**-11 * np.abs(exact), 2.0**-39)  # twice the rounding of an entry
     size = np.linalg.norm(exact, axis=0)
@@ -361,7 +361,7 @@ def test_bounded_rows_are_rounded_once_for_scatter_and_layer(rng, torch_device, 
     ).all()
     H *= 3  # no longer what was rounded, nor bounded
     np.testing.assert_allclose(
-        torch_ops.to_numpy(torch_half.halved(H).values.double() * torch_half.halved(H).undo),
+        torch_ops.to_numpy(torch_half.halve(H).values.double() * torch_half.halve(H).undo),
         3 * exact,
         rtol=2e-3,
         atol=1e-30,

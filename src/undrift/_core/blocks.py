@@ -110,11 +110,11 @@ class StoredBlocks:
         if not self._layers:
             yield from self._blocks
         elif self._store.precedes(self._layers):
-            yield from self._stored()
+            yield from self._read_stored()
         else:
             yield from (apply_layers(block, self._layers) for block in self._blocks)
 
-    def _stored(self) -> Iterator[np.ndarray]:
+    def _read_stored(self) -> Iterator[np.ndarray]:
         """Yield the stored rows, applying first the layers that are still to come."""
         store, edges = self._store, np.cumsum([0, *(block.shape[0] for block in self._blocks)]).tolist()
         start, store.layers = len(store.layers), ()  # not valid while it is being overwritten

@@ -146,7 +146,7 @@ class ExpectedError:
     low: float
     high: float
 
-    def scaled(self, factor: float) -> ExpectedError:
+    def scale(self, factor: float) -> ExpectedError:
         """Return the same times a factor."""
         return ExpectedError(factor * self.error, factor * self.low, factor * self.high)
 

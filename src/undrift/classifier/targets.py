@@ -320,4 +320,4 @@ def describe_target(
     if shares.is_assumed:
         return Target(shares, added, prior, None)
     expected = expect_error(first_scores, first_temperature, shares, codes)
-    return Target(shares, added, prior, expected.scaled(gain))
+    return Target(shares, added, prior, expected.scale(gain))

@@ -66,7 +66,7 @@ def _run(arguments: list[str] | None) -> NoReturn:
     from .app import app
 
     WRITTEN.clear()
-    signal.signal(signal.SIGTERM, _terminated)  # so that half-written files are removed then too
+    signal.signal(signal.SIGTERM, _terminate)  # so that half-written files are removed then too
     try:
         status = get_command(app).main(args=arguments, prog_name="undrift", standalone_mode=False)
     except typer.Abort:
@@ -148,5 +148,5 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
     os._exit(130)
 
 
-def _terminated(signum: int, frame: Any) -> None:
+def _terminate(signum: int, frame: Any) -> None:
     raise SystemExit(128 + signum)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ..corpora import Corpus, Domain
-from .files import corpus_of, dataset_folder, find_file, malformed, numbered_lines, stems
+from .files import corpus_of, dataset_folder, find_file, make_line_error, numbered_lines, stems
 
 _NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
 _ROW = re.compile(rf"([+-]?1(?:\.0*)?)((?:[ \t]+\d{{1,9}}:{_NUMBER})*)[ \t]*(?:#.*)?")
@@ -84,7 +84,9 @@ def _read_svmlight(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
             continue
         row = _ROW.fullmatch(line)
         if row is None:
-            raise malformed(path, number, f"expected '+1 index:count ...' or '-1 ...', got {line[:40]!r}.")
+            raise make_line_error(
+                path, number, f"expected '+1 index:count ...' or '-1 ...', got {line[:40]!r}."
+            )
         labels.append(float(row[1]))
         entries.append(row[2])
         lines.append(number)
@@ -108,7 +110,7 @@ def _check_increasing(path: Path, lines: list[int], indices: np.ndarray, row: np
     if len(faults):
         before, after = indices[faults[0]], indices[faults[0] + 1]
         what = f"index {after} follows {before}; indices must increase."
-        raise malformed(path, lines[row[faults[0]]], what)
+        raise make_line_error(path, lines[row[faults[0]]], what)
 
 
 def _check_counts(path: Path, lines: list[int], counts: np.ndarray, row: np.ndarray) -> None:
@@ -116,4 +118,4 @@ def _check_counts(path: Path, lines: list[int], counts: np.ndarray, row: np.ndar
     faults = np.flatnonzero(counts > np.finfo(np.float32).max)
     if len(faults):
         what = f"a count is {counts[faults[0]]:g}, more than a float32 can hold; write it smaller."
-        raise malformed(path, lines[row[faults[0]]], what)
+        raise make_line_error(path, lines[row[faults[0]]], what)

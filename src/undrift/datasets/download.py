@@ -130,14 +130,14 @@ def _download(url: str, source: Source, root: Path, progress: Any, n_retries: in
             f"Try again later, or put the data set's files in {root / source.name} yourself."
         ) from error
     except ValueError as error:
-        raise ValueError(_changed(url, source, root, first_use)) from error
+        raise ValueError(_describe_change(url, source, root, first_use)) from error
     finally:
         if isinstance(bar, _Bar):
             bar.close()
     return archives / name
 
 
-def _changed(url: str, source: Source, root: Path, first_use: Path) -> str:
+def _describe_change(url: str, source: Source, root: Path, first_use: Path) -> str:
     """Say what to do about a download whose checksum is another."""
     known = source.sha256.get(url.rsplit("/", 1)[1])
     if known is not None:

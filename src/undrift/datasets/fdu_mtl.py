@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..corpora import Corpus, Domain
-from .files import corpus_of, dataset_folder, find_file, malformed, numbered_lines, optional_file, stems
+from .files import corpus_of, dataset_folder, find_file, make_line_error, numbered_lines, optional_file, stems
 
 _Document = tuple[float, str]  # label (NaN where unknown), text
 
@@ -55,9 +55,9 @@ def load_fdu_mtl(folder: str | os.PathLike[str] | None = None) -> Corpus:
 
 
 def _domain(folder: Path, name: str) -> Domain:
-    train = _labelled(find_file(folder, f"{name}.task.train"))
-    test = _labelled(find_file(folder, f"{name}.task.test"))
-    unlabelled = _unlabelled(optional_file(folder, f"{name}.task.unlabel"))
+    train = _read_labelled(find_file(folder, f"{name}.task.train"))
+    test = _read_labelled(find_file(folder, f"{name}.task.test"))
+    unlabelled = _read_unlabelled(optional_file(folder, f"{name}.task.unlabel"))
     documents = [*train, *test, *unlabelled]
     y = np.array([label for label, _ in documents])
     bounds = [len(train), len(train) + len(test)]
@@ -72,21 +72,21 @@ def _domain(folder: Path, name: str) -> Domain:
     )
 
 
-def _labelled(path: Path) -> list[_Document]:
+def _read_labelled(path: Path) -> list[_Document]:
     documents = []
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
         label, tab, text = line.partition("\t")
         if not tab or label not in ("0", "1"):
-            raise malformed(path, number, f"expected '0<TAB>text' or '1<TAB>text', got {line[:40]!r}.")
+            raise make_line_error(path, number, f"expected '0<TAB>text' or '1<TAB>text', got {line[:40]!r}.")
         documents.append((float(label), text))
     if not documents:
         raise ValueError(f"{path} has no lines.")
     return documents
 
 
-def _unlabelled(path: Path | None) -> list[_Document]:
+def _read_unlabelled(path: Path | None) -> list[_Document]:
     if path is None:
         return []
     return [(np.nan, text) for _, text in numbered_lines(path) if text.strip()]

@@ -99,7 +99,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise OSError(f"{path} is damaged ({error}); fetch it again.") from error
 
 
-def malformed(path: Path, line: int, what: str) -> ValueError:
+def make_line_error(path: Path, line: int, what: str) -> ValueError:
     """Return the error for a line that cannot be read: file, line number, what was wrong."""
     return ValueError(f"{path}, line {line}: {what}")
 

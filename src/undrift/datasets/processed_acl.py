@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from ..corpora import Corpus, Domain
-from .files import corpus_of, dataset_folder, find_file, malformed, numbered_lines, optional_file
+from .files import corpus_of, dataset_folder, find_file, make_line_error, numbered_lines, optional_file
 
 _LABELS = {"negative": 0, "positive": 1}
 _MARK = "#label#:"
@@ -133,19 +133,21 @@ def _term_and_count(token: str, path: Path, number: int) -> tuple[str, int]:
     term, _, count = token.rpartition(":")
     whole = count.isascii() and count.isdigit() and len(count) <= _MOST_DIGITS
     if not term or not whole or not int(count):
-        raise malformed(path, number, f"expected 'term:count', got {token[:40]!r}.")
+        raise make_line_error(path, number, f"expected 'term:count', got {token[:40]!r}.")
     return term, int(count)
 
 
 def _label(label: str | None, expected: str, path: Path, number: int) -> float:
     """Label of one review: as its file says, or, in the unlabelled file, as the line says."""
     if expected in _LABELS and label != expected:
-        raise malformed(path, number, f"expected the line to end in '{_MARK}{expected}', got {label!r}.")
+        raise make_line_error(
+            path, number, f"expected the line to end in '{_MARK}{expected}', got {label!r}."
+        )
     if label in (None, "unknown"):
         return np.nan
     if label not in _LABELS:
         what = f"expected '{_MARK}positive', '{_MARK}negative', '{_MARK}unknown' or no label, got {label!r}."
-        raise malformed(path, number, what)
+        raise make_line_error(path, number, what)
     return _LABELS[label]
 
 

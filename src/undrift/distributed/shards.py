@@ -120,7 +120,7 @@ def count_exact_frequencies(
     A worker holds at most `max_counted` terms in either pass. A first pass that forgot too much for
     the vocabulary to be certain is left as it is; the vectorizer then warns.
     """
-    ranked = frequencies.ranked(vectorizer.max_features)
+    ranked = frequencies.rank(vectorizer.max_features)
     if frequencies.n_missed == 0 or frequencies.n_missed >= ranked[-1][1]:
         return frequencies
     only = literal(frequencies.candidates(vectorizer.max_features), "candidates")

@@ -166,7 +166,7 @@ def term_browser(evidence: Evidence, table: dict[str, np.ndarray]) -> dict[str, 
     sources = {j: _strongest(coef[:, column[j]], every, j) for j in map(int, order) if j in column}
     reached = {j: _strongest(coef[j], pivots, j) for j in map(int, order)}
 
-    def packed(partners: list[tuple[int, float]]) -> list[float]:
+    def pack(partners: list[tuple[int, float]]) -> list[float]:
         return [
             number for j, weight in partners for number in (names.setdefault(j, len(names)), round(weight, 3))
         ]
@@ -178,8 +178,8 @@ def term_browser(evidence: Evidence, table: dict[str, np.ndarray]) -> dict[str, 
             int(table["n_labelled"][j]),
             float(f"{table['source'][j]:.3g}"),
             float(f"{table['target'][j]:.3g}"),
-            packed(sources.get(j, [])),
-            packed(reached.get(j, [])),
+            pack(sources.get(j, [])),
+            pack(reached.get(j, [])),
         ]
         for j in map(int, order)
     ]

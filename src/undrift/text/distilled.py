@@ -194,7 +194,7 @@ def fit_terms(documents: Sequence[str], like: Any, n_numbers: int) -> TfidfVecto
         if not any(callable(value) for value in (*params.values(), like.tokenizer, like.preprocessor)):
             analysis = params
     vectorizer = TfidfVectorizer(sublinear_tf=True, **analysis)
-    counted = count_documents(documents, vectorizer.build_analyzer(), MOST_COUNTED).ranked(n_terms)
+    counted = count_documents(documents, vectorizer.build_analyzer(), MOST_COUNTED).rank(n_terms)
     if not counted:
         raise ValueError(f"no words in the {len(documents)} documents: distillation needs some")
     vectorizer.set_params(vocabulary=[term for term, _ in counted]).fit([""])

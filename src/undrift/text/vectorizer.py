@@ -124,10 +124,10 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
     ) -> DocumentFrequencies:
         """Document frequencies of the terms (of those in `only`, if given), which add over documents."""
         self._check_parameters()
-        analyse = build_analyser(self._settled_tokens(), self.ngram_range)
+        analyse = build_analyser(self._settle_tokens(), self.ngram_range)
         return count_documents(check_documents(documents), analyse, self.max_counted, only)
 
-    def _settled_tokens(self) -> str:
+    def _settle_tokens(self) -> str:
         """Return what terms are made of: words, if neither documents nor the user have said."""
         return self.tokens_ if hasattr(self, "tokens_") else self.choose_tokens([]).tokens_
 
@@ -135,7 +135,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         """Choose the vocabulary, given the :meth:`frequencies` of all documents."""
         self._check_parameters()
         n_documents, n_missed = frequencies.n_documents, frequencies.n_missed
-        ranked = frequencies.ranked(self.max_features)
+        ranked = frequencies.rank(self.max_features)
         if not ranked:
             raise ValueError(f"no words in the {n_documents} documents: a vocabulary needs at least one")
         if n_missed >= ranked[-1][1]:
@@ -143,7 +143,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
                 f"the vocabulary may lack terms of up to {n_missed} documents: more than "
                 f"max_counted={self.max_counted} distinct terms; raise it or lower max_features",
             )
-        self._settled_tokens()
+        self._settle_tokens()
         self.terms_ = [term for term, _ in ranked]
         self.document_frequency_ = np.array([count for _, count in ranked], dtype=np.int64)
         self.idf_ = 1 + np.log((1 + n_documents) / (1 + self.document_frequency_))
@@ -249,7 +249,7 @@ class DocumentFrequencies:
         counts, forgotten = _prune(self.counts + other.counts, self.limit)
         return DocumentFrequencies(counts, n_documents, n_missed + forgotten, self.limit)
 
-    def ranked(self, k: int) -> list[tuple[str, int]]:
+    def rank(self, k: int) -> list[tuple[str, int]]:
         """Return the `k` terms of highest count, ties in alphabetical order."""
         return sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))[:k]
 
@@ -258,7 +258,7 @@ class DocumentFrequencies:
 
         None is missing from them if `n_missed` is below the k-th highest count.
         """
-        ranked = self.ranked(k)
+        ranked = self.rank(k)
         least = ranked[-1][1] - self.n_missed if ranked else 0
         return {term for term, count in self.counts.items() if count >= least}
 

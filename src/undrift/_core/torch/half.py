@@ -56,7 +56,7 @@ def release_half(H: torch.Tensor, n_bytes: float) -> int:
     return 0 if kept is None else kept.values.nbytes
 
 
-def halved(X: torch.Tensor) -> Halved:
+def halve(X: torch.Tensor) -> Halved:
     """Round `X` to FP16 after scaling its columns: one pass for the largest entries, one for the rest."""
     version, kept = getattr(X, "kept_half", (None, None))
     is_bounded = version == X._version
@@ -86,7 +86,7 @@ def half_product(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
 
 def half_gram(X: torch.Tensor) -> torch.Tensor:
     """Lower triangle of ``X'X``, a stripe of rows at a time, up to the diagonal tile only."""
-    K, G = halved(X), X.new_empty((X.shape[1], X.shape[1]))
+    K, G = halve(X), X.new_empty((X.shape[1], X.shape[1]))
 
     def fill(stripe: slice) -> None:
         left = slice(None, stripe.stop)
@@ -106,8 +106,8 @@ def half_affine(
     What undoes the scale of a column of `X` goes into the same row of `coef`, whose columns are then scaled
     in turn; theirs is undone where the intercept is added.
     """
-    K = halved(X)
-    C = halved(coef * K.undo[:, None])
+    K = halve(X)
+    C = halve(coef * K.undo[:, None])
     H = half_product(K.values, C.values)
     result: torch.Tensor = torch.addcmul(intercept, H, C.undo, out=H if out is None else out)
     return result

@@ -187,12 +187,12 @@ class DeviceBlocks:
     def __iter__(self) -> Iterator[torch.Tensor]:
         """Yield the rows on the device, block by block; not to be written to."""
         if self._layers and self._store.precedes(self._layers):
-            yield from self._stored()
+            yield from self._read_stored()
         else:
             for block in self._copier.prefetch(self._blocks):
                 yield apply_layers(block.dense(), self._layers)
 
-    def _stored(self) -> Iterator[torch.Tensor]:
+    def _read_stored(self) -> Iterator[torch.Tensor]:
         """Yield the stored rows, applying first the layers that are still to come."""
         store, pending = self._store, self._layers[len(self._store.layers) :]
         before = store.blocks if store.layers else self._blocks
