@@ -31,7 +31,9 @@ COMPARED: Mapping[str, Mapping[str, Any]] = {
     "uncentred-em-pair": _LAYERS_ALONE,  # class shares of the predicted rows by EM on its probabilities
 }
 # methods that are given so many target labels: `labels-50`
-WITH_LABELS = ("labels", "asked", "second-source", "augmented", "target-only")
+WITH_LABELS = (
+    "labels", "asked", "updated", "updated-asked", "second-source", "augmented", "target-only",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

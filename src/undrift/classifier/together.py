@@ -14,7 +14,6 @@ from sklearn.base import clone
 from .estimator import MSDAClassifier
 from .layered import PreparedFit
 from .layers import SharedLayers
-from .linear import predict_codes
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -109,21 +108,15 @@ class TargetUpdates:
         known = self._known
         if self._covariance is None:
             self._covariance = self._state.find_covariance(known.columns, self._domain, known.products)
-        scores, domain = self._score(self._classifier, rows), self._domain[rows]
-        return rows[self._classifier._choose_rows(self._covariance[np.ix_(rows, rows)], scores, domain, n)]
+        domain, classifier = self._domain[rows], self._classifier
+        scores = classifier._score_columns([A[rows] for A in known.columns], domain)
+        return rows[classifier._choose_rows(self._covariance[np.ix_(rows, rows)], scores, domain, n)]
 
     def learn(self, rows: np.ndarray) -> MSDAClassifier:
         """Return a copy of the classifier that has learnt the labels of some rows."""
         learnt = copy(self._classifier)
         learnt._keep_learnt(replace(self._state, labelled=self._known.take(rows)))
         return learnt
-
-    def predict(self, classifier: MSDAClassifier, rows: np.ndarray) -> np.ndarray:
-        """Predict some rows by such a copy."""
-        return classifier.classes_[predict_codes(self._score(classifier, rows))]
-
-    def _score(self, classifier: MSDAClassifier, rows: np.ndarray) -> np.ndarray:
-        return classifier._score_columns([A[rows] for A in self._known.columns], self._domain[rows])
 
 
 class _TaskFit:

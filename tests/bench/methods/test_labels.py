@@ -1,9 +1,11 @@
 """Methods with target labels: which rows they learn from, and which they predict."""
 
+from collections import defaultdict
 from copy import copy
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from undrift.bench import Request, load_plan, read, run
 from undrift.bench.corpora import load_corpus, sample_target
@@ -13,7 +15,10 @@ from undrift.bench.results.tables import labels_table
 from undrift.text import TFIDF_LENGTH, text_classifier
 
 PLAN = """
-methods = ["labels-0", "labels-8", "asked-8", "second-source-8", "augmented-8", "target-only-8"]
+methods = [
+    "labels-0", "labels-8", "asked-8", "updated-8", "updated-asked-8", "second-source-8", "augmented-8",
+    "target-only-8",
+]
 n_folds = 3
 target_share = 0.25
 tasks = ["books->dvd"]
@@ -34,7 +39,7 @@ def plan(tmp_path_factory):
 def records(plan, data, tmp_path_factory):
     results = tmp_path_factory.mktemp("labels") / "r.jsonl"
     summary = run(plan, results, Request(data=data))
-    assert (summary.n_new, summary.n_failed) == (6, 0)
+    assert (summary.n_new, summary.n_failed) == (8, 0)
     return [record for record in read(results) if record["kind"] == "transfer"]
 
 
@@ -48,14 +53,20 @@ def test_half_of_the_target_is_predicted_with_labels_of_the_other(plan, records,
     y[source.train] = source.y[source.train]
     ours = text_classifier(n_folds=3, random_state=0)
     ours.fit(source.X, y, target.X)
-    random_state, wrong = np.random.RandomState(0), {"labels-0": [], "labels-8": [], "asked-8": []}
+    random_state, wrong = np.random.RandomState(0), defaultdict(list)
     for _ in range(5):
         pool, test = np.array_split(random_state.permutation(len(target)), 2)
-        asked = pool[ours.ask(target.X[pool], 8)]
-        for name, rows in zip(wrong, (pool[:0], pool[:8], asked), strict=True):
-            updated = copy(ours)
-            updated = updated.update(target.X[rows], target.y[rows]) if len(rows) else updated
-            wrong[name] += (updated.predict(target.X[test]) != target.y[test]).tolist()
+        for name, rows in (("", pool[:8]), ("asked-", pool[ours.ask(target.X[pool], 8)])):
+            known = np.full(len(target), np.nan)
+            known[rows] = target.y[rows]
+            models = {
+                "labels-0": ours,
+                name or "labels-": clone(ours).fit(source.X, y, target.X, y_target=known),
+                f"updated-{name}": copy(ours).update(target.X[rows], target.y[rows]),
+            }
+            for kind, model in models.items():
+                method = kind if kind == "labels-0" else f"{kind}8"
+                wrong[method] += (model.predict(target.X[test]) != target.y[test]).tolist()
     by_method = {record["method"]: record for record in records}
     for name, mistakes in wrong.items():
         assert by_method[name]["transfer_error"] == pytest.approx(np.mean(mistakes))
@@ -71,6 +82,6 @@ def test_labels_have_a_table_and_a_figure(records):
     assert f"| amazon-bow | 25% | asked | 1 | {error:.2f} |" in table
     (figure,) = all_figures(records)
     assert [line["label"] for line in figure["series"]] == [
-        "none", "labels", "asked", "second-source", "augmented", "target-only",
+        "none", "labels", "asked", "updated", "updated-asked", "second-source", "augmented", "target-only",
     ]  # fmt: skip
     assert figure["series"][2]["x"] == [0, 8]

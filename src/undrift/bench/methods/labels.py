@@ -5,10 +5,11 @@ decides; the rows that are predicted are the halves of all draws together. Layer
 the task's two domains.
 
 labels
-    `text_classifier` without target labels, which `update` then learns; rows are drawn at random.
-    `labels-0` has none.
+    `text_classifier`, fitted with the labels of rows drawn at random for every draw; `labels-0` has none.
 asked
     The same; rows are those that `ask` of `labels-0` returns.
+updated, updated-asked
+    The same labels, which `update` of `labels-0` learns.
 second-source
     `text_classifier` with the labelled rows, drawn at random, as a second source: a fit for every draw.
 augmented
@@ -41,6 +42,8 @@ from .undrift import configure_undrift
 
 SVM_CS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 N_DRAWS = 5
+OURS = ("labels", "asked", "updated", "updated-asked")
+NO_ROWS = np.array([], dtype=int)
 
 Draw = tuple[np.ndarray, np.ndarray]  # rows that may be labelled, in the order in which they are; the others
 
@@ -57,21 +60,35 @@ class LabelTask:
     classifier: MSDAClassifier
     augmented_C: dict[int, float] = field(default_factory=dict)  # by number of labels, of the first draw
 
-    def fit(self, labelled: np.ndarray) -> FittedTask:
-        """Fit ours, with the labelled rows, if there are any, as a second source."""
+    def fit(self, *labelled: np.ndarray, keeps_state: bool = False) -> list[FittedTask]:
+        """Fit ours with the labels of some target rows, for each of several such."""
+        n, n_target = len(self.y), len(self.truth)
+        X, domain = stack_rows([self.X, self.target]), np.repeat([0, -2], [n, n_target])
+        y, tasks = np.concatenate([self.y, np.full(n_target, np.nan)]), {}
+        for i, rows in enumerate(labelled):
+            y_target = np.full(n + n_target, np.nan)
+            y_target[n + rows] = self.truth[rows]
+            tasks[i] = y, domain, y_target
+        return self._fit(X, tasks, keeps_state)
+
+    def _fit(
+        self, X: Rows, tasks: Mapping[int, tuple[np.ndarray, ...]], keeps_state: bool
+    ) -> list[FittedTask]:
+        fits: dict[int, FittedTask] = {}
+        for i, fitted in fit_together(self.classifier, X, tasks, keeps_state=keeps_state):
+            if isinstance(fitted, Exception):
+                raise fitted
+            fits[i] = fitted
+        return [fits[i] for i in tasks]
+
+    def predict_with_second_source(self, labelled: np.ndarray, test: np.ndarray) -> np.ndarray:
+        """Learn from the labelled rows as a second source, and predict the test rows."""
         rest = np.setdiff1d(np.arange(len(self.truth)), labelled)
         X = stack_rows([self.X, self.target[labelled], self.target[rest]])
         y = np.concatenate([self.y, self.truth[labelled], np.full(len(rest), np.nan)])
         domain = np.repeat([0, 1, -3], [len(self.y), len(labelled), len(rest)])
-        task, is_updated = {"ours": (y, domain)}, len(labelled) == 0
-        ((_, fitted),) = fit_together(self.classifier, X, task, keeps_state=is_updated)
-        if isinstance(fitted, Exception):
-            raise fitted
-        return fitted
-
-    def predict_with_second_source(self, labelled: np.ndarray, test: np.ndarray) -> np.ndarray:
-        """Learn from the labelled rows as a second source, and predict the test rows."""
-        return self.fit(labelled).classifier.predict(self.target[test])
+        (fitted,) = self._fit(X, {0: (y, domain)}, keeps_state=False)
+        return fitted.classifier.predict(self.target[test])
 
     def predict_augmented(self, labelled: np.ndarray, test: np.ndarray) -> np.ndarray:
         """Learn from source and labels, with features for both domains and for each."""
@@ -120,34 +137,37 @@ def label_units(bench: Bench, cells: Sequence[Cell]) -> list[Unit]:
 
 
 def _run_task(bench: Bench, cells: Sequence[Cell], draws: Sequence[Draw]) -> Iterator[Outcome | Failure]:
-    """Fit ours without labels, which is updated for every draw; then the baselines."""
+    """Run ours, then the baselines."""
     failure_log, task = FailureLog(), _take_task(bench, cells[0])
-    ours = [cell for cell in cells if _split(cell)[0] in ("labels", "asked")]
+    ours = [cell for cell in cells if _split(cell)[0] in OURS]
     if ours:
-        yield from _update_ours(task, ours, draws)
+        yield from _run_ours(task, ours, draws)
     for cell in cells:
         if cell not in ours:
             yield from failure_log.capture([cell], _run_baseline, task, cell, draws)
     yield from failure_log.failures()
 
 
-def _update_ours(task: LabelTask, cells: Sequence[Cell], draws: Sequence[Draw]) -> Iterator[Outcome]:
-    fitted = task.fit(np.array([], dtype=int))
-    updates = TargetUpdates(fitted.classifier, task.truth)
-    n_asked = max((n for kind, n in map(_split, cells) if kind == "asked"), default=0)
+def _run_ours(task: LabelTask, cells: Sequence[Cell], draws: Sequence[Draw]) -> Iterator[Outcome]:
+    (without,) = task.fit(NO_ROWS, keeps_state=True)
+    updates = TargetUpdates(without.classifier, task.truth)
+    n_asked = max((n for kind, n in map(_split, cells) if "asked" in kind), default=0)
     # rows are chosen one after another, so that fewer are the first of more
     asked = [updates.ask(pool, n_asked) if n_asked else pool for pool, _ in draws]
     for cell in cells:
-        (kind, n), predicted, weights = _split(cell), [], []
-        seconds = fitted.seconds
-        for (pool, test), chosen in zip(draws, asked, strict=True):
-            rows = (chosen if kind == "asked" else pool)[:n]
-            learnt, spent = measure_time(updates.learn, rows) if n else (fitted.classifier, 0.0)
-            predicted.append(updates.predict(learnt, test))
-            weights.append(learnt.label_weight_)
-            seconds += spent / len(draws)
-        params = {"n_target_labels": n, "label_weights": weights}
-        yield _describe(cell, draws, predicted, params, fitted.layer_seconds, seconds)
+        kind, n = _split(cell)
+        rows = [chosen[:n] for chosen in (asked if "asked" in kind else [pool for pool, _ in draws])]
+        if "updated" in kind:
+            runs = [measure_time(updates.learn, some) for some in rows]
+            fits = [replace(without, classifier=c, seconds=without.seconds + spent) for c, spent in runs]
+        else:
+            fits = task.fit(*rows) if n else [without] * len(draws)
+        predicted = [
+            fit.classifier.predict(task.target[test]) for fit, (_, test) in zip(fits, draws, strict=True)
+        ]
+        params = {"n_target_labels": n, "label_weights": [fit.classifier.label_weight_ for fit in fits]}
+        seconds = sum(fit.seconds for fit in fits) / len(fits)
+        yield _describe(cell, draws, predicted, params, fits[0].layer_seconds, seconds)
 
 
 def _split(cell: Cell) -> tuple[str, int]:
