@@ -94,6 +94,9 @@ def load_for(job: AskJob | UpdateJob) -> tuple[TextAdapter, int]:
 
 def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
     """Write the rows that are most worth labelling, with all their columns; returns a summary."""
+    ending = {"label-studio": ".json", "prodigy": ".jsonl"}.get(job.tool, job.out.suffix)
+    if job.out.suffix != ending:
+        raise TableError(f"{job.out}: {job.tool} imports files that end in {ending}")
     adapter, number = load_for(job)
     job = replace(job, text=choose_columns(adapter, job.text))
     refuse_overwriting(job.out, [job.model, job.input])
@@ -144,9 +147,6 @@ def _take_rows(table: Table, positions: Sequence[int]) -> Rows:
 
 def _write_for_tool(job: AskJob, rows: Rows, texts: Sequence[str], classes: Sequence[Any]) -> None:
     """Write tasks as Label Studio (a JSON array) or Prodigy (JSON lines) import them."""
-    ending = ".json" if job.tool == "label-studio" else ".jsonl"
-    if job.out.suffix != ending:
-        raise TableError(f"{job.out}: {job.tool} imports files that end in {ending}")
     cells = zip(*(rows.column(name) for name in rows.columns), strict=True)
     tasks = [dict(zip(rows.columns, row, strict=True)) for row in cells]
     meta = [{name: task.pop(f"{job.prefix}{name}") for name in ("label", SAMPLED, WEIGHT)} for task in tasks]
