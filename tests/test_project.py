@@ -71,7 +71,7 @@ def test_the_quick_start_runs(tmp_path, monkeypatch, capsys):
     """What README shows below its program is what that prints."""
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    run_programs(read("README.md"), names, capsys)
+    assert run_programs(read("README.md"), names, capsys) == 1
     assert names["predictions"].shape == (400,)
 
 
