@@ -76,8 +76,8 @@ def test_methods_that_matter_have_one_colour_and_many_others_are_grey():
     assert few["undrift"] == 1
     assert len(set(few.values())) == 3
     assert choose_colours(["a", "b", "a"]) == [0, 1, 0]
-    with_labels = ["labels", "asked", "none", "second-source", "augmented", "target-only"]
-    assert choose_colours(with_labels) == [1, 3, 5, 5, 5, 5]
+    with_labels = ["labels", "asked", "updated", "updated-asked", "none", "second-source", "augmented"]
+    assert choose_colours(with_labels) == [1, 3, 0, 2, 5, 5, 5]
 
 
 def wide(figure):

@@ -43,6 +43,8 @@ MATTER = {
     "svm": 2,
     "labels": 1,
     "asked": 3,
+    "updated": 0,
+    "updated-asked": 2,
 }  # methods, and their colours
 MOST_COLOURED = 5  # series that all have colours
 CIRCLE, SQUARE = "M-5.5 0A5.5 5.5 0 1 0 5.5 0A5.5 5.5 0 1 0-5.5 0Z", "M-5-5H5V5H-5Z"
