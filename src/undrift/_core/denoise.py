@@ -71,7 +71,7 @@ def denoise(stats: Scatter, noise: Noise, ridge: float = 1e-5, activation: str =
     return Layer(coef, _intercept(coef, stats.mean, stats.mean, system.keep), activation)
 
 
-def denoise_onto(stats: CrossScatter, noise: Noise, ridge: float = 1e-5, activation: str = "tanh") -> Layer:
+def denoise_onto(stats: CrossScatter, noise: Noise, ridge: float = 1e-5) -> Layer:
     """Fit the layer that reconstructs clean columns Z from corrupted columns X of the same rows, eq. (8).
 
     ``W = C_zx A^-1`` with A as in :func:`denoise`; the factors (1-p) have cancelled.
@@ -80,7 +80,7 @@ def denoise_onto(stats: CrossScatter, noise: Noise, ridge: float = 1e-5, activat
     system = _system(x, noise, ridge)
     inverse = ops.cast(_inverse(x, system), stats.cross.dtype)
     coef = system.rescale(inverse @ ops.centred(stats.cross, x.n, x.mean, stats.target_mean))
-    return Layer(coef, _intercept(coef, x.mean, stats.target_mean, system.keep), activation)
+    return Layer(coef, _intercept(coef, x.mean, stats.target_mean, system.keep))
 
 
 @dataclass(frozen=True)

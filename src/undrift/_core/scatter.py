@@ -58,9 +58,7 @@ class CrossScatter:
 
     def __add__(self, other: CrossScatter) -> CrossScatter:
         return CrossScatter(
-            self.scatter + other.scatter,
-            self.target_total + other.target_total,
-            self.cross + other.cross,
+            self.scatter + other.scatter, self.target_total + other.target_total, self.cross + other.cross
         )
 
     @property

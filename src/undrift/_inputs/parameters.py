@@ -86,7 +86,7 @@ def check_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
     return value
 
 
-def check_memory(value: Any, name: str = "memory_budget") -> float:
+def check_memory(value: Any) -> float:
     """Return a number of bytes from a number, a string such as "1.5 GB", or None for half the machine's."""
     if value is None:
         return _physical_memory() / 2
@@ -95,8 +95,8 @@ def check_memory(value: Any, name: str = "memory_budget") -> float:
         try:
             value = float(match[1]) * _UNITS[match[2]]  # type: ignore[index]
         except (TypeError, ValueError):
-            raise ValueError(f"{name}={value!r} is not a size; write bytes or, say, '2 GB'") from None
-    return check_positive(value, name, hint="write bytes or, say, '2 GB'")
+            raise ValueError(f"memory_budget={value!r} is not a size; write bytes or, say, '2 GB'") from None
+    return check_positive(value, "memory_budget", hint="write bytes or, say, '2 GB'")
 
 
 def _physical_memory() -> float:

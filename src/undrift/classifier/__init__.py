@@ -10,16 +10,7 @@ from .grams import CentredRows, RunningGram, centre_rows, inner_products, layer_
 from .layers import LayerFitter
 from .linear import SOLVERS, hinge, predict_codes, signs
 from .regressor import MSDARegressor
-from .selection import (
-    NEED_TARGET,
-    RULES,
-    SELECTIONS,
-    Problem,
-    check_grid,
-    draw_folds,
-    find_rule,
-    source_cv,
-)
+from .selection import NEED_TARGET, RULES, SELECTIONS, Problem, check_grid, draw_folds, find_rule, source_cv
 from .self_training import SelfTraining, fit_dual
 from .shares import check_shares
 from .targets import HeldOut

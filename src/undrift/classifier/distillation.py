@@ -37,10 +37,7 @@ class Taught:
     def select(self, rows: np.ndarray) -> Taught:
         """Return the same of some of the rows."""
         return replace(
-            self,
-            scores=self.scores[rows],
-            probabilities=self.probabilities[rows],
-            domain=self.domain[rows],
+            self, scores=self.scores[rows], probabilities=self.probabilities[rows], domain=self.domain[rows]
         )
 
     @property

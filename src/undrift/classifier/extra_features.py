@@ -39,13 +39,7 @@ def accept_old_names(method: Method) -> Method:
 
 
 def check_extra(
-    extra: Any,
-    n: int,
-    *,
-    dtype: Any,
-    widths: Sequence[int] | None = None,
-    of: str = "X",
-    name: str = "extra",
+    extra: Any, n: int, *, dtype: Any, widths: Sequence[int] | None = None, of: str = "X", name: str = "extra"
 ) -> list[Rows]:
     """Validate extra features of n rows: one matrix, or a list of them.
 

@@ -258,12 +258,7 @@ LOSSES = {"least-squares": _squared_loss, "hinge": _squared_hinge}
 
 
 def fit_primal(
-    rows: LayerRows,
-    Y: np.ndarray,
-    C: float,
-    weight: np.ndarray,
-    loss: str,
-    start: Primal | None = None,
+    rows: LayerRows, Y: np.ndarray, C: float, weight: np.ndarray, loss: str, start: Primal | None = None
 ) -> Primal:
     """Minimise ``|w|^2 / 2 + C sum_i weight_i loss(y_i f(x_i))`` by L-BFGS over row blocks."""
     edges, n_outputs = np.cumsum(rows.widths), Y.shape[1]

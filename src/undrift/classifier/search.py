@@ -226,12 +226,7 @@ class Search:
         return gram, Stack((), None if means is None else (means,), (share,)), tuple(extra)
 
     def _grow(
-        self,
-        layers: Iterator[FittedLayer],
-        gram: RunningGram,
-        stack: Stack,
-        propagate: Propagate,
-        score: Any,
+        self, layers: Iterator[FittedLayer], gram: RunningGram, stack: Stack, propagate: Propagate, score: Any
     ) -> Iterator[None]:
         """Grow the stack of one noise level and score its depths."""
         spec, depth = self.spec, max(self.spec.grid.depths)

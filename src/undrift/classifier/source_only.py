@@ -25,13 +25,7 @@ class SourceOnly:
 
 
 def fit_source_only(
-    K: Array,
-    problem: Problem,
-    C: float,
-    X: Rows,
-    means: np.ndarray | None,
-    domain: np.ndarray,
-    share: float,
+    K: Array, problem: Problem, C: float, X: Rows, means: np.ndarray | None, domain: np.ndarray, share: float
 ) -> SourceOnly:
     """Train on the labelled rows as they are.
 

@@ -202,11 +202,7 @@ def _list_views(result: SearchResult) -> list[View]:
 
 
 def _compare(
-    signals: Signals,
-    result: SearchResult,
-    rounds: list[Round],
-    scores: np.ndarray,
-    source_only: SourceOnly,
+    signals: Signals, result: SearchResult, rounds: list[Round], scores: np.ndarray, source_only: SourceOnly
 ) -> Signals:
     """Add how the adapted classifier does on the target anchors, against the source-only one."""
     chosen, problem = result.chosen, result.spec.problem

@@ -41,14 +41,7 @@ from .inputs import (
     refuse_many_classes,
     stack_vectors,
 )
-from .labels import (
-    TrainingLabels,
-    attach_labels,
-    count_update_rows,
-    cross_fit,
-    gather_labels,
-    learn_labels,
-)
+from .labels import TrainingLabels, attach_labels, count_update_rows, cross_fit, gather_labels, learn_labels
 from .predict import Predictions, WrittenPredictions, predict_rows, score_rows
 from .scoring import (
     count_mistakes,
@@ -400,11 +393,7 @@ class LocalRows:
             vectors = [domain.vectors for domain in domains if domain.vectors is not None]
             extra = stack_vectors([domain.path for domain in domains], vectors)
         adapter.fit_rows(
-            stack_rows(self.X),
-            y,
-            sample_domain=sample_domain,
-            extra=extra,
-            keeps_state=self.job.needs_state,
+            stack_rows(self.X), y, sample_domain=sample_domain, extra=extra, keeps_state=self.job.needs_state
         )
 
     def count_mistakes(self, i: int, baseline: Any, classifier: Any) -> np.ndarray:

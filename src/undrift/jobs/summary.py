@@ -23,10 +23,7 @@ ONE_CLASS = 0.97  # share of a target's rows above which a note says that one cl
 
 
 def summarize_domains(
-    job: AdaptJob,
-    sources: Sequence[JobDomain],
-    targets: Sequence[JobDomain],
-    tokens: str,
+    job: AdaptJob, sources: Sequence[JobDomain], targets: Sequence[JobDomain], tokens: str
 ) -> dict[str, Any]:
     """Begin a summary: what was read, and how many words of each target do not occur in the source."""
     known = collect_words(chain.from_iterable(source.documents for source in sources), tokens)

@@ -14,6 +14,7 @@ from .._core import array_ops, stack_rows
 from .inputs import Evidence
 
 MOST_DRAWN = 240  # points of the map: more hide one another
+SNIPPET = 90  # characters shown on either side of a term
 MOST_LISTED = 2_000  # terms that can be looked up, which travel with the page
 N_PARTNERS = 4
 RARE = 0.25  # a term is rare if its share of labelled rows is below this part of its share of the target
@@ -76,11 +77,11 @@ def pattern_of(term: str) -> re.Pattern[str]:
     return re.compile(r"(?<!\w)" + r"[\W_]+".join(parts) + r"(?!\w)", re.IGNORECASE)
 
 
-def snippet(document: str, term: str, length: int = 90) -> str:
-    """Cut a piece out of a document around a term: so many characters to either side."""
+def snippet(document: str, term: str) -> str:
+    """Cut a piece out of a document around a term, with `SNIPPET` characters to either side."""
     match = pattern_of(term).search(document)
     middle = match.span() if match else (0, 0)
-    start, end = max(0, middle[0] - length), min(len(document), middle[1] + length)
+    start, end = max(0, middle[0] - SNIPPET), min(len(document), middle[1] + SNIPPET)
     piece = " ".join(document[start:end].split())
     return ("…" if start else "") + piece + ("…" if end < len(document) else "")
 

@@ -68,9 +68,7 @@ def detect_encoding(path: str | PathLike[str], stream: BinaryIO, asked: str | No
     encoding = Encoding("utf-8" if error.is_mostly_utf8 else "cp1252", _FALLBACK)
     _examine(path, stream, encoding)
     scope = "such bytes are" if error.is_mostly_utf8 else "the file is"
-    warn(
-        f"{fault}; {scope} decoded as Windows-1252. Give the encoding if that is wrong",
-    )
+    warn(f"{fault}; {scope} decoded as Windows-1252. Give the encoding if that is wrong")
     return encoding
 
 

@@ -128,15 +128,7 @@ class TextAdapter(CallbackSupportMixin, TextModel):
 
     @accept_old_names
     def fit(
-        self,
-        documents,
-        y,
-        target=None,
-        *,
-        y_target=None,
-        sample_domain=None,
-        extra=None,
-        extra_target=None,
+        self, documents, y, target=None, *, y_target=None, sample_domain=None, extra=None, extra_target=None
     ):
         """Learn from labelled source documents and unlabelled documents of any domain.
 
