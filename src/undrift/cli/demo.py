@@ -60,9 +60,9 @@ def demo(given: DemoOptions, context: typer.Context) -> None:
     terminal.say(
         f"Words of {target} that no labelled review of {source} contains, by the label they indicate:"
     )
-    for label in dict.fromkeys(t["class"] for t in unseen):
-        terminal.say(f"  {label}: {', '.join(t['term'] for t in unseen if t['class'] == label)}")
-    word = next((t["term"] for t in unseen if " " not in t["term"]), "")
+    for label in dict.fromkeys(row["class"] for row in unseen):
+        terminal.say(f"  {label}: {', '.join(row['term'] for row in unseen if row['class'] == label)}")
+    word = next((row["term"] for row in unseen if " " not in row["term"]), "")
     terminal.say(f"Why: undrift explain --model {job.model} {word}")
 
 

@@ -59,12 +59,13 @@ def _describe_model(summary: dict[str, Any]) -> str:
 
 def _describe_files(summary: dict[str, Any]) -> Iterator[str]:
     """Say what was read, one line a file."""
-    for s in summary["sources"]:
-        yield f"Read {s['file']}: {count(s['rows'], 'row')}, {s['labelled']:,} labelled{_count_odd(s)}"
-    for t in summary["targets"]:
-        share, tokens = t["unseen_share"], summary["tokens"] or "words"
+    for source in summary["sources"]:
+        n_rows, odd = count(source["rows"], "row"), _count_odd(source)
+        yield f"Read {source['file']}: {n_rows}, {source['labelled']:,} labelled{odd}"
+    for target in summary["targets"]:
+        share, tokens = target["unseen_share"], summary["tokens"] or "words"
         unseen = "" if share is None else f", {share:.0%} of {tokens} not in the source"
-        yield f"Read {t['file']}: {count(t['rows'], 'row')}{_count_odd(t)}{unseen}"
+        yield f"Read {target['file']}: {count(target['rows'], 'row')}{_count_odd(target)}{unseen}"
 
 
 def _count_odd(entry: dict[str, Any]) -> str:
