@@ -201,7 +201,7 @@ def test_rows_there_do_not_come_to_the_host(name, there, shifted, monkeypatch):
     """But for those that the model keeps, so that it can be updated."""
     fetched_shapes, real = [], torch_ops.to_numpy
     monkeypatch.setattr(torch_ops, "to_numpy", lambda A: fetched_shapes.append(tuple(A.shape)) or real(A))
-    for module in ("weights", "updating"):
+    for module in ("weights", "update_state", "updating"):
         monkeypatch.setattr(
             f"undrift.classifier.{module}.to_host", lambda A: real(A) if isinstance(A, torch.Tensor) else A
         )

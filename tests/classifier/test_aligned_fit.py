@@ -245,7 +245,7 @@ def test_sums_over_rows_give_the_same_as_inner_products(case, place, request):
 def test_sums_over_rows_are_freed_before_anything_is_kept_for_updates(
     sums_over_rows, monkeypatch, self_training
 ):
-    trained, alive, train, keep = [], [], many_rows.train_on_rows, weights._keep_state
+    trained, alive, train, keep = [], [], many_rows.train_on_rows, weights.keep_state
 
     def spy_on_training(*args):
         training = train(*args)
@@ -257,7 +257,7 @@ def test_sums_over_rows_are_freed_before_anything_is_kept_for_updates(
         return keep(*args)
 
     monkeypatch.setattr(many_rows, "train_on_rows", spy_on_training)
-    monkeypatch.setattr(weights, "_keep_state", spy_on_state)
+    monkeypatch.setattr(weights, "keep_state", spy_on_state)
     make_task(**CASES[0]).fit(self_training=self_training)
     assert alive == [False]
 

@@ -553,8 +553,8 @@ def test_rows_in_16_bits_are_multiplied_as_32():
 @pytest.mark.parametrize("many", [False, True])
 def test_a_sample_of_rows_is_drawn_once_for_all_parts_of_the_state(monkeypatch, many):
     X, y, X_target, _ = make_domains(300, 300)
-    monkeypatch.setattr("undrift.classifier.weights.ANCHOR_LIMIT", 100)
-    monkeypatch.setattr("undrift.classifier.weights.STATE_ROWS", 80)
+    monkeypatch.setattr("undrift.classifier.update_state.ANCHOR_LIMIT", 100)
+    monkeypatch.setattr("undrift.classifier.update_state.STATE_ROWS", 80)
     if many:
         monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 200)
     random_state = np.random.RandomState(0)  # a second draw would be another one

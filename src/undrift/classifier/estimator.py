@@ -30,13 +30,14 @@ from .layers import SharedLayers
 from .linear import SOLVERS, predict_codes
 from .outputs import fit_tags
 from .prediction import predict_lazily
+from .readout import Readout
 from .safeguard import warn_of_blocking
 from .selection import SELECTIONS, TINY, Grid, Problem, restrict_grid
 from .shares import check_shares
 from .target_labels import LearnsTargetLabels
 from .targets import BorderOptions, Target
 from .two_stage import SearchPlan, plan_search
-from .weights import Readout, fit_readout
+from .weights import fit_readout
 
 
 @savable

@@ -26,12 +26,13 @@ from .._inputs import (
 from .data import TrainingRows
 from .extra_features import check_extra
 from .prediction import Pass, domain_intercepts, row_scores
+from .readout import Readout, ReadoutOptions
 from .search import Search, SearchResult
 from .selection import Edge, Grid, check_grid, note_ties_and_edges, warn_of_edges
 from .self_training import check_self_training
 from .targets import BorderOptions
 from .two_stage import TwoStageSearch
-from .weights import Readout, ReadoutOptions, build_representation
+from .weights import build_representation
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,18 @@ need no more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._core import Layer, Rows
+from .._core import Layer
 from .._inputs import OnHost, to_host
 from .alignment import combine_midpoints, move_rows
 from .anchors import draw_labelled_rows
-from .data import UNLABELLED, TrainingRows
+from .data import UNLABELLED
 from .grams import Stack
 from .linear import signs
 from .primal import LayerRows, Primal, concatenate_columns, layer_rows, needs_minimisation, train_on_rows
@@ -30,32 +30,9 @@ from .self_training import (
     Trained,
     train_classes_in_rounds,
 )
+from .views import View, score_means
 
 MIDPOINT_ROWS = 32_000  # labelled rows that sources are centred by, at most
-
-
-@dataclass(frozen=True)
-class View:
-    """X or extra features: the columns of the anchors and of all rows, and the stack on them."""
-
-    anchors: Rows
-    rows: TrainingRows
-    stack: Stack
-    first: Callable[[Rows], Rows]
-
-    @property
-    def widths(self) -> list[int]:
-        """Columns of every layer, those of the input first."""
-        return [self.anchors.shape[1], *(layer.coef.shape[1] for layer in self.stack.layers)]
-
-
-def score_means(views: Sequence[View], weights: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
-    """Return the scores of what is subtracted from the rows of every domain: (n_domains, n_outputs)."""
-    scores = np.zeros((len(views[0].rows.domains), weights[0][0].shape[1]))
-    for view, view_weights in zip(views, weights, strict=True):
-        for means, w in zip(view.stack.means or [], view_weights, strict=False):
-            scores += means @ w
-    return scores
 
 
 class RowReader:

@@ -13,11 +13,12 @@ import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 
 from .linear import SOLVERS, Dual
+from .readout import Readout, ReadoutOptions
 from .search import SearchResult
 from .selection import Problem
 from .self_training import LEAST_RETAINED, Round, SelfTraining, Trained, fit_dual, train_in_rounds
 from .targets import list_target_rows
-from .weights import Readout, ReadoutOptions, read_out, score_held_out
+from .weights import read_out, score_held_out
 
 
 def fit_numbers(result: SearchResult, options: ReadoutOptions, known_means: Sequence[float] = ()) -> Readout:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -14,18 +14,18 @@ from .._core import Array, Rows, array_ops, domain_centred_gram, hidden_rows, pr
 from .._inputs import to_host
 from ..representation import MSDA
 from .alignment import undo_moves
-from .anchors import ANCHOR_LIMIT, CALIBRATION_ROWS, draw_labelled_rows
+from .anchors import CALIBRATION_ROWS, draw_labelled_rows
 from .calibration import find_border
 from .data import UNLABELLED
 from .linear import Dual, least_squares, mean_auc, signs
-from .many_rows import ManyRowsTrainer, RowReader, View, recentre_sources, score_means
-from .prediction import keep_rows
+from .many_rows import ManyRowsTrainer, RowReader, recentre_sources
 from .primal import NormalEquations
+from .readout import Readout, ReadoutOptions
 from .safeguard import FEW_TARGET_ROWS, Signals, compare_with_source_only, decide_fallback, measure_rows
 from .search import SearchResult
 from .selection import Problem, draw_folds, held_out_scores
-from .self_training import Round, SelfTraining, retained_auc, round_trip_auc
-from .shares import SEVERAL_DOMAINS, Shares, Transfer
+from .self_training import Round, retained_auc, round_trip_auc
+from .shares import Shares
 from .source_only import SourceOnly
 from .targets import (
     BorderOptions,
@@ -37,47 +37,9 @@ from .targets import (
     fit_to_targets,
     list_target_rows,
 )
-from .updating import UpdateState, invert_gram, learn_labels
-
-STATE_ROWS = 4_000  # labelled rows, and target rows, of an update state where there are too many to keep all
-
-
-@dataclass(frozen=True)
-class Readout:
-    """``score(x) = sum_t h^t(x) weights_t + intercept``, for rows whose domain's mean has been subtracted."""
-
-    weights: list[np.ndarray]  # of h^0, ..., h^l: (d_t, n_outputs)
-    extra_weights: list[np.ndarray]  # of every matrix of extra features
-    intercept: np.ndarray  # (n_outputs,)
-    offsets: np.ndarray  # (n_domains, n_outputs) to subtract: the score of the domain's mean, less its shift
-    rounds: list[Round]  # of self-training
-    labelled_counts: np.ndarray  # (d,) in how many labelled rows each feature is not zero
-    temperature: Any  # float, or an array with one for each tag
-    targets: list[Target] | None = None  # None where they are not aligned
-    transfer: Transfer = SEVERAL_DOMAINS
-    caution: dict[str, Any] | None = None  # with a target: what speaks against adapting, and what was done
-    state: UpdateState | None = None  # with a target and least squares: what labels are added to
-    label_weight: float | None = None  # of a target label, where some were learnt
-
-    @property
-    def source_temperature(self) -> float:
-        """Temperature of rows of the sources: without what scores lose in another domain."""
-        loss = 1.0 if self.targets is None else self.transfer.before_self_training
-        return self.temperature / loss
-
-
-@dataclass(frozen=True)
-class ReadoutOptions:
-    """How to fit the classifier of a chosen stack."""
-
-    loss: str  # for the primal; the solver on inner products is that of the problem
-    self_training: SelfTraining | None
-    border: BorderOptions
-    has_fallback: bool  # whether a blocking reason against adapting leaves the source-only classifier
-    memory_budget: float
-    n_folds: int
-    random_state: Any
-    keeps_state: bool = True  # whether labels of target rows can be added afterwards
+from .update_state import FittedWeights, draw_state_rows, keep_state, needs_state, read_columns
+from .updating import UpdateState, learn_labels
+from .views import View, list_views, score_means
 
 
 def fit_readout(
@@ -97,14 +59,14 @@ def fit_readout(
 
 def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
     spec, chosen, problem = result.spec, result.chosen, result.spec.problem
-    views = _list_views(result)
+    views = list_views(result)
     held_out = score_held_out(chosen.K, chosen.C, problem, options, len(spec.rows.domains))
     fit = fit_to_targets(result, DualTrainer(result), held_out, options.self_training, options.border)
     dual, aligned = fit.trained.model, fit.alignment
     if aligned is not None:
         dual = undo_moves(dual, aligned.moves, spec.anchors.domain[: len(dual.coef)])
-    is_kept = _needs_state(result, options) and problem.solver is least_squares
-    drawn = _draw_state_rows(result, options) if is_kept else None
+    is_kept = needs_state(result, options) and problem.solver is least_squares
+    drawn = draw_state_rows(result, options) if is_kept else None
     coefs = [dual.coef] if aligned is None else [dual.coef, result.start.coef, aligned.moves]
     products = [_layer_products(view, result, coefs, drawn and drawn[0]) for view in views]
     weights = [[w[0] for w in layers] for layers, _ in products]
@@ -113,9 +75,9 @@ def _fit_dual_readout(result: SearchResult, options: ReadoutOptions) -> Readout:
         shares = [share or 1.0 for view in views for share in view.stack.shares]
         parts = list(zip(*(w for layers, _ in products for w in layers), strict=True))
         moves = None if aligned is None else [w / share for w, share in zip(parts[2], shares, strict=True)]
-        fitted = _Fitted(parts[0], [] if aligned is None else parts[1], result.start.intercept, moves)
+        fitted = FittedWeights(parts[0], [] if aligned is None else parts[1], result.start.intercept, moves)
         columns = [A for _, columns in products for A in columns]
-        state = _keep_state(result, held_out, fit, fitted, readout, columns, drawn, options)
+        state = keep_state(result, held_out, fit, fitted, readout, columns, drawn, options)
         readout = _learn(readout, state, options)
     return _guard(readout, result, held_out, fit.trained.scores, options)
 
@@ -173,7 +135,7 @@ def _build(
 
 def read_out(result: SearchResult, dual: Dual) -> Readout:
     """Return a linear model, of any outputs, as weights of every layer, with doubts that its rows raise."""
-    views = _list_views(result)
+    views = list_views(result)
     products = [_layer_products(view, result, [dual.coef]) for view in views]
     weights = [[w[0] for w in layers] for layers, _ in products]
     readout = _build(result, None, weights, dual.intercept, score_means(views, weights))
@@ -191,14 +153,6 @@ def _measure_signals(result: SearchResult, counts: np.ndarray) -> Signals | None
 
 def _list_shares(targets: list[Target] | None) -> list[Shares]:
     return [target.shares for target in targets or []]
-
-
-def _list_views(result: SearchResult) -> list[View]:
-    """Return X, then the extra features."""
-    spec, chosen = result.spec, result.chosen
-    X = View(spec.anchors.X, spec.rows, chosen.stack, spec.first_rows)
-    extra = zip(spec.anchors.extra, spec.rows.extra, chosen.extra, strict=True)
-    return [X, *(View(*parts, keep_rows) for parts in extra)]
 
 
 def _compare(
@@ -219,7 +173,7 @@ def _replace_by_source_only(
     """Return the source-only classifier in the same form: layers get weight 0, targets share one offset."""
     weights = [source_only.weights, *(np.zeros_like(w) for w in readout.weights[1:])]
     extra = [np.zeros_like(w) for w in readout.extra_weights]
-    offsets = score_means(_list_views(result), [weights, *([w] for w in extra)])
+    offsets = score_means(list_views(result), [weights, *([w] for w in extra)])
     positions = result.spec.rows.target_positions
     offsets[positions] = source_only.offset
     spec, problem, means = result.spec, result.spec.problem, result.chosen.stack.means
@@ -280,113 +234,6 @@ def _layer_products(
     return weights, columns
 
 
-def _needs_state(result: SearchResult, options: ReadoutOptions) -> bool:
-    """Tell whether an update state is wanted, or needed to learn labels of target rows."""
-    has_labels = bool((result.spec.anchors.target_codes != UNLABELLED).any())
-    return bool(result.spec.rows.targets) and (options.keeps_state or has_labels)
-
-
-@dataclass(frozen=True)
-class _Fitted:
-    """A classifier as an update state keeps it: by layer, and matrix of extra features."""
-
-    weights: Sequence[np.ndarray]
-    first_weights: Sequence[np.ndarray]  # of the classifier trained on the source alone; empty if not aligned
-    first_intercept: np.ndarray  # of rows that are centred
-    moves: Sequence[np.ndarray] | None  # what is added to the rows of each domain; None if not aligned
-    has_learnt_labels: bool = False  # whether labels of target rows are part of it
-
-
-def _draw_state_rows(result: SearchResult, options: ReadoutOptions) -> tuple[np.ndarray, np.ndarray]:
-    """Return the anchors that are kept, and how many rows each stands for.
-
-    All of them, up to `ANCHOR_LIMIT`; else samples of the labelled rows and of the target rows, in which
-    target rows with a label are.
-    """
-    spec, n = result.spec, len(result.spec.problem.codes)
-    target_codes, n_all = spec.anchors.target_codes, len(result.spec.rows.y)
-    if n == n_all and n + len(target_codes) <= ANCHOR_LIMIT:
-        return np.arange(n + len(target_codes)), np.ones(n + len(target_codes))
-    random_state = check_random_state(options.random_state)
-    drawn = draw_labelled_rows(spec.problem.codes, min(n, STATE_ROWS), random_state)
-    rank = np.where(target_codes == UNLABELLED, random_state.uniform(size=len(target_codes)), -1)
-    targets = np.sort(np.argsort(rank)[: max(STATE_ROWS, int((rank < 0).sum()))])
-    growth = np.full(len(targets), len(target_codes) / max(len(targets), 1))
-    growth[target_codes[targets] != UNLABELLED] = 1.0
-    rows = np.concatenate([drawn, n + targets])
-    return rows, np.concatenate([np.full(len(drawn), n_all / len(drawn)), growth])
-
-
-def _keep_state(
-    result: SearchResult,
-    held_out: HeldOut,
-    fit: TargetFit,
-    fitted: _Fitted,
-    readout: Readout,
-    columns: list[Rows],
-    drawn: tuple[np.ndarray, np.ndarray],
-    options: ReadoutOptions,
-) -> UpdateState:
-    """Return what labels of target rows are added to, and the labels that there are.
-
-    `drawn` are the anchors that are kept, as `_draw_state_rows` returns them, and `columns` their rows.
-    """
-    spec, chosen, problem, views = result.spec, result.chosen, result.spec.problem, _list_views(result)
-    (rows, growth), trained, aligned = drawn, fit.trained, fit.alignment
-    first_scores, center = (trained.scores, 0.0) if aligned is None else (aligned.scores, aligned.center)
-    targets = rows[rows >= len(problem.codes)] - len(problem.codes)
-    weight = np.concatenate([problem.weight, trained.weight])[rows] * growth
-    means = [m for view in views for m in _layer_means(view, len(spec.rows.domains))]
-    shares = [share for view in views for share in view.stack.shares]
-    if fitted.moves is not None:  # rows that are moved are rows less a vector that the move is taken from
-        means = [mean - move.T for mean, move in zip(means, fitted.moves, strict=True)]
-    K = chosen.K if len(rows) == len(chosen.K) else submatrix(chosen.K, rows, rows)
-    state = UpdateState(
-        columns=columns,
-        domain=spec.anchors.domain[rows],
-        codes=np.concatenate([problem.codes, trained.codes])[rows],
-        weight=weight,
-        inverse=invert_gram(K, chosen.C, weight),
-        means=means,
-        shares=shares,
-        C=chosen.C,
-        n_classes=problem.n_classes,
-        weights=list(fitted.weights),
-        intercept=readout.intercept,
-        first_weights=list(fitted.first_weights),
-        first_intercept=fitted.first_intercept - center,
-        scores=trained.scores[targets],
-        first_scores=first_scores[targets],
-        held_out=held_out if len(targets) == len(first_scores) else replace(held_out),  # nothing of all rows
-        target_positions=spec.rows.target_positions,
-        temperature=readout.temperature,
-        gain=fit.gain,
-        is_aligned=aligned is not None,
-        is_balanced=options.border.is_balanced,
-        known_shares=list(fill_shares(options.border, result)),
-        has_learnt_labels=fitted.has_learnt_labels,
-    )
-    baseline = result.source_only
-    if baseline is not None:
-        intercept = baseline.intercept - baseline.offset
-        state = replace(state, baseline_weights=baseline.weights, baseline_intercept=intercept)
-    return state.label_anchors(spec.anchors.target_codes[targets])
-
-
-def _read_columns(view: View, result: SearchResult, rows: np.ndarray) -> list[Rows]:
-    """Return some of the anchors at every layer, on the host."""
-    X = view.anchors[rows]
-    hidden = hidden_rows(view.stack.layers, result.spec.place.move_rows(view.first(X)))
-    return [to_host(H) for H in chain([X], hidden)]
-
-
-def _layer_means(view: View, n_domains: int) -> Sequence[np.ndarray]:
-    """Return what is subtracted from the rows of every domain at every layer, zeros without centring."""
-    if view.stack.means is not None:
-        return view.stack.means
-    return [np.zeros((n_domains, width)) for width in view.widths]
-
-
 def _learn(readout: Readout, state: UpdateState, options: ReadoutOptions) -> Readout:
     """Learn the labels of target rows that are in the state of a classifier, and keep the state."""
     readout, n_layers = replace(readout, state=state if options.keeps_state else None), len(readout.weights)
@@ -409,9 +256,9 @@ def _fit_primal_readout(
 ) -> Readout:
     """Train on all labelled rows by sums over them; the anchors are a sample of them, and target rows."""
     problem, memory_budget = result.spec.problem, options.memory_budget
-    reader = RowReader(_list_views(result), result, options.loss, memory_budget)
+    reader = RowReader(list_views(result), result, options.loss, memory_budget)
     centred = recentre_sources(result, reader, codes)  # the state keeps the means that K has
-    views = _list_views(centred)
+    views = list_views(centred)
     reader = RowReader(views, centred, options.loss, memory_budget)
     n_domains = len(result.spec.rows.domains)
     held_out = score_held_out(result.chosen.K, result.chosen.C, problem, options, n_domains)
@@ -420,14 +267,14 @@ def _fit_primal_readout(
     primal, start = fit.trained.model, trainer.start
     weights = reader.split_weights(primal)
     readout = _build(result, fit, weights, primal.intercept, score_means(views, weights))
-    if _needs_state(result, options) and options.loss == "least-squares":
+    if needs_state(result, options) and options.loss == "least-squares":
         roots = [np.sqrt(share) or 1.0 for view in views for share in view.stack.shares]
         moves = trainer.vectors and [v / root for v, root in zip(trainer.vectors, roots, strict=True)]
         last, first = (list(chain(*reader.split_weights(model))) for model in (primal, start))
-        fitted = _Fitted(last, first, start.intercept, moves, has_learnt_labels=True)
-        drawn = _draw_state_rows(result, options)
-        columns = [A for view in views for A in _read_columns(view, result, drawn[0])]
-        state = _keep_state(result, held_out, fit, fitted, readout, columns, drawn, options)
+        fitted = FittedWeights(last, first, start.intercept, moves, has_learnt_labels=True)
+        drawn = draw_state_rows(result, options)
+        columns = [A for view in views for A in read_columns(view, result, drawn[0])]
+        state = keep_state(result, held_out, fit, fitted, readout, columns, drawn, options)
         readout = _learn(readout, state, options)
     source_only = result.source_only
 
