@@ -5,8 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from undrift import MSDAClassifier, MSDARegressor
-from undrift.classifier import weights
+from undrift.classifier import alignment, weights
 from undrift.classifier.alignment import combine_midpoints, group_outputs
+from undrift.classifier.search import SearchSpec
 
 
 def draw(n, seed, n_classes=2, shift=0.0):
@@ -45,13 +46,24 @@ def test_a_source_is_centred_where_it_would_be_with_all_classes(has_complete, co
     means = np.mean([list_means(rows) for rows in groups], axis=0) if has_complete else list_means(every)
     shift = X[domain == 2].mean(axis=0) - means[1]
     assert_allclose(combined[2], shares @ means + shift)
-    if has_complete:
+    assert list(combined) == ([2] if has_complete and not counts_alike else [0, 1, 2])
+    if has_complete and counts_alike:
         assert_allclose(combined[0], shares @ list_means(groups[0]))
-    else:
+    elif not has_complete:
         shift = shares[1:] / shares[1:].sum() @ (list_means(groups[0], (1, 2)) - means[1:])
         assert_allclose(combined[0], shares @ means + shift)
-    lacking = combine_midpoints(codes, domain, counts_alike=counts_alike, lacking_alone=True)
-    assert list(lacking) == ([2] if has_complete else [0, 1, 2])
+
+
+@pytest.mark.parametrize("counts_alike", [True, False])
+def test_work_grows_with_the_number_of_sources_not_its_square(counts_alike, monkeypatch):
+    calls, average_classes = [], alignment.average_classes
+    monkeypatch.setattr(
+        alignment, "average_classes", lambda is_class: calls.append(1) or average_classes(is_class)
+    )
+    domain, codes = np.repeat(np.arange(40), 4), np.tile([0, 1], 80)
+    codes[domain % 2 == 1] = 1
+    combine_midpoints(codes, domain, counts_alike=counts_alike)
+    assert len(calls) <= 60  # 20 complete sources once for those that lack a class, and every source once
 
 
 @pytest.mark.parametrize("place", ["cpu", "torch:cpu", "many rows", "dask"])
@@ -145,6 +157,33 @@ def test_a_source_for_each_tag():
         scores.append(model.decision_function(Z))
     assert_allclose(scores[1], scores[0], rtol=1e-6, atol=1e-6)
     assert np.mean(scores[1][:, :3].argmax(axis=1) == z) > 0.8
+
+
+@pytest.mark.parametrize("center", ["classes", "domains"])
+@pytest.mark.parametrize("n_complete", [1, 2])
+def test_a_tag_in_every_row_of_one_source_leaves_the_means_of_the_others(n_complete, center, monkeypatch):
+    X, y = draw(300, 1)
+    Z, _ = draw(100, 2, shift=1.0)
+    source = np.minimum(np.repeat([0, 1, 2], 100), n_complete)
+    y[source == 0] |= np.arange(100) % 3 > 0  # more frequent than in the second source
+    y[source == n_complete] = 1
+    tags, seen = np.c_[y, np.arange(300) % 2], []
+    find_means = SearchSpec.find_means
+
+    def record(spec, totals, anchors):
+        means = find_means(spec, totals, anchors)
+        seen.append((np.array(anchors[:300]), means))  # a copy: anchors are centred in place
+        return means
+
+    monkeypatch.setattr(SearchSpec, "find_means", record)
+    rows, domain = stack(X, source, Z)
+    model = MSDAClassifier(2, center=center, random_state=0, dtype="float64")
+    model.fit(rows, np.r_[tags, np.zeros((100, 2), dtype=int)], sample_domain=domain)
+    assert len(seen) == 3  # the input and two layers
+    for labelled, means in seen:
+        for k in range(n_complete):
+            assert_allclose(means[k], labelled[source == k].mean(axis=0), rtol=1e-9, atol=1e-12)
+        assert np.abs(means[n_complete] - labelled[source == n_complete].mean(axis=0)).max() > 0.01
 
 
 def test_only_outputs_that_a_source_lacks_are_counted():

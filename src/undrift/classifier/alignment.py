@@ -16,16 +16,18 @@ from .._core import Array, array_ops, row_slices
 from .linear import Dual
 
 
+def average_classes(is_class: np.ndarray) -> np.ndarray:
+    """Combine rows into the mean of each class that has any: (n, n_classes)."""
+    return is_class / np.maximum(is_class.sum(axis=0), 1)
+
+
 def class_directions(codes: np.ndarray, n_classes: int) -> np.ndarray:
     """Combine labelled rows into the mean of each class less the mean of all class means: (n, n_classes)."""
-    is_class = (codes[:, None] == np.arange(n_classes)).astype(float)
-    means = is_class / np.maximum(is_class.sum(axis=0), 1)
+    means = average_classes(codes[:, None] == np.arange(n_classes))
     return means - means.mean(axis=1, keepdims=True)
 
 
-def combine_midpoints(
-    codes: np.ndarray, domain: np.ndarray, *, counts_alike: bool, lacking_alone: bool = False
-) -> dict[int, np.ndarray]:
+def combine_midpoints(codes: np.ndarray, domain: np.ndarray, *, counts_alike: bool) -> dict[int, np.ndarray]:
     """Combine labelled rows into the point midway between the classes, for every source: (n,).
 
     That is the mean of the source's class means. Of a source that lacks a class it is the mean over the
@@ -36,9 +38,8 @@ def combine_midpoints(
     Parameters
     ----------
     counts_alike : bool
-        Whether all classes count alike, or by their shares in the sources that have all of them.
-    lacking_alone : bool
-        Whether to return only sources that lack a class.
+        Whether all classes count alike. Otherwise they count by their shares in the sources that have all of
+        them, and only sources that lack a class are returned: the others are centred on their means.
     """
     is_class = codes[:, None] == np.arange(codes.max() + 1)
     sources = {k: domain == k for k in np.unique(domain).tolist()}
@@ -47,19 +48,17 @@ def combine_midpoints(
     reference = complete or [np.ones(len(codes), dtype=bool)]
     shares = is_class[np.any(reference, axis=0)].mean(axis=0)
     shares = np.full(len(shares), 1 / len(shares)) if counts_alike else shares
-
-    def average(is_member: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        members = is_class & is_member[:, None]
-        return (members * (weights / np.maximum(members.sum(axis=0), 1))).sum(axis=1)
-
+    common = np.zeros(is_class.shape)  # class means of the reference
+    if len(complete) < len(sources):
+        for is_member in reference:
+            common += average_classes(is_class & is_member[:, None]) / len(reference)
     combinations = {}
     for k, is_member in sources.items():
-        if lacking_alone and has_class[k].all():
-            continue
-        present = shares * has_class[k] / shares[has_class[k]].sum()
-        combinations[k] = average(is_member, present)
-        if not has_class[k].all():
-            combinations[k] += np.mean([average(rows, shares - present) for rows in reference], axis=0)
+        if counts_alike or not has_class[k].all():
+            present = shares * has_class[k] / shares[has_class[k]].sum()
+            combinations[k] = average_classes(is_class & is_member[:, None]) @ present
+            if not has_class[k].all():
+                combinations[k] += common @ (shares - present)
     return combinations
 
 

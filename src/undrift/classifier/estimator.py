@@ -71,7 +71,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         How domains are brought together. "classes" moves the rows of a target until its classes meet where
         the source's do, whatever the classes' shares, which are estimated; all classes of the source count
         alike. "domains" subtracts from every layer's output the mean over the row's domain, which assumes
-        that the classes are about equally frequent in the domains. False does neither.
+        that the classes are about equally frequent in the domains. With both, a source that lacks a class is
+        centred where it would be with all classes. False does neither.
     target_shares : dict or list of dict, optional
         Share of every class in the target, if it is known: one dict for all targets, or one for each. By
         default shares are estimated. Needs ``center="classes"``.

@@ -108,9 +108,9 @@ class _Tag:
 def fit_tags(result: SearchResult, options: ReadoutOptions, class_weight: Any) -> Readout:
     """Fit a classifier for every tag, self-trained as one of two classes is.
 
-    Domains are centred on their means. With ``center="classes"`` as many rows of every target get a tag as in
-    the source: how frequent a tag is elsewhere cannot be estimated from scores of so few rows. Each tag has
-    a temperature.
+    Domains are centred on their means; a source that has a tag in every row, where it would be with rows that
+    lack it. With ``center="classes"`` as many rows of every target get a tag as in the source: how frequent a
+    tag is elsewhere cannot be estimated from scores of so few rows. Each tag has a temperature.
     """
     outputs = result.spec.problem.Y.T
     tags = [_fit_tag(result, output > 0, options, class_weight) for output in outputs]

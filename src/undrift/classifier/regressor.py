@@ -48,7 +48,8 @@ class MSDARegressor(CallbackSupportMixin, RegressorMixin, LayeredModel, BaseEsti
         from likewise.
     center : bool, default=True
         Whether the mean over its domain is subtracted from every row of every layer, which assumes that
-        numbers are about as high in all domains, unless `target_mean` says otherwise.
+        numbers are about as high in all domains, unless `target_mean` says otherwise. A source of high, or
+        of low, numbers alone is centred where it would be with both.
     target_mean : float or list of float, optional
         Mean of the numbers in the target, if it is known: one for all targets, or one for each. Needs
         ``center=True``.

@@ -66,13 +66,12 @@ class SearchSpec:
         """Combinations of the labelled anchors that replace the means of sources, by position.
 
         With ``center="classes"`` the mean of the class means, which does not depend on the classes' shares;
-        with "domains" only for sources that lack a class.
+        with "domains", and for tags and numbers, only for sources that lack a class.
         """
         codes, domain = self.problem.codes, self.anchors.domain[: self.anchors.n_labelled]
-        has_classes, is_aligned = self.problem.outputs is None, self.center == "classes"
+        has_classes = self.problem.outputs is None
         codes = codes if has_classes else group_outputs(self.problem.Y, domain)
-        counts_alike = has_classes and is_aligned
-        return combine_midpoints(codes, domain, counts_alike=counts_alike, lacking_alone=not is_aligned)
+        return combine_midpoints(codes, domain, counts_alike=has_classes and self.center == "classes")
 
     def find_means(self, totals: dict[int, Moments], rows: Rows) -> np.ndarray | None:
         """Return what is subtracted from the rows of every domain, of shape (n_domains, d).
@@ -82,8 +81,9 @@ class SearchSpec:
         if not self.center:
             return None
         means, ops = stack_domain_means(totals, len(self.rows.domains)), array_ops(rows)
+        labelled = rows[: self.anchors.n_labelled].T
         for k, average in self.midpoints.items():
-            means[k] = ops.to_numpy(rows[: len(average)].T @ ops.like(average, rows))
+            means[k] = ops.to_numpy(labelled @ ops.like(average, rows))
         return means
 
     def first_rows(self, X: Rows) -> Rows:
