@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.model_selection import cross_val_score
 
 import undrift
 from undrift.errors import UndriftWarning, write_shares
@@ -61,6 +62,8 @@ def fit_with_warnings(name):
     if name == "fell-back":
         y = rng.permutation(y)
         undrift.MSDAClassifier(1, fallback=True, random_state=0).fit(X, y, X[:60])
+    elif name == "folds":  # by joblib
+        cross_val_score(undrift.MSDARegressor(1, C=0.3), X, y, cv=2)
     elif name == "edge":
         X[:, 0] += 2 * y
         undrift.MSDAClassifier(1, C=[1e-6, 1e-5, 0.3], random_state=0).fit(X, y)
@@ -70,9 +73,9 @@ def fit_with_warnings(name):
         undrift.MSDA(2).fit(rng.uniform(5, 6, (80, 6)))
 
 
-@pytest.mark.parametrize("name", ["fell-back", "edge", "sample", "flat"])
+@pytest.mark.parametrize("name", ["fell-back", "folds", "edge", "sample", "flat"])
 def test_warnings_point_at_the_line_that_called_the_library(name, monkeypatch):
-    monkeypatch.setattr("undrift.classifier.regressor.GRAM_LIMIT", 100)
+    monkeypatch.setattr("undrift.classifier.regressor.GRAM_LIMIT", 50)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit_with_warnings(name)

@@ -57,7 +57,9 @@ def warn(message: str, category: type[UndriftWarning] = UndriftWarning, code: st
     warning = category(message)
     warning.code = code
     frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith(("undrift.", "sklearn.")):
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(
+        ("undrift.", "sklearn.", "joblib.")
+    ):
         frame, level = frame.f_back, level + 1
     warnings.warn(warning, stacklevel=level)
 

@@ -110,6 +110,12 @@ def test_an_error_of_the_best_single_answer_is_called_chance():
     assert line.endswith(f"60.0% with a linear SVM trained on the source{guess}.")
     line = describe_error(*summarize(adapted_error=0.29, **measured))
     assert line.endswith(": adaptation helped.")
+    line = describe_error(*summarize(adapted_error=0.3, border="balanced", **measured))
+    assert line.endswith(": adaptation helped.")  # that border gives up errors for classes that count alike
+    line = describe_error(
+        *summarize(adapted_error=0.0, **measured | {"labelled_shares": {"no": 1.0, "yes": 0.0}})
+    )
+    assert line.endswith(": adaptation helped.")  # one answer is right for all rows
     expected = {"target_shares": {"no": 0.7, "yes": 0.3}, "expected_error": {"low": 0.1, "high": 0.5}}
     for error, words in ((0.31, guess), (0.29, "")):
         expected["expected_error"]["error"] = error

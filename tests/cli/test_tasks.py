@@ -204,6 +204,7 @@ def test_a_c_that_is_given_is_taken_for_ratings(undrift, stars):
     for C in ("1", "0.5"):
         summary = run(undrift, *STARS, "--C", C)
         assert (summary["n_candidates"], summary["chosen"]["C"]) == (1, float(C))
+    assert "--C" in check_refused(undrift, stars, [*STARS, "--C", ""])
 
 
 def test_a_regressor_has_the_settings_of_the_classifier():

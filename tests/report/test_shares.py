@@ -9,10 +9,18 @@ from numpy.testing import assert_allclose
 
 from undrift import MSDAClassifier
 from undrift.classifier import EXPECTED_ERROR_RECORD
+from undrift.jobs.scoring import share_labels
 from undrift.report import adaptation_report
 from undrift.report.charts import adaptation_charts, chart_shares, draw_shares
 from undrift.report.inputs import DomainRows, Evidence
-from undrift.report.shares import most_frequent, most_labelled, pool_targets, write_estimate, write_percent
+from undrift.report.shares import (
+    describe_target,
+    most_frequent,
+    most_labelled,
+    pool_targets,
+    write_estimate,
+    write_percent,
+)
 
 
 def make_rows(n, seed):
@@ -161,6 +169,22 @@ def test_several_targets_are_pooled_by_rows(few_rows):
     other = copy.copy(model)
     other.expected_error_ = [model.expected_error_[0], None]
     assert pool_targets(Evidence(other, evidence.terms, domains), "expected_error") is None
+
+
+def test_labelled_shares_count_all_labelled_rows_of_all_targets(few_rows):
+    """Labels that the source lacks too, as the terminal does: predictions of these rows are wrong."""
+    X, y, Z = few_rows
+    more = make_rows(160, 2)[0]
+    model = MSDAClassifier(1, 0.5, random_state=0).fit(X, y, [Z, more])
+    labels = ["yes"] * 10 + ["no"] * 5 + ["other"] * 5 + [None] * 20, ["no"] * 5 + [None] * 155
+    targets = [DomainRows("a", -1, Z, labels=labels[0]), DomainRows("b", -2, more, labels=labels[1])]
+    evidence = Evidence(model, [str(j) for j in range(30)], [DomainRows("s", 0, X, labels=y), *targets])
+    truth = [np.array([(label, 1.0) for label in given], dtype=object) for given in labels]
+    for target, given, shares in zip(targets, truth, ((0.25, 0.5), (1.0, 0.0)), strict=True):
+        described = describe_target(evidence, target)["labelled_shares"]
+        assert described == share_labels(given, model.classes_.tolist())
+        assert tuple(described.values()) == shares
+    assert pool_targets(evidence, "labelled_shares") == {"no": 0.4, "yes": 0.4}
 
 
 def test_a_class_is_the_most_frequent_if_its_interval_lies_above_the_others():

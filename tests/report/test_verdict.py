@@ -164,12 +164,12 @@ def test_no_more_labels_are_asked_for_where_the_classifiers_do_not_differ():
     assert any("four times" in step for step in advice(situation("unclear")))
 
 
-def guesses(truth, adapted, before, n_targets=1, weights=None):
+def guesses(truth, adapted, before, n_targets=1, weights=None, border="error"):
     """A report's verdict on predictions that are given."""
     X, labels = np.eye(len(truth)), ["a", "b"]
     model = SimpleNamespace(
         classes_=np.array(labels), caution_=None, domains_=[0], target_shares=None, target_shares_=[],
-        target_shares_interval_=[], expected_error_=[],
+        target_shares_interval_=[], expected_error_=[], border=border,
     )  # fmt: skip
     targets = [DomainRows(f"t{i}", -1 - i, X, None, truth, adapted, X, weights) for i in range(n_targets)]
     baseline = SimpleNamespace(predict=lambda rows: np.array(before))
@@ -198,6 +198,8 @@ def test_an_error_of_a_half_on_two_classes_is_called_chance():
     own = guesses(["a", "b"] * 50, ["a", "b"] * 50, ["a"] * 100)
     assert own["answer"] == "yes"
     assert "chance" not in own["headline"] + own["sure"]
+    balanced = guesses(["a", "b"] * 50, ["a"] * 100, ["a", "b"] * 50, border="balanced")
+    assert balanced["chance"] is None
 
 
 def test_no_change_is_not_an_interval_of_length_zero():

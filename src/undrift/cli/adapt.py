@@ -206,7 +206,7 @@ def build_adapter(given: AdaptOptions) -> TextAdapter:
     if not given.separator.strip():
         raise typer.BadParameter("--separator must be a sign such as | or ;")
     centring = choose_centring(given.center, given.no_center, bool(given.target_shares), given.border)
-    C = options.parse_numbers(given.C or "1", "--C", float)
+    C = options.parse_numbers("1" if given.C is None else given.C, "--C", float)
     return TextAdapter(
         TermVectorizer(n_terms, weighting=given.weighting, length=TFIDF_LENGTH, tokens=given.tokens),
         text_classifier(

@@ -145,11 +145,11 @@ def describe_scores(t: dict[str, Any], task: str) -> str:
     return f"{', '.join(shown)} trained on the source, on {count(t['scored'], 'labelled row')}"
 
 
-def _compare_with_chance(error: float, t: dict[str, Any]) -> str:
+def _compare_with_chance(error: float, target: dict[str, Any]) -> str:
     """Say so where predictions are no better than one answer for all rows."""
     from ..jobs import find_chance, is_no_better
 
-    chance = find_chance(t)
+    chance = find_chance(target)
     if chance is None or not is_no_better(error, chance):
         return ""
     return f": no better than chance (always answering {chance['label']} is wrong for {chance['error']:.1%})"

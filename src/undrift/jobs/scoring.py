@@ -94,10 +94,11 @@ def share_labels(truth: np.ndarray, classes: Sequence[Any]) -> dict[str, float]:
 def find_chance(target: dict[str, Any]) -> dict[str, Any] | None:
     """Return the one answer that is best for all rows of a target, and its error: no more than chance.
 
-    By the class shares of its labelled rows where it has them, else by its estimated ones.
+    By the class shares of its labelled rows where it has them, else by its estimated ones. None where one
+    answer is right for all rows, and where the border is for classes that count alike, at the cost of errors.
     """
     shares = target.get("labelled_shares") or target.get("target_shares")
-    if not shares:
+    if not shares or max(shares.values()) > 1 - 1e-9 or target.get("border") == "balanced":
         return None
     label = max(shares, key=lambda name: shares[name])
     return {"label": label, "error": 1 - shares[label]}

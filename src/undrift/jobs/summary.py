@@ -136,6 +136,7 @@ def summarize_shares(
             zip(labels, map(list, interval.values()), strict=True)
         )
         entry["target_shares_given"] = bool(shares and classifier.target_shares)
+        entry["border"] = getattr(classifier, "border", "error")
         has_classes = summary["task"] == "classes"
         entry["expected_error"] = classifier.expected_error_[i] if has_classes else None
         if job.min_confidence is not None:

@@ -38,22 +38,27 @@ def describe_target(evidence: Evidence, target: DomainRows) -> dict[str, Any]:
 def _labelled_shares(evidence: Evidence, target: DomainRows) -> dict[str, float] | None:
     """Return the class shares of a target's scored rows, by their weights; None where there are none."""
     truth, weight = evidence.truth[target.number], evidence.weight_of(target)
-    known = (truth >= 0) & (truth < len(evidence.classes))
-    sums = np.bincount(truth[known], weight[known], len(evidence.classes))
-    return dict(zip(evidence.classes, (sums / sums.sum()).tolist(), strict=True)) if known.any() else None
+    known, n_classes = truth >= 0, len(evidence.classes)
+    sums = np.bincount(truth[known], weight[known], n_classes + 1)  # the last: labels that the source lacks
+    if not sums[:-1].sum():
+        return None
+    return dict(zip(evidence.classes, (sums[:-1] / sums.sum()).tolist(), strict=True))
 
 
 def pool_targets(evidence: Evidence, key: str) -> dict[str, float] | None:
     """Return the class shares or the expected error of all targets together; None where one has none.
 
-    Targets are weighted by their rows. The ends of an interval are weighted alike: what makes one target's
-    estimate wrong is likely to make the others' wrong in the same direction.
+    Targets are weighted by their rows, labelled shares by the labelled ones. The ends of an interval are
+    weighted alike: what makes one target's estimate wrong is likely to make the others' wrong in the same
+    direction.
     """
     values = [describe_target(evidence, target)[key] for target in evidence.targets]
     if not values or None in values:
         return None
-    n_rows = np.array([target.n_rows or len(target) for target in evidence.targets], dtype=float)
-    weight = n_rows / n_rows.sum()
+    n_rows = [float(target.n_rows or len(target)) for target in evidence.targets]
+    if key == "labelled_shares":
+        n_rows = [evidence.weight_of(t)[evidence.truth[t.number] >= 0].sum() for t in evidence.targets]
+    weight = np.array(n_rows) / sum(n_rows)
     return {name: float(weight @ [each[name] for each in values]) for name in values[0]}
 
 

@@ -78,7 +78,8 @@ def count_changes(evidence: Evidence) -> dict[str, Any]:
 def verdict(evidence: Evidence) -> dict[str, Any]:
     """Say how many predictions are wrong and how certain that is: measured with labels, else expected."""
     mistakes, changes = find_mistakes(evidence), count_changes(evidence)
-    shares = {name: pool_targets(evidence, name) for name in ("labelled_shares", "target_shares")}
+    names = ("labelled_shares", "target_shares")
+    shares: dict[str, Any] = {name: pool_targets(evidence, name) for name in names}
     rows = [compare_mistakes(name, *masks) for name, masks in mistakes.items()]
     pooled = [np.concatenate(masks) for masks in zip(*mistakes.values(), strict=True)]
     whole = compare_mistakes("all targets", *pooled) if rows else None
@@ -95,7 +96,7 @@ def verdict(evidence: Evidence) -> dict[str, Any]:
         "predictor": "source-only" if evidence.fell_back else "adapted",
         "expected_error": expected,
         "record": EXPECTED_ERROR_RECORD,
-        "chance": find_chance(shares),
+        "chance": find_chance(shares | {"border": evidence.classifier.border}),
     }
     if evidence.fell_back:
         headline = "Not adapted: the predictions are those of the source-only classifier."

@@ -197,6 +197,10 @@ def test_rows_of_a_target_that_are_like_the_predicted_ones_are_a_target(inductiv
         ("max_target_rows = 0", "max_target_rows=0"),
         ('targets = ["dvd", "dvd"]', "targets names one twice"),
         ('methods = ["pca"]\ninductive = true', "inductive: method pca learns from the test rows"),
+        (
+            'methods = ["uncentred-em-pair"]\ninductive = true',
+            "inductive: method uncentred-em-pair learns from the test rows",
+        ),
         ('corpus = { loader = "amazon" }', "corpus.loader='amazon'"),
     ],
 )
@@ -206,7 +210,7 @@ def test_what_a_variant_cannot_mean_is_refused(tmp_path, line, says):
     path.write_text(
         f'methods = ["undrift", "svm"]\n{corpus}[[variants]]\nmethods = ["undrift"]\n{line}\n'
         if "methods" not in line
-        else f'methods = ["undrift", "pca"]\n{corpus}[[variants]]\n{line}\n'
+        else f'methods = ["undrift", "pca", "uncentred-em-pair"]\n{corpus}[[variants]]\n{line}\n'
     )
     with pytest.raises(PlanError, match=says):
         load_plan(path)

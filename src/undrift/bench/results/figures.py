@@ -19,7 +19,7 @@ from .measures import (
     differences,
     group_by_labels,
     group_by_share,
-    hardware,
+    list_hardware,
     mean_of,
     mean_over_tasks,
     mean_peer_errors,
@@ -231,7 +231,7 @@ def _learnt_on(records: Sequence[Record]) -> list[str]:
     by_machine: dict[str, list[str]] = {}
     for place in sort_places(places(records)):
         group = place.of(records)
-        machine = hardware(group[0])
+        machine = list_hardware(group[0])
         if machine and mean_of(group, "represent_seconds"):
             by_machine.setdefault(machine[0 if place.method in ON_CPU else -1], []).append(place.method)
     learnt = [f"{', '.join(dict.fromkeys(methods))} on {name}" for name, methods in by_machine.items()]
@@ -240,7 +240,7 @@ def _learnt_on(records: Sequence[Record]) -> list[str]:
 
 def _device(group: Sequence[Record]) -> str:
     """Return whether a method learnt on a CPU or on a GPU."""
-    return "GPU" if len(hardware(group[0])) > 1 and group[0]["method"] not in ON_CPU else "CPU"
+    return "GPU" if len(list_hardware(group[0])) > 1 and group[0]["method"] not in ON_CPU else "CPU"
 
 
 def figure_3_left(records: Sequence[Record]) -> Figure:

@@ -93,7 +93,7 @@ def peak_gigabytes(records: Sequence[Record]) -> float | None:
     return max((r["peak_gigabytes"] for r in records if r.get("peak_gigabytes") is not None), default=None)
 
 
-def hardware(record: Record) -> list[str]:
+def list_hardware(record: Record) -> list[str]:
     """Processor and, where a run had one, device: a description less the versions of packages."""
     packages = ("torch ", "numpy ", "scikit-learn ")
     parts = (record.get("machine") or "").split("; ")

@@ -22,7 +22,7 @@ from .measures import (
     failures,
     group_by_labels,
     group_by_share,
-    hardware,
+    list_hardware,
     mean_of,
     mean_over_tasks,
     mean_peer_errors,
@@ -265,15 +265,15 @@ def peers_table(records: Sequence[Record]) -> str:
 def _cost_cells(records: Sequence[Record], method: str) -> list[str]:
     """Seconds and gigabytes of a task of each corpus, on the machine that a method has most records of."""
     given = [
-        r for r in records if r.get("method") == method and "represent_seconds" in r and r.get("machine")
+        r for r in records if r.get("method") == method and "represent_seconds" in r and list_hardware(r)
     ]
     if not given:
         return [""] * 3
-    counts = Counter(hardware(r)[-1] for r in given)
+    counts = Counter(list_hardware(r)[-1] for r in given)
     place = max(counts, key=lambda name: counts[name])
     spent: dict[str, list[Record]] = {}
     for r in given:
-        if hardware(r)[-1] == place:
+        if list_hardware(r)[-1] == place:
             spent.setdefault(r["corpus"], []).append(r)
     groups = [spent[corpus] for corpus in sorted(spent)]
     seconds = [fmean(r["represent_seconds"] + r["classify_seconds"] for r in group) for group in groups]
@@ -289,7 +289,7 @@ def _compare_with_best(
     for name in variants:
         errors = {method: given[name] for method, given in means.items() if name in given}
         ours = {*COMPARED, "undrift"} - {SOURCE_ONLY}
-        others = min(errors.keys() - ours, key=lambda method: errors[method], default="")
+        others = min((m for m in errors if m not in ours), key=lambda method: errors[method], default="")
         layers = min(
             (m for m in errors if m.startswith("uncentred")), key=lambda method: errors[method], default=""
         )
