@@ -48,8 +48,8 @@ def test_labels_are_found_by_sets_of_keys(monkeypatch):
             compared.append(1)
             return super().__hash__()
 
-    def list_keys(X, domain):
-        return [Key(key) for key in list_row_keys(X, domain)]
+    def list_keys(views, domain):
+        return [Key(key) for key in list_row_keys(views, domain)]
 
     monkeypatch.setattr("undrift.classifier.updating.list_row_keys", list_keys)
     columns = [A[state.n_source :] for A in state.columns]
@@ -77,3 +77,22 @@ def test_a_fit_counts_equal_rows_once_as_an_update_does(form):
     ):
         model = MSDAClassifier(1, random_state=0).fit(X, y, rows(Z), y_target=known)
     assert model.update_state_.labelled.codes.tolist() == z[1:20].tolist()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_fit_tells_rows_apart_by_their_extra_features(form):
+    (X, y), (Z, z) = draw(60), draw(40, shift=3)
+    Z[20:40] = Z[:20]
+    extra, extra_target = X[:, :3] + 1, Z[:, :3] + 1
+    extra_target[20:30] += 1  # rows 30 to 39 equal rows 10 to 19 in everything
+    labels = np.concatenate([z[:20], 1 - z[:10], z[10:20]])
+    given = {"extra": [X, form(extra)], "extra_target": [Z, form(extra_target)]}
+    model = MSDAClassifier(1, random_state=0).fit(X, y, Z, y_target=labels, **given)
+    updated = MSDAClassifier(1, random_state=0).fit(X, y, Z, **given)
+    updated.update(Z, labels, extra=given["extra_target"])
+    for fitted in (model, updated):
+        assert fitted.update_state_.labelled.codes.tolist() == labels[:30].tolist()
+    labels[30] = 1 - labels[30]
+    with pytest.warns(UndriftWarning, match="1 set of equal rows .* rows 10, 30$"):
+        model = MSDAClassifier(1, random_state=0).fit(X, y, Z, y_target=labels, **given)
+    assert model.update_state_.labelled.codes.tolist() == np.delete(labels[:30], 10).tolist()

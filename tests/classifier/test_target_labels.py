@@ -162,7 +162,7 @@ def test_rows_of_another_precision_are_the_same_rows():
     X, y, X_target, y_target = make_domains()
     X_target += 0.1  # which float32 rounds
     classifier = make_classifier(dtype="float32").fit(X, y, X_target).update(X_target[:5], y_target[:5])
-    has_label = classifier.update_state_.find_labelled(X_target, np.ones(len(X_target), dtype=int))
+    has_label = classifier.update_state_.find_labelled([X_target], np.ones(len(X_target), dtype=int))
     assert np.flatnonzero(has_label).tolist() == [0, 1, 2, 3, 4]
 
 
@@ -228,6 +228,49 @@ def test_extra_features_are_updated():
     again = make_classifier().fit(X, y, X_target, extra=extra, extra_target=extra_target)
     again.update(X_target[:40], y_target[:40], extra=extra_target[:40])
     np.testing.assert_allclose(before, again.decision_function(X_target, extra=extra_target), atol=1e-8)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_rows_that_differ_in_extra_features_alone_are_labelled_apart(form):
+    X, y, X_target, _ = make_domains()
+    X_target[1] = X_target[2] = X_target[0]
+    extra, extra_target = X[:, :4] ** 2, X_target[:, :4] ** 2
+    extra_target[1] += 1  # and row 2 equals row 0
+    classifier = make_classifier().fit(
+        X, y, X_target, extra=[extra, X], extra_target=[extra_target, X_target]
+    )
+
+    def update(rows, labels):
+        given = [form(extra_target[rows]), X_target[rows]]
+        return classifier.update(X_target[rows], labels, extra=given).update_state_.labelled
+
+    labelled = update([0, 1, 2], [0, 1, 0])
+    assert labelled.codes.tolist() == [0, 1]
+    assert (labelled.anchor - len(y)).tolist() == [0, 1]
+    asked = classifier.ask(X_target, 150, extra=[form(extra_target), X_target])
+    assert not np.isin([0, 1, 2], asked).any()
+    assert update([1], [0]).codes.tolist() == [0, 0]
+    assert update([0], [np.nan]).codes.tolist() == [0]
+    asked = classifier.ask(X_target, 150, extra=[form(extra_target), X_target])
+    assert np.isin([0, 1, 2], asked).tolist() == [True, False, False]
+    with pytest.raises(ValueError, match="given twice, with different labels"):
+        update([0, 2], [0, 1])
+
+
+@pytest.mark.parametrize("largest", [1, 5])
+def test_saved_rows_are_known_by_their_extra_features(largest, tmp_path, monkeypatch):
+    monkeypatch.setattr(updating, "LARGE_COLUMNS", 0)
+    X, y, X_target, y_target = make_domains()
+    rng = np.random.RandomState(0)
+    extra, extra_target = rng.uniform(size=(120, 4)), rng.uniform(size=(150, 4))
+    extra[0] = largest  # 16 bits are for rows that are bounded by 1
+    classifier = make_classifier().fit(X, y, X_target, extra=extra, extra_target=extra_target)
+    classifier.update(X_target[:30], y_target[:30], extra=extra_target[:30])
+    save_model(classifier, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert (loaded.update_state_.columns[-1].dtype == np.float16) == (largest == 1)
+    loaded.update(X_target[:30], 1 - y_target[:30], extra=extra_target[:30])
+    assert loaded.update_state_.labelled.codes.tolist() == (1 - y_target[:30]).tolist()
 
 
 def test_hinge_learns_labels_but_is_not_updated():

@@ -26,6 +26,7 @@ from ..errors import count, warn
 from .extra_features import check_extra
 
 UNLABELLED = -1  # instead of a class code
+RowKey = tuple[int | bytes, ...]  # a row's domain and content
 SOURCE, TARGET = 0, -1  # domain numbers where the user gave none; further targets are -2, -3, ...
 
 
@@ -133,42 +134,47 @@ def _add_target_labels(
     for number, (name, labels) in zip(rows.targets, given, strict=True):
         codes = check_target_labels(labels, rows.domains[number].shape[0], classes, name)
         if (codes != UNLABELLED).any():
-            target_codes[number] = _label_once(rows.domains[number], codes, name)
+            views = [view.domains[number] for view in (rows, *rows.extra)]
+            target_codes[number] = _label_once(views, codes, name)
     return replace(rows, target_codes=target_codes)
 
 
-def _label_once(X: Rows, codes: np.ndarray, name: str) -> np.ndarray:
+def _label_once(views: Sequence[Rows], codes: np.ndarray, name: str) -> np.ndarray:
     """Return the labels of target rows, of equal rows the first one's alone; none where they contradict."""
     labelled, codes = np.flatnonzero(codes != UNLABELLED), codes.copy()
-    keys = list_row_keys(to_host(gather_rows(X[labelled])), np.zeros(len(labelled), dtype=int))
-    groups: dict[tuple[int, bytes], list[int]] = {}
+    given = [to_host(gather_rows(rows[labelled])) for rows in views]
+    groups: dict[RowKey, list[int]] = {}
+    keys = list_row_keys(given, np.zeros(len(labelled), dtype=int))
     for row, key in zip(labelled.tolist(), keys, strict=True):
         groups.setdefault(key, []).append(row)
-    contradicting = [rows for rows in groups.values() if len(set(codes[rows].tolist())) > 1]
+    contradicting = [group for group in groups.values() if len(set(codes[group].tolist())) > 1]
     if contradicting:
         some = ", ".join(map(str, contradicting[0][:5]))
         warn(
             f"{name}: {count(len(contradicting), 'set')} of equal rows with contradicting labels, none of "
             f"which is taken, such as rows {some}"
         )
-    for rows in groups.values():
-        codes[rows[1:]] = UNLABELLED
-    for rows in contradicting:
-        codes[rows] = UNLABELLED
+    for group in groups.values():
+        codes[group[1:]] = UNLABELLED
+    for group in contradicting:
+        codes[group] = UNLABELLED
     return codes
 
 
-def list_row_keys(X: Rows, domain: np.ndarray) -> list[tuple[int, bytes]]:
-    """Return what tells rows apart: their domain and their content."""
+def list_row_keys(views: Sequence[Rows], domain: np.ndarray) -> list[RowKey]:
+    """Return what tells rows apart: their domain, and their content in X and in all extra features."""
+    return list(zip(domain.tolist(), *map(_list_contents, views), strict=True))
+
+
+def _list_contents(X: Rows) -> list[bytes]:
     if not sp.issparse(X):
-        X = np.ascontiguousarray(X + 0.0)  # where -0.0 is 0.0
-        return [(k, row.tobytes()) for k, row in zip(domain.tolist(), X, strict=True)]
+        return [row.tobytes() for row in np.ascontiguousarray(X + 0.0)]  # where -0.0 is 0.0
     X = sp.csr_array(X, copy=True)
     X.sum_duplicates()
     X.eliminate_zeros()
     indices, data = X.indices.astype(np.int64), X.data
-    edges = zip(domain.tolist(), X.indptr[:-1], X.indptr[1:], strict=True)
-    return [(k, indices[a:b].tobytes() + data[a:b].tobytes()) for k, a, b in edges]
+    edges = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+    return [indices[a:b].tobytes() + data[a:b].tobytes() for a, b in edges]
 
 
 def _check_weights(sample_weight: Any, n: int) -> np.ndarray:

@@ -259,7 +259,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
             Unlabelled rows of the target domain, or of several.
         y_target : array-like, or list of array-likes, optional
             Labels of some rows of `X_target`, None or NaN for the others; if `X_target` is a list, a list
-            with an entry for each, None for a target without labels. They are learnt from.
+            with an entry for each, None for a target without labels. They are learnt from; of equal rows one
+            counts, and those whose labels contradict are left out.
         sample_domain : int array of shape (n,), optional
             Domain of each row: sources >= 0, targets < 0. Labels of target rows are ignored.
         sample_weight : array-like of shape (n,), optional

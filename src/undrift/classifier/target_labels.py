@@ -58,13 +58,11 @@ class LearnsTargetLabels(LayeredModel):
         state = self._check_state()
         X, extra = self._check_input(X, extra)
         domain = self._find_positions(sample_domain, X.shape[0])
-        codes, anchor = (
-            check_target_labels(y, len(domain), self.classes_, "y"),
-            state.find_anchors(to_host(X), domain),
-        )
-        is_known = not extra and bool((anchor >= 0).all())  # then their hidden rows are known too
+        codes = check_target_labels(y, len(domain), self.classes_, "y")
+        anchor = state.find_anchors([to_host(rows) for rows in (X, *extra)], domain)
+        is_known = bool((anchor >= 0).all())  # then their hidden rows are known too
         columns = [A[anchor] for A in state.columns] if is_known else self._read_columns(X, extra)
-        state = state.set_labels(columns, domain, codes, anchor)
+        state = state.set_labels(columns, domain, codes, anchor, 1 + len(extra))
         has_fallen_back = self.caution_ is not None and self.caution_["fell_back"]
         if not has_fallen_back or state.labelled is not None:  # without a label nothing speaks for adapting
             self._keep_learnt(state)
@@ -147,7 +145,7 @@ class LearnsTargetLabels(LayeredModel):
         domain = self._find_positions(sample_domain, X.shape[0])
         seed = self.random_state if random_state is None else random_state
         rng = check_random_state(0 if seed is None else seed)
-        free, counts = state.list_unlabelled(to_host(X), domain)
+        free, counts = state.list_unlabelled([to_host(rows) for rows in (X, *extra)], domain)
         if not len(free):
             rows, weights = free, np.zeros(0)
         elif purpose == "estimate":

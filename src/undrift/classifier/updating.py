@@ -29,7 +29,7 @@ from .._core import (
 )
 from .._inputs import OnHost, Place, to_host
 from .calibration import class_probabilities, find_border
-from .data import UNLABELLED, list_row_keys
+from .data import UNLABELLED, RowKey, list_row_keys
 from .linear import signs
 from .posterior import (
     FEW_LABELS,
@@ -120,7 +120,7 @@ class UpdateState:
         """
         given = self.batches.get(k, self.columns)
         rows = slice(None) if k in self.batches else self.n_source + np.flatnonzero(self.rows_of(k))
-        return [A[rows] for A in (given[0], *given[n_layers:])]
+        return [A[rows] for A in _take_views(given, len(given) - n_layers + 1)]
 
     def first_scores_of(self, k: int) -> np.ndarray:
         """Return the scores of these rows by the classifier trained on the source alone."""
@@ -132,13 +132,14 @@ class UpdateState:
         """Return the state as it is saved: large hidden rows in 16 bits, half of the inverse in 32."""
         labelled = self.labelled
         if labelled is not None:
-            columns, products = _shrink_columns(labelled.columns), labelled.products.astype(np.float32)
+            columns = _shrink_columns(labelled.columns, self.columns)
+            products = labelled.products.astype(np.float32)
             labelled = replace(labelled, columns=columns, products=products)
         return replace(
             self,
-            columns=_shrink_columns(self.columns),
+            columns=_shrink_columns(self.columns, self.columns),
             inverse=np.concatenate([row[: i + 1] for i, row in enumerate(self.inverse.astype(np.float32))]),
-            batches={k: _shrink_columns(columns) for k, columns in self.batches.items()},
+            batches={k: _shrink_columns(columns, self.columns) for k, columns in self.batches.items()},
             labelled=labelled,
         )
 
@@ -198,42 +199,42 @@ class UpdateState:
         added = LabelledRows(columns, domain, codes, anchor, *flags, self.find_products(columns, domain))
         return replace(self, labelled=added if self.labelled is None else self.labelled.join(added))
 
-    def find_anchors(self, X: Rows, domain: np.ndarray) -> np.ndarray:
-        """Return the target anchor that every row equals, -1 where there is none."""
-        A, anchors = self.columns[0][self.n_source :], dict[tuple[int, bytes], int]()
-        sums, wanted = (np.asarray(abs(rows).sum(axis=1)).ravel() for rows in (A, X))
+    def find_anchors(self, views: Sequence[Rows], domain: np.ndarray) -> np.ndarray:
+        """Return the target anchor that every row equals, with its extra features; -1 where there is none."""
+        A, anchors = self.columns[0][self.n_source :], dict[RowKey, int]()
+        sums, wanted = (np.asarray(abs(rows).sum(axis=1)).ravel() for rows in (A, views[0]))
         wanted, slack = np.sort(wanted), 1e-4 * (1 + sums)  # of equal rows, whose sums may be rounded
         nearest = wanted[np.minimum(np.searchsorted(wanted, sums - slack), len(wanted) - 1)]
         near = self.n_source + np.flatnonzero(np.abs(nearest - sums) <= slack)
-        for i, key in zip(
-            near.tolist(), self._list_keys(A[near - self.n_source], self.domain[near]), strict=True
-        ):
+        known = [rows[near] for rows in _take_views(self.columns, len(views))]
+        for i, key in zip(near.tolist(), self.list_keys(known, self.domain[near]), strict=True):
             anchors.setdefault(key, i)
-        return np.array([anchors.get(key, -1) for key in self._list_keys(X, domain)])
+        return np.array([anchors.get(key, -1) for key in self.list_keys(views, domain)])
 
-    def _list_keys(self, X: Rows, domain: np.ndarray) -> list[tuple[int, bytes]]:
+    def list_keys(self, views: Sequence[Rows], domain: np.ndarray) -> list[RowKey]:
         """Return what tells rows apart, in the form and the precision of the anchors."""
-        A, X = self.columns[0], X.astype(self.columns[0].dtype)
-        if sp.issparse(A):
-            X = sp.csr_array(X)
-        elif sp.issparse(X):
-            X = X.toarray()
-        return list_row_keys(X, domain)
+        pairs = zip(views, _take_views(self.columns, len(views)), strict=True)
+        return list_row_keys([_convert_like(rows, A) for rows, A in pairs], domain)
 
     def set_labels(
-        self, columns: list[Rows], domain: np.ndarray, codes: np.ndarray, anchor: np.ndarray
+        self,
+        columns: list[Rows],
+        domain: np.ndarray,
+        codes: np.ndarray,
+        anchor: np.ndarray,
+        n_views: int = 1,
     ) -> UpdateState:
         """Return the state with labels of these rows added, changed, or, where `UNLABELLED`, withdrawn.
 
-        `anchor` is which anchor a row is, or -1.
+        `anchor` is which anchor a row is, or -1; `n_views` counts X and the matrices of extra features.
         """
-        state, keys = self, self._list_keys(columns[0], domain)
+        state, keys = self, self.list_keys(_take_views(columns, n_views), domain)
         wanted = dict(zip(keys, codes.tolist(), strict=True))
         for key, code in zip(keys, codes.tolist(), strict=True):
             if wanted[key] != code:
                 raise ValueError("a row is given twice, with different labels: give it once")
         if self.labelled is not None:
-            known = self._list_keys(self.labelled.columns[0], self.labelled.domain)
+            known = self.list_keys(_take_views(self.labelled.columns, n_views), self.labelled.domain)
             pairs = zip(known, self.labelled.codes.tolist(), strict=True)
             after = np.array([wanted.get(key, code) for key, code in pairs], dtype=int)
             if (self.labelled.is_learnt & (after == UNLABELLED)).any():
@@ -250,21 +251,21 @@ class UpdateState:
             return state
         return state._add_rows([A[new] for A in columns], domain[new], codes[new], anchor[new])
 
-    def find_labelled(self, X: Rows, domain: np.ndarray) -> np.ndarray:
-        """Tell which rows have a label."""
+    def find_labelled(self, views: Sequence[Rows], domain: np.ndarray) -> np.ndarray:
+        """Tell which rows, given as X and their extra features, have a label."""
         if self.labelled is None:
             return np.zeros(len(domain), dtype=bool)
-        known = set(self._list_keys(self.labelled.columns[0], self.labelled.domain))
-        return np.array([key in known for key in self._list_keys(X, domain)], dtype=bool)
+        known = set(self.list_keys(_take_views(self.labelled.columns, len(views)), self.labelled.domain))
+        return np.array([key in known for key in self.list_keys(views, domain)], dtype=bool)
 
-    def list_unlabelled(self, X: Rows, domain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def list_unlabelled(self, views: Sequence[Rows], domain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows without a label, of equal ones the first, and how many rows equal each."""
-        groups: dict[tuple[int, bytes], list[int]] = {}
-        is_labelled = self.find_labelled(X, domain)
-        for row, key in enumerate(self._list_keys(X, domain)):
+        groups: dict[RowKey, list[int]] = {}
+        is_labelled = self.find_labelled(views, domain)
+        for row, key in enumerate(self.list_keys(views, domain)):
             if not is_labelled[row]:
                 groups.setdefault(key, []).append(row)
-        first, counts = [rows[0] for rows in groups.values()], [len(rows) for rows in groups.values()]
+        first, counts = [group[0] for group in groups.values()], [len(group) for group in groups.values()]
         return np.array(first, dtype=int), np.array(counts, dtype=int)
 
     def replace_target(self, k: int, columns: list[Rows]) -> UpdateState:
@@ -330,13 +331,33 @@ def invert_gram(K: Array, C: float, weight: np.ndarray) -> np.ndarray:
     raise failed
 
 
-def _shrink_columns(columns: Sequence[Rows]) -> list[Rows]:
-    """Return rows of every layer, hidden ones in 16 bits where they are large and bounded."""
-    shrunk = list(columns[:1])  # the input, which identifies rows, stays
-    for A in columns[1:]:
-        is_large = not sp.issparse(A) and A.nbytes > LARGE_COLUMNS and np.abs(A).max() <= 1
+def _take_views(columns: Sequence[Rows], n_views: int) -> list[Rows]:
+    """Return what identifies rows: their input, and their extra features, which come last."""
+    return [columns[0], *columns[len(columns) - n_views + 1 :]]
+
+
+def _convert_like(X: Rows, A: Rows) -> Rows:
+    """Return rows in the form, sparse or dense, and the precision of others."""
+    X = X.astype(A.dtype)
+    if sp.issparse(A):
+        return sp.csr_array(X)
+    return X.toarray() if sp.issparse(X) else X
+
+
+def _shrink_columns(columns: Sequence[Rows], anchors: Sequence[Rows]) -> list[Rows]:
+    """Return rows of every layer, all but the input in 16 bits where they are large and bounded.
+
+    And where the anchors are too: extra features are compared in the precision of the anchors.
+    """
+    shrunk = list(columns[:1])
+    for A, B in zip(columns[1:], anchors[1:], strict=True):
+        is_large = _is_large(A) and _is_large(B)
         shrunk.append(A.astype(np.float16) if is_large else A)
     return shrunk
+
+
+def _is_large(A: Rows) -> bool:
+    return not sp.issparse(A) and A.nbytes > LARGE_COLUMNS and bool(np.abs(A).max() <= 1)
 
 
 def _lift(A: Rows) -> Rows:

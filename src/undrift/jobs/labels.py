@@ -294,14 +294,14 @@ def learn_labels(
     """Return a copy of a fitted classifier that has learnt the labels of some of the rows."""
     learnt = copy.copy(classifier)
     X, y, numbers = labels.X[rows], labels.y[rows], labels.numbers[rows]
-    kept = list_consistent(X, y, numbers)
-    extra = [E[rows][kept] for E in labels.extra]
-    return learnt.update(X[kept], y[kept], sample_domain=numbers[kept], extra=extra)
+    extra = [E[rows] for E in labels.extra]
+    kept = list_consistent(list_row_keys([X, *extra], numbers), y)
+    return learnt.update(X[kept], y[kept], sample_domain=numbers[kept], extra=[E[kept] for E in extra])
 
 
-def list_consistent(X: Any, y: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Return the rows that no other row equals, in all known terms, whose label is another."""
-    keys, answers = list_row_keys(X, numbers), dict[Any, set[Any]]()
+def list_consistent(keys: Sequence[Any], y: np.ndarray) -> np.ndarray:
+    """Return the rows that no other row equals, by the keys of rows, whose label is another."""
+    answers = dict[Any, set[Any]]()
     for key, label in zip(keys, y.tolist(), strict=True):
         answers.setdefault(key, set()).add(label)
     return np.array([i for i, key in enumerate(keys) if len(answers[key]) == 1], dtype=int)

@@ -209,7 +209,8 @@ def _learn_labels(adapter: TextAdapter, number: int, job: UpdateJob, show_stage:
     summary = {"n_labels": len(given), "measured": _measure_error(adapter, number, given, X, extra)}
     show_stage("learning the labels", None)
     y = np.array([label.label for label in given], dtype=object)
-    kept = list_consistent(X, y, np.full(len(y), number))
+    keys = adapter.classifier_.update_state_.list_keys([X, *extra], np.full(len(y), number))
+    kept = list_consistent(keys, y)
     adapter.classifier_.update(X[kept], y[kept], sample_domain=number, extra=[E[kept] for E in extra])
     _renew_statistics(adapter, number)
     return summary
@@ -233,7 +234,7 @@ def _measure_error(
     """Return the error on labels drawn for an estimate which the model has not learnt; None without any."""
     classifier, is_drawn = adapter.classifier_, np.array([label.sampled == FOR_ESTIMATE for label in given])
     domain = np.full(len(given), classifier.domains_.index(number))
-    new = np.flatnonzero(is_drawn & ~classifier.update_state_.find_labelled(X, domain))
+    new = np.flatnonzero(is_drawn & ~classifier.update_state_.find_labelled([X, *extra], domain))
     if not len(new):
         return None
     predicted = classifier.predict(X[new], sample_domain=number, extra=[E[new] for E in extra]).tolist()
