@@ -1,6 +1,7 @@
 """Labels of target rows: read as tools export them, matched by text, learnt, and never scored twice."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -170,6 +171,32 @@ def test_rows_without_a_known_term_are_learnt_if_their_labels_agree(files):
         write_csv(files["folder"] / "kitchen.csv", {"text": texts, "truth": truth})
         job = make_job(files, target_label="truth", use_labels="train")
         assert run_adapt(job, build_adapter()).summary["n_learnt"] == 20 + n
+
+
+def test_texts_of_the_same_terms_are_told_apart_by_their_embeddings(files, reviews):
+    folder, rng = files["folder"], np.random.default_rng(0)
+
+    def write(name, texts, labels, vectors):
+        rows = zip(texts, labels, vectors.tolist(), strict=True)
+        lines = [json.dumps({"text": text, "label": label, "vector": vector}) for text, label, vector in rows]
+        (folder / name).write_text("\n".join(lines))
+        return folder / name
+
+    unknown, labels = ["qwerty", "asdfgh", "zxcvbn", "uiop"], ["negative", "positive", "negative", "positive"]
+    vectors = rng.normal(size=(124, 3))
+    vectors[-2] = vectors[-1]  # to the model one row, with contradicting labels
+    source = write("books.jsonl", *reviews["books"], rng.normal(size=(120, 3)))
+    target = write("kitchen.jsonl", files["texts"] + unknown, [""] * 120 + labels, vectors)
+    columns, model = ("text", "label", folder / "out.csv"), folder / "model.safetensors"
+    job = AdaptJob([source], [target], *columns, embedding="vector", model=model)
+    run_adapt(job, build_adapter(fallback=False))
+    path, out = write("labels.jsonl", unknown, labels, vectors[-4:]), folder / "new.safetensors"
+    run_update(UpdateJob(model, out, "text", labels=path, embedding="vector"))
+    run_adapt(replace(job, target_label="label", use_labels="train"), build_adapter(fallback=False))
+    for updated in (load_model(out), load_model(model)):
+        labelled = updated.classifier_.update_state_.labelled
+        assert labelled.codes.tolist() == [0, 1]
+        assert_allclose(labelled.columns[-1], vectors[-4:-2], rtol=1e-6)
 
 
 def test_contradicting_labels_are_left_out(files):
