@@ -158,8 +158,10 @@ def _run_ours(task: LabelTask, cells: Sequence[Cell], draws: Sequence[Draw]) -> 
         kind, n = _split(cell)
         rows = [chosen[:n] for chosen in (asked if "asked" in kind else [pool for pool, _ in draws])]
         if "updated" in kind:
-            runs = [measure_time(updates.learn, some) for some in rows]
-            fits = [replace(without, classifier=c, seconds=without.seconds + spent) for c, spent in runs]
+            runs = [measure_time(updates.learn, drawn) for drawn in rows]
+            fits = [
+                replace(without, classifier=learnt, seconds=without.seconds + spent) for learnt, spent in runs
+            ]
         else:
             fits = task.fit(*rows) if n else [without] * len(draws)
         predicted = [
