@@ -35,7 +35,7 @@ class UndriftError(ValueError):
 class UndriftWarning(UserWarning):
     """Something worked, but probably not as intended.
 
-    Some have a `code`, by which they are told from others: "fell-back", "far-apart".
+    Some have a `code`, which says what they are about: "fell-back", "far-apart".
 
     Examples
     --------

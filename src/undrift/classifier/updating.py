@@ -253,17 +253,20 @@ class UpdateState:
 
     def find_labelled(self, views: Sequence[Rows], domain: np.ndarray) -> np.ndarray:
         """Tell which rows, given as X and their extra features, have a label."""
-        if self.labelled is None:
-            return np.zeros(len(domain), dtype=bool)
-        known = set(self.list_keys(_take_views(self.labelled.columns, len(views)), self.labelled.domain))
+        known = self._list_labelled_keys(len(views))
         return np.array([key in known for key in self.list_keys(views, domain)], dtype=bool)
+
+    def _list_labelled_keys(self, n_views: int) -> set[RowKey]:
+        if self.labelled is None:
+            return set()
+        return set(self.list_keys(_take_views(self.labelled.columns, n_views), self.labelled.domain))
 
     def list_unlabelled(self, views: Sequence[Rows], domain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows without a label, of equal ones the first, and how many rows equal each."""
         groups: dict[RowKey, list[int]] = {}
-        is_labelled = self.find_labelled(views, domain)
+        known = self._list_labelled_keys(len(views))
         for row, key in enumerate(self.list_keys(views, domain)):
-            if not is_labelled[row]:
+            if key not in known:
                 groups.setdefault(key, []).append(row)
         first, counts = [group[0] for group in groups.values()], [len(group) for group in groups.values()]
         return np.array(first, dtype=int), np.array(counts, dtype=int)

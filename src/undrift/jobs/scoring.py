@@ -88,7 +88,8 @@ def share_labels(truth: np.ndarray, classes: Sequence[Any]) -> dict[str, float]:
     for label, weight in truth:
         if label is not None:
             sums[spell_label(label)] = sums.get(spell_label(label), 0.0) + weight
-    return {spell_label(label): sums[spell_label(label)] / sum(sums.values()) for label in classes}
+    total = sum(sums.values())
+    return {spell_label(label): sums[spell_label(label)] / total for label in classes}
 
 
 def find_chance(target: dict[str, Any]) -> dict[str, Any] | None:
