@@ -7,7 +7,6 @@ DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_site"))
 
 import pages  # noqa: E402
-
 import undrift  # noqa: E402
 
 project = "undrift"

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from undrift import TermVectorizer, TextAdapter
+from undrift import TextAdapter
 from undrift.datasets import make_reviews
 
 corpus = make_reviews(1500)
@@ -25,9 +25,7 @@ truth = kitchen.y[kitchen.test]  # for scoring alone
 
 labelled = [books.texts[row] for row in books.train]
 baseline = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(labelled, books.y[books.train])
-adapter = TextAdapter(TermVectorizer(1000)).fit(
-    books.texts, books.y, target
-)  # y is NaN where there is no label
+adapter = TextAdapter(1000).fit(books.texts, books.y, target)  # y is NaN where there is no label
 
 new = target[: len(truth)]
 

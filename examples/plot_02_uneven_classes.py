@@ -9,7 +9,7 @@ border into the larger class. Aligning classes, the default, does not.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from undrift import TermVectorizer, TextAdapter, text_classifier
+from undrift import TextAdapter, text_classifier
 from undrift.datasets import make_reviews
 
 shares = [0.1, 0.5, 0.9]
@@ -23,7 +23,7 @@ for share in shares:
     truth = kitchen.y[kitchen.test]
     for center, title in titles.items():
         classifier = text_classifier(center=center)
-        adapter = TextAdapter(TermVectorizer(1000), classifier).fit(books.texts, books.y, target)
+        adapter = TextAdapter(1000, classifier=classifier).fit(books.texts, books.y, target)
         errors[title].append(np.mean(adapter.predict(target[: len(truth)]) != truth))
         if center == "classes":
             estimates.append(adapter.classifier_.target_shares_[0][1.0])

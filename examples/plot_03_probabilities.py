@@ -9,7 +9,7 @@ Probabilities are calibrated for the target, without its labels. Leaving the lea
 import matplotlib.pyplot as plt
 import numpy as np
 
-from undrift import TermVectorizer, TextAdapter
+from undrift import TextAdapter
 from undrift.datasets import make_reviews
 
 corpus = make_reviews(2000, domains=["books", "camping"], positive_share=0.6)
@@ -17,7 +17,7 @@ books, camping = corpus.domains["books"], corpus.domains["camping"]
 target = [camping.texts[row] for row in np.append(camping.test, camping.unlabelled)]
 truth = camping.y[camping.test]
 
-adapter = TextAdapter(TermVectorizer(1000)).fit(books.texts, books.y, target)
+adapter = TextAdapter(1000).fit(books.texts, books.y, target)
 probability = adapter.predict_proba(target[: len(truth)])
 confidence = probability.max(axis=1)
 is_right = adapter.classes_[probability.argmax(axis=1)] == truth

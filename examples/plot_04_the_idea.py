@@ -35,9 +35,9 @@ panels[1].set_xlabel("terms, from those of kitchen to those of books")
 # **2. A layer fills in words that were removed at random.** The noise is integrated out: the weights are those of infinitely many noisy
 # copies, from one linear solve. Each row of weights says from which words a word is reconstructed:
 
-layer = MSDA(1, noise=0.7, binarize=True).fit(np.vstack([X.toarray(), Z.toarray()])).layers_[0]
+stack = MSDA(1, noise=0.7).fit(np.vstack([X.toarray(), Z.toarray()]))
 word = next(term for term in ("rusted", "leaks", "wobbles", "sturdy") if term in terms)
-sources = reconstruction(layer, list(terms), word, 10)
+sources = reconstruction(stack, list(terms), word, 10)
 print(word, "<-", sources)
 
 # %%

@@ -9,7 +9,7 @@ the source alone.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from undrift import TermVectorizer, TextAdapter, text_classifier
+from undrift import TextAdapter, text_classifier
 from undrift.datasets import make_reviews
 
 corpus = make_reviews(1200, domains=["electronics", "kitchen"])
@@ -18,7 +18,7 @@ target = [kitchen.texts[row] for row in np.append(kitchen.test, kitchen.unlabell
 truth = kitchen.y[kitchen.test]  # for scoring alone
 
 classifier = text_classifier(noise=[0.5, 0.7, 0.9], n_layers=[1, 3, 5], C=[0.3, 1.0], selection="reverse")
-adapter = TextAdapter(TermVectorizer(800), classifier).fit(source.texts, source.y, target)
+adapter = TextAdapter(800, classifier=classifier).fit(source.texts, source.y, target)
 print("chosen:", adapter.classifier_.best_params_)
 for result in adapter.classifier_.selection_results_[:4]:
     print(result)
@@ -31,7 +31,7 @@ for noise in (0.5, 0.7, 0.9):
     errors[noise] = []
     for depth in (1, 3, 5):
         fixed = text_classifier(noise=noise, n_layers=depth)
-        fixed = TextAdapter(TermVectorizer(800), fixed).fit(source.texts, source.y, target)
+        fixed = TextAdapter(800, classifier=fixed).fit(source.texts, source.y, target)
         errors[noise].append(np.mean(fixed.predict(target[: len(truth)]) != truth))
 
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")

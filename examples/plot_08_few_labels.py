@@ -13,12 +13,12 @@ from copy import deepcopy
 import matplotlib.pyplot as plt
 import numpy as np
 
-from undrift import TermVectorizer, TextAdapter
+from undrift import TextAdapter
 from undrift.datasets import make_reviews
 
 corpus = make_reviews(400, domains=["books", "camping"], positive_share=0.8)
 books, camping = corpus.domains["books"], corpus.domains["camping"]
-adapter = TextAdapter(TermVectorizer(600)).fit(books.texts, books.y, camping.texts)
+adapter = TextAdapter(600).fit(books.texts, books.y, camping.texts)
 
 rng = np.random.default_rng(0)
 labelled = rng.permutation(np.append(camping.test, camping.train))

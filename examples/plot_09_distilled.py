@@ -12,7 +12,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from undrift import TermVectorizer, TextAdapter, save_model
+from undrift import TextAdapter, save_model
 from undrift.datasets import make_reviews
 
 corpus = make_reviews(1500, domains=["books", "kitchen"])
@@ -20,7 +20,7 @@ books, kitchen = corpus.domains["books"], corpus.domains["kitchen"]
 unlabelled = [kitchen.texts[row] for row in np.append(kitchen.unlabelled, kitchen.train)]
 new, truth = [kitchen.texts[row] for row in kitchen.test], kitchen.y[kitchen.test]
 
-adapter = TextAdapter(TermVectorizer(1000)).fit(books.texts, books.y, unlabelled)
+adapter = TextAdapter(1000).fit(books.texts, books.y, unlabelled)
 small = adapter.distill(unlabelled)  # no label of the target is used
 pipeline = small.to_sklearn()
 print(pipeline)

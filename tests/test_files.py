@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from undrift._files import make_hidden_folder, replace_file, write_text_atomically
+from undrift.files import make_hidden_folder, replace_file, write_text_atomically
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_cannot_be_replaced_is_named(tmp_path):
 
 
 def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tmp_path):
-    program = "from undrift._files import replace_file; import os, sys\n"
+    program = "from undrift.files import replace_file; import os, sys\n"
     program += "with replace_file(sys.argv[1]) as new: new.write_text('half'); os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", program, tmp_path / "out.csv"], check=False)
     (abandoned,) = tmp_path.iterdir()
@@ -86,7 +86,7 @@ def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tm
 
 
 def test_hidden_folders_of_killed_processes_are_removed_and_those_in_use_are_not(tmp_path):
-    program = "from undrift._files import make_hidden_folder; from pathlib import Path; import os, sys\n"
+    program = "from undrift.files import make_hidden_folder; from pathlib import Path; import os, sys\n"
     program += "with make_hidden_folder(Path(sys.argv[1])) as new:\n"
     program += "    (new / 'part').write_text('half'); os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", program, tmp_path], check=False)

@@ -4,13 +4,12 @@ import json
 import os
 import pickle
 import stat
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import safetensors.numpy
-import scipy.special
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,15 +20,12 @@ import undrift
 from tests.helpers.model_files import forge, parts_of, tree_of
 from tests.helpers.oracles import weights
 from undrift import MDA, MSDA, MSDAClassifier, load_model, save_model
-from undrift._core import ACTIVATIONS
 from undrift.persist import (
     FORMAT_VERSION,
-    OLDEST_VERSION,
     ModelFileError,
     _decode,
     _digest,
     _encode,
-    measure_model,
     round_layers,
 )
 
@@ -37,7 +33,7 @@ MODELS = [
     MDA(noise=0.3),
     MSDA(n_layers=2),
     MSDA(n_layers=2, n_pivots=3, random_state=0, activation="relu"),
-    MSDA(n_layers=1, binarize=True, include_input=False, memory_budget="1 GB"),
+    MSDA(n_layers=1, include_input=False),
 ]
 
 
@@ -84,66 +80,11 @@ def test_feature_names_survive(counts, path):
         loaded.transform(pd.DataFrame(counts, columns=names[::-1]))
 
 
-def test_split_and_pivots_survive(counts, path):
-    model = MSDA(1, n_pivots=3, random_state=0).fit(counts)
-    save_model(model, path)
-    loaded = load_model(path)
-    assert_array_equal(loaded.pivots_, model.pivots_)
-    assert [part.tolist() for part in loaded.parts_] == [part.tolist() for part in model.parts_]
-
-
 def test_routing_requests_output_settings_and_callbacks_do_not_hinder(counts, path):
     with sklearn.config_context(enable_metadata_routing=True):
         model = MSDA(1).set_fit_request(sample_domain=False).set_output(transform="default").fit(counts)
         save_model(model, path)
     assert_array_equal(load_model(path).transform(counts), model.transform(counts))
-
-
-def test_numpy_scalars_as_parameters(counts, path):
-    save_model(MSDA(np.int64(1), np.float32(0.5), binarize=np.True_).fit(counts), path)
-    params = load_model(path).get_params()
-    assert (params["n_layers"], params["noise"], params["binarize"]) == (1, 0.5, True)
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_a_loaded_model_applies_the_activation_it_was_saved_with(counts, path, activation):
-    save_model(MSDA(n_layers=1, activation=activation).fit(counts), path)
-    loaded = load_model(path)
-    (layer,) = loaded.layers_
-    assert layer.activation == loaded.activation == activation
-    functions = {"tanh": np.tanh, "relu": lambda rows: np.maximum(rows, 0), "identity": lambda rows: rows}
-    function = {**functions, "sigmoid": scipy.special.expit}[activation]
-    hidden = loaded.transform(counts)[:, counts.shape[1] :]
-    np.testing.assert_allclose(hidden, function(counts @ layer.coef + layer.intercept), rtol=1e-6)
-
-
-LEGACY = Path(__file__).parent / "data" / "models-0.x"
-LEGACY_CASES = json.loads((LEGACY / "expected.json").read_text())
-
-
-@pytest.mark.parametrize("name", LEGACY_CASES)
-def test_a_model_file_of_version_0_1_loads_and_predicts_the_same(name):
-    """The parameters that some of the files name have since been removed."""
-    case, model = LEGACY_CASES[name], load_model(LEGACY / f"{name}.safetensors")
-    assert type(model).__name__ == case["class"]
-    rows = case["input"] if name == "text" else np.array(case["input"])
-    if "transformed" in case:
-        np.testing.assert_allclose(model.transform(rows), case["transformed"], rtol=1e-6)
-        return
-    options = {"extra": [np.array(case["blocks"])]} if "blocks" in case else {}
-    for domain, scores in case["scores"].items():
-        numbers = np.full(len(rows), int(domain))
-        loaded = model.decision_function(rows, sample_domain=numbers, **options)
-        np.testing.assert_allclose(loaded, scores, rtol=1e-6, atol=1e-9)
-    assert model.predict(rows, **options).tolist() == case["prediction"]
-    if "probabilities" in case:
-        np.testing.assert_allclose(model.predict_proba(rows), case["probabilities"], rtol=1e-6)
-
-
-def test_every_model_file_of_version_0_1_is_checked():
-    assert {file.stem for file in LEGACY.glob("*.safetensors")} == set(LEGACY_CASES)
-    versions = {parts_of(file)[0]["format_version"] for file in LEGACY.glob("*.safetensors")}
-    assert versions == {"2"}
 
 
 def test_a_refused_file_is_one_short_line_whatever_its_values_are(saved):
@@ -156,18 +97,6 @@ def test_a_refused_file_is_one_short_line_whatever_its_values_are(saved):
         load_model(saved)
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < len(str(saved)) + 400
-
-
-@pytest.mark.parametrize("version", [OLDEST_VERSION, FORMAT_VERSION])
-def test_unknown_parameters_are_dropped_from_earlier_formats_alone(counts, saved, version):
-    tree = tree_of(saved)
-    tree["params"]["dict"].append(["removed_since", 0.5])
-    forge(saved, tree, format_version=str(version))
-    if version == FORMAT_VERSION:
-        with pytest.raises(ModelFileError, match="does not describe a model"):
-            load_model(saved)
-    else:
-        assert load_model(saved).transform(counts).shape[0] == len(counts)
 
 
 plain = st.recursive(
@@ -208,7 +137,7 @@ def test_every_plain_value_survives(value):
 def test_the_file_is_plain_and_says_what_it_is(saved):
     metadata, arrays = parts_of(saved)
     assert metadata["format"] == "undrift-model"
-    assert metadata["format_version"] == str(FORMAT_VERSION)
+    assert metadata["format_version"] == FORMAT_VERSION
     assert metadata["library_version"] == undrift.__version__
     assert json.loads(metadata["model"])["estimator"] == "MSDA"
     assert {a.dtype.kind for a in arrays.values()} <= set("fiub")
@@ -332,8 +261,8 @@ def test_a_missing_array(saved):
         load_model(saved)
 
 
-@pytest.mark.parametrize("version", [str(FORMAT_VERSION + 1), "99999999999999999999", "two", "²", "-1", ""])
-def test_a_newer_or_meaningless_format_version(saved, version):
+@pytest.mark.parametrize("version", ["2", "99999999999999999999", "two", "²", "0", ""])
+def test_another_or_meaningless_format_version(saved, version):
     forge(saved, tree_of(saved), format_version=version, library_version="9.9")
     with pytest.raises(ModelFileError, match=r"format version .* upgrade undrift .*9\.9"):
         load_model(saved)
@@ -444,68 +373,69 @@ def test_a_forged_file_that_says_nothing_wrong_loads(saved):
     assert len(load_model(saved).layers_) == 2
 
 
-def test_a_format_from_before_the_release(saved):
-    forge(saved, tree_of(saved), format_version=str(OLDEST_VERSION - 1))
-    with pytest.raises(ModelFileError, match=r"format version 0, .* fit and save it again"):
-        load_model(saved)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_half_precision_rounds_the_weights_of_layers_alone(counts, tmp_path, dtype):
-    y = np.arange(len(counts)) % 2
-    model = MSDAClassifier(2, dtype=dtype, random_state=0).fit(counts, y, counts + 1)
+def test_half_precision_rounds_the_weights_of_layers_alone(tmp_path):
+    model = classifier_with()
     path, plain = tmp_path / "half.safetensors", tmp_path / "plain.safetensors"
     save_model(model, path, half=True)
     save_model(model, plain)
     loaded = load_model(path)
     layers = loaded.representation_.layers_
     for layer, original in zip(layers, model.representation_.layers_, strict=True):
-        assert layer.coef.dtype == np.dtype(dtype)
-        np.testing.assert_array_equal(layer.coef, original.coef.astype(np.float16).astype(dtype))
-        np.testing.assert_array_equal(layer.intercept, original.intercept)
+        assert layer.coef.dtype == np.float32
+        assert_array_equal(layer.coef, original.coef.astype(np.float16))
+        assert_array_equal(layer.intercept, original.intercept)
     for coef, original in zip(loaded.coef_, model.coef_, strict=True):
-        np.testing.assert_array_equal(coef, original)
-    np.testing.assert_array_equal(
-        loaded.decision_function(counts), round_layers(model).decision_function(counts)
-    )
+        assert_array_equal(coef, original)
+    X = np.eye(9, dtype=np.float32)
+    assert_array_equal(loaded.decision_function(X), round_layers(model).decision_function(X))
     n_weights = sum(layer.coef.size for layer in layers)
-    saved = plain.stat().st_size - path.stat().st_size
-    assert saved == pytest.approx(n_weights * (np.dtype(dtype).itemsize - 2), abs=64)
-    assert measure_model(model, half=True) == pytest.approx(path.stat().st_size, abs=5000)
+    assert plain.stat().st_size - path.stat().st_size == pytest.approx(2 * n_weights, abs=64)
     save_model(load_model(path), tmp_path / "again.safetensors")  # loses nothing, so it does not grow
     assert (tmp_path / "again.safetensors").stat().st_size == path.stat().st_size
-    assert measure_model(model) - measure_model(model, half=True) == pytest.approx(saved, abs=64)
 
 
-def test_a_full_disk_is_noticed_before_anything_is_written(counts, tmp_path, monkeypatch):
-    model = MSDA(1).fit(counts)
-    usage = SimpleNamespace(free=100)
-    monkeypatch.setattr("undrift.persist.shutil.disk_usage", lambda folder: usage)
-    with pytest.raises(OSError, match=r"cannot be written: it takes [\d,]{5,} bytes, and 100 are free"):
-        save_model(model, tmp_path / "model.safetensors")
-    assert list(tmp_path.iterdir()) == []
+def classifier_with(**changes):
+    """Fit a small classifier and change what it learnt."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.6, (60, 9)).astype(np.float32)
+    model = MSDAClassifier(2, random_state=0).fit(X[:40], np.arange(40) % 2, X[40:])
+    vars(model).update(changes)
+    return model
 
 
-@pytest.mark.parametrize("name", ["msda", "classifier", "text"])
-def test_a_model_file_of_format_1_gives_the_same(name):
-    folder = Path(__file__).parent / "data" / "models-format-1"
-    expected = json.loads((folder / "expected.json").read_text())
-    model = load_model(folder / f"{name}.safetensors")
-    rows = expected["documents"] if name == "text" else np.array(expected["rows"])
-    given = (model.transform if name == "msda" else model.decision_function)(rows)
-    np.testing.assert_allclose(given, expected[name], rtol=1e-6, atol=1e-8)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_refused(path, bad):
+    model = classifier_with()
+    model.coef_[1][0, 0] = bad
+    save_model(model, path)
+    with pytest.raises(ModelFileError, match=r"coef_.1 has values that are not finite"):
+        load_model(path)
 
 
-def test_a_model_file_of_format_3_predicts_the_same():
-    model = load_model(Path(__file__).parent / "data" / "models-format-3" / "classifier.safetensors")
-    rows = np.eye(20)[:6]
-    assert model.predict(rows).tolist() == ["b"] * 6
-    expected = [
-        0.341298,
-        0.325367,
-        0.325465,
-        0.343056,
-        0.335037,
-        0.340763,
-    ]  # what the version that wrote it gave
-    assert np.round(model.predict_proba(rows)[:, 0], 6).tolist() == expected
+@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf")])
+def test_temperatures_that_scores_cannot_be_divided_by_are_refused(path, temperature):
+    save_model(classifier_with(temperature_=temperature), path)
+    with pytest.raises(ModelFileError, match="temperature_ must be above 0"):
+        load_model(path)
+
+
+def test_layers_that_half_precision_cannot_hold_are_saved_whole(counts, path):
+    model = MSDA(2, random_state=0).fit(counts)
+    first, second = model.layers_
+    large = replace(first, coef=first.coef * (70_000 / first.coef.max()))
+    model.layers_ = [large, second]
+    save_model(model, path, half=True)
+    layers = load_model(path).layers_
+    assert_array_equal(layers[0].coef, large.coef)
+    assert_array_equal(layers[1].coef, second.coef.astype(np.float16))
+
+
+def test_what_updates_need_is_saved_only_if_asked_for(path):
+    model = classifier_with()
+    save_model(model, path)
+    assert load_model(path).update_state_ is None
+    assert model.update_state_ is not None
+    size = path.stat().st_size
+    save_model(model, path, updatable=True)
+    assert path.stat().st_size > size
+    assert len(load_model(path).update_state_.codes) == 60

@@ -1,10 +1,7 @@
 """The documents and scripts: what they say is what is run, and what they name exists."""
 
-import ast
 import importlib
-import json
 import re
-import shlex
 import subprocess
 import tomllib
 from pathlib import Path
@@ -13,7 +10,7 @@ import pytest
 from sklearn import config_context
 
 import undrift
-from tests.helpers.transcripts import check_shown
+from tests.helpers.transcripts import PROGRAM, check_shown
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -27,7 +24,8 @@ DOCUMENTS = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
-    "paper/README.md",
+    "lab/README.md",
+    *sorted(f"lab/pages/{path.name}" for path in (ROOT / "lab/pages").glob("*.md")),
     *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
     *sorted(f"docs/how-to/{path.name}" for path in (ROOT / "docs/how-to").glob("*.md")),
 ]
@@ -40,12 +38,11 @@ def code_blocks(language: str, page: str = "README.md") -> list[str]:
 def run_programs(text: str, names: dict, capsys) -> int:
     """Run the programs of a page; what stands below one is what it prints. Returns how many show that."""
     n_shown = 0
-    parts = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(?!undrift )(.*?)```)?", text, flags=re.DOTALL)
-    for program, shown in parts:
-        exec(compile(program, "a program of the page", "exec"), names)
+    for part in PROGRAM.finditer(text):
+        exec(compile(part["program"], "a program of the page", "exec"), names)
         printed = capsys.readouterr().out
-        if shown:
-            check_shown(shown, printed)
+        if part["shown"]:
+            check_shown(part["shown"], f"```text {printed} ```")
             n_shown += 1
     return n_shown
 
@@ -58,7 +55,7 @@ def test_ci_runs_the_very_line_of_the_readme():
 
 
 def test_ci_names_tests_that_exist():
-    (names,) = re.findall(r"^core_tests=\(_.*?\)$", read(".ci/run"), flags=re.MULTILINE | re.DOTALL)
+    (names,) = re.findall(r"^core_tests=\(core.*?\)$", read(".ci/run"), flags=re.MULTILINE | re.DOTALL)
     program = names + '; printf "%s\\n" "${core_tests[@]}"'  # bash expands the braces
     listed = subprocess.run(
         ["bash", "-c", program], capture_output=True, text=True, check=True
@@ -79,22 +76,7 @@ def test_the_quick_start_runs(tmp_path, monkeypatch, capsys):
 def test_the_tutorial_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     n_shown = run_programs(read("docs/tutorial.md").partition("## In Python")[2], {}, capsys)
-    assert n_shown == 4  # one prints nothing
-
-
-def test_the_page_on_speed_runs():
-    names: dict = {}
-    for program in code_blocks("python", "docs/speed.md"):
-        exec(compile(program, "docs/speed.md", "exec"), names)
-    assert len(names["msda"].layers_) == 5
-
-
-@pytest.mark.parametrize("page", ["docs/balance.md", "docs/labels.md"])
-def test_the_pages_on_uneven_classes_and_labels_run(page, capsys):
-    names: dict = {}
-    for program in code_blocks("python", page):
-        exec(compile(program, page, "exec"), names)
-    assert "'error'" in capsys.readouterr().out
+    assert n_shown == 2
 
 
 def test_the_page_on_small_models_runs(capsys):
@@ -104,31 +86,10 @@ def test_the_page_on_small_models_runs(capsys):
     assert names["pipeline"].predict(["Rusted"]) == names["distilled"].predict(["Rusted"])
 
 
-def test_the_page_on_tasks_runs(tmp_path, monkeypatch, capsys):
-    from undrift.cli import main
-
-    monkeypatch.chdir(tmp_path)
-    (program,), (command,) = code_blocks("python", "docs/tasks.md"), code_blocks("text", "docs/tasks.md")
-    exec(compile(program, "docs/tasks.md", "exec"), {})
-    with pytest.raises(SystemExit) as done:
-        main([*shlex.split(command)[1:], "--json"])
-    assert done.value.code == 0
-    (target,) = json.loads(capsys.readouterr().out)["targets"]
-    assert target["adapted_error"] < target["baseline_error"] / 2
-
-
-def test_the_page_on_speed_names_parameters_that_exist():
-    rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", read("docs/speed.md"), flags=re.MULTILINE)
-    assert {name for name, _ in rows} >= {"device", "precision", "dtype", "memory_budget", "max_upper_rows"}
-    for name, owners in rows:
-        for owner in re.findall(r"`(M\w+)`", owners):
-            assert name in getattr(undrift, owner)().get_params()
-
-
 def test_commands_of_the_documents_have_the_options_they_name():
     from typer.main import get_command
 
-    from undrift.cli.app import app
+    from undrift.app.cli import app
 
     options = {
         name: {option for parameter in command.params for option in parameter.opts}
@@ -166,13 +127,12 @@ def test_all_is_every_extra_that_the_library_uses():
     extras = PROJECT["optional-dependencies"]
     (everything,) = extras["all"]
     named = re.fullmatch(r"undrift\[(.*)\]", everything)[1].split(",")
-    assert set(named) == set(extras) - {"all", "test", "docs", "peers", "skada", "cli", "report"}
-    assert extras["cli"] == extras["report"] == []  # names of former extras
+    assert set(named) == set(extras) - {"all", "test", "docs"}
 
 
-def test_the_core_depends_on_seven_packages():
+def test_the_core_depends_on_eight_packages():
     names = {re.match(r"[a-z0-9-]+", requirement)[0] for requirement in PROJECT["dependencies"]}
-    assert names == {"numpy", "scipy", "scikit-learn", "safetensors", "typer", "rich", "jinja2"}
+    assert names == {"numpy", "scipy", "scikit-learn", "pandas", "safetensors", "typer", "rich", "jinja2"}
 
 
 def resolve(dotted: str) -> object:
@@ -187,16 +147,6 @@ def resolve(dotted: str) -> object:
             value = getattr(value, part)
         return value
     raise ModuleNotFoundError(dotted)
-
-
-@pytest.mark.parametrize("script", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.name)
-def test_scripts_import_names_that_exist(script):
-    """Inside functions too, where nothing would notice until the script is run."""
-    nodes = ast.walk(ast.parse(script.read_text(encoding="utf-8")))
-    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
-    for node in imports:
-        if node.module.split(".")[0] == "undrift":
-            assert all(resolve(f"{node.module}.{alias.name}") is not None for alias in node.names)
 
 
 EQUATIONS = read("docs/equations.md")
@@ -215,8 +165,9 @@ def test_every_equation_has_its_row(number):
 
 
 def test_the_documents_name_what_exists_in_undrift():
-    names = {name for page in DOCUMENTS for name in re.findall(r"`(undrift(?:\.\w+)+)", read(page))}
-    assert len(names) > 20
+    pages = [page for page in DOCUMENTS if page != "CHANGELOG.md"]  # which names what is gone too
+    names = {name for page in pages for name in re.findall(r"`(undrift(?:\.\w+)+)", read(page))}
+    assert len(names) > 10
     assert all(resolve(name) is not None for name in names)
 
 
@@ -227,29 +178,15 @@ def test_the_documents_name_files_that_exist(page):
 
 
 SOURCE = Path(undrift.__file__).parent
-MODULES = sorted(str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if path.name != "__init__.py")
 DESIGN = read("docs/design.md")
-DESIGN_ROWS = re.findall(r"^\| `([\w/]+\.py)` \| (.+) \|$", DESIGN, flags=re.MULTILINE)
-
-
-def test_the_design_page_names_every_module_once():
-    assert sorted(name for name, _ in DESIGN_ROWS) == MODULES
-
-
-@pytest.mark.parametrize(("module", "holds"), DESIGN_ROWS, ids=[name for name, _ in DESIGN_ROWS])
-def test_the_design_page_says_what_a_module_holds(module, holds):
-    """Every name in the line about a module occurs in it."""
-    text = (SOURCE / module).read_text(encoding="utf-8")
-    for name in re.findall(r"`([a-zA-Z_]\w*)(?:\(\w*\))?`", holds):
-        assert re.search(rf"\b{name}\b", text), f"{module} has no {name}"
 
 
 def test_the_design_page_names_paths_and_names_that_exist():
     paths = re.findall(r"`([\w.-]*/[\w./-]*|[\w-]+\.(?:py|toml|md))`", DESIGN)
-    assert len(paths) > 100
+    assert len(paths) > 10
     for path in paths:
         assert (SOURCE / path).exists() or (ROOT / path).exists(), path
-    code = "\n".join((SOURCE / module).read_text(encoding="utf-8") for module in MODULES)
+    code = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
     for name in set(re.findall(r"`([a-zA-Z_]\w*)(?:\(\w*\))?`", DESIGN)):
         assert re.search(rf"\b{name}\b", code), name
 
@@ -273,6 +210,7 @@ def test_actions_of_the_workflows_are_pinned():
     assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) and version for action, version in actions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted((ROOT / "docs/how-to").glob("*.md")), ids=lambda page: page.stem)
 @pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
 def test_programs_of_the_how_to_pages_run(page, tmp_path, monkeypatch, capsys):

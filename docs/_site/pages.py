@@ -18,8 +18,9 @@ from sphinx.errors import SphinxError
 ROOT = Path(__file__).resolve().parents[2]
 # documents outside the folder of the site: file -> page
 COPIES = {
-    "paper/README.md": "benchmarks/paper",
-    "benchmarks/NOTES.md": "benchmarks/measurements",
+    "lab/README.md": "benchmarks/paper",
+    "lab/NOTES.md": "benchmarks/measurements",
+    **{f"lab/pages/{path.name}": f"benchmarks/{path.stem}" for path in (ROOT / "lab/pages").glob("*.md")},
     "CONTRIBUTING.md": "project/contributing",
     "CHANGELOG.md": "project/changelog",
     "README.md": "project/readme",
@@ -132,7 +133,7 @@ def check_links(app: Any, error: Exception | None) -> None:
 
 def describe_commands() -> str:
     """Return the help of every command as a page."""
-    from undrift.cli.app import app
+    from undrift.app.cli import app
 
     parts = [
         "# Command line",

@@ -3,26 +3,21 @@
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from ._registry import register_cluster as _register_cluster
 from ._version import __version__
 from .errors import UndriftError, UndriftWarning
 
 if _TYPE_CHECKING:
-    from .classifier import MSDAClassifier, MSDARegressor, SelfTraining
+    from .method import MSDAClassifier
+    from .msda import MDA, MSDA
     from .persist import load_model, save_model
     from .report import adaptation_report
-    from .representation import MDA, MSDA
-    from .text import DistilledText, TermVectorizer, TextAdapter, text_classifier, text_regressor
-
-_register_cluster(lambda: _import_module("undrift.distributed"))
+    from .text import DistilledText, TermVectorizer, TextAdapter
 
 __all__ = [
     "MDA",
     "MSDA",
     "DistilledText",
     "MSDAClassifier",
-    "MSDARegressor",
-    "SelfTraining",
     "TermVectorizer",
     "TextAdapter",
     "UndriftError",
@@ -31,21 +26,13 @@ __all__ = [
     "adaptation_report",
     "load_model",
     "save_model",
-    "text_classifier",
-    "text_regressor",
 ]
 
-_PACKAGES = (
-    "representation",
-    "classifier",
-    "skada",
-    "text",
-    "persist",
-)  # all at once: any model can be loaded
+_PACKAGES = ("msda", "method", "text", "persist")  # all at once: any model can be loaded
 
 
 def __getattr__(name: str) -> object:
-    """Import what is used first: estimators bring scikit-learn, and `adaptation_report` needs an extra."""
+    """Import the packages of a name when it is first used: estimators bring scikit-learn."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     for package in ("report",) if name == "adaptation_report" else _PACKAGES:

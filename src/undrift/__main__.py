@@ -1,6 +1,6 @@
 """Run the command line with ``python -m undrift``."""
 
-from .cli import main
+from .app import main
 
 if __name__ == "__main__":
     main()

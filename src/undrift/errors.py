@@ -35,7 +35,7 @@ class UndriftError(ValueError):
 class UndriftWarning(UserWarning):
     """Something worked, but probably not as intended.
 
-    Some have a `code`, which says what they are about: "fell-back", "far-apart".
+    Some have a `code`, which names their subject: "fell-back", "far-apart".
 
     Examples
     --------
@@ -48,13 +48,9 @@ class UndriftWarning(UserWarning):
     code = ""
 
 
-class UndriftDeprecationWarning(UndriftWarning, FutureWarning):
-    """A name still works, and will be gone in the next release."""
-
-
-def warn(message: str, category: type[UndriftWarning] = UndriftWarning, code: str = "") -> None:
+def warn(message: str, code: str = "") -> None:
     """Warn, as from the line outside of this library, and of scikit-learn, that called it."""
-    warning = category(message)
+    warning = UndriftWarning(message)
     warning.code = code
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(

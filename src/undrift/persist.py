@@ -1,7 +1,11 @@
 """Saving and loading fitted estimators: safetensors for arrays, JSON for the rest, no pickle.
 
-A file is data and nothing else: loading builds only the classes of this library, two vectorisers of
-scikit-learn and the plain values listed in :func:`_decode`, so that a hostile file cannot run code.
+A file is data and nothing else: loading builds only classes of this library that are registered as savable,
+and the plain values listed in :func:`_decode`, so that a hostile file cannot run code.
+
+A class is saved by its name and its fields: an estimator by its parameters and learnt attributes, a dataclass
+by its fields. A dataclass may have ``shrink()``, which returns the form that is saved, and ``expand()``, that
+undoes it and refuses parts that do not fit together.
 """
 
 from __future__ import annotations
@@ -10,10 +14,9 @@ import dataclasses
 import hashlib
 import json
 import os
-import shutil
 import warnings
+from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -23,40 +26,24 @@ import safetensors.numpy
 import scipy.sparse as sp
 from safetensors import SafetensorError, safe_open
 from sklearn.base import BaseEstimator
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from ._core import ACTIVATIONS, Layer, Scatter
-from ._files import replace_file
-from ._inputs import SAVABLE, check_device
 from ._version import __version__
-from .classifier import HeldOut, LabelledRows, SelfTraining, UpdateState
+from .core import ACTIVATIONS, Layer, RowCoef, Scatter
 from .errors import UndriftError
+from .files import replace_file
+from .inputs import SAVABLE, check_device
 
 FORMAT = "undrift-model"
-FORMAT_VERSION = 4  # 2: extra blocks, caution; 3: vectorisers of scikit-learn; 4: `half`, update state
-OLDEST_VERSION = 1  # that can still be read
+FORMAT_VERSION = "1"
 MAX_DESCRIPTION = 16 << 20  # characters of JSON, arrays not counted
+LARGEST_HALF = 65_504.0  # the largest number of half precision
 
-
-@dataclass(frozen=True)
-class Gaussian:
-    """A noise that files of format version 2 may name: the model transforms rows but cannot be refitted."""
-
-    scale: float
-
-
-@dataclass(frozen=True)
-class Poisson:
-    """As `Gaussian`."""
-
-
-_NOUNS: dict[str, type] = {
-    noun.__name__: noun
-    for noun in (Layer, Scatter, SelfTraining, UpdateState, LabelledRows, HeldOut, Gaussian, Poisson)
-}
-_VECTORIZERS: dict[str, type] = {cls.__name__: cls for cls in (CountVectorizer, TfidfVectorizer)}
+_CORE_CLASSES: dict[str, type] = {cls.__name__: cls for cls in (Layer, RowCoef, Scatter)}
 _SCALARS = (bool, int, float, str, type(None))
+_OF_THE_SESSION = (
+    "_skl_callbacks", "_sklearn_output_config", "_metadata_request", "_cached_vectorizer", "target_scores_",
+)  # fmt: skip
 
 
 class ModelFileError(UndriftError):
@@ -64,51 +51,41 @@ class ModelFileError(UndriftError):
 
 
 def save_model(
-    estimator: BaseEstimator, path: str | os.PathLike[str], *, update_state: bool = True, half: bool = False
+    estimator: BaseEstimator, path: str | os.PathLike[str], *, updatable: bool = False, half: bool = False
 ) -> None:
     """Save a fitted estimator of this library, by an atomic write: all of it, or `path` stays as it was.
 
     Parameters
     ----------
     estimator : MDA, MSDA, MSDAClassifier, TermVectorizer, TextAdapter or DistilledText
-        Fitted. A `TextAdapter` may hold a vectoriser of scikit-learn whose parameters are plain values.
+        Fitted.
     path : path
         The usual ending is ``.safetensors``.
-    update_state : bool, default=True
-        Whether to save what `update` and `ask` need: training rows among it. Without it the file is smaller
-        and the model as good, but labels cannot be added to it.
+    updatable : bool, default=False
+        Whether to save the rows that `update` and `ask` need. The file is then larger.
     half : bool, default=False
         Whether to save the weights of layers in half precision (11 bits): half of the size, and hardly a
-        prediction changes; `round_layers` gives the model that such a file holds. Weights that were loaded
-        from such a file are saved so in any case: nothing is lost.
+        prediction changes; `round_layers` gives the model that such a file holds. Layers with weights above
+        65,504 stay as they are. Weights that were loaded from such a file are saved so in any case.
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> import numpy as np
     >>> from undrift import MDA, load_model, save_model
-    >>> X = np.eye(3)
     >>> with TemporaryDirectory() as folder:
-    ...     save_model(MDA().fit(X), Path(folder, "layer.safetensors"))
-    ...     loaded = load_model(Path(folder, "layer.safetensors"))
-    >>> bool((loaded.transform(X) == MDA().fit(X).transform(X)).all())
-    True
+    ...     save_model(MDA().fit([[1.0, 0.0], [0.0, 1.0]]), f"{folder}/layer.safetensors")
+    ...     load_model(f"{folder}/layer.safetensors").n_features_in_
+    2
     """
     check_is_fitted(estimator)
-    if not update_state:
-        estimator = _drop_update_state(estimator)
+    if not updatable:
+        estimator = _change_inside(estimator, "update_state_", lambda state: None)
     if half or _has_half_layers(estimator):
         estimator = round_layers(estimator, np.float16)
     arrays: dict[str, np.ndarray] = {}
     tree = json.dumps(_encode(estimator, "model", arrays), ensure_ascii=False)
-    _check_space(path, len(tree) + sum(array.nbytes for array in arrays.values()))
-    metadata = {
-        "format": FORMAT,
-        "format_version": str(FORMAT_VERSION),
-        "library_version": __version__,
-        "model": tree,
-    }
+    metadata = {"format": FORMAT, "format_version": FORMAT_VERSION, "library_version": __version__}
+    metadata["model"] = tree
     metadata["digest"] = _digest(metadata, arrays)
     try:
         with replace_file(path) as new:
@@ -128,68 +105,45 @@ def _sort_metadata(path: Path) -> None:
         file.write(json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode().ljust(n_bytes))
 
 
-def _check_space(path: str | os.PathLike[str], size: int) -> None:
-    """Refuse to write a file for which the disk has no space."""
-    folder = Path(os.path.realpath(path)).parent
-    free = shutil.disk_usage(folder).free if folder.is_dir() else size
-    if free < size:
-        raise OSError(
-            f"{path} cannot be written: it takes {size:,} bytes, and {free:,} are free; write it elsewhere"
-        )
-
-
-def measure_model(estimator: BaseEstimator, *, half: bool = False) -> int:
-    """Return the bytes that a file of the model will have, but for some thousand."""
-    arrays: dict[str, np.ndarray] = {}
-    tree = _encode(estimator, "model", arrays)
-    size = len(json.dumps(tree)) + sum(array.nbytes for array in arrays.values())
-    layers = getattr(_find_stack(estimator), "layers_", []) if half else []
-    return size - sum(layer.coef.nbytes - 2 * layer.coef.size for layer in layers)
-
-
 def round_layers(estimator: Any, dtype: Any = None) -> Any:
     """Return the model that a file in half precision holds: weights of layers rounded to 11 bits.
 
-    Weights too large for half precision become infinite. With a `dtype` they are of that type, else of
-    the type they had.
+    Layers with weights above 65,504, which half precision lacks, stay as they are. With a `dtype` rounded
+    weights are of that type, else of the type they had.
     """
+    return _change_inside(estimator, "layers_", lambda layers: [_round_layer(each, dtype) for each in layers])
+
+
+def _change_inside(estimator: Any, name: str, change: Callable[[Any], Any]) -> Any:
+    """Return a copy in which an attribute, of the estimator or of one inside it, is changed."""
     estimator = copy(estimator)
-    for name in ("classifier_", "representation_"):
-        if hasattr(estimator, name):
-            setattr(estimator, name, round_layers(getattr(estimator, name), dtype))
-    if hasattr(estimator, "layers_"):
-        with np.errstate(over="ignore"):
-            estimator.layers_ = [
-                dataclasses.replace(
-                    layer, coef=layer.coef.astype(np.float16).astype(dtype or layer.coef.dtype, copy=False)
-                )
-                for layer in estimator.layers_
-            ]
+    for inside in ("classifier_", "representation_"):
+        if hasattr(estimator, inside):
+            setattr(estimator, inside, _change_inside(getattr(estimator, inside), name, change))
+    if hasattr(estimator, name):
+        setattr(estimator, name, change(getattr(estimator, name)))
     return estimator
+
+
+def _round_layer(layer: Layer, dtype: Any) -> Layer:
+    if any(max(array.max(initial=0), -array.min(initial=0)) > LARGEST_HALF for array in _list_factors(layer)):
+        return layer
+    rounded = layer.coef.astype(np.float16)
+    return dataclasses.replace(layer, coef=rounded.astype(dtype or layer.coef.dtype, copy=False))
 
 
 def _has_half_layers(estimator: Any) -> bool:
     """Tell whether half precision holds the weights of all layers, as after loading them from such a file."""
-    with np.errstate(over="ignore"):
-        layers = getattr(_find_stack(estimator), "layers_", [])
-        return all(np.array_equal(layer.coef, layer.coef.astype(np.float16)) for layer in layers)
-
-
-def _find_stack(estimator: Any) -> Any:
-    """Return the stack of layers that a model holds, or the model."""
     for name in ("classifier_", "representation_"):
         estimator = getattr(estimator, name, estimator)
-    return estimator
+    factors = [factor for layer in getattr(estimator, "layers_", []) for factor in _list_factors(layer)]
+    with np.errstate(over="ignore"):
+        return all(np.array_equal(factor, factor.astype(np.float16)) for factor in factors)
 
 
-def _drop_update_state(estimator: Any) -> Any:
-    """Return the same model without training rows."""
-    estimator = copy(estimator)
-    if hasattr(estimator, "classifier_"):
-        estimator.classifier_ = _drop_update_state(estimator.classifier_)
-    if hasattr(estimator, "update_state_"):
-        estimator.update_state_ = None
-    return estimator
+def _list_factors(layer: Layer) -> list[np.ndarray]:
+    """Return the arrays of a layer that half precision may hold."""
+    return layer.coef.dense_factors if isinstance(layer.coef, RowCoef) else [layer.coef]
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -210,7 +164,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        The file is truncated, changed, from elsewhere, or from a newer version of the library.
+        The file is truncated, changed, from elsewhere, or from another version of the format.
 
     Examples
     --------
@@ -229,28 +183,29 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
-            version = _check_header(path, metadata)
+            _check_header(path, metadata)
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
+    except ModelFileError:
+        raise
     except (SafetensorError, AttributeError, TypeError, ValueError) as error:  # number types NumPy lacks, too
         raise ModelFileError(f"{path} is truncated or not a model file ({error})") from None
     if _digest(metadata, arrays) != metadata.get("digest"):
         raise ModelFileError(f"{path} has been changed since it was saved; save the model again")
     try:
-        is_earlier = version < FORMAT_VERSION
-        model = _decode_estimator(json.loads(metadata["model"]), arrays, is_earlier)
+        _check_finite(arrays)
+        model = _decode_estimator(json.loads(metadata["model"]), arrays)
         check_is_fitted(model)  # estimators among its parameters need not be
-        methods = ("transform", "predict") if is_earlier else ("transform", "predict", "predict_proba")
-        _try_model(model, path.stat().st_size, methods)
+        _try_model(model, path.stat().st_size)
     except (MemoryError, OSError):
         raise
-    except Exception as error:  # whatever a forged description can lead to
+    except Exception as error:  # a forged description can lead to any
         why = shorten(str(error), 300, placeholder=" ...")  # scikit-learn shows values, in several lines
         raise ModelFileError(f"{path} does not describe a model of this library ({why})") from None
     return model
 
 
-def _check_header(path: Path, metadata: dict[str, str]) -> int:
-    """Return the format version of a file, if this release can read it."""
+def _check_header(path: Path, metadata: dict[str, str]) -> None:
+    """Refuse a file that this release cannot read."""
     if metadata.get("format") != FORMAT or "model" not in metadata:
         raise ModelFileError(f"{path} was not written by undrift's save_model")
     if len(metadata["model"]) > MAX_DESCRIPTION:
@@ -259,16 +214,18 @@ def _check_header(path: Path, metadata: dict[str, str]) -> int:
             f"the {MAX_DESCRIPTION:,} that any model needs"
         )
     version = metadata.get("format_version", "")
-    if version.isdecimal() and int(version) < OLDEST_VERSION:
+    if version != FORMAT_VERSION:
         raise ModelFileError(
-            f"{path} has format version {version}, from before the first release: fit and save it again"
+            f"{path} has format version {version!r}, and undrift {__version__} reads {FORMAT_VERSION}: "
+            f"upgrade undrift (the file was written by {metadata.get('library_version', '?')}), or fit again"
         )
-    if not version.isdecimal() or int(version) > FORMAT_VERSION:
-        raise ModelFileError(
-            f"{path} has format version {version!r}, and undrift {__version__} reads up to {FORMAT_VERSION}: "
-            f"upgrade undrift (the file was written by {metadata.get('library_version', '?')})"
-        )
-    return int(version)
+
+
+def _check_finite(arrays: dict[str, np.ndarray]) -> None:
+    """Refuse arrays with NaN or infinity: a model with such weights would predict nonsense."""
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"{name} has values that are not finite")
 
 
 def _digest(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
@@ -294,7 +251,9 @@ def _encode(value: Any, key: str, arrays: dict[str, np.ndarray]) -> Any:
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [_encode(item, f"{key}.{i}", arrays) for i, item in enumerate(value)]}
     if isinstance(value, dict):
-        return {"dict": [[_plain_key(k), _encode(v, f"{key}.{k}", arrays)] for k, v in value.items()]}
+        return {
+            "dict": [[_encode(k, key, arrays), _encode(v, f"{key}.{k}", arrays)] for k, v in value.items()]
+        }
     if isinstance(value, type) and issubclass(value, np.generic):
         return np.dtype(value).name
     if sp.issparse(value):
@@ -302,29 +261,27 @@ def _encode(value: Any, key: str, arrays: dict[str, np.ndarray]) -> Any:
         parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
         encoded = {name: _encode(part, f"{key}.{name}", arrays) for name, part in parts.items()}
         return {"csr": {**encoded, "width": rows.shape[1]}}
-    if type(value) in _NOUNS.values():
-        value = value.shrink() if isinstance(value, UpdateState) else value
-        names = [field.name for field in dataclasses.fields(value)]
-        fields = {name: _encode(getattr(value, name), f"{key}.{name}", arrays) for name in names}
-        return {type(value).__name__: fields}
-    if type(value) in SAVABLE.values():
+    return _encode_instance(value, key, arrays)
+
+
+def _encode_instance(value: Any, key: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Describe an estimator or a dataclass of this library by its name and fields."""
+    name = type(value).__name__
+    if type(value) not in (SAVABLE.get(name), _CORE_CLASSES.get(name)):
+        raise TypeError(f"cannot save {key}: {name} is neither an array, a plain value nor ours")
+    if isinstance(value, BaseEstimator):
         fields = {"params": value.get_params(deep=False), "fitted": _learnt_attributes(value)}
-        encoded = {name: _encode(field, f"{key}.{name}", arrays) for name, field in fields.items()}
-        return {"estimator": type(value).__name__, **encoded}
-    if type(value) in _VECTORIZERS.values():
-        return _encode_vectorizer(value, key, arrays)
-    raise TypeError(f"cannot save {key}: {type(value).__name__} is neither an array, a plain value nor ours")
-
-
-def _plain_key(key: Any) -> Any:
-    return key.item() if isinstance(key, np.generic) else key
+        encoded = {part: _encode(field, f"{key}.{part}", arrays) for part, field in fields.items()}
+        return {"estimator": name, **encoded}
+    value = value.shrink() if hasattr(value, "shrink") else value
+    names = [field.name for field in dataclasses.fields(value)]
+    return {name: {field: _encode(getattr(value, field), f"{key}.{field}", arrays) for field in names}}
 
 
 def _learnt_attributes(estimator: BaseEstimator) -> dict[str, Any]:
     """Return everything an estimator learnt, by attribute name."""
     learnt = dict(vars(estimator))
-    settings = ["_skl_callbacks", "_sklearn_output_config", "_metadata_request"]  # of this session
-    for name in [*estimator.get_params(deep=False), *settings]:
+    for name in [*estimator.get_params(deep=False), *_OF_THE_SESSION]:
         learnt.pop(name, None)
     return learnt
 
@@ -339,43 +296,46 @@ def _encode_array(value: np.ndarray, key: str, arrays: dict[str, np.ndarray]) ->
     return {"strings": key, "shape": list(value.shape), "dtype": "object" if value.dtype == object else "str"}
 
 
-def _decode(node: Any, arrays: dict[str, np.ndarray], is_earlier: bool = False) -> Any:
-    """Inverse of :func:`_encode`; whatever it does not know is refused.
+def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Inverse of :func:`_encode`; it refuses all else.
 
-    `is_earlier` says that an earlier version wrote the file, whose estimators are brought up to date. An
-    array is taken out of `arrays` when it is used: a file cannot grow by naming one a thousand times.
+    An array is taken out of `arrays` when it is used: a file cannot grow by naming one a thousand times.
     """
     if isinstance(node, _SCALARS):
         return node
     if not isinstance(node, dict):
         raise ValueError(f"unexpected {type(node).__name__}")
     if "estimator" in node:
-        return _decode_estimator(node, arrays, is_earlier)
+        return _decode_estimator(node, arrays)
     if "strings" in node:
         return _decode_strings(arrays.pop(node["strings"]), node["shape"], node["dtype"])
-    if "vectorizer" in node:
-        return _decode_vectorizer(node, arrays)
     ((kind, content),) = node.items()
     if kind == "array":
         return arrays.pop(content)
     if kind in ("list", "tuple"):
-        items = [_decode(item, arrays, is_earlier) for item in content]
+        items = [_decode(item, arrays) for item in content]
         return items if kind == "list" else tuple(items)
     if kind == "dict":
-        return {_check_key(k): _decode(v, arrays, is_earlier) for k, v in content}
+        return {_check_key(k): _decode(v, arrays) for k, v in content}
     if kind == "csr":
         data, indices, indptr = (arrays.pop(content[name]["array"]) for name in ("data", "indices", "indptr"))
         rows = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, content["width"]))
         rows.check_format(full_check=True)
         return rows
-    noun = _NOUNS[kind](**{name: _decode(v, arrays, is_earlier) for name, v in content.items()})
+    return _decode_dataclass(kind, content, arrays)
+
+
+def _decode_dataclass(name: str, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """Build a dataclass of this library and refuse parts that do not fit together."""
+    cls, fields = (_CORE_CLASSES | SAVABLE)[name], {field: _decode(v, arrays) for field, v in content.items()}
+    if not dataclasses.is_dataclass(cls):
+        raise ValueError(f"{name} is an estimator")
+    for field, value in fields.items():
+        _check_temperature(field, value)
+    noun: Any = cls(**fields)
     if isinstance(noun, Layer):
-        _check_layer(noun)
-        if noun.coef.dtype == np.float16:
-            noun = dataclasses.replace(noun, coef=noun.coef.astype(noun.intercept.dtype))
-    if isinstance(noun, UpdateState):
-        noun = noun.expand()
-    return noun
+        return _check_layer(noun)
+    return noun.expand() if hasattr(noun, "expand") else noun
 
 
 def _decode_strings(encoded: np.ndarray, shape: list[int], dtype: str) -> Any:
@@ -397,55 +357,64 @@ def _check_key(key: Any) -> Any:
     return key
 
 
-def _check_layer(layer: Layer) -> None:
-    if layer.coef.ndim != 2 or layer.intercept.shape != layer.coef.shape[1:]:
-        raise ValueError(f"layer of shapes {layer.coef.shape} and {layer.intercept.shape}")
+def _check_layer(layer: Layer) -> Layer:
+    """Return a layer in the precision of its intercept; refuse parts that do not fit together."""
+    shape = layer.coef.shape
+    if len(shape) != 2 or layer.intercept.shape != shape[1:]:
+        raise ValueError(f"layer of shapes {shape} and {layer.intercept.shape}")
     if layer.activation not in ACTIVATIONS:
         raise ValueError(f"activation {layer.activation!r}")
+    if layer.coef.dtype == np.float16:
+        return dataclasses.replace(layer, coef=layer.coef.astype(layer.intercept.dtype))
+    return layer
 
 
-def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray], is_earlier: bool) -> BaseEstimator:
+def _check_temperature(name: str, value: Any) -> None:
+    """Refuse a temperature that scores cannot be divided by."""
+    if name.startswith("temperature") and not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
+        raise ValueError(f"{name} must be above 0 and finite")
+
+
+def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> BaseEstimator:
     estimator = SAVABLE[node["estimator"]]()
-    params, fitted = (_decode(node[part], arrays, is_earlier) for part in ("params", "fitted"))
-    if is_earlier:
-        if hasattr(estimator, "_upgrade_saved"):
-            params, fitted = estimator._upgrade_saved(params, fitted)
-        known = estimator.get_params(deep=False)
-        params = {name: value for name, value in params.items() if name in known}
+    params, fitted = (_decode(node[part], arrays) for part in ("params", "fitted"))
     estimator.set_params(**params)
     if not _is_available(getattr(estimator, "device", "cpu")):
         estimator.set_params(device="cpu")
     for name, value in fitted.items():
         if not isinstance(name, str) or name.startswith("__") or hasattr(type(estimator), name):
             raise ValueError(f"unexpected attribute {name!r}")
+        _check_temperature(name, value)
         setattr(estimator, name, value)
     return estimator
 
 
-def _try_model(model: Any, max_width: int, methods: tuple[str, ...]) -> None:
+def _try_model(model: Any, max_width: int) -> None:
     """Apply a model to two small rows, so that parts which do not fit are refused on loading."""
-    widths = list(getattr(getattr(model, "classifier_", model), "n_extra_features_in_", []))
-    takes_text = not hasattr(model, "n_features_in_")
-    all_widths = [*widths, getattr(model, "n_features_in_", 1)]
-    if min(all_widths) < 1 or sum(all_widths) > max_width:
+    width = getattr(model, "n_features_in_", 1)
+    if not 1 <= width <= max_width:
         raise ValueError("more features than the file has bytes")
-    if takes_text:
-        vectorizer = getattr(model, "vectorizer_", model)
-        columns = getattr(vectorizer, "columns", None)  # of a FeatureScaler
-        names = vectorizer.get_feature_names_out()[:50]
-        text = " ".join(names)[:200]  # n-grams of any length take the cube of this
-        rows: Any = ["", text if columns is None else "\t".join("1" for _ in columns)]
+    if hasattr(model, "n_features_in_"):
+        rows: Any = np.outer([0, 1], np.ones(width, dtype=np.float32))
     else:
-        rows = np.outer([0, 1], np.ones(model.n_features_in_, dtype=np.float32))
-    options = {"extra": [np.zeros((2, width)) for width in widths]} if widths else {}
+        names = getattr(model, "vectorizer_", model).get_feature_names_out()[:50]
+        rows = ["", " ".join(names)[:200]]  # n-grams of any length take the cube of this
+    learnt = getattr(model, "classifier_", model)
+    names = ("transform", "predict", "predict_proba")
+    methods = [name for name in names if hasattr(model, name) and hasattr(learnt, name)]
+    if not methods:
+        raise ValueError("it neither transforms nor predicts")
+    targets = getattr(learnt, "target_names_", [])
+    options = {"target": targets[0]} if len(targets) > 1 else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        learnt = getattr(model, "classifier_", model)
-        applicable = [name for name in methods if hasattr(model, name) and hasattr(learnt, name)]
-        if not applicable:
-            raise ValueError("it neither transforms nor predicts")
-        for name in applicable:
-            getattr(model, name)(rows, **options)
+        answers = [getattr(model, name)(rows, **options) for name in methods]
+        if getattr(learnt, "batch_", None) is not None:
+            X = model.vectorizer_.transform(rows) if learnt is not model else rows
+            learnt.align(X, **options)
+    for answer in answers:
+        if isinstance(answer, np.ndarray) and answer.dtype.kind == "f" and not np.isfinite(answer).all():
+            raise ValueError("it gives values that are not finite")
 
 
 def _is_available(device: str) -> bool:
@@ -454,40 +423,3 @@ def _is_available(device: str) -> bool:
         return device == "cpu" or bool(check_device(device))
     except (ImportError, ValueError):
         return False
-
-
-def _encode_vectorizer(vectorizer: Any, key: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Describe a vectoriser of scikit-learn by its parameters, terms and document weights."""
-    params = vectorizer.get_params(deep=False)
-    for name, value in params.items():
-        if callable(value) and name != "dtype":
-            raise TypeError(
-                f"cannot save a {type(vectorizer).__name__} whose {name} is a function: a model file holds "
-                "plain values only; use its other parameters, or TermVectorizer"
-            )
-    params["dtype"] = np.dtype(params["dtype"]).name
-    is_fitted = hasattr(vectorizer, "vocabulary_")
-    fields = {
-        "params": params,
-        "terms": vectorizer.get_feature_names_out().tolist() if is_fitted else None,
-        "idf": vectorizer.idf_ if is_fitted and params.get("use_idf") else None,
-    }
-    encoded = {name: _encode(field, f"{key}.{name}", arrays) for name, field in fields.items()}
-    return {"vectorizer": type(vectorizer).__name__, **encoded}
-
-
-def _decode_vectorizer(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """Build a vectoriser of scikit-learn: fitted on its vocabulary alone, then given the document weights."""
-    params, terms, idf = (_decode(node[name], arrays) for name in ("params", "terms", "idf"))
-    if params["input"] != "content":
-        raise ValueError(f"a vectoriser that reads {params['input']!r}")
-    params["dtype"] = np.dtype(params["dtype"]).type
-    vectorizer = _VECTORIZERS[node["vectorizer"]](**params)
-    if terms is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what there is to say of the parameters was said before saving
-            vectorizer.set_params(vocabulary=terms).fit([""])
-        vectorizer.set_params(vocabulary=params["vocabulary"])
-        if idf is not None:
-            vectorizer.idf_ = idf
-    return vectorizer

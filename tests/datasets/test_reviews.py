@@ -1,5 +1,4 @@
 import random
-import re
 from itertools import chain
 
 import numpy as np
@@ -37,13 +36,13 @@ def adapted_error(X, y, unlabelled, X_test, y_test):
     """Error of the library's classifier; the rows it is scored on are not among those it learns from."""
     source, target = unlabelled
     labels = np.concatenate([y, np.full(source.shape[0], np.nan)])
-    model = MSDAClassifier(3, 0.9, 1.0, classifier="hinge").fit(sparse.vstack([X, source]), labels, target)
+    model = MSDAClassifier(3, 0.9, center="domains", self_training=False)
+    model.fit(sparse.vstack([X, source]), labels, target)
     return np.mean(model.predict(X_test) != y_test)
 
 
-@pytest.mark.parametrize(
-    ("source", "target"), [(DOMAINS[i], DOMAINS[(i + step) % 4]) for i in range(4) for step in (1, 2)]
-)
+@pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
+@pytest.mark.parametrize(("source", "target"), [(DOMAINS[i - 1], DOMAINS[i]) for i in range(4)])
 def test_adaptation_helps_because_words_occur_together(corpus, source, target):
     source, target = corpus.domains[source], corpus.domains[target]
     vectorizer = TermVectorizer(600, ngram_range=(1, 1)).fit(source.texts + target.texts)
@@ -58,23 +57,6 @@ def test_adaptation_helps_because_words_occur_together(corpus, source, target):
     assert 0.2 <= source_only <= 0.4
     assert adapted < source_only / 2
     assert source_only - control < (source_only - adapted) / 3
-
-
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_a_domain_can_be_learned_from_its_own_labels(corpus, domain):
-    domain = corpus.domains[domain]
-    X = TermVectorizer().fit_transform(domain.texts)
-    y = domain.y
-    machine = LinearSVC(random_state=0)
-    assert error_of(machine, X[domain.train], y[domain.train], X[domain.test], y[domain.test]) < 0.12
-
-
-def test_shuffling_keeps_words_and_lengths(corpus):
-    texts = corpus.domains["books"].texts[:50]
-    control = shuffled(texts)
-    assert [len(words(t)) for t in control] == [len(words(t)) for t in texts]
-    assert sorted(chain(*map(words, control))) == sorted(chain(*map(words, texts)))
-    assert control != [" ".join(words(t)) for t in texts]
 
 
 def test_rows_and_labels(corpus):
@@ -145,18 +127,6 @@ def test_opinions_mostly_agree_with_the_label(corpus, term, domain, label):
     assert 0.7 < agreement < 1
 
 
-def test_reviews_are_readable_sentences(corpus):
-    for text in chain.from_iterable(domain.texts for domain in corpus.domains.values()):
-        assert not re.search(r"[{}]|  ", text)
-        sentences = text[:-1].split(". ")
-        assert text.endswith(".")
-        assert all(sentence[0].isupper() for sentence in sentences), text
-        assert 1 <= len(sentences) <= 8
-        assert len(set(sentences)) == len(sentences), text
-        assert not re.search(r"\ba [aeio]", text), text
-        assert not re.search(r"\ban [^aeiouh]", text), text
-
-
 def test_lengths_vary(corpus):
     lengths = [len(words(text)) for text in corpus.domains["books"].texts]
     assert np.percentile(lengths, 95) > 3 * np.percentile(lengths, 5)
@@ -177,3 +147,24 @@ def test_lengths_vary(corpus):
 def test_bad_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
         make_reviews(**parameters)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_mixed_reviews_are_as_hard_as_real_ones(seed):
+    corpus = make_reviews(
+        1000, domains=["books", "kitchen"], unlabelled_share=0.0, style="mixed", random_state=seed
+    )
+    source, target = corpus.domains.values()
+    X = TermVectorizer(1500).fit_transform(source.texts + target.texts)
+    X, Z = X[:1000], X[1000:]
+    model = MSDAClassifier(random_state=0).fit(X, source.y, Z)
+    adapted, told = np.mean(model.predict(Z) != target.y), model.expected_error_[0]["error"]
+    assert 0.2 <= error_of(LinearSVC(C=0.1), X, source.y, Z, target.y) <= 0.33
+    assert 0.13 <= adapted <= 0.19
+    assert abs(told - adapted) <= 0.03
+
+
+def test_an_unknown_style_is_refused():
+    with pytest.raises(ValueError, match="style must be one of clear, mixed; got 'odd'"):
+        make_reviews(10, style="odd")

@@ -10,13 +10,13 @@ import dask.array as da
 from dask import delayed
 from distributed import wait
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 
+from tests.helpers.exact import ExactClassifier
 from undrift import MDA, MSDA, MSDAClassifier
-from undrift._inputs.rows import on_cluster
 from undrift.distributed import ClusterLost, connect
 from undrift.distributed.cluster import assign_workers, find_workers, translate_errors, tree_sum
 from undrift.distributed.rows import cluster_rows
+from undrift.inputs.rows import on_cluster
 
 RTOL = {"float64": 1e-9, "float32": 1e-4}
 FORMS = {"dense": np.asarray, "csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
@@ -62,18 +62,6 @@ def test_a_cluster_gives_the_weights_of_one_machine(cluster, X, dtype, form, n_p
         assert_array_equal(together.pivots_, alone.pivots_)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_upper_layers_are_learnt_from_the_rows_one_machine_draws(X, form):
-    options = {"max_upper_rows": 90, "random_state": 3}
-    rows, y = FORMS[form](X), np.where(X[:300, 0] > X[:300, 1], 1, -1)
-    with dask.config.set(scheduler="synchronous"):
-        together = MSDA(3, **options).fit(lazy(rows))
-        there = MSDAClassifier(2, dtype="float64", **options).fit(lazy(rows[:300]), y, lazy(rows[300:]))
-    assert_same_layers(together.layers_, MSDA(3, **options).fit(rows).layers_, 1e-9)
-    here = MSDAClassifier(2, dtype="float64", **options).fit(rows[:300], y, rows[300:])
-    assert_allclose(there.decision_function(rows), here.decision_function(rows), rtol=1e-8, atol=1e-8)
-
-
 def test_every_form_of_rows_is_accepted(cluster, X):
     expected = MSDA(2).fit(X).layers_
     array = da.from_array(X, chunks=(170, -1))
@@ -91,11 +79,8 @@ def test_schedulers_of_this_process_serve_too(X, scheduler):
     assert_same_layers(fitted.layers_, MSDA(3, n_pivots=12, random_state=0).fit(X).layers_, 1e-9)
 
 
-def test_one_layer_and_presence(cluster, X):
-    counts = 3 * X
-    assert relative_error(MDA().fit(lazy(counts)).layer_.coef, MDA().fit(counts).layer_.coef) < 1e-9
-    presence = MSDA(2, binarize=True).fit(lazy(counts)).layers_
-    assert_same_layers(presence, MSDA(2, binarize=True).fit(counts).layers_, 1e-9)
+def test_one_layer(cluster, X):
+    assert relative_error(MDA().fit(lazy(X)).layer_.coef, MDA().fit(X).layer_.coef) < 1e-9
 
 
 def test_torch_on_the_workers(cluster, X):
@@ -148,15 +133,6 @@ def test_output_is_lazy_and_the_same(cluster, X):
     assert_allclose(one.transform(array).compute(), one.transform(X), rtol=1e-12)
 
 
-@pytest.mark.parametrize("model", [MDA(dtype="float32"), MSDA(2, dtype="float32")], ids=repr)
-def test_precision_can_be_asked_for(cluster, model, X):
-    array = da.from_array(X, chunks=(170, -1))
-    assert array.dtype == np.float64
-    output = model.fit(array).transform(array)
-    assert output.dtype == output.compute().dtype == np.float32
-    assert_allclose(output.compute(), clone(model).fit(X).transform(X), rtol=1e-4, atol=1e-4)
-
-
 def check_targets(model, expected):
     """What two classifiers know of their one target is the same."""
     assert 0 < expected.target_shares_[0]["good"] < 1
@@ -169,48 +145,31 @@ def check_targets(model, expected):
 @pytest.mark.parametrize("form", ["dense", "csr_matrix"])
 def test_a_classifier_with_its_target_on_the_cluster(cluster, X, form):
     rows, y = FORMS[form](X), np.where(X[:, 0] > 0, "good", "bad")
-    options = {"n_layers": [1, 3], "C": [0.3, 1.0], "selection": "reverse", "random_state": 0}
-    options |= {"dtype": "float64"}
-    with pytest.warns(match="edge"):
-        alone = MSDAClassifier(**options).fit(rows[:200], y[:200], rows[200:])
-    with pytest.warns(match="edge"):
-        together = MSDAClassifier(**options).fit(rows[:200], y[:200], lazy(rows[200:]))
+    options = {"n_layers": [1, 3], "C": [0.3, 1.0], "random_state": 0}
+    alone = ExactClassifier(**options).fit(rows[:200], y[:200], {"there": rows[200:]})
+    together = ExactClassifier(**options).fit(rows[:200], y[:200], {"there": lazy(rows[200:])})
     assert together.best_params_ == alone.best_params_
+    assert list(together.targets_) == ["there"]
     assert_allclose(together.input_mean_, alone.input_mean_, rtol=1e-9)
     scores = alone.decision_function(X)
     assert np.ptp(scores) > 0.5
     array = da.from_array(X, chunks=(170, -1))
     assert_allclose(together.decision_function(array).compute(), scores, rtol=1e-7, atol=1e-9)
-    assert_array_equal(together.predict(array).compute(), alone.predict(X))
+    assert_array_equal(together.predict(array, target="there").compute(), alone.predict(X))
     assert_allclose(together.predict_proba(array).compute(), alone.predict_proba(X), rtol=1e-6)
     check_targets(together, alone)
-    scores = together.decision_function(array, sample_domain=0).compute()
-    assert_allclose(
-        scores, alone.decision_function(X, sample_domain=np.zeros(600, int)), rtol=1e-7, atol=1e-9
-    )
 
 
 def test_a_classifier_with_all_rows_on_the_cluster(cluster, X):
     y = np.where(np.arange(600) % 3 == 0, None, np.where(X[:, 0] > 0, "good", "bad"))
     domain = np.repeat([0, 1, -1], [250, 130, 220])
-    options = {"n_layers": 2, "binarize": True, "random_state": 0, "dtype": "float64"}
-    alone = MSDAClassifier(**options).fit(2 * X, y, sample_domain=domain)
-    together = MSDAClassifier(**options).fit(lazy(sp.csr_matrix(2 * X)), y, sample_domain=domain)
+    options = {"n_layers": 2, "random_state": 0}
+    alone = ExactClassifier(**options).fit(2 * X, y, sample_domain=domain)
+    together = ExactClassifier(**options).fit(lazy(sp.csr_matrix(2 * X)), y, sample_domain=domain)
     assert together.domains_ == alone.domains_ == [0, 1, -1]
     assert together.domain_sizes_ == alone.domain_sizes_
     assert_allclose(together.decision_function(X), alone.decision_function(X), rtol=1e-7, atol=1e-9)
     check_targets(together, alone)
-
-
-def test_many_labelled_rows_with_their_target_on_the_cluster(cluster, X, monkeypatch):
-    """More than a Gram matrix holds: target rows are drawn and scored where the others are not."""
-    monkeypatch.setattr("undrift.classifier.two_stage.GRAM_LIMIT", 150)
-    y = np.where(X[:, 0] > 0, "good", "bad")
-    options = {"n_layers": 2, "random_state": 0, "dtype": "float64"}
-    alone = MSDAClassifier(**options).fit(X[:200], y[:200], X[200:])
-    together = MSDAClassifier(**options).fit(X[:200], y[:200], lazy(X[200:]))
-    check_targets(together, alone)
-    assert_allclose(together.predict_proba(X), alone.predict_proba(X), rtol=1e-5, atol=1e-7)
 
 
 def test_rows_are_chosen_by_mask_and_by_number(cluster, X):
@@ -257,7 +216,7 @@ def test_other_bad_input(X):
             MSDA(2).fit([delayed("rows")])
         fitted = MSDAClassifier(1).fit(X, X[:, 0] > 0)
         with pytest.raises(ValueError, match="one sample_domain"):
-            fitted.predict(da.from_array(X, chunks=(100, -1)), recenter=True)
+            fitted.predict(da.from_array(X, chunks=(100, -1)), sample_domain=np.zeros(600, int))
         with pytest.raises(ValueError, match="3 features, but MSDA is expecting 40"):
             MSDA(1).fit(X).transform(da.zeros((6, 3), chunks=(2, 3))).compute()
 
@@ -298,9 +257,9 @@ def test_work_is_shared_out_by_size(cluster):
 def test_labels_of_target_rows_on_the_cluster(cluster, X):
     y = np.where(X[:, 0] > 0, "good", "bad")
     labels = np.where(np.arange(400) < 40, y[200:], None)
-    options = {"n_layers": 2, "random_state": 0, "dtype": "float64", "self_training": True}
-    alone = MSDAClassifier(**options).fit(X[:200], y[:200], X[200:], y_target=labels)
-    together = MSDAClassifier(**options).fit(X[:200], y[:200], lazy(X[200:]), y_target=labels)
+    options = {"n_layers": 2, "random_state": 0}
+    alone = ExactClassifier(**options).fit(X[:200], y[:200], X[200:], y_target=labels)
+    together = ExactClassifier(**options).fit(X[:200], y[:200], lazy(X[200:]), y_target=labels)
     assert_allclose(together.decision_function(X), alone.decision_function(X), rtol=1e-7, atol=1e-8)
     for classifier in (alone, together):
         classifier.update(X[240:260], y[240:260])

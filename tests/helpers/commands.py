@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SMALL = ["--max-features", "120", "--layers", "2"]
+SMALL = ["--max-features", "120", "--set", "layers=2"]
 ADAPT = ["adapt", "--source", "books.csv", "--target", "kitchen.csv", "--text", "review", "--label", "stars"]
 ADAPT += ["--out", "out.csv", *SMALL]
 PREDICT = ["predict", "--input", "kitchen.csv", "--text", "review", "--out", "out.csv"]

@@ -154,7 +154,6 @@ def list_written_files() -> dict[str, bytes]:
         "zst.csv.zst": b"\x28\xb5\x2f\xfd" + bytes(50),
         "not label studio.json": b'[{"review": "a", "data": 1, "annotations": "none"}]',
         "not label studio.jsonl": b'{"review": "a", "data": "b", "annotations": 3}\n',
-        "not prodigy.jsonl": b'{"review": "a", "answer": 5, "text": []}\n',
     }
 
 

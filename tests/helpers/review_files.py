@@ -4,8 +4,8 @@ import csv
 import gzip
 from pathlib import Path
 
+from undrift.app.tables import open_table, write_table
 from undrift.datasets import make_reviews
-from undrift.tables import open_table, write_table
 
 
 def make_review_texts(n: int, unlabelled_share: float, seed: int) -> dict[str, tuple[list[str], list[str]]]:
@@ -42,7 +42,7 @@ def read_csv(path: Path | str) -> list[dict[str, str]]:
 def convert_table(path: Path, other: Path) -> Path:
     """Write the same table in another format."""
     table = open_table(path)
-    with write_table(other, table.columns, kinds=table.kinds) as out:
-        for rows in table:
-            out.write(rows)
+    with write_table(other, table.kinds) as write:
+        for frame in table:
+            write(frame)
     return other

@@ -1,7 +1,5 @@
 """A small adaptation with hostile documents in it, its report, and a real browser to open it in."""
 
-import os
-import shutil
 import warnings
 
 import pytest
@@ -24,14 +22,14 @@ def reviews():
 
 @pytest.fixture(scope="session")
 def adapter(reviews):
-    """A fitted TextAdapter that had noise and depth to choose."""
-    from undrift import MSDAClassifier, TermVectorizer, TextAdapter, UndriftWarning
+    """A fitted TextAdapter."""
+    from undrift import MSDAClassifier, TextAdapter, UndriftWarning
 
     books, y, kitchen, _ = reviews
-    classifier = MSDAClassifier([1, 2, 3], [0.6, 0.7, 0.8], selection="reverse", random_state=0)
-    adapter = TextAdapter(TermVectorizer(900, length=5.0), classifier)
+    classifier = MSDAClassifier(5, 0.7, random_state=0)
+    adapter = TextAdapter(900, classifier=classifier)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndriftWarning)  # of edges: small grids have little else
+        warnings.simplefilter("ignore", UndriftWarning)
         return adapter.fit(books, y, kitchen)
 
 
@@ -49,16 +47,3 @@ def unscored(adapter, reviews):
 
     books, y, kitchen, _ = reviews
     return adaptation_report(adapter, books, y, kitchen)
-
-
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    """Path of a browser; without one its tests are skipped, except in CI."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = os.environ.get("UNDRIFT_BROWSER") or next(filter(None, map(shutil.which, names)), None)
-    if found:
-        return found
-    message = "no browser: install Debian's chromium, or set UNDRIFT_BROWSER to the path of one"
-    if os.environ.get("CI"):
-        pytest.fail(message)
-    pytest.skip(message)

@@ -6,12 +6,12 @@ import re
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 
-from undrift import MSDAClassifier, TermVectorizer, TextAdapter
-from undrift.explain import reconstruction, term_weight
+from undrift.explain import term_weight
 from undrift.report import adaptation_report
-from undrift.report.documents import pieces
-from undrift.report.inputs import DomainRows, Evidence
+from undrift.report.charts import tabulate_confusion
+from undrift.report.rows import cut_pieces
 from undrift.report.terms import snippet
 from undrift.text import words
 
@@ -67,42 +67,6 @@ def test_the_picture_shows_a_way_from_a_labelled_word_to_a_new_one(data, adapter
     assert idea["new"]["term"] in words(idea["example"])
 
 
-def test_the_browser_knows_what_a_layer_of_pivots_reconstructs(reviews):
-    books, y, kitchen, _ = reviews
-    classifier = MSDAClassifier(1, 0.7, n_pivots=60, random_state=0)
-    adapter = TextAdapter(TermVectorizer(150, length=5.0), classifier).fit(books, y, kitchen)
-    browser = adaptation_report(adapter, books, y, kitchen).to_dict()["terms"]
-    stack, terms, n_pivots = adapter.classifier_.representation_, adapter.terms_, 0
-    assert not browser["reconstructs"]
-    for name, row in zip(browser["names"], browser["rows"], strict=False):
-        explained = reconstruction(stack, terms, name, 4)
-        for packed, side in ((row[5], "from"), (row[6], "to")):
-            expected = {term: weight for term, weight in explained[side] if weight > 0}
-            assert_allclose(packed[1::2], list(expected.values()), atol=1e-3)
-            assert not packed or browser["names"][packed[0]] in expected
-        n_pivots += bool(row[5])
-    assert n_pivots == 60
-
-
-def test_the_browser_agrees_with_the_explanations(data, adapter):
-    browser, classifier, terms = data["terms"], adapter.classifier_, adapter.vectorizer_.terms_
-    layer = classifier.representation_.layers_[0]
-    assert browser["n_listed"] == len(terms)
-    for i in (0, 17, 400):
-        code, weight, n_labelled, _, _, sources, reached = browser["rows"][i]
-        term = browser["names"][i]
-        (output,) = term_weight(classifier, terms, term)["outputs"]
-        assert_allclose(weight, abs(output["weight"]), atol=1e-4)
-        assert browser["classes"][code] == ("positive" if output["weight"] > 0 else "negative")
-        assert n_labelled == term_weight(classifier, terms, term)["n_labelled"]
-        told = reconstruction(layer, terms, term, 4)
-        for packed, side in ((sources, "from"), (reached, "to")):
-            names = [browser["names"][j] for j in packed[::2]]
-            expected = {name: weight for name, weight in told[side] if weight > 0}
-            assert_allclose(sorted(packed[1::2]), sorted(expected.values()), atol=1e-3)
-            assert names[0] in expected
-
-
 def test_words_that_made_the_difference_are_mostly_new_here(data):
     found = data["difference"]
     assert 0 < found["new_share"] <= 1
@@ -113,69 +77,7 @@ def test_words_that_made_the_difference_are_mostly_new_here(data):
     assert all((term["rarity"] == 2) == (term["n_labelled"] == 0) for term in found["terms"])
 
 
-def test_changed_documents_changed_and_their_contributions_add_up_to_the_score(data, adapter, reviews):
-    _, _, kitchen, truth = reviews
-    shown = data["changes"]["documents"]
-    assert len(shown) == 6
-    assert data["changes"]["n_changed"] == data["verdict"]["agreement"]["n_changed"]
-    for own in shown:
-        text = kitchen[own["row"] - 1]
-        assert own["from"] != own["to"] == adapter.predict([text])[0]
-        assert own["outcome"] == ("corrected" if truth[own["row"] - 1] == own["to"] else "became wrong")
-        assert "".join(piece["text"] for piece in own["pieces"]) == text
-        score = abs(adapter.decision_function([text], sample_domain=[-1])[0])
-        parts = [own["start"], own["others"], *(word["contribution"] for word in own["words"])]
-        assert_allclose(sum(parts), own["score"], atol=1e-9)  # what is written adds up
-        assert_allclose(own["score"], score, atol=2e-3)
-        assert own["probability"] == pytest.approx(adapter.predict_proba([text], sample_domain=[-1]).max())
-        for word in own["words"]:
-            assert data["classes"][word["code"]] == own["to" if word["contribution"] > 0 else "from"]
-
-
-def test_with_three_classes_the_surest_changed_documents_come_first():
-    """Scores of the winner do not say how sure it is; its probability does."""
-    from undrift import MSDAClassifier
-    from undrift.report import adaptation_report
-
-    rng = np.random.default_rng(1)
-    X, Z = (rng.poisson(0.7, (300, 24)).astype(float) for _ in range(2))
-    Z[:, 12:] += rng.poisson(0.4, (300, 12))
-    y = [f"c{k}" for k in (X[:, :12].reshape(300, 3, 4).sum(axis=2) + rng.random((300, 3))).argmax(axis=1)]
-    model = MSDAClassifier(2, 0.5, random_state=0).fit(X, y, Z)
-    own = adaptation_report(model, X, y, Z).to_dict()
-    shown = own["changes"]["documents"]
-    probabilities = [document["probability"] for document in shown]
-    assert len(shown) > 2
-    assert probabilities == sorted(probabilities, reverse=True)
-    numbers = np.full(1, -1)
-    for document in shown:
-        row = Z[[document["row"] - 1]]
-        scores = model.decision_function(row, sample_domain=numbers)[0]
-        lead = scores[document["codes"][1]] - scores[document["codes"][0]]
-        assert_allclose(document["score"], lead, atol=2e-3)
-        assert lead > 0
-    evidence = Evidence(model, [], [DomainRows("s", 0, X, labels=y), DomainRows("t", -1, Z)])
-    changed = evidence.source_only_codes[-1] != evidence.adapted_codes[-1]
-    sure = model.predict_proba(Z, sample_domain=np.full(300, -1)).max(axis=1)[
-        changed & ((Z > 0).sum(axis=1) > 5)
-    ]
-    assert_allclose(probabilities, np.sort(sure)[::-1][: len(shown)])
-
-
-def test_the_grid_shows_what_the_rule_gave(data, adapter):
-    (grid,) = data["selection"]
-    results = adapter.classifier_.selection_results_
-    assert grid["rule"] == "reverse"
-    assert len(grid["cells"]) == len(results) == 9
-    for cell in grid["cells"]:
-        (own,) = [r for r in results if (r["noise"], r["n_layers"]) == (cell["noise"], cell["n_layers"])]
-        assert_allclose(cell["value"], 1 - own["score"], rtol=1e-12)
-        assert cell["chosen"] == own["chosen"]
-
-
 def test_a_large_target_is_sampled_and_the_page_says_so(adapter, reviews):
-    from undrift.report import adaptation_report
-
     books, y, kitchen, truth = reviews
     report = adaptation_report(adapter, books, y, kitchen, truth=truth, max_rows=200)
     card = report.to_dict()["domains"][1]
@@ -194,19 +96,9 @@ def test_a_large_target_is_sampled_and_the_page_says_so(adapter, reviews):
 )
 def test_terms_are_found_as_they_were_written(document, term, found):
     word = {"term": term, "contribution": 1.0, "code": 1, "is_new": True}
-    (mark,) = [piece for piece in pieces(document, [word]) if "code" in piece]
+    (mark,) = [piece for piece in cut_pieces(document, [word]) if "code" in piece]
     assert mark == {"text": found, "code": 1, "strength": 3, "is_new": True}
     assert found in snippet(document, term)
-
-
-def test_a_stronger_term_is_marked_before_a_weaker_one_that_overlaps():
-    terms = [
-        {"term": "not good", "contribution": -0.9, "code": 0, "is_new": False},
-        {"term": "good", "contribution": 0.2, "code": 1, "is_new": False},
-        {"term": "or", "contribution": 0.01, "code": 1, "is_new": False},  # too little for a colour
-    ]
-    found = [(p["text"], p.get("code"), p.get("strength")) for p in pieces("not good or good", terms)]
-    assert found == [("not good", 0, 3), (" or ", None, None), ("good", 1, 1)]
 
 
 def test_a_long_document_is_cut_to_a_snippet():
@@ -216,6 +108,71 @@ def test_a_long_document_is_cut_to_a_snippet():
 
 def test_of_terms_that_stand_together_the_telling_one_is_listed(data):
     listed = [term["term"] for term in data["difference"]["terms"]]
-    rows = {name: row[1:5] for name, row in zip(data["terms"]["names"], data["terms"]["rows"], strict=False)}
-    assert len({tuple(rows[term]) for term in listed}) == len(listed)
+    assert len(set(listed)) == len(listed)
     assert sum(" " not in term for term in listed) > len(listed) / 2
+
+
+@pytest.fixture(scope="module")
+def counted(adapter, reviews):
+    """Probability of every prediction, its class, and the truth (None where there is none)."""
+    _, _, kitchen, truth = reviews
+    P = adapter.predict_proba(kitchen)
+    return P, P.argmax(axis=1), np.array([{"negative": 0, "positive": 1}.get(label, -1) for label in truth])
+
+
+def test_coverage_counts_mistakes_among_the_surest(report, counted):
+    P, codes, truth = counted
+    rows = report.to_dict()["confidence"]["coverage"]
+    assert [row["coverage"] for row in rows] == pytest.approx(np.arange(1, 21) / 20)
+    order = np.argsort(-P.max(axis=1), kind="stable")
+    for row in (rows[7], rows[-1]):
+        kept = order[: round(row["coverage"] * len(order))]
+        known = kept[truth[kept] >= 0]
+        n_wrong = int((codes[known] != truth[known]).sum())
+        interval = stats.binomtest(n_wrong, len(known)).proportion_ci(method="wilson")
+        assert_allclose(row["measured"]["error"], n_wrong / len(known), rtol=1e-12)
+        assert_allclose([row["measured"]["low"], row["measured"]["high"]], interval, rtol=1e-6, atol=1e-9)
+        assert row["threshold"] == pytest.approx(P.max(axis=1)[kept].min())
+
+
+def test_the_expected_curve_ends_at_the_expected_error(unscored):
+    data = unscored.to_dict()
+    rows, expected = data["confidence"]["coverage"], data["verdict"]["expected_error"]["error"]
+    assert rows[-1]["expected"] == pytest.approx(expected)
+    assert all(row["measured"] is None for row in rows)
+    counts = np.array(data["confidence"]["confusion"]["counts"])
+    assert counts.sum() == pytest.approx(data["verdict"]["agreement"]["n_rows"], abs=1)
+    assert 1 - np.trace(counts) / counts.sum() == pytest.approx(expected, abs=1e-3)
+
+
+def test_the_confusion_matrix_counts_labelled_rows(report, counted):
+    _, codes, truth = counted
+    confusion = report.to_dict()["confidence"]["confusion"]
+    assert confusion["is_measured"]
+    for t in range(2):
+        for p in range(2):
+            assert confusion["counts"][t][p] == ((truth == t) & (codes == p)).sum()
+    shown = tabulate_confusion(report.to_dict())
+    assert [[int(cell[1].replace(",", "")) for cell in cells] for _, cells in shown["rows"]] == [
+        [int(n) for n in row] for row in confusion["counts"]
+    ]
+
+
+def test_of_many_classes_the_most_frequent_mistakes_are_listed(report):
+    data = report.to_dict()
+    counts = [[0.0] * 10 for _ in range(10)]
+    counts[3][4] = 7.0
+    data["classes"] = [f"c{i}" for i in range(10)]
+    data["confidence"]["confusion"]["counts"] = counts
+    shown = tabulate_confusion(data)
+    assert shown["rows"] == []
+    assert shown["mistakes"] == [("c3", "c4", "7")]
+    assert shown["title"] == "Most frequent mistake: c3 taken for c4 (7 rows)"
+
+
+def test_weights_that_do_not_fit_the_page_are_left_out(adapter, reviews, set_limits):
+    books, y, kitchen, _ = reviews
+    set_limits(MOST_BYTES=5_000)
+    report = adaptation_report(adapter, books, y, kitchen)
+    assert report.to_dict()["sentence"] is None
+    assert 'id="try"' not in report.to_html()

@@ -3,10 +3,13 @@
 import json
 import os
 import re
+import warnings
 
 import pytest
+from markupsafe import escape
 
-from undrift.report import Report
+from undrift import MSDAClassifier, TextAdapter, UndriftWarning
+from undrift.report import Report, adaptation_report
 from undrift.report.svg import Scale, cover, nice_step, percent, tag
 
 
@@ -123,11 +126,11 @@ def two_files(reviews, tmp_path):
 def adapt(folder, *more):
     from typer.testing import CliRunner
 
-    from undrift.cli.app import app
+    from undrift.app.cli import app
 
     options = [
         "adapt", "--source", str(folder / "books.jsonl"), "--target", str(folder / "kitchen.jsonl"),
-        "--text", "text", "--label", "label", "--out", str(folder / "out.csv"), "--layers", "1",
+        "--text", "text", "--label", "label", "--out", str(folder / "out.csv"), "--set", "layers=1",
         "--max-features", "150",
     ]  # fmt: skip
     return CliRunner().invoke(app, [*options, *more])
@@ -148,30 +151,16 @@ def test_adapt_writes_the_report_it_is_asked_for(two_files):
     assert hashlib.sha256((two_files / "books.jsonl").read_bytes()).hexdigest() in html
 
 
-def test_adapt_without_a_report_keeps_no_documents(two_files):
-    from undrift import MSDAClassifier, TermVectorizer, TextAdapter
-    from undrift.jobs import AdaptJob, run_adapt
-    from undrift.report import job_report
-
-    job = AdaptJob(
-        [two_files / "books.jsonl"], [two_files / "kitchen.jsonl"], "text", "label", two_files / "out.csv"
-    )
-    adapted = run_adapt(job, TextAdapter(TermVectorizer(100), MSDAClassifier(1)))
-    assert adapted.report_inputs is None
-    with pytest.raises(ValueError, match="kept no rows"):
-        job_report(job, adapted)
-
-
 def test_a_report_that_cannot_be_written_stops_the_job_before_it_starts(two_files):
     done = adapt(two_files, "--report", str(two_files / "nowhere" / "report.html"))
     assert done.exit_code != 0
-    assert "cannot be written" in str(done.exception)
+    assert "cannot be written" in done.output + str(done.exception)
     assert not (two_files / "out.csv").exists()
 
 
 def test_a_report_does_not_replace_a_file_of_the_job(two_files):
     done = adapt(two_files, "--report", str(two_files / "books.jsonl"))
-    assert "would replace another file" in str(done.exception)
+    assert "would replace another file" in done.output + str(done.exception)
     assert (two_files / "books.jsonl").stat().st_size > 1000
 
 
@@ -186,3 +175,60 @@ def test_several_targets_each_have_their_card_and_errors(two_files):
     assert "books → kitchen + more" in html
     assert len(re.findall(r"<td>target</td>", html)) == 2
     assert "adapted, more" in html
+
+
+@pytest.fixture(scope="module")
+def documents():
+    """A target that shares no word with the labelled source, and its truth."""
+    source = [f"good fine page{i % 9}" if i % 2 else f"bad dull page{i % 9}" for i in range(120)]
+    target = [f"gut schön seite{i % 9}" if i % 2 else f"schlecht öde seite{i % 9}" for i in range(120)]
+    labels = ["positive" if i % 2 else "negative" for i in range(120)]
+    return source, labels, target, labels
+
+
+def report_fallback(documents, truth):
+    source, labels, target, known = documents
+    adapter = TextAdapter(200, classifier=MSDAClassifier(1, 0.5, random_state=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndriftWarning)
+        adapter.fit(source, labels, target)
+    assert adapter.classifier_.caution_["fell_back"]
+    return adaptation_report(adapter, source, labels, target, truth=known if truth else None)
+
+
+def shown_text(report):
+    page = re.sub(r"<(script|style)\b.*?</\1>", "", report.to_html(), flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
+
+
+@pytest.mark.parametrize("truth", [True, False])
+def test_a_fallback_is_called_one_and_nothing_is_called_adapted(documents, truth):
+    report = report_fallback(documents, truth)
+    verdict, text = report.to_dict()["verdict"], shown_text(report)
+    assert (verdict["answer"], verdict["fell_back"], verdict["predictor"]) == (
+        "fallback", True, "source-only",
+    )  # fmt: skip
+    start = "50.0% of the source-only" if truth else "the predictions are those of the source-only"
+    assert verdict["headline"].startswith(f"Not adapted: {start}")
+    assert "source → target (not adapted)" in text
+    (reason,) = report.to_dict()["blocking"]
+    assert text.count(str(escape(reason))) == 1, "the reason stands once, at the top"
+    assert "Adaptation helped" not in text
+    assert not re.search(r"\badapted (error|errs|classifier|,)", text)
+    assert ("source-only: 50.0%" in text) is truth
+    assert ("no better than chance" in verdict["headline"]) is truth
+    assert text.count("There is no expected error after a fallback") == (not truth)
+    assert (verdict["expected_error"], report.to_dict()["domains"][1]["target_shares"]) == (None, None)
+
+
+def test_the_baseline_is_the_svm_beside_the_fallback(documents):
+    report = report_fallback(documents, truth=True)
+    rows = re.findall(r"<td>target</td><td>([^<]*)</td><td class", report.to_html())
+    assert rows[:2] == ["source-only", "baseline"]
+
+
+def test_a_fallback_says_that_layers_were_not_used(documents):
+    text = shown_text(report_fallback(documents, truth=False))
+    assert "Used: the source-only classifier, on terms alone, C " in text
+    assert "Not used, because of the fallback: noise 0.5, 1 layer." in text
+    assert "no prediction changed" not in text

@@ -7,14 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from tests.report.test_decks import weighted_interval
-from undrift.report.inputs import DomainRows, Evidence
-from undrift.report.verdict import (
-    advice,
-    compare_mistakes,
-    measure_error,
-    verdict,
-)
+from tests.report.test_rows import weighted_interval
+from undrift.report import Report
+from undrift.report.content import describe_domains
+from undrift.report.data import DomainRows, ReportData
+from undrift.report.verdict import advise, compare_mistakes, judge, say_estimate
+from undrift.scoring import measure_error
 
 
 @pytest.mark.parametrize(("n_wrong", "n"), [(0, 12), (3, 40), (200, 1000), (7, 7)])
@@ -27,15 +25,6 @@ def test_the_interval_of_an_error_is_wilsons(n_wrong, n):
 def compare(n_corrected, n_spoilt, n):
     before, after = np.arange(n) < n_corrected, np.arange(n) >= n - n_spoilt
     return compare_mistakes("t", before, after, np.ones(n))["difference"]
-
-
-def test_the_interval_of_a_gain_is_that_of_agresti_and_min():
-    """Half a row is added to each of the four outcomes; the rest is the mean of paired differences."""
-    ours, z = compare(30, 10, 200), stats.norm.ppf(0.975)
-    differences, counts = np.array([1, -1, 0, 0]), np.array([30.5, 10.5, 80.5, 80.5])
-    mean = np.average(differences, weights=counts)
-    spread = np.sqrt(np.average((differences - mean) ** 2, weights=counts) / 202)
-    assert_allclose([ours["gain"], ours["low"], ours["high"]], [0.1, mean - z * spread, mean + z * spread])
 
 
 def test_classifiers_that_never_differ_gain_nothing_and_are_not_certain_of_it():
@@ -87,11 +76,9 @@ def test_without_labels_the_verdict_says_so_and_claims_no_gain(unscored, report)
     assert abs(gain) <= own["agreement"]["changed"] + 0.1
 
 
-def situation(
-    answer="yes", basis="measured", rule="fixed", center="classes", decks=None, n_differ=9, error=0.05, **card
-):
+def situation(answer="yes", basis="measured", decks=None, n_differ=9, error=0.05, **card):
     target = {
-        "name": "t", "role": "target", "n_rows": 5000, "unseen_share": 0.1, "class_drift": 0.0,
+        "name": "t", "role": "target", "n_rows": 5000, "unseen_share": 0.1,
         "share_error": 0.0, **card,
     }  # fmt: skip
     return {
@@ -100,7 +87,6 @@ def situation(
             "expected_error": {"error": 0.1, "low": 0.05, "high": 0.15},
             "whole": {"n_corrected": n_differ, "n_spoilt": 0, "adapted": {"error": error}},
         },
-        "chosen": {"rule": rule, "center": center, "edges": [] if rule == "fixed" else ["n_layers"]},
         "domains": [target],
         "decks": decks,
         "confidence": {"coverage": [COVERED]},
@@ -114,18 +100,14 @@ DECKS = {"estimate": [["text", 0, 1, 2.0]] * 60}
 @pytest.mark.parametrize(
     ("own", "said"),
     [
-        (situation("unclear"), "--noise 0.5,0.7,0.9"),
-        (situation(rule="source-cv"), "the chosen n_layers is at its edge (--layers)"),
-        (situation("no", rule="source-cv"), "--selection reverse"),
-        (situation("no", rule="one-se"), "--selection reverse"),
         (situation("no"), "Use the baseline"),
         (situation("unclear"), "Label more target rows"),
         (situation("unknown", "expected"), "Label 100 target rows drawn at random"),
         (situation("unknown", "expected"), "to within about 6 points"),
-        (situation("unknown", "expected", decks=DECKS), "Label 60 rows on this page, with the keys"),
+        (situation("unknown", "expected", decks=DECKS), "Label 60 rows on this page: this measures"),
         (situation(decks=DECKS), "label the doubtful rows on this page"),
         (situation(), "Use the predictions. Of the surest 80%, 2.0% are wrong: --min-confidence 0.88"),
-        (situation(error=0.65), "do not rely on single predictions"),
+        (situation(error=0.65), "Do not rely on single predictions"),
         (
             situation("unknown", "expected"),
             "Of the surest 80%, 2.0% are expected to be wrong: --min-confidence",
@@ -133,47 +115,35 @@ DECKS = {"estimate": [["text", 0, 1, 2.0]] * 60}
         (situation("chance"), "Do not use these predictions"),
         (situation("unclear", unseen_share=0.6), "over half of its words"),
         (situation(n_rows=80), "80 are few"),
-        (situation(class_drift=0.3, center="domains"), "--center classes"),
         (situation(share_error=0.11), "--target-shares"),
     ],
 )
 def test_advice_fits_the_situation(own, said):
-    assert any(said in step for step in advice(own))
+    assert any(said in step for step in advise(own))
 
 
 def test_predictions_that_are_mostly_wrong_are_not_recommended():
-    assert not any("Use the predictions" in step for step in advice(situation(error=0.65)))
-
-
-def test_there_is_no_advice_without_its_cause():
-    steps = " ".join(advice(situation(class_drift=0.3, share_error=0.1, unseen_share=0.6)))
-    for cause in (
-        "Widen",
-        "--center",
-        "--target-shares",
-        "few",
-        "half of its words",
-        "baseline",
-        "on this page",
-    ):
-        assert cause not in steps
+    assert not any("Use the predictions" in step for step in advise(situation(error=0.65)))
 
 
 def test_no_more_labels_are_asked_for_where_the_classifiers_do_not_differ():
-    assert not any("four times" in step for step in advice(situation("unclear", n_differ=0)))
-    assert any("four times" in step for step in advice(situation("unclear")))
+    assert not any("four times" in step for step in advise(situation("unclear", n_differ=0)))
+    assert any("four times" in step for step in advise(situation("unclear")))
 
 
 def guesses(truth, adapted, before, n_targets=1, weights=None, border="error"):
     """A report's verdict on predictions that are given."""
     X, labels = np.eye(len(truth)), ["a", "b"]
     model = SimpleNamespace(
-        classes_=np.array(labels), caution_=None, domains_=[0], target_shares=None, target_shares_=[],
+        classes_=np.array(labels), caution_=None, target_names_=[], target_shares=None, target_shares_=[],
         target_shares_interval_=[], expected_error_=[], border=border,
     )  # fmt: skip
-    targets = [DomainRows(f"t{i}", -1 - i, X, None, truth, adapted, X, weights) for i in range(n_targets)]
+    model.labelled_counts_ = np.ones(len(truth))
+    targets = [DomainRows(f"t{i}", X, None, truth, adapted, X, weights) for i in range(n_targets)]
     baseline = SimpleNamespace(predict=lambda rows: np.array(before))
-    return verdict(Evidence(model, [], [DomainRows("s", 0, X[:0]), *targets], baseline))
+    terms = [str(j) for j in range(len(truth))]
+    given = ReportData(model, terms, [DomainRows("s", X[:0])], targets, given_baseline=baseline)
+    return judge(given, describe_domains(given)[1:])
 
 
 def test_targets_are_pooled_by_rows():
@@ -215,3 +185,25 @@ def test_rows_of_weight_zero_are_not_scored_and_others_count_by_their_weight():
     assert own["whole"]["n_rows"] == 34
     assert own["whole"]["adapted"]["error"] == pytest.approx(10 / 50)
     assert own["chance"]["error"] == pytest.approx(0.5)
+
+
+def test_an_error_that_is_not_known_is_said_with_its_bounds_and_the_way_to_know(unscored):
+    data = unscored.to_dict()
+    card = next(card for card in data["domains"] if card["role"] == "target")
+    card["expected_error"] = data["verdict"]["expected_error"] = {"error": None, "low": 0.03, "high": 0.48}
+    verdict = data["verdict"]
+    data["verdict"] |= say_estimate(verdict)
+    data["confidence"] |= {"confusion": None}
+    for row in data["confidence"]["coverage"]:
+        row["expected"] = None
+    data["next"] = advise(data)
+    assert (
+        verdict["headline"] == "The error is not known: expect 3.0% to 48% of these predictions to be wrong."
+    )
+    assert "30 labels" in verdict["sure"]
+    assert data["next"][0].startswith("Label 60 rows on this page")
+    assert not any("surest" in step for step in data["next"])
+    page = Report(data).to_html()
+    assert ">not known</span>" in page
+    assert "expected: not known, 3.0% to 48%" in page
+    assert "Of the surest" not in page

@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn import config_context
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import cross_val_score
 from sklearn.utils import estimator_checks
 
 from undrift import MDA, MSDAClassifier, TermVectorizer, TextAdapter, load_model, save_model
 from undrift.persist import ModelFileError
-from undrift.text.adapter import load_adapter, text_classifier, text_regressor
+from undrift.text.adapter import load_adapter
 
 BOOKS = ["A gripping page-turner", "gripping and moving", "dull and boring", "boring prose", "so-so"]
 OPINIONS = ["good", "good", "bad", "bad", None]
@@ -17,7 +16,7 @@ GARDEN = ["sturdy rake", "flimsy hose", "gripping gloves"]
 
 
 def small(**options):
-    return TextAdapter(TermVectorizer(60), MSDAClassifier(2, 0.5, dtype="float64", **options))
+    return TextAdapter(60, classifier=MSDAClassifier(2, 0.5, **options))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +37,7 @@ def test_is_a_vectorizer_and_a_classifier():
     adapter = small().fit(BOOKS, OPINIONS, KITCHEN)
     vectorizer = TermVectorizer(60).fit(BOOKS + KITCHEN)
     rows = [vectorizer.transform(own) for own in (BOOKS, KITCHEN)]
-    classifier = MSDAClassifier(2, 0.5, dtype="float64").fit(rows[0], OPINIONS, rows[1])
+    classifier = MSDAClassifier(2, 0.5).fit(rows[0], OPINIONS, rows[1])
     assert adapter.vectorizer_.terms_ == vectorizer.terms_
     assert_allclose(adapter.decision_function(KITCHEN), classifier.decision_function(rows[1]))
     assert_array_equal(adapter.predict(KITCHEN), classifier.predict(rows[1]))
@@ -55,28 +54,37 @@ def test_default_rows_are_tfidf_of_length_5():
     adapter = TextAdapter().fit(BOOKS, OPINIONS, KITCHEN)
     lengths = np.sqrt(adapter.vectorizer_.transform(KITCHEN).power(2).sum(axis=1))
     assert_allclose(lengths, [5, 5, 5, 5, 0], rtol=1e-6)
-    assert adapter.classifier_.get_params() == text_classifier().get_params()
+    assert adapter.classifier_.get_params() == MSDAClassifier().get_params()
 
 
-def test_several_targets_and_the_stacked_form():
-    plain = small(center="domains").fit(BOOKS, OPINIONS, [KITCHEN, GARDEN])
-    domain = np.repeat([0, -1, -2], [5, 5, 3])
-    stacked = small(center="domains").fit(
-        BOOKS + KITCHEN + GARDEN, OPINIONS + ["good"] * 8, sample_domain=domain
-    )
-    assert plain.classifier_.domains_ == stacked.classifier_.domains_ == [0, -1, -2]
-    for options in ({}, {"sample_domain": -2}, {"recenter": True}):
+def test_several_targets_have_names():
+    adapter = small().fit(BOOKS, OPINIONS, {"kitchen": KITCHEN, "garden": GARDEN})
+    rows = [adapter.vectorizer_.transform(own) for own in (BOOKS, KITCHEN, GARDEN)]
+    targets = {"kitchen": rows[1], "garden": rows[2]}
+    classifier = MSDAClassifier(2, 0.5).fit(rows[0], OPINIONS, targets)
+    for name in targets:
+        scores = classifier.decision_function(rows[2], target=name)
+        assert_allclose(adapter.decision_function(GARDEN, target=name), scores)
+        assert_array_equal(adapter.predict(GARDEN, target=name), adapter.classes_[(scores > 0).astype(int)])
         assert_allclose(
-            plain.decision_function(GARDEN, **options), stacked.decision_function(GARDEN, **options)
+            adapter.predict_proba(GARDEN, target=name),
+            classifier.predict_proba(rows[2], target=name),
         )
-        assert_array_equal(plain.predict(GARDEN, **options), stacked.predict(GARDEN, **options))
-    assert not np.allclose(plain.decision_function(GARDEN), plain.decision_function(GARDEN, sample_domain=-2))
+    assert not np.allclose(
+        *(adapter.decision_function(GARDEN, target=name) for name in ("kitchen", "garden"))
+    )
+    assert adapter.score(GARDEN, adapter.predict(GARDEN, target="garden"), target="garden") == 1
+    with pytest.raises(ValueError, match="2 targets; target='garage' is not among them: 'kitchen', 'garden'"):
+        adapter.predict(GARDEN, target="garage")
+    with pytest.raises(ValueError, match="several targets need names: pass a dict"):
+        small().fit(BOOKS, OPINIONS, [KITCHEN, GARDEN])
 
 
 def test_documents_may_come_from_generators():
-    expected = small().fit(BOOKS, OPINIONS, [KITCHEN, GARDEN]).decision_function(GARDEN)
-    adapter = small().fit(iter(BOOKS), OPINIONS, iter([iter(KITCHEN), iter(GARDEN)]))
-    assert_allclose(adapter.decision_function(iter(GARDEN)), expected)
+    targets = {"kitchen": KITCHEN, "garden": GARDEN}
+    expected = small().fit(BOOKS, OPINIONS, targets).decision_function(GARDEN, target="garden")
+    adapter = small().fit(iter(BOOKS), OPINIONS, {name: iter(own) for name, own in targets.items()})
+    assert_allclose(adapter.decision_function(iter(GARDEN), target="garden"), expected)
 
 
 def test_in_two_halves():
@@ -117,24 +125,64 @@ def test_settings_are_left_alone():
     before = str(adapter.get_params())
     adapter.fit(BOOKS, OPINIONS, KITCHEN)
     assert str(adapter.get_params()) == before
-    assert not hasattr(adapter.vectorizer, "terms_")
     assert not hasattr(adapter.classifier, "classes_")
 
 
-def test_sample_domain_is_routed():
-    domain = np.repeat([0, -1], [5, 5])
-    with config_context(enable_metadata_routing=True):
-        pipeline = make_pipeline(small())
-        pipeline.fit(BOOKS + KITCHEN, OPINIONS + [None] * 5, sample_domain=domain)
-        own = pipeline.predict(KITCHEN, sample_domain=np.full(5, -1))
-    assert_array_equal(own, small().fit(BOOKS, OPINIONS, KITCHEN).predict(KITCHEN, sample_domain=-1))
+@pytest.mark.parametrize(
+    "labels", [[1, 1, 0, 0, None], [1.0, 1.0, 0.0, 0.0, np.nan], ["1", "1", "0", "0", None]]
+)
+def test_labels_keep_their_type_but_for_whole_floats(labels):
+    adapter = small().fit(BOOKS, labels, KITCHEN)
+    kind = str if isinstance(labels[0], str) else int
+    assert [type(label) for label in adapter.classes_.tolist()] == [kind] * 2
+    small_model = adapter.distill(KITCHEN * 3)
+    for model in (adapter, small_model, small_model.to_sklearn()):
+        assert {type(label) for label in model.predict(KITCHEN).tolist()} == {kind}
+
+
+def test_cross_validation_with_a_target_is_refused_with_the_way_to_do_it():
+    documents, y = BOOKS[:4] * 5, OPINIONS[:4] * 5
+    for target in (KITCHEN * 4, {"kitchen": KITCHEN}):  # the first is as long as the source
+        with pytest.raises(ValueError, match="read expected_error_, or pass labelled rows of the target"):
+            cross_val_score(small(), documents, y, cv=2, params={"target": target})
+    X, Z = np.eye(20), np.eye(20)
+    with pytest.raises(ValueError, match="would cut the target"):
+        cross_val_score(MSDAClassifier(1), X, y, cv=2, params={"X_target": Z})
+    assert cross_val_score(small(), documents, y, cv=2).tolist() == [1, 1]
+
+
+def test_the_summary_says_the_expected_error_and_the_class_shares():
+    adapter = small().fit(BOOKS, OPINIONS, {"kitchen": KITCHEN, "garden": GARDEN})
+    shares = {"bad": 0.2514, "good": 0.7486}
+    adapter.classifier_.target_shares_ = [shares, None]
+    adapter.classifier_.target_shares_interval_ = [{"bad": (0.1, 0.4), "good": (0.6, 0.9)}, None]
+    adapter.classifier_.expected_error_ = [{"error": 0.123, "low": 0.05, "high": 0.2}, None]
+    adapter.classifier_.caution_ = {"reasons": ["few rows"]}
+    assert adapter.summary().split("\n") == [
+        "kitchen: about 12% wrong (5% to 20%)",
+        "  classes: bad 25.1% (10% to 40%), good 74.9% (60% to 90%)",
+        "garden: the error cannot be estimated",
+        "warning: few rows",
+    ]
+    assert list(adapter.targets_) == ["kitchen", "garden"]
+    adapter.classifier_.caution_ = None
+    adapter.classifier_.expected_error_[1] = {"error": None, "low": 0.03, "high": 0.48}
+    assert adapter.summary().endswith("garden: the error is not known, from 3% to 48%")
+    assert small().fit(BOOKS[:4], OPINIONS[:4]).summary() == "no target; classes bad, good"
+
+
+def test_progress_is_shown_if_asked_for(capsys):
+    small().set_params(verbose=True).fit(BOOKS, OPINIONS, KITCHEN)
+    assert "layer 2/2" in capsys.readouterr().err
+    small().fit(BOOKS, OPINIONS, KITCHEN)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("one string", ["a", "b"]), "documents must be an iterable of strings; got one str"),
-        ((BOOKS, OPINIONS, "one string"), "target must be a sequence of documents"),
+        ((BOOKS, OPINIONS, "one string"), "target must be an iterable of documents"),
         ((BOOKS, OPINIONS, ["fine", None]), "document 1 .* is missing"),
         ((BOOKS, OPINIONS[:2]), "inconsistent numbers of samples"),
         ((["", " "], ["a", "b"]), "no words in the 2 documents"),
@@ -155,25 +203,14 @@ def test_target_labels_are_learnt_asked_for_and_updated():
     labels = ["good", None, None, "bad", None]
     adapter = small(center="domains").fit(BOOKS, OPINIONS, KITCHEN, y_target=labels)
     rows = [adapter.vectorizer_.transform(documents) for documents in (BOOKS, KITCHEN)]
-    classifier = MSDAClassifier(2, 0.5, dtype="float64", center="domains")
+    classifier = MSDAClassifier(2, 0.5, center="domains")
     classifier.fit(rows[0], OPINIONS, rows[1], y_target=labels)
     assert_allclose(adapter.decision_function(KITCHEN), classifier.decision_function(rows[1]))
     assert sorted(adapter.ask(KITCHEN, 3)) == [1, 2, 4]  # those without a label
     adapter.update(iter(KITCHEN[1:2]), ["good"])
     classifier.update(rows[1][1:2], ["good"])
     assert_allclose(adapter.decision_function(KITCHEN), classifier.decision_function(rows[1]))
-    several = small().fit(BOOKS, OPINIONS, [KITCHEN, GARDEN], y_target=[labels, None])
-    assert several.update(GARDEN[:1], ["good"], sample_domain=-2).predict(GARDEN).shape == (3,)
-
-
-def test_an_adapter_of_ratings_is_scored_as_a_regressor_and_not_updated():
-    adapter = TextAdapter(classifier=text_regressor(n_layers=1, self_training=False))
-    adapter.fit(BOOKS, [5, 4, 1, 2, None], KITCHEN)
-    X = adapter.vectorizer_.transform(KITCHEN)
-    y = np.arange(len(KITCHEN)) % 5.0
-    assert adapter.score(KITCHEN, y) == adapter.classifier_.score(X, y)
-    for act in (adapter.update, adapter.ask):
-        with pytest.raises(ValueError, match="only models of classes can be updated"):
-            act(KITCHEN, 3)
-    with pytest.raises(ValueError, match="only models of classes can be updated"):
-        adapter.update_target(KITCHEN)
+    targets = {"kitchen": KITCHEN, "garden": GARDEN}
+    several = small().fit(BOOKS, OPINIONS, targets, y_target={"kitchen": labels})
+    several.update(GARDEN[:1], ["good"], target="garden")
+    assert several.predict(GARDEN, target="garden").shape == (3,)

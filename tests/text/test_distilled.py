@@ -8,18 +8,16 @@ import textwrap
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from tests.helpers.review_files import make_review_texts
-from undrift import DistilledText, TermVectorizer, TextAdapter, load_model, save_model, text_classifier
-from undrift.classifier import Taught, distill
-from undrift.text import distilled as distilled_module
+from undrift import DistilledText, MSDAClassifier, TextAdapter, load_model, save_model
+from undrift.method import Taught, distill
 
 
 def make_adapter(**changes):
-    settings = {"n_layers": 1, "random_state": 0, "self_training": False, "fallback": False, **changes}
-    return TextAdapter(TermVectorizer(150, length=5.0), text_classifier(**settings))
+    settings = {"n_layers": 1, "random_state": 0, "self_training": False, **changes}
+    return TextAdapter(150, classifier=MSDAClassifier(**settings))
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +70,14 @@ def test_probabilities_and_class_shares_are_carried_over():
 
     X, taught = make_taught(600, 1, 2)
     model, _, _ = distill(sparse.csr_array(X), taught)
-    got = model.predict_proba(sparse.csr_array(X), sample_domain=-1 - taught.domain)
     for i in range(2):
-        rows = taught.domain == i
-        np.testing.assert_allclose(got[rows].mean(axis=0), taught.probabilities[rows].mean(axis=0), atol=1e-4)
-    assert np.abs(got - taught.probabilities).mean() < 0.03
+        rows = np.flatnonzero(taught.domain == i)
+        got, expected = (
+            model.predict_proba(sparse.csr_array(X[rows]), target=-1 - i),
+            taught.probabilities[rows],
+        )
+        np.testing.assert_allclose(got.mean(axis=0), expected.mean(axis=0), atol=1e-4)
+        assert np.abs(got - expected).mean() < 0.03
     assert model.temperature_ == pytest.approx(0.7, rel=0.15)
 
 
@@ -120,28 +121,6 @@ def test_fidelity_is_measured_on_documents_that_it_has_not_learnt_from(adapter, 
     assert (without["n_scored"], without["error"], without["adapted_error"]) == (0, None, None)
 
 
-def test_labels_may_be_any_sequence(adapter, reviews):
-    pandas = pytest.importorskip("pandas")
-    texts, labels = reviews["kitchen"]
-    labels = [label or None for label in labels]
-    series = pandas.Series(labels, index=np.arange(len(labels)) + 7)
-    assert adapter.distill(texts, series).fidelity_ == adapter.distill(texts, labels).fidelity_
-
-
-def test_what_is_not_fitted_says_so():
-    model = DistilledText()
-    for method in (model.predict, model.decision_function, model.predict_proba):
-        with pytest.raises(NotFittedError):
-            method(["a pan"])
-    for model in (DistilledText(), TextAdapter()):
-        with pytest.raises(NotFittedError):
-            model.terms_  # noqa: B018
-    with pytest.raises(NotFittedError):
-        DistilledText().term_weights()
-    with pytest.raises(NotFittedError):
-        text_classifier().scores_to_proba([0.5])
-
-
 def test_file_and_pipeline_give_the_same_predictions(distilled, reviews, tmp_path):
     documents = [text for texts, _ in reviews.values() for text in texts] + ["", "Didn’t 5.1 ½ naïve it's"]
     path = tmp_path / "small.safetensors"
@@ -163,21 +142,22 @@ def test_file_and_pipeline_give_the_same_predictions(distilled, reviews, tmp_pat
 def test_several_classes_and_targets(reviews):
     (books, labels), (kitchen, _), (camping, _) = (reviews[name] for name in ("books", "kitchen", "camping"))
     three = [("ok" if i % 3 == 0 else label) or None for i, label in enumerate(labels)]
-    adapter = make_adapter().fit(books, three, [kitchen, camping])
-    documents, domain = kitchen + camping, np.repeat([-1, -2], [len(kitchen), len(camping)])
-    with pytest.raises(ValueError, match="the model has 2 targets: give sample_domain"):
-        adapter.distill(documents)
-    model = adapter.distill(documents, sample_domain=domain)
+    targets = {"kitchen": kitchen, "camping": camping}
+    adapter = make_adapter().fit(books, three, targets)
+    with pytest.raises(ValueError, match="the model has 2 targets"):
+        adapter.distill(kitchen + camping)
+    model = adapter.distill(targets)
     assert model.classifier_.coef_.shape == (len(model.terms_), 3)
-    for number in (-1, -2):
-        pipeline = model.to_sklearn(number)
-        np.testing.assert_array_equal(pipeline.predict(camping), model.predict(camping, sample_domain=number))
+    for name in targets:
+        pipeline = model.to_sklearn(name)
+        np.testing.assert_array_equal(pipeline.predict(camping), model.predict(camping, target=name))
         np.testing.assert_allclose(
-            pipeline.predict_proba(camping), model.predict_proba(camping, sample_domain=number), atol=1e-12
+            pipeline.predict_proba(camping), model.predict_proba(camping, target=name), atol=1e-12
         )
-    np.testing.assert_array_equal(  # of all targets together, if it is not said which
-        model.to_sklearn().predict(camping), model.predict(camping)
-    )
+    with pytest.raises(ValueError, match="name one of them"):
+        model.to_sklearn()
+    alone = adapter.distill({"camping": camping})
+    assert alone.target_shares_ == adapter.target_shares_[1:]
 
 
 def test_the_pipeline_needs_no_undrift(distilled, reviews, tmp_path):
@@ -215,19 +195,6 @@ def test_the_terms_are_those_that_scikit_learn_counts(distilled, reviews):
     assert distilled.decision_function([strongest])[0] > distilled.decision_function([""])[0]
 
 
-def test_the_vectoriser_of_the_adapter_is_kept_where_it_can_be(reviews):
-    (books, labels), (kitchen, _) = reviews["books"], reviews["kitchen"]
-    y = [label or None for label in labels]
-    words = TextAdapter(TfidfVectorizer(ngram_range=(1, 1), stop_words="english"), make_adapter().classifier)
-    model = words.fit(books, y, kitchen).distill(kitchen)
-    assert model.vectorizer_.stop_words == "english"
-    assert not any(" " in term for term in model.terms_)
-    custom = TextAdapter(TfidfVectorizer(tokenizer=str.split, token_pattern=None), make_adapter().classifier)
-    model = custom.fit(books, y, kitchen).distill(kitchen)
-    assert model.vectorizer_.tokenizer is None
-    pickle.dumps(model.to_sklearn())
-
-
 def test_what_cannot_be_done_is_refused_in_one_line(adapter, distilled, reviews, tmp_path):
     kitchen, _ = reviews["kitchen"]
     save_model(adapter, tmp_path / "full.safetensors")
@@ -244,23 +211,3 @@ def test_what_cannot_be_done_is_refused_in_one_line(adapter, distilled, reviews,
         with pytest.raises(ValueError, match=says) as refusal:
             call()
         assert "\n" not in str(refusal.value)
-
-
-def test_characters_stay_characters(reviews):
-    (books, labels), (kitchen, _) = reviews["books"], reviews["kitchen"]
-    vectorizer = TermVectorizer(300, length=5.0, tokens="characters")
-    adapter = TextAdapter(vectorizer, make_adapter().classifier)
-    model = adapter.fit(books, [label or None for label in labels], kitchen).distill(kitchen)
-    assert model.vectorizer_.analyzer == "char_wb"
-    assert {len(term) for term in model.terms_} == {2, 3, 4}
-    assert model.fidelity_["agreement"] > 0.5
-
-
-def test_a_file_of_many_classes_or_targets_has_fewer_terms(monkeypatch, reviews):
-    kitchen, _ = reviews["kitchen"]
-    every = len(distilled_module.fit_terms(kitchen, TermVectorizer(), 2).vocabulary_)
-    monkeypatch.setattr(distilled_module, "MOST_BYTES", 100 * (52 + 4 * 20))
-    few = distilled_module.fit_terms(kitchen, TermVectorizer(), 20)
-    assert len(few.vocabulary_) == 100 < every
-    counts = few.transform(kitchen).getnnz(axis=0)
-    assert min(counts) > 1  # the most frequent ones

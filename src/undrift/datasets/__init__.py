@@ -1,23 +1,6 @@
-"""Loaders: one file per format, each returning a `Corpus`."""
+"""`make_reviews`: a generated corpus of reviews, and the values that hold one."""
 
-from .addresses import SOURCES
-from .amazon_bow import load_amazon_bow
-from .amazon_mat import load_amazon_mat
-from .download import fetch
-from .fdu_mtl import load_fdu_mtl
-from .files import data_folder
-from .multidomain import load_multidomain_sentiment
-from .processed_acl import load_processed_acl
+from .corpus import Corpus, Domain, Task
 from .reviews import make_reviews
 
-__all__ = [
-    "SOURCES",
-    "data_folder",
-    "fetch",
-    "load_amazon_bow",
-    "load_amazon_mat",
-    "load_fdu_mtl",
-    "load_multidomain_sentiment",
-    "load_processed_acl",
-    "make_reviews",
-]
+__all__ = ["Corpus", "Domain", "Task", "make_reviews"]

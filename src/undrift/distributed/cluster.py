@@ -1,4 +1,4 @@
-"""What Dask does for us: connecting, stages of tasks, sums in a tree, and one-line messages for failures."""
+"""Use Dask: connections, stages of tasks, sums in a tree, and one-line messages for failures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from .._core import N_PROCESSORS
+from ..core import N_PROCESSORS
 from ..errors import UndriftError
 
 try:
@@ -95,7 +95,7 @@ def find_workers(blocks: Sequence[Delayed]) -> list[Any]:
 
 
 def assign_workers(sizes: Sequence[int], values: Sequence[Delayed]) -> list[Any]:
-    """Choose a worker for each block of these sizes, balancing the load of those that compute `values`."""
+    """Choose a worker for each block of these sizes, so that the cluster's load is balanced."""
     client = find_client(values)
     if client is None:
         return [None] * len(sizes)
@@ -132,7 +132,7 @@ def persist(*values: Delayed) -> tuple[Delayed, ...]:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise the failures of a cluster as `ClusterLost`, in one line that says what to do."""
+    """Raise the failures of a cluster as `ClusterLost`, in one line with a remedy."""
     try:
         yield
     except (CancelledError, RuntimeError) as error:
@@ -186,7 +186,7 @@ def connect(address: str) -> Iterator[Any]:
     from distributed import Client, LocalCluster
     from distributed.utils import silence_logging_cmgr
 
-    # what goes wrong on a worker or with the scheduler is raised here; the log would repeat it
+    # failures of a worker or the scheduler are raised here; the log would repeat them
     if n_workers is None:
         with silence_logging_cmgr(SILENT), _client(address) as client:
             yield client

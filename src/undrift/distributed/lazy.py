@@ -45,7 +45,7 @@ def blockwise(
 
     Returns
     -------
-    Dask array, or list of delayed values if that is what `X` is
+    Dask array, or list of delayed values if `X` is one
     """
     stage, model = Stage(method.strip("_")), send_model(estimator)
     answers = [

@@ -21,7 +21,7 @@ from dask.sizeof import sizeof
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from .._core import (
+from ..core import (
     BLOCK_ENTRIES,
     CrossScatter,
     Layer,
@@ -33,7 +33,7 @@ from .._core import (
     split_rows,
     stack_rows,
 )
-from .._inputs import binarize_rows, check_matrix, check_place
+from ..inputs import check_matrix, check_place
 from .cluster import Stage, assign_workers, compute, find_client, find_workers, literal, persist, tree_sum
 
 SUM_ROWS = 4096  # a scatter costs d^2 to add, however few the rows of its block: not fewer than these
@@ -56,14 +56,6 @@ class BlockFacts:
     n_columns: int
     dtype: np.dtype
     sparse: bool
-
-
-@dataclass(frozen=True)
-class Device:
-    """Where a worker does its arithmetic: the estimator's `device` and `precision`."""
-
-    name: str = "cpu"
-    precision: str = "high"
 
 
 class SentLayer:
@@ -91,21 +83,21 @@ class SentLayer:
 
 
 class OnDask:
-    """Rows of one domain in blocks on a cluster, with what a fit needs of a matrix.
+    """Rows of one domain in blocks on a cluster, with the methods of a matrix that a fit needs.
 
-    The same contract as :class:`~undrift._core.blocks.StoredBlocks`: `map` is lazy, and a layer's output
+    The same contract as :class:`~undrift.core.blocks.StoredBlocks`: `map` is lazy, and a layer's output
     takes the place of the rows before it. Only a cluster can spill, so only there are hidden rows
     kept; schedulers of this process compute them again. The first layer's output on sparse rows is never
     kept: it is a dense matrix that costs little to compute again, once, for the second layer.
     """
 
-    def __init__(self, blocks: Sequence[Delayed], facts: Sequence[BlockFacts], device: Device | None = None):
+    def __init__(self, blocks: Sequence[Delayed], facts: Sequence[BlockFacts], device: str = "cpu"):
         self._blocks = list(blocks)
         self._sizes = [block.n_rows for block in facts]
         self._sparse = any(block.sparse for block in facts)
         self._n_columns = max(block.n_columns for block in facts)
         self.dtype = np.result_type(*{block.dtype for block in facts})
-        self._device = device or Device()
+        self._device = device  # of the estimator: where workers do their arithmetic
         self._layers: tuple[SentLayer, ...] = ()
         self._before: OnDask | None = None
         self._hidden: list[Delayed] | None = None  # blocks after the layers, where they are kept
@@ -157,7 +149,7 @@ class OnDask:
         return len(self._layers) > int(self._sparse) and find_client(self._blocks) is not None
 
     def _forget_before(self) -> None:
-        """Let the workers drop shallower rows, each block as soon as what comes from it is there."""
+        """Let the workers drop shallower rows, each block as soon as its successor is there."""
         ancestor = self._before
         while ancestor is not None:
             ancestor._hidden, ancestor = None, ancestor._before
@@ -166,7 +158,7 @@ class OnDask:
         self, blocks: list[Delayed], pending: tuple[SentLayer, ...]
     ) -> tuple[list[Delayed], list[Any]]:
         """Lazy hidden rows, in blocks small enough that a worker can hold a few, and where they will be."""
-        stage, device = Stage(f"hidden-{len(self._layers)}"), literal(self._device, "device")
+        stage, device = Stage(f"hidden-{len(self._layers)}"), self._device
         layers = [sent.on_cluster for sent in pending]
         workers = find_workers(blocks)
         if blocks is self._blocks:
@@ -189,7 +181,7 @@ class OnDask:
         workers: Sequence[Any],
     ) -> Delayed:
         name = _stage_name(fn, len(self._layers))
-        stage, device, task = Stage(name), literal(self._device, "device"), literal(fn, "function")
+        stage, device, task = Stage(name), self._device, literal(fn, "function")
         layers = [sent.on_cluster for sent in pending]
         partials = [
             stage(_sum_block, block, task, device, *layers, worker=worker)
@@ -220,11 +212,6 @@ class OnDask:
         stage = Stage("cast")
         return self._like(_blocks=[stage(_cast, block, dtype) for block in self._blocks], dtype=dtype)
 
-    def binarize(self) -> OnDask:
-        """Presence: 1 where x > 0, else 0."""
-        stage = Stage("presence")
-        return self._like(_blocks=[stage(binarize_rows, block) for block in self._blocks])
-
     def sum_with_values(
         self, fn: Callable[..., Any], name: str, values: np.ndarray, *others: Delayed
     ) -> Delayed:
@@ -246,15 +233,15 @@ class OnDask:
 
 
 def _stage_name(fn: Callable, depth: int) -> str:
-    """Name of the tasks of a total: what is summed, and over the rows of which depth."""
+    """Return the name of the tasks of a total: its function, and the depth of the rows."""
     named = getattr(fn, "func", fn)
     name = getattr(named, "__name__", "total").strip("<>").replace("_", "-")
     return f"{name}-{depth}"
 
 
-def _sum_block(block: Rows, fn: Callable[[Rows], Any], device: Device, *layers: Layer) -> Any:
+def _sum_block(block: Rows, fn: Callable[[Rows], Any], device: str, *layers: Layer) -> Any:
     """On a worker: sum of `fn` over one block after `layers`, a piece at a time."""
-    place = check_place(device.name, device.precision)
+    place = check_place(device)
     rows = place.stream_rows(split_rows(block, max((layer.coef.shape[1] for layer in layers), default=0)))
     with place.set_precision():
         for layer in place.move_layers(layers):
@@ -262,9 +249,9 @@ def _sum_block(block: Rows, fn: Callable[[Rows], Any], device: Device, *layers: 
         return _on_host(rows.total(fn))
 
 
-def _hidden(block: Rows, rows: slice, device: Device, *layers: Layer) -> np.ndarray:
+def _hidden(block: Rows, rows: slice, device: str, *layers: Layer) -> np.ndarray:
     """On a worker: hidden rows of (some rows of) one block."""
-    place = check_place(device.name, device.precision)
+    place = check_place(device)
     with place.set_precision():
         for h in place.hidden(place.move_layers(layers), block[rows]):
             last = h
@@ -319,7 +306,7 @@ def lazy_blocks(X: Any) -> list[Delayed]:
     return list(blocks.ravel())
 
 
-def cluster_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, binarize: bool = False) -> OnDask:
+def cluster_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None) -> OnDask:
     """Validate rows on a cluster, where they are; a cluster then keeps them until the fit is over.
 
     Parameters
@@ -334,9 +321,7 @@ def cluster_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None, bina
         raise ValueError("X has no blocks with rows; at least one row is needed")
     header = np.broadcast_to(np.zeros(1), (1, rows.shape[1]))
     validate_data(estimator, header, reset=reset, skip_check_array=True)
-    device = Device(getattr(estimator, "device", "cpu"), getattr(estimator, "precision", "high"))
-    rows = rows._like(_device=device).astype(dtype or rows.dtype)
-    return rows.binarize() if binarize else rows
+    return rows._like(_device=getattr(estimator, "device", "cpu")).astype(dtype or rows.dtype)
 
 
 def _check_rows(blocks: list[Delayed], dtype: Any) -> OnDask:

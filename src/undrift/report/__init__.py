@@ -1,6 +1,6 @@
-"""Reports: one HTML page that shows what happened and why; benchmark figures as files."""
+"""Reports: one HTML page that shows what an adaptation did, how many predictions are wrong, and why."""
 
-from .build import FIGURE_FORMATS, adaptation_report, benchmark_report, job_report, write_figure
-from .page import Report
+from .data import DomainRows, ReportData, RunFacts
+from .page import Report, adaptation_report, make_report, render_page
 
-__all__ = ["FIGURE_FORMATS", "Report", "adaptation_report", "benchmark_report", "job_report", "write_figure"]
+__all__ = ["Report", "adaptation_report"]

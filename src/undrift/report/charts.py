@@ -1,22 +1,21 @@
-"""The charts of an adaptation: a title that says what to see, a drawing, and the table behind it.
+"""The charts and tables of an adaptation: a title with the finding, a drawing, and the table behind it.
 
-Each fits a telephone, and two stand side by side on a desk. A class has one colour on the whole page; black
-is the adapted classifier, grey the baseline and what is only expected. A diamond is a term that no labelled
-row contains.
+Each chart fits a telephone, and two stand side by side on a desk. A class has one colour on the whole page.
+Black is the adapted classifier; grey is the baseline, and an expected error. A diamond is a term that no
+labelled row contains.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
 from markupsafe import Markup
 
-from ..errors import write_shares
-from .shares import most_frequent, most_labelled, write_estimate, write_percent
+from ..errors import count, write_shares
+from ..scoring import error_interval
 from .svg import (
     N_COLOURS,
     NARROW,
@@ -35,11 +34,13 @@ from .svg import (
     text,
     vertical_axis,
 )
+from .verdict import name_class, write_estimate, write_percent
 
 DIAMOND = "M0-5L5 0L0 5L-5 0Z"
 RIGHT = NARROW - 22  # edge of the axes
 EDGE, FLOOR = 148, 284  # of the map, beyond which terms stand that one side never contains
 MOST_CLASSES, MOST_TARGETS = 5, 4  # that a chart on the first screen shows
+MOST_CONFUSED = 8  # classes of which the confusion matrix is shown whole
 
 
 @dataclass(frozen=True)
@@ -57,18 +58,27 @@ class Chart:
 
 def adaptation_charts(data: dict[str, Any]) -> dict[str, Any]:
     """Draw all charts of an adaptation's report."""
-    confidence, classes = data["confidence"], data["classes"]
+    confidence = data["confidence"]
     return {
         "errors": chart_errors(data),
         "shares": list(chart_shares(data)),
         "words": chart_words(data) if data["difference"]["terms"] else None,
         "map": chart_map(data),
         "idea": draw_idea(data["idea"]) if data["idea"] else None,
-        "coverage": chart_coverage(confidence["coverage"]),
-        "certainty": chart_reliability(confidence["reliability"])
-        if confidence["reliability"]
-        else chart_histogram(confidence["histogram"], classes),
-    }
+        "coverage": chart_coverage(confidence["coverage"])
+        if confidence["coverage"][-1]["measured"] or confidence["coverage"][-1]["expected"] is not None
+        else None,
+        "confusion": tabulate_confusion(data) if confidence["confusion"] else None,
+        "files": [(row["file"], row["bytes"], row["sha256"]) for row in data["reproduce"]["files"]],
+        "parameters": [(name, str(value)) for name, value in data["reproduce"]["parameters"].items()],
+        "domains": [
+            (
+                card["name"], card["role"], card["n_rows"], card["n_labelled"], card["n_terms"],
+                "" if card["unseen_share"] is None else f"{card['unseen_share']:.1%}",
+            )
+            for card in data["domains"]
+        ],
+    }  # fmt: skip
 
 
 def colour_of(code: int) -> str:
@@ -89,7 +99,7 @@ def chart_errors(data: dict[str, Any]) -> Chart | None:
         ]
         how = ", each predicted without its label" if verdict["is_cross_fitted"] else ""
         n_rows, level = verdict["whole"]["n_rows"], 95
-        title = f"Measured on {n_rows:,} target rows whose labels are known{how}, with 95% intervals"
+        title = f"Measured on {count(n_rows, 'labelled target row')}{how}, with 95% intervals"
     else:
         names, level = {"expected": "expected"}, 90
         table = [
@@ -106,32 +116,41 @@ def chart_errors(data: dict[str, Any]) -> Chart | None:
         lanes = [[row] for row in table]
     scale = Scale(0.0, min(cover([error["high"] for *_, error in table])[1], 1.0), 12, RIGHT)
     bottom = 4 + 40 * len(lanes)
-    parts = [horizontal_axis(scale, 2, bottom, "", percent)]
+    parts = [horizontal_axis(scale, bottom, bottom + 5, "", percent), line(12, bottom, RIGHT, bottom, "zero")]
     for i, lane in enumerate(lanes):
         first, y = names[lane[0][1]] if n_targets == 1 else shorten(lane[0][0], 18), 30 + 40 * i
         says = [_write_error(error, level) for *_, error in lane]
         more = f"; baseline {says[1].split(' ')[0]}" if len(says) > 1 else ""
-        parts.append(text(12, y - 13, f"{first}: {says[0]}{more}", "start", "halo"))
+        parts.append(text(12, y - 13, f"{first}: {says[0]}{more}"))
         for (target, kind, _, error), words in reversed(list(zip(lane, says, strict=True))):
-            x, look = scale(error["error"]), "ink" if kind == "adapted" else "soft"
+            look = "ink" if kind == "adapted" else "soft"
             about = f"{names[kind]}, {target}: {words}"
-            parts += [
-                line(scale(error["low"]), y, scale(error["high"]), y, f"whisker {look}-line"),
-                bar(x - 6, y - 6, 12, 12, "mark ink", about)
-                if look == "ink"
-                else dot(x, y, 6, "mark soft", about),
-            ]
+            parts.append(line(scale(error["low"]), y, scale(error["high"]), y, f"whisker {look}-line"))
+            if error["error"] is not None:
+                x = scale(error["error"])
+                is_ink = look == "ink"
+                parts.append(
+                    bar(x - 6, y - 6, 12, 12, "mark ink", about)
+                    if is_ink
+                    else dot(x, y, 6, "mark soft", about)
+                )
     return Chart(
         "errors",
         title + (f"; {n_targets} targets in the table" if n_targets > MOST_TARGETS else ""),
         f"Intervals are Wilson's, {level}%." if level == 95 else "Intervals hold with a probability of 90%.",
         drawing("How many predictions are wrong", bottom + 24, *parts),
         ("target", "classifier", "rows", "error", "low", "high"),
-        [(row[0], names[row[1]], row[2], *map("{:.2%}".format, row[3].values())) for row in table],
+        [(row[0], names[row[1]], row[2], *map(_write_end, row[3].values())) for row in table],
     )
 
 
-def _write_error(error: dict[str, float], level: int) -> str:
+def _write_end(share: float | None) -> str:
+    return "" if share is None else f"{share:.2%}"
+
+
+def _write_error(error: dict[str, Any], level: int) -> str:
+    if error["error"] is None:
+        return f"not known, {write_percent(error['low'])} to {write_percent(error['high'])}"
     if level == 95:
         return f"{error['error']:.1%} ({error['low']:.1%} to {error['high']:.1%})"
     return "{} ({})".format(*write_estimate(*error.values()))
@@ -153,7 +172,7 @@ def chart_shares(data: dict[str, Any]) -> Iterator[Chart]:
         values = [list(map(itemgetter(name), rows)) for name in list(rows[0])[2:]]
         values += [[measured.get(row["label"], 0.0) for row in rows]] if measured else []
         shown = sorted(rows, key=lambda row: -row.get("share", row["predicted"]))[:MOST_CLASSES]
-        title, note = _words_of_shares(card, data)
+        title, note = _say_shares(card, data)
         yield Chart(
             f"shares-{i + 1}",
             title,
@@ -192,7 +211,9 @@ def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None) ->
         says = f"{row['label']}: {predicted} of the predictions"
         middle = y + height / 2 + 5
         parts += [
-            text(left - 8, middle, shown, "end"),
+            text(
+                left - 8, middle, shown, "end", "code" if name_class(row["label"]) != row["label"] else None
+            ),
             bar(left, y + 3, width, height - 19 if name else 16, f"mark {colour_of(row['code'])}", says),
             text(edge, middle, predicted, "end"),
         ]
@@ -209,38 +230,57 @@ def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None) ->
     return drawing(title, bottom + 22, *parts)
 
 
+def find_most_frequent(card: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the most frequent class of a target, its share, and whether it clearly is.
+
+    Labelled rows are believed before estimates; the interval is then of 95%.
+    """
+    shares, intervals = card["labelled_shares"], card["target_shares_interval"]
+    if shares:
+        intervals = {label: error_interval(share, card["n_labelled"]) for label, share in shares.items()}
+    shares = shares or card["target_shares"]
+    if not shares:
+        return None
+    label = max(shares, key=shares.get)
+    low, high = intervals[label]
+    margin = 0.0 if card["labelled_shares"] else 0.01
+    others = [(shares[other], intervals[other][1]) for other in shares if other != label]
+    is_clear = all(shares[label] > share and low > end + margin for share, end in others)
+    return {"label": label, "share": shares[label], "low": low, "high": high, "is_clear": is_clear}
+
+
 def _shorten_shares(card: dict[str, Any]) -> str:
     """Name the most frequent class of a target in a few words."""
-    top = most_frequent(card)
+    top = find_most_frequent(card)
     if top is None:
         label, share = max(card["predicted_shares"].items(), key=lambda item: item[1])
-        return f"{card['name']}: {label}, {write_percent(share)} of the predictions"
+        return f"{card['name']}: {name_class(label)}, {write_percent(share)} of the predictions"
     share, interval = write_estimate(top["share"], top["low"], top["high"])
     unclear = "" if top["is_clear"] else ", not clearly"
-    return f"{card['name']}: {top['label']}, about {share} ({interval}){unclear}"
+    return f"{card['name']}: {name_class(top['label'])}, about {share} ({interval}){unclear}"
 
 
-def _words_of_shares(card: dict[str, Any], data: dict[str, Any]) -> tuple[str, str]:
-    """Return a title that says which class is the most frequent, and how sure that is."""
-    top, name = most_frequent(card), card["name"]
+def _say_shares(card: dict[str, Any], data: dict[str, Any]) -> tuple[str, str]:
+    """Return a title with the most frequent class, and a note on how sure that is."""
+    top, name = find_most_frequent(card), card["name"]
     more = f" {len(card['predicted_shares'])} classes in the table."
     more = more if len(card["predicted_shares"]) > MOST_CLASSES else ""
     if top is None:
         how = "there are none after a fallback" if data["verdict"]["fell_back"] else "use --center classes"
-        note = f"Shares among the predictions; those among the rows were not estimated ({how})."
+        note = f"Shares among the predictions. Shares among the rows were not estimated ({how})."
         return f"Predicted class shares of {name}", note + more
     if card["are_shares_given"]:
         note = "Given, not estimated. Predictions are made for these shares."
         return f"Class shares of {name}, as given", note + more
     share, interval = write_estimate(top["share"], top["low"], top["high"])
-    has, note = f"about {share} ({interval})", "Lines: estimates with 90% intervals."
-    if card["labelled_shares"]:  # which say more than an estimate does
-        top = most_labelled(card)
-        has = f"{write_percent(top['share'])} of its {card['n_labelled']:,} labelled rows"
+    has, note = f"about {share} of its rows ({interval})", "Lines: estimates with 90% intervals."
+    if card["labelled_shares"]:
+        has = f"{write_percent(top['share'])} of its {count(card['n_labelled'], 'labelled row')}"
         note = "Lines: estimates without these labels, with 90% intervals."
+    label = name_class(top["label"])
     if top["is_clear"]:
-        return f"{top['label']} is the most frequent class of {name}: {has}", note + more
-    return f"No class of {name} is clearly the most frequent: {top['label']} has {has}", note + more
+        return f"{label} is the most frequent class of {name}: {has}", note + more
+    return f"No class of {name} is clearly the most frequent: {has} are {label}", note + more
 
 
 def chart_words(data: dict[str, Any]) -> Chart:
@@ -249,8 +289,10 @@ def chart_words(data: dict[str, Any]) -> Chart:
     left, height, top = 148, 24, 4
     scale = Scale(*cover([row["push"] for row in rows]), left, RIGHT - 44)
     bottom = top + height * len(rows)
-    axis = horizontal_axis(scale, top, bottom, "share of the whole effect", percent, 3)
-    parts = [axis]
+    parts = [
+        line(left, top, left, bottom, "zero"),
+        text(left, bottom + 20, "share of the whole effect", "start", "axis"),
+    ]
     for i, row in enumerate(rows):
         y, width = top + height * i, max(scale(row["push"]) - left, 1.0)
         says = f"{row['term']}: {percent(row['push'])}, toward {row['class']}; {_seen(row)}"
@@ -265,14 +307,14 @@ def chart_words(data: dict[str, Any]) -> Chart:
         title if share >= 0.05 else "Words frequent in labelled rows made the difference",
         "Terms that moved changed predictions most, beyond what they do in the baseline. ★ is in no labelled "
         "row, ☆ in few.",
-        drawing("Terms by their part in the changed predictions", bottom + 46, *parts),
+        drawing("Terms by their part in the changed predictions", bottom + 30, *parts),
         ("term", "moves toward", "share of effect", "labelled rows with it", "share of target rows"),
         [(r["term"], r["class"], f"{r['push']:.2%}", r["n_labelled"], f"{r['target']:.2%}") for r in rows],
     )
 
 
 def _seen(row: dict[str, Any]) -> str:
-    return f"in {row['n_labelled']:,} labelled rows" if row["n_labelled"] else "in no labelled row"
+    return f"in {count(row['n_labelled'], 'labelled row')}" if row["n_labelled"] else "in no labelled row"
 
 
 def _point(x: float, y: float, cls: str, says: str, is_new: bool) -> Markup:
@@ -294,15 +336,17 @@ def chart_map(data: dict[str, Any]) -> Chart:
     across = Scale(lowest / 1.3, 1.0, EDGE + 8, RIGHT, log=True)
     up = Scale(lowest / 1.3, 1.0, 272, 34, log=True)
     parts = [
-        horizontal_axis(across, 34, 328, f"share of {shorten(source, 20)} documents (log)", percent, 3),
-        vertical_axis(up, 48, RIGHT, f"share of {shorten(target, 20)} documents (log)", percent),
+        horizontal_axis(across, 328, 332, f"share of {shorten(source, 20)} documents (log)", percent, 3),
+        vertical_axis(up, 48, 52, f"share of {shorten(target, 20)} documents (log)", percent),
+        line(48, 34, 48, 328, "zero"),
+        line(48, 328, RIGHT, 328, "zero"),
         line(across(lowest), up(lowest), across(1.0), up(1.0), "diagonal"),
         line(EDGE, 34, EDGE, 328, "zero"),
         line(48, FLOOR, RIGHT, FLOOR, "zero"),
         text((48 + EDGE) / 2, 346, "never", "middle", "tick"),
         text(40, 311, "never", "end", "tick"),
     ]
-    named = []
+    named, places = [], []
     for i, p in enumerate(points):
         # terms of equal shares lie on top of one another: a fixed pattern sets them apart
         x = (across(p["source"]) if p["source"] > 0 else 64) + (i * 7 % 11 - 5) * 0.6
@@ -311,7 +355,8 @@ def chart_map(data: dict[str, Any]) -> Chart:
         says = f"{p['term']}: {shares}; speaks for {classes[p['code']]}, {_seen(p)}"
         parts.append(_point(x, y, f"dot {colour_of(p['code'])}", says, not p["n_labelled"]))
         named += [(p["term"], x, y)] if p["is_named"] else []
-    parts += place_names(named, (48, 32, NARROW, 328), 12, (EDGE, FLOOR), 26)
+        places.append((x, y))
+    parts += place_names(named, (48, 32, NARROW, 328), 12, (EDGE, FLOOR), 26, places)
     drawn = f"{len(points):,} of {n_terms:,} terms" if len(points) < n_terms else f"All {n_terms:,} terms"
     far = sorted(points, key=lambda p: -abs(p["target"] - p["source"]))[:60]
     return Chart(
@@ -353,9 +398,9 @@ def draw_idea(idea: dict[str, Any]) -> Markup:
                     stroke_width=round(width, 1), cls=f"link t{colour[1]}",
                 )
             )  # fmt: skip
-        parts += _box(200, y, 116, row["term"], f"{row['n_labelled']:,} labelled rows", "plain")
+        parts += _box(200, y, 116, row["term"], count(row["n_labelled"], "labelled row"), "plain")
     labelled, new = idea["labelled"], idea["new"]
-    parts += _box(62, middle, 108, labelled["term"], f"{labelled['n_labelled']:,} labelled rows", colour)
+    parts += _box(62, middle, 108, labelled["term"], count(labelled["n_labelled"], "labelled row"), colour)
     parts += _box(338, middle, 108, "★ " + new["term"], "no labelled row", colour)
     bottom = top + step * (len(between) - 1) + 62
     parts += [
@@ -380,13 +425,15 @@ def _box(x: float, y: float, width: float, name: str, below: str, cls: str) -> l
 def chart_coverage(rows: list[dict[str, Any]]) -> Chart:
     """Draw the error among the surest predictions against how many of them are kept."""
     measured = [row for row in rows if row["measured"]]
-    highest = max([row["expected"] for row in rows] + [row["measured"]["high"] for row in measured])
+    guessed = [row for row in rows if row["expected"] is not None]
+    highest = max([row["expected"] for row in guessed] + [row["measured"]["high"] for row in measured])
     across, up = Scale(0.0, 1.0, 56, RIGHT), Scale(0.0, max(1.1 * highest, 0.02), 240, 56)
     parts = [
         vertical_axis(up, 56, RIGHT, "share of those kept that are wrong", percent),
         horizontal_axis(across, 240, 240, "predictions kept, the surest first", percent),
-        line(12, 16, 36, 16, "curve dashed soft-line"), text(42, 20, "expected"),
-    ]  # fmt: skip
+    ]
+    if guessed:
+        parts += [line(12, 16, 36, 16, "curve dashed soft-line"), text(42, 20, "expected")]
 
     def trace(given: list[dict[str, Any]], key: str) -> str:
         ys = [row["measured"][key] if given is measured else row[key] for row in given]
@@ -399,8 +446,9 @@ def chart_coverage(rows: list[dict[str, Any]]) -> Chart:
             tag("polyline", points=trace(measured, "error"), cls="curve ink-line"),
             line(140, 16, 164, 16, "curve ink-line"), text(170, 20, "measured, 95% interval"),
         ]  # fmt: skip
-    parts.append(tag("polyline", points=trace(rows, "expected"), cls="curve dashed soft-line"))
-    for row in rows:
+    if guessed:
+        parts.append(tag("polyline", points=trace(guessed, "expected"), cls="curve dashed soft-line"))
+    for row in guessed or measured:
         error, how = (row["measured"]["error"], "") if row["measured"] else (row["expected"], ", expected")
         says = f"the surest {percent(row['coverage'])}: {error:.1%} wrong{how}"
         parts.append(dot(across(row["coverage"]), up(error), 3.5, "mark ink", says))
@@ -411,13 +459,14 @@ def chart_coverage(rows: list[dict[str, Any]]) -> Chart:
     return Chart(
         "coverage",
         f"Of the surest 80%, {write_percent(error)} {how} wrong",
-        f"Keep fewer, and fewer are wrong: --min-confidence {row['threshold']:.2f} keeps these and leaves "
-        "the other predictions empty.",
+        f"The fewer are kept, the fewer are wrong. --min-confidence {row['threshold']:.2f} keeps these and "
+        "leaves the other predictions empty.",
         drawing("Error of the surest predictions, by how many are kept", 286, *parts),
         ("kept", "probability from", "expected error", "measured", "low", "high"),
         [
             (
-                f"{r['coverage']:.0%}", f"{r['threshold']:.3f}", f"{r['expected']:.1%}",
+                f"{r['coverage']:.0%}", f"{r['threshold']:.3f}",
+                "" if r["expected"] is None else f"{r['expected']:.1%}",
                 *(f"{r['measured'][k]:.1%}" if r["measured"] else "" for k in ("error", "low", "high")),
             )
             for r in rows
@@ -425,69 +474,36 @@ def chart_coverage(rows: list[dict[str, Any]]) -> Chart:
     )  # fmt: skip
 
 
-def chart_reliability(rows: list[dict[str, Any]]) -> Chart:
-    """Draw the share that is right against the probability, for groups of predictions."""
-    low = max(0.0, int(10 * min(row[key] for row in rows for key in ("probability", "low"))) / 10)
-    across, up = Scale(low, 1.0, 56, RIGHT), Scale(low, 1.0, 240, 56)
-    parts = [
-        vertical_axis(up, 56, RIGHT, "share of them that is right", percent),
-        horizontal_axis(across, 56, 240, "probability of the predicted label", percent),
-        line(across(low), up(low), across(1.0), up(1.0), "diagonal"),
-        text(12, 20, "on the dashed line, probabilities hold", "start", "tick"),
+def tabulate_confusion(data: dict[str, Any]) -> dict[str, Any]:
+    """Write how often each class is taken for each: a matrix; of many classes the most frequent mistakes."""
+    given, classes = data["confidence"]["confusion"], data["classes"]
+    counts, is_measured = given["counts"], given["is_measured"]
+    totals = [sum(row) or 1 for row in counts]
+    pairs = [(n, t, p) for t, row in enumerate(counts) for p, n in enumerate(row)]
+    mistakes = sorted(((n, t, p) for n, t, p in pairs if t != p and n > 0), reverse=True)
+    share = sum(n for n, _, _ in mistakes) / (sum(totals) or 1)
+    title = "No mistakes"
+    for n, t, p in mistakes[:1]:
+        title = (
+            f"Most frequent mistake: {name_class(classes[t])} taken for {name_class(classes[p])} "
+            f"({count(round(n), 'row')})"
+        )
+    note = "Counted on the labelled target rows" if is_measured else "Expected, not measured"
+    rows = [
+        (
+            classes[t],
+            [
+                (share, f"{n:,.0f}", round(6 * n / totals[t]))
+                for share, n in zip(write_shares((n / totals[t] for n in row), 0), row, strict=True)
+            ],
+        )
+        for t, row in enumerate(counts)
     ]
-    table = []
-    for row in rows:
-        x, y = across(row["probability"]), up(row["right"])
-        table.append((*(f"{row[k]:.1%}" for k in ("probability", "right", "low", "high")), row["n_rows"]))
-        says = "{4:,} rows of probability {0}: {1} right ({2} to {3})".format(*table[-1])
-        parts += [
-            line(x, up(row["low"]), x, up(row["high"]), "whisker ink-line"),
-            bar(x - 6, y - 6, 12, 12, "mark ink", says),
-        ]
-    n_above = sum(row["low"] > row["probability"] for row in rows)
-    n_below = sum(row["high"] < row["probability"] for row in rows)
-    title = "Probabilities hold: predictions are right as often as they say"
-    if n_above + n_below > len(rows) / 4:
-        how = "right" if n_above > n_below else "wrong"
-        title = f"Predictions are {how} more often than their probabilities say"
-    return Chart(
-        "reliability",
-        title,
-        "Labelled target rows in groups of similar probability, with 95% intervals.",
-        drawing("Share of predictions that is right, by their probability", 286, *parts),
-        ("probability", "right", "low", "high", "rows"),
-        table,
-    )
-
-
-def chart_histogram(given: dict[str, Any], classes: Sequence[str]) -> Chart:
-    """Draw how many predictions have which probability; the classes of a bin stand on one another."""
-    edges, counts = given["edges"], given["counts"]
-    totals = [sum(column) for column in zip(*counts, strict=True)]
-    across, up = Scale(edges[0], edges[-1], 56, RIGHT), Scale(0.0, max([1, *totals]) * 1.05, 216, 32)
-    parts = [
-        vertical_axis(up, 56, RIGHT, "target rows"),
-        horizontal_axis(across, 216, 216, "probability of the predicted label", percent),
-    ]
-    for b, (start, end) in enumerate(pairwise(edges)):
-        floor, width = 0, max(across(end) - across(start) - 1, 0.5)
-        for code, name in enumerate(classes):
-            n = counts[code][b]
-            says = f"{percent(start)} to {percent(end)}: {n:,} rows, predicted {name}"
-            y = up(floor + n)
-            parts += [bar(across(start) + 0.5, y, width, up(floor) - y, f"mark {colour_of(code)}", says)] * (
-                n > 0
-            )
-            floor += n
-    sure = sum(n for n, edge in zip(totals, edges, strict=False) if edge >= 0.9 - 1e-9) / (sum(totals) or 1)
-    return Chart(
-        "certainty",
-        f"{write_percent(sure)} of the predictions have a probability of 90% or more",
-        "How sure the predictions are. With labels, this page also shows whether that can be relied on.",
-        drawing("Predictions by the probability of their label", 262, *parts),
-        ("from", "to", *classes),
-        [
-            (f"{start:.0%}", f"{end:.0%}", *(row[b] for row in counts))
-            for b, (start, end) in enumerate(pairwise(edges))
-        ],
-    )
+    return {
+        "title": title,
+        "note": f"{note}: {share:.1%} are wrong. Rows are true classes, columns predictions; shares are of "
+        "each row.",
+        "head": ["true ↓", *classes],
+        "rows": rows if len(classes) <= MOST_CONFUSED else [],
+        "mistakes": [(classes[t], classes[p], f"{n:,.0f}") for n, t, p in mistakes[:12]],
+    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections import Counter
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import zip_longest
@@ -12,168 +11,190 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
-from ..classifier import SELECTIONS
-from .confidence import confidence_data
-from .decks import make_decks
-from .documents import changed_documents
-from .inputs import DomainRows, Evidence
-from .shares import describe_target, find_share_doubt
-from .terms import (
-    difference_terms,
-    find_idea,
-    map_points,
-    shares,
-    strongest_terms,
-    term_browser,
-    term_statistics,
-)
-from .verdict import advice, verdict
+from ..scoring import measure_error
+from .data import DomainRows, ReportData, Target
+from .rows import explain_changes, make_decks
+from .terms import difference_terms, find_idea, map_points, pack_sentence_model, shares, term_statistics
+from .verdict import advise, find_mistakes, judge, pool_estimates
+
+LEAST_MEASURED = 10  # labelled rows that a point of the curve stands for
+COVERAGES = np.arange(1, 21) / 20
 
 
-def adaptation_data(evidence: Evidence) -> dict[str, Any]:
+def adaptation_data(given: ReportData) -> dict[str, Any]:
     """Gather everything that a report of an adaptation shows."""
-    table = term_statistics(evidence)
-    browser, difference = term_browser(evidence, table), difference_terms(evidence, table)
+    table = term_statistics(given)
+    difference, cards = difference_terms(given, table), describe_domains(given)
     data: dict[str, Any] = {
         "kind": "adaptation",
-        "title": f"{_names(evidence.sources)} → {_names(evidence.targets)}",
-        "source_name": _names(evidence.sources),
-        "target_name": _names(evidence.targets),
-        "classes": evidence.classes,
-        "verdict": verdict(evidence),
-        "chosen": describe_choice(evidence),
-        "seconds": evidence.about.get("seconds"),
-        "warnings": list(evidence.about.get("warnings", [])),
-        "notes": _notes(evidence),
-        "share_doubt": find_share_doubt(evidence),
-        "blocking": list((evidence.classifier.caution_ or {}).get("blocking", [])),
-        "domains": domain_cards(evidence),
-        "decks": make_decks(evidence),
+        "title": f"{_names(given.sources)} → {_names(given.target_rows)}",
+        "source_name": _names(given.sources),
+        "target_name": _names(given.target_rows),
+        "classes": given.classes,
+        "verdict": judge(given, [card for card in cards if card["role"] == "target"]),
+        "settings": {name: float(value) for name, value in given.classifier.best_params_.items()},
+        "seconds": given.facts.seconds,
+        "warnings": list(given.facts.warnings),
+        "notes": _list_notes(given),
+        "share_doubt": find_share_doubt(given),
+        "blocking": list(given.caution.get("blocking", [])),
+        "domains": cards,
+        "decks": make_decks(given),
         "difference": difference,
-        "idea": find_idea(evidence, table, difference),
-        "map": {"n_terms": len(evidence.terms), "points": map_points(evidence, table)},
-        "selection": selection_grids(evidence),
-        "changes": changed_documents(evidence),
-        "terms": browser,
-        "strongest": strongest_terms(evidence, table, browser),
-        "confidence": confidence_data(evidence),
-        "reproduce": reproduction(evidence),
+        "idea": find_idea(given, table, difference),
+        "map": {"n_terms": len(given.terms), "points": map_points(given, table)},
+        "changes": explain_changes(given),
+        "sentence": pack_sentence_model(given),
+        "confidence": describe_confidence(given, cards),
+        "reproduce": describe_run(given),
     }
-    data["next"] = advice(data)
+    data["next"] = advise(data)
     return data
 
 
-def describe_choice(evidence: Evidence) -> dict[str, Any]:
-    """Return the settings that were used, and how they were chosen."""
-    classifier = evidence.classifier
-    return {
-        **classifier.best_params_,
-        "rule": classifier.selection if len(classifier.selection_results_) > 1 else "fixed",
-        "n_candidates": len(classifier.selection_results_),
-        "classifier": classifier.classifier,
-        "center": "domains" if classifier.center is True else classifier.center,
-        "border": classifier.border,
-        "edges": list(classifier.selection_edges_),
-    }
-
-
-def _notes(evidence: Evidence) -> list[str]:
-    """Return notes on the choice, reasons against adapting and the job's notes, each once.
-
-    Doubts about class shares stand apart, and so do the reasons for a fallback.
-    """
-    classifier = evidence.classifier
-    caution = classifier.caution_ or {}
-    pairs = zip_longest(caution.get("reasons", []), caution.get("codes", []))
-    apart = caution.get("blocking", []) if evidence.fell_back else []
-    reasons = [reason for reason, code in pairs if code != "uncertain-shares" and reason not in apart]
-    return list(dict.fromkeys([*classifier.selection_notes_, *reasons, *evidence.about.get("notes", [])]))
-
-
-def _names(domains: list[DomainRows]) -> str:
+def _names(domains: Any) -> str:
     return " + ".join(domain.name for domain in domains)
 
 
-def domain_cards(evidence: Evidence) -> list[dict[str, Any]]:
-    """Describe each domain: rows, labels, vocabulary, unseen words; of targets the class shares too."""
-    counts = Counter(evidence.labelled()[1].tolist())
-    home = {label: n / counts.total() for label, n in counts.items()}
-    return [
-        {
-            "name": domain.name,
-            "role": "source" if domain.number >= 0 else "target",
-            "n_rows": domain.n_rows or len(domain),
-            "n_sampled": len(domain) if domain.n_rows else None,
-            "n_labelled": int(domain.known.sum()),
-            "n_terms": int(np.count_nonzero(shares(domain.X))),
-            "unseen_share": _unseen_share(evidence, domain) if domain.number < 0 else None,
-            **(_describe_shares(evidence, domain, home) if domain.number < 0 else {}),
+def _list_notes(given: ReportData) -> list[str]:
+    """Return doubts of the fit and notes of the run, each once.
+
+    Doubts about class shares stand apart, and so do the reasons for a fallback.
+    """
+    pairs = zip_longest(given.caution.get("reasons", []), given.caution.get("codes", []))
+    apart = given.caution.get("blocking", []) if given.fell_back else []
+    reasons = [reason for reason, code in pairs if code != "uncertain-shares" and reason not in apart]
+    return list(dict.fromkeys([*reasons, *given.facts.notes]))
+
+
+def find_share_doubt(given: ReportData) -> str | None:
+    """Return the reason why class shares are uncertain, with what to do; None where they are not."""
+    pairs = zip(given.caution.get("codes", []), given.caution.get("reasons", []), strict=False)
+    return None if given.fell_back else dict(pairs).get("uncertain-shares")
+
+
+def describe_domains(given: ReportData) -> list[dict[str, Any]]:
+    """Describe each domain: rows, labels, vocabulary; of targets new words and class shares too."""
+    cards = [_describe_rows(rows) | {"role": "source", "unseen_share": None} for rows in given.sources]
+    for target in given.targets:
+        card = _describe_rows(target.rows) | {"role": "target", "unseen_share": _unseen_share(given, target)}
+        predicted = np.bincount(target.codes, minlength=len(given.classes)) / max(len(target.codes), 1)
+        labelled, weight = _labelled_shares(given, target)
+        estimates = given.estimates_of(target)
+        used = estimates["target_shares"]
+        both = used and labelled and [abs(used[label] - labelled[label]) for label in used]
+        card |= {
+            **estimates,
+            "predicted_shares": dict(zip(given.classes, predicted.tolist(), strict=True)),
+            "labelled_shares": labelled,
+            "weight": weight,
+            "share_error": sum(both) / 2 if both else None,  # total variation distance
         }
-        for domain in evidence.domains
-    ]
+        cards.append(card)
+    return cards
 
 
-def _describe_shares(evidence: Evidence, target: DomainRows, home: dict[str, float]) -> dict[str, Any]:
-    """Add to a target's class shares how far its labelled rows' are from the source's and those used."""
-    described = describe_target(evidence, target)
-    measured, used = described["labelled_shares"], described["target_shares"]
-    return described | {
-        "class_drift": _drift(home, measured) if measured else None,
-        "share_error": _drift(used, measured) if used and measured else None,
+def _describe_rows(rows: DomainRows) -> dict[str, Any]:
+    return {
+        "name": rows.name,
+        "n_rows": rows.n_rows or len(rows),
+        "n_sampled": len(rows) if rows.n_rows else None,
+        "n_labelled": int(rows.known.sum()),
+        "n_terms": int(np.count_nonzero(shares(rows.X))),
     }
 
 
-def _drift(a: dict[str, float], b: dict[str, float]) -> float:
-    """Share of rows whose label would have to change for the proportions to be equal."""
-    return sum(abs(a.get(label, 0) - b.get(label, 0)) for label in {*a, *b}) / 2
+def _labelled_shares(given: ReportData, target: Target) -> tuple[dict[str, float] | None, float]:
+    """Return the class shares of a target's scored rows, and the sum of their weights."""
+    known, n_classes = target.is_scored, len(given.classes)
+    sums = np.bincount(target.truth[known], target.weight[known], n_classes + 1)  # the last: other labels
+    if not sums[:-1].sum():
+        return None, 0.0
+    return dict(zip(given.classes, (sums[:-1] / sums.sum()).tolist(), strict=True)), float(sums.sum())
 
 
-def _unseen_share(evidence: Evidence, target: DomainRows) -> float | None:
+def _unseen_share(given: ReportData, target: Target) -> float | None:
     """Return the share of a target's words, or of its terms where there are no documents, that are new."""
-    entries = (evidence.about.get("summary") or {}).get("targets", [])
-    if entries:
-        return entries[-1 - target.number]["unseen_share"]
-    is_word = np.array([target.documents is None or " " not in term for term in evidence.terms])
-    counts = shares(target.X) * is_word
-    is_new = np.asarray(evidence.classifier.labelled_counts_) == 0
+    if target.rows.unseen_share is not None:
+        return target.rows.unseen_share
+    is_word = np.array([target.rows.documents is None or " " not in term for term in given.terms])
+    counts = shares(target.rows.X) * is_word
+    is_new = np.asarray(given.classifier.labelled_counts_) == 0
     return float(counts[is_new].sum() / counts.sum()) if counts.sum() else None
 
 
-def selection_grids(evidence: Evidence) -> list[dict[str, Any]]:
-    """Return what the rule gave to each noise and depth, at its best C; nothing if there was no choice.
+def describe_confidence(given: ReportData, cards: list[dict[str, Any]]) -> dict[str, Any]:
+    """Describe the probabilities of all targets' predictions; expected errors are None where not known."""
+    P, codes, truth, weight = (
+        np.concatenate([getattr(target, name) for target in given.targets])
+        for name in ("P", "codes", "truth", "weight")
+    )
+    p = np.concatenate([target.certainty for target in given.targets])
+    expected = pool_estimates([card for card in cards if card["role"] == "target"], "expected_error")
+    if not (truth >= 0).any() and (mistakes := list(find_mistakes(given).values())):  # of cross-fitting
+        expected = measure_error(*(np.concatenate(masks) for masks in list(zip(*mistakes, strict=True))[1:]))
+    # the expected error includes the loss from one domain to the other, probabilities do not
+    scale: float | None = 1.0
+    if expected:
+        error = expected["error"]
+        scale = None if error is None else error / max(float(np.mean(1 - p)), 1e-9)
+    return {
+        "coverage": _measure_coverage(p, codes, truth, weight, scale),
+        "confusion": _count_confusion(P, codes, truth, weight, scale),
+    }
 
-    A rule of this version gives errors; one that only an earlier version had, scores.
-    """
-    scored = [row for row in evidence.classifier.selection_results_ if row["score"] == row["score"]]
-    if len(scored) < 2:
-        return []
-    rule = evidence.classifier.selection
-    is_error = rule in SELECTIONS
-    in_order = sorted(scored, key=lambda row: (row["score"], row["chosen"]))
-    best = {(row["noise"], row["n_layers"]): row for row in in_order}  # the last of each is the best
-    cells = [
-        {name: result[name] for name in ("noise", "n_layers", "C", "chosen")}
-        | {"value": 1 - float(result["score"]) if is_error else float(result["score"])}
-        for result in best.values()
-    ]
-    noise, depth = (sorted({cell[name] for cell in cells}) for name in ("noise", "n_layers"))
-    return [{"rule": rule, "is_error": is_error, "noise": noise, "n_layers": depth, "cells": cells}]
+
+def _measure_coverage(
+    p: np.ndarray, codes: np.ndarray, truth: np.ndarray, weight: np.ndarray, scale: float | None
+) -> list[dict[str, Any]]:
+    """Return the error, measured and expected, among growing shares of the surest predictions."""
+    order = np.argsort(-p, kind="stable")
+    rows = []
+    for coverage in COVERAGES:
+        kept = order[: max(1, round(coverage * len(p)))]
+        known = kept[truth[kept] >= 0]
+        is_enough = len(known) >= LEAST_MEASURED
+        rows.append(
+            {
+                "coverage": float(coverage),
+                "threshold": float(p[kept[-1]]),
+                "expected": None if scale is None else min(1.0, scale * float(np.mean(1 - p[kept]))),
+                "measured": measure_error(codes[known] != truth[known], weight[known]) if is_enough else None,
+            }
+        )
+    return rows
 
 
-def reproduction(evidence: Evidence) -> dict[str, Any]:
-    """Say what it takes to do the same again."""
-    classifier = evidence.classifier
+def _count_confusion(
+    P: np.ndarray, codes: np.ndarray, truth: np.ndarray, weight: np.ndarray, scale: float | None
+) -> dict[str, Any] | None:
+    """Count rows by true and predicted class; without labels, by the probabilities of the true class."""
+    known = (truth >= 0) & (truth < P.shape[1])
+    counts = np.zeros((P.shape[1], P.shape[1]))
+    if known.any():
+        np.add.at(counts, (truth[known], codes[known]), weight[known] / weight[known].mean())
+    elif scale is None:
+        return None
+    else:
+        for code in range(len(counts)):
+            counts[:, code] = scale * P[codes == code].sum(axis=0)
+            counts[code, code] += (codes == code).sum() - counts[:, code].sum()
+    rounded = [[round(float(n), 1) for n in row] for row in counts]
+    return {"is_measured": bool(known.any()), "counts": rounded}
+
+
+def describe_run(given: ReportData) -> dict[str, Any]:
+    """Return what it takes to do the same again."""
     plain = {
         name: value if isinstance(value, int | float | str | None) else str(value)
-        for name, value in classifier.get_params(deep=False).items()
+        for name, value in given.classifier.get_params(deep=False).items()
     }
     return {
-        "command": evidence.about.get("command"),
+        "command": given.facts.command,
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "seed": plain["random_state"],
         "parameters": plain,
         "versions": {"undrift": __version__, "Python": platform.python_version()}
         | {name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
-        "files": list(evidence.about.get("files", [])),
-        "summary": evidence.about.get("summary"),
+        "files": list(given.facts.files),
     }

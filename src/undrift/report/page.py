@@ -9,53 +9,51 @@ import os
 import re
 import tempfile
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import numpy as np
 from markupsafe import Markup, escape
 
-from .._files import write_text_atomically
 from .._version import __version__
-from .benchmark import benchmark_charts
+from ..files import write_text_atomically
+from ..text import TextAdapter
 from .charts import adaptation_charts
-from .shares import write_percent
+from .content import adaptation_data
+from .data import DomainRows, ReportData
 from .svg import read_asset
-from .tables import adaptation_tables
+from .verdict import write_percent
 
 
 class Report:
-    """What happened and why, as data and as one HTML page that needs nothing else.
+    """What an adaptation did and why, as data and as one HTML page that needs nothing else.
 
-    Shows itself in a notebook. Made by :func:`adaptation_report`, :func:`benchmark_report` and
-    ``undrift adapt --report``.
+    It shows itself in a notebook. :func:`adaptation_report` and ``undrift adapt --report`` make it.
 
     Parameters
     ----------
     data : dict
-        JSON-ready; its ``kind`` says which page is made of it.
+        JSON-ready; its ``kind`` names the template of the page.
 
     Examples
     --------
-    >>> from undrift import TextAdapter, adaptation_report
-    >>> books = ["a gripping page turner", "gripping and moving", "dull and boring", "boring prose"]
-    >>> kitchen = ["gripping handle, sturdy", "sturdy pan", "boring and flimsy", "flimsy lid"]
-    >>> adapter = TextAdapter().fit(books, ["good", "good", "bad", "bad"], kitchen)
-    >>> report = adaptation_report(adapter, books, ["good", "good", "bad", "bad"], kitchen)
-    >>> report.to_dict()["kind"], report.to_html()[:15]
-    ('adaptation', '<!doctype html>')
+    >>> from undrift.report import Report
+    >>> Report({"kind": "adaptation", "title": "books → kitchen"})
+    <Report: books → kitchen>
     """
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._data = data
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that the page shows, as plain data."""
+        """Return everything that the page shows, as plain data."""
         return json.loads(json.dumps(self._data))
 
     def to_html(self) -> str:
         """Return the page."""
-        return _page(self._data)
+        return render_page(self._data, adaptation_charts(self._data))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page, complete or not at all; a name that ends in ``.json`` gets the data instead."""
@@ -81,20 +79,103 @@ class Report:
         return f"<Report: {self._data['title']}>"
 
 
-def _page(data: dict[str, Any]) -> str:
-    is_adaptation = data["kind"] == "adaptation"
-    charts = adaptation_charts(data) | adaptation_tables(data) if is_adaptation else benchmark_charts(data)
+def make_report(given: ReportData) -> Report:
+    """Make the report of a run."""
+    return Report(adaptation_data(given))
+
+
+def adaptation_report(
+    model: Any,
+    source: Any,
+    y: Sequence[Any],
+    target: Any,
+    *,
+    truth: Sequence[Any] | None = None,
+    terms: Sequence[str] | None = None,
+    names: tuple[str, str] = ("source", "target"),
+    max_rows: int = 3_000,
+) -> Report:
+    """Report a fitted estimator on the data it was fitted on.
+
+    Parameters
+    ----------
+    model : TextAdapter or MSDAClassifier
+        Fitted on `source`, `y` and `target`.
+    source, target : sequence of str, or matrix of shape (n, d)
+        Documents for a TextAdapter, rows for an MSDAClassifier.
+    y : sequence
+        Labels of the source; None where there is none.
+    truth : sequence, optional
+        Labels of the target, to score with.
+    terms : sequence of str, optional
+        Names of the columns, for an MSDAClassifier.
+    names : (str, str), default=("source", "target")
+        Names of the two domains.
+    max_rows : int, default=3000
+        Target rows to predict and show; of more a random sample is taken, and the page says so.
+
+    Returns
+    -------
+    Report
+        See `Report.save` and `Report.open`.
+
+    Examples
+    --------
+    >>> from undrift import TextAdapter, adaptation_report
+    >>> from undrift.datasets import make_reviews
+    >>> books, kitchen = make_reviews(60, domains=("books", "kitchen"), random_state=0).domains.values()
+    >>> adapter = TextAdapter().fit(books.texts, books.y, kitchen.texts)
+    >>> adaptation_report(adapter, books.texts, books.y, kitchen.texts, names=("books", "kitchen"))
+    <Report: books → kitchen>
+    """
+    labels, known = _to_list(y), None if truth is None else _to_list(truth)
+    if isinstance(model, TextAdapter):
+        texts: list[Any] = [list(source), list(target)]
+        rows = [model.vectorizer_.transform(documents) for documents in texts]
+        classifier, terms, vectorizer = model.classifier_, model.terms_, model.vectorizer_
+    else:
+        rows, texts, classifier, vectorizer = [source, target], [None, None], model, None
+        terms = list(terms) if terms is not None else [f"column {j}" for j in range(rows[0].shape[1])]
+    if not hasattr(classifier, "classes_"):
+        raise ValueError("a report shows classes, and this model predicts numbers: use a classifier")
+    sources = [DomainRows(names[0], rows[0], texts[0], labels)]
+    targets = [_sample_rows(DomainRows(names[1], rows[1], texts[1], known), max_rows)]
+    return make_report(ReportData(classifier, terms, sources, targets, vectorizer=vectorizer))
+
+
+def _sample_rows(domain: DomainRows, max_rows: int) -> DomainRows:
+    """Draw `max_rows` rows of a domain at random, where it has more."""
+    n = len(domain)
+    if n <= max_rows:
+        return domain
+    keep = np.sort(np.random.default_rng(0).choice(n, max_rows, replace=False)).tolist()
+    texts, labels = (
+        None if column is None else [column[i] for i in keep] for column in (domain.documents, domain.labels)
+    )
+    return DomainRows(domain.name, domain.X[keep], texts, labels, n_rows=n)
+
+
+def _to_list(values: Any) -> list[Any]:
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def render_page(data: dict[str, Any], charts: dict[str, Any], *, connects: bool = False) -> str:
+    """Render the page of the kind that `data` names.
+
+    The page loads nothing and sends nothing; with `connects` its script may talk to the page's own server.
+    """
     style = read_asset("style.css") + read_asset("chart.css")
-    script = f'"use strict";\n(() => {{\n{read_asset("script.js")}{read_asset("decks.js")}}})();\n'
+    scripts = "".join(map(read_asset, ("script.js", "labelling.js", "decks.js", "sentence.js", "session.js")))
+    script = f'"use strict";\n(() => {{\n{scripts}}})();\n'
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-    template = _environment().get_template(f"{data['kind']}.html")
+        f"img-src data:; base-uri 'none'; form-action 'none'"
+    ) + ("; connect-src 'self'" if connects else "")
+    template = _make_environment().get_template(f"{data['kind']}.html")
     return template.render(
         data=data,
         charts=charts,
-        embedded={name: data.get(name) for name in ("terms", "decks")},  # what the script needs
+        embedded={name: data.get(name) for name in ("decks", "sentence", "session")},  # for the script
         style=Markup(style),
         script=Markup(script),
         policy=policy,
@@ -102,7 +183,7 @@ def _page(data: dict[str, Any]) -> str:
     )
 
 
-def _environment() -> jinja2.Environment:
+def _make_environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("undrift.report"),
         autoescape=True,
@@ -116,23 +197,30 @@ def _environment() -> jinja2.Environment:
         "percent": "{:.{}%}".format,
         "about": write_percent,
         "count": lambda value: "–" if value is None else f"{value:,}",
-        "options": _mark_options,
+        "marked": mark_code,
+        "class": mark_class,
         "signed": lambda value: f"{value:+.3f}".replace("-", "\N{MINUS SIGN}"),
     }
     return environment
 
 
-def _mark_options(sentence: str) -> Markup:
-    """Set commands and options in a sentence as code, which lines do not break."""
-    pattern = r"((?:undrift \w+ )?--[a-zA-Z][\w-]*(?: (?=[\w.]*\d)[\w.,]+)?)"
-    return Markup(re.sub(pattern, r"<code>\1</code>", str(escape(sentence))))
+def mark_code(sentence: str) -> Markup:
+    """Set commands, options and numeric class names in a sentence as code, which lines do not break."""
+    pattern = r"((?:undrift \w+ )?--[a-zA-Z][\w-]*(?: (?=[\w.]*\d)[\w.,]+)?|\bundrift label\b)"
+    marked = re.sub(pattern, r"<code>\1</code>", str(escape(sentence)))
+    return Markup(re.sub(r"`(-?[\d.,]+)`", r"<code>\1</code>", marked))
+
+
+def mark_class(label: str) -> Markup:
+    """Set a numeric class name as code."""
+    return Markup("<code>{}</code>").format(label) if _is_quantity(label) else escape(label)
 
 
 def _is_quantity(cell: Any) -> bool:
-    """Whether a table's cell is a number, with its unit or without."""
+    """Tell whether a table's cell is a number, with its unit or without."""
     return not isinstance(cell, str) or re.fullmatch(r"[+-]?[\d.,]+(e[+-]?\d+)?(%| s)?", cell) is not None
 
 
 def _hash(text: str) -> str:
-    """Return what the content-security policy calls a text that it allows."""
+    """Return the name of a text in a content-security policy that allows it."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

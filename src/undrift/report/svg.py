@@ -13,7 +13,6 @@ from importlib.resources import files
 
 from markupsafe import Markup, escape
 
-WIDTH = 640
 NARROW = 400  # charts that fit a telephone as they are, and stand side by side on a desk
 LETTER = 8.6  # width of a letter, at most, in the units of the drawing
 N_COLOURS = 6  # of classes and series; what comes after them is grey
@@ -180,15 +179,16 @@ def place_names(
     size: int,
     walls: tuple[float, float] = (-1.0, -1.0),
     most: int = 99,
+    points: Sequence[tuple[float, float]] = (),
 ) -> list[Markup]:
-    """Write the names of points beside them, the first ones first, wherever they cover no other name.
+    """Write the names of points beside them, the first ones first, where they cover no name and no point.
 
-    Names stay within `bounds` (left, top, right, bottom) and do not cross `walls` (an x and a y). Where there
-    is a choice, they do not cover the points of others either.
+    Names stay within `bounds` (left, top, right, bottom) and do not cross `walls` (an x and a y). `points`
+    are all points, if not all have names.
     """
     taken: list[Box] = []
     written: list[Markup] = []
-    points = [(x - 4, y - 4, x + 4, y + 4) for _, x, y in names]
+    dots = [(x - 4, y - 4, x + 4, y + 4) for x, y in points or [(x, y) for _, x, y in names]]
 
     def is_free(box: Box, boxes: list[Box]) -> bool:
         return all(box[2] < a[0] or box[0] > a[2] or box[3] < a[1] or box[1] > a[3] for a in boxes)
@@ -202,15 +202,13 @@ def place_names(
             ((start - 3, base - size, start + width + 3, base + 4), start, base)
             for start, base in zip(starts, (y + 4, y + 4, y - 9, y + 18), strict=True)
         ]
-        possible = [
-            (box, start, base)
-            for box, start, base in places
-            if box[0] > bounds[0] and box[1] > bounds[1] and box[2] < bounds[2] and box[3] < bounds[3]
-            and not (box[0] < walls[0] < box[2] or box[1] < walls[1] < box[3])
-            and is_free(box, taken)
-        ]  # fmt: skip
-        if possible:
-            box, start, base = next((place for place in possible if is_free(place[0], points)), possible[0])
-            taken.append(box)
-            written.append(text(start, base, name, "start", "name halo" if size < 14 else "halo"))
+        for box, start, base in places:
+            is_inside = (
+                box[0] > bounds[0] and box[1] > bounds[1] and box[2] < bounds[2] and box[3] < bounds[3]
+            )
+            is_split = box[0] < walls[0] < box[2] or box[1] < walls[1] < box[3]
+            if is_inside and not is_split and is_free(box, taken) and is_free(box, dots):
+                taken.append(box)
+                written.append(text(start, base, name, "start", "name halo" if size < 14 else "halo"))
+                break
     return written

@@ -1,39 +1,56 @@
-"""Whether predictions can be trusted: errors with intervals, measured or expected, and what to do next."""
+"""How many predictions are wrong, measured or expected, in words; and what to do next."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
-from ..classifier import EXPECTED_ERROR_RECORD
-from ..jobs import error_interval, find_chance, gain_interval, is_no_better
+from ..method import EXPECTED_ERROR_RECORD
+from ..scoring import error_interval, find_chance, gain_interval, is_no_better, measure_error
 from ..text import FAR_APART
-from .inputs import Evidence
-from .shares import pool_targets, write_estimate, write_percent
+from .data import ReportData
 
-FEW_ROWS = 1_000  # target rows below which advice is given
-CLASS_DRIFT = 0.15  # difference of the class shares above which it is worth a word
-SHARE_ERROR = 0.1  # of the shares that were used against those of labelled rows, worth a word
+FEW_ROWS = 1_000  # target rows below which more rows are advised
+SHARE_ERROR = 0.1  # total variation distance of used and labelled shares above which a step is advised
 MANY_WRONG = 0.3  # error above which predictions are not recommended
-OPTIONS = {"noise": "--noise", "n_layers": "--layers", "C": "--C"}
 
 
-def measure_error(is_wrong: np.ndarray, weight: np.ndarray) -> dict[str, float]:
-    """Weighted share of mistakes, with its 95% interval.
+def name_class(label: str) -> str:
+    """Return a class name for a sentence: a number stands in backticks, which the page shows as code."""
+    return f"`{label}`" if re.fullmatch(r"-?[\d.,]+", label) else label
 
-    Rows of unequal weight count as fewer: as many as Kish's formula says, or as the variance of the weighted
-    mean does, whichever is fewer. The page's script does the same for labels given there.
+
+def write_percent(share: float, size: float | None = None) -> str:
+    """Write a share in whole per cent; with one decimal where it, or the `size` beside it, is below 10%."""
+    return f"{share:.{int((share if size is None else size) < 0.0995)}%}"
+
+
+def write_estimate(share: float, low: float, high: float) -> tuple[str, str]:
+    """Write a share, and the ends of its interval with as many digits."""
+    return write_percent(share), f"{write_percent(low, share)} to {write_percent(high, share)}"
+
+
+def pool_estimates(cards: list[dict[str, Any]], key: str) -> dict[str, Any] | None:
+    """Return the shares or the expected error of all targets together; None where one has none.
+
+    Targets count by their rows. Ends of intervals are averaged too: estimates of several targets are likely
+    to be wrong in the same direction. An error that one target does not know is None.
     """
-    p = float(np.average(is_wrong, weights=weight))
-    variance = float(np.sum((weight * (is_wrong - p)) ** 2) / weight.sum() ** 2)
-    n = float(weight.sum() ** 2 / np.sum(weight**2))
-    low, high = error_interval(p, min(n, p * (1 - p) / variance) if variance > 0 else n)
-    return {"error": p, "low": low, "high": high}
+    values = [card[key] for card in cards]
+    if not values or None in values:
+        return None
+    weight = np.array([card["weight" if key == "labelled_shares" else "n_rows"] for card in cards], float)
+    columns = {name: [value[name] for value in values] for name in values[0]}
+    return {
+        name: None if None in column else float(weight @ column / weight.sum())
+        for name, column in columns.items()
+    }
 
 
 def compare_mistakes(name: str, before: np.ndarray, after: np.ndarray, weight: np.ndarray) -> dict[str, Any]:
-    """Compare two classifiers' mistakes on the same rows."""
+    """Compare the mistakes of two classifiers on the same rows."""
     n, outcomes = float(weight.sum() ** 2 / np.sum(weight**2)), (before & ~after, after & ~before)
     corrected, spoilt = (float(np.average(rows, weights=weight)) for rows in outcomes)
     low, high = gain_interval(corrected, spoilt, n)
@@ -48,77 +65,65 @@ def compare_mistakes(name: str, before: np.ndarray, after: np.ndarray, weight: n
     }
 
 
-def find_mistakes(evidence: Evidence) -> dict[str, list[np.ndarray]]:
+def find_mistakes(given: ReportData) -> dict[str, list[np.ndarray]]:
     """Return for each target with labels: the baseline's mistakes, the adapted classifier's, and weights.
 
     Where labels were learnt, the mistakes are those of classifiers that did not learn the row's label.
     """
     mistakes = {}
-    for target in evidence.targets:
-        truth = evidence.truth[target.number]
-        known, both = truth >= 0, (evidence.source_only_codes, evidence.adapted_codes)
+    for target in given.targets:
+        known = target.is_scored
         if known.any():
-            wrong = [codes[target.number][known] != truth[known] for codes in both]
-            mistakes[target.name] = [*wrong, evidence.weight_of(target)[known]]
-        elif target.cross_fitted is not None and len(target.cross_fitted[0]):
-            mistakes[target.name] = list(target.cross_fitted)
+            wrong = [codes[known] != target.truth[known] for codes in (target.baseline, target.codes)]
+            mistakes[target.rows.name] = [*wrong, target.weight[known]]
+        elif target.rows.cross_fitted is not None and len(target.rows.cross_fitted[0]):
+            mistakes[target.rows.name] = list(target.rows.cross_fitted)
     return mistakes
 
 
-def count_changes(evidence: Evidence) -> dict[str, Any]:
-    """Count the target rows on which the two classifiers differ, whichever is right."""
-    n_rows = sum(len(target) for target in evidence.targets)
-    n_changed = sum(
-        int((evidence.source_only_codes[target.number] != evidence.adapted_codes[target.number]).sum())
-        for target in evidence.targets
-    )
-    return {"n_rows": n_rows, "n_changed": n_changed, "changed": n_changed / n_rows if n_rows else 0.0}
-
-
-def verdict(evidence: Evidence) -> dict[str, Any]:
+def judge(given: ReportData, cards: list[dict[str, Any]]) -> dict[str, Any]:
     """Say how many predictions are wrong and how certain that is: measured with labels, else expected."""
-    mistakes, changes = find_mistakes(evidence), count_changes(evidence)
-    names = ("labelled_shares", "target_shares")
-    shares: dict[str, Any] = {name: pool_targets(evidence, name) for name in names}
+    mistakes = find_mistakes(given)
+    n_rows = sum(len(target.rows) for target in given.targets)
+    n_changed = sum(int(target.is_changed.sum()) for target in given.targets)
     rows = [compare_mistakes(name, *masks) for name, masks in mistakes.items()]
     pooled = [np.concatenate(masks) for masks in zip(*mistakes.values(), strict=True)]
-    whole = compare_mistakes("all targets", *pooled) if rows else None
-    expected = pool_targets(evidence, "expected_error")
+    shares = {key: pool_estimates(cards, key) for key in ("labelled_shares", "target_shares")}
     data: dict[str, Any] = {
-        "agreement": changes,
+        "agreement": {"n_rows": n_rows, "n_changed": n_changed, "changed": n_changed / max(n_rows, 1)},
         "scored": rows,
         "basis": "measured" if rows else "expected",
-        "whole": whole,
-        "is_cross_fitted": bool(rows) and all(not (truth >= 0).any() for truth in evidence.truth.values()),
-        "use": evidence.about.get("use_labels", "score"),
-        "n_learnt": (evidence.about.get("summary") or {}).get("n_learnt", 0),
-        "fell_back": evidence.fell_back,
-        "predictor": "source-only" if evidence.fell_back else "adapted",
-        "expected_error": expected,
+        "whole": compare_mistakes("all targets", *pooled) if rows else None,
+        "is_cross_fitted": bool(rows) and not any(target.is_scored.any() for target in given.targets),
+        "use": given.facts.use_labels,
+        "n_learnt": given.facts.n_learnt,
+        "fell_back": given.fell_back,
+        "predictor": "source-only" if given.fell_back else "adapted",
+        "expected_error": pool_estimates(cards, "expected_error"),
         "record": EXPECTED_ERROR_RECORD,
-        "chance": find_chance(shares | {"border": evidence.classifier.border}),
+        "chance": find_chance(shares | {"border": given.classifier.border}),
     }
-    if evidence.fell_back:
-        headline = "Not adapted: the predictions are those of the source-only classifier."
-        if whole:
-            headline = (
-                f"Not adapted: {whole['adapted']['error']:.1%} of the source-only predictions are wrong."
-            )
-        data |= {"answer": "fallback", "headline": headline, "sure": ""}
+    if given.fell_back:
+        data |= _say_fallback(data["whole"])
+    elif data["whole"]:
+        data |= _say_scores(data["whole"], data["agreement"])
     else:
-        data |= (
-            _words_of_scores(whole, changes)
-            if whole
-            else _words_of_estimate(expected, changes, data["n_learnt"])
-        )
-    return data | _words_of_chance(data)
+        data |= say_estimate(data)
+    return data | _say_chance(data)
 
 
 def _points(share: float) -> str:
     return f"{100 * share:.1f}".replace("-", "\N{MINUS SIGN}")
 
 
-def _words_of_scores(whole: dict[str, Any], changes: dict[str, Any]) -> dict[str, str]:
+def _say_fallback(whole: dict[str, Any] | None) -> dict[str, str]:
+    headline = "Not adapted: the predictions are those of the source-only classifier."
+    if whole:
+        headline = f"Not adapted: {whole['adapted']['error']:.1%} of the source-only predictions are wrong."
+    return {"answer": "fallback", "headline": headline, "sure": ""}
+
+
+def _say_scores(whole: dict[str, Any], changes: dict[str, Any]) -> dict[str, str]:
     gain, before, after = whole["difference"], whole["source_only"]["error"], whole["adapted"]["error"]
     errors = f"{after:.1%} of the predictions are wrong, {before:.1%} would be without it"
     if changes["n_changed"] == 0:
@@ -131,7 +136,7 @@ def _words_of_scores(whole: dict[str, Any], changes: dict[str, Any]) -> dict[str
         )
         return {"answer": "unclear", "headline": f"No difference was measured: {errors}.", "sure": sure}
     sure = (
-        f"How sure: the gain is {_points(gain['gain'])} points, 95% interval {_points(gain['low'])} to "
+        f"The gain is {_points(gain['gain'])} points, 95% interval {_points(gain['low'])} to "
         f"{_points(gain['high'])}; {whole['n_corrected']:,} predictions were corrected, "
         f"{whole['n_spoilt']:,} became wrong."
     )
@@ -143,30 +148,36 @@ def _words_of_scores(whole: dict[str, Any], changes: dict[str, Any]) -> dict[str
     return {"answer": "unclear", "headline": f"No clear difference: {errors}.", "sure": sure}
 
 
-def _words_of_estimate(
-    expected: dict[str, float] | None, changes: dict[str, Any], n_learnt: int
-) -> dict[str, str]:
+def say_estimate(data: dict[str, Any]) -> dict[str, str]:
+    """Say how many predictions are expected to be wrong, or that it is not known."""
+    changes, expected = data["agreement"], data["expected_error"]
     changed = f"{changes['changed']:.1%} of the predictions"
     sure = "Adaptation changed no prediction, so it neither helps nor hurts."
     if changes["n_changed"]:
         sure = (
-            f"Whether adaptation helped is not known without labels{' to score' if n_learnt else ''}: it "
-            f"changed {changed}, and can have lowered or raised the error by no more than that."
+            f"Whether adaptation helped is not known without labels{' to score' if data['n_learnt'] else ''}"
+            f": it changed {changed}, and can have lowered or raised the error by no more than that."
         )
-    headline = f"Adaptation changed {changed}; without target labels its gain is unknown."
-    if expected:
-        error, interval = write_estimate(*expected.values())
-        headline = f"About {error} of these predictions are expected to be wrong (90% interval {interval})."
+    if not expected:
+        headline = f"Adaptation changed {changed}; without target labels its gain is unknown."
+        return {"answer": "unknown", "headline": headline, "sure": sure}
+    if expected["error"] is None:
+        bounds = f"{write_percent(expected['low'])} to {write_percent(expected['high'])}"
+        headline = f"The error is not known: expect {bounds} of these predictions to be wrong."
+        sure = "The rows cannot tell how often each class occurs. 30 labels can: label rows on this page."
+        return {"answer": "unbounded", "headline": headline, "sure": sure}
+    error, interval = write_estimate(*expected.values())
+    headline = f"About {error} of these predictions are expected to be wrong (90% interval {interval})."
     return {"answer": "unknown", "headline": headline, "sure": sure}
 
 
-def _words_of_chance(data: dict[str, Any]) -> dict[str, str]:
+def _say_chance(data: dict[str, Any]) -> dict[str, str]:
     """Say so where the predictions are no better than one answer for all rows."""
     chance = data["chance"]
     error = data["whole"]["adapted"] if data["whole"] else data["expected_error"]
-    if chance is None or error is None or error["high"] < chance["error"]:
+    if chance is None or error is None or error["error"] is None or error["high"] < chance["error"]:
         return {}
-    guess = f"always answering {chance['label']} is wrong for {write_percent(chance['error'])}"
+    guess = f"always answering {name_class(chance['label'])} is wrong for {write_percent(chance['error'])}"
     if not is_no_better(error["error"], chance):
         return {"sure": f"{data['sure']} It is not certain that this is better than chance: {guess}.".strip()}
     if data["fell_back"]:
@@ -175,21 +186,19 @@ def _words_of_chance(data: dict[str, Any]) -> dict[str, str]:
             "sure": f"{guess[0].upper()}{guess[1:]}.",
         }
     written = f"{error['error']:.1%}" if data["whole"] else f"about {write_percent(error['error'])}"
-    is_measured = "are" if data["whole"] else "are expected to be"
-    headline = f"No better than chance: {written} of the predictions {is_measured} wrong; {guess}."
+    verb = "are" if data["whole"] else "are expected to be"
+    headline = f"No better than chance: {written} of the predictions {verb} wrong; {guess}."
     return {"answer": "chance", "headline": headline}
 
 
-def advice(data: dict[str, Any]) -> list[str]:
+def advise(data: dict[str, Any]) -> list[str]:
     """List what to do next, the most useful first."""
-    chosen, verdict = data["chosen"], data["verdict"]
-    answer, steps = verdict["answer"], []
+    verdict, steps = data["verdict"], []
+    answer = verdict["answer"]
     if answer == "fallback":
-        steps.append(
-            "Act on the reason for the fallback, which stands above; --no-fallback adapts all the same."
-        )
+        steps.append("Act on the reason for the fallback above.")
     if answer == "yes" and verdict["whole"]["adapted"]["error"] > MANY_WRONG:
-        steps.append("Better than the baseline, yet many are wrong: do not rely on single predictions.")
+        steps.append("Do not rely on single predictions: many are wrong, though fewer than without it.")
     elif answer == "yes":
         steps.append(f"Use the predictions. {_advise_surest(data)}")
     if verdict["basis"] == "expected":
@@ -207,42 +216,33 @@ def advice(data: dict[str, Any]) -> list[str]:
             "To lower the error, label the doubtful rows on this page and give the saved file to "
             "undrift update --labels."
         )
-    if chosen["rule"] == "fixed" and answer not in ("yes", "unknown"):
-        steps.append(
-            "Let it choose: --noise 0.5,0.7,0.9 --layers 1,3,5 --C 0.1,0.3,1. No target label is used."
-        )
-    elif chosen["rule"] in ("source-cv", "one-se") and answer in ("no", "unclear", "chance"):
-        steps.append("Choose by a round trip through the target: --selection reverse.")
-    steps += [
-        f"Widen the grid: the chosen {name} is at its edge ({OPTIONS[name]})." for name in chosen["edges"]
-    ]
-    return steps + [
-        step for card in data["domains"] for step in _advice_on_domain(card, chosen["center"], answer)
-    ]
+    return steps + [step for card in data["domains"] for step in _advise_domain(card, answer)]
 
 
 def _advise_surest(data: dict[str, Any]) -> str:
-    """Say how many of the surest predictions are wrong, and how to keep these alone."""
+    """Say how many of the surest predictions are wrong, and how to keep only these."""
     row = next(row for row in data["confidence"]["coverage"] if row["coverage"] > 0.79)
-    share = (row["measured"] or {"error": row["expected"]})["error"]
-    how = "are wrong" if data["verdict"]["basis"] == "measured" else "are expected to be wrong"
-    keep = f"--min-confidence {row['threshold']:.2f} keeps these alone."
-    return f"Of the surest 80%, {write_percent(share)} {how}: {keep}"
+    if not row["measured"] and row["expected"] is None:
+        return ""
+    share = row["measured"]["error"] if row["measured"] else row["expected"]
+    verb = "are wrong" if data["verdict"]["basis"] == "measured" else "are expected to be wrong"
+    keep = f"--min-confidence {row['threshold']:.2f} keeps only these."
+    return f"Of the surest 80%, {write_percent(share)} {verb}: {keep}"
 
 
 def _advise_sample(data: dict[str, Any]) -> str:
-    """Advise to label a fair sample, and say how well it would measure the error."""
+    """Advise to label a random sample, and say how well it would measure the error."""
     deck = data["decks"] and data["decks"]["estimate"]
     n = min(len(deck) if deck else 100, data["verdict"]["agreement"]["n_rows"])
-    error = (data["verdict"]["expected_error"] or {"error": 0.25})["error"]
-    low, high = error_interval(error, n)
-    within = f"error and gain are then measured, the error to within about {50 * (high - low):.0f} points"
+    expected = data["verdict"]["expected_error"] or {"error": None}
+    low, high = error_interval(0.25 if expected["error"] is None else expected["error"], n)
+    within = f"this measures the error to within about {50 * (high - low):.0f} points, and the gain"
     if deck:
-        return f"Label {n} rows on this page, with the keys 1, 2, …: {within}."
+        return f"Label {n} rows on this page: {within}. Or run undrift label, which learns as you go."
     return f"Label {n} target rows drawn at random, and run again with --target-label: {within}."
 
 
-def _advice_on_domain(card: dict[str, Any], center: str | bool, answer: str) -> list[str]:
+def _advise_domain(card: dict[str, Any], answer: str) -> list[str]:
     if card["role"] != "target":
         return []
     causes = {
@@ -250,9 +250,7 @@ def _advice_on_domain(card: dict[str, Any], center: str | bool, answer: str) -> 
         "intermediate domain.": (card["unseen_share"] or 0) > FAR_APART and answer != "yes",
         f"add unlabelled rows if there are more; {card['n_rows']:,} are few to learn which words occur "
         "together.": card["n_rows"] < FEW_ROWS,
-        "its class shares differ from the source's. Try --center classes: centring domains assumes equal "
-        "shares.": center == "domains" and (card["class_drift"] or 0) > CLASS_DRIFT,
         "its labelled rows have other class shares than those used. If they are a random sample, give their "
-        "shares with --target-shares.": center == "classes" and (card["share_error"] or 0) > SHARE_ERROR,
+        "shares with --target-shares.": (card["share_error"] or 0) > SHARE_ERROR,
     }
     return [f"{card['name']}: {step}" for step, is_given in causes.items() if is_given]

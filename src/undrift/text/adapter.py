@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from typing import Any
 
@@ -10,102 +11,56 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs import CallbackSupportMixin, savable, share_callbacks, with_callbacks
-from ..classifier import MSDAClassifier, MSDARegressor, accept_old_names, ask_teacher
+from ..inputs import (
+    CallbackSupportMixin,
+    all_or_nothing,
+    refuse_cross_validation,
+    savable,
+    settle_labels,
+    share_callbacks,
+    with_callbacks,
+)
+from ..method import TARGET, MSDAClassifier, ask_teacher
 from ..persist import ModelFileError, load_model
-from .distilled import DistilledText, TextModel, distill_text
+from .distilled import DistilledText, distill_text
+from .model import TextModel
+from .terms import N_TERMS, TermVectorizer
 from .tokens import check_documents, interleave
-from .vectorizer import TermVectorizer
 
-TEXT_NOISE = 0.7
-N_TERMS, MANY_TERMS = 20_000, 40_000  # more than the pivots that the first layer reconstructs (section 4)
-TFIDF_LENGTH = 5.0  # how long tf-idf rows should be for the squashing to bend them as it should
-
-
-def text_classifier(**changes: Any) -> MSDAClassifier:
-    """MSDAClassifier with the settings that adapt text best, one set for all corpora.
-
-    Noise 0.7, five layers that all count alike, the first of which reconstructs the 5,000 most frequent terms
-    (section 4), classes aligned, least squares, self-training, and a fallback to the source alone where
-    label-free diagnostics say that adaptation will not help. `docs/beyond.md` has
-    what each of these buys.
-
-    Parameters
-    ----------
-    **changes
-        Parameters of :class:`MSDAClassifier` to set otherwise; from lists of values one is chosen by the
-        one-standard-error rule.
-
-    Returns
-    -------
-    MSDAClassifier
-        Not fitted.
-
-    Examples
-    --------
-    >>> from undrift import TextAdapter, text_classifier
-    >>> adapter = TextAdapter(classifier=text_classifier(n_layers=3, border="balanced"))
-    >>> adapter.classifier.noise
-    0.7
-    """
-    settings: dict[str, Any] = {"n_layers": 5, "noise": TEXT_NOISE, "C": 1.0, "selection": "one-se"}
-    settings |= {"balance_layers": True, "self_training": True, "fallback": True, "n_pivots": "auto"}
-    return MSDAClassifier(**(settings | changes))
-
-
-def text_regressor(**changes: Any) -> MSDARegressor:
-    """MSDARegressor with the settings that adapt ratings of text best: those of :func:`text_classifier`.
-
-    Parameters
-    ----------
-    **changes
-        Parameters of :class:`MSDARegressor` to set otherwise.
-
-    Returns
-    -------
-    MSDARegressor
-        Not fitted.
-
-    Examples
-    --------
-    >>> from undrift import TextAdapter, text_regressor
-    >>> adapter = TextAdapter(classifier=text_regressor(target_mean=3.9))
-    >>> adapter.classifier.target_mean
-    3.9
-    """
-    settings: dict[str, Any] = {"n_layers": 5, "noise": TEXT_NOISE, "balance_layers": True}
-    return MSDARegressor(**(settings | {"n_pivots": "auto", "dtype": "float32"} | changes))
+Documents = Iterable[str]
+Targets = Documents | Mapping[str, Documents]
 
 
 @savable
 class TextAdapter(CallbackSupportMixin, TextModel):
     """Classifier of raw documents in a domain without labels.
 
-    Counts terms over one vocabulary shared by all domains and hands the rows to
+    Counts terms over one vocabulary shared by all domains (:class:`TermVectorizer`) and hands the rows to
     :class:`MSDAClassifier`.
 
     Parameters
     ----------
-    vectorizer : TermVectorizer, CountVectorizer or TfidfVectorizer, optional
-        How documents become rows; by default the 20,000 most frequent uni- and bigrams, tf-idf of
-        length 5. Those of scikit-learn can be saved if their parameters are plain values.
-    classifier : MSDAClassifier or MSDARegressor, optional
-        What is fitted on the rows; by default :func:`text_classifier`. :func:`text_regressor` is for ratings.
+    n_terms : int, default=20_000
+        Size of the vocabulary, at most.
     tokens : {"auto", "words", "characters"}, default="auto"
-        What the terms of the default vectoriser are made of; see :class:`TermVectorizer`.
+        The units of terms; see :class:`TermVectorizer`.
+    classifier : MSDAClassifier, optional
+        Settings of the method, if not its defaults.
+    verbose : bool, optional
+        Whether to print a line to standard error after each layer; by default in a notebook.
 
     Attributes
     ----------
-    vectorizer_ : as `vectorizer`
+    vectorizer_ : TermVectorizer
         Fitted on the documents of all domains.
     terms_ : list of str
         One for each column of the rows.
     classifier_ : MSDAClassifier
         Fitted on their rows.
     classes_ : ndarray
-        The labels; nothing for a regressor. After `undrift adapt`, the tags, or the scale of ratings.
-    domain_names_ : list of str
-        Names of the target domains -1, -2, ...; there only if `undrift adapt` fitted the model.
+        The labels.
+    targets_ : dict
+        For every target, by name: `shares`, `shares_interval`, `expected_error` and `warnings`.
 
     Examples
     --------
@@ -117,171 +72,150 @@ class TextAdapter(CallbackSupportMixin, TextModel):
     array(['good'], dtype='<U4')
     """
 
-    __metadata_request__fit = {"sample_domain": True, "extra": True, "blocks": True}
-    __metadata_request__predict = {"sample_domain": True, "extra": True, "blocks": True}
-    __metadata_request__score = {"sample_domain": True, "extra": True}
-
-    def __init__(self, vectorizer=None, classifier=None, tokens="auto"):
-        self.vectorizer = vectorizer
-        self.classifier = classifier
-        self.tokens = tokens
-
-    @accept_old_names
-    def fit(
-        self, documents, y, target=None, *, y_target=None, sample_domain=None, extra=None, extra_target=None
-    ):
-        """Learn from labelled source documents and unlabelled documents of any domain.
-
-        Parameters
-        ----------
-        documents : sequence of str
-            Source documents; or, with `sample_domain`, the documents of all domains.
-        y : array-like
-            Labels; None or NaN for documents that have none.
-        target : sequence of str, or list of such sequences, optional
-            Unlabelled documents of the target domain, or of several.
-        y_target : array-like, or list of array-likes, optional
-            Labels of some target documents, None or NaN for the others, as for :class:`MSDAClassifier`.
-        sample_domain : int array, optional
-            Domain of each document: sources >= 0, targets < 0.
-        extra, extra_target : optional
-            Further columns, such as embeddings of the documents, as for :class:`MSDAClassifier`.
-        """
-        documents, (targets, several) = _read_once(documents), _target_documents(target)
-        self.fit_vocabulary(interleave([documents, *targets]))
-        transform = self.vectorizer_.transform
-        X_target = [transform(domain) for domain in targets] or None
-        if not several and extra_target is not None:
-            extra_target = [extra_target]
-        if not several and y_target is not None:
-            y_target = [y_target]
-        features = {"extra": extra, "extra_target": extra_target, "y_target": y_target}
-        return self.fit_rows(transform(documents), y, X_target, sample_domain=sample_domain, **features)
-
-    def fit_vocabulary(self, documents):
-        """First half of `fit`: choose the terms, from the documents of all domains."""
-        default = TermVectorizer(N_TERMS, length=TFIDF_LENGTH, tokens=self.tokens)
-        self.vectorizer_ = default if self.vectorizer is None else clone(self.vectorizer)
-        self.vectorizer_.fit(check_documents(documents))
-        return self
-
-    @with_callbacks
-    @accept_old_names
-    def fit_rows(
+    def __init__(
         self,
-        X,
-        y,
-        X_target=None,
+        n_terms: int = N_TERMS,
         *,
-        y_target=None,
-        sample_domain=None,
-        extra=None,
-        extra_target=None,
-        keeps_state=True,
+        tokens: str = "auto",
+        classifier: MSDAClassifier | None = None,
+        verbose: bool | None = None,
     ):
-        """Second half of `fit`, for those who keep the rows that `vectorizer_` made of the documents.
+        self.n_terms = n_terms
+        self.tokens = tokens
+        self.classifier = classifier
+        self.verbose = verbose
 
-        Without `keeps_state` the classifier can be neither updated nor asked, and takes less memory.
-        """
-        classifier = text_classifier() if self.classifier is None else clone(self.classifier)
-        features = {"extra": extra, "extra_target": extra_target}
-        features |= {} if y_target is None else {"y_target": y_target}
-        if not keeps_state and isinstance(classifier, MSDAClassifier):
-            features["keeps_state"] = False
-        with share_callbacks(self, classifier):
-            self.classifier_ = classifier.fit(X, y, X_target, sample_domain=sample_domain, **features)
-        self.classes_: np.ndarray = getattr(self.classifier_, "classes_", np.empty(0))
-        return self
-
-    def update(self, documents, y, *, sample_domain=None, extra=None):
-        """Learn labels of a few target documents at once, as :meth:`MSDAClassifier.update`."""
-        self._require_classes("updated")
-        X = self._rows(_read_once(documents))
-        self.classifier_.update(X, y, sample_domain=sample_domain, extra=extra)
-        return self
-
-    def update_target(self, documents, *, sample_domain=None, extra=None):
-        """Take a new batch of unlabelled documents, as :meth:`MSDAClassifier.update_target`."""
-        self._require_classes("updated")
-        X = self._rows(_read_once(documents))
-        self.classifier_.update_target(X, sample_domain=sample_domain, extra=extra)
-        return self
-
-    def ask(self, documents, n, purpose="predictions", **options):
-        """Return the positions of the n documents most worth labelling, as :meth:`MSDAClassifier.ask`."""
-        self._require_classes("updated")
-        return self.classifier_.ask(self._rows(_read_once(documents)), n, purpose, **options)
-
-    def _require_classes(self, what: str) -> None:
-        check_is_fitted(self)
-        if isinstance(self.classifier_, MSDARegressor) or self.classifier_._has_tags:
-            raise ValueError(f"only models of classes can be {what}, and this one predicts ratings or tags")
-
-    @accept_old_names
-    def decision_function(self, documents, *, sample_domain=None, recenter=False, extra=None):
-        """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
+    @all_or_nothing
+    def fit(
+        self,
+        documents: Documents | None,
+        y: Any,
+        target: Targets | None = None,
+        *,
+        y_target: Any = None,
+        **options: Any,
+    ) -> TextAdapter:
+        """Learn from labelled source documents and unlabelled documents of one or several targets.
 
         Parameters
         ----------
         documents : iterable of str
-            Documents, of the target unless `sample_domain` says otherwise.
-        sample_domain, recenter, extra
-            As for :class:`MSDAClassifier`.
+            Source documents. With a teacher, they and `y` may be None.
+        y : array-like
+            Their labels; None or NaN for documents that have none.
+        target : iterable of str, or dict of such, optional
+            Unlabelled documents of the target; of several targets by name.
+        y_target : array-like, or dict of such, optional
+            Labels of some target documents, None or NaN for the others; by name if `target` is.
+        **options
+            Other parameters of :meth:`MSDAClassifier.fit`.
         """
-        X, options = self._rows(documents), {"recenter": recenter, "extra": extra}
-        return self.classifier_.decision_function(X, sample_domain=sample_domain, **options)
+        if target is not None:
+            refuse_cross_validation()
+        source, targets = [] if documents is None else _read_once(documents), _read_targets(target)
+        self.fit_vocabulary(interleave([source, *targets.values()]))
+        X = None if documents is None else self.vectorizer_.transform(source)
+        rows = {name: self.vectorizer_.transform(own) for name, own in targets.items()}
+        X_target = rows if isinstance(target, Mapping) else rows.get(TARGET)
+        return self.fit_rows(X, y, X_target, y_target=y_target, **options)
 
-    @accept_old_names
-    def predict(self, documents, *, sample_domain=None, recenter=False, extra=None):
-        """Predict labels; the parameters are those of `decision_function`."""
-        X, options = self._rows(documents), {"recenter": recenter, "extra": extra}
-        return self.classifier_.predict(X, sample_domain=sample_domain, **options)
+    def fit_vocabulary(self, documents: Documents) -> TextAdapter:
+        """First half of `fit`: choose the terms, from the documents of all domains."""
+        self.vectorizer_ = self.new_vectorizer().fit(check_documents(documents))
+        return self
 
-    @accept_old_names
-    def predict_proba(self, documents, *, sample_domain=None, recenter=False, extra=None):
-        """Calibrated probabilities of the classes; the parameters are those of `decision_function`."""
-        X, options = self._rows(documents), {"recenter": recenter, "extra": extra}
-        return self.classifier_.predict_proba(X, sample_domain=sample_domain, **options)
+    def new_vectorizer(self) -> TermVectorizer:
+        """Return the vectoriser with this adapter's settings, not fitted."""
+        return TermVectorizer(self.n_terms, tokens=self.tokens)
 
-    def score(self, documents, y, sample_weight=None, *, sample_domain=None, extra=None):
-        """Accuracy of `predict`, or R^2 of a regressor; the parameters are those of `decision_function`."""
-        X, options = self._rows(documents), {"sample_domain": sample_domain, "extra": extra}
-        return self.classifier_.score(X, y, sample_weight, **options)
+    @with_callbacks
+    def fit_rows(self, X: Any, y: Any, X_target: Any = None, **options: Any) -> TextAdapter:
+        """Second half of `fit`, given the rows that `vectorizer_` made; as :meth:`MSDAClassifier.fit`."""
+        classifier = MSDAClassifier() if self.classifier is None else clone(self.classifier)
+        is_verbose = "ipykernel" in sys.modules if self.verbose is None else self.verbose
+        if is_verbose:
+            classifier.set_params(verbose=True)
+        with share_callbacks(self, classifier):
+            self.classifier_ = classifier.fit(X, None if y is None else settle_labels(y), X_target, **options)
+        self.classes_, self.facts_ = self.classifier_.classes_, {}
+        return self
 
-    def distill(self, documents=None, labels=None, *, sample_domain=None, random_state=0) -> DistilledText:
-        """Return a small linear model on terms that predicts what this one does, for new documents.
+    @property
+    def targets_(self) -> dict[str, dict[str, Any]]:
+        """Results for every target by its name, as of :class:`MSDAClassifier`."""
+        return self.classifier_.targets_
+
+    @property
+    def terms_(self) -> list[str]:  # type: ignore[override]
+        """The term that each column of the rows stands for."""
+        check_is_fitted(self)
+        return self.vectorizer_.get_feature_names_out().tolist()
+
+    def update(self, documents: Documents, y: Any, *, target: str | None = None) -> TextAdapter:
+        """Learn labels of a few target documents at once, as :meth:`MSDAClassifier.update`."""
+        rows = self._count_terms(_read_once(documents))
+        self.classifier_.update(rows, settle_labels(y), target=target)
+        return self
+
+    def update_target(self, documents: Documents, *, target: str | None = None) -> TextAdapter:
+        """Take a new batch of unlabelled documents, as :meth:`MSDAClassifier.update_target`."""
+        rows = self._count_terms(_read_once(documents))
+        self.classifier_.update_target(rows, target=target)
+        return self
+
+    def ask(
+        self,
+        documents: Documents,
+        n: int,
+        purpose: str = "predictions",
+        *,
+        target: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Return the positions of the n documents most worth labelling, as :meth:`MSDAClassifier.ask`."""
+        rows = self._count_terms(_read_once(documents))
+        return self.classifier_.ask(rows, n, purpose, target=target, **options)
+
+    def distill(
+        self, documents: Targets | None = None, labels: Any = None, *, random_state: int = 0
+    ) -> DistilledText:
+        """Return a small linear model on terms that predicts the labels that this one does.
 
         It is learnt from the scores that this model gives the documents, its ridge chosen on held-out ones.
 
         Parameters
         ----------
-        documents : iterable of str
-            Documents of the target, best those that were given to `fit`: some thousand, 10 at least.
-        labels : sequence, optional
+        documents : iterable of str, or dict of such
+            Documents of the target, best the ones given to `fit`: some thousand, 10 at least. With several
+            targets, by name.
+        labels : sequence, or dict of such, optional
             Their labels where known, else None: only to measure the error on held-out documents.
-        sample_domain : int or int array, optional
-            Where there are several targets, that of each document: -1, -2, ...
         random_state : int, default=0
             Seed of the choice of held-out documents.
         """
-        self._require_classes("distilled")
+        check_is_fitted(self)
         if documents is None:
             raise ValueError("distill needs documents of the target: a model keeps none of those it has seen")
-        documents, labels = list(check_documents(documents)), None if labels is None else list(labels)
-        if labels is not None and len(labels) != len(documents):
-            raise ValueError(f"labels must be as many as the documents, {len(documents)}; got {len(labels)}")
-        taught = ask_teacher(self.classifier_, self._rows(documents), sample_domain)
-        model = distill_text(documents, taught, labels, self.vectorizer_, random_state)
-        has_terms = hasattr(self.vectorizer_, "get_feature_names_out")
-        counts = dict(
-            zip(self.terms_ if has_terms else [], self.classifier_.labelled_counts_.tolist(), strict=False)
-        )
+        by_target = _read_targets(documents)
+        every_document = [document for own in by_target.values() for document in own]
+        names = [name for name, own in by_target.items() for _ in own]
+        if isinstance(labels, Mapping):
+            labels = [label for name in by_target for label in labels[name]]
+        labels = None if labels is None else list(labels)
+        if labels is not None and len(labels) != len(every_document):
+            raise ValueError(
+                f"labels must be as many as the documents, {len(every_document)}; got {len(labels)}"
+            )
+        rows = self._count_terms(every_document)
+        taught = ask_teacher(self.classifier_, rows, names if isinstance(documents, Mapping) else None)
+        model = distill_text(every_document, taught, labels, self.vectorizer_, random_state)
+        counts = dict(zip(self.terms_, self.classifier_.labelled_counts_.tolist(), strict=True))
         known = [counts.get(term, -1) for term in model.terms_]
         model.classifier_.labelled_counts_ = np.array(known, dtype=np.int32)
+        positions = [self.classifier_.target_names_.index(name) for name in taught.names]
         for name in ("target_shares_", "target_shares_interval_", "expected_error_"):
-            setattr(model.classifier_, name, getattr(self.classifier_, name))
-        if hasattr(self, "domain_names_"):
-            model.domain_names_ = self.domain_names_
+            values = getattr(self.classifier_, name)
+            setattr(model.classifier_, name, [values[k] for k in positions])
         return model
 
 
@@ -290,16 +224,17 @@ def _read_once(documents: Any) -> Any:
     return list(documents) if isinstance(documents, Iterator) else documents
 
 
-def _target_documents(target: Any) -> tuple[list[Any], bool]:
-    """Return a list of domains, each a sequence of documents; and whether the user gave such a list."""
+def _read_targets(target: Any) -> dict[str, list[str]]:
+    """Return the documents of every target by name."""
     if target is None:
-        return [], False
+        return {}
     if isinstance(target, str):
-        raise ValueError("target must be a sequence of documents, or a list of such; got one str")
-    target = list(target)
-    if not target or any(isinstance(document, str) for document in target):
-        return [target], False
-    return [_read_once(domain) for domain in target], True
+        raise ValueError("target must be an iterable of documents, or a dict of such; got one str")
+    if not isinstance(target, Mapping):
+        target = {TARGET: list(target)}
+        if target[TARGET] and isinstance(target[TARGET][0], list | tuple | np.ndarray):
+            raise ValueError("several targets need names: pass a dict of name and documents")
+    return {name: list(check_documents(documents)) for name, documents in target.items()}
 
 
 def load_adapter(path: str | PathLike[str]) -> TextAdapter:

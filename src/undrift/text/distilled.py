@@ -1,4 +1,4 @@
-"""DistilledText: a small linear model on terms that predicts what a TextAdapter would."""
+"""DistilledText: a small linear model on terms that imitates a TextAdapter."""
 
 from __future__ import annotations
 
@@ -6,79 +6,37 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs import savable, spell_label
-from ..classifier import Taught, distill
-from .tokens import CHARACTER_NGRAMS, check_documents, choose_pattern
-from .vectorizer import count_documents
+from ..inputs import savable, spell_label
+from ..method import Taught, distill
+from .model import TextModel
+from .terms import TermVectorizer, build_tfidf, count_documents
+from .tokens import CHARACTER_NGRAMS, choose_pattern
 
 MOST_BYTES = 5_000_000  # of a model file, about
 TERM_BYTES = 52  # of a term in a file: its name, document weight and count
 MOST_TERMS = 80_000
-MOST_COUNTED = 2_000_000
-# what a vectoriser of scikit-learn says of how documents become terms
-ANALYSIS = ("analyzer", "lowercase", "ngram_range", "stop_words", "strip_accents", "token_pattern")
-
-
-class TextModel(ClassifierMixin, BaseEstimator):
-    """What models of raw documents share: a vectoriser, and a classifier of its rows."""
-
-    vectorizer_: Any
-    classifier_: Any
-
-    def _rows(self, documents: Any) -> Any:
-        check_is_fitted(self)
-        return self.vectorizer_.transform(check_documents(documents))
-
-    @property
-    def terms_(self) -> list[str]:
-        """The term that each column of the rows stands for."""
-        check_is_fitted(self)
-        if not hasattr(self.vectorizer_, "get_feature_names_out"):
-            raise ValueError(
-                f"{type(self.vectorizer_).__name__} keeps no term names, so it cannot be explained by term: "
-                "use TermVectorizer, CountVectorizer or TfidfVectorizer"
-            )
-        return self.vectorizer_.get_feature_names_out().tolist()
-
-    @property
-    def target_shares_(self) -> list[dict[Any, float] | None]:
-        """Share of every class in every target, as of :class:`MSDAClassifier`."""
-        return self.classifier_.target_shares_
-
-    @property
-    def target_shares_interval_(self) -> list[dict[Any, tuple[float, float]] | None]:
-        """A 90% interval of these shares, as of :class:`MSDAClassifier`."""
-        return self.classifier_.target_shares_interval_
-
-    @property
-    def expected_error_(self) -> list[dict[str, float] | None]:
-        """Error to expect on every target, as of :class:`MSDAClassifier`; of the adapter, once distilled."""
-        return self.classifier_.expected_error_
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 @savable
 class DistilledText(TextModel):
-    """Linear model on terms that predicts what a :class:`TextAdapter` would; ``adapter.distill`` makes it.
+    """Linear model on terms that imitates a :class:`TextAdapter`; ``adapter.distill`` makes it.
 
     It is a few megabytes in a file, predicts as fast as scikit-learn counts terms, and can leave as a
     scikit-learn pipeline. It cannot be fitted, updated with labels or distilled again: the adapter can.
 
     Attributes
     ----------
-    vectorizer_ : TfidfVectorizer
+    terms_ : list of str
         Uni- and bigrams of the documents given to `distill`, at most 80,000.
+    idf_ : ndarray of shape (n_terms,)
+        Their document weights.
+    analysis_ : dict
+        Options of scikit-learn's `TfidfVectorizer` that say how documents become terms.
     classifier_ : DistilledClassifier
         Weights of the terms, an intercept for each target domain, and the temperature of probabilities.
     classes_ : ndarray
@@ -87,8 +45,6 @@ class DistilledText(TextModel):
         On documents that the weights were not learnt from: `n_held_out` of them, `agreement` (share that
         gets the adapter's label); and of those with labels, `n_scored`, `error` and `adapted_error`, of the
         adapter (None where there are none). The weights were then learnt from all documents.
-    domain_names_ : list of str
-        Names of the target domains -1, -2, ...; there only if `undrift` made the model from files.
 
     Examples
     --------
@@ -101,6 +57,17 @@ class DistilledText(TextModel):
     (array(['good'], dtype='<U4'), array(['good'], dtype='<U4'))
     """
 
+    idf_: np.ndarray
+    analysis_: dict[str, Any]
+
+    @property
+    def vectorizer_(self) -> TfidfVectorizer:
+        """The vectoriser of scikit-learn with these terms."""
+        check_is_fitted(self)
+        if not hasattr(self, "_cached_vectorizer"):
+            self._cached_vectorizer = build_tfidf(self.terms_, self.idf_, **self.analysis_)
+        return self._cached_vectorizer
+
     def fit(self, *arguments, **options):
         """Refuse, as do `update` and `ask`: a distilled model learns from an adapter alone."""
         raise ValueError(
@@ -110,30 +77,7 @@ class DistilledText(TextModel):
 
     update = ask = fit
 
-    def decision_function(self, documents, *, sample_domain=None):
-        """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
-
-        Parameters
-        ----------
-        documents : iterable of str
-            Documents of the target.
-        sample_domain : int or int array of shape (n,), optional
-            Where there are several targets, that of each document: -1, -2, ...
-        """
-        X = self._rows(documents)
-        return self.classifier_.decision_function(X, sample_domain=sample_domain)
-
-    def predict(self, documents, *, sample_domain=None):
-        """Predict labels; the parameters are those of `decision_function`."""
-        X = self._rows(documents)
-        return self.classifier_.predict(X, sample_domain=sample_domain)
-
-    def predict_proba(self, documents, *, sample_domain=None):
-        """Calibrated probabilities of the classes; the parameters are those of `decision_function`."""
-        X = self._rows(documents)
-        return self.classifier_.predict_proba(X, sample_domain=sample_domain)
-
-    def to_sklearn(self, sample_domain: int | None = None) -> Pipeline:
+    def to_sklearn(self, target: str | None = None) -> Pipeline:
         """Return the same model as a scikit-learn pipeline that needs no undrift: it predicts the same.
 
         It can be pickled. Its `decision_function` gives log odds: the scores here over the temperature.
@@ -141,13 +85,13 @@ class DistilledText(TextModel):
 
         Parameters
         ----------
-        sample_domain : int, optional
-            Which of several targets it is for; by default the average of their intercepts.
+        target : str, optional
+            Name of the target that it is for, where there are several.
         """
         check_is_fitted(self)
         linear, temperature = self.classifier_, self.classifier_.temperature_
         no_terms = self.vectorizer_.transform([""])
-        intercept = linear.decision_function(no_terms, sample_domain=sample_domain)
+        intercept = linear.decision_function(no_terms, target=target)
         classifier = LogisticRegression()
         classifier.classes_ = self.classes_
         classifier.coef_ = linear.coef_.T.astype(np.float64) / temperature
@@ -165,16 +109,22 @@ class DistilledText(TextModel):
         labels = [f"weight_{label}" for label in self.classes_.tolist()]
         names = ["weight"] if weights.shape[1] == 1 else labels
         columns = dict(zip(names, weights.T.tolist(), strict=True))
-        return {"term": self.terms_, "idf": self.vectorizer_.idf_.tolist(), **columns}
+        return {"term": self.terms_, "idf": self.idf_.tolist(), **columns}
 
 
 def distill_text(
-    documents: Sequence[str], taught: Taught, labels: Sequence[Any] | None, vectorizer: Any, seed: int
+    documents: Sequence[str],
+    taught: Taught,
+    labels: Sequence[Any] | None,
+    vectorizer: TermVectorizer,
+    seed: int,
 ) -> DistilledText:
-    """Learn weights of terms from what an adapter says of the documents."""
+    """Learn weights of terms from the scores that an adapter gives the documents."""
     model = DistilledText()
-    n_numbers = taught.scores.shape[1] + len(taught.numbers)  # weights; means that `--check` needs
-    model.vectorizer_ = fit_terms(documents, vectorizer, n_numbers)
+    model.facts_ = {}
+    n_numbers = 2 * taught.scores.shape[1] + len(taught.names)  # weights, twice; means that checks need
+    model.analysis_ = choose_analysis(documents, vectorizer)
+    model.terms_, model.idf_ = choose_terms(documents, model.analysis_, n_numbers)
     X = model.vectorizer_.transform(documents)
     model.classifier_, held_out, codes = distill(X, taught, seed)
     model.classes_ = taught.classes
@@ -182,24 +132,23 @@ def distill_text(
     return model
 
 
-def fit_terms(documents: Sequence[str], like: Any, n_numbers: int) -> TfidfVectorizer:
-    """Choose the terms of most documents, counted by scikit-learn: as `like` does if that is possible."""
-    n_terms = min(MOST_TERMS, MOST_BYTES // (TERM_BYTES + 4 * n_numbers))
-    analysis: dict[str, Any] = {"ngram_range": tuple(getattr(like, "ngram_range", (1, 2)))}
-    analysis["token_pattern"] = choose_pattern(documents)
-    if getattr(like, "tokens_", "words") == "characters":
-        analysis = {"analyzer": "char_wb", "ngram_range": CHARACTER_NGRAMS}
-    if isinstance(like, CountVectorizer):
-        params = {name: like.get_params()[name] for name in ANALYSIS}
-        if not any(callable(value) for value in (*params.values(), like.tokenizer, like.preprocessor)):
-            analysis = params
-    vectorizer = TfidfVectorizer(sublinear_tf=True, **analysis)
-    counted = count_documents(documents, vectorizer.build_analyzer(), MOST_COUNTED).rank(n_terms)
+def choose_analysis(documents: Sequence[str], like: TermVectorizer) -> dict[str, Any]:
+    """Return options of scikit-learn's vectoriser that cut documents about as `like` does."""
+    if like.tokens_ == "characters":
+        return {"analyzer": "char_wb", "ngram_range": CHARACTER_NGRAMS}
+    return {"ngram_range": tuple(like.ngram_range), "token_pattern": choose_pattern(documents)}
+
+
+def choose_terms(
+    documents: Sequence[str], analysis: dict[str, Any], n_numbers: int, most_bytes: int = MOST_BYTES
+) -> tuple[list[str], np.ndarray]:
+    """Choose the terms of most documents that a small file has room for, and their document weights."""
+    n_terms = min(MOST_TERMS, most_bytes // (TERM_BYTES + 4 * n_numbers))
+    counted = count_documents(documents, TfidfVectorizer(**analysis).build_analyzer()).rank(n_terms)
     if not counted:
         raise ValueError(f"no words in the {len(documents)} documents: distillation needs some")
-    vectorizer.set_params(vocabulary=[term for term, _ in counted]).fit([""])
-    vectorizer.idf_ = 1 + np.log((1 + len(documents)) / (1 + np.array([count for _, count in counted])))
-    return vectorizer
+    frequencies = np.array([count for _, count in counted])
+    return [term for term, _ in counted], 1 + np.log((1 + len(documents)) / (1 + frequencies))
 
 
 def measure_fidelity(

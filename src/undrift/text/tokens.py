@@ -1,4 +1,4 @@
-r"""Documents to tokens, and what tokens tell of two domains.
+r"""Cut documents into tokens, and compare the words of two domains.
 
 *Words* follow Unicode's rules: a mark belongs to its letter, as vowel signs do in Hindi, and an emoji is a
 word. In a script written without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) every character is a
@@ -6,11 +6,7 @@ word, so that bigrams are pairs of characters. Tokenised text ("did n't", "``wel
 and typographic text ("didn’t") give the same words: lower-cased, in the compatibility form NFKC, no HTML. A
 hyphen separates words, so that "page-turner" and "page turner" are one bigram.
 
-*Characters* are the character n-grams of each run of such characters, for text whose words hardly repeat.
-
-Scikit-learn's vectorisers can do all of it by functions of the standard library: `STEPS` in their order, then
-`WORD_PATTERN` as ``token_pattern``; or the same and ``NO_WORD.sub(" ", text)``, then ``analyzer="char_wb"``
-with ``ngram_range=CHARACTER_NGRAMS``. Both with ``lowercase=False``.
+*Characters* are the character n-grams of each run of such characters, for text in which words hardly repeat.
 """
 
 from __future__ import annotations
@@ -20,10 +16,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from hashlib import blake2b
 from itertools import chain, islice
-from operator import methodcaller
 from typing import Any, NamedTuple
 
 from sklearn.feature_extraction.text import CountVectorizer
@@ -60,7 +54,7 @@ _RUN = rf"[^\W_{_SPACELESS}]+(?:[{_MARKS}]+[^\W_{_SPACELESS}]*)*"
 WORD_PATTERN = rf"\d+(?:[.,]\d+)+|{_RUN}(?:'{_RUN})*|[{_SPACELESS}][{_MARKS}]*|{_FLAG}|[{_EMOJI}]"
 NO_WORD = re.compile(
     rf"(?:[^\w{_MARKS}{_EMOJI}\U0001f1e6-\U0001f1ff]|_)+"
-)  # what separates runs of characters
+)  # separators of runs of characters
 _WORDS = re.compile(WORD_PATTERN)
 _PLAIN_WORDS = re.compile(
     r"\d+(?:[.,]\d+)+|[^\W_]+(?:'[^\W_]+)*"
@@ -78,8 +72,8 @@ _TAGS = re.compile(
     rf"|</?(?:{_TAG_NAMES})(?:{_ATTRIBUTE})*\s*/?>",
     re.IGNORECASE | re.DOTALL,
 )
-# What people type for an apostrophe (U+0091 and U+0092 are Windows quotes read as latin-1), and what may
-# stand inside a word without being seen: soft hyphen, zero-width and direction marks, Arabic stretching, the
+# Characters typed for an apostrophe (U+0091 and U+0092 are Windows quotes read as latin-1), and characters
+# inside a word that nobody sees: soft hyphen, zero-width and direction marks, Arabic stretching, the
 # style of an emoji.
 _CHARACTERS = str.maketrans(
     dict.fromkeys("’‘ʼ＇´′\x91\x92", "'")
@@ -97,31 +91,9 @@ _WORD_GAP = re.compile(
     r"\s+"
 )
 
-STEPS: tuple[Callable[[str], str], ...] = (
-    partial(_TAGS.sub, " "),
-    html.unescape,
-    methodcaller("translate", _CHARACTERS),
-    partial(unicodedata.normalize, "NFKC"),
-    str.lower,
-    methodcaller("replace", "i̇", "i"),  # İ lower-cases to i and a combining dot
-    methodcaller("replace", "`", "'"),
-    partial(_QUOTES.sub, " "),
-    partial(_CLITIC_GAP.sub, ""),
-    partial(_WORD_GAP.sub, r"\1"),
-)
-"""What is done to a document before it is cut into tokens, one function after the other."""
-
 
 def normalise(document: str) -> str:
-    """Put a document in lower case and NFKC, without HTML, with whole contractions and no doubled quotes.
-
-    The same as all `STEPS`, of which those are left out that change nothing in most documents.
-
-    Examples
-    --------
-    >>> normalise("It ca n't be") == normalise("It can’t<br>be") == "it can't be"
-    True
-    """
+    """Put a document in lower case and NFKC, without HTML, with whole contractions and no doubled quotes."""
     text = document
     if "<" in text:
         text = _TAGS.sub(" ", text)
@@ -140,15 +112,7 @@ def normalise(document: str) -> str:
 
 
 def words(document: str) -> list[str]:
-    """List the words of a document, in order.
-
-    Examples
-    --------
-    >>> words("A 5.1 system; it was n't cheap")
-    ['a', '5.1', 'system', 'it', "wasn't", 'cheap']
-    >>> words("很好 👍")
-    ['很', '好', '👍']
-    """
+    """List the words of a document, in order."""
     return _list_words(normalise(document))
 
 
@@ -170,29 +134,12 @@ def separate_runs(document: str) -> str:
     return NO_WORD.sub(" ", normalise(document))
 
 
-def earlier_words(document: str) -> list[str]:
-    """List the words of a document as models did that were saved before tokens could be chosen."""
-    text = document
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.translate(_EARLIER_CHARACTERS))
-    text = text.lower().replace("i̇", "i").replace("`", "'")
-    if "'" in text:
-        text = _CLITIC_GAP.sub("", _QUOTES.sub(" ", text))
-    return _PLAIN_WORDS.findall(_WORD_GAP.sub(r"\1", text))
+def build_analyser(tokens: str, ngram_range: Sequence[int]) -> Callable[[str], list[str]]:
+    """Return the function that lists the terms of a document.
 
-
-_EARLIER_CHARACTERS = str.maketrans(
-    dict.fromkeys("’‘ʼ＇´′\x91\x92", "'") | dict.fromkeys("\u00ad\u200b\u200d\ufeff")
-)
-
-
-def build_analyser(tokens: str | None, ngram_range: Sequence[int]) -> Callable[[str], list[str]]:
-    """Return the function that lists the terms of a document; None means those of models saved earlier.
-
-    Terms are n-grams of words, `ngram_range` words long; or n-grams of characters, whatever `ngram_range` is.
+    Terms are n-grams of words, `ngram_range` words long; or n-grams of characters of fixed lengths.
     """
-    options: dict[str, Any] = {"tokenizer": earlier_words if tokens is None else words, "token_pattern": None}
-    options["ngram_range"] = tuple(ngram_range)
+    options: dict[str, Any] = {"tokenizer": words, "token_pattern": None, "ngram_range": tuple(ngram_range)}
     if tokens == "characters":
         options = {"preprocessor": separate_runs, "analyzer": "char_wb", "ngram_range": CHARACTER_NGRAMS}
     return CountVectorizer(lowercase=False, **options).build_analyzer()
@@ -244,32 +191,17 @@ def interleave(domains: Sequence[Iterable[str]]) -> Iterator[str]:
                 waiting.remove(domain)
 
 
-def collect_words(documents: Iterable[str], tokens: str | None = "words") -> set[str]:
+def collect_words(documents: Iterable[str], tokens: str = "words") -> set[str]:
     """Return the words, or character n-grams, that occur in some documents; each is read once."""
     analyse = build_analyser(tokens, (1, 1))
     return {word for document in check_documents(documents) for word in analyse(document)}
 
 
-def unseen_share(
-    target: Iterable[str], source: Iterable[str] | set[str], tokens: str | None = "words"
-) -> float:
-    """Share of the target's words, each occurrence counted, that never occur in the source.
+def unseen_share(target: Iterable[str], known: set[str], tokens: str = "words") -> float:
+    """Return the share of the target's words, each occurrence counted, that are not `known`.
 
-    Parameters
-    ----------
-    target : iterable of str
-        Documents; each is read once.
-    source : iterable of str, or set
-        Documents; or, as a set, the words of them, as :func:`collect_words` returns them.
-    tokens : {"words", "characters"}, default="words"
-        What documents are cut into.
-
-    Returns
-    -------
-    float
-        In [0, 1]; NaN if the target has no words at all.
+    `known` are the words of the source, as :func:`collect_words` returns them. NaN without any word.
     """
-    known = source if isinstance(source, set) else collect_words(source, tokens)
     analyse = build_analyser(tokens, (1, 1))
     n_words = n_unseen = 0
     for document in check_documents(target):
@@ -280,13 +212,7 @@ def unseen_share(
 
 
 def hash_text(text: str) -> int:
-    """Return a number that texts share which differ in whitespace and case alone.
-
-    Examples
-    --------
-    >>> hash_text(" A sturdy  pan") == hash_text("a sturdy pan") != hash_text("a pan")
-    True
-    """
+    """Return a number that texts share which differ in whitespace and case alone."""
     key = " ".join(text.split()).casefold().encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(key, digest_size=8).digest(), "big")
 
@@ -308,7 +234,7 @@ def _only_strings(documents: Iterable[str]) -> Iterator[str]:
 
 
 def _describe(document: object) -> str:
-    """Say what a document is that is not a string, and what to do."""
+    """Describe a document that is no string, with a remedy."""
     if isinstance(document, (bytes, bytearray)):
         return "bytes, not a string: decode it first"
     if document is None or (isinstance(document, float) and document != document):

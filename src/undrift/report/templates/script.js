@@ -130,46 +130,4 @@
     });
   }
 
-  /* Terms that can be looked up. */
   const data = JSON.parse(byId("data").textContent);
-  const pick = byId("pick-term");
-  if (pick) {
-    const { classes, names, rows } = data.terms, lower = names.map((name) => name.toLowerCase());
-    const only = byId("only-new"), list = byId("pick-list"), panel = byId("pick-panel"), found = byId("pick-status");
-    const percent = (share) => share ? `${Number((100 * share).toPrecision(2))}%` : "none";
-    const link = (i) => {
-      const button = make("button", { type: "button", "data-index": i, "aria-pressed": "false" }, (rows[i][2] ? "" : "★ ") + names[i]);
-      button.addEventListener("click", () => { show(i); panel.querySelector("h4").focus(); });
-      return button;
-    };
-    const partners = (title, packed) => {
-      const items = [];
-      for (let k = 0; k < packed.length; k += 2) {
-        const name = packed[k] < rows.length ? link(packed[k]) : make("span", {}, names[packed[k]]);
-        name.removeAttribute("aria-pressed");
-        items.push(make("li", {}, name, make("span", {}, String(packed[k + 1]))));
-      }
-      return make("div", {}, make("h4", {}, title), items.length ? make("ul", {}, ...items) : make("p", { class: "quiet" }, "none"));
-    };
-    const show = (i) => {
-      const [code, weight, nLabelled, source, target, from, to] = rows[i];
-      const seen = nLabelled ? `in ${nLabelled.toLocaleString("en")} labelled rows` : "★ in no labelled row";
-      panel.replaceChildren(
-        make("h4", { tabindex: "-1", id: "picked" }, names[i]),
-        make("p", {}, `Speaks for ${classes[code]} with weight ${weight.toPrecision(3)}; ${seen}, ${percent(source)} of the source's documents and ${percent(target)} of the target's.`),
-        make("div", { class: "columns" }, partners("Is expected from", from), partners("Makes expected", to)));
-      for (const button of list.children) button.setAttribute("aria-pressed", String(Number(button.dataset.index) === i));
-    };
-    const search = () => {
-      const wanted = pick.value.trim().toLowerCase(), hits = [];
-      for (let i = 0; i < rows.length; i++) if ((!only.checked || !rows[i][2]) && lower[i].includes(wanted)) hits.push(i);
-      hits.sort((p, q) => (lower[q] === wanted) - (lower[p] === wanted) || (lower[q].startsWith(wanted)) - (lower[p].startsWith(wanted)) || p - q);
-      list.replaceChildren(...hits.slice(0, 12).map(link));
-      found.textContent = `${hits.length.toLocaleString("en")} terms${hits.length > 12 ? ", the 12 strongest are listed" : ""}`;
-      const first = wanted || only.checked ? hits[0] : names.indexOf(pick.dataset.first);
-      if (hits.length) show(first >= 0 ? first : hits[0]); else panel.replaceChildren();
-    };
-    pick.addEventListener("input", search);
-    only.addEventListener("change", search);
-    search();
-  }

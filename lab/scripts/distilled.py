@@ -1,0 +1,119 @@
+"""Distilled models on new rows of the six pairs of `pairs.py`: error, size of the file, rate.
+
+With the error of a linear SVM trained on the source's labels, on the same rows; `--svm-alone` measures no
+more than that.
+
+Of every target 30% of the labelled rows are new: neither the adaptation nor the distillation sees them. The
+interval of the difference of errors is paired: both models predict the same rows, which are drawn again
+1,000 times. `rate` is documents a second of the distilled model's `predict`, over those of
+`TfidfVectorizer(ngram_range=(1, 2))` of scikit-learn, fitted on the same documents, which only counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+from harness import check_device, data_folder, report, time_call
+from pairs import PAIRS, svm_error
+
+NEW_SHARE = 0.3
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", nargs="+", default=PAIRS, metavar="SOURCE:TARGET")
+    parser.add_argument("--rows", type=int, help="rows of each domain; all (about 4,000) by default")
+    parser.add_argument("--max-features", type=int, default=20_000)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--svm-alone", action="store_true", help="measure the SVM and no other model")
+    return parser.parse_args()
+
+
+def measure_pair(args: argparse.Namespace, corpus, pair: str, rng: np.random.Generator) -> tuple[dict, list]:
+    """Adapt, distill and predict new rows; also return the errors of both models, row by row."""
+    from undrift import MSDAClassifier, TextAdapter
+
+    source, target = (corpus.domains[name] for name in pair.split(":"))
+    texts, truth = target.texts[: args.rows], np.asarray(target.y, dtype=float)[: args.rows]
+    labelled = np.flatnonzero(~np.isnan(truth))
+    new = rng.permutation(labelled)[: int(NEW_SHARE * len(labelled))]
+    seen = [texts[i] for i in np.setdiff1d(np.arange(len(texts)), new)]
+    unseen = [texts[i] for i in new]
+    y = np.asarray(source.y, dtype=float)[: args.rows]
+    train = SimpleNamespace(texts=source.texts[: args.rows], y=y)
+    svm = {"svm_error": svm_error(train, SimpleNamespace(texts=unseen, y=truth[new]))}
+    if args.svm_alone:
+        return svm, []
+    classifier = MSDAClassifier(device=args.device, random_state=0)
+    adapter = TextAdapter(args.max_features, classifier=classifier)
+    adapter.fit(train.texts, y, seen)
+    distilled, distill_seconds = time_call(lambda: adapter.distill(seen))
+    scores = [model.decision_function(unseen) for model in (adapter, distilled)]
+    wrong = [(s > 0) != (truth[new] == max(truth[labelled])) for s in scores]
+    return svm | {
+        "adapted_error": float(wrong[0].mean()),
+        "distilled_error": float(wrong[1].mean()),
+        "agreement": float(np.mean((scores[0] > 0) == (scores[1] > 0))),
+        "agreement_said": distilled.fidelity_["agreement"],
+        "n_new": len(new),
+        "distill_seconds": distill_seconds,
+        "megabytes": measure_size(distilled),
+        "rate": measure_rate(distilled, texts),
+    }, wrong
+
+
+def measure_size(model) -> float:
+    from undrift import save_model
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
+        save_model(model, path)
+        return path.stat().st_size / 1e6
+
+
+def measure_rate(model, texts: list[str]) -> float:
+    """Documents a second of `predict`, over those of scikit-learn's counts; the best of three each."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    counter = TfidfVectorizer(ngram_range=(1, 2)).fit(texts)
+    predict_seconds = min(time_call(lambda: model.predict(texts))[1] for _ in range(3))
+    count_seconds = min(time_call(lambda: counter.transform(texts))[1] for _ in range(3))
+    return count_seconds / predict_seconds
+
+
+def difference_interval(wrong: list[list[np.ndarray]], rng: np.random.Generator) -> list[float]:
+    """95% interval of the mean over pairs of the distilled error less the adapted, rows drawn again."""
+    differences = [distilled.astype(float) - adapted for adapted, distilled in wrong]
+    means = [np.mean([rng.choice(d, len(d)).mean() for d in differences]) for _ in range(1000)]
+    return np.quantile(means, [0.025, 0.975]).tolist()
+
+
+def main() -> None:
+    from undrift_lab.corpora import load_fdu_mtl
+
+    args = parse_arguments()
+    check_device(args.device)
+    corpus, rng = load_fdu_mtl(data_folder() / "fdu-mtl"), np.random.default_rng(0)
+    records, wrong = {}, []
+    for pair in args.pairs:
+        records[pair], errors = measure_pair(args, corpus, pair, rng)
+        wrong.append(errors)
+        print(pair, records[pair], file=sys.stderr)
+    means = {
+        f"mean_{key}": float(np.mean([record[key] for record in records.values()]))
+        for key in next(iter(records.values()))
+        if key != "n_new"
+    }
+    if not args.svm_alone:
+        means["difference"] = means["mean_distilled_error"] - means["mean_adapted_error"]
+        means["difference_interval"] = difference_interval(wrong, rng)
+    report("distilled models", records, **means)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""What the benchmarks share: real data, contenders in separate processes, a table."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from gzip import open as gzip_open
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+# what is measured is the library beside this folder, installed or not
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
+
+DOMAINS = ("books", "dvd", "electronics", "kitchen")
+
+
+def data_folder() -> Path:
+    if "UNDRIFT_DATA" not in os.environ:
+        raise SystemExit("set UNDRIFT_DATA to the folder that holds amazon-bow and processed_acl")
+    return Path(os.environ["UNDRIFT_DATA"])
+
+
+def amazon_presence(n_rows: int | None, n_columns: int | None, dtype: str) -> sp.csr_matrix:
+    """Presence of terms in the four-domain benchmark: 27,677 x 5,000, or evenly spaced rows of it."""
+    from sklearn.datasets import load_svmlight_files
+
+    folder = data_folder() / "amazon-bow"
+    files = [str(folder / f"{name}_{part}.svmlight.gz") for name in DOMAINS for part in ("train", "test")]
+    X = sp.vstack(load_svmlight_files(files, n_features=5000, zero_based=True)[::2]).tocsr()
+    if n_rows is not None and n_rows < X.shape[0]:
+        X = X[np.linspace(0, X.shape[0] - 1, n_rows).astype(int)]
+    X = X[:, :n_columns].astype(dtype)
+    X.data[:] = 1
+    return X
+
+
+def acl_presence(n_rows: int | None, n_terms: int, dtype: str) -> sp.csr_matrix:
+    """Presence of the `n_terms` most frequent terms in the labelled reviews with their words."""
+    documents = []
+    for domain in DOMAINS:
+        for polarity in ("positive", "negative"):
+            path = data_folder() / "processed_acl" / domain / f"{polarity}.review.gz"
+            with gzip_open(path, "rt", encoding="utf-8") as file:
+                documents += [{pair.rpartition(":")[0] for pair in line.split()[:-1]} for line in file]
+    documents = documents[:: max(1, len(documents) // n_rows)] if n_rows else documents
+    frequency = Counter(term for terms in documents for term in terms)
+    column = {term: j for j, (term, _) in enumerate(frequency.most_common(n_terms))}
+    places = [(i, column[term]) for i, terms in enumerate(documents) for term in terms if term in column]
+    rows, columns = np.array(places).T
+    shape = (len(documents), len(column))
+    return sp.csr_matrix((np.ones(len(places), dtype), (rows, columns)), shape=shape)
+
+
+def draw_share(y: np.ndarray, rows: np.ndarray, share: float, most: int, seed: int) -> np.ndarray:
+    """Draw as many of the rows as possible, at most `most`, of which `share` have label 1."""
+    rows = np.random.default_rng(seed).permutation(rows)
+    ones, zeros = rows[y[rows] == 1], rows[y[rows] == 0]
+    n = int(min([most, *(len(part) / s for part, s in ((ones, share), (zeros, 1 - share)) if s > 0)]))
+    n_ones = round(n * share)
+    return np.sort(np.concatenate([ones[:n_ones], zeros[: n - n_ones]]))
+
+
+def check_device(name: str) -> str:
+    """Return `name`, or end the program with one line if there is no such device."""
+    from undrift.inputs.device import NoDevice, check_place
+
+    try:
+        check_place(name)
+    except (NoDevice, ImportError) as error:
+        raise SystemExit(str(error)) from None
+    return name
+
+
+def time_call(action: Callable[[], object]) -> tuple[object, float]:
+    start = time.perf_counter()
+    value = action()
+    return value, time.perf_counter() - start
+
+
+def peak_gigabytes() -> float:
+    """Largest resident memory of this process so far."""
+    status = Path("/proc/self/status")
+    if status.exists():  # there ru_maxrss would count what the parent held when it started this process
+        (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
+        return int(line.split()[1]) * 1024 / 1e9
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+
+
+def print_record(record: dict) -> None:
+    """Print a contender's record for the process that started it."""
+    print(json.dumps({**record, "peak_gigabytes": peak_gigabytes()}))
+
+
+def run_contender(name: str, arguments: Sequence[str], repeats: int = 1, key: str = "seconds") -> dict:
+    """Run this script as `name` in `repeats` processes, and return the record with the least `key`."""
+    records = []
+    for _ in range(repeats):
+        command = [sys.executable, sys.argv[0], *arguments, "--contender", name]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        records.append(json.loads(done.stdout.splitlines()[-1]))
+    return min(records, key=lambda record: record[key])
+
+
+def relative_errors(actual: Path, expected: Path) -> list[float]:
+    """Frobenius error of the arrays of one file against those of another, by name."""
+    with np.load(actual) as ours, np.load(expected) as theirs:
+        return [
+            float(np.linalg.norm(ours[key].astype(float) - theirs[key]) / np.linalg.norm(theirs[key]))
+            for key in sorted(theirs.files)
+        ]
+
+
+def weights_of(layers: Sequence) -> dict[str, np.ndarray]:
+    """Weights of every layer under the names that `relative_errors` compares."""
+    return {f"layer{t}": np.vstack([layer.coef, layer.intercept]) for t, layer in enumerate(layers, start=1)}
+
+
+def report(title: str, records: dict[str, dict], **summary: object) -> None:
+    """Print a table for people and the same as one line of JSON."""
+    print(title)
+    for name, record in records.items():
+        cells = (f"{key} {_format(value)}" for key, value in record.items())
+        print(f"  {name:<24} " + "   ".join(cells))
+    for key, value in summary.items():
+        print(f"  {key:<24} {_format(value)}")
+    machine = {
+        "cpu_count": os.cpu_count(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+    }
+    print(json.dumps({"title": title, "records": records, **summary, **machine}))
+
+
+def _format(value: object) -> str:
+    if isinstance(value, list):
+        return " ".join(_format(item) for item in value)
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,86 @@
+"""mSDA against SDA on the CPU, on the same rows: presence of 5,000 terms in the 27,677 reviews of amazon-bow.
+
+mSDA is learnt in full: five layers, and the hidden rows of each. SDA (one layer, at its defaults) would take
+an hour and more, so `--epochs-timed` whole epochs over all rows are timed, after a warm-up on a few, and
+the time of all its epochs is *extrapolated*: every step of its gradient descent takes the same time.
+Left out, in favour of SDA, are its hidden rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from itertools import pairwise
+
+from harness import amazon_presence, print_record, report, run_contender
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, help="rows to take, evenly spread; all by default")
+    parser.add_argument("--columns", type=int, help="columns to take, the most frequent; all by default")
+    parser.add_argument("--layers", type=int, default=5, help="of mSDA")
+    parser.add_argument("--noise", type=float, default=0.5, help="of mSDA")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of mSDA; the best counts")
+    parser.add_argument("--epochs-timed", type=int, default=1, help="of SDA, each over all rows")
+    parser.add_argument("--warm-up-rows", type=int, default=200, help="of SDA, before its epochs are timed")
+    parser.add_argument("--contender", choices=["msda", "sda"], help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def run_msda(args: argparse.Namespace) -> None:
+    """Learn the stack of `undrift-lab`, and pass all rows through it."""
+    import numpy as np
+
+    from undrift.datasets import Corpus, Domain
+    from undrift_lab.methods.stacks import SharedStack
+
+    X = amazon_presence(args.rows, args.columns, "float32")
+    corpus = Corpus("amazon-bow", {"all": Domain("all", X=X, y=np.zeros(X.shape[0]))})
+    for level in SharedStack(corpus).levels(args.noise, args.layers):
+        seconds = level.seconds
+    print_record({"n_rows": X.shape[0], "n_columns": X.shape[1], "seconds": seconds})
+
+
+def run_sda(args: argparse.Namespace) -> None:
+    """Time whole epochs, by what training reports at the end of each."""
+    import torch
+
+    from undrift_lab.baselines import SDA
+
+    X = amazon_presence(args.rows, args.columns, "float32")
+    n_hidden = min(SDA().n_hidden, X.shape[1])
+    SDA(n_hidden=n_hidden, n_epochs=1, random_state=0).fit(X[: args.warm_up_rows])
+    ends = [time.perf_counter()]
+    model = SDA(n_hidden=n_hidden, n_epochs=args.epochs_timed, random_state=0)
+    model.set_params(callback=lambda epoch: ends.append(time.perf_counter())).fit(X)
+    all_epochs = SDA().n_epochs[0]
+    print_record(
+        {
+            "n_hidden": n_hidden, "batch_size": SDA().batch_size, "threads": torch.get_num_threads(),
+            "timed_epochs": args.epochs_timed, "timed_rows": X.shape[0],
+            "timed_epoch_seconds": [stop - start for start, stop in pairwise(ends)],
+            "n_epochs": all_epochs, "seconds": (ends[-1] - ends[0]) / args.epochs_timed * all_epochs,
+        }
+    )  # fmt: skip
+
+
+def main() -> None:
+    args = parse_arguments()
+    if args.contender:
+        return globals()[f"run_{args.contender}"](args)
+    msda = run_contender("msda", sys.argv[1:], args.repeats)
+    sda = run_contender("sda", sys.argv[1:])
+    note = (
+        f"SDA's seconds are extrapolated from {sda['timed_epochs']} of its {sda['n_epochs']} epochs, timed "
+        f"on all {sda['timed_rows']} rows"
+    )
+    size = f"{msda['n_rows']} x {msda['n_columns']}"
+    title = f"mSDA ({args.layers} layers) against SDA (1 layer), {size}, on the CPU"
+    ratio = sda["seconds"] / msda["seconds"]
+    return report(title, {"msda": msda, "sda (extrapolated)": sda}, ratio=ratio, extrapolated=note)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+import gzip
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from undrift.errors import UndriftWarning
+from undrift_lab.corpora import load_multidomain_sentiment
+
+
+def record(text="Fine.", rating="5.0", extra=""):
+    return (
+        f"<review>\n<unique_id>\n0123:fine:me\n</unique_id>\n<asin>\n0123\n</asin>\n{extra}"
+        f"<product_name>\nSalt & Pepper Mill\n</product_name>\n<rating>\n{rating}\n</rating>\n"
+        "<title>\nok\n</title>\n"
+        f"<review_text>\n{text}\n</review_text>\n</review>\n"
+    )
+
+
+def balanced(n):
+    """`n` records, half of them positive, with texts "0", "1", ..."""
+    return "".join(record(str(i), "4.0" if i % 2 else "1.0") for i in range(n))
+
+
+def write(folder, name="books", inner="sorted_data", encoding="latin-1", **files):
+    path = folder / inner / name
+    path.mkdir(parents=True, exist_ok=True)
+    for file, content in files.items():
+        (path / f"{file}.review").write_bytes(content.encode(encoding))
+    return folder
+
+
+def load(folder, **kwargs):
+    return load_multidomain_sentiment(folder, **{"min_reviews": 4, **kwargs})
+
+
+def one_file(folder, *records):
+    """The texts of `records`, read together with ten ordinary ones that follow them."""
+    return load(write(folder, all="".join(records) + balanced(10))).domains["books"].texts[:-10]
+
+
+def test_ratings_above_three_are_positive(tmp_path):
+    ratings = ["1.0", "2.0", "3.0", "4.0", "5.0", "3.5"]
+    books = load(write(tmp_path, all="".join(record(rating=r) for r in ratings))).domains["books"]
+    assert_array_equal(books.y, [0, 0, 0, 1, 1, 1])
+    assert books.y.dtype == np.int64
+
+
+def test_split_is_stratified_seeded_and_complete(tmp_path):
+    content = "".join(record(str(i), "1.0" if i < 20 else "5.0") for i in range(100))
+    write(tmp_path, all=content)
+    write(tmp_path, "dvd", all=content)
+    first, again, other = (load(tmp_path, random_state=seed).domains["books"] for seed in (0, 0, 1))
+    assert (len(first.train), len(first.test)) == (80, 20)
+    assert (first.y[first.train] == 0).sum() == 16
+    assert sorted([*first.train, *first.test]) == list(range(100))
+    assert_array_equal(first.test, again.test)
+    assert first.test.tolist() != other.test.tolist()
+    alone = load(tmp_path / "sorted_data" / "..", test_size=0.5).domains["dvd"]
+    assert len(alone.test) == 50
+
+
+def test_small_domains_are_dropped(tmp_path):
+    for name, n in (("books", 10), ("tools", 8), ("magazines", 9)):
+        write(tmp_path, name, all=balanced(n))
+    assert list(load(tmp_path, min_reviews=9).domains) == ["books", "magazines"]
+    with pytest.raises(ValueError, match=r"no domain with 1000 reviews or more \(the largest has 10\)"):
+        load_multidomain_sentiment(tmp_path)
+
+
+def test_the_four_domain_form(tmp_path):
+    positive, negative = record("p", "5.0") * 10, record("n", "2.0") * 10
+    unlabeled = record("u", "5.0") + record("v", "")
+    write(
+        tmp_path,
+        "kitchen_&_housewares",
+        "sorted_data_acl",
+        positive=positive,
+        negative=negative,
+        unlabeled=unlabeled,
+    )
+    domain = load(tmp_path).domains["kitchen_&_housewares"]
+    assert domain.texts == ["p"] * 10 + ["n"] * 10 + ["u", "v"]
+    assert_array_equal(domain.y, [1] * 10 + [0] * 10 + [1, np.nan])
+    assert_array_equal(domain.unlabelled, [20, 21])
+    assert (len(domain.train), len(domain.test)) == (16, 4)
+    assert max(domain.test) < 20
+
+
+def test_the_file_gives_the_label_where_the_rating_is_missing(tmp_path):
+    write(tmp_path, positive=record("p", "?") * 4, negative=record("n", "1.0") * 4)
+    assert_array_equal(load(tmp_path).domains["books"].y, [1] * 4 + [0] * 4)
+
+
+def test_all_review_goes_before_its_parts_and_the_folder_may_be_the_inner_one(tmp_path):
+    write(tmp_path, all=balanced(10), positive=record(), negative=record())
+    (tmp_path / "sorted_data" / "summary.txt").write_text("not a domain")
+    (tmp_path / "sorted_data" / "stopwords").mkdir()
+    assert load(tmp_path / "sorted_data").domains["books"].texts == list("0123456789")
+
+
+def test_gz(tmp_path):
+    write(tmp_path)
+    (tmp_path / "sorted_data" / "books" / "all.review.gz").write_bytes(gzip.compress(balanced(10).encode()))
+    assert len(load(tmp_path).domains["books"]) == 10
+
+
+def test_bare_ampersands_entities_and_other_markup_are_text(tmp_path):
+    texts = one_file(tmp_path, record("R&B, AT&T &amp; <b>&quot;soul&#34;</b> &notanentity x < y"))
+    assert texts == ['R&B, AT&T & <b>"soul"</b> &notanentity x < y']
+
+
+def test_stray_latin1_bytes_and_newlines_of_other_kinds(tmp_path):
+    # 0x85 alone is latin-1 for U+0085, and no line end; the record still begins and ends.
+    assert one_file(tmp_path, record("caf\xe9\x85<review>\x85\ntwo lines")) == [
+        "caf\xe9\x85<review>\x85\ntwo lines"
+    ]
+    path = write(tmp_path, encoding="utf-8", all=record("caf\xe9") + balanced(10))
+    assert load(path).domains["books"].texts[0] == "caf\xe9"
+
+
+def test_tags_that_occur_twice_count_once(tmp_path):
+    twice = "<rating>\n\n</rating>\n<unique_id>\nagain\n</unique_id>\n<review_text>\nfirst\n</review_text>\n"
+    assert one_file(tmp_path, record("second", "4.0", extra=twice)) == ["first"]
+
+
+def test_fields_on_one_line(tmp_path):
+    line = "<review>\n<rating>5.0</rating><review_text>short</review_text>\n</review>\n"
+    assert one_file(tmp_path, line) == ["short"]
+
+
+def test_a_record_that_is_not_closed_ends_where_the_next_begins(tmp_path):
+    assert one_file(tmp_path, record("open").replace("</review>\n", ""), record("next")) == ["open", "next"]
+    write(tmp_path, all=balanced(10) + record("last").replace("</review>\n", ""))
+    assert load(tmp_path).domains["books"].texts[-1] == "last"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        record(rating=""),
+        record(rating="five"),
+        record(rating="nan"),
+        record(rating="55"),
+        record(text=""),
+        record().replace("</rating>", ""),
+        record()[: record().index("</review_text>")],
+    ],
+)
+def test_records_that_cannot_be_used_are_named_and_left_out(tmp_path, fault):
+    good = record("kept")
+    line = good.count("\n") + 1
+    with pytest.warns(
+        UndriftWarning, match=rf"all\.review, line {line}: record without .* 2 of 13 records left out"
+    ):
+        texts = one_file(tmp_path, good, fault, fault)
+    assert texts == ["kept"]
+
+
+def test_a_domain_of_one_class_is_refused(tmp_path):
+    write(tmp_path, "toys", all=balanced(10))
+    for content in (record(rating="5.0") * 10, record(rating="2.0") * 10):
+        write(tmp_path, "books", all=content)
+        with pytest.raises(ValueError, match=r"sorted_data.books: its 10 labelled .* take its folder away"):
+            load(tmp_path)
+
+
+def test_files_without_records_and_domains_of_one_class(tmp_path):
+    with pytest.raises(ValueError, match=r"all\.review has no <review>"):
+        load(write(tmp_path, all="rating,text\n5,fine\n"))
+    with pytest.raises(ValueError, match=r"Domain 'books' cannot be split with test_size=0\.2"):
+        load(write(tmp_path, all=record(rating="5.0") * 5 + record(rating="1.0")))

@@ -1,0 +1,131 @@
+"""A source that cannot be learnt from fails its own tasks, and no others."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from lab.tests.helpers.corpus import DOMAINS, PLAN, write_corpus
+from lab.tests.runner.test_run import of_kind
+from undrift import MSDAClassifier
+from undrift.datasets import Corpus, Domain
+from undrift_lab.methods import msda
+from undrift_lab.methods.svm import check_source
+from undrift_lab.plan import load_plan
+from undrift_lab.runner import Request, run
+
+ALL = [f"{source}->{target}" for source, target in itertools.permutations(DOMAINS, 2)]
+ONLY_UNDRIFT = PLAN.replace('"svm", "msda-1", "msda-3", ', "")
+NOT_TO_BOOKS = ["books->*", "dvd->toys", "toys->dvd"]  # books is a source alone: no error at home is needed
+
+
+@pytest.fixture
+def ran(data, tmp_path):
+    """Run the tiny plan, or another; tasks by method, as errors and as failures."""
+
+    def running(methods, plan=PLAN, folder=data, tasks=None):
+        (tmp_path / "tiny.toml").write_text(plan)
+        number = len(list(tmp_path.iterdir()))
+        request = Request(data=folder, methods=methods, tasks=tasks, jobs=1)
+        loaded, results = load_plan(tmp_path / "tiny.toml"), tmp_path / f"{number}.jsonl"
+        run(loaded, results, request)
+        records = {(r["method"], f"{r['source']}->{r['target']}"): r for r in of_kind(results, loaded.kind)}
+        failed = {key: r["failed"] for key, r in records.items() if "failed" in r}
+        return {key: r.get("transfer_error") for key, r in records.items() if key not in failed}, failed
+
+    return running
+
+
+def first_call_fails(monkeypatch, module, name, n=1):
+    """Let the first n calls of a function fail, each with words of its own; all calls are noted."""
+    whole, calls = getattr(module, name), []
+
+    def broken(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) <= n:
+            raise ArithmeticError(f"no luck {len(calls)}\nand more")
+        return whole(*arguments, **options)
+
+    monkeypatch.setattr(module, name, broken)
+    return calls
+
+
+@pytest.mark.parametrize("fit_on", ["all", "pair"])
+def test_a_source_of_one_class_is_refused_and_the_others_are_as_ever(ran, tmp_path, data, fit_on):
+    write_corpus(tmp_path / "bad" / "amazon-bow")
+    path = tmp_path / "bad" / "amazon-bow" / "books_train.svmlight"  # sorts first
+    path.write_text(path.read_text().replace("-1 ", "+1 "))
+    plan, methods = f'fit_on = "{fit_on}"\n' + PLAN, ["msda-1", "msda-3", "undrift"]
+    errors, failed = ran(methods, plan, tmp_path / "bad", NOT_TO_BOOKS)
+    said = "ValueError: domain books: all 40 train rows are of class 1; a classifier needs rows of at least"
+    assert set(failed) == {(m, f"books->{target}") for m in methods for target in ("dvd", "toys")}
+    assert all(message.startswith(said) for message in failed.values())
+    whole, _ = ran(methods, plan, data, ["dvd->toys", "toys->dvd"])
+    assert errors == whole  # stacks see rows of books, and none of its labels
+
+
+def test_a_class_of_one_row_is_named():
+    X = np.eye(4, dtype=np.float32)
+    corpus = Corpus("c", {"a": Domain("a", X=X, y=np.array([0, 0, 5, 0]), train=np.arange(4))})
+    with pytest.raises(
+        ValueError, match=r"^domain a: only 1 train row is of class 5; cross-validation needs 2$"
+    ):
+        check_source(corpus, "a")
+
+
+def test_no_train_rows_are_no_source():
+    corpus = Corpus("c", {"a": Domain("a", X=np.eye(2), y=np.zeros(2), test=np.arange(2))})
+    with pytest.raises(ValueError, match=r"^domain a: no train rows; "):
+        check_source(corpus, "a")
+
+
+@pytest.mark.parametrize("name", ["choose_C", "predict_targets"])
+def test_an_error_of_one_source_leaves_the_others_of_msda(ran, monkeypatch, name):
+    """In the search for noise, and in the classifier at the end."""
+    calls = first_call_fails(monkeypatch, msda, name)
+    errors, failed = ran(["msda-1"])
+    (source,) = {key[1].split("->")[0] for key in failed}
+    assert set(failed.values()) == {"ArithmeticError: no luck 1"}
+    assert set(errors) == {("msda-1", own) for own in ALL if not own.startswith(source)}
+    assert len(errors) == 4
+    # two noise levels of three sources, the second of the source that failed left out; one classifier each
+    assert len(calls) == (5 if name == "choose_C" else 3)
+
+
+def test_a_record_has_the_error_of_its_own_source(ran, monkeypatch):
+    first_call_fails(monkeypatch, msda, "choose_C", 2)
+    errors, failed = ran(["msda-1", "msda-3"])
+    no_luck = {"books": "ArithmeticError: no luck 1", "dvd": "ArithmeticError: no luck 2"}
+    assert failed == {
+        (method, own): no_luck[own.split("->")[0]]
+        for method in ("msda-1", "msda-3")
+        for own in ALL
+        if not own.startswith("toys")
+    }
+    assert len(errors) == 4
+
+
+def test_an_error_at_one_depth_leaves_the_other(ran, monkeypatch):
+    plan = PLAN.replace("[0.5, 0.8]", "[0.5]")  # one stack, the shallow classifiers first
+    first_call_fails(monkeypatch, msda, "predict_targets", 2)
+    errors, failed = ran(["msda-1", "msda-3"], plan)
+    assert failed == {
+        ("msda-1", f"{source}->{target}"): f"ArithmeticError: no luck {number}"
+        for number, source in enumerate(DOMAINS[:2], 1)
+        for target in set(DOMAINS) - {source}
+    }
+    assert len(errors) == 8
+
+
+@pytest.mark.parametrize("inductive", ["true", "false"])
+@pytest.mark.parametrize("name", ["_start_search", "_adapt", "predict_proba"])
+def test_an_error_of_one_task_leaves_the_others_of_undrift(ran, monkeypatch, name, inductive):
+    """In the check of its rows, in its classifier, and in its predictions."""
+    first_call_fails(monkeypatch, MSDAClassifier, name, 2)
+    plan = f"inductive = {inductive}\nchanges = {{ n_layers = 1, noise = 0.5 }}\n" + ONLY_UNDRIFT
+    errors, failed = ran(["undrift"], plan)
+    assert failed == {
+        ("undrift", "books->dvd"): "ArithmeticError: no luck 1",
+        ("undrift", "books->toys"): "ArithmeticError: no luck 2",
+    }
+    assert len(errors) == 4

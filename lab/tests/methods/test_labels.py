@@ -1,0 +1,90 @@
+"""Methods with target labels: which rows they learn from, and which they predict."""
+
+from collections import defaultdict
+from copy import copy
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from undrift import MSDAClassifier
+from undrift.text import TFIDF_LENGTH
+from undrift_lab.methods.baselines import weight_tfidf
+from undrift_lab.parts import load_corpus, sample_target
+from undrift_lab.plan import load_plan
+from undrift_lab.results import read
+from undrift_lab.results.figures import all_figures
+from undrift_lab.results.frame import make_frame
+from undrift_lab.results.tables import labels_table
+from undrift_lab.runner import Request, run
+
+PLAN = """
+methods = [
+    "labels-0", "labels-8", "asked-8", "updated-8", "updated-asked-8", "augmented-8", "target-only-8",
+]
+n_folds = 3
+target_share = 0.25
+tasks = ["books->dvd"]
+[corpus]
+loader = "amazon-bow"
+max_features = 30
+"""
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plan") / "labels.toml"
+    path.write_text(PLAN)
+    return load_plan(path)
+
+
+@pytest.fixture(scope="module")
+def records(plan, data, tmp_path_factory):
+    results = tmp_path_factory.mktemp("labels") / "r.jsonl"
+    summary = run(plan, results, Request(data=data))
+    assert (summary.n_new, summary.n_failed) == (7, 0)
+    return [record for record in read(results) if record["kind"] == "transfer"]
+
+
+def test_half_of_the_target_is_predicted_with_labels_of_the_other(plan, records, data):
+    corpus = load_corpus(plan.corpus, data, 30)
+    sampled, _ = sample_target(corpus, "dvd", 0.25, 2500, 0)
+    pair = {name: sampled.domains[name] for name in ("books", "dvd")}
+    pair = weight_tfidf(type(corpus)("pair", pair, corpus.terms), TFIDF_LENGTH).domains
+    source, target = pair["books"], pair["dvd"]
+    y = np.full(len(source), np.nan)
+    y[source.train] = source.y[source.train]
+    ours = MSDAClassifier(random_state=0)
+    ours.fit(source.X, y, target.X)
+    random_state, wrong = np.random.RandomState(0), defaultdict(list)
+    for _ in range(5):
+        pool, test = np.array_split(random_state.permutation(len(target)), 2)
+        for name, rows in (("", pool[:8]), ("asked-", pool[ours.ask(target.X[pool], 8)])):
+            known = np.full(len(target), np.nan)
+            known[rows] = target.y[rows]
+            models = {
+                "labels-0": ours,
+                name or "labels-": clone(ours).fit(source.X, y, target.X, y_target=known),
+                f"updated-{name}": copy(ours).update(target.X[rows], target.y[rows]),
+            }
+            for kind, model in models.items():
+                method = kind if kind == "labels-0" else f"{kind}8"
+                wrong[method] += (model.predict(target.X[test]) != target.y[test]).tolist()
+    by_method = {record["method"]: record for record in records}
+    for name, mistakes in wrong.items():
+        assert by_method[name]["transfer_error"] == pytest.approx(np.mean(mistakes))
+    n_tests = {record["method"]: record["n_test"] / record["n_draws"] for record in records}
+    assert set(n_tests.values()) == {len(test)}
+    assert {record["n_draws"] for record in records} == {5}
+    assert {record["n_target_labels"] for record in records} == {0, 8}
+
+
+def test_labels_have_a_table_and_a_figure(records):
+    table = labels_table(make_frame(records))
+    error = 100 * next(r["transfer_error"] for r in records if r["method"] == "asked-8")
+    assert f"| amazon-bow | 25% | asked | 1 | {error:.2f} |" in table
+    (figure,) = all_figures(records)
+    assert [line["label"] for line in figure["series"]] == [
+        "none", "labels", "asked", "updated", "updated-asked", "augmented", "target-only",
+    ]  # fmt: skip
+    assert figure["series"][2]["x"] == [0, 8]

@@ -1,0 +1,116 @@
+"""Shared stacks against the concatenation they never build, and against plain scikit-learn."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.svm import SVC
+
+from undrift import MSDA
+from undrift.datasets import Corpus, Domain
+from undrift.inputs.device import check_place
+from undrift_lab.baselines.rows import presence as binarize_rows
+from undrift_lab.methods.stacks import RunningGrams, SharedStack
+from undrift_lab.parts import CorpusSpec, load_corpus, part_rows, take_columns
+
+PAIRS = [
+    (("books", "train"), ("books", "train")),
+    (("dvd", "test"), ("books", "train")),
+    (("dvd", "all"), ("dvd", "all")),
+]
+
+
+@pytest.fixture(scope="module")
+def corpus(data):
+    loaded = load_corpus(CorpusSpec("amazon-bow"), data, 30)
+    return loaded.map(lambda X: X.astype(np.float64))
+
+
+def stacked(corpus):
+    rows, domain = corpus.rows()
+    return rows.toarray(), domain
+
+
+@pytest.mark.parametrize("n_pivots", [None, 12])
+@pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
+def test_running_grams_are_those_of_the_concatenation(corpus, n_pivots, device):
+    X, domain = stacked(corpus)
+    present = (X > 0).astype(float)
+    msda = MSDA(3, 0.6, n_pivots=n_pivots, include_input=False, random_state=5).fit(present)
+    Z = np.hstack([X, msda.transform(present)])
+    names = list(corpus.domains)
+    shared = SharedStack(
+        corpus, first=binarize_rows, place=check_place(device, "highest"), n_pivots=n_pivots, seed=5
+    )
+    grams = RunningGrams(corpus, PAIRS)
+    widths = [30, *(layer.coef.shape[1] for layer in msda.layers_)]
+    seen = 0
+    for level, width in zip(shared.levels(0.6, 3), widths, strict=True):
+        grams.add(level)
+        seen += width
+        for left, right in PAIRS:
+            A, B = (Z[domain == names.index(p[0])][part_rows(corpus, p)][:, :seen] for p in (left, right))
+            assert_allclose(grams[left, right], A @ B.T, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_of_a_part_need_not_be_in_order_or_together():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.poisson(0.7, (20, 5)).astype(np.float64))
+    corpus = Corpus("c", {"a": Domain("a", X=X, y=np.arange(20) % 2, train=[9, 2, 4], test=[0, 19])})
+    grams = RunningGrams(corpus, [(("a", "test"), ("a", "train"))])
+    for level in SharedStack(corpus).levels(0.5, 1):
+        grams.add(level)
+    Z = MSDA(1, 0.5).fit(X.toarray()).transform(X.toarray())
+    assert_allclose(grams[("a", "test"), ("a", "train")], Z[[0, 19]] @ Z[[2, 4, 9]].T, rtol=1e-9, atol=1e-9)
+
+
+def test_time_grows_with_depth_and_starts_at_nothing(corpus):
+    seconds = [level.seconds for level in SharedStack(corpus).levels(0.5, 3)]
+    assert seconds[0] == 0
+    assert seconds == sorted(seconds)
+    assert seconds[1] > 0
+
+
+def test_every_noise_level_shares_the_first_scatter(corpus):
+    shared = SharedStack(corpus, first=binarize_rows)
+    for noise in (0.5, 0.8):
+        grams = RunningGrams(corpus, PAIRS[:1])
+        for level in shared.levels(noise, 2):
+            grams.add(level)
+        X, domain = stacked(corpus)
+        present = (X > 0).astype(float)
+        hidden = MSDA(2, noise, include_input=False).fit(present).transform(present)
+        Z = np.hstack([X, hidden])[domain == 0][part_rows(corpus, ("books", "train"))]
+        assert_allclose(grams[PAIRS[0]], Z @ Z.T, rtol=1e-9, atol=1e-9)
+
+
+def test_the_authors_C_is_one_over_the_mean_square_norm(corpus):
+    from undrift_lab.methods.svm import predict_targets, source_problem
+
+    books, dvd = corpus.domains["books"], corpus.domains["dvd"]
+    X, T = books.X[books.train].toarray(), dvd.X[dvd.test].toarray()
+    y = books.y[books.train]
+    problem = source_problem(corpus, "books", 3, 0)
+    found = predict_targets(X @ X.T, problem, 0.1, {"dvd": T @ X.T})["dvd"]
+    svm = SVC(kernel="linear", C=0.1 / np.mean(np.sum(X**2, axis=1))).fit(X, y)
+    assert 0 < np.mean(found == dvd.y[dvd.test]) < 1
+    assert (found == svm.predict(T)).all()
+
+
+def test_fewer_columns_are_the_first(corpus):
+    narrow = take_columns(corpus, 4)
+    assert_allclose(narrow.domains["dvd"].X.toarray(), corpus.domains["dvd"].X.toarray()[:, :4])
+    assert take_columns(corpus, None) is corpus
+
+
+def test_fewer_rows_keep_parts_and_labels(data):
+    whole = load_corpus(CorpusSpec("amazon-bow"), data, 30).domains["toys"]
+    thin = load_corpus(CorpusSpec("amazon-bow", max_rows=7), data, 30).domains["toys"]
+    assert (len(thin), len(thin.train), len(thin.test)) == (14, 7, 7)
+    matches = [
+        (thin.X[[i]] != whole.X[[j]]).nnz == 0
+        for i in range(14)
+        for j in range(80)
+        if thin.y[i] == whole.y[j]
+    ]
+    assert sum(matches) >= 14

@@ -1,0 +1,204 @@
+"""Bars and claims: what results meet, what they miss, and where tasks are not there to tell."""
+
+import pytest
+
+from lab.tests.helpers.corpus import DISTANCES, transfer
+from undrift_lab.results.expected import are_met, check_bars, load_bars, parse_bar
+
+
+def judged(records, **bar):
+    whole = {"says": "it", "plan": "tiny", "method": "msda-5", "n_tasks": 6, **bar}
+    (verdict,) = check_bars([parse_bar(whole)], records)
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("bar", "met"),
+    [
+        ({"at_most": 0.2501}, True),
+        ({"at_most": 0.2499}, False),
+        ({"at_least": 0.2499}, True),
+        ({"value": 0.26, "tolerance": 0.0101}, True),
+        ({"value": 0.26, "tolerance": 0.0099}, False),
+        ({"than": {"method": "svm"}}, True),
+        ({"than": {"method": "svm"}, "near": 0.07}, False),
+        ({"than": {"method": "svm"}, "near": 0.08}, True),
+        ({"than": {"method": "svm"}, "at_least_tasks": 5}, True),
+        ({"than": {"method": "svm"}, "at_least_tasks": 6}, False),
+        ({"best_of": ["svm"], "at_least_tasks": 5}, True),
+        ({"best_of": ["svm"], "at_least_tasks": 6}, False),
+        ({"best_of": ["pca"], "at_least_tasks": 1}, None),
+        ({"worse_than": "svm", "by": 0.04, "at_most_tasks": 0}, False),
+        ({"worse_than": "svm", "by": 0.05, "at_most_tasks": 0}, True),  # 0.35 - 0.30 is not more than 0.05
+        ({"worse_than": "svm", "by": 0.04, "at_most_tasks": 1}, True),
+        ({"worse_than": "svm", "by": -0.2, "at_most_tasks": 5}, False),
+        ({"worse_than": "svm", "by": -0.2, "at_most_tasks": 6}, True),
+        ({"worse_than": "pca", "at_most_tasks": 6}, None),
+        ({"method": "pca", "at_most": 0.5}, None),
+        ({"than": {"method": "pca"}}, None),
+        ({"variant": "other", "at_most": 0.5}, None),
+        ({"measure": "represent_seconds", "at_most": 2.0}, True),
+        ({"measure": "represent_seconds", "than": {"method": "svm"}}, False),
+    ],
+)
+def test_bars(records, bar, met):
+    verdict = judged(records, **bar)
+    assert verdict.met is met
+    assert verdict.word == {True: "pass", False: "FAIL", None: "no results"}[met]
+
+
+BARS = [
+    {"at_most": 0.9},
+    {"at_least": 0.0},
+    {"value": 0.3, "tolerance": 0.9},
+    {"than": {"method": "svm"}},
+    {"than": {"method": "svm"}, "near": 0.9},
+    {"than": {"method": "svm"}, "at_least_tasks": 1},
+    {"best_of": ["svm"], "at_least_tasks": 1},
+    {"worse_than": "svm", "at_most_tasks": 6},
+]
+
+
+@pytest.mark.parametrize("bar", BARS)
+@pytest.mark.parametrize("claim", [False, True])
+def test_with_a_task_missing_there_is_no_verdict(records, bar, claim):
+    assert judged(records, claim=claim, **bar).word == ("yes" if claim else "pass")
+    verdict = judged(records[:-1], claim=claim, **bar)  # the last task of msda-5
+    assert verdict.word == "incomplete"
+    assert (verdict.complete, verdict.n_tasks) == (False, 5)
+    assert verdict.summary.endswith("; incomplete, 5 of 6 tasks")
+    others = {"than", "best_of", "worse_than"} & set(bar)
+    without = [r for r in records if (r["method"], r["target"]) != ("svm", "dvd")]
+    assert judged(without, claim=claim, **bar).complete == (not others)
+
+
+@pytest.mark.parametrize("measure", ["mean_error", "represent_seconds"])
+@pytest.mark.parametrize("more", [{}, {"near": 1e-6}])
+def test_means_are_compared_over_the_same_tasks(measure, more):
+    """Over all its tasks `msda-5` would be far below `svm`, over the one of both it is above."""
+    records = [
+        transfer(method, "a", target, value, represent_seconds=value)
+        for method, target, value in [("svm", "b", 0.3), ("msda-5", "b", 0.4), ("msda-5", "c", 0.0)]
+    ]
+    verdict = judged(records, measure=measure, than={"method": "svm"}, n_tasks=1, **more)
+    assert verdict.met is False
+    assert verdict.numbers.startswith(
+        "40.00% against 30.00%" if measure == "mean_error" else "0.4 s against 0.3 s"
+    )
+
+
+def test_bars_are_met_when_all_pass_and_none_is_incomplete(records):
+    good, missed = judged(records, at_most=0.9), judged(records, at_most=0.1)
+    denied = judged(records, at_most=0.1, claim=True)
+    some, nothing = judged(records[:4], at_most=0.9), judged([], at_most=0.9)
+    assert are_met([good, denied])
+    assert not are_met([good, missed])
+    assert not are_met([good, some])
+    assert not are_met([good, nothing])
+    assert not are_met([good, judged([], at_most=0.9, claim=True)])
+    assert are_met([good, some, nothing], partial=True)
+    assert are_met([some, nothing], partial=True)
+    assert not are_met([some, missed], partial=True)
+    assert not are_met([nothing], partial=True)
+
+
+def test_so_many_times_faster():
+    records = [transfer("msda-5", "a", "b", 0.2), transfer("sda", "a", "b", 0.2, represent_seconds=21.0)]
+    for times, met in ((10, True), (11, False)):
+        verdict = judged(records, measure="represent_seconds", than={"method": "sda"}, times=times, n_tasks=1)
+        assert verdict.met is met
+
+
+def test_tasks_made_worse_are_named(records):
+    for at_most, word in ((0, "FAIL"), (1, "pass")):
+        verdict = judged(records, worse_than="svm", by=0.01, at_most_tasks=at_most)
+        assert verdict.word == word
+        assert verdict.summary == "worse by more than 1 points on 1 of 6 tasks: books->dvd"
+
+
+def test_exactly_a_point_is_not_more_than_a_point():
+    records = [transfer("msda-5", "a", "b", 0.26), transfer("svm", "a", "b", 0.25)]
+    assert 0.26 - 0.25 > 0.01  # in floating point
+    assert judged(records, worse_than="svm", by=0.01, at_most_tasks=0).met
+
+
+def test_claims_are_answered_yes_or_no(records):
+    assert judged(records, at_most=0.1, claim=True).word == "no"
+    assert judged(records, at_most=0.3, claim=True).word == "yes"
+    about = {"plan": "far", "method": "msda-5", "measure": "distances_grown"}
+    grows = parse_bar({"says": "grows", **about, "n_tasks": 3, "at_least": 1.0, "claim": True})
+    (verdict,) = check_bars([grows], DISTANCES)
+    assert (verdict.word, verdict.summary) == ("no", "66.67%, at least 100.00%")
+    (verdict,) = check_bars([grows], DISTANCES[::2])
+    assert verdict.word == "incomplete"
+    assert verdict.summary == "100.00%, at least 100.00%; incomplete, 2 of 3 pairs"
+
+
+GOOD = '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nat_most = 1\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[[bar", "not a TOML file"),
+        ("", "expected.toml has no bars"),
+        ("bar = []\n", "has no bars"),
+        (GOOD.replace("bar", "bars"), "expected.toml: bars is not known; give tables"),
+        (GOOD + '[other]\nname = "x"\n', "expected.toml: other is not known"),
+        (GOOD.replace("[[bar]]", "[bar]"), "expected.toml has no bars"),
+        ("bar = [1]\n", "expected.toml, bar 1: =1: input should be"),
+        ('[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\n', "give one of at_most"),
+        (
+            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nat_most = 1\nvalue = 2\n',
+            "give one of",
+        ),
+        (
+            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\natmost = 1\n',
+            "bar 1: atmost is not known",
+        ),
+        ('[[bar]]\nsays = "x"\nat_most = 1\n', "bar 1: plan is missing"),
+        (GOOD.replace("at_most = 1", 'than = { variant = "v" }'), "bar 1: than.method is missing"),
+        (GOOD.replace("at_most = 1", 'than = { methods = "v" }'), "than.method is missing"),
+        (GOOD.replace("at_most = 1", 'than = "svm"'), "than='svm': input should be"),
+        (
+            GOOD.replace("at_most = 1", 'than = { method = "v" }\nnear = 1\nat_least_tasks = 2'),
+            "not go with near, at_least_tasks",
+        ),
+        ('[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nat_most = 1\n', "bar 1: .*n_tasks"),
+        (
+            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 0\nat_most = 1\n',
+            "n_tasks=0: input",
+        ),
+        (
+            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nmeasure = "luck"\nat_most = 1\n',
+            "measure='luck': input should be",
+        ),
+        (
+            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nbest_of = ["svm"]\n',
+            "needs at_least_tasks",
+        ),
+        (
+            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nworse_than = "svm"\n',
+            "worse_than needs at_most_tasks",
+        ),
+        (
+            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nat_most = 1\nat_most_tasks = 1\n',
+            "at_most does not go with at_most_tasks",
+        ),
+    ],
+)
+def test_bad_bars(tmp_path, text, complaint):
+    path = tmp_path / "expected.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=complaint):
+        load_bars(path)
+
+
+def test_a_trial_is_told_from_a_full_run(records):
+    trial = [{**record, "trial": True} for record in records]
+    full, small = judged(records + trial, at_most=0.9), judged(trial, at_most=0.9)
+    assert (full.word, small.word) == ("pass", "trial")
+    assert small.n_tasks == 0
+    assert are_met([full])
+    assert not are_met([small])
+    assert not are_met([small], partial=True)

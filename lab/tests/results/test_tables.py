@@ -1,0 +1,275 @@
+"""Tables against hand computation, and pages that do not lose what they told."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lab.tests.helpers.corpus import DISTANCES, transfer
+from undrift_lab.results.frame import MIN_DOMAINS, find_failures, make_frame
+from undrift_lab.results.page import fill_page
+from undrift_lab.results.tables import make_table, plan_table, published_table, varies_shares
+
+LAB = Path(__file__).parents[2]
+TASKS = [("a", "b"), ("b", "a")]
+
+
+def show(name, records):
+    return make_table(name, records, make_frame(records), find_failures(records))
+
+
+def cells(table):
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
+def test_the_pages_show_every_figure_of_the_folder():
+    links = {
+        (page.parent / link).resolve()
+        for page in (*LAB.glob("*.md"), *LAB.glob("pages/*.md"))
+        for link in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8"))
+    }
+    assert all(link.exists() for link in links)
+    figures = {path.resolve() for path in (LAB / "figures").rglob("*.svg")}
+    assert figures == {link for link in links if link.is_relative_to(LAB / "figures")}
+
+
+def test_a_plan_s_table_has_the_means_and_says_what_failed(records):
+    failed = {**transfer("coda", "books", "dvd", 0.0), "failed": "ValueError: no"}
+    peak = {**records[-1], "peak_gigabytes": 2.0, "method_version": 3}
+    table = show("tiny", [*records[:-1], peak, failed])
+    assert "| tiny | main | svm | 6 | 32.50 | 1.625 | 0 | 0 | 0.5 |  |" in table
+    assert "| tiny | main | msda-5 | 6 | 25.00 | 1.250 | 2 | 0 | 0.5 | 2 |" in table
+    assert "2026-11-15: method 3, a machine." in table
+    assert "Failed: coda on books->dvd (ValueError: no)." in table
+    assert "peak, GB" not in show("tiny", records)
+    assert show("another", records) is None
+
+
+def test_methods_stand_in_the_contracts_order():
+    records = [
+        transfer(method, "a", "b", 0.3, variant=v)
+        for v in "xy"
+        for method in ("sda", "msda-10", "svm", "msda-5")
+    ]
+    rows = [
+        line.split(" | ")[1:3] for line in show("tiny", records).splitlines() if line.startswith("| tiny")
+    ]
+    assert rows == [[v, method] for v in "xy" for method in ("svm", "sda", "msda-5", "msda-10")]
+
+
+def test_variants_of_an_ablation_are_compared_with_all():
+    names = [f"d{i}" for i in range(MIN_DOMAINS)]
+    many = [
+        transfer("undrift", a, b, error, variant=variant)
+        for variant, error in (("all", 0.1), ("less", 0.2))
+        for a in names
+        for b in names
+        if a != b
+    ]
+    row = (
+        "| less | undrift | 90 | 1 | +10.00 | +10.00 to +10.00 | +10.00 to +10.00 | 90 of 90, by up to 10.0 |"
+    )
+    assert row in show("tiny", many)
+    few = [r for r in many if {r["source"], r["target"]} == {"d0", "d1"}]
+    assert "| less | undrift | 2 | 1 | +10.00 | +10.00 to +10.00 |  | 2 of 2, by up to 10.0 |" in show(
+        "tiny", few
+    )
+
+
+def shared(errors, plan, **more):
+    """Records at two shares: errors by method and share, the same for both tasks."""
+    return [
+        transfer(
+            method, *pair, error, plan=plan, variant=f"x {share}",
+            target_share=share, balanced_error=error / 2, **more,
+        )
+        for method, given in errors.items()
+        for share, error in zip((0.1, 0.5), given, strict=True)
+        for pair in TASKS
+    ]  # fmt: skip
+
+
+def test_a_table_by_class_shares():
+    records = shared({"source-only": (0.2, 0.3), "centred": (0.4, 0.2)}, "p")
+    says = {"estimated_share": 0.14, "expected_error": 0.08, "calibration_error": 0.03}
+    records += shared({"undrift": (0.1, 0.15)}, "p", **says)
+    table = show("p", records)
+    assert "| amazon-bow | source-only | 4 | 20.0 (10.0) | 30.0 (15.0) | 25.00 | 2 of 4 |  |  |  |" in table
+    assert (
+        "| amazon-bow | undrift | 4 | 10.0 (5.0) | 15.0 (7.5) | 12.50 | 0 of 4 | 20.0 | 4.5 | 3.0 |" in table
+    )
+    assert "| amazon-bow | larger class | 4 | 10.0 (50.0) | 50.0 (50.0) | 30.00 | 0 of 4 |" in table
+    fewer = [r for r in records if (r["method"], r["target_share"]) != ("centred", 0.5)]
+    assert "| amazon-bow | centred | 2 | 40.0 (20.0) |  |  | 2 of 2 |" in show("p", fewer)
+    assert varies_shares(make_frame(records))
+    assert not varies_shares(make_frame([r for r in records if r["target_share"] == 0.1]))
+
+
+def test_peers_have_errors_time_memory_and_harm():
+    records = shared(
+        {"source-only": (0.2, 0.3), "undrift-pair": (0.1, 0.1), "uncentred-pair": (0.15, 0.2)}, "peers"
+    )
+    records += shared({"self-training": (0.25, 0.31)}, "peers", peak_gigabytes=0.5)
+    records += [{**r, "method": "skada-ot"} for r in records[:1]]
+    records.append(
+        {**{k: records[0][k] for k in ("kind", "plan", "variant", "source", "target")}, "method": "skada-tca"}
+    )
+    records[-1]["failed"] = "MemoryError: too large"
+    table = show("peers", records)
+    rows = {row[0]: row for row in cells(table)[2:8]}
+    assert list(rows) == [
+        "undrift-pair",
+        "uncentred-pair",
+        "source-only",
+        "self-training",
+        "larger class",
+        "skada-ot",
+    ]
+    assert rows["undrift-pair"][1:6] == ["undrift", "10.0", "10.0", "10.00", "5.00"]
+    assert rows["self-training"][1:5] == ["sklearn", "25.0", "31.0", "28.00"]
+    assert rows["self-training"][6:] == ["2.5", "0.5", "a machine", "2 of 4", "2 of 4"]
+    assert rows["skada-ot"][2:5] == ["", "", ""]  # a task is missing, so there is no mean of the column
+    assert "| x 0.5 | undrift-pair | source-only | -20.00 | -20.00 to -20.00 |  | 0 of 2 |" in table
+    assert "| x 0.5 | undrift-pair | uncentred-pair | -10.00 | -10.00 to -10.00 |  | 0 of 2 |" in table
+    assert "Failed: skada-tca (MemoryError: too large)." in table
+
+
+def trusted():
+    says = {"target_share": 0.2, "balanced_error": 0.3, "f1": 0.4}
+    sure = {"estimated_share": 0.1, "share_low": 0.05, "share_high": 0.3}
+    sure |= {"expected_error": 0.1, "expected_low": 0.05, "expected_high": 0.15}
+    unknown = {**sure, "expected_error": None, "expected_high": 0.5}
+    errors = {"svm-tfidf": 0.2, "svm-balanced": 0.3, "uncentred": 0.25, "undrift": 0.25, "source-only": 0.28}
+    records = [
+        transfer(
+            method,
+            *pair,
+            error,
+            plan="trust",
+            variant="tweets",
+            **says,
+            **(given if method == "undrift" else {}),
+        )
+        for method, error in errors.items()
+        for pair, given in zip(TASKS, (sure, unknown), strict=True)
+    ]
+    atc = {"expected_error": 0.2}
+    return records + [
+        transfer("atc", *pair, 0.25, plan="trust", variant="tweets", **says, **atc) for pair in TASKS
+    ]
+
+
+def test_trust_has_harm_against_the_stronger_svm():
+    rows = {row[1]: row for row in cells(show("trust", trusted())) if row[0] == "tweets"}
+    assert rows["undrift"] == ["tweets", "undrift", "2", "25.0", "30.0", "40.0", "2 of 2", "2 of 2"]
+    assert rows["svm-tfidf"][-2:] == ["0 of 2", "0 of 2"]
+    assert rows["larger class"][3:6] == ["20.0", "50.0", "0.0"]
+    assert "atc" not in rows
+
+
+def test_coverage_counts_what_intervals_hold_and_what_is_not_known():
+    table = show("coverage", trusted())
+    assert "| trust | tweets | undrift | 2 | 25.0 | 10.0 | 15.0 | 100 | 50 | 50 | 1 |" in table
+    assert "atc" not in table
+
+
+def test_estimates_of_others_stand_beside_ours():
+    table = show("estimates", trusted())
+    assert "| class shares | undrift | 10.0 | 10.0 |" in table
+    assert "| error | undrift | 15.0 | 15.0 |" in table
+    assert "| error | `uncentred`, atc | 5.0 | 5.0 |" in table
+
+
+def test_parts_are_added_one_after_another():
+    assert "| trust | tweets | 28.0 | 25.0 |  |  |  | 25.0 |" in show("parts", trusted())
+
+
+def test_encoders_stand_beside_their_student():
+    records = shared({"minilm-finetuned": (0.2, 0.2), "undrift+teacher": (0.1, 0.3)}, "encoders")
+    table = show("encoders", records)
+    assert "| undrift+teacher | 10.0 | 30.0 | 2 of 4 |" in table
+    assert "| minilm-finetuned | 20.0 | 20.0 |  |" in table
+
+
+@pytest.mark.parametrize("n_test", [40, 4000])
+def test_the_headline_has_both_protocols(n_test):
+    more = {"n_test": n_test, "n_duplicates": 4, "error_without_duplicates": 0.1}
+    records = [
+        transfer(method, *pair, error, plan="small", variant=variant, **more)
+        for variant in ("shipped", "inductive")
+        for method, error in (("svm-tfidf", 0.3), ("undrift", 0.2))
+        for pair in TASKS
+    ]
+    rows = cells(show("headline", records))
+    assert rows[2][:8] == [
+        "amazon-bow",
+        "inductive",
+        "svm-tfidf",
+        "2",
+        "1",
+        "30.00",
+        "10.00",
+        f"{4 / n_test:.1%}",
+    ]
+    assert rows[5][1:3] + rows[5][8:] == [
+        "transductive",
+        "undrift",
+        "-10.00",
+        "-10.00 to -10.00",
+        "",
+        "0 of 2",
+    ]
+
+
+def test_a_table_of_distances_says_how_they_were_measured_and_what_failed(records):
+    about = {"params": {"noise": 0.7, "n_layers": 5, "n_rows": 1000}}
+    failed = {**DISTANCES[0], "source": "x", "failed": "no luck"}
+    table = show("distance", [*({**record, **about} for record in DISTANCES), failed, *records])
+    assert "| a, b | 1.200 (1.100 to 1.300) | 1.500 (1.400 to 1.600) | yes |" in table
+    assert "5 layers, learnt from all rows at noise 0.7, not chosen" in table
+    assert table.splitlines()[-1] == "Failed: msda-5 on x->b (no luck)."
+    assert show("distance", records) is None
+
+
+def test_a_page_is_filled_again_and_again(records):
+    page = "# Title\n<!-- bench table: tiny -->\nold\n<!-- end -->\nkept\n"
+    page += "<!-- bench table: distance -->\n<!-- end -->\n<!-- bench table: check -->\n<!-- end -->\n"
+    once = fill_page(page, [*records, *DISTANCES], "| verdicts |\n")
+    assert fill_page(once, [*records, *DISTANCES], "| verdicts |\n") == once
+    assert "old" not in once
+    assert once.startswith("# Title\n")
+    assert "kept" in once
+    assert "-->\n| verdicts |\n<!-- end" in once
+    assert plan_table(make_frame(records)) in once
+    assert fill_page(once, DISTANCES) == once  # results of one plan leave the tables of others alone
+
+
+def test_the_paper_and_ours_side_by_side():
+    records = [
+        transfer("msda-5", "books", "dvd", 0.2, plan="small", represent_seconds=4.0),
+        transfer("msda-5", "books", "toys", 0.2, plan="small", represent_seconds=8.0),
+        transfer("sda", "books", "dvd", 0.2, plan="small", represent_seconds=400.0),
+        transfer("svm", "a", "b", 0.1393, plan="full"),
+    ]
+    table = published_table(make_frame(records))
+    assert "| mSDA, 5 layers, 27,677 documents | < 2 min | 6 s | 2 of 12 |" in table
+    assert "| SDA against mSDA-5, time | 180 × | 100 × | 1 of 12 |" in table  # over the same tasks
+    assert "| 380 tasks, baseline, mean error | 13.93% | 13.93% | 1 of 380 |" in table
+    assert "| 380 tasks, SDA, mean error | 10.50% |  |  |" in table
+    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03% |  |  |" in table
+
+
+def test_others_errors_stand_beside_ours_on_all_their_test_rows_and_tasks():
+    rows = {"books": 4465, "dvd": 3586, "electronics": 5681, "kitchen": 5945}
+    records = [
+        transfer(method, source, target, error, plan="small", n_test=n)
+        for method, error in (("svm", 0.24), ("msda-5", 0.167))
+        for target, n in rows.items()
+        for source in rows
+        if source != target
+    ]
+    table = published_table(make_frame(records))
+    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03% | 24.00% | 12 |" in table
+    assert "| DANN+mSDA, 12 tasks (Ganin et al. 2016, table 1) | 18.68% |  |  |" in table
+    trial = published_table(make_frame([{**record, "n_test": 50} for record in records]))
+    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03% |  |  |" in trial

@@ -1,0 +1,161 @@
+"""What fails costs as little as it can, is recorded once, and no more is lost than was under way."""
+
+import sys
+import threading
+from itertools import count, permutations
+from types import SimpleNamespace
+
+import pytest
+
+from lab.tests.helpers.corpus import DOMAINS, write_corpus
+from undrift_lab.methods import baselines
+from undrift_lab.plan import load_plan
+from undrift_lab.results import read
+from undrift_lab.results.records import Journal, Unwritable
+from undrift_lab.runner import Request, run
+
+
+def transfers(path):
+    return [record for record in read(path) if record["kind"] == "transfer"]
+
+
+def failures(path):
+    return {(r["method"], r["source"], r["target"]): r["failed"] for r in transfers(path) if "failed" in r}
+
+
+@pytest.fixture
+def no_dvd(monkeypatch):
+    """The baseline fails on the rows of one domain."""
+    module = sys.modules["undrift_lab.runner.run"]  # which the package hides behind the function of that name
+    at_home = module.in_domain_error
+
+    def broken(bench, target):
+        if target == "dvd":
+            raise ArithmeticError("no such luck\nand more")
+        return at_home(bench, target)
+
+    monkeypatch.setattr(module, "in_domain_error", broken)
+
+
+def test_a_failed_baseline_costs_the_tasks_of_its_target_alone(
+    data, plan_file, tmp_path, no_dvd, monkeypatch
+):
+    plan, results = load_plan(plan_file), tmp_path / "r.jsonl"
+    request = Request(data=data, methods=["svm", "msda-1"])
+    summary = run(plan, results, request)
+    assert (summary.n_before, summary.n_new, summary.n_failed) == (0, 12, 4)
+    why = "in-domain baseline of dvd: ArithmeticError: no such luck"
+    assert failures(results) == {
+        (method, source, "dvd"): why for method in ("svm", "msda-1") for source in ("books", "toys")
+    }
+    found = {(r["method"], r["source"], r["target"]) for r in transfers(results) if "transfer_error" in r}
+    assert found == {
+        (method, *pair)
+        for method in ("svm", "msda-1")
+        for pair in permutations(DOMAINS, 2)
+        if pair[1] != "dvd"
+    }
+    assert {r["target"] for r in read(results) if r["kind"] == "in-domain"} == {"books", "toys"}
+    again = run(plan, results, request)
+    assert (again.n_before, again.n_new, again.n_failed) == (12, 0, 4)
+    monkeypatch.undo()
+    mended = run(plan, results, Request(data=data, methods=["svm", "msda-1"], retry_failed=True))
+    assert (mended.n_before, mended.n_new, mended.n_failed) == (8, 4, 0)
+
+
+def test_a_failed_baseline_of_another_variant_is_that_of_this_one_too(data, tmp_path, no_dvd):
+    (tmp_path / "two.toml").write_text(
+        'methods = ["svm"]\nn_folds = 3\nbaseline_variant = "20"\n[corpus]\nloader = "amazon-bow"\n'
+        '[[variants]]\nname = "10"\nmax_features = 10\n[[variants]]\nname = "20"\nmax_features = 20\n'
+    )
+    results = tmp_path / "r.jsonl"
+    assert run(load_plan(tmp_path / "two.toml"), results, Request(data=data)).n_failed == 4
+    failed = {(r["variant"], r["target"]) for r in transfers(results) if "failed" in r}
+    assert failed == {("10", "dvd"), ("20", "dvd")}
+
+
+def test_a_domain_of_one_class_is_lost_and_the_others_are_not(plan_file, tmp_path):
+    write_corpus(tmp_path / "amazon-bow")
+    path = tmp_path / "amazon-bow" / "toys_train.svmlight"
+    path.write_text(path.read_text().replace("-1 ", "+1 "))
+    results = tmp_path / "r.jsonl"
+    summary = run(load_plan(plan_file), results, Request(data=tmp_path, methods=["svm"]))
+    assert (summary.n_new, summary.n_failed) == (6, 4)
+    found = {(r["source"], r["target"]) for r in transfers(results) if "transfer_error" in r}
+    assert found == {("books", "dvd"), ("dvd", "books")}
+    why = "ValueError: domain toys: all 40 train rows are of class 1"
+    for (_, source, target), said in failures(results).items():
+        assert said.startswith(why if source == "toys" else f"in-domain baseline of {target}: {why}")
+
+
+def test_a_failure_is_not_recorded_twice_but_another_one_is(data, plan_file, tmp_path, monkeypatch):
+    plan, results = load_plan(plan_file), tmp_path / "r.jsonl"
+    request = Request(data=data, methods=["svm"], tasks=["books->dvd"], retry_failed=True)
+    for message in ("one", "one", "other", "other"):
+
+        def broken(*arguments, message=message):
+            raise ValueError(message)
+
+        monkeypatch.setattr(baselines, "classify_targets", broken)
+        summary = run(plan, results, request)
+        assert (summary.n_before, summary.n_new, summary.n_failed) == (0, 1, 1)
+    assert [r["failed"] for r in transfers(results)] == ["ValueError: one", "ValueError: other"]
+
+
+def test_records_are_written_as_units_finish(data, plan_file, tmp_path, monkeypatch):
+    """The first unit waits for the records of all the others."""
+    others_are_written, classified = threading.Event(), baselines.classify_targets
+
+    def patient(bench, candidates, source, *rest):
+        if source == "books":
+            assert others_are_written.wait(600), "the others wait for this one"
+        return classified(bench, candidates, source, *rest)
+
+    def progress(n_done, n_total, what):
+        if n_done == 4:
+            assert {r["source"] for r in transfers(results)} == {"dvd", "toys"}
+            others_are_written.set()
+
+    monkeypatch.setattr(baselines, "classify_targets", patient)
+    results = tmp_path / "r.jsonl"
+    summary = run(
+        load_plan(plan_file), results, Request(data=data, methods=["svm"], jobs=3, progress=progress)
+    )
+    assert (summary.n_new, summary.n_failed) == (6, 0)
+
+
+def test_a_full_disk_is_nobodys_failure(data, plan_file, tmp_path, monkeypatch):
+    append, was_full = Journal.append, []
+
+    def full(self, record):
+        if record["kind"] == "transfer" and not was_full:
+            was_full.append(True)
+            raise Unwritable("r.jsonl cannot be written: No space left on device")
+        append(self, record)
+
+    results = tmp_path / "r.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", full)
+        with pytest.raises(Unwritable, match="No space left"):
+            run(load_plan(plan_file), results, Request(data=data, methods=["svm"]))
+    assert {r["kind"] for r in read(results)} == {"in-domain"}
+
+
+SDA_PLAN = (
+    'methods = ["sda"]\n[corpus]\nloader = "amazon-bow"\n[parameters.sda]\nn_hidden = 12\nn_epochs = 3\n'
+)
+
+
+def test_sda_tells_how_far_it_is(data, tmp_path, monkeypatch):
+    (tmp_path / "sda.toml").write_text(SDA_PLAN)
+    seconds, seen = count(), []
+    monkeypatch.setattr(
+        sys.modules["undrift_lab.runner.run"], "time", SimpleNamespace(monotonic=lambda: next(seconds))
+    )
+    request = Request(data=data, tasks=["books->dvd"], progress=lambda *step: seen.append(step))
+    assert run(load_plan(tmp_path / "sda.toml"), tmp_path / "r.jsonl", request).n_failed == 0
+    told = [step[2] for step in seen if "layer" in step[2]]
+    assert [words.rpartition(" ")[0] for words in told] == [
+        f"sda, layer 1, epoch {i} of 3, loss" for i in (1, 2, 3)
+    ]
+    assert seen[-1] == (1, 1, "sda books->dvd")

@@ -1,0 +1,400 @@
+"""The runner: what it records, that it goes on where it was, and that failures are not lost."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from itertools import permutations
+
+import numpy as np
+import pytest
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.svm import SVC
+
+from lab.tests.helpers import oracles as by_hand
+from lab.tests.helpers.corpus import DOMAINS, PLAN
+from undrift import MSDAClassifier
+from undrift._version import METHOD_VERSION
+from undrift.datasets import Corpus
+from undrift_lab.methods import undrift
+from undrift_lab.parts import load_corpus
+from undrift_lab.plan import load_plan
+from undrift_lab.results import read
+from undrift_lab.runner import Request, run
+
+CONTRACT = {
+    "corpus", "source", "target", "method", "params", "transfer_error", "baseline_in_domain_error",
+    "transfer_loss", "transfer_ratio", "represent_seconds", "classify_seconds", "n_train", "n_test", "seed",
+    "version",
+}  # fmt: skip
+
+
+def of_kind(path, kind):
+    return [record for record in read(path) if record["kind"] == kind]
+
+
+def task(record):
+    return f"{record['source']}->{record['target']}"
+
+
+def errors(path):
+    return {(r["variant"], r["method"], task(r)): r["transfer_error"] for r in of_kind(path, "transfer")}
+
+
+@pytest.fixture(scope="module")
+def finished(data, tmp_path_factory):
+    """Results of the tiny plan, run at one go."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "tiny.toml").write_text(PLAN)
+    seen = []
+    request = Request(data=data, jobs=2, progress=lambda *step: seen.append(step))
+    summary = run(load_plan(folder / "tiny.toml"), folder / "results.jsonl", request)
+    assert (summary.n_before, summary.n_new, summary.n_failed) == (0, 24, 0)
+    assert [n_done for n_done, _, _ in seen] == list(range(25))
+    assert {n_total for _, n_total, _ in seen} == {24}
+    return folder / "results.jsonl"
+
+
+def test_every_cell_has_one_record_with_the_contracts_fields(finished):
+    records = of_kind(finished, "transfer")
+    cells = Counter((r["method"], r["source"], r["target"]) for r in records)
+    methods = ("svm", "msda-1", "msda-3", "undrift")
+    assert cells == Counter((m, *pair) for m in methods for pair in permutations(DOMAINS, 2))
+    for record in records:
+        assert set(record) >= CONTRACT
+        assert record["transfer_loss"] == record["transfer_error"] - record["baseline_in_domain_error"]
+        assert (record["n_train"], record["n_test"]) == (40, 40)
+        assert record["machine"]
+
+
+def test_the_layers_of_one_stack_are_timed_where_they_end(finished):
+    by_noise = {}
+    for r in of_kind(finished, "transfer"):
+        if r["method"].startswith("msda"):
+            by_noise.setdefault(r["params"]["noise"], {})[r["method"]] = r["represent_seconds"]
+            assert r["grid_seconds"] > 0
+    shared = [own for own in by_noise.values() if len(own) == 2]
+    assert all(0 < own["msda-1"] < own["msda-3"] for own in shared)
+    assert {r["represent_seconds"] for r in of_kind(finished, "transfer") if r["method"] == "svm"} == {0}
+
+
+def test_the_baseline_is_an_svm_at_the_authors_C(finished, data, plan_file):
+    corpus = load_corpus(load_plan(plan_file).corpus, data, 30)
+    books, dvd = corpus.domains["books"], corpus.domains["dvd"]
+    found = errors(finished)["main", "svm", "books->dvd"]
+    at_home = {r["target"]: r["error"] for r in of_kind(finished, "in-domain")}
+    for source, error in ((books, found), (dvd, at_home["dvd"])):
+        X = source.X[source.train].toarray()
+        svm = SVC(kernel="linear", C=1 / np.mean(np.sum(X**2, axis=1))).fit(X, source.y[source.train])
+        assert error == np.mean(svm.predict(dvd.X[dvd.test].toarray()) != dvd.y[dvd.test])
+
+
+@pytest.mark.parametrize("method", ["msda-1", "msda-3"])
+def test_the_noise_is_what_cross_validation_on_the_source_says(finished, method):
+    depth = int(method[-1])
+    for source in DOMAINS:
+        points = [p for p in of_kind(finished, "grid") if (p["source"], p["depth"]) == (source, depth)]
+        assert [p["noise"] for p in points] == [0.5, 0.8]
+        best = max(points, key=lambda p: (p["score"], -p["noise"]))
+        chosen = {
+            r["params"]["noise"]
+            for r in of_kind(finished, "transfer")
+            if (r["source"], r["method"]) == (source, method)
+        }
+        assert chosen == {best["noise"]}
+
+
+def all_rows(corpus, source, target):
+    """Rows of all domains for MSDAClassifier: the source 0, the target -1, others below."""
+    order = [source, target, *(name for name in DOMAINS if name not in (source, target))]
+    X, _ = type(corpus)("c", {name: corpus.domains[name] for name in order}).rows()
+    domain = np.repeat([0, -1, -2], [len(corpus.domains[name]) for name in order])
+    y = np.full(len(domain), np.nan)
+    own = corpus.domains[source]
+    y[own.train] = own.y[own.train]
+    return X, y, domain
+
+
+def test_one_stack_for_all_tasks_gives_what_the_classifier_gives_for_each(finished, data, plan_file):
+    corpus = load_corpus(load_plan(plan_file).corpus, data, 30)
+    books = corpus.domains["books"]
+    for record in of_kind(finished, "transfer"):
+        if record["method"].startswith("msda") and task(record) == "toys->books":
+            p = record["params"]
+            Z = by_hand.msda(corpus, p["noise"], p["n_layers"])
+            predicted = by_hand.transferred(corpus, Z, "toys", "books", 1.0)
+            assert record["transfer_error"] == np.mean(predicted != books.y[np.sort(books.test)])
+
+
+def test_ours_is_the_text_classifier(finished, data, plan_file):
+    from undrift_lab.methods.baselines import weight_tfidf
+
+    corpus = weight_tfidf(load_corpus(load_plan(plan_file).corpus, data, 30), 5.0)
+    found = errors(finished)
+    for source, target in permutations(DOMAINS, 2):
+        X, y, domain = all_rows(corpus, source, target)
+        own = corpus.domains[target]
+        assert np.linalg.norm(own.X[[0]].toarray()) == pytest.approx(5)
+        numbers = np.where(domain < -1, -domain, domain)  # other domains are sources without labels
+        rest = np.setdiff1d(np.arange(len(own)), own.test)  # class shares are those of the test rows alone
+        numbers[np.flatnonzero(domain == -1)[rest]] = -2
+        model = MSDAClassifier(random_state=0).fit(X, y, sample_domain=numbers)
+        wrong = model.predict(own.X[own.test], sample_domain=-1) != own.y[own.test]
+        assert found["main", "undrift", f"{source}->{target}"] == np.mean(wrong)
+
+
+def test_a_second_run_has_nothing_to_do(finished, data, plan_file):
+    before = finished.read_bytes()
+    summary = run(load_plan(plan_file), finished, Request(data=data))
+    assert (summary.n_before, summary.n_new) == (24, 0)
+    assert finished.read_bytes() == before
+
+
+KILLED = """
+import os, signal, sys
+from undrift_lab.results import records
+from undrift_lab.cli import main
+
+append, n_left, torn = records.Journal.append, [int(sys.argv[1])], sys.argv[2] == "torn"
+
+def append_or_die(self, record):
+    if not n_left[0]:
+        if torn:
+            self._file.write(b'{"kind": "transfer", "plan": "ti')
+        os.kill(os.getpid(), signal.SIGKILL)
+    n_left[0] -= 1
+    append(self, record)
+
+records.Journal.append = append_or_die
+main(["run", *sys.argv[3:]])
+"""
+
+
+def test_killed_at_any_moment_it_goes_on_and_repeats_nothing(finished, data, plan_file, tmp_path):
+    results = tmp_path / "results.jsonl"
+    arguments = [str(plan_file), "--results", str(results), "--data", str(data), "--jobs", "1"]
+    n_whole = 0
+    # among the in-domain errors, in the middle of the grid, and between two depths of one stack
+    for n, how in (("2", "whole"), ("12", "torn"), ("8", "whole")):
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED, n, how, *arguments], capture_output=True, check=False
+        )
+        assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+        n_whole += int(n)
+        assert len(read(results)) == n_whole
+        assert results.read_bytes().endswith(b"\n") == (how == "whole")
+    summary = run(load_plan(plan_file), results, Request(data=data))
+    assert summary.n_before + summary.n_new == 24
+    assert 0 < summary.n_before < 24
+    cells = Counter((r["method"], task(r)) for r in of_kind(results, "transfer"))
+    assert set(cells.values()) == {1}
+    assert errors(results) == errors(finished)
+    grid = Counter((p["source"], p["depth"], p["noise"]) for p in of_kind(results, "grid"))
+    assert set(grid.values()) == {1}
+    assert len(grid) == 12
+
+
+def test_a_failing_method_is_a_record_and_the_others_go_on(data, plan_file, tmp_path, monkeypatch):
+    from undrift_lab.methods import undrift
+
+    def broken(*arguments):
+        raise ArithmeticError("no such luck\nand more")
+
+    monkeypatch.setattr(undrift, "_predict", broken)
+    plan, results = load_plan(plan_file), tmp_path / "results.jsonl"
+    request = Request(data=data, methods=["undrift", "svm"], tasks=["books->*"])
+    summary = run(plan, results, request)
+    assert (summary.n_new, summary.n_failed) == (4, 2)
+    failed = [r for r in of_kind(results, "transfer") if "failed" in r]
+    assert {(r["method"], r["target"], r["failed"]) for r in failed} == {
+        ("undrift", target, "ArithmeticError: no such luck") for target in ("dvd", "toys")
+    }
+    assert all("transfer_error" not in r for r in failed)
+    assert run(plan, results, request).n_new == 0
+    monkeypatch.undo()
+    again = run(plan, results, Request(data=data, methods=["undrift"], tasks=["books->*"], retry_failed=True))
+    assert (again.n_new, again.n_failed) == (2, 0)
+
+
+def test_one_source_that_fails_leaves_the_others(data, plan_file, tmp_path, monkeypatch):
+    from undrift_lab.methods import baselines
+
+    classified = baselines.classify_targets
+
+    def broken(bench, candidates, source, *rest):
+        if source == "dvd":
+            raise ValueError("not dvd")
+        return classified(bench, candidates, source, *rest)
+
+    monkeypatch.setattr(baselines, "classify_targets", broken)
+    summary = run(load_plan(plan_file), tmp_path / "r.jsonl", Request(data=data, methods=["svm"]))
+    assert (summary.n_new, summary.n_failed) == (6, 2)
+
+
+def test_the_corpus_is_read_once_though_the_baseline_is_of_another_variant(data, tmp_path, monkeypatch):
+    (tmp_path / "two.toml").write_text(
+        'methods = ["svm"]\nn_folds = 3\nbaseline_variant = "20"\n[corpus]\nloader = "amazon-bow"\n'
+        '[[variants]]\nname = "10"\nmax_features = 10\n[[variants]]\nname = "20"\nmax_features = 20\n'
+    )
+    widths, results = [], tmp_path / "r.jsonl"
+
+    def noted(spec, folder, max_features, inductive):
+        widths.append(max_features)
+        return load_corpus(spec, folder, max_features, inductive)
+
+    monkeypatch.setattr(sys.modules["undrift_lab.runner.run"], "load_corpus", noted)
+    assert run(load_plan(tmp_path / "two.toml"), results, Request(data=data)).n_failed == 0
+    assert widths == [20]
+    assert {r["variant"] for r in of_kind(results, "in-domain")} == {"20"}
+    assert {(r["variant"], r["n_features"]) for r in of_kind(results, "transfer")} == {("10", 10), ("20", 20)}
+
+
+def test_results_of_another_version_of_the_plan_are_refused(finished, data, plan_file):
+    plan_file.write_text(plan_file.read_text().replace("0.8", "0.9"))
+    with pytest.raises(ValueError, match="another version of plan tiny"):
+        run(load_plan(plan_file), finished, Request(data=data))
+
+
+def test_another_version_of_one_method_leaves_results_of_others_valid(finished, data, plan_file, tmp_path):
+    records = [json.loads(line) for line in finished.read_text().splitlines()]
+    old = [r | {"digest": "old"} if r.get("method") == "msda-3" else r for r in records]
+    results = tmp_path / "old.jsonl"
+    results.write_text("".join(f"{json.dumps(record)}\n" for record in old))
+    assert run(load_plan(plan_file), results, Request(data=data, methods=["svm"])).n_new == 0
+    with pytest.raises(ValueError, match=r"records of msda-3 from another version of plan tiny \(variant"):
+        run(load_plan(plan_file), results, Request(data=data, methods=["msda-3"]))
+
+
+def test_records_of_another_version_of_the_method_are_run_again(finished, data, plan_file, tmp_path):
+    records = [json.loads(line) for line in finished.read_text().splitlines()]
+    assert {record["method_version"] for record in records} == {METHOD_VERSION}
+    old = [record | {"method_version": METHOD_VERSION - 1} for record in records]
+    results = tmp_path / "old.jsonl"
+    results.write_text("".join(f"{json.dumps(record)}\n" for record in old))
+    assert run(load_plan(plan_file), results, Request(data=data, methods=["svm", "msda-3"])).n_new == 0
+    assert run(load_plan(plan_file), results, Request(data=data, methods=["undrift"])).n_new == 6
+    assert run(load_plan(plan_file), results, Request(data=data)).n_new == 0
+
+
+def test_a_record_of_a_seed_that_no_plan_can_have_is_told_with_its_file(data, plan_file, tmp_path):
+    results = tmp_path / "old.jsonl"
+    failed = {"kind": "transfer", "plan": "tiny", "variant": "main", "method": "svm", "source": "books"}
+    results.write_text(json.dumps({**failed, "target": "dvd", "failed": "E: e", "seed": 2**32}) + "\n")
+    with pytest.raises(
+        ValueError, match=r"old\.jsonl: a record of plan tiny is not valid: seed=4294967296: input"
+    ):
+        run(load_plan(plan_file), results, Request(data=data))
+
+
+@pytest.mark.parametrize(
+    ("request_", "complaint"),
+    [
+        ({"methods": ["pca"]}, "method 'pca' is not in plan tiny, which has svm"),
+        ({"tasks": ["kitchen->*"]}, "no task is like kitchen->*; the domains are books, dvd, toys"),
+        ({"device": "abacus"}, "device='abacus' is not known"),
+        ({"jobs": 0}, "jobs=0 must be at least 1"),
+    ],
+)
+def test_what_cannot_be_asked_for(data, plan_file, tmp_path, request_, complaint):
+    with pytest.raises(ValueError, match=complaint.replace("*", r"\*")):
+        run(load_plan(plan_file), tmp_path / "r.jsonl", Request(data=data, **request_))
+
+
+def test_the_peak_of_memory_of_ours_is_recorded(data, plan_file, tmp_path, monkeypatch):
+    monkeypatch.setattr(undrift, "meter_memory", lambda device: (lambda: True, lambda: {"cpu": 2.0}[device]))
+    run(load_plan(plan_file), tmp_path / "r.jsonl", Request(data=data, methods=["undrift"]))
+    assert {record["peak_gigabytes"] for record in of_kind(tmp_path / "r.jsonl", "transfer")} == {2.0}
+
+
+EVERYTHING = """
+methods = ["svm-tfidf", "pca", "scl", "coda", "sda", "msda-2"]
+noise = [0.5]
+n_folds = 3
+[corpus]
+loader = "amazon-bow"
+[[variants]]
+name = "authors"
+[[variants]]
+name = "searched"
+c_rule = "searched"
+C = [0.1, 1.0]
+methods = ["svm-tfidf", "sda"]
+[[variants]]
+name = "pair"
+fit_on = "pair"
+methods = ["msda-2"]
+[parameters.sda]
+n_hidden = 12
+n_epochs = 2
+[parameters.coda]
+max_rounds = 2
+min_df = 2
+[parameters.scl]
+n_components = 3
+n_pivots = 8
+"""
+
+
+def test_every_method_on_one_task(data, tmp_path):
+    (tmp_path / "all.toml").write_text(EVERYTHING)
+    results = tmp_path / "r.jsonl"
+    summary = run(load_plan(tmp_path / "all.toml"), results, Request(data=data, tasks=["books->dvd"]))
+    assert (summary.n_new, summary.n_failed) == (9, 0)
+    records = {(r["variant"], r["method"]): r for r in of_kind(results, "transfer")}
+    assert all(r["transfer_error"] < 0.5 for r in records.values())  # better than guessing
+    assert records["authors", "pca"]["params"]["n_components"] == 29
+    (losses,) = records["authors", "sda"]["losses"]
+    assert len(losses) == 2
+    # the second variant changes C alone: the autoencoder is trained once
+    assert records["searched", "sda"]["represent_seconds"] == records["authors", "sda"]["represent_seconds"]
+    assert records["searched", "svm-tfidf"]["params"]["C"] in (0.1, 1.0)
+    assert records["pair", "msda-2"]["params"] == {"noise": 0.5, "n_layers": 2, "C": 1.0}
+
+
+def test_a_stack_of_the_pair_does_not_see_the_third_domain(data, tmp_path):
+    (tmp_path / "all.toml").write_text(EVERYTHING)
+    results = tmp_path / "r.jsonl"
+    run(load_plan(tmp_path / "all.toml"), results, Request(data=data, methods=["msda-2"]))
+    corpus = load_corpus(load_plan(tmp_path / "all.toml").corpus, data, 30)
+    found = errors(results)
+    for source, target in permutations(corpus.domains.values(), 2):
+        pair = Corpus("pair", {source.name: source, target.name: target})
+        Z = by_hand.msda(pair, 0.5, 2)
+        predicted = by_hand.transferred(pair, Z, source.name, target.name, 1.0)
+        wrong = predicted != target.y[np.sort(target.test)]
+        assert found["pair", "msda-2", f"{source.name}->{target.name}"] == np.mean(wrong)
+
+
+def test_without_a_test_part_the_error_at_home_is_cross_validated(tmp_path):
+    folder = tmp_path / "processed_acl"
+    rng = np.random.default_rng(1)
+    words = [f"w{i:02d}" for i in range(12)]
+    for domain in ("a", "b"):
+        (folder / domain).mkdir(parents=True)
+        for label, boost in (("positive", slice(0, 4)), ("negative", slice(4, 8))):
+            rate = np.full(12, 0.4)
+            rate[boost] = 0.9
+            rows = rng.poisson(rate, (20, 12)) + np.eye(12, dtype=int)[np.arange(20) % 12]
+            text = [
+                " ".join(f"{w}:{c}" for w, c in zip(words, row, strict=True) if c) + f" #label#:{label}"
+                for row in rows
+            ]
+            (folder / domain / f"{label}.review").write_text("\n".join(text) + "\n")
+    (tmp_path / "dim.toml").write_text(
+        'methods = ["svm", "msda-1"]\nnoise = [0.5]\nn_folds = 4\nn_pivots = 6\nbaseline_variant = "6"\n'
+        '[corpus]\nloader = "processed_acl"\n[[variants]]\nname = "6"\nmax_features = 6\n'
+        '[[variants]]\nname = "12"\nmax_features = 12\n'
+    )
+    plan, results = load_plan(tmp_path / "dim.toml"), tmp_path / "r.jsonl"
+    run(plan, results, Request(data=tmp_path, tasks=["a->b"]))
+    (at_home,) = of_kind(results, "in-domain")
+    assert at_home["variant"] == "6"
+    records = of_kind(results, "transfer")
+    assert {r["baseline_in_domain_error"] for r in records} == {at_home["error"]}
+    assert {(r["variant"], r["n_features"]) for r in records} == {("6", 6), ("12", 12)}
+    own = load_corpus(plan.corpus, tmp_path, 6).domains["b"]
+    X = own.X.toarray()
+    svm = SVC(kernel="linear", C=1 / np.mean(np.sum(X**2, axis=1)))
+    folds = StratifiedKFold(4, shuffle=True, random_state=np.random.RandomState(0))
+    assert at_home["error"] == pytest.approx(1 - cross_val_score(svm, X, own.y, cv=folds).mean())

@@ -1,0 +1,178 @@
+"""Scripts of `lab/scripts/` at the smallest sizes: they run, and time or change what they say they do."""
+
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from scipy.stats import norm
+
+from undrift.method.calibrate import HeldOut
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+NAMES = (
+    "drift", "harness", "languages", "many_rows", "safeguard", "sda_cpu", "share_constants", "updating",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def scripts(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    yield
+    for name in NAMES:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def call_script(monkeypatch, capsys):
+    """Call a function of a script with a command line, and parse the JSON of its last line."""
+
+    def call(script, function, *arguments):
+        module = importlib.import_module(script)
+        monkeypatch.setattr(sys, "argv", [f"{script}.py", *map(str, arguments)])
+        arguments = [] if function == "main" else [module.parse_arguments()]
+        getattr(module, function)(*arguments)
+        return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    return call
+
+
+def test_languages_are_compared(call_script):
+    options = ["--languages", "Hindi", "--tokens", "words", "--rows", "60", "--seeds", "1"]
+    records = call_script("languages", "main", *options)["records"]
+    assert records["Hindi, words"]["chosen"] == "words"
+    assert 0 <= records["Hindi, words"]["adapted"] <= 0.6
+
+
+def test_updates_are_timed_beside_a_refit(call_script):
+    sizes = ["--rows", "150", "--features", "250", "--labels", "3", "--layers", "1"]
+    record = call_script("updating", "main", *sizes)
+    assert record["ratio"] == pytest.approx(record["refit_seconds"] / record["update_seconds"], rel=0.2)
+    assert record["file_bytes"] > record["file_bytes_without_state"]
+
+
+def run_python(*command, **options):
+    return subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False, **options)
+
+
+def test_scripts_measure_the_library_beside_them(tmp_path):
+    (tmp_path / "lab" / "scripts").mkdir(parents=True)
+    shutil.copy(SCRIPTS / "harness.py", tmp_path / "lab" / "scripts")
+    (tmp_path / "src" / "undrift").mkdir(parents=True)
+    (tmp_path / "src" / "undrift" / "__init__.py").write_text("name = 'the one beside'\n")
+    program = "import harness, undrift; print(undrift.name)"
+    assert run_python("-c", program, cwd=tmp_path / "lab" / "scripts").stdout == "the one beside\n"
+
+
+def test_without_a_gpu_a_script_ends_in_one_line():
+    hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
+    done = run_python(SCRIPTS / "speed_gpu.py", "--device", "cuda", env=hidden)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("device='cuda', but PyTorch sees no CUDA GPU here: install")
+    assert done.stderr.count("\n") == 1
+
+
+def test_sda_is_timed_on_whole_epochs_of_all_rows(call_script, monkeypatch):
+    rows = sp.random(60, 12, 0.3, format="csr", dtype="float32", random_state=0)
+    monkeypatch.setattr(importlib.import_module("sda_cpu"), "amazon_presence", lambda *_: rows)
+    record = call_script("sda_cpu", "run_sda", "--epochs-timed", 3, "--warm-up-rows", 10)
+    assert (record["timed_epochs"], record["timed_rows"], record["n_epochs"]) == (3, 60, 30)
+    assert len(record["timed_epoch_seconds"]) == 3
+    assert min(record["timed_epoch_seconds"]) > 0
+    assert_allclose(record["seconds"], 30 * np.mean(record["timed_epoch_seconds"]), rtol=1e-9)
+
+
+@pytest.fixture
+def print_script(monkeypatch, capsys, data_folder):
+    """Run a script with a command line, and return what it printed."""
+
+    def call(script, *arguments):
+        monkeypatch.setattr(sys, "argv", [f"{script}.py", *map(str, arguments)])
+        importlib.import_module(script).main()
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_rows_are_drawn_with_the_share_that_is_asked_for(rng):
+    draw_share = importlib.import_module("harness").draw_share
+    y = np.append(rng.permutation([0.0] * 60 + [1.0] * 40), np.full(10, np.nan))
+    known = np.flatnonzero(~np.isnan(y))
+    for share, most, n in ((0.5, 100, 80), (0.8, 100, 50), (0.1, 100, 66), (0.5, 20, 20), (0.0, 100, 60)):
+        drawn = draw_share(y, known, share, most, seed=0)
+        assert len(drawn) == len(set(drawn.tolist())) == n
+        assert_allclose(y[drawn].mean(), share, atol=1 / n)
+
+
+SMALL = ("--rows", 120, "--terms", 40, "--layers", 1)
+
+
+def test_constants_of_another_domain_are_recovered_from_normal_scores(rng):
+    script = importlib.import_module("share_constants")
+    codes, truth = np.repeat([0, 1], 20_000), np.repeat([0, 1], [14_000, 6_000])
+    held_out = HeldOut(rng.normal(4 * codes - 2, 1)[:, None], codes, np.ones(len(codes)), n_domains=2)
+    halves = np.array([1.4, 1.6])  # half distances of the classes, in spreads; 2 in the source
+    firsts = [rng.normal(0.3 + half * (2 * truth - 1), 1)[:, None] for half in halves]
+    fits = [script.Scores(1.25 * first, first, held_out, truth) for first in firsts]
+    constants = script.estimate_constants(fits, map)
+    transfer = constants.transfer
+    assert_allclose(transfer.log_separation_loss, np.log(halves / 2).mean(), atol=0.02)
+    assert_allclose(transfer.log_separation_spread, np.log(halves).std(), atol=0.02)
+    assert_allclose(transfer.midpoint_spread, 0.3, atol=0.02)
+    # a score changes log odds by twice the half distance over the spread, squared
+    assert_allclose(1 / transfer.before_self_training, 1.5 / 2, atol=0.03)
+    assert_allclose(1 / transfer.after_self_training, 1.5 / 2 / 1.25, atol=0.03)
+    off, is_held, error, _ = script.try_constants(fits[0], constants)
+    assert off < 2
+    assert is_held
+    border = np.log(7 / 3) / (2 * halves[0])  # of the least error: 70% of the rows below, 30% above
+    least = 0.7 * norm.sf(halves[0] + border) + 0.3 * norm.cdf(border - halves[0])
+    assert_allclose(error, 100 * least, atol=0.5)
+
+
+def test_batches_of_drift_are_counted_by_kind(print_script):
+    text = print_script("drift", "--pairs", "books:dvd", "--batches", 2, "--size", 20, *SMALL[:4])
+    rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if line.startswith("|")]
+    called = {row[1]: (row[2], row[3]) for row in rows[2:]}
+    kinds = ["same domain", "another domain", "another language", "a share changed by 30 points"]
+    assert list(called) == kinds
+    assert called["another language"] == ("2", "100.0%")
+
+
+def test_the_safeguard_is_tried_on_uneven_sources_and_targets(print_script):
+    options = ("--pairs", 1, "--cases", "--source-shares", 0.2, "--target-shares", 0.9)
+    lines = print_script("safeguard", *options, *SMALL).splitlines()
+    cases = [line for line in lines if "->" in line]
+    assert [line.split(" | ")[0].rpartition(", ")[2] for line in cases[1:]] == ["0.5 -> 0.9", "0.2 -> 0.9"]
+    assert any(line.startswith("| real pairs | 3 |") for line in lines)
+
+
+def test_the_summary_of_the_safeguard_names_the_exceptions():
+    script = importlib.import_module("safeguard")
+    caught = script.Outcome(script.HOPELESS, "a", 0.3, 0.5, -1.0, falls_back=True)
+    missed = script.Outcome(script.HOPELESS, "b", 0.9, None, 2.0, falls_back=False)
+    healthy = script.Outcome(script.REAL, "c", 0.8, 0.9, 3.0, falls_back=False)
+    harmed = script.Outcome(script.REAL, "d", 0.6, 0.8, 4.0, falls_back=True)
+    text = script.summarise([caught, missed, healthy, harmed])
+    assert text.endswith("fell back although real: d\nnot caught: b")
+    assert "| real pairs | 2 | 1 | 0.60 to 0.80 | 0.80 to 0.90 | +3.5 | +3.0 |" in text
+    assert script.summarise([caught, healthy]).endswith("no exceptions")
+
+
+def test_many_rows_agree_both_ways(monkeypatch):
+    script = importlib.import_module("many_rows")
+    monkeypatch.setattr(sys, "argv", ["many_rows", "--terms", "60", "--layers", "2", "--target-rows", "300"])
+    args = script.parse_arguments()
+    records = [script.fit(args, 500, way) for way in ("dual", "primal")]
+    labels = [script.take_predictions(record, 300) for record in records]
+    assert np.mean(labels[0] == labels[1]) > 0.98
+    assert records[0]["rounds"] == records[1]["rounds"] == 6
+    assert records[1]["teraflop"] > 0

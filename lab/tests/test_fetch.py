@@ -1,0 +1,62 @@
+"""`undrift-lab fetch`: data to where plans look for it."""
+
+import pytest
+
+from lab.tests.helpers.web_site import Site
+from undrift_lab.corpora import addresses
+
+REVIEWS = b"1\tgood one\n0\tbad one\n" * 10
+
+
+@pytest.fixture
+def site(monkeypatch):
+    """A web site that has fdu-mtl, of two domains."""
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    with Site() as site:
+        names = [f"{domain}.task.{part}" for domain in ("baby", "toys") for part in ("train", "test")]
+        site.pages = {f"/{name}": REVIEWS for name in names}
+        monkeypatch.setitem(addresses.SOURCES, "fdu-mtl", site.source(*names, name="fdu-mtl"))
+        yield site
+
+
+def test_what_is_fetched_is_where_a_run_looks(command, site, tmp_path):
+    data = tmp_path / "data"
+    status, printed, said = command("fetch", "fdu-mtl", "--data", data)
+    assert (status, said) == (0, "")
+    assert printed == f"fdu-mtl is in {data / 'fdu-mtl'}\n"
+    assert (data / "fdu-mtl" / "baby.task.test").read_bytes() == REVIEWS
+    plan = tmp_path / "one.toml"
+    plan.write_text('methods = ["svm"]\n[corpus]\nloader = "fdu-mtl"\n')
+    run = ("run", plan, "--results", tmp_path / "r.jsonl")
+    status, printed, _ = command(*run, "--data", data)
+    assert status == 0
+    assert printed.startswith("2 tasks run")
+    status, _, said = command(*run, "--data", tmp_path)
+    assert status == 2
+    assert f"`undrift-lab fetch fdu-mtl --data {tmp_path}`" in "".join(said.splitlines())
+
+
+def test_by_default_it_goes_to_undrift_data_once(command, site, tmp_path, monkeypatch):
+    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
+    for _ in range(2):
+        status, printed, _ = command("fetch", "fdu-mtl")
+        assert status == 0
+        assert f"fdu-mtl is in {tmp_path}/fdu-mtl" in "".join(printed.splitlines())
+    assert len(site.requests) == 4  # of four files, not eight
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("amazon-mat", "Put your copy at DIR/amazon-mat/amazon.mat"),
+        ("amazon", "choose one of amazon-bow, processed_acl, fdu-mtl, multidomain, multidomain-acl"),
+        ("fdu-mtl", "Cannot download http"),
+    ],
+)
+def test_what_cannot_be_fetched_is_one_line(command, site, tmp_path, name, complaint):
+    site.pages = {}
+    status, printed, said = command("fetch", name, "--data", tmp_path)
+    assert (status, printed) == (2, "")
+    assert said.startswith("undrift-lab: ")
+    assert complaint in said
+    assert said.count("\n") == 1

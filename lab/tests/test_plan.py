@@ -1,0 +1,274 @@
+"""Plans: what is read from a file, and what is said of a file that cannot be used."""
+
+import hashlib
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from undrift_lab.catalogue import METHODS, find_family
+from undrift_lab.plan import PlanError, load_plan
+from undrift_lab.results.expected import load_bars
+
+PAPER = Path(__file__).parents[1] / "plans"
+RESULTS = Path(__file__).parents[1] / "results"
+PLANS = sorted(path for path in PAPER.glob("*.toml") if path.stem != "expected")
+
+
+def plan_from(tmp_path, text):
+    path = tmp_path / "own.toml"
+    path.write_text(text)
+    return load_plan(path)
+
+
+CORPUS = '[corpus]\nloader = "amazon-bow"\n'
+SVM = 'methods = ["svm"]\n'
+MULTI = '[corpus]\nloader = "multidomain"\noptions = '
+CODA = 'methods = ["coda"]\n' + CORPUS + "[parameters.coda]\n"
+UNDRIFT = 'methods = ["undrift"]\n' + CORPUS
+
+
+def test_the_paper_has_its_six_plans_and_ours_beyond_it_seven():
+    of_the_paper = ["claims", "dimensions", "distance", "full", "multi", "small"]
+    ours = ["balance", "balance-terms", "beyond-multi", "beyond-small", "labels", "peers", "trust"]
+    assert sorted(path.stem for path in PLANS) == sorted(of_the_paper + ours)
+
+
+def test_plans_that_come_with_undrift_have_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_plan("small") == load_plan(PAPER / "small.toml")
+    with pytest.raises(FileNotFoundError, match=r"no plan smal: .* multi, .* small"):
+        load_plan("smal")
+
+
+def test_the_wheel_holds_every_plan():
+    project = tomllib.loads((PAPER.parent / "pyproject.toml").read_text())
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert included == {"plans": "undrift_lab/plans"}
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_plans_of_the_paper_are_valid_and_name_known_methods(path):
+    plan = load_plan(path)
+    assert plan.name == path.stem
+    assert all(find_family(name) in (name, "msda", "undrift", "peers", "labels") for name in plan.methods)
+
+
+def test_the_small_plan_has_every_method_of_the_contract():
+    assert set(load_plan(PAPER / "small.toml").methods) >= set(METHODS)
+
+
+def test_bars_are_about_methods_and_variants_of_the_plans():
+    plans = {path.stem: load_plan(path) for path in PLANS}
+    n_tasks = {"small": 4 * 3, "claims": 4 * 3, "multi": 10 * 9, "distance": 4 * 3 // 2}
+    n_tasks |= {"beyond-small": n_tasks["small"], "beyond-multi": n_tasks["multi"]}
+    bars = tomllib.loads((PAPER / "expected.toml").read_text(encoding="utf-8"))["bar"]
+    load_bars("expected")
+    for bar in bars:
+        if "variants" in bar:
+            variants = {variant.name: variant for variant in plans[bar["plan"]].variants}
+            sources = [9 if variants[name].corpus else 3 for name in bar["variants"]]
+            n_targets = [len(variants[name].targets or range(4)) for name in bar["variants"]]
+            assert bar["n_tasks"] == sum(map(int.__mul__, sources, n_targets))
+            assert {bar["method"], *bar.get("never_above", [])} <= set(plans[bar["plan"]].methods)
+            continue
+        own = {"plan": bar["plan"], "variant": bar.get("variant", "main"), "method": bar["method"]}
+        assert bar["n_tasks"] == n_tasks[bar["plan"]]
+        methods = [*bar.get("best_of", []), bar.get("worse_than", bar["method"])]
+        others = [own | bar.get("than", {}), *(own | {"method": name} for name in methods)]
+        for place in (own, *others):
+            plan = plans[place["plan"]]
+            assert place["method"] in plan.methods
+            (setting,) = [v for v in plan.variants if v.name == place["variant"]]
+            assert setting.methods is None or place["method"] in setting.methods
+
+
+def test_what_stands_at_the_top_serves_every_variant(tmp_path):
+    plan = plan_from(
+        tmp_path,
+        'methods = ["svm"]\nnoise = [0.5]\n' + CORPUS
+        + '[[variants]]\nname = "a"\n[[variants]]\nname = "b"\nnoise = [0.9]\nc_rule = "searched"\n',
+    )  # fmt: skip
+    assert [v.noise for v in plan.variants] == [(0.5,), (0.9,)]
+    assert [len(v.Cs) for v in plan.variants] == [1, 7]
+    assert plan.digest(plan.variants[0], "svm") != plan.digest(plan.variants[1], "svm")
+
+
+def test_a_trial_has_fewer_rows_and_columns_and_another_digest(tmp_path):
+    plan = plan_from(tmp_path, 'methods = ["svm"]\n' + CORPUS)
+    small = plan.smaller(10, 20)
+    assert (small.corpus.max_rows, small.variants[0].max_features) == (10, 20)
+    assert small.digest(small.variants[0], "svm") != plan.digest(plan.variants[0], "svm")
+    assert plan.smaller(None, None) == plan
+
+
+def test_what_is_changed_is_checked_as_what_is_read(tmp_path):
+    plan = plan_from(tmp_path, SVM + CORPUS)
+    assert (plan.seeded(2**32 - 1).seed, plan.seeded(None).seed) == (2**32 - 1, 0)
+    for seed in (2**32, -1, True, 1.0):
+        with pytest.raises(ValueError, match=rf"^seed={seed}: input"):
+            plan.seeded(seed)
+    with pytest.raises(ValueError, match=r"^max_rows=0: input"):
+        plan.smaller(0, None)
+    with pytest.raises(ValueError, match=r"^max_features=0: input"):
+        plan.smaller(None, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("methods = [", "not a TOML file"),
+        ('methods = ["svm"]\n', "corpus is missing"),
+        (CORPUS, "methods is missing"),
+        ('methods = ["svn"]\n' + CORPUS, "method 'svn' is not known; known are svm, "),
+        ('methods = ["msda-0"]\n' + CORPUS, "'msda-0' is not known"),
+        ('methods = ["svm", "svm"]\n' + CORPUS, "methods has a name twice"),
+        ("methods = []\n" + CORPUS, "methods=[]: "),
+        ('methods = "svm"\n' + CORPUS, "methods='svm': input"),
+        ('methods = ["svm"]\nnoize = [0.5]\n' + CORPUS, "noize is not known; did you mean noise"),
+        ('methods = ["svm"]\nnoise = [1.0]\n' + CORPUS, "variants.noise=1.0: input"),
+        ('methods = ["svm"]\nnoise = 0.5\n' + CORPUS, "variants.noise=0.5: input"),
+        (
+            'methods = ["svm"]\nc_rule = "best"\n' + CORPUS,
+            "variants.c_rule='best': input should be 'authors' or 'searched'",
+        ),
+        (
+            'methods = ["svm"]\nfit_on = "one"\n' + CORPUS,
+            "variants.fit_on='one': input should be 'all' or 'pair'",
+        ),
+        ('methods = ["svm"]\nseed = -1\n' + CORPUS, "seed=-1: input"),
+        (
+            'methods = ["svm"]\nkind = "race"\n' + CORPUS,
+            "kind='race': input should be 'transfer' or 'distance'",
+        ),
+        ('methods = ["svm"]\nbaseline_variant = "x"\n' + CORPUS, "baseline_variant='x' is none"),
+        ('methods = ["svm"]\n[corpus]\nloader = "imdb"\n', "corpus: loader='imdb' is not known"),
+        (
+            'methods = ["svm"]\n' + CORPUS + "max_rows = 0\n",
+            "corpus.max_rows=0: input should be greater than or equal to 1",
+        ),
+        (SVM + CORPUS + "max_rows = 1.5\n", "corpus.max_rows=1.5: input"),
+        (
+            SVM + CORPUS + "max_features = -2\n",
+            "corpus.max_features=-2: input should be greater than or equal to 1",
+        ),
+        (
+            'methods = ["svm"]\n' + CORPUS + "[[variants]]\n[[variants]]\n",
+            "variants has a name twice",
+        ),
+        (
+            'methods = ["svm"]\n' + CORPUS + '[[variants]]\nmethods = ["pca"]\n',
+            "not among the plan's methods",
+        ),
+        (
+            'methods = ["svm"]\n' + CORPUS + "[parameters]\nsda = 3\n",
+            "parameters.sda=3: input should be an object",
+        ),
+        (SVM + CORPUS + 'options = "x"\n', "corpus.options='x': input"),
+        (SVM + CORPUS + "folder = 3\n", "corpus.folder=3: input"),
+        (
+            SVM + CORPUS + 'options = { folder = "x" }\n',
+            "options.folder is not known; nothing",
+        ),
+        (
+            SVM + MULTI + "{ tset_size = 0.2 }\n",
+            "options.tset_size is not known; did you mean test_size",
+        ),
+        (SVM + CORPUS + "[parameters.svm]\nC = 3\n", "parameters.svm.C is not known; nothing can be set"),
+        (
+            'methods = ["msda-5"]\n' + CORPUS + "[parameters.msda-5]\nnoise = 0.1\n",
+            "parameters.msda-5.noise is",
+        ),
+        (CODA + "max_rownds = 3\n", "parameters.coda.max_rownds is not known; did you mean max_rounds?"),
+        (CODA + "random_state = 3\n", "parameters.coda.random_state is not known"),
+        (SVM + CORPUS + "[parameters.coda]\nmax_rounds = 3\n", "coda is not among the plan's methods"),
+        (UNDRIFT + "[parameters.undrift]\ndevice = 'cuda'\n", "parameters.undrift.device is not known"),
+        (
+            UNDRIFT + "[[variants]]\nchanges = { n_layer = 1 }\n",
+            "changes.n_layer is not known; did you mean",
+        ),
+        (UNDRIFT + "[[variants]]\nchanges = { verbose = true }\n", "changes.verbose is not known"),
+        (UNDRIFT + "[[variants]]\nchanges = 3\n", "variants.changes=3: input"),
+        (
+            UNDRIFT + '[[variants]]\ninductive = "yes"\n',
+            "variants.inductive='yes': input should be a valid boolean",
+        ),
+        (UNDRIFT + "[[variants]]\nname = 3\n", "variants.name=3: input"),
+        (UNDRIFT + "[[variants]]\nmethods = []\n", "variants.methods=[]: "),
+        (
+            UNDRIFT + '[[variants]]\nname = "a"\nnoise = [2]\n',
+            "variants.noise=2: input should be less than 1",
+        ),
+        (SVM + "variants = [3]\n" + CORPUS, "variants=3: input should be"),
+        (SVM + "changes = { C = 1.0 }\n" + CORPUS, "changes is about method undrift"),
+        (SVM + "n_folds = 1\n" + CORPUS, "variants.n_folds=1: input"),
+        (SVM + "seed = 4294967296\n" + CORPUS, "seed=4294967296: input"),
+        ('kind = "distance"\nnoise = [0.7]\n' + SVM + CORPUS, 'methods: kind="distance" is about msda-1'),
+        ('kind = "distance"\nmethods = ["msda-5"]\n' + CORPUS, 'noise: kind="distance" takes one level'),
+    ],
+)
+def test_a_bad_plan_is_one_line_that_names_the_file(tmp_path, text, complaint):
+    with pytest.raises(PlanError) as caught:
+        plan_from(tmp_path, text)
+    message = str(caught.value)
+    assert message.startswith(str(tmp_path / "own.toml"))
+    assert complaint in message
+    assert "\n" not in message
+
+
+def test_a_plan_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_plan(tmp_path / "none.toml")
+
+
+def test_options_and_parameters_that_are_known_pass(tmp_path):
+    plan = plan_from(
+        tmp_path,
+        'methods = ["pca", "scl", "coda", "sda", "undrift"]\n'
+        + MULTI + "{ test_size = 0.3, min_reviews = 10, random_state = 2 }\n"
+        + "[parameters.pca]\nwhiten = true\n[parameters.scl]\nn_components = 3\n"
+        + "[parameters.coda]\nmax_rounds = 2\n[parameters.sda]\nn_hidden = [3, 4]\n"
+        + "[parameters.undrift]\nlength = 2.0\n"
+        + '[[variants]]\nname = "a"\n[[variants]]\nname = "b"\ninductive = true\nmethods = ["undrift"]\n'
+        + "changes = { fallback = false }\n",
+    )  # fmt: skip
+    assert plan.corpus.options == {"test_size": 0.3, "min_reviews": 10, "random_state": 2}
+    assert plan.parameters["sda"]["n_hidden"] == [3, 4]
+    assert [variant.changes for variant in plan.variants] == [{}, {"fallback": False}]
+
+
+def digests(tmp_path, method, **changes):
+    given = ", ".join(f"{name} = {value}" for name, value in changes.items())
+    plan = plan_from(
+        tmp_path, 'methods = ["svm", "undrift"]\n' + (f"changes = {{ {given} }}\n" if given else "") + CORPUS
+    )
+    return plan.digest(plan.variants[0], method)
+
+
+def test_a_digest_is_of_the_values_that_are_not_defaults(tmp_path):
+    assert digests(tmp_path, "undrift", noise=0.6) != digests(tmp_path, "undrift")
+    corpus, kind = {"loader": "amazon-bow"}, "transfer"
+    decisive = [corpus, {"changes": {"noise": 0.6}}, kind, 0, {}]
+    digest = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:12]
+    assert digests(tmp_path, "undrift", noise=0.6) == digest
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.jsonl")), ids=lambda path: path.stem)
+def test_every_record_is_of_the_plan_as_it_stands(path):
+    known = set()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        known.add(
+            (
+                record["plan"],
+                record["variant"],
+                record.get("method", "msda-1"),
+                record["seed"],
+                record["digest"],
+            )
+        )
+    for name, variant, method, seed, digest in known:
+        plan = load_plan(name).seeded(seed)
+        setting = next(each for each in plan.variants if each.name == variant)
+        assert plan.digest(setting, method) == digest, (variant, method)

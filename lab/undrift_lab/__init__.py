@@ -1,0 +1,1 @@
+"""Benchmarks: plans, the runner, its records, and the figures and pages made of them."""

@@ -1,0 +1,126 @@
+"""Finding the files of a data set and reading their lines, whatever their encoding."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from undrift.datasets import Corpus, Domain
+
+from .addresses import SOURCES
+
+
+def data_folder() -> Path | None:
+    """Name the folder in ``UNDRIFT_DATA``, or undrift's in the user's cache folder.
+
+    None where neither is known: where the cache is takes pooch, without which nothing was fetched.
+
+    Returns
+    -------
+    Path or None
+
+    Examples
+    --------
+    >>> from undrift_lab.corpora import data_folder
+    >>> folder = data_folder()  # a Path, such as the one in UNDRIFT_DATA
+    """
+    if os.environ.get("UNDRIFT_DATA"):
+        return Path(os.environ["UNDRIFT_DATA"])
+    try:
+        import pooch
+    except ImportError:
+        return None
+    return Path(pooch.os_cache("undrift"))
+
+
+def dataset_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
+    """Return `folder`, or the folder `name` in the data folder; it must exist."""
+    if folder is not None:
+        path, remedy = Path(folder), "pass the folder that holds its files"
+    else:
+        root = data_folder()
+        if root is None:
+            raise FileNotFoundError(
+                f"Where is {name}? Pass the folder of its files, "
+                f"or set UNDRIFT_DATA to the folder above it{_download_hint(name)}."
+            )
+        path, remedy = root / name, f"put its files there, or pass their folder{_download_hint(name)}"
+        if not os.environ.get("UNDRIFT_DATA"):
+            remedy += ", or set UNDRIFT_DATA to the folder above it"
+    if not path.exists():
+        raise FileNotFoundError(f"{name}: there is no {path}; {remedy}.")
+    return path
+
+
+def _download_hint(name: str) -> str:
+    if name not in SOURCES:
+        return ""
+    return f", or call undrift_lab.corpora.fetch({name!r}) (`undrift-lab fetch {name}`)"
+
+
+def optional_file(folder: Path, name: str) -> Path | None:
+    """Find the file `name` in `folder`, plain or gzipped, if there is one."""
+    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+
+
+def find_file(folder: Path, name: str) -> Path:
+    """Find the file `name` in `folder`, plain or gzipped; it must exist."""
+    path = optional_file(folder, name)
+    if path is None:
+        raise FileNotFoundError(f"{folder} has neither {name} nor {name}.gz; the data set is not complete.")
+    return path
+
+
+def stems(folder: Path, ending: str) -> list[str]:
+    """List the names, sorted, that followed by `ending` are files of `folder`, plain or gzipped."""
+    files = (path.name.removesuffix(".gz") for path in folder.glob("*") if path.is_file())
+    names = sorted({name.removesuffix(ending) for name in files if name.endswith(ending)} - {""})
+    if not names:
+        raise FileNotFoundError(f"{folder} holds no *{ending} (nor *{ending}.gz); is it the right folder?")
+    return names
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    r"""Read the lines of `path` one at a time: number (from 1) and text, without the line end.
+
+    Lines end at ``\n`` alone: reviews contain U+0085 and other characters that `str.splitlines`
+    would split at. A line that is not UTF-8 is latin-1; the choice is made line by line, because one
+    stray byte must not garble the accents of the whole file.
+    """
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                text = _decode(line).removesuffix("\n").removesuffix("\r")
+                yield number, text.removeprefix("\ufeff") if number == 1 else text
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise OSError(f"{path} is damaged ({error}); fetch it again.") from error
+
+
+def make_line_error(path: Path, line: int, what: str) -> ValueError:
+    """Return the error for a line that cannot be read: file, line number, what was wrong."""
+    return ValueError(f"{path}, line {line}: {what}")
+
+
+def shorten_indices(X: sparse.csr_array) -> sparse.csr_array:
+    """Return sparse rows with 32-bit indices, which liblinear takes."""
+    parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return sparse.csr_array(parts, shape=X.shape)
+
+
+def corpus_of(name: str, domains: list[Domain], terms: list[str] | None = None) -> Corpus:
+    """Return the corpus of `domains`, by name."""
+    return Corpus(name, {domain.name: domain for domain in domains}, terms)
+
+
+def _decode(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return line.decode("latin-1")

@@ -1,0 +1,122 @@
+"""Corpora of one file a domain, ``<domain>.jsonl``: natural shares, disasters, technical debt, newsgroups."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from undrift.datasets import Corpus, Domain
+
+from .files import corpus_of, dataset_folder, find_file, make_line_error, numbered_lines, stems
+
+Folder = str | os.PathLike[str] | None
+TOPICS = ("comp", "rec", "talk")  # of newsgroups
+HALVES = ("first", "second")  # of a topic's groups
+
+
+def load_natural(folder: Folder = None) -> Corpus:
+    """Load reviews of eight products, with classes as frequent as they were written.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Default: ``natural`` in the data folder.
+
+    Returns
+    -------
+    Corpus
+        Domains hold `texts`. Labelled rows are both the train and the test part; `y` is 0, 1 or NaN.
+    """
+    return _load("natural", folder)
+
+
+def load_crisis(folder: Folder = None) -> Corpus:
+    """Load tweets of three disasters; label 1 is a tweet about the disaster. Otherwise as `load_natural`."""
+    return _load("crisis", folder)
+
+
+def load_debt(folder: Folder = None) -> Corpus:
+    """Load comments of five programs; label 1 admits technical debt. Otherwise as `load_natural`."""
+    return _load("debt", folder)
+
+
+def load_newsgroups(folder: Folder = None) -> Corpus:
+    """Load posts of two topics at a time: ``comp-rec-first`` has the posts of half of their groups.
+
+    The second topic is label 1. Tasks go from one half of two topics to the other half; other pairs of
+    domains share posts.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Default: ``newsgroups`` in the data folder, with files such as ``comp-first.jsonl``.
+
+    Returns
+    -------
+    Corpus
+        Domains hold `texts`. All rows are both the train and the test part.
+    """
+    path = dataset_folder(folder, "newsgroups")
+    names = [f"{topic}-{half}" for topic in TOPICS for half in HALVES]
+    posts = {name: [row["text"] for row in _read(path, name, _check_post)] for name in names}
+    domains = []
+    for topics in combinations(TOPICS, 2):
+        for half in HALVES:
+            parts = [posts[f"{topic}-{half}"] for topic in topics]
+            y = np.repeat([0, 1], [len(part) for part in parts])
+            domains.append(_make_domain(f"{'-'.join(topics)}-{half}", [*parts[0], *parts[1]], y))
+    return corpus_of("newsgroups", domains)
+
+
+def _load(name: str, folder: Folder) -> Corpus:
+    path, domains = dataset_folder(folder, name), []
+    for stem in stems(path, ".jsonl"):
+        rows = _read(path, stem, _check_row)
+        y = np.array([np.nan if row["label"] is None else row["label"] for row in rows])
+        domains.append(_make_domain(stem, [row["text"] for row in rows], y))
+    return corpus_of(name, domains)
+
+
+def _make_domain(name: str, texts: list[str], y: np.ndarray) -> Domain:
+    """Return a domain whose labelled rows train and test."""
+    is_unknown = np.isnan(y)
+    labelled, unlabelled = np.flatnonzero(~is_unknown), np.flatnonzero(is_unknown)
+    if not len(unlabelled):
+        y = y.astype(np.int64)
+    return Domain(name, texts=texts, y=y, train=labelled, test=labelled, unlabelled=unlabelled)
+
+
+def _read(folder: Path, stem: str, is_valid: Callable[[Any], bool]) -> list[dict[str, Any]]:
+    """Read the objects of a file, one a line."""
+    path, rows = find_file(folder, f"{stem}.jsonl"), []
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise make_line_error(path, number, f"not JSON ({error}).") from None
+        if not is_valid(row):
+            raise make_line_error(path, number, f"expected a text and a label or group, got {line[:60]!r}.")
+        rows.append(row)
+    if not rows:
+        raise ValueError(f"{path} has no lines.")
+    return rows
+
+
+def _check_row(row: Any) -> bool:
+    return _check_text(row) and "label" in row and row["label"] in (0, 1, None)
+
+
+def _check_post(row: Any) -> bool:
+    return _check_text(row) and "group" in row
+
+
+def _check_text(row: Any) -> bool:
+    return isinstance(row, dict) and isinstance(row.get("text"), str)

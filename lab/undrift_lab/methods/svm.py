@@ -1,0 +1,138 @@
+"""Linear classifiers on inner products alone: the paper's SVM, and least squares for `source-only`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve
+from sklearn.model_selection import StratifiedKFold
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import SVC
+from sklearn.utils.class_weight import compute_sample_weight
+
+from undrift.datasets import Corpus
+from undrift.inputs import half_of_memory
+
+from ..metrics import transfer_error
+from ..parts import part_labels, part_rows
+from .cells import Bench
+from .resources import check_bytes
+from .stacks import row_products
+
+_SVM_BYTES = 8  # libsvm has a Gram matrix in float64
+
+
+@dataclass(frozen=True)
+class SourceProblem:
+    """The labels of a source's train rows, whose inner products are known, and the folds of these rows."""
+
+    y: np.ndarray
+    folds: Sequence[tuple[np.ndarray, np.ndarray]]  # train and test rows
+    class_weight: str | None = None  # "balanced" where classes weigh alike
+
+
+def check_source(corpus: Corpus, source: str) -> np.ndarray:
+    """Return the labels of a source's train rows; fewer than two classes, or rows of one, are refused."""
+    labels = part_labels(corpus, source, "train")
+    classes, n_rows = np.unique(labels, return_counts=True)
+    if len(classes) < 2:
+        seen = f"all {len(labels)} train rows are of class {classes[0]}" if len(labels) else "no train rows"
+        raise ValueError(f"domain {source}: {seen}; a classifier needs rows of at least two classes")
+    if n_rows.min() < 2:
+        rare = classes[n_rows.argmin()]
+        raise ValueError(f"domain {source}: only 1 train row is of class {rare}; cross-validation needs 2")
+    return labels
+
+
+def bench_problem(bench: Bench, source: str) -> SourceProblem:
+    """Return the labelled problem of a source."""
+    return source_problem(bench.corpus, source, bench.setting.n_folds, bench.seed)
+
+
+def source_problem(corpus: Corpus, source: str, n_folds: int, seed: int) -> SourceProblem:
+    """Return the labelled problem of a source, whose folds the seed decides."""
+    y = check_source(corpus, source)
+    check_bytes(f"the train rows of domain {source}", _SVM_BYTES * len(y) ** 2, half_of_memory())
+    n_folds = min(n_folds, np.unique(y, return_counts=True)[1].min())
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=np.random.RandomState(seed))
+    return SourceProblem(y, list(folds.split(y, y)))
+
+
+def authors_C(K: np.ndarray) -> float:
+    """``1 / mean |x|^2`` of the training rows whose Gram matrix is `K`."""
+    return 1 / (float(K.diagonal().mean()) or 1.0)
+
+
+def fit_svm(K: np.ndarray, y: np.ndarray, C: float, class_weight: str | None = None) -> OneVsRestClassifier:
+    """Fit a linear SVM with the hinge loss on a Gram matrix, one class against the rest."""
+    return OneVsRestClassifier(SVC(kernel="precomputed", C=C, class_weight=class_weight)).fit(K, y)
+
+
+def cross_validate(K: np.ndarray, problem: SourceProblem, Cs: Sequence[float]) -> np.ndarray:
+    """Accuracy of cross-validation on the source for each C, in units of the authors' rule.
+
+    Where classes weigh alike, it is the mean of the classes' accuracies.
+    """
+    is_right = np.zeros((len(Cs), len(problem.y)))
+    for train, test in problem.folds:
+        K_train, K_test = K[np.ix_(train, train)], K[np.ix_(test, train)]
+        for i, C in enumerate(Cs):
+            svm = fit_svm(K_train, problem.y[train], C * authors_C(K), problem.class_weight)
+            is_right[i, test] = svm.predict(K_test) == problem.y[test]
+    weight = None if problem.class_weight is None else compute_sample_weight(problem.class_weight, problem.y)
+    return np.average(is_right, axis=1, weights=weight)
+
+
+def choose_C(
+    K: np.ndarray, problem: SourceProblem, Cs: Sequence[float], always: bool = False
+) -> tuple[float, float]:
+    """The C of highest cross-validated accuracy, the smallest of several, and that accuracy.
+
+    A single C is not tried, unless its accuracy is wanted `always`; NaN then.
+    """
+    if len(Cs) == 1 and not always:
+        return Cs[0], float("nan")
+    scores = cross_validate(K, problem, Cs)
+    return Cs[int(np.argmax(scores))], float(scores.max())
+
+
+def predict_targets(
+    K: np.ndarray, problem: SourceProblem, C: float, tests: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Train on the rows of `K`, and predict the test rows of each target by their inner products."""
+    svm = fit_svm(K, problem.y, C * authors_C(K), problem.class_weight)
+    return {target: svm.predict(K_test) for target, K_test in tests.items()}
+
+
+def predict_by_least_squares(K: np.ndarray, y: np.ndarray, C: float, K_test: np.ndarray) -> np.ndarray:
+    """Predict test rows by a least-squares SVM, whose intercept is not penalised.
+
+    It minimises ``|w|^2 / 2 + C / 2 sum_i (y_i - f(x_i))^2`` with targets of +1 and -1; C is in units of the
+    authors' rule.
+    """
+    classes, codes = np.unique(y, return_inverse=True)
+    Y = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
+    M = K.astype(np.float64) + np.eye(len(K)) / (C * authors_C(K))
+    solved = solve(M, np.column_stack([np.ones(len(K)), Y]), assume_a="pos")
+    intercept = solved[:, 1:].sum(axis=0) / solved[:, 0].sum()
+    scores = K_test @ (solved[:, 1:] - solved[:, :1] * intercept) + intercept
+    return classes[np.argmax(scores, axis=1)]
+
+
+def in_domain_error(bench: Bench, target: str) -> float:
+    """The baseline's error without transfer, e_b(T, T): a linear SVM on counts of the target's train rows.
+
+    Tested on the test rows; where a corpus has no separate ones (train and test rows overlap), by
+    cross-validation on the train rows.
+    """
+    domain, problem = bench.corpus.domains[target], bench_problem(bench, target)
+    train, test = (part_rows(bench.corpus, (target, part)) for part in ("train", "test"))
+    X = domain.X[train]
+    K = row_products(X, X)
+    C, _ = choose_C(K, problem, bench.setting.Cs)
+    if np.intersect1d(train, test).size:
+        return 1 - float(cross_validate(K, problem, [C])[0])
+    predicted = predict_targets(K, problem, C, {target: row_products(domain.X[test], X)})
+    return transfer_error(part_labels(bench.corpus, target, "test"), predicted[target])

@@ -1,0 +1,199 @@
+"""From the corpus of a plan to counts: load, count terms, take fewer rows or columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from itertools import compress, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import CountVectorizer
+
+from undrift.datasets import Corpus, Domain
+from undrift.text import TermVectorizer
+
+from .corpora import LOADERS, SOURCES, data_folder
+from .plan import CorpusSpec
+
+Part = tuple[str, str]  # domain, and "train", "test" or "all"
+
+
+def part_rows(corpus: Corpus, part: Part) -> np.ndarray:
+    """Row numbers of a part within its domain, ascending."""
+    domain = corpus.domains[part[0]]
+    return np.arange(len(domain)) if part[1] == "all" else np.sort(getattr(domain, part[1]))
+
+
+def part_labels(corpus: Corpus, domain: str, part: str) -> np.ndarray:
+    """Labels of the rows of a part, in the order of `part_rows`."""
+    return np.asarray(corpus.domains[domain].y)[part_rows(corpus, (domain, part))]
+
+
+def load_corpus(
+    spec: CorpusSpec, data: str | Path | None, max_features: int, inductive: bool = False
+) -> Corpus:
+    """Load the corpus as counts, with `max_features` columns at most, the most frequent first.
+
+    Files are looked for in the folder `data`, by default the one named by ``UNDRIFT_DATA``, or, where
+    that is not set, where ``undrift-lab fetch`` puts them. The vocabulary of an `inductive` corpus of texts
+    is chosen without the test rows; the columns of counted files are given.
+    """
+    options: dict[str, Any] = dict(spec.options)
+    if spec.loader != "reviews":
+        options["folder" if spec.loader != "amazon-mat" else "path"] = _folder(spec, data)
+    if spec.loader == "processed_acl":
+        options["max_features"] = max_features
+    corpus = take_rows(LOADERS[spec.loader](**options), spec.max_rows)
+    return take_columns(count_terms(corpus, max_features, inductive), max_features)
+
+
+def count_terms(corpus: Corpus, max_features: int, inductive: bool = False) -> Corpus:
+    """Count the terms of texts, over one vocabulary for all domains; counts stay as they are."""
+    if next(iter(corpus.domains.values())).texts is None:
+        return corpus
+    texts = rows_to_learn_from(corpus, inductive)
+    vectorizer = TermVectorizer(max_features).fit(texts)
+    options = {"analyzer": vectorizer.build_analyzer(), "dtype": np.float32}
+    counter = CountVectorizer(vocabulary=vectorizer.terms_, **options)
+    return corpus.map(lambda own: csr_array(counter.transform(own)), terms=list(vectorizer.terms_))
+
+
+def rows_to_learn_from(corpus: Corpus, inductive: bool) -> Any:
+    """All rows of all domains, stacked; where it is `inductive`, all but the test rows."""
+    rows, _ = corpus.rows()
+    if not inductive:
+        return rows
+    is_kept = np.concatenate(
+        [~np.isin(np.arange(len(domain)), domain.test) for domain in corpus.domains.values()]
+    )
+    return list(compress(rows, is_kept)) if isinstance(rows, list) else rows[np.flatnonzero(is_kept)]
+
+
+@lru_cache(maxsize=4)
+def find_duplicates(corpus: Corpus, target: str) -> np.ndarray:
+    """Mask of the test rows of a target that equal a row of another part of it, or of another domain."""
+    elsewhere: set[bytes] = set()
+    tests: list[bytes] = []
+    for name, domain in corpus.domains.items():
+        keys = _row_keys(domain.X)
+        is_test = np.isin(np.arange(len(domain)), domain.test) & (name == target)
+        elsewhere.update(compress(keys, ~is_test))
+        if name == target:
+            tests = [keys[i] for i in part_rows(corpus, (target, "test"))]
+    return np.array([key in elsewhere for key in tests], dtype=bool)
+
+
+def _row_keys(X: Any) -> list[bytes]:
+    """What is the same for equal rows alone."""
+    if not hasattr(X, "indptr"):
+        return [row.tobytes() for row in np.asarray(X)]
+    X = X.tocsr()
+    X.sort_indices()
+    return [
+        X.indices[start:end].tobytes() + X.data[start:end].tobytes()
+        for start, end in pairwise(X.indptr.tolist())
+    ]
+
+
+def take_columns(corpus: Corpus, n: int | None) -> Corpus:
+    """Keep the first n columns, which are the most frequent terms."""
+    width = next(iter(corpus.domains.values())).X.shape[1]
+    if n is None or n >= width:
+        return corpus
+    return corpus.map(lambda X: X[:, :n], terms=None if corpus.terms is None else corpus.terms[:n])
+
+
+def rank_columns(corpus: Corpus, n: int | None) -> Corpus:
+    """Keep the n columns that most rows of these domains have, in that order."""
+    counts = sum(np.asarray((domain.X > 0).sum(axis=0)).ravel() for domain in corpus.domains.values())
+    order = np.argsort(-np.asarray(counts), kind="stable")[:n]
+    order = order[np.asarray(counts)[order] > 0]
+    terms = None if corpus.terms is None else [corpus.terms[j] for j in order]
+    return corpus.map(lambda X: X[:, order], terms=terms)
+
+
+def take_pair(corpus: Corpus, source: str, target: str, *, has_whole_source: bool) -> Corpus:
+    """Leave two domains; of the source all rows, or the train rows that other packages see."""
+    given = corpus.domains[source]
+    if not has_whole_source:
+        n = len(given.train)
+        given = Domain(source, X=given.X[given.train], y=given.y[given.train], train=np.arange(n))
+    return replace(corpus, domains={source: given, target: corpus.domains[target]})
+
+
+def take_rows(corpus: Corpus, max_rows: int | None) -> Corpus:
+    """Keep `max_rows` of each part of each domain, evenly spaced."""
+    if max_rows is None:
+        return corpus
+    return replace(
+        corpus, domains={name: _take_domain_rows(domain, max_rows) for name, domain in corpus.domains.items()}
+    )
+
+
+def sample_target(
+    corpus: Corpus, target: str, share: float, max_rows: int, seed: int
+) -> tuple[Corpus, np.ndarray]:
+    """Put a sample of the target's labelled rows, train and test, in place of the domain; all are test rows.
+
+    Rows of either class come in an order that the seed decides, so that samples of several shares overlap.
+    Their numbers in the domain are returned too.
+
+    Parameters
+    ----------
+    share : float
+        Share of the second of the two classes in the sample.
+    """
+    domain, random_state = corpus.domains[target], np.random.RandomState(seed)
+    labelled = np.union1d(domain.train, domain.test)
+    y = np.asarray(domain.y)[labelled]
+    classes = np.unique(y)
+    if len(classes) != 2:
+        raise ValueError(
+            f"domain {target}: target_share needs rows of two classes, but it has {len(classes)}"
+        )
+    groups = [random_state.permutation(labelled[y == label]) for label in classes]
+    n = min(max_rows, int(len(groups[0]) / (1 - share) + 1e-9), int(len(groups[1]) / share + 1e-9))
+    n_second = round(share * n)
+    if not 0 < n_second < n:
+        raise ValueError(f"domain {target}: too few rows for a share of {share:g}")
+    rows = np.sort(np.concatenate([groups[0][: n - n_second], groups[1][:n_second]]))
+    texts = None if domain.texts is None else [domain.texts[i] for i in rows]
+    X = None if domain.X is None else domain.X[rows]
+    sample = Domain(target, X=X, texts=texts, y=np.asarray(domain.y)[rows], test=np.arange(n))
+    return replace(corpus, domains={**corpus.domains, target: sample}), rows
+
+
+def _take_domain_rows(domain: Domain, max_rows: int) -> Domain:
+    parts = {part: space_evenly(getattr(domain, part), max_rows) for part in ("train", "test", "unlabelled")}
+    rows = np.unique(np.concatenate(list(parts.values())))
+    moved: dict[str, Any] = {part: np.searchsorted(rows, index) for part, index in parts.items()}
+    texts = None if domain.texts is None else [domain.texts[i] for i in rows]
+    X = None if domain.X is None else domain.X[rows]
+    return Domain(domain.name, X=X, texts=texts, y=domain.y[rows], **moved)
+
+
+def space_evenly(index: np.ndarray, n: int) -> np.ndarray:
+    """Return at most n of some row numbers, evenly spaced."""
+    return index if len(index) <= n else index[np.linspace(0, len(index) - 1, n).round().astype(int)]
+
+
+def _folder(spec: CorpusSpec, data: str | Path | None) -> Path | None:
+    """Folder of the corpus, or None where the loader is to look for it by itself."""
+    if data is None and spec.folder is None:
+        return None
+    root = Path(data) if data is not None else data_folder() or Path()
+    path = root / (spec.folder or spec.loader)
+    if not path.exists():
+        raise FileNotFoundError(f"{spec.loader}: there is no {path}; {_remedy(spec, path)}.")
+    return path
+
+
+def _remedy(spec: CorpusSpec, path: Path) -> str:
+    """Say how to get a folder that a plan needs."""
+    if path.name in SOURCES:
+        command = f"undrift-lab fetch {path.name} --data {path.parent}"
+        return f"put its files there, or fetch them with `{command}`"
+    return "put its files there, or name another data folder"

@@ -1,0 +1,371 @@
+"""Benchmark plans: a TOML file becomes a frozen, checked `Plan`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, field, fields, replace
+from difflib import get_close_matches
+from inspect import signature
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Gt, Interval, Len, Lt
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from undrift.errors import UndriftError
+
+from .catalogue import PEERS, find_family, is_inductive, list_parameters
+from .corpora import LOADERS
+
+FOR_SHARES = ("target_share", "max_target_rows")  # settings of plans that vary class shares
+
+Count = Annotated[int, Ge(1)]
+Share = Annotated[float, Gt(0), Lt(1)]
+Noise = Annotated[float, Ge(0), Lt(1)]
+Names = Annotated[tuple[str, ...], Len(1)]
+Value = bool | int | float | str | list[bool | int | float | str]  # of a parameter
+STRICT = ConfigDict(strict=True, extra="forbid")
+
+
+class PlanError(UndriftError):
+    """A plan that cannot be used: which file, which key, and what to do."""
+
+
+def _check_names(table: Mapping[str, Any], known: set[str], where: str) -> None:
+    """Refuse a key that is not known, and suggest the one that was meant."""
+    for key in table:
+        if key not in known:
+            raise ValueError(f"{where}.{key} is not known; {_suggest(key, known)}")
+
+
+def _suggest(name: str, known: set[str]) -> str:
+    close = get_close_matches(name, known, 1)
+    listed = f"known are {', '.join(sorted(known))}" if known else "nothing can be set here"
+    return f"did you mean {close[0]}?" if close else listed
+
+
+@dataclass(frozen=True, config=STRICT)
+class CorpusSpec:
+    """Where the rows come from.
+
+    Parameters
+    ----------
+    loader : str
+        A key of `LOADERS`.
+    folder : str, optional
+        Folder of the files (of `amazon-mat` also the file), below the data folder; by default the loader's
+        name.
+    max_features : int
+        Size of the vocabulary of texts; of counted files, the number of columns kept.
+    max_rows : int, optional
+        Rows taken of each part of each domain, evenly spaced; by default all. For trials.
+    options : mapping
+        Further parameters of the loader.
+    """
+
+    loader: str
+    folder: str | None = None
+    max_features: Count = 5000
+    max_rows: Count | None = None
+    options: dict[str, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.loader not in LOADERS:
+            raise ValueError(f"loader={self.loader!r} is not known; choose one of {', '.join(LOADERS)}")
+        known = set(signature(LOADERS[self.loader]).parameters) - {"folder", "path", "max_features"}
+        _check_names(self.options, known, "options")
+
+
+@dataclass(frozen=True, config=STRICT)
+class Setting:
+    """What may differ between the variants of a plan.
+
+    Parameters
+    ----------
+    name : str
+        Name of the variant.
+    max_features : int, optional
+        Number of columns, the most frequent first; by default those of the corpus.
+    noise : tuple of float
+        Noise levels, from which one is chosen for each source and depth by cross-validation there.
+    c_rule : {"authors", "searched"}
+        C = 1 / mean |x|^2, or the best in cross-validation of the multiples `C` of it.
+    C : tuple of float
+        What is searched with ``c_rule = "searched"``, in units of the authors' C; by default about
+        three times more at each step, from a hundredth to ten.
+    tuned : bool
+        Whether baselines choose more than C by cross-validation on the source: PCA and SCL counts or tf-idf
+        rows, SCL its scale (with negative weights kept), SDA its noise.
+    activation : str
+        Squashing function of mSDA's layers.
+    fit_on : {"all", "pair"}
+        Whether all domains serve every task, or its two domains alone: vocabulary (with `max_features`),
+        weights of terms and layers are then theirs.
+    n_pivots : int, optional
+        Outputs of the first layer, from as many columns on (section 4); by default all of them.
+    n_folds : int
+        Folds of cross-validation.
+    n_rows : int
+        Rows of each domain that a distance is measured on.
+    changes : mapping
+        Parameters of method `undrift` that this variant changes, such as ``{self_training = false}``;
+        `length` is that of its tf-idf rows.
+    inductive : bool
+        Whether methods must do without the test rows while they learn: vocabulary and weights of terms,
+        layers, means of domains, pseudo-labels. Only some of the methods can.
+    train_apart : bool
+        Of method `undrift`, where it is inductive: whether the target's train rows, which were drawn like
+        the test rows, are one target and its other rows another, so that each has class shares.
+    target_share : float, optional
+        Share of the second class in the target, which is then a sample of its labelled rows, train and test,
+        drawn with the plan's seed. It takes the place of the domain: layers are learnt from it and all rows
+        of the other domains, and all of it is predicted.
+    max_target_rows : int
+        Rows of that sample, at most.
+    targets : tuple of str, optional
+        Domains that are targets; by default all.
+    tasks : tuple of str, optional
+        Tasks, such as ``books->dvd``; by default all.
+    corpus : CorpusSpec, optional
+        Corpus of this variant; by default the plan's.
+    methods : tuple of str, optional
+        Those of the plan's methods that this variant runs; by default all.
+    """
+
+    name: str = "main"
+    max_features: Count | None = None
+    noise: Annotated[tuple[Noise, ...], Len(1)] = (0.5, 0.6, 0.7, 0.8, 0.9)
+    c_rule: Literal["authors", "searched"] = "authors"
+    C: Annotated[tuple[Annotated[float, Gt(0)], ...], Len(1)] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+    tuned: bool = False
+    activation: Literal["tanh", "sigmoid", "relu", "identity"] = "tanh"
+    fit_on: Literal["all", "pair"] = "all"
+    n_pivots: Count | None = None
+    n_folds: Annotated[int, Ge(2)] = 5
+    n_rows: Count = 1000
+    changes: dict[str, Value] = field(default_factory=dict)
+    inductive: bool = False
+    train_apart: bool = False
+    target_share: Share | None = None
+    max_target_rows: Count = 2500
+    targets: Names | None = None
+    tasks: Names | None = None
+    corpus: CorpusSpec | None = None
+    methods: Names | None = None
+
+    def __post_init__(self) -> None:
+        if self.train_apart and not self.inductive:
+            raise ValueError(
+                "train_apart needs inductive = true: test rows that are seen are a target anyway"
+            )
+        if self.target_share is not None and self.inductive:
+            raise ValueError("inductive does not go with target_share, whose rows are all seen")
+        _check_names(self.changes, list_parameters("undrift"), "changes")
+
+    @property
+    def Cs(self) -> tuple[float, ...]:
+        """Candidates of C, in units of the authors' rule."""
+        return self.C if self.c_rule == "searched" else (1.0,)
+
+
+@dataclass(frozen=True, config=STRICT)
+class Plan:
+    """What to run: a corpus, the methods, and the settings to run them under.
+
+    Parameters
+    ----------
+    name : str
+        The file's name, without its ending.
+    corpus : CorpusSpec
+    methods : tuple of str
+    variants : tuple of Setting
+    kind : {"transfer", "distance"}
+    baseline_variant : str, optional
+        Variant whose in-domain errors serve all variants (those of another corpus: the first of these); by
+        default each variant has its errors measured.
+    parameters : mapping of str to mapping
+        Parameters of the methods' estimators, such as ``parameters.sda.n_epochs``.
+    seed : int
+    is_trial : bool
+        Whether it was made smaller, so that its results are not those of the plan.
+    """
+
+    name: str
+    corpus: CorpusSpec
+    methods: Names
+    variants: Annotated[tuple[Setting, ...], Len(1)] = field(default_factory=lambda: (Setting(),))
+    kind: Literal["transfer", "distance"] = "transfer"
+    baseline_variant: str | None = None
+    parameters: dict[str, dict[str, Value]] = field(default_factory=dict)
+    seed: Annotated[int, Interval(ge=0, lt=2**32)] = 0
+    is_trial: bool = False
+
+    def __post_init__(self) -> None:
+        for method in self.methods:
+            find_family(method)
+        for method, table in self.parameters.items():
+            if method not in self.methods:
+                raise ValueError(f"parameters.{method}: {method} is not among the plan's methods")
+            _check_names(table, list_parameters(method), f"parameters.{method}")
+        names = [variant.name for variant in self.variants]
+        for kind, given in (("variants", names), ("methods", self.methods)):
+            if len(set(given)) < len(given):
+                raise ValueError(f"{kind} has a name twice: {', '.join(given)}")
+        if self.baseline_variant not in (None, *names):
+            raise ValueError(f"baseline_variant={self.baseline_variant!r} is none of the variants")
+        for variant in self.variants:
+            _check_methods(variant, self.methods)
+            _check_kind(variant, self.kind, self.methods)
+
+    def digest(self, variant: Setting, method: str) -> str:
+        """Fingerprint of all that the plan says of a method's numbers, so that results do not get mixed.
+
+        Values that are the defaults do not count: a new key with a default leaves all records valid. The
+        version of method `undrift` is a field of its own in the records.
+        """
+        setting = _changed_values(variant, Setting())
+        for name in ("methods", "targets", "tasks", "corpus"):
+            setting.pop(name, None)
+        corpus = {"loader": self.corpus_of(variant).loader}
+        corpus |= _changed_values(self.corpus_of(variant), CorpusSpec(corpus["loader"]))
+        decisive: list[Any] = [corpus, setting, self.kind, self.seed, self.parameters]
+        decisive += [[method, asdict(PEERS[method])]] if method in PEERS else []
+        return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
+
+    def corpus_of(self, variant: Setting) -> CorpusSpec:
+        """Corpus of a variant."""
+        return variant.corpus or self.corpus
+
+    def baseline_of(self, variant: Setting) -> Setting:
+        """Variant whose in-domain errors serve this one."""
+        if self.baseline_variant is None:
+            return variant
+        alike = [each for each in self.variants if self.corpus_of(each) == self.corpus_of(variant)]
+        return next((each for each in alike if each.name == self.baseline_variant), alike[0])
+
+    def seeded(self, seed: int | None) -> Plan:
+        """Return the plan with another seed, if one is given: its results stand beside those of others."""
+        return self if seed is None else _checked(replace, self, seed=seed)
+
+    def smaller(self, max_rows: int | None, max_features: int | None) -> Plan:
+        """Return the plan with fewer rows and columns, for a trial."""
+        corpus, variants = self.corpus, self.variants
+        if max_rows is not None:
+            corpus = _checked(replace, corpus, max_rows=max_rows)
+            fewer = [v.corpus and replace(v.corpus, max_rows=max_rows) for v in variants]
+            variants = tuple(replace(v, corpus=corpus) for v, corpus in zip(variants, fewer, strict=True))
+        if max_features is not None:
+            variants = tuple(
+                _checked(replace, v, max_features=min(v.max_features or max_features, max_features))
+                for v in variants
+            )
+        is_trial = self.is_trial or max_rows is not None or max_features is not None
+        return replace(self, corpus=corpus, variants=variants, is_trial=is_trial)
+
+
+def _changed_values(settings: Any, defaults: Any) -> dict[str, Any]:
+    """Return the values of a dataclass that are not the defaults, by name."""
+    return {name: value for name, value in asdict(settings).items() if value != getattr(defaults, name)}
+
+
+def _check_methods(variant: Setting, methods: tuple[str, ...]) -> None:
+    """Refuse methods that the plan does not have, or that cannot do what the variant says."""
+    for method in variant.methods or methods:
+        if method not in methods:
+            raise ValueError(f"variant {variant.name!r}: {method!r} is not among the plan's methods")
+        if variant.inductive and not is_inductive(method):
+            raise ValueError(
+                f"inductive: method {method} learns from the test rows; give variant {variant.name!r} "
+                "methods without it"
+            )
+    if variant.changes and not any(find_family(method) == "undrift" for method in methods):
+        raise ValueError("changes is about method undrift, which is not among the plan's methods")
+
+
+def _check_kind(variant: Setting, kind: str, methods: tuple[str, ...]) -> None:
+    """Refuse what a plan of distances would not look at."""
+    if kind == "transfer":
+        return
+    for method in methods:
+        if not method.startswith("msda-"):
+            raise ValueError(f'methods: kind="distance" is about msda-1, msda-5 and so on, not {method}')
+    if len(variant.noise) > 1:
+        raise ValueError('noise: kind="distance" takes one level, such as noise = [0.7]')
+    if variant.target_share is not None or variant.targets is not None:
+        raise ValueError('target_share and targets need kind="transfer"')
+
+
+def _checked(make: Any, *arguments: Any, **changes: Any) -> Any:
+    """Call a function that makes a checked value; what is wrong with it is told in one line."""
+    try:
+        return make(*arguments, **changes)
+    except ValidationError as error:
+        raise ValueError(describe_error(error)) from None
+
+
+def check_table(kind: Any, table: Mapping[str, Any]) -> Any:
+    """Make a checked dataclass of a table of a TOML file."""
+    text = json.dumps(table, default=str)  # JSON has lists for tuples, and no dates
+    return _checked(TypeAdapter(kind).validate_json, text)
+
+
+def describe_error(error: ValidationError) -> str:
+    """Say in one line what is wrong first: the key, the value, and what it must be."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if not isinstance(part, int))
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "unexpected_keyword_argument":
+        known = {each.name for kind in (Plan, Setting, CorpusSpec) for each in fields(kind)}
+        return f"{where} is not known; {_suggest(str(first['loc'][-1]), known)}"
+    if first["type"] in ("missing", "missing_argument"):
+        return f"{where} is missing"
+    if first["type"] == "value_error":
+        return f"{where}: {message}" if where else message
+    return f"{where}={first['input']!r}: {message[0].lower()}{message[1:]}"
+
+
+def find_plan_file(name: str | Path) -> Path:
+    """Return the file of a plan, given by its path or by its name if it comes with the lab (``small``)."""
+    path, here = Path(name), Path(__file__).resolve()
+    if path.exists() or path.suffix or len(path.parts) > 1:
+        return path
+    folders = [here.parent / "plans", here.parents[1] / "plans"]  # of a wheel, of a checkout
+    files = {file.stem: file for folder in folders for file in folder.glob("*.toml")}
+    if str(name) not in files:
+        raise FileNotFoundError(f"no plan {name}: it is neither a file nor one of {', '.join(sorted(files))}")
+    return files[str(name)]
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PlanError(f"{path} is not a TOML file: {error}") from None
+
+
+def load_plan(path: str | Path) -> Plan:
+    """Read and check a plan, given by its path or by the name of one that comes with the lab."""
+    path = find_plan_file(path)
+    try:
+        return parse_plan(path.stem, read_toml(path))
+    except ValueError as error:
+        raise PlanError(f"{path}: {error}") from None
+
+
+def parse_plan(name: str, table: Mapping[str, Any]) -> Plan:
+    """Check the contents of a plan; `name` is its file's, without the ending.
+
+    Keys of a variant that stand at the top serve all variants.
+    """
+    shared = {each.name for each in fields(Setting)} - {"name", "methods", "corpus"}
+    common = {key: value for key, value in table.items() if key in shared}
+    rest = {key: value for key, value in table.items() if key not in shared}
+    variants = rest.get("variants", [{}])
+    if isinstance(variants, list) and all(isinstance(each, dict) for each in variants):
+        rest["variants"] = [{**common, **each} for each in variants]
+    return check_table(Plan, {**rest, "name": name})

@@ -1,0 +1,199 @@
+"""Draw the figures of `figures.py` as SVG with matplotlib.
+
+The methods that matter have colours, the same in every figure; where there are many others they are grey.
+Squares were measured on a GPU, circles on a CPU, hollow marks were published by others.
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from undrift.files import write_text_atomically
+
+COLOURS = ("#2a6fbb", "#c2410c", "#3f7d4e", "#8b4fb3", "#b8860b")
+GREY = "#8a8f98"
+MATTER = {
+    "msda-5": 0, "undrift": 1, "undrift-pair": 0, "svm": 2, "labels": 1, "asked": 3, "updated": 0,
+    "updated-asked": 2,
+}  # fmt: skip
+MOST_COLOURED = 5  # series that all have colours
+STYLE: Any = {
+    "svg.hashsalt": "undrift", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
+}  # fmt: skip
+
+Draw = Callable[[Axes, dict[str, Any]], None]
+
+
+def write_figure(figure: dict[str, Any], folder: str | Path) -> Path:
+    """Write a figure as an SVG file into a folder, which is made where it does not exist."""
+    path = Path(folder) / f"{figure['name']}.svg"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(path, draw_svg(figure))
+    return path
+
+
+def draw_svg(figure: dict[str, Any]) -> str:
+    """Return a figure as SVG, with its title and its note; the same data give the same text."""
+    draw, size = KINDS[figure["kind"]]
+    n_rows = len(figure.get("points", ())) + len(figure.get("series", ())) + len(figure.get("published", ()))
+    height = 1.8 + 0.32 * n_rows if figure["kind"] == "points" else size
+    with matplotlib.rc_context(STYLE):
+        canvas = Canvas(figsize=(8.2, height), layout="constrained")
+        axes = canvas.subplots()
+        draw(axes, figure)
+        title = "\n".join(textwrap.wrap(figure["title"], 80))
+        canvas.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=11)
+        if figure.get("note"):
+            note = "\n".join(textwrap.wrap(figure["note"], 105))
+            canvas.supxlabel(note, fontsize=8, color="#555555", x=0.01, ha="left")
+        file = io.StringIO()
+        canvas.savefig(file, format="svg", metadata={"Date": None})
+    return file.getvalue()
+
+
+def choose_colours(labels: Sequence[str]) -> list[str]:
+    """Choose a colour for each series: its method's, another one, or grey where there are many."""
+    distinct = list(dict.fromkeys(labels))
+    free = iter([code for code in range(len(COLOURS)) if code not in map(MATTER.get, distinct)])
+    is_few = len(distinct) <= MOST_COLOURED
+    others = [label for label in distinct if label not in MATTER]
+    colours = {label: COLOURS[code] for label, code in MATTER.items()}
+    colours |= {label: COLOURS[next(free)] if is_few else GREY for label in others}
+    return [colours[label] for label in labels]
+
+
+def _list_series(figure: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return our series and the published ones, each with the look of its marks."""
+    ours, published = figure["series"], figure.get("published", [])
+    colours = choose_colours([each.get("of", each["label"]) for each in [*ours, *published]])
+    return [
+        {
+            **each,
+            "look": {
+                "color": colour,
+                "marker": "s" if each.get("device") == "GPU" else "o",
+                "markerfacecolor": "none" if i >= len(ours) else colour,
+            },
+        }
+        for i, (each, colour) in enumerate(zip([*ours, *published], colours, strict=True))
+    ]
+
+
+def _draw_points(axes: Axes, figure: dict[str, Any]) -> None:
+    """Draw a row for each method, the best mean first: a mark for each task, a line at the mean."""
+    series = [(each, [y for y in each["y"] if y is not None]) for each in _list_series(figure)]
+    series = [(each, ys) for each, ys in series if ys]
+    order = None if figure.get("keeps_order") else lambda item: -fmean(item[1])
+    series = series[::-1] if order is None else sorted(series, key=order)
+    scale = 100 if figure.get("percent") else 1
+    for row, (each, ys) in enumerate(series):
+        heights = [
+            row + (37 * i % 101) / 250 - 0.2 for i in range(len(ys))
+        ]  # a fixed pattern sets them apart
+        axes.plot([scale * y for y in ys], heights, linestyle="none", alpha=0.7, markersize=5, **each["look"])
+        axes.plot([scale * fmean(ys)] * 2, [row - 0.4, row + 0.4], color="black", linewidth=1.5)
+    labels = [f"{each['label']}  {scale * fmean(ys):.1f}" for each, ys in series]
+    axes.set_yticks(range(len(series)), labels)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_xlabel(f"{figure['y_label']}; beside the names: the mean")
+
+
+def _draw_curves(axes: Axes, figure: dict[str, Any]) -> None:
+    """Draw the points of every series against numbers, joined in a figure of lines; names beside them."""
+    is_line = figure["kind"] == "lines"
+    axes.set_xscale("log" if figure.get("x_log") else "linear")
+    axes.set_yscale("log" if figure.get("y_log") else "linear")
+    for mark in figure.get("marks", []):
+        axes.axvline(mark["x"], color=GREY, linestyle=":")
+        look: dict[str, Any] = {"rotation": 90, "va": "top", "ha": "right", "fontsize": 8, "color": GREY}
+        axes.annotate(mark["label"], (mark["x"], 0.98), xycoords=("data", "axes fraction"), **look)
+    ends = []
+    for each in _list_series(figure):
+        pairs = zip(each["x"], each["y"], strict=True)
+        points = sorted((x, y) for x, y in pairs if x is not None and y is not None)
+        points = [point for point in points if point[0] > 0 or not figure.get("x_log")]
+        if not points:
+            continue
+        xs, ys = zip(*points, strict=True)
+        axes.plot(xs, ys, linestyle="-" if is_line else "none", markersize=5, **each["look"])
+        ends.append((xs[-1], ys[-1], each["label"], each["look"]["color"]))
+    if is_line and figure.get("y_from") is not None:
+        axes.set_ylim(bottom=figure["y_from"])
+    if figure.get("ticks"):
+        names = ["\n".join(textwrap.wrap(name, 16)) for name in figure["ticks"]]
+        axes.set_xticks(range(len(names)), names, fontsize=8)
+    _name_ends(axes, ends, is_line=is_line)
+    axes.set_xlabel(figure["x_label"])
+    axes.set_ylabel(figure["y_label"])
+
+
+def _name_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]], *, is_line: bool) -> None:
+    """Write the names of series: beside their points, or in the margin, where none covers another."""
+    if not is_line:
+        for x, y, name, colour in ends:
+            axes.annotate(name, (x, y), (7, -3), textcoords="offset points", fontsize=9, color=colour)
+        return
+    low, high = axes.get_ylim()
+    gap, heights = 0.042, list[float]()
+    ends = sorted(ends, key=lambda end: end[1])
+    for _, y, _, _ in ends:
+        heights.append(max((y - low) / (high - low), heights[-1] + gap if heights else 0.0))
+    for i in reversed(range(len(heights))):
+        heights[i] = min(heights[i], 1 - gap * (len(heights) - 1 - i))
+    for (_, _, name, colour), height in zip(ends, heights, strict=True):
+        axes.annotate(name, (1.02, height), xycoords="axes fraction", fontsize=9, color=colour, va="center")
+
+
+def _draw_pairs(axes: Axes, figure: dict[str, Any]) -> None:
+    """Draw a point for each pair of domains, before against after, with its intervals."""
+    ends = [end for point in figure["points"] for end in (point["x"], point["y"])]
+    axes.plot([min(ends), max(ends)], [min(ends), max(ends)], color=GREY, linestyle=":")
+    for i, point in enumerate(sorted(figure["points"], key=lambda point: point["y"])):
+        gaps: dict[str, Any] = {
+            f"{name}err": [[point[name] - low], [high - point[name]]]
+            for name, (low, high) in ((name, point[f"{name}_interval"]) for name in "xy")
+        }
+        axes.errorbar(point["x"], point["y"], fmt="o", color=COLOURS[1], elinewidth=0.8, **gaps)
+        side, shift = ("right", (-6, 5)) if i % 2 else ("left", (6, 5))
+        place = point["x"], point["y"]
+        axes.annotate(point["label"], place, shift, textcoords="offset points", fontsize=8, ha=side)
+    axes.set_xlabel(figure["x_label"])
+    axes.set_ylabel(figure["y_label"])
+
+
+def _draw_estimates(axes: Axes, figure: dict[str, Any]) -> None:
+    """Draw a point with its interval for each task, measured against expected, a colour a label."""
+    labels = list(dict.fromkeys(point["label"] for point in figure["points"]))
+    axes.plot([0, 60], [0, 60], color=GREY, linestyle=":")
+    for number, label in enumerate(labels):
+        colour = f"C{number}"
+        for point in (each for each in figure["points"] if each["label"] == label):
+            low, high = (100 * end for end in point["y_interval"])
+            axes.plot([100 * point["x"]] * 2, [low, high], color=colour, linewidth=0.6, alpha=0.6)
+            face = colour if point["is_known"] else "none"
+            axes.plot(
+                100 * point["x"], 100 * point["y"], "o", color=colour, markerfacecolor=face, markersize=4
+            )
+        axes.plot([], [], "o", color=colour, label=label)
+    axes.legend(fontsize=8, frameon=False)
+    axes.set_xlabel(figure["x_label"])
+    axes.set_ylabel(figure["y_label"])
+
+
+KINDS: dict[str, tuple[Draw, float]] = {
+    "points": (_draw_points, 5.0),
+    "scatter": (_draw_curves, 5.0),
+    "lines": (_draw_curves, 4.8),
+    "pairs": (_draw_pairs, 5.2),
+    "estimates": (_draw_estimates, 5.6),
+}

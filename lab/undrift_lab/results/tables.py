@@ -1,0 +1,501 @@
+"""Results as Markdown tables, each made from a data frame of records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from ..catalogue import OURS, PEERS, WITH_LABELS, split_label_method
+from .frame import (
+    LARGER_CLASS,
+    MIN_DOMAINS,
+    REFERENCE,
+    SURE,
+    Difference,
+    Where,
+    add_larger_class,
+    average_tasks,
+    compare,
+    count_harm,
+    list_hardware,
+    mean_over_tasks,
+    rank_method,
+)
+from .published import AMAZON, HIGH_DIMENSION, N_TASKS, PAPER, Statement, has_same_rows
+from .records import Record
+
+MEANS = {  # of records, and how tables name them; of memory the highest peak counts
+    "transfer_error": "mean error, %", "transfer_ratio": "mean ratio", "represent_seconds": "learn, s",
+    "grid_seconds": "grid, s", "classify_seconds": "classify, s", "peak_gigabytes": "peak, GB",
+}  # fmt: skip
+SOURCE_ONLY = "source-only"
+PEERS_PLAN, TRUST_PLAN, TEACHER_PLAN = "peers", "trust", "encoders"
+# plans of the headline: the variants that may see the test rows, unlabelled, and that may not
+HEADLINE = {"small": ("shipped", "inductive"), "multi": ("20000 terms", "inductive")}
+PLAIN = ("svm-tfidf", "svm-balanced")  # the stronger of them is the baseline of a corpus
+# what each part adds to the one before it
+PARTS = {
+    "source-only": "tf-idf rows of the source, least squares",
+    "uncentred": "+ layers",
+    "uncentred-self": "+ layers, self-training",
+    "uncentred-em-self": "+ layers, self-training, class shares by EM",
+    "centred": "+ layers, self-training, domains centred",
+    "undrift": "+ layers, self-training, classes aligned",
+}
+ESTIMATES = {
+    "undrift": "undrift",
+    **{name: f"`uncentred`, {name}" for name, ours in OURS.items() if ours.estimate},
+}
+ABOUT_INTERVALS = (
+    "By target: the least and the greatest mean of a target's tasks. Intervals are those of a bootstrap over "
+    f"domains (and seeds, where there are several); with fewer than {MIN_DOMAINS} domains there is none."
+)
+
+
+def table_lines(names: Sequence[str], rows: Iterable[Sequence[str]], n_left: int = 1) -> list[str]:
+    """Lines of a Markdown table whose first columns are words and whose others are numbers."""
+    rules = ["---"] * n_left + ["---:"] * (len(names) - n_left)
+    return ["| " + " | ".join(cells) + " |" for cells in (names, rules, *rows)]
+
+
+def write_table(names: Sequence[str], rows: Iterable[Sequence[str]], n_left: int = 1, *notes: str) -> str:
+    """Return a Markdown table and the notes below it."""
+    return "\n".join([*table_lines(names, rows, n_left), "", *notes]).rstrip("\n") + "\n"
+
+
+def format_number(value: Any, form: str = "{:.3g}") -> str:
+    """Write a number, or nothing where there is none."""
+    return "" if value is None or pd.isna(value) else form.format(value)
+
+
+def format_points(fraction: Any, form: str = ".1f") -> str:
+    """Write a fraction in per cent, without the sign for it; nothing where there is none."""
+    return "" if fraction is None or pd.isna(fraction) else f"{100 * fraction:{form}}"
+
+
+def list_stamps(frame: pd.DataFrame) -> list[str]:
+    """Return dates, versions of the method and machines, each once."""
+    frame = frame[frame["machine"].notna()]
+    versions = frame["method_version"] if "method_version" in frame else pd.Series(None, frame.index)
+    stamps = dict.fromkeys(zip(frame["date"], versions, frame["machine"], strict=True))
+    return [f"{date}: method {format_number(v, '{:g}') or '?'}, {machine}." for date, v, machine in stamps]
+
+
+def list_reasons(failed: Sequence[Record]) -> list[str]:
+    """Return a line for each task that failed and has not succeeded since."""
+    return [f"Failed: {r['method']} on {r['source']}->{r['target']} ({r['failed']})." for r in failed]
+
+
+def group_methods(frame: pd.DataFrame) -> list[tuple[str, str, str, pd.DataFrame]]:
+    """List every method under every setting: plans and variants as they come, methods in their order."""
+    keys = frame[["plan", "variant", "method"]].drop_duplicates()
+    settings = list(dict.fromkeys(zip(keys["plan"], keys["variant"], strict=True)))
+    return [
+        (plan, variant, method, Where(plan, variant, method).of(frame))
+        for plan, variant in settings
+        for method in sorted(
+            keys[(keys["plan"] == plan) & (keys["variant"] == variant)]["method"], key=rank_method
+        )
+    ]
+
+
+def summarise(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return means over the tasks, a row for every method under every setting."""
+    rows = []
+    for plan, variant, method, group in group_methods(frame):
+        means = {name: mean_over_tasks(group, name) for name in MEANS}
+        means["peak_gigabytes"] = group["peak_gigabytes"].max()
+        place = {"plan": plan, "variant": variant, "method": method, "tasks": group["task"].nunique()}
+        rows.append(place | {MEANS[name]: value for name, value in means.items()})
+    return pd.DataFrame(rows, columns=["plan", "variant", "method", "tasks", *MEANS.values()])
+
+
+def plan_table(frame: pd.DataFrame, failed: Sequence[Record] = ()) -> str:
+    """Mean error, mean ratio, times and (where a record has it) memory of every method and setting."""
+    table = summarise(frame)
+    table["mean error, %"] *= 100
+    forms = {"mean error, %": "{:.2f}", "mean ratio": "{:.3f}", "tasks": "{}"}
+    has_memory = table["peak, GB"].notna().any()
+    columns = [name for name in table if has_memory or name != "peak, GB"]
+    rows = [
+        [
+            value if isinstance(value, str) else format_number(value, forms.get(name, "{:.3g}"))
+            for name, value in zip(columns, row, strict=True)
+        ]
+        for row in table[columns].itertuples(index=False)
+    ]
+    more = [line for plan in dict.fromkeys(table["plan"]) for line in _list_differences(frame, plan)]
+    return write_table(columns, rows, 3, *list_stamps(frame), *list_reasons(failed), *more)
+
+
+def _list_differences(frame: pd.DataFrame, plan: str) -> list[str]:
+    """Lines of every variant against variant "all", where a plan has one and others beside it."""
+    rows = []
+    for _, variant, method, group in group_methods(frame[frame["plan"] == plan]):
+        compared = compare(group, Where(plan, REFERENCE, method).of(frame)) if variant != REFERENCE else None
+        if compared is not None:
+            numbers = [str(compared.n_tasks), str(compared.n_seeds)]
+            rows.append([variant, method, *numbers, *difference_cells(compared)])
+    says = f"Error of each variant less that of `{REFERENCE}` on the same tasks, in points. {ABOUT_INTERVALS}"
+    names = ["variant", "method", "tasks", "seeds", "difference", *BESIDE_A_DIFFERENCE]
+    return ["", says, "", *table_lines(names, rows, 2)] if rows else []
+
+
+BESIDE_A_DIFFERENCE = ("by target", "95% interval", "worse on")
+
+
+def difference_cells(each: Difference | None) -> list[str]:
+    """Return a difference, its range over targets, its interval, and the tasks that are worse."""
+    if each is None:
+        return [""] * 4
+    mean, *ends = (format_points(v, "+.2f") for v in (each.mean, *each.by_target, each.low, each.high))
+    by = f", by up to {format_points(each.worst)}" if each.n_worse else ""
+    interval = "{} to {}".format(*ends[2:]) if each.n_domains >= MIN_DOMAINS else ""
+    return [mean, "{} to {}".format(*ends[:2]), interval, f"{each.n_worse} of {each.n_tasks}{by}"]
+
+
+def headline_table(frame: pd.DataFrame) -> str:
+    """The tf-idf SVM and undrift, without the test rows and with them; errors with and without duplicates."""
+    rows = []
+    for plan, variants in HEADLINE.items():
+        for protocol, variant in zip(("inductive", "transductive"), reversed(variants), strict=True):
+            there = Where(plan, variant, "svm-tfidf").of(frame)
+            for method in ("svm-tfidf", "nb-features", "undrift-pair", "undrift"):
+                group = Where(plan, variant, method).of(frame)
+                if group.empty:
+                    continue
+                targets = group.drop_duplicates("target")
+                compared = compare(group, there) if method != "svm-tfidf" else None
+                rows.append([
+                    str(group["corpus"].iloc[0]), protocol, method, str(group["task"].nunique()),
+                    str(group["seed"].nunique()), format_points(mean_over_tasks(group), ".2f"),
+                    format_points(mean_over_tasks(group, "error_without_duplicates"), ".2f"),
+                    f"{targets['n_duplicates'].sum() / targets['n_test'].sum():.1%}",
+                    *difference_cells(compared),
+                ])  # fmt: skip
+    names = ["corpus", "protocol", "method", "tasks", "seeds", "mean error, %", "without duplicates, %"]
+    names += ["duplicates", "against svm-tfidf, points", *BESIDE_A_DIFFERENCE]
+    says = (
+        "Inductive: no test row is seen before it is predicted; amazon-bow's columns are given. "
+        "Transductive: test rows are among the unlabelled ones. Duplicates are test rows that equal a row of "
+        "another part or domain. `undrift-pair` sees the source's labelled rows and those of the target, "
+        f"`undrift` all rows of all domains too. {ABOUT_INTERVALS}"
+    )
+    return write_table(names, rows, 3, says)
+
+
+def share_table(frame: pd.DataFrame) -> str:
+    """Errors by method and share of the target, and how good the estimates without target labels are."""
+    frame, lines = add_larger_class(frame), []
+    for corpus, of_corpus in frame.groupby("corpus"):
+        shares, rows = sorted(of_corpus["target_share"].unique()), []
+        for method in sorted(of_corpus["method"].unique(), key=rank_method):
+            own = of_corpus[of_corpus["method"] == method]
+            by_share = {share: own[own["target_share"] == share] for share in shares}
+            means, balanced = (
+                pd.Series([mean_over_tasks(group, name) for group in by_share.values()])
+                for name in ("transfer_error", "balanced_error")
+            )
+            pairs = zip(means.map(format_points), balanced.map(format_points), strict=True)
+            cells = [f"{error} ({other})" if error else "" for error, other in pairs]
+            is_whole = means.notna().all()
+            rows.append([
+                str(corpus), method, str(sum(group["task"].nunique() for group in by_share.values())), *cells,
+                format_points(means.mean(), ".2f") if is_whole else "",
+                count_harm(own, of_corpus[of_corpus["method"] == LARGER_CLASS], by=0.0),
+                *own[["share_gap", "error_gap", "calibration_error"]].mean().map(format_points),
+            ])  # fmt: skip
+        names = ["corpus", "method", "tasks", *(f"{share:.0%} positive" for share in shares), "mean"]
+        names += ["above larger class", "share off by", "expected error off by", "calibration error"]
+        lines += [*table_lines(names, rows, 2), ""]
+    says = (
+        "Mean error over the tasks, %; in brackets the mean of the two classes' errors. Estimates: in points."
+    )
+    return "\n".join([*lines, says, *list_stamps(frame)]) + "\n"
+
+
+def labels_table(frame: pd.DataFrame) -> str:
+    """Errors by method and number of target labels, for every corpus and share of positives."""
+    numbers = sorted(int(n) for n in frame["n_target_labels"].dropna().unique() if n)
+    rows = []
+    for (corpus, share), of_share in frame[frame["n_target_labels"].notna()].groupby(
+        ["corpus", "target_share"]
+    ):
+        kinds = of_share["method"].map(lambda method: split_label_method(method)[0])
+        kinds = kinds.where(of_share["n_target_labels"] > 0, "none")
+        for kind in sorted(kinds.unique(), key=["none", *WITH_LABELS].index):
+            own = of_share[kinds == kind]
+            groups = [own if kind == "none" else own[own["n_target_labels"] == n] for n in numbers]
+            cells = [format_points(mean_over_tasks(group), ".2f") for group in groups]
+            rows.append([str(corpus), f"{share:.0%}", kind, str(own["task"].nunique()), *cells])
+    names = ["corpus", "positive", "method", "tasks", *map(str, numbers)]
+    says = "Mean error over the tasks and draws, %, by the number of target labels."
+    return write_table(names, rows, 3, says, *list_stamps(frame))
+
+
+def peers_table(frame: pd.DataFrame, failed: Sequence[Record] = ()) -> str:
+    """Every method's error by corpus and class share, time, memory, and the tasks that it made worse."""
+    frame = add_larger_class(frame)
+    errors = average_complete(frame)
+    order = errors.notna().sum(axis=1).rsub(0).rename("n").to_frame().assign(total=errors.sum(axis=1))
+    there, rows = frame[frame["method"] == SOURCE_ONLY], []
+    balanced = average_complete(frame, "balanced_error")
+    for method in order.sort_values(["n", "total"]).index:
+        own = frame[frame["method"] == method]
+        rows.append([
+            method, find_package(method), *(format_points(value) for value in errors.loc[method]),
+            *(format_points(table.loc[method].mean(skipna=False), ".2f") for table in (errors, balanced)),
+            *_cost_cells(own), count_harm(own, there), count_harm(own, there, "balanced_error"),
+        ])  # fmt: skip
+    names = ["method", "package", *errors.columns, "mean", "balanced", "seconds", "peak, GB", "on", "harm"]
+    says = (
+        "Mean error over the tasks, %; balanced: the mean of the two classes' errors. Seconds, on the mean, "
+        "and the highest peak of memory: of a task, by corpus, on the machine that most records are of. "
+        f"Harm: tasks whose error, or balanced error, is above that of {SOURCE_ONLY} by more than a point. "
+        f"The row {LARGER_CLASS} calls every row of the target the more frequent class."
+    )
+    reasons = dict.fromkeys(f"Failed: {r['method']} ({r['failed']})." for r in failed)
+    more = ["", *_compare_with_best(frame, errors), ""]
+    return write_table([*names, "harm, balanced"], rows, 2, says, *more, *list_stamps(frame), *reasons)
+
+
+def average_complete(frame: pd.DataFrame, name: str = "transfer_error") -> pd.DataFrame:
+    """Return means by method and variant, NaN where a method lacks a task that another one has."""
+    by_task = frame.groupby(["method", "variant", "task"])[name].mean()
+    groups = by_task.groupby(["method", "variant"])
+    n_tasks = groups.size().unstack()
+    return groups.mean().unstack().where(n_tasks == n_tasks.max())
+
+
+def _cost_cells(own: pd.DataFrame) -> list[str]:
+    """Seconds and gigabytes of a task of each corpus, on the machine that a method has most records of."""
+    hardware = own["machine"].map(lambda machine: (list_hardware(machine) or [""])[-1])
+    own, hardware = own[hardware != ""], hardware[hardware != ""]
+    if own.empty:
+        return [""] * 3
+    place = hardware.mode()[0]
+    groups = own[hardware == place].groupby("corpus")
+    seconds = (groups["represent_seconds"].mean() + groups["classify_seconds"].mean()).map(format_number)
+    peaks = groups["peak_gigabytes"].max()
+    return [" / ".join(seconds), " / ".join(peaks.map(format_number)) if peaks.notna().any() else "", place]
+
+
+def _compare_with_best(frame: pd.DataFrame, errors: pd.DataFrame) -> list[str]:
+    """Lines of ours less the best method of others, and less the best of layers alone, column by column."""
+    rows = []
+    is_ours = [method.removesuffix("-pair") in OURS for method in errors.index]
+    for variant in errors.columns:
+        others = errors[variant][[not own for own in is_ours]].dropna()
+        layers = errors[variant][errors.index.str.startswith("uncentred")].dropna()
+        best = [group.idxmin() for group in (others, layers) if len(group)]
+        for method in ("undrift-pair", "undrift"):
+            for there in best:
+                pair = (
+                    frame[(frame["variant"] == variant) & (frame["method"] == m)] for m in (method, there)
+                )
+                compared = compare(*pair)
+                if compared is not None:
+                    rows.append([variant, method, there, *difference_cells(compared)])
+    names = ["column", "method", "less", "difference", *BESIDE_A_DIFFERENCE]
+    says = (
+        "Ours less the best method of others, and less the best of our layers without alignment, in points."
+    )
+    return [says, "", *table_lines(names, rows, 3)] if rows else []
+
+
+def find_package(method: str) -> str:
+    """Return the package that a method is of."""
+    if method == LARGER_CLASS:
+        return ""
+    return PEERS[method].package.partition(".")[0] if method in PEERS else "undrift"
+
+
+def trust_table(frame: pd.DataFrame) -> str:
+    """Errors, F1 and harm of every method on every corpus of the plan of trust."""
+    frame, rows = add_larger_class(frame), []
+    for corpus, of_corpus in frame.groupby("variant", sort=False):
+        means = of_corpus.groupby("method")["transfer_error"].mean()
+        plain = min((name for name in PLAIN if name in means), key=lambda name: means[name], default="")
+        there = of_corpus[of_corpus["method"] == plain]
+        for method in sorted(set(means.index) - _ESTIMATORS, key=lambda name: (means[name], name)):
+            own = of_corpus[of_corpus["method"] == method]
+            rows.append([
+                str(corpus), method, str(own["task"].nunique()), format_points(mean_over_tasks(own)),
+                *(format_points(own[name].mean()) for name in ("balanced_error", "f1")),
+                count_harm(own, there) if plain else "", count_harm(own, there, by=0.02) if plain else "",
+            ])  # fmt: skip
+    names = ["corpus", "method", "tasks", "mean error, %", "balanced error, %", "F1 of the rarer class, %"]
+    names += ["harm by over 1 point", "by over 2"]
+    says = (
+        f"Harm: tasks whose error is above that of the tf-idf SVM, the better of {' and '.join(PLAIN)} "
+        "on the mean of the corpus."
+    )
+    return write_table(names, rows, 2, says, *list_stamps(frame))
+
+
+_ESTIMATORS = {name for name, ours in OURS.items() if ours.estimate}
+
+
+def coverage_table(frame: pd.DataFrame) -> str:
+    """Of every corpus and plan, how often the 90% intervals of shares and errors hold the truth."""
+    own = frame[(frame["share_low"].notna() | frame["expected_low"].notna()) & frame["method"].isin(_SAYS)]
+    rows = []
+    for (plan, variant, method), group in own.groupby(["plan", "variant", "method"], sort=False):
+        error = group["expected_error"]
+        rows.append([
+            str(plan), str(variant), str(method), str(len(group)),
+            *group[["transfer_error", "expected_error", "error_gap"]].mean().map(format_points),
+            *(format_points(group[name].mean(), ".0f") for name in ("share_held", "error_held", "is_sure")),
+            str(int((error.isna() & group["expected_low"].notna()).sum())),
+        ])  # fmt: skip
+    names = ["plan", "variant", "method", "runs", "error, %", "expected, %", "off by", "shares held, %"]
+    names += ["errors held, %", "confidently wrong, %", "not known"]
+    says = (
+        "Held: the 90% interval holds the truth. Confidently wrong: the error is above the upper end of its "
+        f"interval by more than {100 * SURE:g} points. Not known: bounds are given, and no number."
+    )
+    return write_table(names, rows, 3, says)
+
+
+_SAYS = ("undrift", "undrift-pair", "undrift+teacher")
+
+
+def estimates_table(frame: pd.DataFrame) -> str:
+    """Absolute errors of estimates of class shares and errors: ours, and others on the same layers."""
+    variants, rows = list(dict.fromkeys(frame["variant"])), []
+    for name, says in (("share_gap", "class shares"), ("error_gap", "error")):
+        table = frame.pivot_table(name, "method", "variant")
+        for method, label in ESTIMATES.items():
+            if method in table.index and table.loc[method].notna().any():
+                cells = table.loc[method].reindex(variants)
+                rows.append(
+                    [says, label, *map(format_points, cells), format_points(cells.mean(skipna=False))]
+                )
+    names = ["estimate of", "by", *variants, "mean"]
+    return write_table(names, rows, 2, "Absolute errors in points, on the mean over tasks.")
+
+
+def parts_table(frame: pd.DataFrame) -> str:
+    """Mean errors as parts are added one after another, by plan and variant."""
+    rows = []
+    for (plan, variant), group in frame.groupby(["plan", "variant"], sort=False):
+        if "uncentred" not in set(group["method"]):
+            continue
+        means = {method: mean_over_tasks(group[group["method"] == method]) for method in PARTS}
+        rows.append([str(plan), str(variant), *(format_points(mean) for mean in means.values())])
+    return write_table(["plan", "variant", *PARTS.values()], rows, 2, "Mean error over the tasks, %.")
+
+
+def encoders_table(frame: pd.DataFrame) -> str:
+    """Encoders, undrift, and undrift taught by the encoder, by corpus and share."""
+    errors, rows = average_complete(frame), []
+    teacher = frame[frame["method"] == "minilm-finetuned"]
+    for method in sorted(errors.index, key=lambda name: errors.loc[name].sum(), reverse=True):
+        own = frame[frame["method"] == method]
+        gaps = count_harm(own, teacher, by=0.0) if method != "minilm-finetuned" else ""
+        rows.append([method, *map(format_points, errors.loc[method]), gaps])
+    names = ["method", *errors.columns, "above the fine-tuned encoder"]
+    return write_table(names, rows, 1, "Mean error over the tasks, %.", *list_stamps(frame))
+
+
+def distance_table(records: Sequence[Record], failed: Sequence[Record] = ()) -> str:
+    """Distances of the pairs of domains, before and after, and how they were measured."""
+    measured = [r for r in records if r.get("kind") == "distance" and "failed" not in r]
+    rows = []
+    for r in measured:
+        before, after = (
+            f"{r[name]:.3f} ({r[name + '_low']:.3f} to {r[name + '_high']:.3f})"
+            for name in ("distance_before", "distance_after")
+        )
+        grows = "yes" if r["distance_after"] > r["distance_before"] else "no"
+        rows.append([f"{r['source']}, {r['target']}", before, after, grows])
+    settings = dict.fromkeys(tuple(sorted(r["params"].items())) for r in measured if r.get("params"))
+    notes = [
+        f"Of each domain {about['n_rows']:,} rows, evenly spaced, are told apart: before, by presence of "
+        f"terms; after, by that and {about['n_layers']} layers, learnt from all rows at noise "
+        f"{about['noise']:g}, not chosen. Intervals are 95%, by bootstrap over the rows held out."
+        for about in map(dict, settings)
+    ]
+    return write_table(["domains", "before", "after", "grows"], rows, 1, *notes, *list_reasons(failed))
+
+
+def published_table(frame: pd.DataFrame) -> str:
+    """Published numbers beside ours, as a Markdown table."""
+    return write_table(["", "published", "here", "tasks"], list_published(frame))
+
+
+def list_published(frame: pd.DataFrame) -> list[list[str]]:
+    """List published numbers: what it is, theirs, ours in the plan's first variant, over how many tasks."""
+    rows = [[said.text, said.value, *_find_ours(frame, said)] for said in PAPER]
+    is_same = has_same_rows(frame[frame["plan"] == "small"])
+    for series in AMAZON:
+        said = Statement(series.label, "", "small", series.method or "", "mean_error")
+        ours = _find_ours(frame, said) if is_same else ("", "")
+        rows.append([f"{series.label}, 12 tasks ({series.reference})", f"{series.mean:.2%}", *ours])
+    return rows
+
+
+def _find_ours(frame: pd.DataFrame, said: Statement) -> tuple[str, str]:
+    """Our number for what the paper states, and over how many tasks it is; empty where there is none."""
+    own = frame[(frame["plan"] == said.plan) & (frame["method"] == said.method)]
+    own = own[own["corpus"] != "generated"]  # of others no one has stated
+    if said.plan == "dimensions":
+        own = own[own["n_features"] == HIGH_DIMENSION]
+    if own.empty:
+        return "", ""
+    variant = own["variant"].iloc[0]
+    name = "transfer_error" if said.measure == "mean_error" else "represent_seconds"
+    there = Where(said.plan, variant, said.than or said.method).of(frame)
+    both = pd.concat(
+        [average_tasks(own[own["variant"] == variant], name), average_tasks(there, name)], axis=1
+    )
+    both = both.dropna()
+    if both.empty:
+        return "", ""
+    mean, other = both.mean()
+    n_tasks, n_all = len(both), N_TASKS[said.plan]
+    over = str(n_tasks) if n_tasks >= n_all else f"{n_tasks} of {n_all}"
+    if said.measure == "mean_error":
+        return f"{mean:.2%}", over
+    if said.than is None:
+        return f"{format_number(mean)} s", over
+    return (f"{mean / other:,.0f} ×", over) if other else ("", "")
+
+
+def make_table(
+    name: str, records: Sequence[Record], frame: pd.DataFrame, failed: Sequence[Record]
+) -> str | None:
+    """Return the table of a page's slot, or None where the records have nothing for it."""
+    of_plan, its_failed = frame[frame["plan"] == name], [r for r in failed if r["plan"] == name]
+    if name == "distance":
+        has_any = any(r.get("kind") == "distance" for r in records)
+        return distance_table(records, [r for r in failed if r["kind"] == "distance"]) if has_any else None
+    makers: Mapping[str, tuple[Any, pd.DataFrame]] = {
+        "headline": (headline_table, frame[frame["plan"].isin(list(HEADLINE))]),
+        "paper": (published_table, frame[frame["plan"].isin(list(N_TASKS))]),
+        "coverage": (coverage_table, frame),
+        "parts": (parts_table, frame),
+        "estimates": (estimates_table, frame[frame["plan"] == TRUST_PLAN]),
+        TRUST_PLAN: (trust_table, of_plan),
+        TEACHER_PLAN: (encoders_table, of_plan),
+    }
+    if name in makers:
+        make, rows = makers[name]
+        return make(rows) if len(rows) else None
+    if of_plan.empty:
+        return None
+    if name == PEERS_PLAN:
+        return peers_table(of_plan, its_failed)
+    if of_plan["n_target_labels"].nunique() > 1:
+        return labels_table(of_plan)
+    if varies_shares(of_plan):
+        return share_table(of_plan)
+    return plan_table(of_plan, its_failed)
+
+
+def varies_shares(frame: pd.DataFrame) -> bool:
+    """Tell whether the same target comes with several class shares that the plan sets."""
+    shares = frame[frame["target_share"].notna()].groupby(["corpus", "target"])["target_share"]
+    return bool((shares.nunique() > 1).any()) and frame["n_target_labels"].isna().all()

@@ -1,0 +1,151 @@
+"""The command line. What the user can fix is one line on standard error, and exit status 2."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+from ..errors import escape_controls
+
+
+def _describe_interrupt() -> str:
+    """Say that the command was interrupted, and what it had written by then."""
+    files = sys.modules.get("undrift.files")
+    written = ", ".join(files.WRITTEN) if files else ""
+    what = f"already written: {written}" if written else "nothing was written"
+    return escape_controls(f"undrift: interrupted; {what}")
+
+
+def main(arguments: list[str] | None = None, app: Any = None) -> NoReturn:
+    """Run the command line, or another list of commands, and exit."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+    try:
+        _run(arguments, app)
+    except SystemExit as ended:
+        code = ended.code
+    except KeyboardInterrupt:
+        print(_describe_interrupt(), file=sys.stderr)
+        code = 130
+    status = _exit_status(code)
+    try:
+        _flush_output()
+        raise SystemExit(status)
+    except KeyboardInterrupt:  # everything is done
+        os._exit(status)
+
+
+def _flush_output() -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+
+
+def _exit_status(code: str | int | None) -> int:
+    """Return the exit status as Python does: 0 for None; a text is an error, and is printed."""
+    if code is None or isinstance(code, int):
+        return code or 0
+    print(escape_controls(f"undrift: {code}"), file=sys.stderr)
+    return 1
+
+
+def _run(arguments: list[str] | None, app: Any) -> NoReturn:
+    import typer
+    from typer.main import get_command
+
+    from ..files import WRITTEN
+
+    if app is None:
+        from .cli import app
+    WRITTEN.clear()
+    signal.signal(signal.SIGTERM, _terminate)  # so that half-written files are removed then too
+    try:
+        status = get_command(app).main(args=arguments, prog_name="undrift", standalone_mode=False)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except _usage_errors() as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # the help has been shown
+            raise SystemExit(2) from None
+        _fail(_format_error(error), 2)
+    except (BrokenPipeError, SystemExit) as ended:
+        cause = ended.__context__ if isinstance(ended, SystemExit) else ended  # rich and click exit with 1
+        if not isinstance(cause, BrokenPipeError):
+            raise
+        _discard_output()
+        raise SystemExit(0) from None
+    except MemoryError as error:
+        _fail(f"out of memory ({_format_error(error)}); try a smaller --max-features", 2)
+    except (KeyError, IndexError) as error:  # nothing that the user can fix
+        _fail(f"this is a fault of undrift, please report it: {_locate(error)}", 1)
+    except (OSError, ValueError, LookupError, ImportError) as error:
+        _fail(_format_error(error), 2)
+    if status == 130:  # of an interrupt, after which some versions of typer end the command so
+        raise KeyboardInterrupt
+    raise SystemExit(status if isinstance(status, int) else 0)
+
+
+def _discard_output() -> None:
+    """Send the rest of the output nowhere: its reader has closed the pipe, which is not an error."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _usage_errors() -> tuple[type[Exception], ...]:
+    """Return the class of click's errors; some versions of typer bring a copy of click."""
+    import typer
+
+    return tuple(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+
+def _fail(message: str, status: int) -> None:
+    print(escape_controls(f"undrift: {message}"), file=sys.stderr)
+    raise SystemExit(status)
+
+
+def _locate(error: BaseException) -> str:
+    """Describe an exception, with the file and line that raised it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = (
+        ""
+        if trace is None
+        else f" in {os.path.basename(trace.tb_frame.f_code.co_filename)}, line {trace.tb_lineno}"
+    )
+    return f"{type(error).__name__}: {error}{where}"
+
+
+def _format_error(error: BaseException) -> str:
+    """Return the message of an exception in one line."""
+    message = error.args[0] if isinstance(error, LookupError) and error.args else str(error)
+    if hasattr(error, "format_message"):  # click's, which names the option
+        message = error.format_message()
+    line = " ".join(str(message).split()) or type(error).__name__
+    extra = re.fullmatch(r"Got unexpected extra argument\S* \((.*)\)", line)
+    if extra and all(map(os.path.exists, extra[1].split())):
+        line += ": if the shell made these of a pattern, quote it ('reviews-*.csv'), so that it is one domain"
+    return line
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt; during an import, which would report it in many lines, end at once."""
+    files = sys.modules.get("undrift.files")
+    if "asyncio" in sys.modules:  # a client of Dask; it would report each of its tasks that now ends
+        sys.modules["logging"].getLogger("asyncio").disabled = True
+    inner = frame
+    while inner is not None and inner.f_code.co_filename != "<frozen importlib._bootstrap>":
+        inner = inner.f_back
+    if inner is None or (files and files.UNFINISHED):
+        signal.default_int_handler(signum, frame)
+    os.write(2, f"{_describe_interrupt()}\n".encode())
+    os._exit(130)
+
+
+def _terminate(signum: int, frame: Any) -> None:
+    raise SystemExit(128 + signum)

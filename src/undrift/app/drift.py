@@ -1,0 +1,140 @@
+"""Tell whether new rows are like the rows that a model was adapted to.
+
+Two numbers of every row are compared. The first is the share of its terms that the vocabulary lacks. The
+second is its position along the difference of the batch and the fit: half of the batch gives the direction,
+and the other half is compared. Rows of the fit are measured as if they were new, without the terms that they
+alone contain and without their part of the mean. So they are exchangeable with new rows of the same kind, and
+a rank test (Mann and Whitney) keeps its level. `lab/scripts/drift.py` measures false alarms, and how often
+other domains are noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse, stats
+from sklearn.preprocessing import normalize
+
+from ..core import Rows as Matrix
+
+LEVEL = 0.005  # probability that a test rejects by chance; there are two
+LEAST_UNSEEN = 0.01  # difference of the shares of unknown terms that counts
+N_REFERENCE = 500  # rows of the fit that are kept as a reference
+N_BATCH = 2000  # rows of a batch that are tested
+
+_REASONS = {
+    "unseen_terms": "{batch:.0%} of the terms of a row are unknown to the model, and {fit:.0%} in the fit",
+    "difference": "the words are not those of the fit: {batch:.0%} of the rows are beyond the median of the "
+    "fit, in the direction of the difference",
+}
+
+
+def describe_target(model: Any, documents: Sequence[str]) -> dict[str, Any]:
+    """Return the reference that a later check needs of a target, from documents of it.
+
+    Terms count as known from `least` documents on: so many that all such terms are in the vocabulary. For a
+    document of the fit that means one document more, its own.
+    """
+    frequency = np.rint((1 + len(documents)) / np.exp(model.vectorizer_.idf_ - 1) - 1)
+    frequency = getattr(model.vectorizer_, "document_frequency_", frequency)
+    least = int(frequency.min()) + 1
+    chosen = np.random.default_rng(0).permutation(len(documents))[:N_REFERENCE]
+    X = sparse.csr_array(model.vectorizer_.transform(documents))
+    rows, held_out = keep_terms(X, frequency >= least), keep_terms(X[chosen], frequency > least)
+    own = np.asarray(held_out.multiply(rows[chosen]).sum(axis=1)).ravel()
+    terms = np.array(model.terms_, dtype=object)
+    return {
+        "n": len(documents),
+        "mean": np.asarray(rows.sum(axis=0)).ravel().astype(np.float32) / len(documents),
+        "is_known": frequency >= least,
+        "rows": held_out.astype(np.float32),
+        "own": own.astype(np.float32),  # products of these rows with themselves in the mean
+        "unseen_terms": measure_unseen(model, [documents[i] for i in chosen], terms[frequency > least]),
+    }
+
+
+def keep_terms(X: Matrix, is_kept: np.ndarray) -> sparse.csr_array:
+    """Return rows of length 1 with some of the terms alone."""
+    kept = sparse.csr_array(X) @ sparse.diags_array(is_kept.astype(X.dtype), format="csr")
+    return sparse.csr_array(normalize(kept))
+
+
+def measure_unseen(model: Any, documents: Sequence[str], terms: Sequence[str]) -> np.ndarray:
+    """Return the share of terms that are not among `terms`, of every document; NaN without any term."""
+    known = set(terms)
+    analyse = model.vectorizer_.build_analyzer()
+    found = [analyse(document) for document in documents]
+    shares = [sum(term not in known for term in each) / len(each) if each else np.nan for each in found]
+    return np.array(shares, dtype=np.float32)
+
+
+def start_check(model: Any, target: str) -> Batch:
+    """Return an empty batch, to be compared with a target of a model."""
+    reference = model.facts_.get("references", {}).get(target)
+    if reference is None:
+        raise ValueError(
+            "--check compares with the rows of the fit, and the model holds none of them: save it with "
+            "`undrift adapt --model`"
+        )
+    return Batch(model, reference)
+
+
+class Batch:
+    """A random sample, of bounded size, of the rows that were given."""
+
+    def __init__(self, model: Any, reference: dict[str, Any]) -> None:
+        self.model, self.reference = model, reference
+        self._terms = np.array(model.terms_, dtype=object)[reference["is_known"]].tolist()
+        self._rows = sparse.csr_array((0, len(reference["mean"])), dtype=np.float32)
+        self._unseen, self._keys = np.zeros(0, dtype=np.float32), np.zeros(0)
+        self._rng = np.random.default_rng(0)
+
+    def add(self, X: Matrix, documents: Sequence[str]) -> None:
+        """Add a block of rows; those with the smallest of random keys stay."""
+        keys = self._rng.random(X.shape[0])
+        limit = self._keys.max() if len(self._keys) == N_BATCH else 1.0
+        chosen = np.flatnonzero(keys < limit)
+        if not len(chosen):
+            return
+        rows = keep_terms(X[chosen], self.reference["is_known"]).astype(np.float32)
+        unseen = measure_unseen(self.model, [documents[int(i)] for i in chosen], self._terms)
+        keys = np.concatenate([self._keys, keys[chosen]])
+        stays = np.argsort(keys)[:N_BATCH]
+        self._rows = sparse.csr_array(sparse.vstack([self._rows, rows], format="csr")[stays])
+        self._unseen, self._keys = np.concatenate([self._unseen, unseen])[stays], keys[stays]
+
+    def check(self) -> dict[str, Any]:
+        """Compare the batch with the fit; JSON-ready, with `drifted` and the `reasons`."""
+        unseen, reference = self._unseen[~np.isnan(self._unseen)], self.reference["unseen_terms"]
+        reference = reference[~np.isnan(reference)]
+        batch, fit = _mean(unseen), _mean(reference)
+        p = _compare(unseen, reference)
+        drifted = p < LEVEL and batch - fit >= LEAST_UNSEEN
+        measures = {"unseen_terms": {"batch": batch, "fit": fit, "p": p, "drifted": drifted}}
+        first, second = self._project()
+        p, beyond = _compare(first, second), _mean(first > np.median(second))
+        measures["difference"] = {"batch": beyond, "fit": 0.5, "p": p, "drifted": p < LEVEL}
+        reasons = [_REASONS[name].format(**each) for name, each in measures.items() if each["drifted"]]
+        return {"drifted": bool(reasons), "reasons": reasons, **measures}
+
+    def _project(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return positions of half of the batch, and of the reference, along the other half's difference."""
+        fit, n = self.reference, self.reference["n"]
+        half = self._rows[::2]
+        centre = np.asarray(half.mean(axis=0)).ravel() if half.shape[0] else np.zeros(len(fit["mean"]))
+        others = (n * (fit["rows"] @ fit["mean"]) - fit["own"]) / max(n - 1, 1)
+        rest = self._rows[1::2]
+        return rest @ (centre - fit["mean"]), fit["rows"] @ centre - others
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.mean(values)) if len(values) else 0.0
+
+
+def _compare(batch: np.ndarray, fit: np.ndarray) -> float:
+    """Return the p-value of the test that values of the batch are not above those of the fit."""
+    if not len(batch) or not len(fit):
+        return 1.0
+    return float(stats.mannwhitneyu(batch, fit, alternative="greater").pvalue)

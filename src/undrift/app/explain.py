@@ -1,0 +1,122 @@
+"""The explain command: which terms reconstruct a term, and the weights of terms."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from ..explain import document_terms, position_of, reconstruction, term_weight, top_terms
+from ..text import DistilledText, TextAdapter, load_text_model
+from ..text import words as words_of
+from . import terminal
+from .predict import predict_rows
+
+
+def run_explain(model: Path, words: list[str], documents: list[str], top: int, *, as_json: bool) -> None:
+    """Explain terms and documents, or without any the strongest terms, and print that."""
+    adapter = load_text_model(model)
+    explanation = explain_words(adapter, words, documents, top)
+    for message in explanation["unknown"]:
+        terminal.show_warning(message)
+    if as_json:
+        terminal.show_json(explanation)
+        return
+    for word in explanation["words"]:
+        _show_word(word)
+    for entry in explanation["documents"]:
+        _show_document(entry)
+    if "top" in explanation:
+        rows = [
+            [t["class"], t["term"], t["weight"], _count_labelled(t["n_labelled"])] for t in explanation["top"]
+        ]
+        columns = ["label", "term", "weight for it", "source"]
+        terminal.show_table("Strongest terms of each label", columns, rows)
+
+
+def explain_words(
+    adapter: TextAdapter | DistilledText, words: list[str], documents: list[str], top: int
+) -> dict[str, Any]:
+    """Return the explanations, ready for JSON."""
+    classifier, terms = adapter.classifier_, adapter.terms_
+    is_cut = getattr(adapter.vectorizer_, "tokens_", None) == "characters"
+    queries = [word if is_cut else " ".join(words_of(word)) or word for word in words]
+    queries, unknown = _split_unknown(queries, terms)
+    target = classifier.target_names_[0]
+    explanation: dict[str, Any] = {
+        "unknown": unknown,
+        "words": [
+            {**term_weight(classifier, terms, term), **_reconstruct(classifier, terms, term, top)}
+            for term in queries
+        ],
+        "documents": [
+            {
+                "document": text,
+                "prediction": predict_rows(classifier, adapter.vectorizer_.transform([text]), target).labels[
+                    0
+                ],
+                "terms": document_terms(classifier, terms, adapter.vectorizer_.transform([text]), top),
+            }
+            for text in documents
+        ],
+    }
+    if not queries and not documents:
+        explanation["top"] = top_terms(classifier, terms, top)
+    return explanation
+
+
+def _split_unknown(words: list[str], terms: list[str]) -> tuple[list[str], list[str]]:
+    """Return the words that are terms, and a line for each that is none; refuse if none is."""
+    known, messages = [], []
+    for word in words:
+        try:
+            position_of(word, terms)
+            known.append(word)
+        except LookupError as error:
+            messages.append(str(error.args[0]))
+    if messages and not known:
+        raise LookupError("; ".join(messages))
+    return known, messages
+
+
+def _reconstruct(classifier: Any, terms: list[str], term: str, top: int) -> dict[str, Any]:
+    """Return the terms that reconstruct a term, and those that it does; a distilled model has none."""
+    stack = getattr(classifier, "representation_", None)
+    if stack is None:
+        return {"from": [], "to": []}
+    return reconstruction(stack, terms, term, top)
+
+
+def _count_labelled(n_labelled: int | None) -> str:
+    if n_labelled is None:
+        return "in no count of labelled rows"
+    return f"in {n_labelled:,} labelled row{'s' * (n_labelled > 1)}" if n_labelled else "in no labelled row"
+
+
+def _show_word(word: dict[str, Any]) -> None:
+    term = word["term"]
+    terminal.say(f"{term}: {_count_labelled(word['n_labelled'])}", style="bold")
+    for output in word["outputs"]:
+        speaks = f"for {output['favours']}" if output["favours"] is not None else f"against {output['class']}"
+        weight, direct = abs(output["weight"]), output["direct"] * (1 if output["weight"] >= 0 else -1)
+        parts = f" ({direct:.3g} by itself, {weight - direct:.3g} through terms that it makes expected)"
+        terminal.say(f"  speaks {speaks}: weight {weight:.3g}{parts if weight != direct else ''}")
+    if not (word["from"] or word["to"]):  # a distilled model
+        return
+    rows = [[*f, *t] for f, t in zip_longest(word["from"], word["to"], fillvalue=[None, None])]
+    terminal.say(f"  Terms that make {term!r} expected where they occur, and terms that it makes expected:")
+    terminal.show_table("", ["expected from", "weight", "makes expected", "weight"], rows)
+
+
+def _show_document(entry: dict[str, Any]) -> None:
+    document, prediction = (terminal.escape(str(entry[name])) for name in ("document", "prediction"))
+    terminal.output.print(f"{document}\n  → [bold]{prediction}[/]")
+    if not entry["terms"]:
+        terminal.say("  the model knows none of its words")
+        return
+    terminal.say(f"  Effect: how much the term changes the score for {entry['prediction']}.")
+    rows = []
+    for t in entry["terms"]:
+        speaks = f"{'for' if t['effect'] > 0 else 'against'} {entry['prediction']}"
+        rows.append([t["term"], t["effect"], speaks, _count_labelled(t["n_labelled"])])
+    terminal.show_table("", ["term", "effect", "speaks", "source"], rows)

@@ -1,0 +1,365 @@
+"""Inputs of a job: files read as domains, labels checked, outputs checked before the work starts."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import count
+from ..inputs import spell_label
+from ..method import check_shares
+from ..text import hash_text
+from .options import Reading
+from .tables import (
+    Table,
+    TableError,
+    check_writable,
+    join_kinds,
+    list_texts,
+    list_values,
+    open_table,
+    shard_paths,
+    with_added,
+)
+
+ShowStage = Callable[[str, float | None], None]  # name of the stage, and the share of it that is done
+
+MISSING = ("", "nan", "<na>")  # cells without a label, in small letters: as pandas writes them as text
+LEAST_LABELLED, LEAST_TARGET = 20, 30  # rows below which a fit is refused
+TEXT_WORDS = 3  # mean number of words from which a column counts as text
+TEXT_LENGTH = 20  # mean number of characters from which it does where words are not separated
+
+
+@dataclass(frozen=True)
+class AdaptJob:
+    """What to adapt: the files and columns, as the user named them."""
+
+    sources: list[Path]
+    targets: list[Path]
+    text: Sequence[str]  # columns, which are joined; empty: the only column of text
+    label: str
+    out: Path  # with a cluster also a folder, where each shard of the targets gets a file of the same name
+    model: Path | None = None
+    report: Path | None = None
+    distilled: Path | None = None
+    target_label: str | None = None
+    labels: Path | None = None  # labelled target rows, matched by text
+    use_labels: str = "score"  # labels of the target: "score", "train" or "both"
+    updatable: bool = False  # whether the model holds what `update` needs
+    target_shares: Sequence[dict[str, float]] = ()  # label -> share: one for all targets, or one for each
+    probabilities: bool = False  # a column with the probability of each class
+    min_confidence: float | None = None  # predictions whose probability is below are left empty
+    reading: Reading = field(default_factory=Reading)
+    command: str | None = None  # the command line, which a report shows
+
+    @property
+    def needs_state(self) -> bool:
+        """Tell whether the fitted classifier is updated or asked, now or when it is loaded."""
+        is_saved = self.model is not None and self.updatable
+        return is_saved or self.report is not None or self.use_labels != "score"
+
+
+@dataclass(frozen=True, eq=False)
+class JobDomain:
+    """One file of a job, or all files that a pattern matches, as one domain."""
+
+    path: Path
+    kinds: dict[str, set[Any]]  # the columns, and the types of their cells
+    n_rows: int
+    n_empty: int  # documents without text
+    n_bad: int  # rows that could not be read
+    labels: list[Any] | None  # None where a row has none; None altogether if no label column was asked for
+    documents: Sequence[str]  # all of them, or, on a cluster, the first of every shard
+    rows: Sequence[pd.DataFrame] = ()  # all columns, to be written with predictions; on a cluster none
+    weights: Sequence[float] | None = None  # of the labels in a score; 0 for rows that may not be scored
+    stored_keys: Sequence[int] | None = None  # `keys`, where the documents are not here
+
+    @cached_property
+    def keys(self) -> Sequence[int]:
+        """A number of every text, which texts share that differ in whitespace and case alone."""
+        return [hash_text(text) for text in self.documents] if self.stored_keys is None else self.stored_keys
+
+    @property
+    def truth(self) -> np.ndarray:
+        """Label of every row that may be scored, None for others, and weight; of shape (n_rows, 2)."""
+        weights = self.weights or [1.0] * self.n_rows
+        pairs = [[y if w else None, w] for y, w in zip(self.labels or [], weights, strict=True)]
+        return np.array(pairs, dtype=object)
+
+    @property
+    def n_scored(self) -> int:
+        """Labelled rows that may be scored."""
+        return sum(label is not None for label in self.truth[:, 0]) if self.labels else 0
+
+    @property
+    def n_labelled(self) -> int:
+        """Rows that have a label."""
+        return sum(label is not None for label in self.labels or [])
+
+
+def ignore_stage(stage: str, share: float | None = None) -> None:
+    """Show nothing."""
+
+
+def open_rows(path: Path, reading: Reading, text: Sequence[str] = ()) -> Table:
+    """Open a file of rows; the columns of `text` must be there."""
+    return open_table(
+        path,
+        text=text,
+        encoding=reading.encoding,
+        sheet=reading.sheet,
+        skip_bad=reading.skip_bad,
+    )
+
+
+def read_domain(
+    path: Path, reading: Reading, text: Sequence[str], label: str | None, show_stage: ShowStage
+) -> JobDomain:
+    """Read a file whole: its documents, the column `label` if one is named, and all columns."""
+    table = open_rows(path, reading, text)
+    if label is not None:
+        table.require_column(label)
+    documents: list[str] = []
+    labels: list[Any] = []
+    frames: list[pd.DataFrame] = []
+    for frame in table:
+        documents += list_texts(frame, text)
+        labels += [] if label is None else map(parse_label, list_values(frame, label))
+        frames.append(frame)
+        show_stage(f"reading {path.name}", table.share_read)
+    if not documents:
+        table.require_rows()
+    n_empty = sum(not document.strip() for document in documents)
+    known = None if label is None else labels
+    return JobDomain(path, dict(table.kinds), len(documents), n_empty, table.n_bad, known, documents, frames)
+
+
+def find_text(path: Path, reading: Reading, others: Sequence[str | None]) -> tuple[str, ...]:
+    """Return the only column of a file that holds text, `others` aside; refuse where there is not one."""
+    table = open_rows(path, reading)
+    frame = next(iter(table), None)
+    if frame is None:
+        table.require_rows()
+        return ()
+    columns = [name for name in table.columns if name not in others]
+    texts = [name for name in columns if _holds_text(list_texts(frame, name))]
+    if len(texts) != 1:
+        what = f"columns of text: {', '.join(texts)}" if texts else f"no column of text: {', '.join(columns)}"
+        raise TableError(f"{path} has {what}; name the text with --text COL")
+    return (texts[0],)
+
+
+def _holds_text(cells: Sequence[str]) -> bool:
+    """Tell whether cells hold sentences rather than names, numbers or labels."""
+    filled = [cell for cell in cells if cell.strip()]
+    n_words = sum(len(cell.split()) for cell in filled)
+    return bool(filled) and (
+        n_words >= TEXT_WORDS * len(filled)
+        or (sum(map(len, filled)) >= TEXT_LENGTH * len(filled) and not "".join(filled).isascii())
+    )
+
+
+def parse_label(value: Any) -> Any:
+    """Return the label in a cell, None where there is none; text is stripped, other objects become text."""
+    if isinstance(value, str):
+        value = value.strip()
+        return None if value.lower() in MISSING else value
+    if value is None or value != value:
+        return None
+    return value if isinstance(value, bool | int | float) else str(value)
+
+
+def unify_labels(labels: Sequence[Any]) -> list[Any]:
+    """Return labels in one spelling: all whole numbers, or all text; None stays.
+
+    Whole numbers that are written as 1.0 become 1. Where numbers and text are mixed, all become text.
+    """
+    kinds = {type(label) for label in labels if label is not None}
+    if kinds <= {int, float} and all(float(label).is_integer() for label in labels if label is not None):
+        return [None if label is None else int(label) for label in labels]
+    if kinds == {bool}:
+        return list(labels)
+    return [None if label is None else spell_label(label) for label in labels]
+
+
+def tidy_labels(labels: Sequence[Any]) -> tuple[dict[Any, Any], list[str]]:
+    """Return the spelling that replaces each label, and a note on labels that differ in case or spaces."""
+    counts = Counter(label for label in labels if isinstance(label, str))
+    spellings: dict[str, list[str]] = {}
+    for label, _ in counts.most_common():
+        spellings.setdefault(" ".join(label.split()).casefold(), []).append(label)
+    several = [names for names in spellings.values() if len(names) > 1]
+    shown = "; ".join(", ".join(f"{name!r} ({counts[name]:,})" for name in names) for names in several[:3])
+    notes = [f"labels that differ in case or spaces alone count as one: {shown}"] if several else []
+    return {name: names[0] for names in several for name in names}, notes
+
+
+def check_labels(job: AdaptJob, sources: Sequence[JobDomain]) -> tuple[list[Any], dict[Any, Any], list[str]]:
+    """Return the labels of all source rows, file by file, None for rows without.
+
+    Also the spellings that were replaced, and notes on them. Refuses labels that make no classes.
+    """
+    labels = unify_labels(list(chain.from_iterable(source.labels or [] for source in sources)))
+    rewritten, notes = tidy_labels(labels)
+    labels = [rewritten.get(label, label) for label in labels]
+    counts = Counter(label for label in labels if label is not None)
+    where = f"{', '.join(map(str, job.sources))}: column {job.label!r}"
+    if not counts:
+        raise TableError(f"{where} has no label; at least two classes are needed")
+    if len(counts) == 1:
+        raise TableError(
+            f"{where} has the label {next(iter(counts))!r} alone; at least two classes are needed"
+        )
+    if len(counts) > max(50, counts.total() / 2):
+        raise TableError(
+            f"{where} has {len(counts):,} different labels in {counts.total():,} rows; is it the column of "
+            "labels?"
+        )
+    if counts.total() < LEAST_LABELLED:
+        raise TableError(
+            f"{where} has {count(counts.total(), 'label')}; at least {LEAST_LABELLED} are needed: label more "
+            "rows"
+        )
+    return labels, rewritten, notes
+
+
+def check_targets(targets: Sequence[JobDomain]) -> None:
+    """Refuse targets of too few rows to learn from."""
+    for target in targets:
+        if target.n_rows < LEAST_TARGET:
+            raise TableError(
+                f"{target.path} has {count(target.n_rows, 'row')}; a target needs at least {LEAST_TARGET}: "
+                "add unlabelled rows of the same kind, or predict them with a saved model"
+            )
+
+
+def name_domains(paths: Sequence[Path]) -> list[str]:
+    """Name every target as the column `domain` does: its file name, or its path where two share a name."""
+    names = [path.name for path in paths]
+    return names if len(set(names)) == len(names) else [str(path) for path in paths]
+
+
+def number_sources(sources: Sequence[JobDomain]) -> np.ndarray | None:
+    """Return the domain of every source row, where there are several sources."""
+    sizes = [source.n_rows for source in sources]
+    return np.repeat(np.arange(len(sizes)), sizes) if len(sizes) > 1 else None
+
+
+def match_shares(job: AdaptJob, classes: Sequence[Any]) -> dict[str, dict[Any, float]]:
+    """Return the class shares that the job is given, by target and class: 1, 1.0 and "1" are the same class.
+
+    Refuses shares that do not sum to one, are negative, or name other classes.
+    """
+    names = {spell_label(label): label for label in classes} | {str(label): label for label in classes}
+    matched = []
+    for given in job.target_shares:
+        labels = [names.get(str(name), names.get(spell_label(name), name)) for name in given]
+        repeated = [label for label in labels if labels.count(label) > 1]
+        if repeated:
+            raise TableError(f"--target-shares names {repeated[0]!r} twice: {given!r}")
+        matched.append(dict(zip(labels, given.values(), strict=True)))
+    matched *= len(job.targets) if len(matched) == 1 else 1
+    shares = dict(zip(name_domains(job.targets), matched, strict=True))
+    try:
+        check_shares(shares, np.array(classes, dtype=object), list(shares))
+    except ValueError as error:
+        raise TableError(f"--{str(error).replace('_', '-', 1)}") from None
+    return shares
+
+
+@dataclass(frozen=True)
+class AddedColumns:
+    """The columns that predictions add, and the predictions that are left empty."""
+
+    classes: Sequence[Any]
+    has_probabilities: bool = False  # one of each class besides that of the predicted label
+    has_domain: bool = False
+    has_known_terms: bool = False  # how many terms of a row the model knows
+    min_confidence: float | None = None
+
+    @property
+    def kinds(self) -> dict[str, set[Any]]:
+        """Names of the columns, in order, and the type of each."""
+        kinds: dict[str, set[Any]] = {"prediction": {type(self.classes[0])}}
+        kinds |= {"score": {float}, "probability": {float}}
+        kinds |= {f"p_{label}": {float} for label in self.classes} if self.has_probabilities else {}
+        kinds |= {"domain": {str}} if self.has_domain else {}
+        return kinds | ({"known_terms": {int}} if self.has_known_terms else {})
+
+
+def plan_columns(
+    job: AdaptJob, targets: Sequence[JobDomain], classes: Sequence[Any]
+) -> tuple[AddedColumns, dict[str, set[Any]]]:
+    """Return the columns that are added, and all columns of the output with what they hold.
+
+    Refuses names that clash.
+    """
+    added = AddedColumns(
+        classes,
+        has_probabilities=job.probabilities,
+        has_domain=len(targets) > 1,
+        min_confidence=job.min_confidence,
+    )
+    for target in targets:
+        with_added(target.path, target.kinds, added.kinds)
+    return added, join_kinds(target.kinds for target in targets) | added.kinds
+
+
+def is_folder(path: Path) -> bool:
+    """Tell whether an output path means a folder: it is one, or has no ending."""
+    return path.is_dir() or path.suffix == ""
+
+
+def check_outputs(job: AdaptJob, *, has_cluster: bool = False) -> None:
+    """Refuse, before the work starts, outputs that cannot be written or would replace another file."""
+    if has_cluster and job.report is not None:
+        raise TableError("--report needs the documents here, and a cluster leaves them on workers: drop it")
+    inputs, outputs = [*job.sources, *job.targets, *([job.labels] if job.labels else [])], [job.out]
+    if has_cluster and is_folder(job.out):
+        outputs = [job.out / shard.name for path in job.targets for shard in shard_paths(path)]
+    for path in outputs:
+        refuse_overwriting(path, inputs)
+    others = [*inputs, *outputs]
+    for path in filter(None, (job.model, job.distilled, job.report)):
+        refuse_overwriting(path, others)
+        others.append(path)
+        check_file(path)
+    if outputs != [job.out]:
+        job.out.mkdir(parents=True, exist_ok=True)
+    check_writable(outputs[0])
+
+
+def check_file(path: Path) -> None:
+    """Refuse a path where no file can be written."""
+    if path.is_dir():
+        raise TableError(f"{path} is a folder; give the name of a file in it")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise TableError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _list_files(path: Path) -> list[Path]:
+    """List the files of an input, or the one of an output, whose name may look like a pattern."""
+    try:
+        return shard_paths(path)
+    except TableError:
+        return [path]
+
+
+def refuse_overwriting(out: Path, others: Sequence[Path]) -> None:
+    """Raise if writing `out` would replace one of the other files of the same job."""
+    for other in chain.from_iterable(_list_files(path) for path in others):
+        if os.path.realpath(out) == os.path.realpath(other):
+            raise TableError(f"{out} would replace another file of this job; give it another name")

@@ -1,0 +1,247 @@
+"""`undrift label`: a page on this machine, its server, and the files that a session writes."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import threading
+import webbrowser
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from ..errors import UndriftError, count
+from ..text import load_adapter
+from . import terminal
+from .inputs import ShowStage, ignore_stage, read_domain
+from .labelling import ESTIMATE, LabelSession
+from .options import Reading
+from .predict import PredictJob, choose_text, find_target, run_predict
+from .terminal import describe_file
+from .update import UpdateJob, run_update
+
+MOST_BYTES = 65_536  # of a request's body
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelJob:
+    """Which rows to label, for which model."""
+
+    model: Path
+    input: Path
+    labels: Path | None = None  # default: beside the rows
+    text: Sequence[str] = ()  # default: the model's columns
+    domain: str | None = None
+    port: int = 0  # 0: any that is free
+    opens_browser: bool = True
+    reading: Reading = field(default_factory=Reading)
+
+    def name_output(self, ending: str) -> Path:
+        """Return the path of an output beside the rows, such as kitchen.labels.csv."""
+        return self.input.with_name(f"{self.input.name.split('.')[0]}.{ending}")
+
+
+def run_label(job: LabelJob) -> None:
+    """Serve the page until the session ends, and write its files."""
+    server = terminal.run_job(lambda show: start_server(job, show))
+    terminal.say_line(f"Label rows at {server.address}")
+    terminal.say_line(f"Answers are saved to {server.session.path}. Ctrl-C ends.")
+    server.serve(job.opens_browser)
+    for line in terminal.run_job(lambda show: finish_session(job, server.session, show)):
+        terminal.say(line)
+
+
+def start_server(job: LabelJob, show_stage: ShowStage = ignore_stage) -> LabelServer:
+    """Read model, rows and labels, and return a server that is ready to serve."""
+    adapter = load_adapter(job.model)
+    text = choose_text(adapter, job.text, job.input, job.reading)
+    rows = read_domain(job.input, job.reading, text, None, show_stage)
+    labels = job.labels or job.name_output("labels.csv")
+    if labels.suffix != ".csv" or labels.resolve() in (job.input.resolve(), job.model.resolve()):
+        raise ValueError(f"{labels}: labels are kept in a file of their own that ends in .csv")
+    show_stage("preparing the rows", None)
+    target = find_target(adapter, job.domain)
+    session = LabelSession(adapter, rows.documents, labels, columns=text, target=target)
+    try:
+        return LabelServer(session, job.input.name.split(".")[0], job.port)
+    except OSError as error:
+        raise ValueError(f"port {job.port} cannot be used ({error.strerror}): choose another one") from None
+
+
+def finish_session(job: LabelJob, session: LabelSession, show_stage: ShowStage = ignore_stage) -> list[str]:
+    """Write the updated model and the predictions; return lines that say so."""
+    if not session.answers:
+        return ["No label was given, so nothing was written."]
+    error = session.state()["error"]
+    lines = []
+    if error and error["measured"]:
+        interval = f"{error['low']:.1%} to {error['high']:.1%}"
+        lines.append(f"Error, measured on {count(error['n'], 'label')}: {error['error']:.1%} ({interval}).")
+    lines.append(f"Wrote {describe_file(str(session.path))}: {count(len(session.answers), 'label')}.")
+    if not session.can_learn:
+        return [*lines, f"{job.model} cannot learn labels: run `undrift adapt` with --updatable for that."]
+    given: dict[str, Any] = {"text": session.columns, "domain": job.domain}
+    model = job.model.with_name(f"{job.model.stem.removesuffix('-labelled')}-labelled{job.model.suffix}")
+    run_update(UpdateJob(model=job.model, labels=session.path, out=model, **given), show_stage)
+    out = job.name_output("predictions.csv")
+    again = PredictJob(model=model, input=job.input, out=out, is_aligned=False, reading=job.reading, **given)
+    run_predict(again, show_stage)
+    return [*lines, f"Wrote {describe_file(str(model))}.", f"Wrote {describe_file(str(out))}."]
+
+
+class RequestError(UndriftError):
+    """A request that is refused, with its status."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class LabelServer(ThreadingHTTPServer):
+    """Serves a session on 127.0.0.1 to requests that know the token."""
+
+    daemon_threads = True
+    request_queue_size = 128  # connections that wait: a browser opens several at once
+
+    def __init__(self, session: LabelSession, title: str, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), LabelHandler)
+        self.session, self.title, self.token = session, title, secrets.token_urlsafe(24)
+        self.lock, self.is_finished = threading.Lock(), False
+        self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
+
+    @property
+    def address(self) -> str:
+        """The address of the page."""
+        return f"http://127.0.0.1:{self.server_port}/?token={self.token}"
+
+    def serve(self, opens_browser: bool) -> None:
+        """Serve until Finish is pressed, or Ctrl-C."""
+        if opens_browser:
+            threading.Thread(target=webbrowser.open, args=[self.address], daemon=True).start()
+        try:
+            self.serve_forever()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that went away."""
+
+    def answer(self, method: str, path: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Answer a request of the API; `given` holds its query or body."""
+        session, tab = self.session, str(given.get("tab", ""))
+        purpose = str(given.get("mode", ESTIMATE))
+        with self.lock:
+            if (method, path) == ("GET", "/api/next"):
+                return session.next_row(purpose, tab)
+            if (method, path) == ("GET", "/api/state"):
+                return session.state()
+            if (method, path) == ("POST", "/api/label"):
+                session.answer(given.get("row"), given.get("label"), purpose, tab)
+                return session.state()
+            if (method, path) == ("POST", "/api/undo"):
+                return {"row": session.undo(tab)} | session.state()
+            if (method, path) == ("POST", "/api/finish"):
+                self.is_finished = True
+                threading.Thread(target=self.shutdown).start()
+                return session.state()
+        raise RequestError(HTTPStatus.NOT_FOUND, "there is nothing at this address")
+
+
+class LabelHandler(BaseHTTPRequestHandler):
+    """Checks a request and answers it."""
+
+    timeout = 60
+    server: LabelServer
+
+    def do_GET(self) -> None:
+        """Answer with the page, or with JSON."""
+        self._respond("GET")
+
+    def do_POST(self) -> None:
+        """Answer with JSON."""
+        self._respond("POST")
+
+    def log_message(self, *arguments: Any) -> None:
+        """Say nothing."""
+
+    def _respond(self, method: str) -> None:
+        try:
+            body = self._read_body()
+            url = urlsplit(self.path)
+            query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+            self._check(query)
+            if (method, url.path) == ("GET", "/"):
+                self._send(HTTPStatus.OK, self._render(), "text/html")
+            else:
+                given = query if method == "GET" else _parse(body)
+                self._send(HTTPStatus.OK, json.dumps(self.server.answer(method, url.path, given)))
+        except RequestError as error:
+            self._send(error.status, json.dumps({"error": str(error)}))
+        except ValueError as error:
+            self._send(HTTPStatus.BAD_REQUEST, json.dumps({"error": str(error)}))
+        except OSError as error:
+            message = f"Not saved: {error.strerror or error}. Free some space, then press the key again."
+            self._send(HTTPStatus.INSUFFICIENT_STORAGE, json.dumps({"error": message}))
+
+    def _check(self, query: dict[str, str]) -> None:
+        """Refuse other hosts, other origins, and requests without the token."""
+        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
+        if host not in self.server.hosts:
+            raise RequestError(HTTPStatus.FORBIDDEN, "this host name is not answered")
+        if origin is not None and origin.removeprefix("http://") not in self.server.hosts:
+            raise RequestError(HTTPStatus.FORBIDDEN, "this origin is not answered")
+        token = self.headers.get("X-Undrift-Token") or query.get("token", "")
+        if not hmac.compare_digest(token.encode(), self.server.token.encode()):
+            message = "the token is missing or wrong: open the address that undrift label printed"
+            raise RequestError(HTTPStatus.FORBIDDEN, message)
+
+    def _read_body(self) -> bytes:
+        length = self.headers.get("Content-Length", "0")
+        if not length.isdecimal() or int(length) > MOST_BYTES:
+            raise RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request is too large")
+        return self.rfile.read(int(length))
+
+    def _render(self) -> str:
+        from ..report import render_page
+
+        session = self.server.session
+        data = {
+            "kind": "label",
+            "title": self.server.title,
+            "labels_file": session.path.name,
+            "session": {"classes": session.classes, "can_learn": session.can_learn},
+        }
+        return render_page(data, {}, connects=True)
+
+    def _send(self, status: HTTPStatus, content: str, kind: str = "application/json") -> None:
+        body = content.encode("utf-8", "backslashreplace")
+        self.send_response(status)
+        headers = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(body)), **HEADERS}
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _parse(body: bytes) -> dict[str, Any]:
+    try:
+        given = json.loads(body)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        raise RequestError(HTTPStatus.BAD_REQUEST, "the body is a JSON object")
+    return given

@@ -1,0 +1,334 @@
+"""A labelling session: rows to label, labels that are saved at once, and a model that learns them."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import os
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from ..errors import count
+from ..files import write_text_atomically
+from ..inputs import spell_label
+from ..method import predict_codes
+from ..scoring import measure_error
+from ..text import TextAdapter, hash_text
+
+ESTIMATE, PREDICTIONS = "estimate", "predictions"  # purposes: rows drawn at random; doubtful rows
+LEARN_EVERY = 5  # labels
+N_FOLDS = 5  # of cross-fitting
+N_ASKED, N_DOUBTFUL = 10, 200  # rows that are asked for at once, among the least certain ones
+MOST_COMPARED = 1_000  # rows, drawn at random, whose predictions are compared before and after learning
+N_SHOWN = 5  # changed predictions that are listed
+SNIPPET = 160  # characters of each
+WIDTHS = (0.1, 0.08, 0.06, 0.04, 0.03, 0.02)  # half widths of the interval that are worth more labels
+NARROW = 0.04  # half width at which the error counts as measured
+
+
+class Answer(NamedTuple):
+    """The label of a row, and the purpose for which the row was shown."""
+
+    label: str
+    purpose: str
+
+
+class LabelSession:
+    """Rows of a file, their labels, and a model that learns them.
+
+    Texts that are equal but for case and spaces are one row, the first. `path` is the file of labels: it is
+    read at the start and written after every answer.
+    """
+
+    def __init__(
+        self,
+        adapter: TextAdapter,
+        documents: Sequence[str],
+        path: Path,
+        *,
+        columns: Sequence[str] = ("text",),
+        target: str | None = None,
+    ) -> None:
+        self.adapter, self.documents, self.path, self.columns = adapter, documents, path, list(columns)
+        self.target, self.classes = target, [spell_label(label) for label in adapter.classes_.tolist()]
+        self._X = adapter.vectorizer_.transform(documents)
+        first = {hash_text(text): i for i, text in reversed([*enumerate(documents)]) if text.strip()}
+        if not first:
+            raise ValueError("no row has a text to label")
+        self._row_of = first
+        self._order = np.random.default_rng(0).permutation(sorted(first.values())).tolist()
+        self._compared = self._order[:MOST_COMPARED]
+        self._place = {row: i for i, row in enumerate(self._compared)}
+        self.answers: dict[int, Answer] = {}
+        self._skipped: set[int] = set()
+        self._others: list[list[str]] = []  # lines of the file of labels whose text is not in these rows
+        self._history: list[tuple[str, int, Answer | None]] = []
+        self._lent: dict[str, int] = {}  # the row that each tab shows
+        self._read()
+        self._base = self.classifier = adapter.classifier_
+        self.can_learn = getattr(self._base, "update_state_", None) is not None
+        if self.answers and self.can_learn:  # the model may have learnt them in an earlier session
+            withdrawn = np.full(len(self.answers), None, dtype=object)
+            rows = self._X[list(self.answers)]
+            self._base = copy.copy(self._base).update(rows, withdrawn, target=target)
+        self._hidden = self._base.representation_.transform(self._X[self._compared])
+        self._n_learnt = 0
+        self._asked: list[int] = []
+        self._is_wrong: dict[int, bool] = {}  # of rows drawn at random, predicted without their label
+        self._codes = self._before = self._predict(self._base, self._compared)
+        self.learn()
+
+    # rows and answers
+
+    def next_row(self, purpose: str = ESTIMATE, tab: str = "") -> dict[str, Any]:
+        """Return the next row for a purpose; `row` is None where all are done. Tabs get different rows."""
+        if purpose not in (ESTIMATE, PREDICTIONS):
+            raise ValueError(f"the mode is {ESTIMATE} or {PREDICTIONS}; got {purpose!r}")
+        order = self._order if purpose == ESTIMATE or not self.can_learn else self._list_doubtful()
+        self._lent.pop(tab, None)
+        free = [row for row in order if self._is_free(row, purpose)]
+        row = next((row for row in free if row not in self._lent.values()), free[0] if free else None)
+        if row is not None:
+            self._lent[tab] = row
+        text = None if row is None else self.documents[row]
+        return {"row": row, "text": text, "mode": purpose, "classes": self.classes, "n_left": len(free)}
+
+    def _is_free(self, row: int, purpose: str) -> bool:
+        if row in self._skipped:
+            return False
+        if row in self.answers and purpose == ESTIMATE:  # drawn at random now: it counts as such
+            self.answers[row] = self.answers[row]._replace(purpose=ESTIMATE)
+        return row not in self.answers
+
+    def _list_doubtful(self) -> list[int]:
+        """Return rows that are most worth learning, chosen anew when all of the last are done."""
+        if not any(row not in self.answers and row not in self._skipped for row in self._asked):
+            done, classifier = self.answers.keys() | self._skipped, self.classifier
+            certainty = np.abs(self._score(classifier, self._compared)).max(axis=1)
+            order = [self._compared[i] for i in np.argsort(certainty, kind="stable")]
+            free = [row for row in order if row not in done][:N_DOUBTFUL]
+            self._asked = []
+            if free:
+                asked = classifier.ask(self._X[free], N_ASKED, target=self.target, random_state=0)
+                self._asked = [free[i] for i in asked.tolist()]
+        return self._asked
+
+    def answer(self, row: Any, label: Any, purpose: str = ESTIMATE, tab: str = "") -> None:
+        """Save the label of a row, or skip the row where the label is None; learn after every few labels.
+
+        Where it cannot be saved, the session stays as it was.
+        """
+        if isinstance(row, bool) or not isinstance(row, int) or row not in self._row_of.values():
+            raise ValueError(f"row is a number that /api/next returned; got {row!r}")
+        if label is not None and spell_label(label) not in self.classes:
+            raise ValueError(f"the label is one of {', '.join(self.classes[:10])}, or null to skip")
+        before = self.answers.get(row)
+        if label is None:
+            self._skipped.add(row)
+        else:
+            purpose = ESTIMATE if ESTIMATE in (purpose, before and before.purpose) else PREDICTIONS
+            self._keep(row, Answer(spell_label(label), purpose))
+            self._skipped.discard(row)
+        self._history.append((tab, row, before))
+        if before is not None or len(self.answers) - self._n_learnt >= LEARN_EVERY:
+            self.learn()
+        elif label is not None and purpose == ESTIMATE:  # the model has not learnt it yet
+            self._is_wrong |= self._compare(self.classifier, [row])
+
+    def undo(self, tab: str = "") -> int | None:
+        """Take back the last answer of a tab and return its row; None where there is none."""
+        k = next((k for k in range(len(self._history) - 1, -1, -1) if self._history[k][0] == tab), None)
+        if k is None:
+            return None
+        _, row, before = self._history[k]
+        if row not in self._skipped:
+            self._keep(row, before)
+        self._skipped.discard(row)
+        del self._history[k]
+        self.learn()
+        return row
+
+    def _keep(self, row: int, answer: Answer | None) -> None:
+        """Set or withdraw the answer of a row, and save; undone where it cannot be saved."""
+        answers = dict(self.answers)
+        answers.pop(row, None)
+        self._save(answers if answer is None else answers | {row: answer})
+        self.answers = answers if answer is None else answers | {row: answer}
+
+    # the file of labels
+
+    def _read(self) -> None:
+        """Read answers that were saved before; lines whose text is not here are kept as they are."""
+        self._stamp = self._find_stamp()
+        if self._stamp is None:
+            return
+        with open(self.path, newline="", encoding="utf-8") as file:
+            lines = list(csv.DictReader(file))
+        for number, line in enumerate(lines, start=2):
+            if self.columns[0] not in line or "label" not in line:
+                raise ValueError(f"{self.path}: needs the columns {self.columns[0]} and label")
+            text = " ".join(line[name] for name in self.columns if line.get(name))
+            row, label = self._row_of.get(hash_text(text)), line["label"]
+            if label not in self.classes:
+                listed = ", ".join(self.classes[:10])
+                raise ValueError(
+                    f"{self.path}: line {number} has the label {label!r}; the classes are {listed}"
+                )
+            if row is None:
+                self._others.append([text, label, line.get("sampled") or "", line.get("weight") or ""])
+            else:
+                purpose = PREDICTIONS if line.get("sampled") == PREDICTIONS else ESTIMATE
+                self.answers[row] = Answer(label, purpose)
+
+    def _save(self, answers: dict[int, Answer]) -> None:
+        if self._find_stamp() != self._stamp:
+            raise ValueError(f"another program changed {self.path.name}: run `undrift label` again")
+        out = io.StringIO()
+        write = csv.writer(out, lineterminator="\n").writerow
+        empty = [""] * (len(self.columns) - 1)
+        write([*self.columns, "label", "sampled", "weight"])
+        for row, given in answers.items():
+            weight = "1" if given.purpose == ESTIMATE else ""
+            write([self.documents[row], *empty, given.label, given.purpose, weight])
+        for text, *rest in self._others:
+            write([text, *empty, *rest])
+        write_text_atomically(self.path, out.getvalue())
+        self._stamp = self._find_stamp()
+
+    def _find_stamp(self) -> tuple[int, int] | None:
+        """Return what changes when the file of labels is written; None where there is no file."""
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+    # learning and measuring
+
+    def learn(self) -> None:
+        """Learn all labels, compare predictions with those before, and measure the error anew."""
+        self._before = self._codes
+        self.classifier = self._learn(list(self.answers))
+        self._codes = self._predict(self.classifier, self._compared)
+        self._n_learnt, self._asked = len(self.answers), []
+        self._is_wrong = self._cross_fit()
+
+    def _learn(self, rows: list[int]) -> Any:
+        """Return a classifier that has learnt the labels of these rows, and no others."""
+        if not rows or not self.can_learn:
+            return self._base
+        names = dict(zip(self.classes, self.adapter.classes_.tolist(), strict=True))
+        y = np.array([names[self.answers[row].label] for row in rows], dtype=object)
+        return copy.copy(self._base).update(self._X[rows], y, target=self.target)
+
+    def _score(self, classifier: Any, rows: list[int]) -> np.ndarray:
+        """Return scores of shape (n, n_outputs); layers are not passed again for rows that are compared."""
+        places = [self._place.get(row, -1) for row in rows]
+        if -1 in places:
+            scores = classifier.decision_function(self._X[rows], target=self.target)
+            return np.asarray(scores).reshape(len(rows), -1)
+        intercept = classifier.intercept_[classifier.find_target(self.target)]
+        weights = np.vstack(classifier.coef_)  # after a fallback of the input alone
+        return self._hidden[places, : len(weights)] @ weights + intercept
+
+    def _predict(self, classifier: Any, rows: list[int]) -> np.ndarray:
+        """Return the classes of rows, as positions among the classes."""
+        return predict_codes(self._score(classifier, rows))
+
+    def _compare(self, classifier: Any, rows: list[int]) -> dict[int, bool]:
+        """Tell for each row whether its prediction differs from its label."""
+        truth = [self.classes.index(self.answers[row].label) for row in rows]
+        return dict(zip(rows, (self._predict(classifier, rows) != truth).tolist(), strict=True))
+
+    def _cross_fit(self) -> dict[int, bool]:
+        """Tell which rows drawn at random are predicted wrongly, each without its own label."""
+        rows = list(self.answers)
+        drawn = [row for row in rows if self.answers[row].purpose == ESTIMATE]
+        fold = {row: i % N_FOLDS for i, row in enumerate(drawn)}
+        is_wrong: dict[int, bool] = {}
+        for k in sorted(set(fold.values())):
+            classifier = self._learn([row for row in rows if fold.get(row) != k])
+            is_wrong |= self._compare(classifier, [row for row in drawn if fold[row] == k])
+        return is_wrong
+
+    def _measure(self) -> dict[str, Any] | None:
+        """Return the error on rows drawn at random, with its interval; None without any."""
+        wrong = np.array(list(self._is_wrong.values()))
+        if not len(wrong):
+            return None
+        return measure_error(wrong, np.ones(len(wrong))) | {"n": len(wrong), "measured": True}
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of the session, ready for JSON."""
+        measured = self._measure()
+        changed = np.flatnonzero(self._codes != self._before).tolist()
+        shares, intervals = self._find_shares()
+        return {
+            "n_labels": len(self.answers),
+            "n_rows": len(self._order),
+            "n_learnt": self._n_learnt if self.can_learn else 0,
+            "error": measured or self._find_expected(),
+            "advice": advise(measured, self.can_learn),
+            "shares": shares,
+            "shares_interval": intervals,
+            "changed": {
+                "n": len(changed),
+                "of": len(self._compared),
+                "rows": [
+                    {
+                        "row": self._compared[i],
+                        "text": textwrap.shorten(
+                            self.documents[self._compared[i]], SNIPPET, placeholder=" …"
+                        ),
+                        "from": self.classes[int(self._before[i])],
+                        "to": self.classes[int(self._codes[i])],
+                    }
+                    for i in changed[:N_SHOWN]
+                ],
+            },
+        }
+
+    def _find_target(self) -> int:
+        names = list(self.classifier.target_names_)
+        return names.index(self.target) if self.target in names else 0
+
+    def _find_expected(self) -> dict[str, Any] | None:
+        values = self.classifier.expected_error_
+        expected = values[self._find_target()] if values else None
+        if expected is None:
+            return None
+        return {key: expected[key] for key in ("error", "low", "high")} | {"measured": False}
+
+    def _find_shares(self) -> tuple[dict[str, float], dict[str, list[float]] | None]:
+        """Return the estimated class shares and their intervals; else the shares of the predictions."""
+        classifier, k = self.classifier, self._find_target()
+        shares = classifier.target_shares_[k] if classifier.target_shares_ else None
+        if shares is None:
+            counts = np.bincount(self._codes, minlength=len(self.classes)) / max(len(self._codes), 1)
+            return dict(zip(self.classes, counts.tolist(), strict=True)), None
+        intervals = classifier.target_shares_interval_[k] or {}
+        return (
+            {spell_label(label): float(share) for label, share in shares.items()},
+            {spell_label(label): [float(end) for end in ends] for label, ends in intervals.items()},
+        )
+
+
+def advise(error: dict[str, Any] | None, can_learn: bool) -> str:
+    """Say how many more labels would narrow the interval of the error, or that it is narrow enough."""
+    if error is None:
+        return "Label rows drawn at random: about 30 measure the error roughly."
+    half = (error["high"] - error["low"]) / 2
+    if half <= NARROW:
+        more = " Labels of doubtful rows can still lower it." if can_learn else ""
+        return f"The error is known to within {100 * half:.0f} points: you can stop.{more}"
+    width = next(width for width in WIDTHS if width < half)
+    p = (error["error"] * error["n"] + 2) / (error["n"] + 4)
+    n = stats.norm.ppf(0.975) ** 2 * p * (1 - p) / width**2
+    more = max(5, 5 * round((n - error["n"]) / 5))
+    return f"About {count(more, 'more label')} would narrow this to ±{100 * width:.0f} points."

@@ -1,0 +1,269 @@
+"""Labels of target rows: read from a file, also as Label Studio exports it, and matched to rows by text.
+
+Two texts are the same if they differ in whitespace and case alone. No row is scored whose label, or whose
+duplicate's label, was learnt from; rows that were asked for to improve predictions are never scored.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core import Rows as Matrix
+from ..core import stack_rows
+from ..errors import count, warn
+from ..inputs import gather_rows, spell_label
+from ..method import MSDAClassifier, list_row_keys
+from ..text import hash_text
+from .inputs import AdaptJob, JobDomain, name_domains, open_rows, parse_label
+from .tables import Table, TableError, write_text
+
+SAMPLED, WEIGHT = "sampled", "weight"
+FOR_ESTIMATE, FOR_PREDICTIONS = "estimate", "predictions"
+N_FOLDS = 5  # of cross-fitting
+
+
+class GivenLabel(NamedTuple):
+    """The label of a text, what it was asked for, and how many rows it stands for in an estimate."""
+
+    text: str
+    label: Any
+    sampled: str | None = None
+    weight: float = 1.0
+
+
+def read_labels(
+    table: Table,
+    text: Sequence[str],
+    label: Sequence[str],
+    classes: Sequence[Any],
+) -> dict[int, GivenLabel]:
+    """Read labelled texts, by their hash; of the columns that `label` names the first there is counts.
+
+    Takes tables with a column of texts and one of labels, and what Label Studio exports as JSON. Texts with
+    contradicting labels are left out, and a warning counts them.
+    """
+    path = table.path
+    column = next((name for name in label if name in table.columns), label[0])
+    names = {spell_label(each): each for each in classes}
+    labels: dict[int, GivenLabel] = {}
+    rows: dict[int, int] = {}  # of every text, the last row that has it
+    contradicting: dict[int, str] = {}
+    for n_rows, given in enumerate(_list_labels(table, text, column), start=1):
+        if given.label is None:
+            continue
+        known = names.get(spell_label(given.label))
+        if known is None:
+            listed = ", ".join(map(str, classes[:10]))
+            raise TableError(f"{path}: row {n_rows} has the label {given.label!r}; the classes are {listed}")
+        key = hash_text(given.text)
+        if key in labels and labels[key].label != known:
+            shown = " ".join(given.text.split())[:40]
+            contradicting[key] = f"rows {rows[key]} and {n_rows} ({shown!r})"
+        labels[key], rows[key] = given._replace(label=known), n_rows
+    for key in contradicting:
+        del labels[key]
+    if contradicting:
+        some = ", ".join(list(contradicting.values())[:3])
+        n_texts = count(len(contradicting), "text")
+        what = f"{path}: {n_texts} with contradicting labels, none of which is taken: {some}"
+        if not labels:
+            raise TableError(what)
+        warn(what)
+    if not labels:
+        raise TableError(f"{path}: no row has a label in column {column!r}")
+    return labels
+
+
+def _list_labels(table: Table, text: Sequence[str], label: str) -> Iterator[GivenLabel]:
+    """Yield every row's text and label, from a table or an export of Label Studio."""
+    is_export = {"data", "annotations"} <= set(table.columns) and not {*text, label} <= set(table.columns)
+    if not is_export:
+        table.require_column([*text, label])
+    prefix = label[: -len("label")] if label.endswith("label") else ""  # that `ask` was given
+    rows = (row for frame in table for row in frame.to_dict("records"))
+    for n_rows, given in enumerate(rows, start=1):
+        try:
+            row = _read_annotations(given, label) if is_export else given
+        except (AttributeError, KeyError, TypeError):
+            raise TableError(
+                f"{table.path}: row {n_rows} is not as Label Studio exports it: export it again, or give a "
+                f"table with the columns {', '.join([*text, label])}"
+            ) from None
+        sampled, weight = (row.get(prefix + name, row.get(name)) for name in (SAMPLED, WEIGHT))
+        texts = [write_text(row[name]) for name in text if name in row] or [write_text(row.get("text"))]
+        yield _make_label("\n".join(filter(None, texts)), row.get(label), sampled, weight)
+
+
+def _read_annotations(row: dict[str, Any], label: str) -> dict[str, Any]:
+    """Return the cells of a row that Label Studio exported: what it was given, and the last choice."""
+    choice = None
+    for annotation in row["annotations"] or []:
+        for result in [] if annotation.get("was_cancelled") else annotation.get("result", []):
+            choice = (result.get("value", {}).get("choices") or [choice])[0]
+    return {**row["data"], label: choice}
+
+
+def _make_label(text: str, label: Any, sampled: Any, weight: Any) -> GivenLabel:
+    try:
+        number = float(write_text(weight) or "nan")
+    except ValueError:
+        raise TableError(f"the column {WEIGHT!r} holds {weight!r}, which is not a number") from None
+    number = 1.0 if np.isnan(number) else number
+    return GivenLabel(text, parse_label(label), write_text(sampled).strip() or None, number)
+
+
+def attach_labels(
+    job: AdaptJob, sources: Sequence[JobDomain], targets: Sequence[JobDomain], classes: Sequence[Any]
+) -> tuple[list[JobDomain], list[str]]:
+    """Return the targets with all labels that the job is given, and notes on those that are left out."""
+    if job.target_label is None and job.labels is None:
+        if job.use_labels != "score":
+            raise TableError(
+                f"--use-labels {job.use_labels} needs labels: add --labels FILE or --target-label COL"
+            )
+        return list(targets), []
+    given: dict[int, GivenLabel] = {}
+    if job.labels is not None:
+        columns = [name for name in (job.target_label, "label", job.label) if name]
+        given = read_labels(open_rows(job.labels, job.reading), job.text, columns, classes)
+    source_keys = {
+        key
+        for source in sources
+        for key, label in zip(source.keys, source.labels or [], strict=True)
+        if label is not None
+    }
+    matched, notes = [], []
+    for target in targets:
+        matched.append(_match_labels(target, given, source_keys))
+        n_twice = sum(
+            label is not None and key in source_keys
+            for key, label in zip(target.keys, matched[-1].labels or [], strict=True)
+        )
+        if n_twice:
+            twice = f"{count(n_twice, 'labelled row')} of {target.path.name} not scored"
+            notes.append(f"{twice}: in the source too, whitespace and case aside")
+    n_lost = len(given.keys() - {key for target in targets for key in target.keys})
+    if given and n_lost == len(given):
+        n_texts = count(len(given), "labelled text")
+        raise TableError(f"{job.labels}: {n_texts}, none of which is in a target file")
+    if n_lost:
+        n_texts = count(n_lost, "labelled text")
+        notes.append(f"{n_texts} of {job.labels} left out: in no target file")
+    return matched, notes
+
+
+def _match_labels(target: JobDomain, given: dict[int, GivenLabel], source_keys: set[int]) -> JobDomain:
+    """Give rows the labels of the file, by their texts, and weights in a score.
+
+    Rows that stand in the labelled source too, and rows asked for to improve predictions, have the weight 0.
+    If rows were drawn for an estimate, the others have it too; rows of one text share its weight.
+    """
+    n_equal = Counter(target.keys)
+    is_sample = any(label.sampled == FOR_ESTIMATE for label in given.values())
+    labels, weights = list(target.labels or [None] * target.n_rows), []
+    for i, key in enumerate(target.keys):
+        weight, answer = 0.0 if is_sample else 1.0, given.get(key)
+        if answer is not None:
+            labels[i] = answer.label
+            is_counted = answer.sampled == FOR_ESTIMATE if is_sample else answer.sampled != FOR_PREDICTIONS
+            weight = answer.weight / (n_equal[key] if is_sample else 1) if is_counted else 0.0
+        weights.append(0.0 if key in source_keys else weight)
+    return replace(target, labels=labels, weights=weights)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingLabels:
+    """Labelled rows of all targets, to learn from."""
+
+    X: Matrix
+    y: np.ndarray  # (n,) classes
+    names: np.ndarray  # (n,) of the targets
+    keys: list[int]  # of the texts
+    weights: np.ndarray  # (n,) in a score
+
+
+def gather_labels(
+    targets: Sequence[JobDomain], rows: Sequence[Any], classes: Sequence[Any]
+) -> TrainingLabels:
+    """Bring the labelled rows of the targets here; texts with contradicting labels are left out.
+
+    `rows` has the rows of every target, here or on a cluster.
+    """
+    spellings = {spell_label(label): label for label in classes}
+    answers: dict[int, set[Any]] = {}
+    for target in targets:
+        for key, label in zip(target.keys, target.labels or [], strict=True):
+            if label is None:
+                continue
+            if spell_label(label) not in spellings:
+                listed = ", ".join(map(str, classes[:10]))
+                raise TableError(
+                    f"{target.path}: the label {label!r} cannot be learnt; the classes are {listed}"
+                )
+            answers.setdefault(key, set()).add(spellings[spell_label(label)])
+    n_odd = sum(len(labels) > 1 for labels in answers.values())
+    if n_odd:
+        warn(
+            f"{count(n_odd, 'text')} with contradicting labels, none of which is taken",
+        )
+    parts, y, names, keys, weights = [], [], [], [], []
+    for name, target, X in zip(name_domains([t.path for t in targets]), targets, rows, strict=True):
+        positions = [
+            row
+            for row, (key, label) in enumerate(zip(target.keys, target.labels or [], strict=True))
+            if label is not None and len(answers[key]) == 1
+        ]
+        if positions:
+            parts.append(gather_rows(X[np.array(positions)]))
+        keys += [target.keys[row] for row in positions]
+        y += [next(iter(answers[target.keys[row]])) for row in positions]
+        weights += [(target.weights or [1.0] * target.n_rows)[row] for row in positions]
+        names += [name] * len(positions)
+    if not parts:
+        files = ", ".join(str(target.path) for target in targets)
+        raise TableError(f"{files}: no row has a label to learn from")
+    codes = np.array(y, dtype=object)
+    return TrainingLabels(stack_rows(parts), codes, np.array(names, dtype=object), keys, np.array(weights))
+
+
+def learn_labels(
+    classifier: MSDAClassifier, labels: TrainingLabels, rows: Any = slice(None)
+) -> MSDAClassifier:
+    """Let a fitted classifier learn the labels of some of the rows; those of equal rows must agree."""
+    X, y, names = labels.X[rows], labels.y[rows], labels.names[rows]
+    for name in dict.fromkeys(names.tolist()):
+        mine = np.flatnonzero(names == name)
+        kept = mine[list_consistent(list_row_keys(X[mine], np.zeros(len(mine), dtype=int)), y[mine])]
+        classifier.update(X[kept], y[kept], target=name)
+    return classifier
+
+
+def list_consistent(keys: Sequence[Any], y: np.ndarray) -> np.ndarray:
+    """Return the rows that no other row equals, by the keys of rows, whose label is another."""
+    answers = dict[Any, set[Any]]()
+    for key, label in zip(keys, y.tolist(), strict=True):
+        answers.setdefault(key, set()).add(label)
+    return np.array([i for i, key in enumerate(keys) if len(answers[key]) == 1], dtype=int)
+
+
+def cross_fit(classifier: MSDAClassifier, labels: TrainingLabels) -> np.ndarray:
+    """Predict every row by a classifier that has learnt the labels of other folds; a text is in one fold."""
+    distinct = sorted(set(labels.keys))
+    order = np.random.default_rng(0).permutation(len(distinct)) % min(N_FOLDS, len(distinct))
+    fold_of = dict(zip(distinct, order.tolist(), strict=True))
+    fold = np.array([fold_of[key] for key in labels.keys])
+    predicted = np.empty(len(fold), dtype=object)
+    for number in np.unique(fold):
+        out = np.flatnonzero(fold == number)
+        rest = np.flatnonzero(fold != number)
+        fitted = learn_labels(copy.copy(classifier), labels, rest) if len(rest) else classifier
+        for name in set(labels.names[out].tolist()):
+            mine = out[labels.names[out] == name]
+            predicted[mine] = fitted.predict(labels.X[mine], target=name)
+    return predicted

@@ -1,0 +1,329 @@
+"""The summary of an adapt job: ready for JSON, and the lines that the command prints."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import UndriftWarning, count, warn
+from ..inputs import spell_label
+from ..method import EXPECTED_ERROR_RECORD
+from ..scoring import error_interval, find_chance, gain_interval, is_no_better
+from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
+from . import terminal
+from .inputs import AdaptJob, JobDomain
+from .terminal import MOST_LABELS, describe_file, list_shares
+
+ONE_CLASS = 0.97  # share of a target's rows above which a note says that one class is nearly all there is
+
+
+def summarize_domains(
+    job: AdaptJob, sources: Sequence[JobDomain], targets: Sequence[JobDomain], tokens: str
+) -> dict[str, Any]:
+    """Begin a summary: what was read, and how many words of each target do not occur in the source."""
+    known = collect_words(chain.from_iterable(source.documents for source in sources), tokens)
+    shares = [unseen_share(target.documents, known, tokens) for target in targets]
+    notes = []
+    for target, share in zip(targets, shares, strict=True):
+        name = target.path.name
+        if target.labels is None and job.label in target.kinds:
+            notes.append(f"{name} has a column {job.label!r}: ignored (score with --target-label)")
+        if target.labels is not None and target.n_labelled == 0:
+            notes.append(f"{name} has no label to score with")
+        if share > FAR_APART:
+            warn(
+                f"{share:.0%} of the {tokens} of {name} never occur in the source (overlap {1 - share:.0%}): "
+                f"with so few {tokens} in common, expect little from adaptation",
+                code="far-apart",
+            )
+    return {
+        "sources": [
+            _count_rows(source)
+            | {"labelled": source.n_labelled, "unlabelled": source.n_rows - source.n_labelled}
+            for source in sources
+        ],
+        "targets": [
+            _count_rows(target) | {"unseen_share": None if share != share else share}
+            for target, share in zip(targets, shares, strict=True)
+        ],
+        "notes": notes,
+        "text": job.text[0] if len(job.text) == 1 else list(job.text),
+        "out": str(job.out),
+        "model": None if job.model is None else str(job.model),
+        "report": None if job.report is None else str(job.report),
+    }
+
+
+def keep_warnings(given: Sequence[UndriftWarning], targets: Sequence[dict[str, Any]]) -> list[str]:
+    """Return every warning once, without doubts in adaptation where labels show that it helped.
+
+    Also without those of a fallback that labels have ended: its reasons are notes then.
+    """
+    dropped = set() if any(t["fell_back"] for t in targets) else {"fell-back"}
+    if all(t.get("scored") and t.get("gain_interval", [0])[0] > 0 for t in targets):
+        dropped.add("far-apart")
+    return list(dict.fromkeys(str(warning) for warning in given if warning.code not in dropped))
+
+
+def count_labels(labels: Sequence[Any]) -> dict[str, int]:
+    """Count the labelled rows of every class."""
+    return dict(Counter(spell_label(label) for label in labels if label is not None))
+
+
+def _count_rows(domain: JobDomain) -> dict[str, Any]:
+    return {
+        "file": str(domain.path),
+        "rows": domain.n_rows,
+        "empty": domain.n_empty,
+        "bad_rows": domain.n_bad,
+    }
+
+
+def summarize_choices(adapter: TextAdapter) -> dict[str, Any]:
+    """Say which settings were chosen, and what the safeguard made of them."""
+    classifier = adapter.classifier_
+    n_candidates = len(classifier.selection_results_)
+    return {
+        "classes": adapter.classes_.tolist(),
+        "vocabulary": len(adapter.terms_),
+        "tokens": adapter.vectorizer_.tokens_,
+        "tokens_reason": adapter.vectorizer_.tokens_reason_,
+        "pivots": classifier.representation_.layers_[0].coef.shape[1],
+        "chosen": dict(classifier.best_params_),
+        "rule": "source-cv" if n_candidates > 1 else "fixed",
+        "n_candidates": n_candidates,
+        "caution": dict(classifier.caution_),
+        "self_training": [dict(entry) for entry in classifier.self_training_rounds_],
+    }
+
+
+def summarize_shares(
+    summary: dict[str, Any], adapter: TextAdapter, counts: Sequence[np.ndarray], job: AdaptJob
+) -> None:
+    """Add to every target's entry its class shares and expected error, and notes where one class is all.
+
+    `counts` are sums over the rows of every target, as `Predictions.count` returns them.
+    """
+    classifier, labels = adapter.classifier_, [spell_label(label) for label in adapter.classes_.tolist()]
+    for i, (entry, target_counts) in enumerate(zip(summary["targets"], counts, strict=True)):
+        shares, interval = classifier.target_shares_[i], classifier.target_shares_interval_[i]
+        per_class = target_counts[: len(labels)]
+        predicted = (per_class / max(per_class.sum(), 1)).tolist()
+        entry["predicted_shares"] = dict(zip(labels, predicted, strict=True))
+        entry["target_shares"] = shares and dict(zip(labels, shares.values(), strict=True))
+        entry["target_shares_interval"] = interval and dict(
+            zip(labels, map(list, interval.values()), strict=True)
+        )
+        entry["target_shares_given"] = bool(shares and classifier.target_shares)
+        entry["border"] = classifier.border
+        entry["expected_error"] = classifier.expected_error_[i]
+        entry["unknown_rows"] = int(target_counts[-1])
+        if job.min_confidence is not None:
+            entry["n_doubtful"] = int(target_counts[len(labels)])
+        summary["notes"] += _note_one_class(entry)
+
+
+def _note_one_class(entry: dict[str, Any]) -> list[str]:
+    """Say where (nearly) all rows of a target are of one class."""
+    name, is_scored = Path(entry["file"]).name, bool(entry.get("scored"))
+    label, share = max(entry["predicted_shares"].items(), key=itemgetter(1))
+    if share == 1 and entry["rows"] > 1:
+        is_certain = is_scored or entry["target_shares_given"]
+        hint = "" if is_certain else "; if other classes occur there, label about 30 random rows to see"
+        return [f"every prediction for {name} is {label!r}{hint}"]
+    label, share = max((entry["target_shares"] or {"": 0.0}).items(), key=itemgetter(1))
+    if share > ONE_CLASS:
+        source = "given" if entry["target_shares_given"] else "estimated"
+        return [f"nearly every row of {name} is {label!r} (its {source} share is {share:.1%})"]
+    return []
+
+
+def summarize_errors(counts: Sequence[float] | None = None) -> dict[str, Any]:
+    """Return the errors of the baseline and of the predictions, None where no row could be scored.
+
+    `counts` are those of `count_mistakes`; weights make the rows count as fewer than they are.
+    """
+    n_scored, total, squares, first, second, both = counts if counts is not None else [0] * 6
+    if not total:
+        names = ("baseline_error", "source_only_error", "adapted_error")
+        return {"scored": 0, **dict.fromkeys(names)}
+    n, baseline, adapted = total**2 / squares, first / total, second / total
+    return {
+        "scored": int(n_scored),
+        "baseline_error": baseline,
+        "source_only_error": baseline,
+        "adapted_error": adapted,
+        "adapted_error_interval": error_interval(adapted, n),
+        "gain_interval": gain_interval((first - both) / total, (second - both) / total, n),
+    }
+
+
+def show_summary(summary: dict[str, Any], *, as_json: bool) -> None:
+    """Print the summary of a job."""
+    for warning in summary["warnings"]:
+        terminal.show_warning(warning)
+    if as_json:
+        terminal.show_json(summary)
+        return
+    for line in describe_adapt(summary):
+        terminal.say(line)
+    if terminal.output.is_verbose:
+        for line in describe_details(summary):
+            terminal.say(line)
+    advice, command = choose_next(summary)
+    terminal.say(f"Next: {advice}")
+    if command:
+        terminal.say_line(f"  {command}")
+
+
+def describe_adapt(summary: dict[str, Any]) -> Iterator[str]:
+    """Say what was read, how many predictions are wrong, the class shares, and what was written."""
+    yield _describe_files(summary)
+    for target in summary["targets"]:
+        yield describe_error(target, summary)
+        yield _describe_shares(target)
+    outputs = [summary["out"], summary["model"], summary["report"], summary.get("distilled", {}).get("out")]
+    yield f"Wrote {', '.join(describe_file(path) for path in outputs if path)}."
+
+
+def _describe_files(summary: dict[str, Any]) -> str:
+    labels = [f"{label} {n:,}" for label, n in sorted(summary["labels"].items())]
+    labels[MOST_LABELS:] = [f"{len(labels) - MOST_LABELS:,} more"] if len(labels) > MOST_LABELS else []
+    parts = [
+        f"{source['file']}: {count(source['rows'], 'row')}{_count_odd(source)}, {source['labelled']:,} labels"
+        for source in summary["sources"]
+    ]
+    parts[-1] += f" ({', '.join(labels)})"
+    parts += [f"{t['file']}: {count(t['rows'], 'row')}{_count_odd(t)}" for t in summary["targets"]]
+    return f"Read {'; '.join(parts)}."
+
+
+def _count_odd(entry: dict[str, Any]) -> str:
+    """Count the rows of a file that are empty, or could not be read."""
+    empty = f", {entry['empty']:,} empty" if entry["empty"] else ""
+    return empty + (f", {entry['bad_rows']:,} skipped as unreadable" if entry["bad_rows"] else "")
+
+
+def describe_details(summary: dict[str, Any]) -> Iterator[str]:
+    """Say the rest: the text, the vocabulary, the settings, predictions left empty, notes."""
+    text = summary["text"] if isinstance(summary["text"], str) else ", ".join(summary["text"])
+    is_less = summary["pivots"] < summary["vocabulary"]
+    pivots = f", {summary['pivots']:,} of them reconstructed" if is_less else ""
+    tokens = f"{summary['tokens']} ({summary['tokens_reason']})"
+    yield f"Text: {text}. Vocabulary: {summary['vocabulary']:,} terms of {tokens}{pivots}."
+    chosen = ", ".join(f"{name} {value:g}" for name, value in summary["chosen"].items())
+    rule = "fixed" if summary["rule"] == "fixed" else f"{summary['rule']} over {summary['n_candidates']}"
+    yield f"Settings: {chosen} ({rule}). Took {summary['seconds']:.0f} s."
+    if summary.get("n_learnt"):
+        yield f"Learnt {count(summary['n_learnt'], 'label')} of the target too."
+    for target in summary["targets"]:
+        if target["unseen_share"] is not None:
+            yield f"{target['file']}: {target['unseen_share']:.0%} of its words are not in the source."
+        if target["unknown_rows"]:
+            yield f"{target['file']}: {target['unknown_rows']:,} rows have no known word and no prediction."
+        if "n_doubtful" in target:
+            yield f"{target['file']}: {target['n_doubtful']:,} predictions left empty by --min-confidence."
+    if summary.get("distilled"):
+        from .distill import describe_distilled
+
+        yield describe_distilled(summary["distilled"])
+    if any(target["expected_error"] for target in summary["targets"]):
+        yield f"Expected errors: {EXPECTED_ERROR_RECORD}."
+    for note in list_notes(summary):
+        yield f"Note: {note}."
+
+
+def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
+    """Say in one sentence how many predictions of a target are wrong, measured or expected."""
+    name, expected = Path(t["file"]).name, t["expected_error"]
+    how = ", each predicted without its label" if summary.get("n_learnt") else ""
+    fell_back = " (not adapted: source only)" if t["fell_back"] else ""
+    if t.get("scored"):
+        low, high = t["adapted_error_interval"]
+        baseline = f"{t['baseline_error']:.1%} with a linear SVM trained on the source"
+        verdict = "" if t["fell_back"] else f": {_judge(t)}"
+        verdict = _compare_with_chance(t["adapted_error"], t) or verdict
+        return (
+            f"{name}{fell_back}: {t['adapted_error']:.1%} wrong (95% interval {low:.1%} to {high:.1%}) on "
+            f"{count(t['scored'], 'labelled row')}{how}, {baseline}{verdict}."
+        )
+    if expected and expected["error"] is None:
+        between = "{low:.0%} to {high:.0%}".format(**expected)
+        return f"{name}{fell_back}: between {between} wrong; without labels no more can be said."
+    if expected:
+        between = "90% interval {low:.0%} to {high:.0%}".format(**expected)
+        when = "before its labels were learnt" if summary.get("n_learnt") else "without labels"
+        when += _compare_with_chance(expected["error"], t)
+        return f"{name}{fell_back}: about {expected['error']:.0%} wrong ({between}), expected {when}."
+    return f"{name}{fell_back}: how many predictions are wrong cannot be said without labels."
+
+
+def _compare_with_chance(error: float, target: dict[str, Any]) -> str:
+    """Say so where predictions are no better than one answer for all rows."""
+    chance = find_chance(target)
+    if chance is None or not is_no_better(error, chance):
+        return ""
+    return f": no better than chance (always answering {chance['label']} is wrong for {chance['error']:.1%})"
+
+
+def _judge(t: dict[str, Any]) -> str:
+    low, high = t["gain_interval"]
+    if low > 0:
+        return "adaptation helped"
+    return "adaptation hurt" if high < 0 else "too few labels to tell whether adaptation helped"
+
+
+def _describe_shares(t: dict[str, Any]) -> str:
+    """Say which classes were predicted, and which shares they were given or estimated to have."""
+    line = f"Class shares of {t['file']}: predicted {list_shares(t['predicted_shares'])}"
+    if t["target_shares_given"]:
+        line += f"; given {list_shares(t['target_shares'])}"
+    elif t["target_shares"]:
+        line += f"; estimated {list_shares(t['target_shares'], t['target_shares_interval'])}"
+    return f"{line}."
+
+
+def list_notes(summary: dict[str, Any]) -> list[str]:
+    """Return what else there is to say, without what a warning has said."""
+    notes = [*summary["notes"], *list_doubts(summary)]
+    return [note for note in notes if not any(warning.startswith(note) for warning in summary["warnings"])]
+
+
+def list_doubts(summary: dict[str, Any]) -> list[str]:
+    """Return the reasons against adapting that no warning has shown.
+
+    Where labels show that it helped on every target, those of its rows alone are left.
+    """
+    caution, targets = summary["caution"], summary["targets"]
+    has_helped = all(
+        t.get("scored") and t["adapted_error"] is not None and t["adapted_error"] <= t["baseline_error"]
+        for t in targets
+    )
+    return [
+        text
+        for text, code in zip(caution["reasons"], caution["codes"], strict=True)
+        if not (caution["fell_back"] and text in caution["blocking"])
+        and not (has_helped and code not in ("few-rows", "empty-rows"))
+    ]
+
+
+def choose_next(summary: dict[str, Any]) -> tuple[str, str]:
+    """Say what to do next, and the command for it: look at the report, label a sample, predict new rows."""
+    target, is_scored = summary["targets"][0], any(t.get("scored") for t in summary["targets"])
+    if summary["report"] and is_scored:
+        return f"open {summary['report']}", ""
+    if not summary["model"]:
+        return "save the model with --model FILE, for `undrift predict`", ""
+    domain = ["--domain", Path(target["file"]).name] if len(summary["targets"]) > 1 else []
+    if is_scored or not summary["updatable"]:
+        command = ["predict", summary["model"], "NEW.csv", *domain, "--out", "FILE"]
+        return "predict new rows:", shlex.join(["undrift", *command])
+    command = ["ask", summary["model"], target["file"], *domain, "--for", "estimate", "--out", "sample.csv"]
+    return "label 50 rows, to measure how many predictions are wrong:", shlex.join(["undrift", *command])

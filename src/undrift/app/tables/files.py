@@ -1,0 +1,221 @@
+"""Table files on disk: format, compression, the shards of a folder or pattern, errors in one line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from glob import glob, has_magic
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from ...errors import UndriftError
+
+_KINDS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".xlsx": "xlsx",
+}
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
+_NO_TABLES = ("dataset_info.json", "dataset_infos.json", "state.json")  # Hugging Face puts them beside tables
+_SIGNATURES = {  # first bytes of the files most often given a wrong name
+    b"PAR1": "a Parquet file: name it .parquet",
+    b"\x1f\x8b": "compressed by gzip: add .gz to its name",
+    b"BZh": "compressed by bzip2: add .bz2 to its name",
+    b"\xfd7zXZ": "compressed by xz: add .xz to its name",
+    b"\x28\xb5\x2f\xfd": "compressed by Zstandard: add .zst to its name",
+    b"PK\x03\x04": "a spreadsheet or another zip archive: name a spreadsheet .xlsx",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet of an old format: save it as .xlsx",
+    b"SQLite format 3": "an SQLite database: export the table in it as CSV",
+    b"%PDF": "a PDF document",
+}
+_BUFFER = 1 << 18
+_BOMB_BYTES, _BOMB_RATIO = 1 << 28, 200  # a file that gives more bytes and more times its size is refused
+
+
+class TableError(UndriftError):
+    """A table file cannot be read or written; the message says which, where, and what to do."""
+
+
+@contextmanager
+def translate_errors(path: str | PathLike[str], action: str = "read") -> Iterator[None]:
+    """Raise the errors of the system, such as a full disk, as a `TableError` that names the file."""
+    try:
+        yield
+    except UnicodeError as error:
+        raise TableError(f"{path} changed while it was being read ({error})") from error
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and action == "read":
+            raise TableError(f"{path} does not exist") from None
+        raise TableError(f"{path} cannot be {action}: {error.strerror or error}") from error
+
+
+class Layout(NamedTuple):
+    """Kind of a table file (``csv``, ``jsonl``, ...), and the ending of its compression, or nothing."""
+
+    kind: str
+    compression: str
+
+
+def infer_layout(path: str | PathLike[str]) -> Layout:
+    """Return the layout of the file called `path`, from its endings alone."""
+    name = Path(path)
+    compression = name.suffix.lower() if name.suffix.lower() in COMPRESSIONS else ""
+    kind = _KINDS.get((name.with_suffix("") if compression else name).suffix.lower())
+    if kind is None:
+        known, around = ", ".join(_KINDS), ", ".join(COMPRESSIONS)
+        raise TableError(
+            f"{path}: cannot tell the format from the name; use one of {known}, or any with {around}"
+        )
+    if compression and kind in ("parquet", "xlsx"):
+        what = "Parquet" if kind == "parquet" else "a spreadsheet"
+        raise TableError(f"{path}: {what} is compressed inside; drop {compression} from the name")
+    return Layout(kind, compression)
+
+
+def refuse_misnamed(path: str | PathLike[str], head: bytes) -> None:
+    """Raise when `head`, the first bytes of a text table, belongs to another kind of file."""
+    for signature, truth in _SIGNATURES.items():
+        if head.startswith(signature):
+            raise TableError(f"{path} is {truth}")
+
+
+def refuse_unreadable(path: Path) -> None:
+    """Raise unless `path` is a regular file, which can be read more than once."""
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise TableError(f"{path} is a folder, not a table file")
+    if not stat.S_ISREG(mode):
+        raise TableError(f"{path} is not a regular file and can be read only once; save its content first")
+
+
+def refuse_zip_bomb(path: Path) -> None:
+    """Raise where the parts of a zip archive are many times as large as any table would be."""
+    n_bytes = path.stat().st_size
+    if not n_bytes:
+        raise TableError(f"{path} is empty")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            n_expanded = sum(part.file_size for part in archive.infolist())
+    except zipfile.BadZipFile as error:
+        raise TableError(f"{path} is truncated or not a spreadsheet ({error})") from None
+    if n_expanded > max(_BOMB_BYTES, _BOMB_RATIO * n_bytes):
+        raise TableError(
+            f"{path} is over {_BOMB_RATIO} times as large when decompressed ({n_expanded:,} bytes), which no "
+            "table is; save it as CSV"
+        )
+
+
+def is_pattern(path: str | PathLike[str]) -> bool:
+    """Tell whether `path` is a folder or a pattern, rather than the name of a file."""
+    return Path(path).is_dir() or (has_magic(str(path)) and not Path(path).exists())
+
+
+def shard_paths(path: str | PathLike[str]) -> list[Path]:
+    """List the files that `path` stands for, numbers in their names in order.
+
+    These are itself, those that match a pattern, or the tables in a folder and the folders in it. Names that
+    start with a dot or an underscore, and files that are no tables by their names, are left out.
+    """
+    if not is_pattern(path):
+        return [Path(path)]
+    if Path(path).is_dir():
+        paths = [inside for inside in Path(path).rglob("*") if _is_shard(inside, Path(path))]
+    else:
+        paths = [Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file()]
+    if not paths:
+        known = ", ".join(_KINDS)
+        raise TableError(
+            f"{path} has no file that ends in {known}" if Path(path).is_dir() else f"no file matches {path}"
+        )
+
+    def sort_key(shard: Path) -> list[tuple[int, str]]:
+        parts = re.split(r"(\d+)", str(shard))  # digits and the rest alternate, so that they never meet
+        return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+
+    return sorted(paths, key=sort_key)
+
+
+def _is_shard(path: Path, folder: Path) -> bool:
+    """Tell whether a file inside a folder is one of the folder's tables."""
+    parts = path.relative_to(folder).parts
+    if path.name in _NO_TABLES or any(part.startswith((".", "_")) for part in parts) or not path.is_file():
+        return False
+    *_, before, last = ["", "", *(suffix.lower() for suffix in path.suffixes)]
+    return last in _KINDS or (last in COMPRESSIONS and before in _KINDS)
+
+
+@contextmanager
+def open_bytes(path: Path, compression: str) -> Iterator[BinaryIO]:
+    """Open the bytes of a file, decompressed; `raw.n_read` of the stream says how far it was read."""
+    with open(path, "rb", buffering=0) as raw, _Decompressed(path, raw, compression) as stream:
+        yield cast(BinaryIO, io.BufferedReader(stream, _BUFFER))
+
+
+class _Decompressed(io.RawIOBase):
+    """Content of a file, which must not be many times as large as any table would be."""
+
+    def __init__(self, path: Path, raw: io.FileIO, compression: str) -> None:
+        self._path, self._raw, self._compression, self._n_bytes = path, raw, compression, 0
+        self._stream = open_compressed(path, raw, compression) if compression else raw
+        self.n_read = raw.tell
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            chunk = self._stream.read(len(buffer))
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            raise TableError(
+                f"{self._path} is truncated or not a {COMPRESSIONS[self._compression]} file ({error}); "
+                f"copy it again, or drop {self._compression} if it is not compressed"
+            ) from error
+        self._n_bytes += len(chunk)
+        if self._n_bytes > max(_BOMB_BYTES, _BOMB_RATIO * self._raw.tell()):
+            raise TableError(
+                f"{self._path} is over {_BOMB_RATIO} times as large when decompressed ({self._n_bytes:,} "
+                "bytes so far), which no table is; if this one is, decompress it first"
+            )
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+
+def open_compressed(path: Path, raw: Any, compression: str, mode: Any = "rb") -> Any:
+    """Return a stream of the decompressed bytes of `raw`, or in mode "wb" one that compresses to it."""
+    if compression == ".gz":  # no name and no time inside: the same rows give the same bytes
+        return gzip.GzipFile("", mode, compresslevel=6, fileobj=raw, mtime=0)
+    if compression == ".bz2":
+        return bz2.BZ2File(raw, mode)
+    if compression == ".xz":
+        return lzma.LZMAFile(raw, mode)
+    pyarrow = import_extra(path, "pyarrow", "Zstandard")
+    kind = pyarrow.CompressedInputStream if mode == "rb" else pyarrow.CompressedOutputStream
+    copy = os.fdopen(os.dup(raw.fileno()), mode)  # closed with the stream, unlike `raw`
+    return kind(pyarrow.PythonFile(copy, mode[0]), "zstd")
+
+
+def import_extra(path: Path, module: str, what: str) -> Any:
+    """Import an optional package, or say which extra brings it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise TableError(f"{path}: {what} needs the `data` extra: pip install 'undrift[data]'") from error

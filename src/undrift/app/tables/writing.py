@@ -1,0 +1,228 @@
+"""Tables written by an atomic write: all of it, or nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from ...files import replace_file
+from .cells import Kinds, write_json, write_text, write_texts
+from .files import Layout, TableError, import_extra, infer_layout, open_compressed, translate_errors
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_BUFFER = 1 << 18
+_GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 26  # of a row group of Parquet
+_MOST_ROWS, _MOST_CHARACTERS = 1_048_576, 32_767  # of a spreadsheet; of a cell in it
+
+Columns = Sequence[list[Any]]  # the cells of a block of rows
+Writer = AbstractContextManager[Callable[[Columns], Any]]
+
+
+@contextmanager
+def write_table(path: str | PathLike[str], kinds: Kinds) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Give a function that appends a data frame; the file appears when the context ends.
+
+    `kinds` names the columns. Those that a frame lacks are left empty. An exception, an interrupt among them,
+    leaves `path` as it was and nothing else behind.
+    """
+    final, layout = Path(path), infer_layout(path)
+    with ExitStack() as stack:
+        with translate_errors(final, "written"):
+            _refuse_unwritable(final)
+            new = stack.enter_context(replace_file(final))
+            stream = stack.enter_context(_open_stream(new, layout))
+            write = stack.enter_context(_WRITERS[layout.kind](stream, kinds, final))
+
+        def write_frame(frame: pd.DataFrame) -> None:
+            frame = frame.reindex(columns=list(kinds))
+            with translate_errors(final, "written"):
+                write([frame[name].tolist() for name in kinds])
+
+        yield write_frame
+        with translate_errors(final, "written"):
+            stack.close()
+
+
+def check_writable(path: str | PathLike[str]) -> None:
+    """Raise a `TableError` now if `write_table` could not begin to write `path`."""
+    with suppress(_Enough), write_table(path, {"column": {str}}):
+        raise _Enough
+
+
+class _Enough(Exception):
+    """Leaves a trial of writing before anything is kept."""
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Raise a `TableError` unless `path` is a regular file, or a name for one in an existing folder."""
+    if path.is_dir():
+        raise TableError(f"{path} is a folder; give the name of a file in it")
+    if path.exists() and not path.is_file():
+        raise TableError(f"{path} is not a regular file, which it would be replaced by")
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise TableError(f"{path} cannot be written: there is no folder {folder}")
+
+
+@contextmanager
+def _open_stream(path: Path, layout: Layout) -> Iterator[Any]:
+    """Open a file to write to; all is on the disk, or a full one is noticed, when the context ends."""
+    streams: list[Any] = [open(path, "wb", buffering=_BUFFER)]  # noqa: SIM115 (closed below)
+    try:
+        if layout.compression:
+            streams.append(open_compressed(path, streams[0], layout.compression, "wb"))
+        if layout.kind not in ("parquet", "xlsx"):
+            # Half a surrogate pair, legal in JSON, has no bytes in UTF-8; its escape is JSON again.
+            text = io.TextIOWrapper(streams[-1], encoding="utf-8", errors="backslashreplace", newline="")
+            streams.append(text)
+        yield streams[-1]
+        streams[-1].flush()
+        if layout.compression:
+            streams[1].close()  # writes the trailer
+        streams[0].flush()
+        os.fsync(streams[0].fileno())
+    finally:
+        for stream in reversed(streams):
+            with suppress(OSError, ValueError):
+                stream.close()
+
+
+@contextmanager
+def _write_delimited(stream: Any, kinds: Kinds, path: Path, delimiter: str) -> Iterator[Any]:
+    """Write rows that end in a newline."""
+    # With "\r\n" as its line end csv quotes fields that hold either character, as it must.
+    lines = SimpleNamespace(write=lambda line: stream.write(line[:-2] + "\n"))
+    writer = csv.writer(lines, delimiter=delimiter, lineterminator="\r\n")
+    writer.writerow(kinds)
+    yield lambda columns: writer.writerows(zip(*map(write_texts, columns), strict=True))
+
+
+@contextmanager
+def _write_objects(stream: Any, kinds: Kinds, path: Path, is_array: bool) -> Iterator[Any]:
+    """Write one JSON object a line, or all in an array; missing keys stay missing."""
+    before, between, end = ("[\n", ",\n", "\n]\n") if is_array else ("", "\n", "\n")
+
+    def write(columns: Columns) -> None:
+        nonlocal before
+        for row in zip(*columns, strict=True):
+            cells = zip(kinds, row, strict=True)
+            stream.write(before + write_json({name: value for name, value in cells if value == value}))
+            before = between
+
+    yield write
+    if before == between:
+        stream.write(end)
+    elif is_array:
+        stream.write("[]\n")
+
+
+@contextmanager
+def _write_sheet(stream: Any, kinds: Kinds, path: Path) -> Iterator[Any]:
+    """Write one sheet; text that looks like a formula stays text."""
+    openpyxl = import_extra(path, "openpyxl", "a spreadsheet")
+    book, n_rows = openpyxl.Workbook(write_only=True), 0
+    sheet = book.create_sheet("predictions")
+
+    def make_cell(value: Any) -> Any:
+        if value is None or value != value or isinstance(value, bool | int | float):
+            return None if value != value else value
+        text = openpyxl.cell.cell.ILLEGAL_CHARACTERS_RE.sub("\ufffd", write_text(value))
+        if len(text) > _MOST_CHARACTERS:
+            raise TableError(
+                f"{path}: a cell of a spreadsheet holds at most {_MOST_CHARACTERS:,} characters, and row "
+                f"{n_rows} has one of {len(text):,}; write .csv instead"
+            )
+        cell = openpyxl.cell.WriteOnlyCell(sheet, text)
+        cell.data_type = "s"
+        return cell
+
+    def write(columns: Columns) -> None:
+        nonlocal n_rows
+        for row in zip(*columns, strict=True):
+            n_rows += 1
+            if n_rows > _MOST_ROWS:
+                raise TableError(f"{path}: a spreadsheet has at most {_MOST_ROWS:,} rows; write .csv instead")
+            sheet.append([make_cell(value) for value in row])
+
+    try:
+        write([[name] for name in kinds])
+        yield write
+        book.save(stream)
+    except BaseException:
+        with suppress(Exception):  # of a sheet that is not saved, a temporary file is left
+            sheet.close()
+            sheet._writer.cleanup()
+        raise
+
+
+@contextmanager
+def _write_parquet(stream: Any, kinds: Kinds, path: Path) -> Iterator[Any]:
+    """Write row groups of some tens of thousands of rows."""
+    parquet = import_extra(path, "pyarrow.parquet", "Parquet")
+    pyarrow = import_extra(path, "pyarrow", "Parquet")
+    schema = pyarrow.schema([(name, _find_type(pyarrow, types)) for name, types in kinds.items()])
+    writer, waiting = parquet.ParquetWriter(stream, schema), list[Any]()
+
+    def write_group() -> None:
+        writer.write_table(pyarrow.Table.from_batches(waiting, schema))
+        waiting.clear()
+
+    def write(columns: Columns) -> None:
+        arrays = [_make_array(pyarrow, path, *each) for each in zip(schema, columns, strict=True)]
+        waiting.append(pyarrow.RecordBatch.from_arrays(arrays, schema=schema))
+        n_rows = sum(batch.num_rows for batch in waiting)
+        if n_rows >= _GROUP_ROWS or sum(batch.nbytes for batch in waiting) >= _GROUP_BYTES:
+            write_group()
+
+    try:
+        yield write
+        if waiting:
+            write_group()
+        writer.close()
+    except BaseException:
+        with suppress(Exception):  # else pyarrow would try later, at any moment
+            writer.close()
+        raise
+
+
+def _find_type(pyarrow: Any, types: set[Any]) -> Any:
+    """Return the Arrow type of cells of these types."""
+    names = {bool: "bool", int: "int64", float: "float64", str: "string"}
+    first = float if types == {int, float} else next(iter(types), str) if len(types) < 2 else str
+    return pyarrow.type_for_alias(names[first]) if first in names else first
+
+
+def _make_array(pyarrow: Any, path: Path, field: Any, cells: list[Any]) -> Any:
+    """Return a column as an array of its type."""
+    cells = [None if value != value else value for value in cells]
+    if field.type == pyarrow.string():
+        texts = (value if value is None else write_text(value) for value in cells)
+        cells = [v if v is None else v.encode("utf-8", "backslashreplace").decode() for v in texts]
+    try:
+        return pyarrow.array(cells, field.type)
+    except (pyarrow.ArrowException, OverflowError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise TableError(
+            f"{path}: column {field.name!r} has values that Parquet cannot hold together ({reason}); "
+            "write .jsonl or .csv instead"
+        ) from error
+
+
+_WRITERS: dict[str, Callable[[Any, Kinds, Path], Writer]] = {
+    "csv": partial(_write_delimited, delimiter=","),
+    "tsv": partial(_write_delimited, delimiter="\t"),
+    "jsonl": partial(_write_objects, is_array=False),
+    "json": partial(_write_objects, is_array=True),
+    "xlsx": _write_sheet,
+    "parquet": _write_parquet,
+}

@@ -1,0 +1,234 @@
+"""Print for commands: progress bars on a terminal, tables, JSON, one line for each warning."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+from rich import markup
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from ..errors import UndriftWarning, escape_controls, write_shares
+
+MOST_LABELS = 10  # that a line names
+WIDE_INTERVAL = 0.3  # of a share: from here on its middle says little
+
+
+class SafeConsole(Console):
+    """A console on which no text from data can move the cursor, change a colour or hide a line."""
+
+    is_verbose = False
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return text to be shown, its control characters made visible."""
+        return super().render_str(escape_controls(text), **options)
+
+
+output = SafeConsole(highlight=False)
+messages = SafeConsole(stderr=True, highlight=False)
+
+
+def set_verbosity(verbose: bool | None) -> None:
+    """Print everything, or (False) warnings and errors alone, or (None) the usual."""
+    output.is_verbose, output.quiet = verbose is True, verbose is False
+
+
+class StageBar:
+    """The one progress bar of a job: its stage, and the share of the stage that is done if that is known."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.stage = ""
+        self._progress, self._task = progress, progress.add_task("starting", total=None)
+
+    def __call__(self, stage: str, share: float | None = None) -> None:
+        """Show a stage; where `share` is None the bar moves back and forth."""
+        if self.stage != stage:  # a new task: its clock starts, from which the time left is estimated
+            self.stage = stage
+            self._progress.remove_task(self._task)
+            self._task = self._progress.add_task(escape(stage), total=None if share is None else 1.0)
+        self._progress.update(self._task, completed=share or 0, total=None if share is None else 1.0)
+
+    @property
+    def is_shown(self) -> bool:
+        """Tell whether there is a terminal to show the bar on."""
+        return not self._progress.disable
+
+    @contextmanager
+    def follow(self, client: Any) -> Iterator[None]:
+        """Move the bar by how many of the tasks that the scheduler of a Dask client knows are done."""
+        if not self.is_shown:
+            yield
+            return
+        done = Event()
+
+        def update() -> None:
+            while not done.wait(0.5):
+                states = client.sync(client.scheduler.get_task_prefix_states)
+                counts = Counter[str]()
+                for prefix_states in states.values():
+                    counts.update(prefix_states)
+                n_waiting = counts["waiting"] + counts["processing"]
+                n_finished = counts["memory"] + counts["released"]
+                self(self.stage, n_finished / (n_finished + n_waiting) if n_waiting else None)
+
+        thread = Thread(target=update, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+
+class LayerCallback:
+    """Moves the bar during a fit, as a scikit-learn callback: one step for each layer."""
+
+    def __init__(self, bar: StageBar) -> None:
+        self._bar, self._n_done, self._n_layers = bar, 0, 1
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Count the layers."""
+        self._n_done, self._n_layers = 0, context.max_subtasks or 1
+        self._bar("learning layers", 0.0)
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Do nothing."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
+        """Advance by one layer; the classifier comes after the last."""
+        if context.task_name == "layer":
+            self._n_done += 1
+            is_last = self._n_done >= self._n_layers
+            self._bar(
+                "fitting the classifier" if is_last else "learning layers",
+                None if is_last else self._n_done / self._n_layers,
+            )
+        return False
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Do nothing."""
+
+
+@contextmanager
+def show_progress() -> Iterator[Progress]:
+    """Show progress bars on standard error, with the time left; nothing where that is not a terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    is_hidden = output.quiet or not messages.is_terminal
+    progress = Progress(*columns, console=messages, transient=True, disable=is_hidden)
+    with nullcontext() if is_hidden else progress:  # rich before 15 ends a line even if it shows none
+        yield progress
+
+
+@contextmanager
+def show_warnings() -> Iterator[None]:
+    """Print the library's warnings, one line each, when the context ends."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UndriftWarning)
+        yield
+    for item in caught:
+        if issubclass(item.category, UndriftWarning):
+            show_warning(str(item.message))
+
+
+def run_job(run: Callable[[StageBar], Any], adapter: Any = None) -> Any:
+    """Run a job with its warnings and a progress bar, which follows the fit of `adapter`."""
+    with show_warnings(), show_progress() as progress:
+        bar = StageBar(progress)
+        classifier: Any = getattr(adapter, "classifier", None)
+        if hasattr(classifier, "set_callbacks"):  # of scikit-learn, from 1.9
+            classifier.set_callbacks(LayerCallback(bar))
+        return run(bar)
+
+
+def say(line: str, **options: Any) -> None:
+    """Print a line on standard output, wrapped at spaces; a long path is left whole."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    options = {"soft_wrap": True, "markup": False, **options}
+    output.print(
+        textwrap.fill(
+            line, output.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        ),
+        **options,
+    )
+
+
+def say_line(line: str) -> None:
+    """Print a line as it is, however long: it ends in a path, or is a command to copy."""
+    output.print(line, soft_wrap=True, markup=False)
+
+
+def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table, numbers aligned to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="")
+    for i, column in enumerate(columns):
+        numeric = bool(rows) and isinstance(rows[0][i], int | float)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(format_cell(value) for value in row))
+    output.print(table)
+
+
+def format_cell(value: Any) -> str:
+    """Format a cell: thousands separated, floats to three digits, nothing for None."""
+    if value is None:
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:.3g}" if isinstance(value, float) else escape(str(value))
+
+
+def escape(text: str) -> str:
+    """Escape text from data, so that it is neither read as markup nor obeyed by the terminal."""
+    return markup.escape(escape_controls(text))
+
+
+def show_json(data: Any) -> None:
+    """Print machine-readable output."""
+    print(escape_controls(json.dumps(data, ensure_ascii=False, indent=2, default=str)), file=sys.stdout)
+
+
+def show_warning(message: str) -> None:
+    """Print a warning on standard error, in one line."""
+    messages.print(f"[yellow]warning:[/] {escape(message)}", soft_wrap=True)
+
+
+def describe_file(path: str) -> str:
+    """Name a file and its size; of a folder, how many files it has."""
+    place = Path(path)
+    if place.is_dir():
+        return f"{path} ({sum(1 for _ in place.iterdir()):,} files)"
+    return f"{path} ({format_size(place.stat().st_size)})" if place.exists() else path
+
+
+def format_size(n_bytes: int) -> str:
+    """Format a size in bytes, kB or MB."""
+    if n_bytes < 1000:
+        return f"{n_bytes} bytes"
+    return f"{n_bytes / 1e3:.0f} kB" if n_bytes < 1e6 else f"{n_bytes / 1e6:.1f} MB"
+
+
+def list_shares(shares: dict[str, float], interval: dict[str, list[float]] | None = None) -> str:
+    """Write class shares in words, those of ten classes at most; a wide interval without its middle."""
+    parts = []
+    for label, share in list(zip(shares, write_shares(shares.values()), strict=True))[:MOST_LABELS]:
+        low, high = interval[label] if interval is not None else (0.0, 0.0)
+        digits = int(high - low < 0.02)  # the ends of a narrow one would be equal
+        between = f"{low:.{digits}%} to {high:.{digits}%}"
+        if interval is None:
+            parts.append(f"{label} {share}")
+        elif high - low >= WIDE_INTERVAL:
+            parts.append(f"{label} uncertain, {between}")
+        else:
+            parts.append(f"{label} {share} ({between})")
+    return ", ".join([*parts, *([f"{len(shares) - len(parts):,} more"] if len(shares) > MOST_LABELS else [])])

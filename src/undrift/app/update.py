@@ -1,0 +1,302 @@
+"""Ask for labels of target rows, and update a saved model by them or by a new batch."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import count, warn
+from ..files import replace_file
+from ..persist import save_model
+from ..scoring import error_interval
+from ..text import TextAdapter, load_adapter
+from . import terminal
+from .drift import describe_target
+from .inputs import (
+    ShowStage,
+    ignore_stage,
+    open_rows,
+    read_domain,
+    refuse_overwriting,
+)
+from .labels import (
+    FOR_ESTIMATE,
+    FOR_PREDICTIONS,
+    SAMPLED,
+    WEIGHT,
+    GivenLabel,
+    TrainingLabels,
+    cross_fit,
+    learn_labels,
+    read_labels,
+)
+from .options import Reading
+from .predict import choose_text, find_target
+from .scoring import sum_mistakes
+from .tables import TableError, with_added, write_table
+
+FEW_KNOWN = 0.5  # share of rows with a known term below which a batch is not like the target
+FEW_MEASURED = 20  # labels below which no error is measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskJob:
+    """Which rows to ask for, and where to write them."""
+
+    model: Path
+    input: Path
+    out: Path
+    text: Sequence[str] = ()
+    n: int = 50
+    purpose: str = FOR_PREDICTIONS
+    domain: str | None = None
+    reading: Reading = field(default_factory=Reading)
+    device: str | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateJob:
+    """What to update a model by: labelled texts, or a new batch of its target."""
+
+    model: Path
+    out: Path
+    text: Sequence[str] = ()
+    labels: Path | None = None
+    target: Path | None = None
+    label: str = "label"
+    domain: str | None = None
+    reading: Reading = field(default_factory=Reading)
+    device: str | None = None
+
+
+def load_updatable(job: AskJob | UpdateJob) -> tuple[TextAdapter, str]:
+    """Load a model that can be updated, and return the name of the target that is meant."""
+    adapter = load_adapter(job.model)
+    if job.device is not None:
+        adapter.classifier_.set_params(device=job.device)
+    target = find_target(adapter, job.domain)
+    if adapter.classifier_.update_state_ is None:
+        raise ValueError(
+            f"{job.model} holds no training rows, which `undrift ask` and `undrift update` need: run "
+            "`undrift adapt` again with --model and --updatable"
+        )
+    return adapter, target
+
+
+def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
+    """Write the rows that are most worth labelling, with all their columns; returns a summary."""
+    is_for_tool = job.reading.tool is not None
+    if is_for_tool and job.out.suffix != ".json":
+        raise TableError(f"{job.out}: Label Studio imports files that end in .json")
+    adapter, name = load_updatable(job)
+    refuse_overwriting(job.out, [job.model, job.input])
+    text = choose_text(adapter, job.text, job.input, job.reading)
+    target = read_domain(job.input, job.reading, text, None, show_stage)
+    kinds = with_added(target.path, target.kinds, {"label": {str}, SAMPLED: {str}, WEIGHT: {float}})
+    show_stage("choosing rows", None)
+    options: dict[str, Any] = {"target": name, "random_state": job.seed}
+    rows, weights = adapter.ask(target.documents, job.n, job.purpose, return_weights=True, **options)
+    facts = {SAMPLED: job.purpose, WEIGHT: [round(float(w), 6) if w else None for w in weights]}
+    chosen = pd.concat(target.rows).iloc[rows].assign(**facts)
+    if is_for_tool:
+        _write_tasks(job.out, chosen, [target.documents[row] for row in rows])
+    else:
+        with write_table(job.out, kinds) as write:
+            write(chosen)
+    return {
+        "model": str(job.model),
+        "input": str(job.input),
+        "out": str(job.out),
+        "rows": target.n_rows,
+        "asked": len(rows),
+        "purpose": job.purpose,
+        "bad_rows": target.n_bad,
+        "domain": job.domain,
+    }
+
+
+def _write_tasks(path: Path, rows: pd.DataFrame, texts: Sequence[str]) -> None:
+    """Write tasks as Label Studio imports them; its text is always called `text`."""
+    tasks = [
+        {"data": {**row, "text": text}} for row, text in zip(rows.to_dict("records"), texts, strict=True)
+    ]
+    content = json.dumps(tasks, ensure_ascii=False, indent=1, default=str)
+    with replace_file(path) as new:
+        new.write_text(f"{content}\n", encoding="utf-8", errors="backslashreplace")
+
+
+def show_ask(summary: dict[str, Any], *, as_json: bool) -> None:
+    """Print where the rows are, and the command that learns their labels."""
+    if as_json:
+        terminal.show_json(summary)
+        return
+    why = "to improve predictions" if summary["purpose"] == FOR_PREDICTIONS else "to estimate the error"
+    rows = count(summary["rows"], "row")
+    terminal.say(f"Wrote {summary['out']}: {summary['asked']:,} of {rows} to label, {why}.")
+    path = Path(summary["model"])
+    command = ["undrift", "update", summary["model"], summary["out"]]
+    command += ["--domain", summary["domain"]] if summary["domain"] else []
+    command += ["--out", str(path.with_stem(f"{path.stem}-updated"))]
+    terminal.say("Next: fill in the column `label`, then")
+    terminal.say_line(f"  {shlex.join(command)}")
+
+
+def run_update(job: UpdateJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
+    """Update a model by labels, or by a new batch, and save it; returns a summary."""
+    adapter, name = load_updatable(job)
+    refuse_overwriting(job.out, [path for path in (job.labels, job.target) if path])
+    before = adapter.classifier_.targets_[name]["expected_error"]
+    if job.labels is not None:
+        found = _learn_labels(adapter, name, job, show_stage)
+    else:
+        found = _take_batch(adapter, name, job, show_stage)
+    show_stage("saving the model", None)
+    save_model(adapter, job.out, updatable=True)
+    known = adapter.classifier_.targets_[name]
+    shares, interval = known["shares"], known["shares_interval"]
+    ends = interval and {str(label): [*each] for label, each in interval.items()}
+    return {
+        "model": str(job.model),
+        "out": str(job.out),
+        **found,
+        "expected_error_before": before,
+        "expected_error": known["expected_error"],
+        "target_shares": shares and {str(label): share for label, share in shares.items()},
+        "target_shares_interval": ends,
+        "bytes": job.out.stat().st_size,
+    }
+
+
+def _learn_labels(adapter: TextAdapter, name: str, job: UpdateJob, show_stage: ShowStage) -> dict[str, Any]:
+    """Learn the labels in a file, and measure the error on them by cross-fitting."""
+    assert job.labels is not None
+    show_stage(f"reading {job.labels.name}", None)
+    text = choose_text(adapter, job.text, job.labels, job.reading)
+    table = open_rows(job.labels, job.reading)
+    by_key = read_labels(table, text, [job.label], adapter.classes_.tolist())
+    given, classifier = list(by_key.values()), adapter.classifier_
+    X = adapter.vectorizer_.transform([label.text for label in given])
+    y = np.array([label.label for label in given], dtype=object)
+    position = classifier.find_target(name)
+    domain, state = np.full(len(y), position), classifier.update_state_
+    weights = np.array([label.weight for label in given])
+    labels = TrainingLabels(X, y, np.full(len(y), name, dtype=object), list(by_key), weights)
+    show_stage("measuring the error", None)
+    before = classifier.predict(X, target=name)
+    summary = {
+        "n_labels": len(given),
+        "n_unmatched": int((state.find_anchors(X, domain) < 0).sum()),
+        "measured_before": _measure_error(given, before),
+        "measured": _measure_error(given, cross_fit(classifier, labels)),
+    }
+    show_stage("learning the labels", None)
+    rows = state.input_of(position)
+    old = classifier.predict(rows, target=name)
+    learn_labels(classifier, labels)
+    n_changed = int((classifier.predict(rows, target=name) != old).sum())
+    return summary | {"changed": {"predictions": n_changed, "rows": rows.shape[0]}}
+
+
+def _measure_error(given: Sequence[GivenLabel], predicted: np.ndarray) -> dict[str, Any] | None:
+    """Return the error on labels that say something of it: those drawn at random, or not asked for.
+
+    None where these are too few.
+    """
+    has_drawn = any(label.sampled == FOR_ESTIMATE for label in given)
+    chosen = [
+        i
+        for i, label in enumerate(given)
+        if (label.sampled == FOR_ESTIMATE if has_drawn else label.sampled != FOR_PREDICTIONS)
+    ]
+    weight = np.array([given[i].weight for i in chosen])
+    answers = [predicted[i] for i in chosen]
+    n, total, squares, wrong, *_ = sum_mistakes([given[i].label for i in chosen], weight, answers, answers)
+    if n < FEW_MEASURED or not total:
+        return None
+    error = float(wrong / total)
+    low, high = error_interval(error, total**2 / squares)
+    return {"rows": int(n), "error": error, "low": low, "high": high}
+
+
+def _take_batch(adapter: TextAdapter, name: str, job: UpdateJob, show_stage: ShowStage) -> dict[str, Any]:
+    """Take a new batch of the target, and the reference of later checks."""
+    assert job.target is not None
+    text = choose_text(adapter, job.text, job.target, job.reading)
+    target = read_domain(job.target, job.reading, text, None, show_stage)
+    show_stage("taking the batch", None)
+    X = adapter.vectorizer_.transform(target.documents)
+    known = float(np.mean(np.diff(X.indptr) > 0))
+    again = "run `undrift adapt` with these rows as the target"
+    if not known:
+        raise TableError(f"{job.target}: no row has a term that the model knows: {again}")
+    if known < FEW_KNOWN:
+        warn(f"{job.target}: only {known:.0%} of the rows have a term that the model knows: {again}")
+    adapter.classifier_.update_target(X, target=name)
+    references = adapter.facts_.get("references", {})
+    adapter.remember(references={**references, name: describe_target(adapter, target.documents)})
+    return {"target": str(job.target), "rows": target.n_rows, "bad_rows": target.n_bad}
+
+
+def show_update(summary: dict[str, Any], *, as_json: bool) -> None:
+    """Print what was learnt, what that changed, and what to do next."""
+    if as_json:
+        terminal.show_json(summary)
+        return
+    for line in describe_update(summary):
+        terminal.say(line)
+    terminal.say_line(f"  undrift predict {shlex.join([summary['out']])} NEW.csv --out predicted.csv")
+
+
+def describe_update(summary: dict[str, Any]) -> Iterator[str]:
+    """Say what was learnt, what that changed, where the model is, and what to do next."""
+    if "n_labels" in summary:
+        unmatched = summary["n_unmatched"]
+        more = f"; {unmatched:,} of their texts are not among the rows of the fit" if unmatched else ""
+        changed = summary["changed"]
+        yield (
+            f"Learnt {count(summary['n_labels'], 'label')}{more}. "
+            f"{changed['predictions']:,} of {changed['rows']:,} predictions changed."
+        )
+        yield from _describe_measured(summary)
+    else:
+        yield f"Took {count(summary['rows'], 'row')} of {summary['target']} as the new batch."
+        if expected := summary["expected_error"]:
+            yield "About {error:.0%} wrong (90% interval {low:.0%} to {high:.0%}), expected.".format(
+                **expected
+            )
+    if summary["target_shares"]:
+        shares = terminal.list_shares(summary["target_shares"], summary["target_shares_interval"])
+        yield f"Class shares: {shares}."
+    yield f"Wrote {terminal.describe_file(summary['out'])}."
+    yield "Next: predict with it:"
+
+
+def _describe_measured(summary: dict[str, Any]) -> Iterator[str]:
+    """Say how many predictions are wrong by the labels, and where they contradict the expectation."""
+    measured, before = summary["measured"], summary["measured_before"]
+    if measured is None:
+        yield (
+            f"The error is not measured: that takes {FEW_MEASURED} labels of rows drawn at random "
+            "(undrift ask --for estimate)."
+        )
+        return
+    line = "{error:.1%} wrong (95% interval {low:.1%} to {high:.1%}), measured on {rows:,} labels, each "
+    line = line.format(**measured) + f"predicted without its own; {before['error']:.1%} before."
+    expected = summary["expected_error_before"]
+    if (
+        expected
+        and expected["error"] is not None
+        and not measured["low"] <= expected["error"] <= measured["high"]
+    ):
+        line += f" Trust this, not the {expected['error']:.0%} that was expected without labels."
+    if measured["error"] > before["error"]:
+        line += " The labels did not make it better."
+    yield line

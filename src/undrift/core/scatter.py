@@ -1,0 +1,134 @@
+"""Second moments of rows: all that a denoiser needs to know of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .array import Array, Rows, array_ops
+
+ROUNDING = 1e-6  # share of the energy below which what centring leaves counts as rounding
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Second moments of some rows: the paper's ``S`` with the constant feature kept apart.
+
+    Scatters of disjoint rows add, so batches, workers and domains are the same sum.
+    """
+
+    n: int
+    total: Array  # (d,)   column sums, float64
+    gram: Array  # (d, d) lower triangle of X'X, not centred
+
+    def __add__(self, other: Scatter) -> Scatter:
+        return Scatter(self.n + other.n, self.total + other.total, self.gram + other.gram)
+
+    def __iadd__(self, other: Scatter) -> Scatter:
+        """Add into the memory of this scatter's gram matrix."""
+        gram = self.gram
+        gram += other.gram
+        return Scatter(self.n + other.n, self.total + other.total, gram)
+
+    @property
+    def mean(self) -> Array:
+        """Column means."""
+        return self.total / self.n
+
+    @property
+    def energy(self) -> Array:
+        """Diagonal of the gram matrix, float64: the D of ``A = (1-p) C + p D``."""
+        return array_ops(self.gram).diagonal(self.gram)
+
+    def to_host(self) -> Scatter:
+        """Return the same scatter with NumPy arrays."""
+        take = array_ops(self.gram).to_numpy
+        return Scatter(self.n, take(self.total), take(self.gram))
+
+
+@dataclass(frozen=True)
+class CrossScatter:
+    """A scatter of rows X together with their products with other columns Z of the same rows."""
+
+    scatter: Scatter
+    target_total: Array  # (r,)   column sums of Z
+    cross: Array  # (d, r) X'Z, not centred
+
+    def __add__(self, other: CrossScatter) -> CrossScatter:
+        return CrossScatter(
+            self.scatter + other.scatter, self.target_total + other.target_total, self.cross + other.cross
+        )
+
+    @property
+    def target_mean(self) -> Array:
+        """Column means of Z."""
+        return self.target_total / self.scatter.n
+
+
+@dataclass(frozen=True)
+class ColumnMoments:
+    """Column sums of some rows, and of their squares."""
+
+    n: int
+    total: Array  # (d,) float64
+    energy: Array  # (d,) float64
+
+    @property
+    def mean(self) -> Array:
+        """Column means."""
+        return self.total / self.n
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Column sums and total energy of some rows. Moments of disjoint rows add."""
+
+    n: int
+    total: Array  # (d,) column sums, float64
+    energy: float  # sum of the squares of all entries
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(self.n + other.n, self.total + other.total, self.energy + other.energy)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Column means, on the host."""
+        return array_ops(self.total).to_numpy(self.total) / self.n
+
+
+def moments(X: Rows) -> Moments:
+    """Moments of the rows of `X`."""
+    ops = array_ops(X)
+    return Moments(X.shape[0], ops.column_sums(X), ops.energy(X))
+
+
+def sum_columns(stats: Scatter | ColumnMoments) -> Moments:
+    """Moments of the rows that a scatter, or column moments, are of."""
+    ops = array_ops(stats.energy)
+    return Moments(stats.n, stats.total, float(ops.to_numpy(stats.energy).sum()))
+
+
+def mean_square(domains: Sequence[Moments], center: bool) -> float:
+    """Mean square norm of the rows of all domains, after subtracting each domain's mean if `center`.
+
+    It is 0 where the rows differ from the means by no more than rounding.
+    """
+    total = energy = sum(moment.energy for moment in domains)
+    if center:
+        energy -= sum(moment.n * float(moment.mean @ moment.mean) for moment in domains)
+    return energy / sum(moment.n for moment in domains) if energy > ROUNDING * total else 0.0
+
+
+def scatter(X: Rows) -> Scatter:
+    """Scatter of the rows of `X`."""
+    ops = array_ops(X)
+    return Scatter(X.shape[0], ops.column_sums(X), ops.gram(X))
+
+
+def cross_scatter(X: Rows, part: np.ndarray, pivots: np.ndarray) -> CrossScatter:
+    """Scatter of the columns `part` of `X`, with their products with its columns `pivots`."""
+    ops = array_ops(X)
+    x, z = ops.columns(X, part), ops.columns(X, pivots)
+    return CrossScatter(scatter(x), ops.column_sums(z), ops.cross(x, z))

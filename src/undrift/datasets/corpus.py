@@ -1,0 +1,202 @@
+"""Domains, the transfer tasks between them, and the corpus that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import chain, permutations
+from typing import Any
+
+import numpy as np
+
+from ..core import stack_rows
+from ..inputs import missing_mask
+
+# Rows are an (n, d) array or sparse matrix, or a list of n texts.
+Rows = Any
+
+
+def _no_rows() -> np.ndarray:
+    return np.empty(0, dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """Rows of one domain, their labels where known, and which of them train, test or are unlabelled.
+
+    Parameters
+    ----------
+    name : str
+    X : {array, sparse matrix} of shape (n, d), optional
+        The rows as features. Exactly one of `X` and `texts` is given.
+    texts : list of str, optional
+        The rows as documents.
+    y : array of shape (n,)
+        One label per row: integers when every row has one, else floats with NaN where the label is
+        unknown.
+    train, test, unlabelled : arrays of int
+        Indices of the rows to learn from when this domain is the source, of those to score when it is
+        the target, and of the unlabelled ones, which serve the layers alone. Parts may overlap (a set without
+        a split trains and tests on the same rows, as different domains of a task).
+
+    Examples
+    --------
+    >>> from undrift.datasets import Domain
+    >>> Domain("books", texts=["a gripping story", "dull"], y=[1, 0], train=[0, 1]).labelled("train")[1]
+    array([1, 0])
+    """
+
+    name: str
+    X: Rows = field(default=None, kw_only=True)
+    texts: list[str] | None = field(default=None, kw_only=True)
+    y: np.ndarray = field(kw_only=True)
+    train: np.ndarray = field(default_factory=_no_rows, kw_only=True)
+    test: np.ndarray = field(default_factory=_no_rows, kw_only=True)
+    unlabelled: np.ndarray = field(default_factory=_no_rows, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if (self.X is None) == (self.texts is None):
+            raise ValueError(f"domain {self.name!r} needs either X or texts, and not both")
+        y = np.asarray(self.y)
+        if y.shape != (len(self),):
+            raise ValueError(
+                f"domain {self.name!r} has {len(self)} rows but y of shape {y.shape}; give one label per row"
+            )
+        object.__setattr__(self, "y", y)
+        for part in ("train", "test", "unlabelled"):
+            object.__setattr__(self, part, self._indices(part))
+        for part in ("train", "test"):
+            if missing_mask(y[getattr(self, part)]).any():
+                raise ValueError(f"domain {self.name!r}: {part} rows without a label; mark them unlabelled")
+
+    def __len__(self) -> int:
+        return len(self.texts) if self.texts is not None else self.X.shape[0]
+
+    @property
+    def rows(self) -> Rows:
+        """`X` or `texts`, whichever this domain has."""
+        return self.X if self.texts is None else self.texts
+
+    def labelled(self, part: str) -> tuple[Rows, np.ndarray]:
+        """Rows and labels of the part named "train" or "test"."""
+        index = getattr(self, part)
+        if not len(index):
+            raise ValueError(f"domain {self.name!r} has no {part} rows")
+        y = self.y[index]
+        is_whole = y.dtype.kind == "f" and (y == np.rint(y)).all()
+        rows = [self.rows[i] for i in index] if self.X is None else self.rows[index]
+        return rows, y.astype(np.int64) if is_whole else y
+
+    def with_rows(self, rows: Rows) -> Domain:
+        """Return the same domain with other rows in the same order: features, or a list of texts."""
+        if isinstance(rows, list):
+            return replace(self, X=None, texts=rows)
+        return replace(self, X=rows, texts=None)
+
+    def _indices(self, part: str) -> np.ndarray:
+        index = np.asarray(getattr(self, part))
+        if index.size == 0:
+            return _no_rows()
+        if index.ndim != 1 or index.dtype.kind not in "iu":
+            raise ValueError(f"domain {self.name!r}: {part} must be a list of row numbers")
+        if index.min() < 0 or index.max() >= len(self):
+            raise ValueError(f"domain {self.name!r}: {part} has row numbers outside 0 ... {len(self) - 1}")
+        return index.astype(np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Train on `source`, predict on `target`.
+
+    Parameters
+    ----------
+    source, target : Domain
+
+    Examples
+    --------
+    >>> from undrift.datasets import make_reviews
+    >>> task = make_reviews(10, domains=["books", "kitchen"]).tasks()[0]
+    >>> task.name, len(task.training_set()[0])
+    ('books->kitchen', 4)
+    """
+
+    source: Domain
+    target: Domain
+
+    @property
+    def name(self) -> str:
+        """The two domains, as in ``"books->kitchen"``."""
+        return f"{self.source.name}->{self.target.name}"
+
+    def training_set(self) -> tuple[Rows, np.ndarray]:
+        """Rows and labels of the source's train part."""
+        return self.source.labelled("train")
+
+    def test_set(self) -> tuple[Rows, np.ndarray]:
+        """Rows and labels of the target's test part."""
+        return self.target.labelled("test")
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Domains that share one feature space (or are all texts).
+
+    Parameters
+    ----------
+    name : str
+    domains : dict of str to Domain
+    terms : list of str, optional
+        Names of the columns of `X`, where they are known.
+
+    Examples
+    --------
+    >>> from undrift.datasets import make_reviews
+    >>> [task.name for task in make_reviews(10, domains=["books", "kitchen"]).tasks()]
+    ['books->kitchen', 'kitchen->books']
+    """
+
+    name: str
+    domains: dict[str, Domain]
+    terms: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.domains:
+            raise ValueError(f"corpus {self.name!r} has no domains")
+        widths = {name: _width(domain) for name, domain in self.domains.items()}
+        if len(set(widths.values())) > 1:
+            raise ValueError(f"corpus {self.name!r}: domains differ in their number of columns: {widths}")
+        width = next(iter(widths.values()))
+        if self.terms is not None and len(self.terms) != width:
+            raise ValueError(f"corpus {self.name!r} has {len(self.terms)} terms for {width} columns")
+
+    def tasks(self) -> list[Task]:
+        """Every ordered pair of domains, source by source (section 5: 4 domains give 12 tasks)."""
+        return [Task(source, target) for source, target in permutations(self.domains.values(), 2)]
+
+    def map(self, f: Callable[[Rows], Rows], *, terms: list[str] | None = None) -> Corpus:
+        """Return this corpus with `f` applied to the rows of every domain.
+
+        Columns may mean something else after `f`, so pass the new `terms` (or ``corpus.terms`` where
+        `f` keeps them).
+        """
+        domains = {name: domain.with_rows(f(domain.rows)) for name, domain in self.domains.items()}
+        return Corpus(self.name, domains, terms)
+
+    def rows(self) -> tuple[Rows, np.ndarray]:
+        """All rows of all domains, stacked (texts: chained), and the domain of each.
+
+        Returns
+        -------
+        rows : {array, sparse array} of shape (n, d) or list of str
+        domain : array of shape (n,)
+            Position of the row's domain in `domains`, from 0.
+        """
+        parts = [domain.rows for domain in self.domains.values()]
+        domain = np.repeat(np.arange(len(parts)), [len(d) for d in self.domains.values()])
+        rows = list(chain.from_iterable(parts)) if isinstance(parts[0], list) else stack_rows(parts)
+        return rows, domain
+
+
+def _width(domain: Domain) -> int | None:
+    """Return the number of columns of the domain's rows, or None for texts."""
+    return None if domain.texts is not None else domain.X.shape[1]

@@ -1,0 +1,154 @@
+"""Where to compute: NumPy on this machine's processors, or torch on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core import Array, Blocks, Layer, Rows, StoredBlocks, StreamedBlocks, hidden_rows, split_rows
+from ..errors import UndriftError
+from .parameters import half_of_memory
+
+
+class NoDevice(UndriftError):
+    """The device is not one that this machine, or its PyTorch, has."""
+
+
+@dataclass(frozen=True)
+class OnHost:
+    """NumPy and SciPy, in memory and in temporary files."""
+
+    memory_budget: float | None = None  # bytes that hidden rows may take; half of the machine's by default
+
+    def store_rows(self, X: Rows, width: int = 0) -> Blocks:
+        """Store the rows of one matrix, and hidden rows of the given width."""
+        budget = half_of_memory() if self.memory_budget is None else self.memory_budget
+        return StoredBlocks(split_rows(X, width), memory_budget=budget)
+
+    def stream_rows(self, source: Iterable[Rows]) -> Blocks:
+        """Read the rows again for every pass."""
+        return StreamedBlocks(source)
+
+    def move_rows(self, X: Rows) -> Rows:
+        """Return rows where the computation takes place."""
+        return X
+
+    def set_precision(self) -> AbstractContextManager[None]:
+        """Return a context in which products have the precision of this place."""
+        return nullcontext()
+
+    def move_layers(self, layers: Sequence[Layer]) -> Sequence[Layer]:
+        """Return layers where the rows are."""
+        return layers
+
+    def to_host(self, layer: Layer) -> Layer:
+        """Return a layer with NumPy arrays."""
+        return layer
+
+    def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[Array]:
+        """Yield h^1, ..., h^l of the rows of `X`."""
+        return hidden_rows(layers, X)
+
+
+@dataclass(frozen=True)
+class OnTorch:
+    """Torch tensors on one device; results are NumPy arrays."""
+
+    device: str
+    precision: str = "high"  # "highest": products of float32 do not round their operands to 11 bits
+    memory_budget: float | None = None  # bytes of the device that rows may take; most that is free by default
+
+    @property
+    def _core(self) -> Any:
+        """The core for tensors, imported when it is first needed."""
+        from ..core import torch
+
+        return torch
+
+    def store_rows(self, X: Rows, width: int = 0) -> Blocks:
+        """Store the rows of one matrix, and hidden rows of the given width."""
+        blocks = self._core.split_for_device(X, width)
+        return self._core.DeviceBlocks(blocks, self.device, memory_budget=self.memory_budget)
+
+    def stream_rows(self, source: Iterable[Rows]) -> Blocks:
+        """Read the rows again for every pass."""
+        return StreamedBlocks(self._core.StreamToDevice(source, self.device))
+
+    def move_rows(self, X: Rows) -> Rows:
+        """Return rows where the computation takes place."""
+        return self._core.TensorBlock.of(X).to(self.device).dense()
+
+    def set_precision(self) -> AbstractContextManager[None]:
+        """Return a context in which products have the precision of this place."""
+        return self._core.precision(self.precision)
+
+    def move_layers(self, layers: Sequence[Layer]) -> Sequence[Layer]:
+        """Return layers where the rows are."""
+        return [self._core.to_device(layer, self.device) for layer in layers]
+
+    def to_host(self, layer: Layer) -> Layer:
+        """Return a layer with NumPy arrays."""
+        return self._core.to_host(layer)
+
+    def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[np.ndarray]:
+        """Yield h^1, ..., h^l of the rows of `X`; those that do not fit the device are copied in blocks."""
+        rows = self._core.device_hidden_rows(layers, X, self.device, memory_budget=self.memory_budget)
+        for _ in layers:
+            with self.set_precision():  # and not while the caller works
+                piece = next(rows)
+            yield piece
+
+
+Place = OnHost | OnTorch
+
+
+def check_place(
+    device: Any, precision: str = "high", memory_budget: float | None = None, there: str | None = None
+) -> Place:
+    """Return the place that `device` names: "cpu", or a device of torch.
+
+    Rows on an accelerator, `there`, stay there, unless another device is named.
+    """
+    if not isinstance(device, str):
+        raise TypeError(f"device must be a string such as 'cpu' or 'cuda', got {device!r}")
+    if device == "cpu":
+        device = there or device
+    if device == "cpu":
+        return OnHost(memory_budget)
+    return OnTorch(check_device(device), precision, memory_budget)
+
+
+def check_device(name: str) -> str:
+    """Return the name of a device that torch can use; the prefix ``torch:`` is removed."""
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(
+            f"device={name!r} needs the `torch` extra: pip install 'undrift[torch]'; or pass device='cpu'"
+        ) from None
+    try:
+        device = torch.device(name.removeprefix("torch:"))
+        if device.type not in ("cpu", "cuda"):
+            torch.zeros(1, device=device).cpu()  # torch accepts names of devices that it was not built for
+    except (RuntimeError, AssertionError):
+        raise NoDevice(
+            f"device={name!r} is not known to the PyTorch that is installed; pass 'cpu', 'cuda' or 'cuda:1' "
+            "for a GPU, 'torch:cpu' for torch without one"
+        ) from None
+    if device.type == "cuda":
+        _check_cuda(name, device.index or 0, torch.cuda.device_count() if torch.cuda.is_available() else 0)
+    return str(device)
+
+
+def _check_cuda(name: str, index: int, n_devices: int) -> None:
+    if n_devices == 0:
+        raise NoDevice(
+            f"device={name!r}, but PyTorch sees no CUDA GPU here: install a CUDA build of PyTorch "
+            "(https://pytorch.org/get-started) and the GPU's driver, or pass device='cpu'"
+        )
+    if index >= n_devices:
+        raise NoDevice(f"device={name!r}, but there are {n_devices} GPUs, counted from 0")

@@ -1,0 +1,102 @@
+"""Check parameters at the boundary: errors name the parameter, the value seen and a remedy."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def _number(value: Any, name: str, kind: type, kind_name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise TypeError(f"{name} must be {kind_name}, got {value!r} of type {type(value).__name__}")
+
+
+def check_noise(value: Any, name: str = "noise") -> float:
+    """Return a corruption probability, in [0, 1)."""
+    _number(value, name, Real, "a number")
+    if not 0 <= value < 1:
+        hint = "at 1 every feature is always missing and nothing can be learnt; try 0.9" if value == 1 else ""
+        raise ValueError(f"{name}={value!r} must be at least 0 and below 1" + (f": {hint}" if hint else ""))
+    return float(value)
+
+
+def check_feature_noise(value: Any, d: int | None = None) -> float | np.ndarray:
+    """Return a corruption probability, or an array of them, one for each of d features if d is given."""
+    if isinstance(value, list | tuple):
+        raise TypeError(
+            f"noise must be a number, or an array with one for each feature, got {repr(value)[:60]} of type "
+            f"{type(value).__name__}: pass np.array(...); MSDAClassifier chooses among the values of a list"
+        )
+    if getattr(value, "ndim", 0) == 0:
+        return check_noise(value)
+    noise = np.asarray(value)
+    if noise.dtype.kind not in "fiu":
+        raise TypeError(f"noise must be an array of numbers, got one of dtype {noise.dtype}")
+    if noise.ndim != 1 or (d is not None and len(noise) != d):
+        expected = "(n_features,)" if d is None else f"({d},)"
+        raise ValueError(
+            f"noise has shape {noise.shape}, not {expected}: give one probability for each feature"
+        )
+    bad = np.flatnonzero(~((noise >= 0) & (noise < 1)))
+    if len(bad):
+        raise ValueError(
+            f"noise[{bad[0]}]={noise[bad[0]]:g} must be at least 0 and below 1"
+            + (f", and so must {len(bad) - 1} more" if len(bad) > 1 else "")
+        )
+    return noise.astype(np.float64)
+
+
+def check_positive(value: Any, name: str, *, zero: bool = False, hint: str = "") -> float:
+    """Return a positive (or, with `zero`, non-negative) finite number."""
+    _number(value, name, Real, "a number")
+    if not ((value >= 0 if zero else value > 0) and value < float("inf")):
+        bound = "at least 0" if zero else "above 0"
+        raise ValueError(f"{name}={value!r} must be {bound} and finite" + (f"; {hint}" if hint else ""))
+    return float(value)
+
+
+def check_count(value: Any, name: str, *, hint: str = "") -> int:
+    """Return an integer of at least 1."""
+    _number(value, name, Integral, "an integer")
+    if value < 1:
+        raise ValueError(f"{name}={value!r} must be at least 1" + (f"; {hint}" if hint else ""))
+    return int(value)
+
+
+def check_pivots(value: Any, d: int) -> int:
+    """Return a number of pivots, at most the number of features."""
+    hint = "leave it None to reconstruct every feature"
+    if check_count(value, "n_pivots", hint=hint) > d:
+        raise ValueError(f"n_pivots={value!r} is more than the {d} features of X; {hint}")
+    return int(value)
+
+
+def check_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
+    """Return a value that is one of `choices`."""
+    if not isinstance(value, str | None) or value not in choices:
+        allowed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name}={value!r} is not known; choose one of {allowed}")
+    return value
+
+
+def refuse_cross_validation() -> None:
+    """Refuse a fit with a target where scikit-learn's cross-validation is calling."""
+    frame = sys._getframe(1)
+    while frame := frame.f_back:  # type: ignore[assignment]
+        if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection."):
+            raise ValueError(
+                "cross-validation of scikit-learn would cut the target, and score source rows as if they "
+                "were the target's: read expected_error_, or pass labelled rows of the target to score"
+            )
+
+
+def half_of_memory() -> float:
+    """Return half of this machine's memory, in bytes."""
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2
+    return 4e9  # where the system does not say

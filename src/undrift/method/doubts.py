@@ -1,0 +1,260 @@
+"""Safeguard: if label-free diagnostics say that adaptation will not help, warn or keep source-only.
+
+The thresholds come from `lab/scripts/safeguard.py`, which prints every signal beside the true gain, on real
+pairs of domains and on cases made so that nothing can be gained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core import Rows, array_ops
+from ..errors import warn
+from ..inputs import on_cluster
+from .calibrate import Target
+from .constants import (
+    FAR_APART,
+    FEW_TARGET_ROWS,
+    LEAST_HELD_OUT_AUC,
+    LEAST_RETAINED,
+    MANY_EMPTY,
+    NOTHING_SHARED,
+    SURE_DISAGREEMENT,
+    UNEVEN_RETAINED,
+    UNEVEN_SHIFT,
+)
+from .domains import UNLABELLED
+from .self_train import retained_auc, round_trip_auc
+from .shares import Shares
+from .solve import confidence, mean_auc, predict_codes
+from .source_only import SourceOnly
+from .train import Fit
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Diagnostics of a fit that need no target labels; None where one was not measured.
+
+    Adapted and source-only are compared by scores for classes that count alike, before the border of the
+    target's shares is added: a target of uneven classes is then no disagreement.
+    """
+
+    n_target: int  # rows of the smallest target
+    empty: float  # share of target rows that are all zero
+    unseen: float  # share of the target's nonzero entries in features that no labelled row has
+    disagreement: float | None = None  # share of target rows that adapted and source-only label differently
+    sure_disagreement: float | None = None  # the same among the half of which source-only is surer
+    class_shift: float | None = None  # half the sum of how far the classes' shares among predictions moved
+    retained: float | None = None  # of the source's area under the ROC curve above chance, after a round trip
+    source_only_retained: float | None = None  # the same for the source-only classifier
+    held_out_auc: float | None = None  # area under the ROC curve of held-out labelled rows
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One line against adapting: what was seen, and what to do. A blocking one leads to the fallback."""
+
+    code: str
+    text: str
+    is_blocking: bool = False
+
+
+def measure_rows(targets: Sequence[Rows], labelled_counts: np.ndarray) -> Signals | None:
+    """Return the signals that need the rows alone; None without a target.
+
+    `labelled_counts` says in how many labelled rows each feature is not zero.
+    """
+    if not targets:
+        return None
+    total = np.sum([_count_nonzero(X) for X in targets], axis=0)
+    counts, n_nonempty, n_rows = total[:-1], total[-1], [X.shape[0] for X in targets]
+    unseen = counts[labelled_counts == 0].sum() / max(counts.sum(), 1)
+    return Signals(min(n_rows), float(1 - n_nonempty / max(sum(n_rows), 1)), float(unseen))
+
+
+def _count_nonzero(X: Rows) -> np.ndarray:
+    """Count the rows in which each feature is not zero, then the rows that are not empty."""
+    if on_cluster(X):
+        return X.total(_count_nonzero)
+    ops = array_ops(X)
+    if sp.issparse(X):
+        n_nonempty = len(np.unique(X.nonzero()[0]))
+    else:
+        n_nonempty = int(np.count_nonzero(ops.to_numpy(X.any(axis=1))))
+    return np.append(ops.to_numpy(ops.nonzero_counts(X)), n_nonempty)
+
+
+def compare_with_source_only(
+    signals: Signals, scores: np.ndarray, retained: float | None, source_only: SourceOnly
+) -> Signals:
+    """Add what the adapted classifier's scores of the target anchors, and its round trip, say."""
+    before, after = predict_codes(source_only.scores), predict_codes(scores)
+    differs = before != after
+    surer = np.argsort(-confidence(source_only.scores), kind="stable")[: max(len(differs) // 2, 1)]
+    n_classes = max(scores.shape[1], 2)
+    shares = [np.bincount(codes, minlength=n_classes) / len(codes) for codes in (before, after)]
+    return replace(
+        signals,
+        disagreement=float(differs.mean()),
+        sure_disagreement=float(differs[surer].mean()),
+        class_shift=float(np.abs(shares[1] - shares[0]).sum() / 2),
+        retained=retained,
+        source_only_retained=source_only.retained,
+    )
+
+
+def find_reasons(signals: Signals, shares: Sequence[Shares] = ()) -> list[Reason]:
+    """Return what speaks against adapting, blocking reasons first; nothing where all is well.
+
+    `shares` are those of aligned targets.
+    """
+    reasons = [*_blocking_reasons(signals), *_doubts(signals, is_aligned=bool(shares))]
+    if any(estimate.is_uncertain for estimate in shares):
+        reasons.append(
+            Reason(
+                "uncertain-shares",
+                "the class shares of the target cannot be estimated from its scores, and predictions depend "
+                "on them: if you know them, say so (target_shares, --target-shares); labels of about 30 "
+                "target rows drawn at random would settle it",
+            )
+        )
+    return reasons
+
+
+def _is_near(signals: Signals) -> bool:
+    """Tell whether domains share most words."""
+    return signals.unseen <= FAR_APART
+
+
+def _can_rely_on_source_only(signals: Signals) -> bool:
+    """Tell whether falling back is better than a failed round trip.
+
+    Where few words are shared source-only is worse still, unless it makes the round trip.
+    """
+    makes_trip = signals.source_only_retained is not None and signals.source_only_retained >= LEAST_RETAINED
+    return _is_near(signals) or makes_trip
+
+
+def _blocking_reasons(s: Signals) -> Iterator[Reason]:
+    if s.held_out_auc is not None and s.held_out_auc < LEAST_HELD_OUT_AUC:
+        yield Reason(
+            "not-learnable",
+            "the labels can hardly be predicted in the source itself: the area under the ROC curve of "
+            f"held-out rows is {s.held_out_auc:.2f}, and 0.5 is chance; check the columns of text and labels",
+            is_blocking=True,
+        )
+        return
+    if s.unseen > NOTHING_SHARED:
+        yield Reason(
+            "nothing-shared",
+            f"the domains share almost no vocabulary: {s.unseen:.0%} of the target's nonzero entries are in "
+            "features that no labelled row has; check that both are in one language, or label rows of an "
+            "intermediate domain",
+            is_blocking=True,
+        )
+    elif (
+        s.n_target >= FEW_TARGET_ROWS
+        and s.retained is not None
+        and s.retained < LEAST_RETAINED
+        and _can_rely_on_source_only(s)
+    ):
+        yield Reason(
+            "round-trip",
+            f"a classifier trained on the target's pseudo-labels recovers only {max(s.retained, 0):.0%} of "
+            f"what separates the source's classes (below {LEAST_RETAINED:.0%}): do the labels mean the same "
+            "in both files? If so, add target rows",
+            is_blocking=True,
+        )
+
+
+def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
+    shift, retained = s.class_shift, s.source_only_retained
+    is_measured = shift is not None and retained is not None and _is_near(s) and not is_aligned
+    if is_measured and shift > UNEVEN_SHIFT and retained < UNEVEN_RETAINED:  # type: ignore[operator]
+        # no more than a doubt: a source that leans by its words alone looks the same
+        yield Reason(
+            "class-shift",
+            f"adaptation moves {shift:.0%} of the target from class to class, and source-only puts most of "
+            "it into one class: the classes may be less balanced there than adaptation makes them; "
+            'try center="classes" (--center classes), or label a few target rows to see',
+        )
+    if s.n_target < FEW_TARGET_ROWS:
+        yield Reason(
+            "few-rows",
+            f"a target of {s.n_target} rows (fewer than {FEW_TARGET_ROWS}) shows little of how its features "
+            "go together: add unlabelled rows",
+        )
+    if s.empty > MANY_EMPTY:
+        yield Reason(
+            "empty-rows",
+            f"{s.empty:.0%} of the target's rows are empty, and all of them get one label: look at them, "
+            "or leave them out",
+        )
+    if FAR_APART < s.unseen <= NOTHING_SHARED:
+        yield Reason(
+            "far-apart",
+            f"{s.unseen:.0%} of the target's nonzero entries are in features that no labelled row has: "
+            "rows of an intermediate domain, labelled or unlabelled, would lower the error",
+        )
+    elif s.sure_disagreement is not None and s.sure_disagreement > SURE_DISAGREEMENT:
+        yield Reason(
+            "disagreement",
+            f"adapted and source-only, class shares aside, disagree on {s.sure_disagreement:.0%} of the "
+            "target rows of which source-only is surer: label a random sample of it to see which is right",
+        )
+
+
+def decide_fallback(signals: Signals, can_fall_back: bool, shares: Sequence[Shares] = ()) -> dict[str, Any]:
+    """Decide whether to fall back; return signals, reasons in words and codes, and what was done."""
+    reasons = find_reasons(signals, shares)
+    blocking = [reason.text for reason in reasons if reason.is_blocking]
+    if blocking and can_fall_back:  # the shares were estimated for a classifier that is not used
+        reasons = [reason for reason in reasons if reason.code != "uncertain-shares"]
+    return {
+        "signals": asdict(signals),
+        "reasons": [reason.text for reason in reasons],
+        "codes": [reason.code for reason in reasons],
+        "blocking": blocking,
+        "fell_back": bool(blocking) and can_fall_back,
+    }
+
+
+def warn_of_blocking(caution: dict[str, Any] | None) -> None:
+    """Warn of blocking reasons, and say what was done."""
+    if caution is None:
+        return
+    done = "used the source-only classifier instead" if caution["fell_back"] else "adapted nevertheless"
+    for text in caution["blocking"]:
+        code = "fell-back" if caution["fell_back"] else ""
+        warn(f"adaptation is likely not to help ({done}): {text}", code=code)
+
+
+def judge_fit(
+    fit: Fit, targets: Sequence[Target] | None, labelled_counts: np.ndarray
+) -> dict[str, Any] | None:
+    """Return the warnings of a fit, and whether it falls back to the source alone; None without a target.
+
+    Labels of target rows, also of a teacher, are evidence that a fallback would ignore: with some there is
+    none.
+    """
+    base, trained, held_out, has_teacher = fit.base, fit.trained, fit.held_out, fit.has_teacher
+    domains, source_only, chosen = base.domains, base.source_only, base.chosen
+    signals = measure_rows([domains.rows[name] for name in domains.targets], labelled_counts)
+    if signals is None:
+        return None
+    if source_only is not None:
+        trips = [r.round_trip for r in trained.rounds if r.kept] or [r.round_trip for r in trained.rounds[:1]]
+        trip = trips[-1] if trips else round_trip_auc(chosen.K, base.labels, chosen.C, trained.scores)
+        auc = mean_auc(fit.labelled_scores, base.labels.codes)
+        retained = None if has_teacher else retained_auc(trip, auc)  # rounds with a teacher make no trip
+        signals = compare_with_source_only(signals, trained.scores, retained, source_only)
+    if len(held_out.codes) >= FEW_TARGET_ROWS:
+        signals = replace(signals, held_out_auc=mean_auc(held_out.scores, held_out.codes))
+    has_labels = bool((base.anchors.target_codes != UNLABELLED).any())
+    can_fall_back = source_only is not None and not has_labels and not has_teacher
+    return decide_fallback(signals, can_fall_back, [target.shares for target in targets or []])

@@ -1,0 +1,357 @@
+"""Learn labels of target rows at once, from the state that a fitted classifier keeps.
+
+Layers, alignment and pseudo-labels stay as they are. Labels tell more of the class shares (`shares`), and by
+a weight that cross-validation chooses they correct the classifier (`posterior`). A fit with target labels
+ends with the same step, so that updating equals fitting again with the same layers, alignment and
+pseudo-labels.
+
+Least squares is a Gaussian process with a posterior covariance S (`solve`). This tells how labels change
+scores, and how much a label counts. Labels of rows J are learnt by their log loss, to second order at the
+scores that they had: as in least squares, where scores are off by ``residual`` with a precision ``p``. They
+change all scores by ``S(x, J) g`` with ``g = (S(J, J) + diag(1 / p))^-1 residual``.
+
+Targets also have features of their own: their scores have a second part, which no other row informs. Its
+covariance is `TARGET_PART` times the Gram matrix (the feature augmentation of Daume, 2007). For labels of
+target rows S is then ``S(x, z) + TARGET_PART k(x, z)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ..core import Rows, array_ops
+from .calibrate import Target, class_probabilities, describe_target, find_border
+from .constants import FEW_LABELS, LABEL_WEIGHTS, LEAST_VARIANCE, TARGET_PART
+from .layers import score_centres
+from .shares import Labelled, Rescored, Shares, estimate_shares
+from .solve import Conditioned, Posterior, multiply, signs
+from .state import LabelledRows, UpdateState, score_columns
+from .train import Readout
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """A classifier that has learnt target labels."""
+
+    weights: list[np.ndarray]
+    intercept: np.ndarray
+    offsets: np.ndarray  # (n_domains, n_outputs) to subtract from the intercept; without the targets' shifts
+    targets: list[Target] | None
+    label_weight: float  # of a target label, against a labelled source row
+
+    def shifted_offsets(self, state: UpdateState) -> np.ndarray:
+        """Return the offsets with the shifts of the targets' borders."""
+        offsets = self.offsets.copy()
+        for k, target in zip(state.target_positions, self.targets or [], strict=False):
+            offsets[k] -= target.shift
+        return offsets
+
+
+def learn_labels(state: UpdateState) -> Learnt:
+    """Return the classifier of a state with its labels learnt: shares and borders, and the weights."""
+    labelled, scores = state.labelled, state.scores
+    shares = _estimate_all(state, partial(_take_first, state))
+    weights, intercept, chosen, left_out = state.weights, state.intercept, 0.0, None
+    if labelled is not None and len(labelled.codes):
+        train = np.flatnonzero(state.weight)
+        posterior = Posterior(state.inverse)
+        rows = posterior.condition(labelled.products[train])
+        chosen, learning, g = _choose_change(state, labelled, posterior, rows, shares)
+        left_out, particular = learning.left_out, TARGET_PART * learning.g
+        dual = rows.spread_change(g)
+        coef = np.zeros((len(state.domain), g.shape[1]))
+        coef[train] = dual.coef
+        changes = state.combine(coef, labelled, g + particular)
+        weights = [w + change for w, change in zip(weights, changes, strict=True)]
+        intercept = intercept + dual.intercept
+        scores = _score_target_anchors(state, weights, intercept, coef, labelled.products @ particular)
+    offsets = score_centres(state.means, weights)
+    if shares is None:
+        return Learnt(weights, intercept, offsets, None, chosen)
+    groups = _score_targets(state, weights, intercept, scores)
+    if labelled is not None and left_out is not None:
+        again = partial(_take_left_out, state.temperature, labelled.codes, left_out, groups)
+        shares = _estimate_all(state, again) or []
+    targets = _describe_all(state, groups, shares)
+    return Learnt(weights, intercept, offsets, targets, chosen)
+
+
+def _score_targets(
+    state: UpdateState, weights: Sequence[np.ndarray], intercept: np.ndarray, scores: np.ndarray
+) -> dict[int, np.ndarray]:
+    """Scores of the rows that stand for every target, by position: of its last batch, else of the anchors."""
+    groups = {k: scores[state.rows_of(k)] for k in state.target_positions}
+    if state.batches:
+        offsets = score_centres(state.means, weights)
+        groups |= {k: score_columns(A, weights) + intercept - offsets[k] for k, A in state.batches.items()}
+    return groups
+
+
+def _estimate_all(state: UpdateState, take: Callable[[int, np.ndarray], Labelled]) -> list[Shares] | None:
+    """Estimate the shares of every target from the first scores and the labels; None without alignment.
+
+    `take` takes some of the labelled rows, those of the target at a position.
+    """
+    if not state.is_aligned:
+        return None
+    held_out, labelled, estimates = state.held_out, state.labelled, []
+    for k, known in zip(state.target_positions, state.known_shares, strict=True):
+        seen = None
+        if labelled is not None and (chosen := (labelled.domain == k) & labelled.is_current).any():
+            seen = take(k, np.flatnonzero(chosen))
+        given = state.first_scores_of(k), held_out.scores, held_out.codes, state.n_classes, known, seen
+        grids = {} if k in state.batches else held_out.grids.setdefault(k, {})
+        estimates.append(estimate_shares(*given, held_out.transfer, grids))
+    return estimates
+
+
+def _take_first(state: UpdateState, k: int, rows: np.ndarray) -> Labelled:
+    """Take labelled rows as the classifier trained on the source alone scores them."""
+    labelled = state.labelled
+    assert labelled is not None  # there are rows
+    scores = score_columns([B[rows] for B in labelled.columns], state.first_weights) + state.first_intercept
+    return Labelled(scores, labelled.codes[rows])
+
+
+def _take_left_out(
+    temperature: float,
+    codes: np.ndarray,
+    left_out: np.ndarray,
+    groups: dict[int, np.ndarray],
+    k: int,
+    rows: np.ndarray,
+) -> Labelled:
+    """Take labelled rows as the classifier scores them that has learnt the other labels."""
+
+    def find_odds(scores: np.ndarray) -> np.ndarray:
+        p = np.clip(class_probabilities(scores, temperature), 1e-12, 1 - 1e-12)
+        return np.log(p / (1 - p))[:, -scores.shape[1] :]  # of two classes the second
+
+    return Rescored(find_odds(left_out[rows]), codes[rows], find_odds(groups[k]))
+
+
+def _choose_change(
+    state: UpdateState,
+    labelled: LabelledRows,
+    posterior: Posterior,
+    rows: Conditioned,
+    shares: Sequence[Shares] | None,
+) -> tuple[float, Learning, np.ndarray]:
+    """Return the weight of the labels, their effect with it, and the coefficients of the labelled rows.
+
+    A row with a label has no pseudo-label, whatever the weight of labels is.
+    """
+    K = state.find_products_among(labelled.columns, labelled.domain)
+    covariance = rows.covariance(K)
+    scores = score_columns(labelled.columns, state.weights) + state.intercept
+    scores -= score_centres(state.means, state.weights)[labelled.domain]
+    is_anchor = labelled.anchor >= 0
+    before = state.C * np.where(is_anchor, state.weight[labelled.anchor], 0.0)
+    evidence = before[:, None] * signs(state.codes[labelled.anchor], state.n_classes)
+    border = np.zeros(scores.shape)
+    base = _score_targets(state, state.weights, state.intercept, state.scores)
+    for k, target_shares in zip(state.target_positions, shares or [], strict=False):
+        border[labelled.domain == k] = find_border(base[k], state.temperature, target_shares.mean)
+    apart = remove_rows(covariance, scores, before, evidence)
+    seen = weigh_evidence(apart.scores + border, labelled.codes, state.temperature, state.C)
+    learn = partial(learn_evidence, apart.covariance + TARGET_PART * K, apart.scores, seen)
+    learnings, weight = dict[float, Learning](), 0.0
+    if len(labelled.codes) >= FEW_LABELS:
+        train = np.flatnonzero(state.weight)
+        codes, n = state.codes[train], int((train < state.n_source).sum())
+        source = take_source_rows(posterior, rows, signs(codes, state.n_classes), n)
+
+        def measure(weight: float) -> tuple[np.ndarray, np.ndarray]:
+            learning = learn(weight)
+            learnings[weight] = replace(learning, inverses=[])  # which are large
+            of_target = learning.left_out + border, labelled.codes, state.temperature
+            of_source = source.score_left_out(apart, learning), codes[:n], state.held_out.temperature
+            return log_loss(*of_target), log_loss(*of_source)
+
+        weight = choose_label_weight(measure)
+    learning = learnings.get(weight) or learn(weight)
+    return weight, learning, apart.restore(learning.g)
+
+
+def _score_target_anchors(
+    state: UpdateState,
+    weights: Sequence[np.ndarray],
+    intercept: np.ndarray,
+    change: np.ndarray,
+    particular: np.ndarray,
+) -> np.ndarray:
+    """Score the target anchors by new weights.
+
+    With ``K + diag(1 / (C weight))`` times the `change` of dual coefficients known, scores of training rows
+    change by ``-change / (C weight)``, and by the part `particular` to targets, given for all anchors.
+    """
+    n, scores = state.n_source, state.scores.copy()
+    weight, domain = state.weight[n:], state.domain[n:]
+    is_trained = weight > 0
+    scores[is_trained] += particular[n:][is_trained]
+    scores[is_trained] -= change[n:][is_trained] / (state.C * weight[is_trained, None])
+    others = np.flatnonzero(~is_trained)
+    columns = [A[n + others] for A in state.columns]
+    offsets = score_centres(state.means, weights)[domain[others]]
+    scores[others] = score_columns(columns, weights) + intercept - offsets
+    return scores
+
+
+def _describe_all(
+    state: UpdateState, groups: dict[int, np.ndarray], shares: Sequence[Shares]
+) -> list[Target]:
+    """Find border and expected error of every target from the scores of its rows."""
+    targets = []
+    for k, target_shares in zip(state.target_positions, shares, strict=True):
+        parts = groups[k], state.temperature, state.first_scores_of(k), state.held_out
+        described = describe_target(*parts, target_shares, state.gain, is_balanced=state.is_balanced)
+        targets.append(described)
+    return targets
+
+
+def find_covariance(
+    state: UpdateState, columns: Sequence[Rows], domain: np.ndarray, products: np.ndarray
+) -> np.ndarray:
+    """Posterior covariance of rows, whose `products` with the anchors are given, among themselves."""
+    rows = Posterior(state.inverse).condition(products[np.flatnonzero(state.weight)])
+    return rows.covariance(state.find_products_among(columns, domain))
+
+
+def learn_from_state(readout: Readout, state: UpdateState) -> Readout:
+    """Return the classifier with the labels of target rows learnt, where its state holds some."""
+    if state.labelled is None:
+        return readout
+    learnt = learn_labels(state)
+    return replace(
+        readout,
+        weights=learnt.weights,
+        intercept=learnt.intercept,
+        offsets=learnt.shifted_offsets(state),
+        targets=learnt.targets,
+        label_weight=learnt.label_weight,
+    )
+
+
+@dataclass(frozen=True)
+class Removed:
+    """Rows among themselves, once their precision and evidence are removed."""
+
+    covariance: np.ndarray  # (n, n)
+    scores: np.ndarray  # (n, n_outputs)
+    g: np.ndarray  # (n, n_outputs) change of their coefficients by removing them
+    lost: np.ndarray  # (n, n): the covariance of two rows grows by S(x, J) lost S(J, z)
+    change: np.ndarray  # (n, n) from coefficients of removed rows to those in place, as a difference
+
+    def restore(self, g: np.ndarray) -> np.ndarray:
+        """Return coefficients in terms of the covariance before, from `g` in terms of the one after."""
+        return self.g + g + self.change @ g
+
+
+def remove_rows(
+    covariance: np.ndarray, scores: np.ndarray, precision: np.ndarray, evidence: np.ndarray
+) -> Removed:
+    """Remove precision, and evidence, precision times labels, of rows with given covariance and scores."""
+    system = np.eye(len(precision)) - precision[:, None] * covariance
+    lost = np.linalg.solve(system, np.diag(precision))
+    change, g = lost @ covariance, np.linalg.solve(system, precision[:, None] * scores - evidence)
+    return Removed(covariance + covariance @ change, scores + covariance @ g, g, lost, change)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Evidence of labels about scores, to second order of their log loss, with weight 1."""
+
+    precision: np.ndarray  # (n, n_outputs), C for a row whose class is undecided
+    residual: np.ndarray  # (n, n_outputs) wanted scores less scores
+
+
+def weigh_evidence(scores: np.ndarray, codes: np.ndarray, temperature: float, C: float) -> Evidence:
+    """Return the evidence of labels about scores at the decision threshold of their target."""
+    p, k = class_probabilities(scores, temperature), scores.shape[1]
+    error = ((codes[:, None] == np.arange(p.shape[1])) - p)[:, -k:]  # of two classes the second
+    variance = np.maximum(p * (1 - p), LEAST_VARIANCE)[:, -k:]
+    return Evidence(4 * C * variance, temperature * error / variance)
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Labels learnt with a weight."""
+
+    g: np.ndarray  # (n, n_outputs) coefficients of the labelled rows
+    left_out: np.ndarray  # (n, n_outputs) scores of every row, had the labels of all others been learnt
+    inverses: list[np.ndarray]  # of every output: of the covariance with noise; empty without weight
+
+
+def learn_evidence(covariance: np.ndarray, scores: np.ndarray, evidence: Evidence, weight: float) -> Learning:
+    """Learn labels of rows whose covariance and scores without any of them are given."""
+    g, left_out, inverses = np.zeros(scores.shape), scores.copy(), []
+    for k in range(scores.shape[1] if weight else 0):
+        inverse = np.linalg.inv(covariance + np.diag(1 / (weight * evidence.precision[:, k])))
+        g[:, k] = inverse @ evidence.residual[:, k]
+        left_out[:, k] += evidence.residual[:, k] - g[:, k] / np.diagonal(inverse)
+        inverses.append(inverse)
+    return Learning(g, left_out, inverses)
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    """The first training rows, of the sources, as target labels change their scores.
+
+    A row that is left out is off by its dual coefficient over the diagonal of ``H = P - P 1 1'P / 1'P 1``.
+    With ``U = P k_J + P 1 slack' / 1'P 1`` labels of rows J change coefficients by ``-U g``, and H by
+    ``U (S(J, J) + diag(1 / p))^-1 U'``.
+    """
+
+    Y: np.ndarray  # (n, n_outputs) signs of their classes
+    coef: np.ndarray  # (n, n_outputs) their dual coefficients
+    diagonal: np.ndarray  # (n,) of H
+    U: np.ndarray  # (n, n_labelled)
+
+    def score_left_out(self, removed: Removed, learning: Learning) -> np.ndarray:
+        """Score every row by a classifier that has learnt all other labels, of target rows too."""
+        off = self.coef - self.U @ removed.restore(learning.g)
+        apart = self.U + self.U @ removed.change
+        diagonal = self.diagonal - ((self.U @ removed.lost) * self.U).sum(axis=1)
+        for k, inverse in enumerate(learning.inverses or [np.zeros(removed.lost.shape)] * off.shape[1]):
+            off[:, k] /= diagonal + ((apart @ inverse) * apart).sum(axis=1)
+        return self.Y - off
+
+
+def take_source_rows(posterior: Posterior, rows: Conditioned, Y: np.ndarray, n: int) -> SourceRows:
+    """Take the first n training rows; `Y` are the signs of all classes, and `rows` have target labels."""
+    ones, solved, P = rows.ones, multiply(posterior.inverse, Y), posterior.inverse
+    coef = solved - np.outer(ones, solved.sum(axis=0)) / rows.total
+    diagonal = array_ops(P).to_numpy(P.diagonal()) - ones**2 / rows.total
+    U = rows.solved + np.outer(ones, rows.slack) / rows.total
+    return SourceRows(Y[:n], coef[:n], diagonal[:n], U[:n])
+
+
+def log_loss(scores: np.ndarray, codes: np.ndarray, temperature: float) -> np.ndarray:
+    """Return the log loss of every row."""
+    p = class_probabilities(scores, temperature)[np.arange(len(codes)), codes]
+    return -np.log(np.maximum(p, 1e-6))
+
+
+def choose_label_weight(
+    measure: Callable[[float], Sequence[np.ndarray]], weights: Sequence[float] = LABEL_WEIGHTS
+) -> float:
+    """Choose the weight of labels by losses of labelled rows, of the target and of the source, held out.
+
+    The means of both count alike. The first weight is taken unless another one is better by more than two
+    standard errors of the difference.
+
+    Parameters
+    ----------
+    measure : callable
+        From a weight to the losses of every row of the target, and of the source.
+    """
+    losses = [measure(weight) for weight in weights]
+    gains = [[first - loss for first, loss in zip(losses[0], each, strict=True)] for each in losses]
+    means = [np.mean([gain.mean() for gain in both]) for both in gains]
+    best = int(np.argmax(means))
+    error = np.sqrt(sum(gain.var() / len(gain) for gain in gains[best])) / len(gains[best])
+    return weights[best if means[best] > 2 * error + 1e-9 else 0]  # rounding is no gain

@@ -1,0 +1,357 @@
+"""Estimate the class shares of a target domain from scores alone, without a target label.
+
+The model. Scores of a class against the rest are, in the target, two normal distributions of spreads
+``r1 s`` and ``r0 s``: ``share`` of the rows in the upper one, midpoint ``mu``, half distance ``m``. The
+ratios ``r1`` and ``r0`` of the spreads to their quadratic mean are those of the source. Mean and variance of
+the scores are known well, so that ``share`` and the separation ``d = m / s`` determine the rest:
+
+    s^2 = variance / (share r1^2 + (1 - share) r0^2 + 4 share (1 - share) d^2)
+    m = d s,    mu = mean - (2 share - 1) m
+
+Normal distributions that overlap can be separated only with prior knowledge. Three priors supply it:
+
+    (log d - log d_source - log_separation_loss) / log_separation_spread  ~  Student's t(TAIL)
+              classes are less separated in another domain, now and then much less; d_source counts as at most
+              MOST_SEPARATED, since classes that come apart so far say nothing of another domain
+    (mu - mu_source) / s  ~  N(0, midpoint_spread^2)
+              another domain moves the midpoint a little, other class shares move the mean a lot
+    share  ~  as in the source (within SAME_SPREAD) with probability SAME, else anything from 0 to 1
+
+With a flat prior on ``log s``, integrating over ``mu`` and ``s`` near the values above multiplies by their
+posterior widths, which grow as ``s^2``, and by their prior densities, which fall as ``1 / s^2``: no power of
+``s`` is left.
+
+Scores are only nearly normal, so a target counts as at most `EFFECTIVE_ROWS` rows. The posterior is summed
+over a grid of (share, d); nothing is maximised. Where scores say little the result is wide, and close to the
+priors. `lab/pages/balance.md` says how the constants were chosen, and what they give on the corpus that they
+were not chosen on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from .constants import (
+    EFFECTIVE_ROWS,
+    LEAST_ODDS,
+    LEAST_OF_A_CLASS,
+    LEAST_ROWS,
+    LEAST_SEPARATED,
+    LEAST_SPREAD,
+    MOST_SEPARATED,
+    MOST_VALUES,
+    N_DRAWS,
+    N_OFFSETS,
+    SAME,
+    SAME_SPREAD,
+    SEVERAL_DOMAINS,
+    SPREAD_ROWS,
+    TAIL,
+    WIDE,
+    Transfer,
+)
+
+_SHARES = np.linspace(0, 1, 101)
+_STEP, _STEPS_UP = 0.55, 4  # of the grid of log d, in spreads of its prior; those above its middle
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Posterior of a target's class shares, as equally likely draws, and where its classes meet."""
+
+    draws: np.ndarray  # (n_draws, n_classes)
+    midpoint: np.ndarray  # (n_outputs,) posterior mean of mu
+    is_assumed: bool = False  # the source's, since there are too few rows to estimate them
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Posterior mean of every class's share, of shape (n_classes,)."""
+        return self.draws.mean(axis=0)
+
+    def interval(self) -> np.ndarray:
+        """Lower and upper end for every class, of shape (n_classes, 2)."""
+        if self.is_assumed:
+            return np.tile([0.0, 1.0], (self.draws.shape[1], 1))
+        return np.quantile(self.draws, [0.05, 0.95], axis=0).T
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Tell whether the scores say little, so that the shares are mostly the prior's."""
+        return bool((np.ptp(self.interval(), axis=1) > WIDE).any())
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Two normal distributions; every field is a number for each point of a grid."""
+
+    share: np.ndarray  # of the upper one
+    midpoint: np.ndarray
+    half: np.ndarray  # half the distance of their means
+    upper_spread: np.ndarray
+    lower_spread: np.ndarray
+
+    def log_densities(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the log densities of scores in both, up to a constant, for every point of the grid."""
+
+        def log_density(mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+            return -(((scores - mean[..., None]) / spread[..., None]) ** 2) / 2 - np.log(spread)[..., None]
+
+        upper = log_density(self.midpoint + self.half, self.upper_spread)
+        return upper, log_density(self.midpoint - self.half, self.lower_spread)
+
+    def log_likelihood(self, scores: np.ndarray) -> np.ndarray:
+        """Return the log likelihood of scores, counted as at most `EFFECTIVE_ROWS` rows."""
+        upper, lower = self.log_densities(thin_rows(scores, scores, MOST_VALUES))
+        with np.errstate(divide="ignore"):  # a share of 0 or 1 has log probability minus infinity
+            upper, lower = upper + np.log(self.share)[..., None], lower + np.log(1 - self.share)[..., None]
+        return min(len(scores), EFFECTIVE_ROWS) * np.logaddexp(upper, lower).mean(axis=-1)
+
+    def log_likelihood_of_labels(self, scores: np.ndarray, is_upper: np.ndarray) -> np.ndarray:
+        """Return the log probability of labels given the scores, by which rows may have been chosen."""
+        upper, lower = self.log_densities(scores)
+        share = np.clip(self.share, LEAST_ODDS, 1 - LEAST_ODDS)
+        return _sum_log_probabilities(upper - lower + np.log(share / (1 - share))[..., None], is_upper)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Target rows whose classes are known, and their scores by a classifier that has not seen them."""
+
+    scores: np.ndarray  # (n, n_outputs)
+    codes: np.ndarray  # (n,)
+
+    def log_likelihood(self, mixture: Mixture, output: int, code: int) -> np.ndarray:
+        """Return the log probability of the labels, of a class against the rest, at every point of a grid."""
+        return mixture.log_likelihood_of_labels(self.scores[:, output], self.codes == code)
+
+
+@dataclass(frozen=True)
+class Rescored(Labelled):
+    """The same, with log odds of the classes by a classifier that has learnt all labels but that of the row.
+
+    For every share, log odds are shifted until the mean probability of all target rows is that share.
+    """
+
+    target: np.ndarray  # (n_target, n_outputs) log odds of target rows
+
+    def log_likelihood(self, mixture: Mixture, output: int, code: int) -> np.ndarray:
+        """Return the log probability of the labels, of a class against the rest, at every point of a grid."""
+        odds = self.target[:, output]
+        odds, most = thin_rows(odds, odds, MOST_VALUES), np.log(1 / LEAST_ODDS)
+        offsets = np.linspace(-most - odds.max(), most - odds.min(), N_OFFSETS)
+        offset = np.interp(mixture.share, expit(odds + offsets[:, None]).mean(axis=1), offsets)
+        return _sum_log_probabilities(self.scores[:, output] + offset[..., None], self.codes == code)
+
+
+def _sum_log_probabilities(log_odds: np.ndarray, is_upper: np.ndarray) -> np.ndarray:
+    return -np.logaddexp(0, np.where(is_upper, -log_odds, log_odds)).sum(axis=-1)
+
+
+def estimate_shares(
+    target_scores: np.ndarray,
+    source_scores: np.ndarray,
+    codes: np.ndarray,
+    n_classes: int,
+    known: Sequence[float] | None = None,
+    labelled: Labelled | None = None,
+    transfer: Transfer = SEVERAL_DOMAINS,
+    grids: dict[Any, Grid] | None = None,
+) -> Shares:
+    """Estimate class shares of a target from the scores of a classifier trained on the source.
+
+    Parameters
+    ----------
+    target_scores : array of shape (n_target, n_outputs)
+        Not centred: 0 is where the source's classifier puts the border.
+    source_scores : array of shape (n, n_outputs)
+        Of labelled rows, each held out when it was scored.
+    codes : int array of shape (n,)
+        Classes of the labelled rows.
+    known : sequence of n_classes floats, optional
+        Shares that the user knows; only the midpoint is then estimated.
+    labelled : Labelled, optional
+        Target rows whose classes are known, however they were chosen.
+    grids : dict, optional
+        Keeps what labels do not change, for the next estimate from the same scores.
+
+    With few rows on either side, or target scores that hardly differ, the source's shares are assumed.
+    """
+    outputs = [(0, 1)] if n_classes == 2 else [(k, k) for k in range(n_classes)]
+
+    grids = {} if grids is None else grids
+
+    def posterior(output: int, code: int, share: float | None = None) -> tuple[np.ndarray, float]:
+        if (output, share) not in grids:
+            scores = target_scores[:, output], source_scores[:, output]
+            grids[output, share] = make_grid(*scores, codes == code, share, transfer)
+        grid = grids[output, share]
+        return grid.weigh(0.0 if labelled is None else labelled.log_likelihood(grid.mixture, output, code))
+
+    is_assumed = known is None and _says_little(target_scores, source_scores, codes, n_classes)
+    if is_assumed:
+        known = (np.bincount(codes, minlength=n_classes) / len(codes)).tolist()
+    if known is not None:
+        midpoint = [posterior(output, code, known[code])[1] for output, code in outputs]
+        return Shares(np.array([known], dtype=float), np.array(midpoint), is_assumed)
+    posteriors = [posterior(output, code) for output, code in outputs]
+    levels = np.tile((np.arange(N_DRAWS) + 0.5) / N_DRAWS, (len(outputs), 1))
+    if n_classes > 2:  # draws of different classes are combined at random, then made to sum to one
+        levels = np.random.default_rng(0).permuted(levels, axis=1)
+    draws = np.column_stack(
+        [find_quantiles(weight, level) for (weight, _), level in zip(posteriors, levels, strict=True)]
+    )
+    if n_classes == 2:
+        return Shares(np.column_stack([1 - draws, draws]), np.array([posteriors[0][1]]))
+    draws = np.maximum(draws, 1e-6)
+    draws /= draws.sum(axis=1, keepdims=True)
+    means = draws.mean(axis=0)
+    midpoint = [posterior(output, code, means[code])[1] for output, code in outputs]
+    return Shares(draws, np.array(midpoint))
+
+
+def _says_little(target: np.ndarray, source: np.ndarray, codes: np.ndarray, n_classes: int) -> bool:
+    """Tell whether rows are too few, or target scores too much alike, to estimate shares from."""
+    if len(target) < LEAST_ROWS or len(codes) < LEAST_ROWS:
+        return True
+    counts = np.bincount(codes, minlength=n_classes)
+    if counts.min() < LEAST_OF_A_CLASS:
+        return True
+    class_means = np.array([source[codes == code].mean(axis=0) for code in range(n_classes)])
+    spread = np.sqrt(np.mean((source - class_means[codes]) ** 2, axis=0))
+    return bool((target.std(axis=0) < LEAST_SPREAD * spread).any())
+
+
+def find_quantiles(weight: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Shares at the given levels of a distribution over the grid of shares."""
+    return np.interp(levels, np.cumsum(weight) - weight / 2, _SHARES)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The posterior of one class's share before labels, at every point of a grid of (share, d)."""
+
+    mixture: Mixture
+    log_posterior: np.ndarray
+
+    def weigh(self, log_likelihood: np.ndarray | float = 0.0) -> tuple[np.ndarray, float]:
+        """Return the posterior of the shares, and the posterior mean of the midpoint, given labels."""
+        log_posterior = self.log_posterior + log_likelihood
+        weight = np.exp(log_posterior - log_posterior.max())
+        weight /= weight.sum()
+        return weight.sum(axis=1), float((weight * self.mixture.midpoint).sum())
+
+
+def make_grid(
+    target: np.ndarray,
+    source: np.ndarray,
+    is_class: np.ndarray,
+    known_share: float | None = None,
+    transfer: Transfer = SEVERAL_DOMAINS,
+) -> Grid:
+    """Multiply likelihood and priors of one class's share.
+
+    Parameters
+    ----------
+    target, source : arrays of shape (n_target,) and (n,)
+        Scores of this class against the rest.
+    is_class : bool array of shape (n,)
+        Which of the source's rows are of this class.
+    known_share : float, optional
+        Used instead of the grid.
+    """
+    upper, lower = source[is_class], source[~is_class]
+    source_midpoint = (upper.mean() + lower.mean()) / 2
+    source_spread = np.sqrt((upper.var() + lower.var()) / 2) + 1e-12
+    separation = max((upper.mean() - lower.mean()) / (2 * source_spread), 0.05)
+    ratios = _spread_ratio(upper, source_spread), _spread_ratio(lower, source_spread)
+    d, log_prior = _separations(separation, transfer)
+    share = (_SHARES if known_share is None else np.array([known_share]))[:, None]
+    within = share * ratios[0] ** 2 + (1 - share) * ratios[1] ** 2
+    s = np.sqrt((target.var() + 1e-12) / (within + 4 * share * (1 - share) * d**2))
+    midpoint = target.mean() - (2 * share - 1) * d * s
+    mixture = Mixture(share, midpoint, d * s, s * ratios[0], s * ratios[1])
+    log_posterior = mixture.log_likelihood(target)
+    log_posterior -= ((midpoint - source_midpoint) / (transfer.midpoint_spread * s)) ** 2 / 2
+    log_posterior += log_prior
+    if known_share is None:
+        same = np.exp(-(((share - is_class.mean()) / SAME_SPREAD) ** 2) / 2)
+        log_posterior += np.log(SAME * same / same.sum() + (1 - SAME) / len(share))
+    return Grid(mixture, log_posterior)
+
+
+def _separations(in_source: float, transfer: Transfer) -> tuple[np.ndarray, np.ndarray]:
+    """Return a grid of separations in the target, and the log of their prior up to a constant."""
+    middle = np.log(min(in_source, MOST_SEPARATED)) + transfer.log_separation_loss
+    step = _STEP * transfer.log_separation_spread
+    n_down = max(int((middle - np.log(LEAST_SEPARATED)) / step), _STEPS_UP)
+    deviation = _STEP * np.arange(-n_down, _STEPS_UP + 1)
+    log_d = middle + transfer.log_separation_spread * deviation
+    return np.exp(log_d), -(TAIL + 1) / 2 * np.log1p(deviation**2 / TAIL)
+
+
+def _spread_ratio(scores: np.ndarray, pooled: float) -> float:
+    """Return the spread of a class's scores over the pooled one; that of few rows stays near 1."""
+    n = len(scores)
+    return float(np.sqrt((n * scores.var() / pooled**2 + SPREAD_ROWS) / (n + SPREAD_ROWS)))
+
+
+def thin_rows(rows: np.ndarray, rank: np.ndarray, most: int) -> np.ndarray:
+    """Return at most so many of the rows, which stand for all of them: evenly spaced by their `rank`."""
+    if len(rows) <= most:
+        return rows
+    order = np.argsort(rank, kind="stable")
+    return rows[order[((np.arange(most) + 0.5) * len(rows) / most).astype(int)]]
+
+
+def check_shares(given: Any, classes: np.ndarray, targets: Sequence[Any]) -> list[list[float] | None]:
+    """Return the known shares of every target in class order, None where they are to be estimated.
+
+    Parameters
+    ----------
+    given : dict or None
+        Class -> share for all targets, or name of a target -> such a dict for some of them.
+    targets : sequence
+        Names of the targets.
+    """
+    if given is None:
+        return [None] * len(targets)
+    if not targets:
+        raise ValueError(
+            "target_shares needs target rows, and there are none: pass X_target, or leave it out"
+        )
+    if not isinstance(given, dict):
+        raise TypeError(
+            f"target_shares must be a dict, class -> share, or name of a target -> such a dict; got {given!r}"
+        )
+    if not any(isinstance(shares, dict) for shares in given.values()):
+        return [_order_shares(given, classes.tolist())] * len(targets)
+    unknown = [name for name in given if name not in targets]
+    if unknown:
+        names = ", ".join(map(repr, targets))
+        raise ValueError(
+            f"target_shares names {unknown[0]!r}, which is not a target; the targets are {names}"
+        )
+    return [_order_shares(given[name], classes.tolist()) if name in given else None for name in targets]
+
+
+def _order_shares(shares: dict[Any, float], labels: list[Any]) -> list[float]:
+    names = ", ".join(map(repr, labels))
+    unknown = [label for label in shares if label not in labels]
+    if unknown:
+        raise ValueError(f"target_shares names {unknown[0]!r}, which is not a class; the classes are {names}")
+    missing = [label for label in labels if label not in shares]
+    if missing:
+        raise ValueError(f"target_shares lacks {missing[0]!r}; give the share of every class: {names}")
+    values = [shares[label] for label in labels]
+    for label, value in zip(labels, values, strict=True):
+        if not isinstance(value, Real) or not 0 <= value <= 1:
+            raise ValueError(f"target_shares of {label!r} is {value!r}; shares are numbers between 0 and 1")
+    if abs(sum(values) - 1) > 0.01:
+        raise ValueError(f"target_shares sum to {sum(values):g}, not to 1: {shares!r}")
+    return [float(value) / sum(values) for value in values]

@@ -1,0 +1,107 @@
+"""The source-only classifier: trained on the labelled input rows, with no part for the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core import Array, domain_centred_gram, primal_weights
+from .calibrate import find_border, score_held_out, split_border
+from .self_train import retained_auc, round_trip_auc
+from .solve import Labels, NormalEquations, Posterior, mean_auc, multiply, read_layers, signs
+
+if TYPE_CHECKING:
+    from .choose import Base
+    from .layers import Anchors, Stack
+    from .train import Fit, Readout
+
+
+@dataclass(frozen=True)
+class SourceOnly:
+    """A classifier of the input alone, which no target row has touched, and how it does on the target."""
+
+    weights: np.ndarray  # (d, n_outputs)
+    intercept: np.ndarray  # (n_outputs,) of rows whose domain's mean has been subtracted
+    offset: np.ndarray  # (n_outputs,) score of the sources' mean, which target rows are centred on as well
+    scores: np.ndarray  # (n_target_anchors, n_outputs)
+    retained: float  # of the area under the ROC curve above chance, after the round trip
+    C: float  # as solvers take it, for inner products that are not scaled
+
+
+def fit_source_only(K: Array, labels: Labels, anchors: Anchors, stack: Stack, C: float) -> SourceOnly:
+    """Train on the labelled rows as they are.
+
+    Subtracting a mean from all training rows moves the intercept and nothing else, so that with one
+    source this equals training on rows that are not centred. Target rows are centred on the sources' mean.
+
+    Parameters
+    ----------
+    K : array of shape (n_anchors, n_anchors)
+        Inner products of the anchors at the input.
+    stack : Stack
+        Without layers.
+    """
+    n, X, domain = anchors.n_labelled, anchors.X, anchors.domain[: anchors.n_labelled]
+    C = C / (float(K.diagonal()[:n].mean()) or 1.0)
+    dual = labels.fit(K, C)
+    weights = primal_weights(X[:n], stack.means[0], domain, dual.coef * stack.shares[0])
+    offset = (stack.means[0] @ weights)[domain].mean(axis=0)
+    scores = multiply(X[n:], weights) - offset + dual.intercept
+    train_auc = mean_auc(dual.scores(K[:n, :n]), labels.codes)
+    retained = retained_auc(round_trip_auc(K, labels, C, scores), train_auc)
+    return SourceOnly(weights, dual.intercept, offset, scores, retained, C)
+
+
+def fall_back(fit: Fit, readout: Readout) -> Readout:
+    """Return the source-only classifier as a readout: layers get weight 0, targets share one offset."""
+    base = fit.base
+    source_only, chosen, labels = base.source_only, base.chosen, base.labels
+    assert source_only is not None
+    if base.anchors.needs_sums:
+        source_only = _fit_to_all(base, source_only)
+    weights = [source_only.weights, *(np.zeros_like(w) for w in readout.weights[1:])]
+    offsets, positions = chosen.stack.score_means(weights), base.domains.target_positions
+    offsets[positions] = source_only.offset
+    X, domain = base.anchors.X[: len(labels.codes)], base.anchors.domain[: len(labels.codes)]
+    K = domain_centred_gram(X, chosen.stack.means[0], domain)
+    C = chosen.candidate.C / (float(K.diagonal().mean()) or 1.0)
+    posterior, scores = Posterior.invert(K, C, labels.weight), labels.fit(K, C).scores(K)
+    temperature = score_held_out(posterior, labels, scores, fit.seed).temperature
+    if base.center == "classes":
+        offsets[positions] -= _find_shifts(fit, source_only, temperature)
+    return replace(
+        readout,
+        weights=weights,
+        intercept=source_only.intercept,
+        offsets=offsets,
+        temperature=temperature,
+        source_temperature=temperature,
+        targets=None,
+    )
+
+
+def _fit_to_all(base: Base, source_only: SourceOnly) -> SourceOnly:
+    """Train the source-only classifier on all labelled rows instead of a sample of them."""
+    domains, stack = base.domains, base.chosen.stack
+    bottom = replace(stack, layers=(), means=stack.means[:1], shares=stack.shares[:1])
+    rows = read_layers(domains.labelled, domains.domain, bottom, base.place)
+    Y = signs(domains.y, base.labels.n_classes)
+    primal = NormalEquations(rows, Y, source_only.C, base.weight).start
+    weights = primal.weights[0] * np.sqrt(stack.shares[0])
+    return replace(source_only, weights=weights, intercept=primal.intercept)
+
+
+def _find_shifts(fit: Fit, source_only: SourceOnly, temperature: float) -> np.ndarray:
+    """Return the shift of every target's scores for the shares that are known, or else for the source's.
+
+    The source-only classifier was trained with classes that count alike.
+    """
+    base, labels, shifts = fit.base, fit.base.labels, []
+    assumed = (np.bincount(labels.codes, minlength=labels.n_classes) / len(labels.codes)).tolist()
+    for group, known in zip(base.anchors.list_target_rows(base.domains), fit.known_shares, strict=True):
+        shares = np.array(known or assumed)
+        border = find_border(source_only.scores[group], temperature, shares)
+        shifts.append(split_border(border, temperature, shares, fit.is_balanced)[0])
+    return np.array(shifts)

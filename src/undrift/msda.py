@@ -1,0 +1,397 @@
+"""`MDA` and `MSDA`: one denoising layer, and a stack of them, as scikit-learn estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from .core import (
+    ACTIVATIONS,
+    Array,
+    Blocks,
+    FittedLayer,
+    Layer,
+    LayerSolver,
+    PivotSplit,
+    Rows,
+    SingularSystem,
+    array_ops,
+    choose_pivots,
+    denoise,
+    fit_layers,
+    row_slices,
+    scatter,
+    select_noise,
+)
+from .inputs import (
+    CallbackSupportMixin,
+    Place,
+    all_or_nothing,
+    as_array,
+    check_choice,
+    check_count,
+    check_feature_noise,
+    check_fit_rows,
+    check_matrix,
+    check_pivots,
+    check_positive,
+    check_rows,
+    choose_place,
+    dtype_of,
+    load_cluster,
+    on_cluster,
+    place_rows,
+    savable,
+    track_steps,
+    with_callbacks,
+)
+
+
+class Denoiser(TransformerMixin, BaseEstimator):
+    """Parameters, tags and errors that one layer and a stack share."""
+
+    def _check_denoiser(self, d: int | None = None) -> dict[str, Any]:
+        return {
+            "noise": check_feature_noise(self.noise, d),
+            "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
+            "activation": check_choice(self.activation, "activation", ACTIVATIONS),
+        }
+
+    def _apply_lazily(self, method: str, X: Any, width: int) -> Any:
+        """Apply a method of this estimator to rows of Dask, block by block, when they are computed."""
+        given = "float32" if getattr(X, "dtype", None) == np.float32 else "float64"
+        return load_cluster().blockwise(self, method, X, shape=(width,), dtype=given)
+
+    def _with_feature_names(self, error: SingularSystem) -> SingularSystem:
+        """Return the error with the features' names, where `X` had them."""
+        return error.with_names(self.feature_names_in_) if hasattr(self, "feature_names_in_") else error
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@savable
+class MDA(Denoiser):
+    """Marginalised denoising autoencoder: one layer, in closed form.
+
+    Learns the linear map that best reconstructs each row from a copy of it in which every feature
+    is missing with probability `noise`, averaged over all such copies (sections 3.1-3.2), and
+    applies `activation` to its output. Rows on a GPU are processed there, in full float32 or float64.
+
+    Parameters
+    ----------
+    noise : float or array of shape (n_features,), default=0.5
+        Probability that a feature is missing, in [0, 1), or one for each feature.
+    ridge : float, default=1e-5
+        Added to the diagonal of the system, absolutely; the intercept is never penalised.
+    activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
+        Function applied to every entry of the output.
+
+    Attributes
+    ----------
+    layer_ : Layer
+        With `coef` of shape (d, d) and `intercept` of shape (d,); callable on rows.
+    scatter_ : Scatter
+        Second moments of all rows seen, to which :meth:`partial_fit` adds.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where `X` had them.
+
+    See Also
+    --------
+    MSDA : A stack of such layers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MDA
+    >>> X = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
+    >>> MDA(noise=0.5).fit_transform(X).shape
+    (3, 3)
+    """
+
+    __metadata_request__fit = {"sample_domain": True}
+
+    def __init__(self, noise=0.5, *, ridge=1e-5, activation="tanh"):
+        self.noise = noise
+        self.ridge = ridge
+        self.activation = activation
+
+    @all_or_nothing
+    def fit(self, X, y=None, *, sample_domain=None):
+        """Learn the layer from the rows of `X`; labels are not used.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d), or re-iterable of such blocks
+            The rows.
+        y : ignored
+        sample_domain : ignored
+            Accepted so that the estimator can be used in a domain-aware pipeline.
+        """
+        self._check_denoiser()
+        rows = check_fit_rows(self, X)
+        blocks = place_rows(rows, self._place(rows))
+        self._check_denoiser(self.n_features_in_)
+        self.scatter_ = blocks.total(scatter).to_host()
+        self._layer: Layer | None = self._solve()
+        return self
+
+    def partial_fit(self, X, y=None, *, sample_domain=None):
+        """Add the rows of `X` to those seen so far: exactly as if all had been given to `fit`.
+
+        Sums are kept in float64, whatever the rows. The layer is computed when it is next used,
+        so that many small batches cost no more than one large one.
+        """
+        self._check_denoiser()
+        first = not hasattr(self, "scatter_")
+        X = check_matrix(self, X, reset=first)
+        blocks = place_rows(array_ops(X).cast(X, np.float64), self._place(X))
+        self._check_denoiser(self.n_features_in_)
+        batch = blocks.total(scatter).to_host()
+        self.scatter_ = batch if first else self.scatter_ + batch
+        self._layer = None
+        return self
+
+    @property
+    def layer_(self) -> Layer:
+        """The fitted layer."""
+        check_is_fitted(self, "scatter_")
+        if self._layer is None:
+            self._layer = self._solve()
+        return self._layer
+
+    def _place(self, rows: Any) -> Place:
+        """Return where the rows are; on a GPU in full float32, as there is no parameter for the precision."""
+        return choose_place([rows], "cpu", "highest")
+
+    def _solve(self) -> Layer:
+        try:
+            return denoise(self.scatter_, **self._check_denoiser(self.n_features_in_))
+        except SingularSystem as error:
+            raise self._with_feature_names(error) from None
+
+    def transform(self, X):
+        """Hidden rows of `X`, dense, of shape (n, d); lazy for rows of Dask."""
+        check_is_fitted(self)
+        if on_cluster(X):
+            return self._apply_lazily("transform", X, len(self.layer_.intercept))
+        X = check_rows(self, X, reset=False)
+        place = self._place(X)
+        (H,) = place.hidden(place.move_layers([self.layer_]), X)
+        return H.astype(dtype_of(X), copy=False)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the output columns: ``h1:`` and the feature that the column reconstructs."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        return np.array([f"h1:{name}" for name in names], dtype=object)
+
+
+@savable
+class MSDA(CallbackSupportMixin, Denoiser):
+    """Marginalised stacked denoising autoencoder: layers in closed form, one on another.
+
+    Each layer is an :class:`MDA` fitted on the output of the one before (section 3.3). Fit it on all
+    rows at hand, of every domain, labelled or not, and train a linear classifier on the output;
+    :class:`MSDAClassifier` does both without ever building that output.
+
+    Parameters
+    ----------
+    n_layers : int, default=5
+        Number of layers.
+    noise : float or array of shape (n_features,), default=0.5
+        As of :class:`MDA`, the same in each layer: a hidden feature reconstructs the input of its column.
+    ridge : float, default=1e-5
+        Added to the diagonal of each system, absolutely; the intercept is never penalised.
+    activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
+        Function applied to every entry of a layer's output.
+    n_pivots : int, optional
+        For many features: the first layer reconstructs only this many, the most frequent ones: from all
+        features where the rows are few, else from random parts of them (section 4). The upper layers are
+        that wide.
+    include_input : bool, default=True
+        Whether `transform` puts the input in front of the hidden layers.
+    device : str, default="cpu"
+        Where to compute: "cpu" is NumPy; "cuda", "cuda:1" and the like are torch on that GPU, and
+        "torch:cpu" is torch without one. Layers and hidden rows are NumPy arrays in any case. Rows
+        that are a tensor on a GPU are processed there. Hidden rows that do not fit into half of the memory
+        go to a temporary file.
+    random_state : int, RandomState or None, default=None
+        Seed of the random parts; only `n_pivots` needs it.
+
+    Attributes
+    ----------
+    layers_ : list of Layer
+        Each has `coef` of shape (d_in, d_out) and `intercept` of shape (d_out,), and is callable on
+        rows.
+    pivots_ : ndarray of int
+        With `n_pivots`: the features that the first layer reconstructs.
+    parts_ : list of ndarray of int
+        With `n_pivots`: the random split of the features, which a layer of many rows averages over.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where `X` had them.
+
+    References
+    ----------
+    .. [1] M. Chen, Z. Xu, K. Weinberger, F. Sha, "Marginalized Denoising Autoencoders for Domain
+       Adaptation", ICML 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MSDA
+    >>> X = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
+    >>> MSDA(n_layers=2).fit(X).transform(X).shape
+    (3, 9)
+    """
+
+    __metadata_request__fit = {"sample_domain": True}
+
+    _precision = "high"  # float32 products on a GPU may round their operands to 11 bits, as TF32 does
+    _memory_budget: float | None = None  # bytes of hidden rows; None for half of the machine's memory
+
+    def __init__(
+        self,
+        n_layers=5,
+        noise=0.5,
+        *,
+        ridge=1e-5,
+        activation="tanh",
+        n_pivots=None,
+        include_input=True,
+        device="cpu",
+        random_state=None,
+    ):
+        self.n_layers = n_layers
+        self.noise = noise
+        self.ridge = ridge
+        self.activation = activation
+        self.n_pivots = n_pivots
+        self.include_input = include_input
+        self.device = device
+        self.random_state = random_state
+
+    @all_or_nothing
+    @with_callbacks
+    def fit(self, X, y=None, *, sample_domain=None):
+        """Learn the layers from the rows of `X`; labels are not used.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d), or re-iterable of such blocks
+            The rows. A re-iterable is read once per layer (with `n_pivots`, once per part for the
+            first one) and never stored; a list counts as blocks only if its items are two-dimensional.
+            Also a Dask array cut into row blocks, dense or SciPy sparse, or a list of delayed values or
+            futures: the rows and the hidden rows then stay on the workers.
+        y : ignored
+        sample_domain : ignored
+            Accepted so that the estimator can be used in a domain-aware pipeline.
+        """
+        self._check_denoiser()
+        n_layers = check_count(self.n_layers, "n_layers", hint="one layer is the least there is")
+        random_state = check_random_state(self.random_state)
+        rows = check_fit_rows(self, X)
+        # for rows on a cluster, layers are computed in this process
+        device = "cpu" if on_cluster(rows) else self.device
+        place = choose_place([rows], device, self._precision, self._memory_budget)
+        if self.n_pivots is not None:
+            check_pivots(self.n_pivots, self.n_features_in_)
+        options = self._check_denoiser(self.n_features_in_)
+        blocks = place_rows(rows, place, self.n_pivots or 0)
+        layers: list[Layer] = []
+
+        def learn() -> Iterator[FittedLayer]:
+            first = LayerSolver([blocks], self._split_features(blocks, random_state)).fit(**options)
+            if self.n_pivots is not None:
+                options["noise"] = select_noise(options["noise"], self.pivots_)
+            yield from fit_layers([blocks], n_layers, options, first)
+
+        try:
+            with place.set_precision():
+                for fitted in track_steps(self, learn(), n_layers, "layer", lambda: {"layers_": layers}):
+                    layers.append(place.to_host(fitted.layer))
+        except SingularSystem as error:
+            raise self._with_layer_and_names(len(layers), error) from None
+        self.layers_ = layers
+        return self
+
+    def _split_features(self, blocks: Blocks, random_state: np.random.RandomState) -> PivotSplit | None:
+        """Choose the pivots of the first layer and the random parts of section 4; None without `n_pivots`."""
+        if self.n_pivots is None:
+            return None
+        d = self.n_features_in_
+        split = choose_pivots([blocks], d, check_pivots(self.n_pivots, d), random_state)
+        self.pivots_, self.parts_ = split.pivots, split.parts
+        return split
+
+    def _with_layer_and_names(self, depth: int, error: SingularSystem) -> SingularSystem:
+        """Return the error with its layer and the features' names; upper layers see pivots alone."""
+        if depth == 0:
+            return self._with_feature_names(error)
+        if hasattr(self, "pivots_"):
+            error = error.with_names(self.pivots_.tolist())
+        return self._with_feature_names(
+            SingularSystem(f"in layer {depth + 1}, {error.cause}", error.features)
+        )
+
+    def hidden(self, X) -> Iterator[Array]:
+        """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time; lazy for rows of Dask."""
+        check_is_fitted(self)
+        if on_cluster(X):
+            return load_cluster().lazy_hidden(self, X)
+        X = check_rows(self, X, reset=False)
+        place = choose_place([X], self.device, self._precision, self._memory_budget)
+        return self._hidden(X, place, place.move_layers(self.layers_))
+
+    def _hidden(self, X: Rows, place: Place, layers: Sequence[Layer]) -> Iterator[Array]:
+        return (h.astype(dtype_of(X), copy=False) for h in place.hidden(layers, X))
+
+    def _output(self, X: Rows, place: Place, layers: Sequence[Layer]) -> Iterator[Array]:
+        """Yield the groups of columns of `transform`."""
+        if self.include_input:
+            yield as_array(X)
+        yield from self._hidden(X, place, layers)
+
+    def transform(self, X):
+        """``[X, h^1, ..., h^l]`` of the rows of `X`, always dense; without X if not `include_input`.
+
+        Of rows of Dask: lazy, block by block.
+        """
+        check_is_fitted(self)
+        if on_cluster(X):
+            return self._apply_lazily("transform", X, len(self.get_feature_names_out()))
+        X = check_rows(self, X, reset=False)
+        place = choose_place([X], self.device, self._precision, self._memory_budget)
+        layers = place.move_layers(self.layers_)
+        widths = [len(layer.intercept) for layer in layers]
+        if self.include_input:
+            widths = [X.shape[1], *widths]
+        out = np.empty((X.shape[0], sum(widths)), dtype=dtype_of(X))
+        edges = np.cumsum([0, *widths])
+        for rows in row_slices(X.shape[0], max(widths)):
+            for start, piece in zip(edges, self._output(X[rows], place, layers), strict=False):
+                out[rows, start : start + piece.shape[1]] = piece
+        return out
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the output columns: ``x:`` for the input, ``h1:``, ``h2:``, ... for the layers."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        reconstructed = names[self.pivots_] if hasattr(self, "pivots_") else names
+        blocks = [("x", names)] if self.include_input else []
+        blocks += [(f"h{t + 1}", reconstructed) for t in range(len(self.layers_))]
+        return np.array(
+            [f"{block}:{name}" for block, block_names in blocks for name in block_names], dtype=object
+        )

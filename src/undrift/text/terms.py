@@ -1,0 +1,250 @@
+"""TermVectorizer: documents to rows, uni- and bigrams over one shared vocabulary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.utils.validation import check_is_fitted
+
+from ..errors import warn
+from ..inputs import all_or_nothing, check_choice, check_count, check_positive, savable
+from .tokens import SAMPLE_DOCUMENTS, TOKENS, build_analyser, check_documents, choose_tokens
+
+N_TERMS = 20_000  # more than the pivots that the first layer reconstructs (section 4)
+TFIDF_LENGTH = 5.0  # of rows: how far the squashing functions of the layers bend them
+BLOCK_DOCUMENTS = 2048  # that are counted at once
+
+
+@savable
+class TermVectorizer(TransformerMixin, BaseEstimator):
+    """Turn documents into tf-idf rows of the terms that occur in most documents.
+
+    An entry is ``(1 + log count) * idf``, scaled so that every row has the same length, with
+    ``idf = 1 + log((1 + n_documents) / (1 + document frequency))``.
+
+    The vocabulary is the `n_terms` terms of highest document frequency over everything given to `fit`, ties
+    in alphabetical order; fit it on the documents of all domains to share it among them. Documents may be any
+    iterable of strings, also a generator: they are read one at a time. scikit-learn counts and weighs the
+    terms; its own choice of terms is by their number of occurrences, and holds all of them in memory.
+
+    Parameters
+    ----------
+    n_terms : int, default=20_000
+        Size of the vocabulary, at most.
+    tokens : {"auto", "words", "characters"}, default="auto"
+        The units of terms. "words" are cut by Unicode's rules, with every character of a script without
+        spaces as a word; "characters" gives n-grams of 2 to 4 characters inside words, and ignores
+        `ngram_range`. "auto" takes characters where most letters are of scripts without spaces or words
+        hardly repeat.
+    ngram_range : (int, int), default=(1, 2)
+        Shortest and longest term, in words.
+    length : float, default=5.0
+        Euclidean length of the rows. It sets how far the squashing functions of the layers bend.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the rows.
+
+    Attributes
+    ----------
+    terms_ : list of str
+        The vocabulary, by decreasing document frequency; the words of a longer term are joined by a space.
+    document_frequency_ : ndarray of int64, shape (n_terms,)
+        Number of documents that contain each term.
+    idf_ : ndarray of float64, shape (n_terms,)
+        Inverse document frequency of each term.
+    tokens_ : {"words", "characters"}
+        The units of the terms.
+    tokens_reason_ : str
+        The reason for that choice.
+    n_documents_ : int
+        Number of documents in `fit`.
+    n_missed_ : int
+        The most that a document frequency may be short by. It is 0 up to two million distinct terms. With
+        more, the rarer half is forgotten, and its highest count is added here.
+
+    Examples
+    --------
+    >>> vectorizer = TermVectorizer().fit(["It did n't break", "It didn't"])
+    >>> vectorizer.terms_
+    ["didn't", 'it', "it didn't", 'break', "didn't break"]
+    >>> vectorizer.transform(["didn’t! didn’t!"]).toarray()
+    array([[5., 0., 0., 0., 0.]], dtype=float32)
+    """
+
+    max_counted = 2_000_000  # distinct terms that are held while counting, some 100 bytes each
+
+    def __init__(
+        self,
+        n_terms: int = N_TERMS,
+        *,
+        tokens: str = "auto",
+        ngram_range: tuple[int, int] = (1, 2),
+        length: float = TFIDF_LENGTH,
+        dtype: str = "float32",
+    ):
+        self.n_terms = n_terms
+        self.tokens = tokens
+        self.ngram_range = ngram_range
+        self.length = length
+        self.dtype = dtype
+
+    @all_or_nothing
+    def fit(self, documents: Iterable[str], y: Any = None) -> TermVectorizer:
+        """Choose the vocabulary, in one pass over the documents."""
+        self._check_parameters()
+        rest = check_documents(documents)
+        head = list(islice(rest, SAMPLE_DOCUMENTS))
+        if isinstance(documents, list | tuple):
+            self.choose_tokens(documents[:: 1 + len(documents) // SAMPLE_DOCUMENTS])
+        else:
+            self.choose_tokens(head)
+        return self.fit_frequencies(self.frequencies(chain(head, rest)))
+
+    def choose_tokens(self, documents: Iterable[str]) -> TermVectorizer:
+        """Choose the units of terms from the first 1,000 documents given; `fit` does so by itself."""
+        self._check_parameters()
+        self.tokens_, self.tokens_reason_ = (
+            choose_tokens(check_documents(documents)) if self.tokens == "auto" else (self.tokens, "given")
+        )
+        return self
+
+    def frequencies(
+        self, documents: Iterable[str], only: Collection[str] | None = None
+    ) -> DocumentFrequencies:
+        """Count the documents of each term (of those in `only`, if given); counts add over documents."""
+        return count_documents(check_documents(documents), self.build_analyzer(), self.max_counted, only)
+
+    def fit_frequencies(self, frequencies: DocumentFrequencies) -> TermVectorizer:
+        """Choose the vocabulary, given the :meth:`frequencies` of all documents."""
+        n_documents, n_missed = frequencies.n_documents, frequencies.n_missed
+        ranked = frequencies.rank(self.n_terms)
+        if not ranked:
+            raise ValueError(f"no words in the {n_documents} documents: a vocabulary needs at least one")
+        if n_missed >= ranked[-1][1]:
+            warn(
+                f"the vocabulary may lack terms of up to {n_missed} documents: there are more than "
+                f"{frequencies.limit:,} distinct terms; lower n_terms"
+            )
+        self.terms_ = [term for term, _ in ranked]
+        self.document_frequency_ = np.array([count for _, count in ranked], dtype=np.int64)
+        self.idf_ = 1 + np.log((1 + n_documents) / (1 + self.document_frequency_))
+        self.n_documents_ = n_documents
+        self.n_missed_ = n_missed
+        return self
+
+    def fit_transform(self, documents: Iterable[str], y: Any = None) -> sparse.csr_array:
+        """Choose the vocabulary and give the rows; a generator is held in memory, to be read twice."""
+        if isinstance(documents, Iterator):
+            documents = list(documents)
+        return self.fit(documents).transform(documents)
+
+    def transform(self, documents: Iterable[str]) -> sparse.csr_array:
+        """Return the rows of the documents, of shape (n_documents, n_terms); zero where no term occurs."""
+        check_is_fitted(self, "terms_")
+        self._check_parameters()
+        options = {"analyzer": self.build_analyzer(), "dtype": np.dtype(self.dtype)}
+        vectorizer, rest = build_tfidf(self.terms_, self.idf_, **options), check_documents(documents)
+        blocks = [sparse.csr_array((0, len(self.terms_)), dtype=self.dtype)]
+        while block := list(islice(rest, BLOCK_DOCUMENTS)):
+            blocks.append(sparse.csr_array(vectorizer.transform(block)) * self.length)
+        return sparse.vstack(blocks, format="csr")
+
+    def build_analyzer(self) -> Callable[[str], list[str]]:
+        """Return the function that lists the terms of a document."""
+        check_is_fitted(self, "tokens_")
+        return build_analyser(self.tokens_, self.ngram_range)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the terms as scikit-learn wants them; `input_features` is ignored."""
+        check_is_fitted(self, "terms_")
+        return np.asarray(self.terms_, dtype=object)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _check_parameters(self) -> None:
+        check_count(self.n_terms, "n_terms")
+        check_choice(self.tokens, "tokens", TOKENS)
+        check_choice(self.dtype, "dtype", ("float32", "float64"))
+        check_positive(self.length, "length")
+        bounds = tuple(self.ngram_range) if isinstance(self.ngram_range, tuple | list) else ()
+        if [isinstance(bound, Integral) for bound in bounds] != [True] * 2 or not 1 <= bounds[0] <= bounds[1]:
+            raise ValueError(f"ngram_range must be (shortest, longest), from 1 up; got {self.ngram_range}")
+
+
+def build_tfidf(terms: list[str], idf: np.ndarray, **options: Any) -> TfidfVectorizer:
+    """Return scikit-learn's vectoriser with these terms and document weights; rows have length 1."""
+    vectorizer = TfidfVectorizer(vocabulary=terms, sublinear_tf=True, **options).fit([""])
+    vectorizer.idf_ = idf
+    return vectorizer
+
+
+@dataclass(frozen=True)
+class DocumentFrequencies:
+    """Numbers of documents that contain each term; those of disjoint documents add.
+
+    Holds at most `limit` terms (lossy counting, Manku and Motwani 2002): a term forgotten n times,
+    each time at or below that time's threshold, has lost no more than their sum.
+    """
+
+    counts: Counter[str]
+    n_documents: int
+    n_missed: int  # the most that any count may be short by, also that of a term not held
+    limit: int
+
+    def __add__(self, other: DocumentFrequencies) -> DocumentFrequencies:
+        n_documents, n_missed = self.n_documents + other.n_documents, self.n_missed + other.n_missed
+        counts, forgotten = _prune(self.counts + other.counts, self.limit)
+        return DocumentFrequencies(counts, n_documents, n_missed + forgotten, self.limit)
+
+    def rank(self, k: int) -> list[tuple[str, int]]:
+        """Return the `k` terms of highest count, ties in alphabetical order."""
+        return sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))[:k]
+
+    def candidates(self, k: int) -> set[str]:
+        """Return the terms that may be among the `k` of highest true frequency.
+
+        None is missing from them if `n_missed` is below the k-th highest count.
+        """
+        ranked = self.rank(k)
+        least = ranked[-1][1] - self.n_missed if ranked else 0
+        return {term for term, count in self.counts.items() if count >= least}
+
+
+def count_documents(
+    documents: Iterable[str],
+    analyse: Callable[[str], list[str]],
+    limit: int = TermVectorizer.max_counted,
+    only: Collection[str] | None = None,
+) -> DocumentFrequencies:
+    """Count the documents that contain each term, for at most `limit` terms at a time."""
+    counts: Counter[str] = Counter()
+    n_documents = n_missed = 0
+    for document in documents:
+        terms = set(analyse(document))
+        counts.update(terms if only is None else terms.intersection(only))
+        n_documents += 1
+        counts, forgotten = _prune(counts, limit)
+        n_missed += forgotten
+    return DocumentFrequencies(counts, n_documents, n_missed, limit)
+
+
+def _prune(counts: Counter[str], limit: int) -> tuple[Counter[str], int]:
+    """Forget the rarer half of more than `limit` terms; also return the highest count forgotten."""
+    if len(counts) <= limit:
+        return counts, 0
+    values = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
+    rank = len(values) - limit // 2 - 1
+    threshold = int(np.partition(values, rank)[rank])
+    return Counter({term: count for term, count in counts.items() if count > threshold}), threshold

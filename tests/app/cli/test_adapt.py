@@ -1,0 +1,599 @@
+"""`undrift adapt`: predictions, summary, warnings, and one line for whatever the user can fix."""
+
+import json
+import re
+import sys
+from copy import copy
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.commands import ADAPT, change_options, check_refused
+from tests.helpers.review_files import convert_table, read_csv, write_csv
+from undrift import TextAdapter, load_model
+from undrift.app.summary import describe_error, list_doubts
+from undrift.app.terminal import list_shares
+from undrift.method import EXPECTED_ERROR_RECORD
+
+JSON_SHARES = '{"negative": 0.1, "positive": 0.9}'
+
+
+def unwrap(out):
+    """The lines that were printed, before they were wrapped: those that begin with no word of their own."""
+    starts = r"(?:Read|Text:|Settings:|Expected|Class shares|Note:|Wrote|Next:|  undrift|[\w.]+\.csv[: ])"
+    return [" ".join(part.split()) for part in re.split(rf"\n(?=\n|{starts})", out) if part and part.strip()]
+
+
+def test_adapt_writes_predictions_and_says_where(folder, undrift):
+    status, out, err = undrift(*ADAPT)
+    assert (status, err) == (0, "")
+    rows = read_csv("out.csv")
+    assert list(rows[0]) == ["review", "truth", "prediction", "score", "probability"]
+    assert len(rows) == 100
+    assert {row["prediction"] for row in rows} == {"negative", "positive"}
+    assert all((float(row["score"]) > 0) == (row["prediction"] == "positive") for row in rows)
+    read, error, shares, wrote, following = unwrap(out)
+    assert read == "Read books.csv: 100 rows, 80 labels (negative 40, positive 40); kitchen.csv: 100 rows."
+    assert error.startswith("kitchen.csv: about ")
+    assert shares.startswith("Class shares of kitchen.csv: predicted ")
+    assert wrote == f"Wrote out.csv ({round(Path('out.csv').stat().st_size / 1000)} kB)."
+    assert following.startswith("Next: save the model with --model FILE")
+    assert all(len(line) <= 80 for line in out.splitlines())
+    more = unwrap(undrift(*ADAPT, "-v")[1])
+    assert any(line.startswith("Text: review. Vocabulary: 120 terms of words") for line in more)
+    assert any(line.startswith("Settings: noise 0.7, n_layers 2, C 1 (fixed).") for line in more)
+
+
+def test_the_only_column_of_text_is_taken_and_several_are_refused(folder, undrift, reviews):
+    for name, column in (("books", "stars"), ("kitchen", "truth")):
+        texts, labels = reviews[name]
+        write_csv(folder / f"{name}.csv", {"id": range(100), "review": texts, column: labels})
+    command = change_options(ADAPT, text=None)
+    status, out, _ = undrift(*command, "--json")
+    assert (status, json.loads(out)["text"]) == (0, "review")
+    texts, labels = reviews["books"]
+    write_csv(folder / "books.csv", {"review": texts, "answer": texts, "stars": labels})
+    said = check_refused(undrift, folder, command)
+    assert said == "books.csv has columns of text: review, answer; name the text with --text COL"
+    write_csv(folder / "books.csv", {"id": range(100), "stars": labels})
+    said = check_refused(undrift, folder, command)
+    assert said == "books.csv has no column of text: id; name the text with --text COL"
+
+
+def test_too_few_rows_are_refused_with_what_to_do(folder, undrift, reviews):
+    texts, labels = reviews["books"]
+    write_csv(folder / "books.csv", {"review": texts, "stars": [*labels[:10], *[""] * 90]})
+    assert "; at least 20 are needed: label more rows" in check_refused(undrift, folder, ADAPT)
+    write_csv(folder / "books.csv", {"review": texts, "stars": labels})
+    write_csv(folder / "kitchen.csv", {"review": texts[:20]})
+    said = check_refused(undrift, folder, ADAPT)
+    assert said.startswith("kitchen.csv has 20 rows; a target needs at least 30: add unlabelled rows")
+
+
+def test_labels_that_differ_in_case_or_spaces_count_as_one(folder, undrift, reviews):
+    texts, labels = reviews["books"]
+    spelt = [label.upper() if i % 9 == 0 else label for i, label in enumerate(labels)]
+    write_csv(folder / "books.csv", {"review": texts, "stars": spelt})
+    status, out, _ = undrift(*ADAPT, "--json")
+    summary = json.loads(out)
+    assert (status, summary["classes"]) == (0, ["negative", "positive"])
+    assert any("'negative' (" in note and "count as one" in note for note in summary["notes"])
+
+
+def test_options_are_at_most_26():
+    from typer.main import get_command
+
+    from undrift.app.cli import app
+
+    options = [parameter for parameter in get_command(app).commands["adapt"].params]
+    assert len([option for option in options if option.name != "help"]) <= 26
+
+
+def test_of_several_values_one_is_chosen(folder, undrift):
+    status, out, _ = undrift(*ADAPT, "--set", "noise=0.7,0.6,0.8", "--json")
+    assert status == 0
+    summary = json.loads(out)
+    assert (summary["rule"], summary["n_candidates"]) == ("source-cv", 3)
+    assert summary["chosen"]["noise"] in (0.6, 0.7, 0.8)
+
+
+def test_adapt_scores_where_the_target_has_labels(folder, undrift):
+    status, out, _ = undrift(*ADAPT, "--target-label", "truth")
+    assert status == 0
+    (line,) = [line for line in unwrap(out) if line.startswith("kitchen.csv: ")]
+    assert " wrong (95% interval " in line
+    assert " on 80 labelled rows, " in line
+    assert " with a linear SVM trained on the source: " in line
+    assert "not adapted" not in out
+
+
+def test_adapt_in_json(folder, undrift):
+    status, out, err = undrift(*ADAPT, "--json", "--target-label", "truth", "--model", "m.safetensors")
+    assert (status, err) == (0, "")
+    summary = json.loads(out)
+    assert summary["sources"][0]["unlabelled"] == 20
+    (target,) = summary["targets"]
+    assert 0 <= target["adapted_error"] <= 1
+    assert target["baseline_error"] == target["source_only_error"]
+    assert target["fell_back"] is False
+    assert summary["model"] == "m.safetensors"
+    assert load_model("m.safetensors").classes_.tolist() == ["negative", "positive"]
+
+
+def test_a_file_for_each_class_is_as_good_as_one_file(folder, undrift):
+    rows, predictions = read_csv("books.csv"), []
+    for i, label in enumerate(("negative", "positive")):
+        kept = [
+            row for k, row in enumerate(rows) if row["stars"] == label or (not row["stars"] and k % 2 == i)
+        ]
+        write_csv(Path(f"{label}.csv"), {name: [row[name] for row in kept] for name in ("review", "stars")})
+    sources = ["--source", "positive.csv", "--source", "negative.csv"]
+    for command in (ADAPT, change_options(ADAPT, source=None) + sources):
+        status, _, _ = undrift(*command, "--target-label", "truth", "--json")
+        assert status == 0
+        predictions.append([row["prediction"] for row in read_csv("out.csv")])
+    same = [a == b for a, b in zip(*predictions, strict=True)]
+    assert sum(same) > 0.9 * len(same)
+
+
+def test_without_labels_the_summary_says_which_shares_and_error_to_expect(folder, undrift):
+    status, out, _ = undrift(*ADAPT)
+    assert status == 0
+    lines = unwrap(out)
+    (shares,) = [line for line in lines if line.startswith("Class shares of kitchen.csv: predicted ")]
+    assert "; estimated negative " in shares
+    assert "uncertain, " in shares  # few rows: no middle of a wide interval
+    (expected,) = [line for line in lines if line.startswith("kitchen.csv: about ")]
+    assert "% wrong (90% interval " in expected
+    assert expected.endswith(", expected without labels.")
+    assert EXPECTED_ERROR_RECORD in " ".join(unwrap(undrift(*ADAPT, "-v")[1]))
+
+
+def summarize(**entry):
+    target = {"file": "a/b.csv", "fell_back": False, "expected_error": None} | entry
+    return target, {"task": "classes", "labels": {"no": 5, "yes": 5}, "targets": [target]}
+
+
+def test_an_error_of_the_best_single_answer_is_called_chance():
+    measured = {"scored": 90, "baseline_error": 0.6, "adapted_error_interval": [0.4, 0.6]}
+    measured |= {"gain_interval": [0.01, 0.2], "labelled_shares": {"no": 0.7, "yes": 0.3}}
+    line = describe_error(*summarize(adapted_error=0.3, **measured))
+    guess = ": no better than chance (always answering no is wrong for 30.0%)"
+    assert line.endswith(f"60.0% with a linear SVM trained on the source{guess}.")
+    line = describe_error(*summarize(adapted_error=0.29, **measured))
+    assert line.endswith(": adaptation helped.")
+    line = describe_error(*summarize(adapted_error=0.3, border="balanced", **measured))
+    assert line.endswith(": adaptation helped.")  # that border gives up errors for classes that count alike
+    line = describe_error(
+        *summarize(adapted_error=0.0, **measured | {"labelled_shares": {"no": 1.0, "yes": 0.0}})
+    )
+    assert line.endswith(": adaptation helped.")  # one answer is right for all rows
+    expected = {"target_shares": {"no": 0.7, "yes": 0.3}, "expected_error": {"low": 0.1, "high": 0.5}}
+    for error, words in ((0.31, guess), (0.29, "")):
+        expected["expected_error"]["error"] = error
+        line = describe_error(*summarize(**expected))
+        assert line.endswith(f"(90% interval 10% to 50%), expected without labels{words}.")
+
+
+def test_a_measured_error_is_shown_instead_of_the_expected_one(folder, undrift):
+    status, out, _ = undrift(*ADAPT, "--target-label", "truth")
+    assert status == 0
+    assert "expected without labels" not in out
+    assert "Class shares of kitchen.csv: predicted" in out
+    _, out, _ = undrift(*ADAPT, "--target-label", "truth", "--json")
+    (target,) = json.loads(out)["targets"]
+    assert target["adapted_error"] is not None
+    assert target["expected_error"]["low"] <= target["expected_error"]["error"]
+
+
+@pytest.mark.parametrize(("adapted", "has_doubts"), [(0.1, False), (0.2, False), (0.3, True), (None, True)])
+def test_what_labels_show_is_not_doubted(adapted, has_doubts):
+    """A reason against adapting is not shown where it helped on all targets; what to add to them is."""
+    reasons = {"far-apart": "rows of an intermediate domain", "few-rows": "add unlabelled rows"}
+    caution = {"reasons": list(reasons.values()), "codes": list(reasons), "blocking": [], "fell_back": False}
+    measured = {"scored": 10, "baseline_error": 0.2}
+    targets = [
+        measured | {"adapted_error": 0.1},
+        {"scored": 0} if adapted is None else measured | {"adapted_error": adapted},
+    ]
+    doubts = list_doubts({"caution": caution, "targets": targets})
+    assert doubts == (list(reasons.values()) if has_doubts else ["add unlabelled rows"])
+
+
+def test_known_shares_are_predicted_by(folder, undrift):
+    shares = {}
+    for name, value in {"estimated": None, "few": "positive=0.1,negative=0.9", "json": JSON_SHARES}.items():
+        status, out, _ = undrift(*ADAPT, *([] if value is None else ["--target-shares", value]), "--json")
+        assert status == 0
+        (shares[name],) = json.loads(out)["targets"]
+    assert shares["estimated"]["target_shares_given"] is False
+    assert shares["few"]["target_shares"] == {"negative": 0.9, "positive": 0.1}
+    assert shares["json"]["target_shares"] == {"negative": 0.1, "positive": 0.9}
+    assert shares["few"]["predicted_shares"]["positive"] < 0.3
+    assert shares["json"]["predicted_shares"]["positive"] > 0.7
+    status, out, _ = undrift(*ADAPT, "--target-shares", " negative = 0.3 , positive = 0.7 ")
+    assert status == 0
+    assert "; given negative 30.0%, positive 70.0%." in " ".join(unwrap(out))
+
+
+def test_shares_of_each_target_in_their_order(folder, undrift):
+    more = ["--target", "camping.csv", "--target-shares", "negative=0.9,positive=0.1"]
+    status, out, _ = undrift(*ADAPT, *more, "--target-shares", "negative=0.1,positive=0.9", "--json")
+    assert status == 0
+    given = [target["target_shares"]["positive"] for target in json.loads(out)["targets"]]
+    assert given == [0.1, 0.9]
+    said = check_refused(undrift, folder, [*ADAPT, *more, *["--target-shares", "negative=1,positive=0"] * 2])
+    assert "--target-shares is given 3 times and --target 2 times" in said
+
+
+def test_labels_with_commas_and_equals_signs_are_quoted_in_json(folder, undrift, reviews):
+    texts, labels = reviews["books"]
+    names = {"negative": "a,b", "positive": "c=d", "": ""}
+    write_csv(folder / "books.csv", {"review": texts, "stars": [names[label] for label in labels]})
+    said = check_refused(undrift, folder, [*ADAPT, "--target-shares", "a,b=0.2,c=d=0.8"])
+    assert said.endswith("""labels that contain , or = are written as JSON: '{"a,b": 0.2, "c": 0.8}'""")
+    status, out, _ = undrift(
+        *ADAPT, "--target-shares", '{"a,b": 0.2, "c=d": 0.8}', "--probabilities", "--json"
+    )
+    assert status == 0
+    assert json.loads(out)["targets"][0]["target_shares"] == {"a,b": 0.2, "c=d": 0.8}
+    assert {"p_a,b", "p_c=d"} <= set(read_csv("out.csv")[0])
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ("negative=0.2,positive=0.9", "--target-shares sum to 1.1, not to 1"),
+        (
+            "negative=-0.2,positive=1.2",
+            "--target-shares of 'negative' is -0.2; shares are numbers between 0 and 1",
+        ),
+        ("negative=nan,positive=1", "shares are numbers between 0 and 1"),
+        (
+            "negative=0.2,good=0.8",
+            "'good', which is not a class; the classes are 'negative', 'positive'",
+        ),
+        ("negative=1", "lacks 'positive'; give the share of every class: 'negative', 'positive'"),
+        ("negative=0.2,negative=0.8", "names 'negative' twice"),
+        ("negative=20%,positive=80%", "'negative=20%,positive=80%': write label=share for every class"),
+        ("0.2,0.8", "write label=share for every class, as in negative=0.2,positive=0.8"),
+        ("", "write label=share for every class"),
+        ('{"negative": "0.2", "positive": 0.8}', "write label=share for every class"),
+        ('{"negative": 0.2, "positive": 0.8', "write label=share for every class"),
+        ('{"negative": {"positive": 0.8}}', "write label=share for every class"),
+        ('{"negative": 0.2, "negative": 0.8}', "names 'negative' twice"),
+    ],
+)
+def test_bad_shares_are_one_line(folder, undrift, shares, message):
+    assert message in check_refused(undrift, folder, [*ADAPT, "--target-shares", shares])
+
+
+def test_a_balanced_border_predicts_the_rarer_class_more_often(folder, undrift):
+    predicted = {}
+    for border in ("error", "balanced"):
+        shares = ["--target-shares", "negative=0.15,positive=0.85", "--border", border]
+        status, out, _ = undrift(*ADAPT, *shares, "--json")
+        assert status == 0
+        predicted[border] = json.loads(out)["targets"][0]["predicted_shares"]["negative"]
+    assert predicted["error"] < predicted["balanced"]
+
+
+def test_centring_is_chosen(folder, undrift):
+    scores = {}
+    ways = {"default": [], "classes": ["--set", "center=classes"], "domains": ["--set", "center=domains"]}
+    for name, option in (ways | {"none": ["--set", "center=false"]}).items():
+        status, out, _ = undrift(*ADAPT, *option, "--json", "--model", f"{name}.safetensors")
+        assert status == 0
+        assert (json.loads(out)["targets"][0]["target_shares"] is None) == (name in ("domains", "none"))
+        scores[name] = [row["score"] for row in read_csv("out.csv")]
+    assert scores["classes"] == scores["default"]
+    assert len({tuple(values) for values in scores.values()}) == 3
+    kinds = {name: load_model(f"{name}.safetensors").classifier_.center for name in scores}
+    assert kinds == {"default": "classes", "classes": "classes", "domains": "domains", "none": False}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "center=means"], "center"),
+        (["--set", "center=false", "--border", "balanced"], 'need center="classes"'),
+        (["--border", "fair"], "'fair' is not one of 'error', 'balanced'"),
+        (["--min-confidence", "80"], "'--min-confidence': Input should be less than or equal to 1"),
+        (["--set", "depth=3"], "--set 'depth=3': write NAME=VALUE; names are C, "),
+        (["--set", "layers"], "--set 'layers': write NAME=VALUE"),
+        (["--min-confidence", "much"], "--min-confidence"),
+    ],
+)
+def test_options_that_contradict_each_other_are_one_line(folder, undrift, options, message):
+    assert message in check_refused(undrift, folder, [*ADAPT, *options])
+
+
+def test_doubtful_predictions_are_left_empty_and_counted(folder, undrift):
+    options = ["--min-confidence", "0.7", "--probabilities", "--report", "r.html"]
+    status, _, _ = undrift(*ADAPT, *options)
+    assert status == 0
+    rows = read_csv("out.csv")
+    assert list(rows[0])[2:] == ["prediction", "score", "probability", "p_negative", "p_positive"]
+    assert all((row["prediction"] == "") == (float(row["probability"]) < 0.7) for row in rows)
+    n = sum(row["prediction"] == "" for row in rows)
+    assert 0 < n < 100
+    said = undrift(*ADAPT, "--min-confidence", "0.7", "-v")[1]
+    assert f"kitchen.csv: {n} predictions left empty by --min-confidence." in unwrap(said)
+
+
+def test_columns_that_the_input_has_already_are_refused(folder, undrift, reviews):
+    texts, _ = reviews["kitchen"]
+    for name, option in (("probability", []), ("p_positive", ["--probabilities"])):
+        write_csv(folder / "kitchen.csv", {"review": texts, name: [0.5] * 100})
+        said = check_refused(undrift, folder, [*ADAPT, *option])
+        assert said.startswith(f"kitchen.csv already has a column '{name}'")
+        assert said.endswith("; rename it")
+    assert undrift(*ADAPT)[0] == 0  # p_positive is added only if asked for
+
+
+def test_an_output_s_name_is_no_pattern(folder, undrift):
+    names = {"out": "out[1].csv", "model": "m*.safetensors"}
+    status, _, err = undrift(*change_options(ADAPT, **names))
+    assert status == 0, err
+    assert {path.name for path in folder.iterdir()} > set(names.values())
+
+
+def test_several_sources_and_targets(folder, undrift, reviews):
+    texts, labels = reviews["electronics"]
+    write_csv(folder / "electronics.csv", {"review": texts, "stars": labels})
+    more = ["--source", "electronics.csv", "--target", "camping.csv", "--json"]
+    status, out, _ = undrift(*ADAPT, *more)
+    assert status == 0
+    assert [own["file"] for own in json.loads(out)["sources"]] == ["books.csv", "electronics.csv"]
+    rows = read_csv("out.csv")
+    assert [row["domain"] for row in rows] == ["kitchen.csv"] * 100 + ["camping.csv"] * 100
+    assert [row["review"] for row in rows] == reviews["kitchen"][0] + reviews["camping"][0]
+
+
+@pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet", "csv.gz", "jsonl.gz"])
+def test_formats_give_the_same_predictions(folder, undrift, reviews, ending):
+    undrift(*ADAPT)
+    expected = [row["prediction"] for row in read_csv("out.csv")]
+    for name in ("books", "kitchen"):
+        converted = convert_table(folder / f"{name}.csv", folder / f"{name}.{ending}")
+        assert converted.exists()
+    arguments = change_options(
+        ADAPT, source=f"books.{ending}", target=f"kitchen.{ending}", out=f"out.{ending}"
+    )
+    status, _, err = undrift(*arguments)
+    assert (status, err) == (0, "")
+    from undrift.app.tables import open_table
+
+    found = [value for frame in open_table(f"out.{ending}") for value in frame["prediction"]]
+    assert found == expected
+
+
+def test_quotes_and_newlines_in_cells_survive(folder, undrift):
+    texts = ['He said "good",\nthen left', "bad,\r\nvery bad", "", "good; great"] * 10
+    write_csv(folder / "kitchen.csv", {"review": texts, "note": ["a\tb"] * 40})
+    assert undrift(*ADAPT)[0] == 0
+    rows = read_csv("out.csv")
+    assert [row["review"] for row in rows] == texts
+    assert [row["note"] for row in rows] == ["a\tb"] * 40
+
+
+def test_labels_in_the_target_are_ignored_and_said_so(folder, undrift, reviews):
+    write_csv(folder / "kitchen.csv", {"review": reviews["kitchen"][0], "stars": ["positive"] * 100})
+    status, out, _ = undrift(*ADAPT, "-v")
+    assert status == 0
+    assert "kitchen.csv has a column 'stars': ignored" in " ".join(out.split())
+
+
+def test_disjoint_vocabularies_are_warned_of_and_not_adapted_to(folder, undrift):
+    write_csv(folder / "kitchen.csv", {"review": ["ganz andere Wörter", "als drüben"] * 20})
+    status, out, err = undrift(*ADAPT, "-v")
+    assert status == 0
+    features, words = err.splitlines()
+    assert "never occur in the source (overlap 0%)" in words
+    assert "used the source-only classifier instead" in features
+    assert "kitchen.csv (not adapted: source only)" in " ".join(out.split())
+    assert "a target of 40 rows" in " ".join(out.split())
+
+
+def test_a_fallback_is_reported_beside_the_baseline(folder, undrift):
+    """The predictions are the source-only classifier's; the tuned SVM beside it is another, the baseline."""
+    texts = ["ganz andere Wörter", "als drüben"] * 20
+    write_csv(folder / "kitchen.csv", {"review": texts, "truth": ["negative", "positive"] * 20})
+    status, out, _ = undrift(*ADAPT, "--target-label", "truth")
+    assert status == 0
+    (line,) = [line for line in unwrap(out) if "linear SVM" in line]
+    assert line.startswith("kitchen.csv (not adapted: source only): ")
+    assert "adaptation" not in line
+    _, out, _ = undrift(*ADAPT, "--target-label", "truth", "--json")
+    (target,) = json.loads(out)["targets"]
+    assert target["fell_back"] is True
+    wrong = [row["truth"] != row["prediction"] for row in read_csv("out.csv")]
+    assert target["adapted_error"] == pytest.approx(sum(wrong) / 40)
+
+
+def test_windows_text_is_read_and_said_so(folder, undrift, reviews):
+    text = "review\n" + "\n".join(f'"{t} caf\u00e9"' for t in reviews["kitchen"][0]) + "\n"
+    (folder / "kitchen.csv").write_bytes(text.encode("cp1252"))
+    status, _, err = undrift(*ADAPT)
+    assert status == 0
+    assert "Windows-1252" in err
+    assert read_csv("out.csv")[0]["review"].endswith("café")
+
+
+def test_help_is_enough(undrift):
+    status, out, _ = undrift("adapt", "--help")
+    text = " ".join(out.split())
+    assert status == 0
+    names = "source target text label out model report target-label labels use-labels updatable"
+    names += " target-shares border fast thorough max-features tokens set distilled probabilities"
+    names += " min-confidence format device json verbose quiet"
+    for name in names.split():
+        assert f"--{name}" in text
+    for choices in ("score|train|both", "error|balanced"):
+        assert choices in text
+    for fact in ("undrift adapt --source books.csv", "prediction", "score", ".parquet", "unlabelled rows"):
+        assert fact in text
+    assert "--report" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"source": "bokos.csv"}, "bokos.csv does not exist"),
+        ({"target": "none.csv"}, "none.csv does not exist"),
+        ({"text": "reviw"}, "books.csv has no column 'reviw'; did you mean 'review'? Columns: review, stars"),
+        ({"label": "star"}, "books.csv has no column 'star'; did you mean 'stars'?"),
+        ({"target_label": "truht"}, "kitchen.csv has no column 'truht'; did you mean 'truth'?"),
+        ({"out": "kitchen.csv"}, "kitchen.csv would replace another file"),
+        ({"out": "none/out.csv"}, "none/out.csv cannot be written: there is no folder"),
+        ({"out": "out.docx"}, "out.docx: cannot tell the format from the name"),
+        ({"model": "none/m.safetensors"}, "none/m.safetensors cannot be written: No such file or directory"),
+        ({"set": "noise=1.0"}, "noise=1.0 must be at least 0 and below 1"),
+        ({"set": "noise=half"}, "--set 'noise=half': write a number"),
+        ({"set": "layers=0"}, "n_layers=0 must be at least 1"),
+        ({"set": "C=-1"}, "C=-1 must be above 0"),
+        ({"max_features": "0"}, "'--max-features': Input should be greater than or equal to 1"),
+        ({"format": "encoding=klingon"}, "klingon"),
+        ({"format": "loud"}, "--format 'loud': choose one of csv, tsv, jsonl, encoding=NAME, sheet=NAME"),
+        ({"sauce": "x"}, "--sauce"),
+    ],
+)
+def test_what_the_user_can_fix_is_one_line(folder, undrift, options, message):
+    assert message in check_refused(undrift, folder, change_options(ADAPT, **options))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "books.csv is empty"),
+        (b"review,stars\n", "books.csv has a header but no rows"),
+        (b"review,stars\ngood,\nbad,\n", "books.csv: column 'stars' has no label"),
+        (b"review,stars\ngood,1\nbad,1\n", "books.csv: column 'stars' has the label '1' alone"),
+        (b"review,stars\ngood,1\nbad\n", "books.csv:3: the row has 1 field, the header 2 fields"),
+        (b"\x00\x01\x02\xff" * 200, "books.csv"),
+        (b"PK\x03\x04" + bytes(100), "books.csv is a spreadsheet or another zip archive"),
+        (b"review,review\na,b\n", "books.csv has two columns called 'review'"),
+    ],
+)
+def test_bad_source_files(folder, undrift, content, message):
+    (folder / "books.csv").write_bytes(content)
+    assert message in check_refused(undrift, folder, ADAPT)
+
+
+def test_a_malformed_json_line_is_named_or_skipped(folder, undrift, reviews):
+    lines = [json.dumps({"review": text}) for text in reviews["kitchen"][0][:40]]
+    lines[4] = '{"review": "cut off'
+    (folder / "kitchen.jsonl").write_text("\n".join(lines))
+    arguments = change_options(ADAPT, target="kitchen.jsonl")
+    said = check_refused(undrift, folder, arguments)
+    assert said.startswith("kitchen.jsonl:5: ")
+    assert said.endswith("; fix it, or skip such rows (--format skip-bad)")
+    status, out, _ = undrift(*arguments, "--format", "skip-bad")
+    assert status == 0
+    assert "kitchen.jsonl: 39 rows, 1 skipped as unreadable" in " ".join(out.split())
+    assert len(read_csv("out.csv")) == 39
+
+
+def test_an_unwritable_output(folder, undrift, monkeypatch):
+    """As the system refuses it to anyone but root, and when the disk is full."""
+    from undrift.app.tables import writing
+
+    for error in (PermissionError(13, "Permission denied"), OSError(28, "No space left on device")):
+
+        def refuse(*args, error=error, **options):
+            raise error
+
+        monkeypatch.setattr(writing, "open", refuse, raising=False)
+        assert check_refused(undrift, folder, ADAPT) == f"out.csv cannot be written: {error.strerror}"
+
+
+def test_a_disk_that_fills_up_while_saving(folder, undrift, monkeypatch):
+    from safetensors import SafetensorError
+
+    from undrift import persist
+
+    def full(*args, **options):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(persist.safetensors.numpy, "save_file", full)
+    message = check_refused(undrift, folder, [*ADAPT, "--model", "m.safetensors"])
+    assert message.startswith("m.safetensors cannot be written: ")
+    assert "No space left" in message
+
+
+def test_out_of_memory_is_one_line(folder, undrift, monkeypatch):
+    from undrift import TextAdapter
+
+    def no_memory(*args, **options):
+        raise MemoryError("Unable to allocate 74.5 GiB")
+
+    monkeypatch.setattr(TextAdapter, "fit_rows", no_memory)
+    assert "74.5 GiB" in check_refused(undrift, folder, ADAPT)
+
+
+def test_a_missing_extra_is_one_line(folder, undrift, monkeypatch):
+    convert_table(folder / "kitchen.csv", folder / "kitchen.parquet")
+    for name in [name for name in sys.modules if name.split(".")[0] == "pyarrow"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    message = check_refused(undrift, folder, change_options(ADAPT, target="kitchen.parquet"))
+    assert "pip install 'undrift[data]'" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "terms", "pivots"),
+    [((), 20_000, "auto"), (("--fast",), 20_000, "few"), (("--thorough",), 40_000, "many")],
+)
+def test_more_terms_than_pivots(folder, undrift, monkeypatch, options, terms, pivots):
+    """The sizes are said; here there are fewer terms than that."""
+    made = []
+    original = TextAdapter.fit_vocabulary
+
+    def spy(adapter, documents):
+        made.append(adapter)
+        return original(adapter, documents)
+
+    monkeypatch.setattr(TextAdapter, "fit_vocabulary", spy)
+    command = change_options(ADAPT, max_features=None, set="layers=1")
+    status, out, _ = undrift(*command, *options, "--json")
+    assert status == 0
+    (adapter,) = made
+    assert (adapter.n_terms, adapter.classifier.n_pivots) == (terms, pivots)
+    summary = json.loads(out)
+    assert summary["vocabulary"] == len(adapter.terms_)
+    assert summary["pivots"] == summary["vocabulary"] < 2500
+
+
+def test_a_model_is_saved_in_half_precision_where_that_changes_nothing(folder, undrift, monkeypatch):
+    status, out, _ = undrift(*ADAPT, "--model", "half.safetensors", "--json")
+    assert status == 0
+    file = json.loads(out)["model_file"]
+    assert file == {
+        "bytes": (folder / "half.safetensors").stat().st_size,
+        "half": True,
+        "n_checked": 100,
+        "n_same": 100,
+    }
+
+    def spoil(classifier, dtype=None):
+        spoilt = copy(classifier)
+        spoilt.intercept_ = -1e3 + 0 * classifier.intercept_
+        return spoilt
+
+    monkeypatch.setattr("undrift.app.adapt.round_layers", spoil)
+    status, out, _ = undrift(*ADAPT, "--model", "whole.safetensors", "--json")
+    file = json.loads(out)["model_file"]
+    assert not file["half"]
+    assert file["n_same"] < file["n_checked"] == 100
+    assert file["bytes"] > (folder / "half.safetensors").stat().st_size + 120 * 120 * 2
+
+
+def test_the_ends_of_a_narrow_interval_have_a_decimal():
+    shares = {"no": 0.499, "yes": 0.501}
+    assert list_shares(shares, {"no": [0.4985, 0.4995], "yes": [0.4, 0.6]}) == (
+        "no 49.9% (49.9% to 50.0%), yes 50.1% (40% to 60%)"
+    )
+    assert list_shares({"a": 0.2345, "b": 0.3455, "c": 0.42}) == "a 23.5%, b 34.5%, c 42.0%"
+    many = {f"class {i:02d}": 0.05 for i in range(20)}
+    assert list_shares(many).endswith("class 09 5.0%, 10 more")

@@ -1,0 +1,81 @@
+"""`undrift explain`: words, documents, and the strongest terms."""
+
+import json
+import subprocess
+import sys
+
+from tests.helpers.commands import check_refused
+from undrift import load_model
+
+
+def test_explain_words(folder, undrift, model):
+    terms = load_model(model).vectorizer_.terms_
+    bigram = next(term for term in terms if " " in term)
+    status, out, _ = undrift("explain", "--model", model, bigram.upper(), "the", "--top", "3")
+    assert status == 0
+    assert f"{bigram}: " in out
+    assert "expected from" in out
+    status, out, _ = undrift("explain", "--model", model, "the", "--top", "3", "--json")
+    (word,) = json.loads(out)["words"]
+    assert word["term"] == "the"
+    assert len(word["from"]) == len(word["to"]) == 3
+    assert word["outputs"][0]["class"] == "positive"
+
+
+def test_explain_documents(folder, undrift, model):
+    text = "Excellent, [bold]highly[/bold] recommended"
+    status, out, _ = undrift("explain", "--model", model, "--document", text, "--document", "zzz")
+    assert status == 0
+    assert text in out  # markup in data is data
+    assert "knows none of its words" in out
+    _, out, _ = undrift("explain", "--model", model, "--document", text, "--json")
+    (found,) = json.loads(out)["documents"]
+    adapter = load_model(model)
+    assert found["prediction"] == adapter.predict([text])[0]
+    assert {own["term"] for own in found["terms"]} <= set(adapter.vectorizer_.terms_)
+
+
+def test_explain_alone_lists_the_strongest_terms(folder, undrift, model):
+    _, out, _ = undrift("explain", "--model", model, "--top", "4", "--json")
+    top = json.loads(out)["top"]
+    assert [own["class"] for own in top] == ["negative"] * 4 + ["positive"] * 4
+    status, out, _ = undrift("explain", "--model", model)
+    assert status == 0
+    assert top[0]["term"] in out
+
+
+def test_numbers_say_which_way_they_point(folder, undrift, model):
+    _, out, _ = undrift("explain", "--model", model, "--top", "3", "--json")
+    for top in json.loads(out)["top"]:
+        _, out, _ = undrift("explain", "--model", model, top["term"])
+        assert f"speaks for {top['class']}: weight {top['weight']:.3g} " in " ".join(out.split())
+        _, out, _ = undrift("explain", "--model", model, top["term"], "--json")
+        (word,) = json.loads(out)["words"]
+        assert word["outputs"][0]["favours"] == top["class"]
+    _, out, _ = undrift("explain", "--model", model, "--document", f"{top['term']} {top['term']}")
+    assert "Effect: how much the term changes the score for " in out
+    assert "for " in out
+
+
+def test_known_words_are_explained_beside_unknown_ones(folder, undrift, model):
+    known = next(term for term in load_model(model).vectorizer_.terms_ if len(term) > 6 and " " not in term)
+    status, out, err = undrift("explain", "--model", model, known, known[:-1] + "zz", "--top", "2")
+    assert status == 0
+    assert f"{known}: in" in out
+    assert err.startswith("warning: ")
+    assert f"did you mean {known!r}" in err
+    said = check_refused(undrift, folder, ["explain", "--model", model, "qqqq", "wwww"])
+    assert said.count("is not among the 120 terms") == 2
+
+
+def test_explain_unknown_words(folder, undrift, model):
+    assert "'excelent' is not among the 120 terms" in check_refused(
+        undrift, folder, ["explain", "--model", model, "excelent"]
+    )
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(folder, model):
+    command = f'"{sys.executable}" -m undrift explain --model "{model}" --top 100 | head -1'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert "Errno" not in done.stderr

@@ -1,0 +1,177 @@
+"""Files of every format, folders, patterns and pipes, as commands take them."""
+
+import csv
+import io
+import json
+import os
+import shutil
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.helpers.commands import ADAPT, SMALL, change_options, check_refused, predict, run_program
+from tests.helpers.review_files import convert_table, read_csv
+from undrift.app.tables import list_texts, open_table
+
+FORMATS = ["tsv", "jsonl", "json", "parquet", "xlsx", "csv.gz", "csv.bz2", "json.xz", "jsonl.zst"]
+
+
+def answers_of(path):
+    """What was predicted, from a file of any format."""
+    (frame,) = open_table(path)
+    return list_texts(frame, "review"), list_texts(frame, "prediction"), [float(x) for x in frame["score"]]
+
+
+@pytest.fixture
+def expected(undrift, folder, model):
+    assert undrift(*predict(model))[0] == 0
+    return answers_of("out.csv")
+
+
+def test_every_format_gives_the_predictions_of_csv(undrift, folder, model, expected):
+    for ending in FORMATS:
+        convert_table(folder / "kitchen.csv", folder / f"k.{ending}")
+        status, _, err = undrift(*predict(model, input=f"k.{ending}", out=f"out.{ending}"))
+        assert (status, err) == (0, "")
+        assert answers_of(f"out.{ending}") == expected
+
+
+def check_same_answers(path, abs=1e-5):
+    """Compare with out.csv; scores of blocks of other sizes differ in the last digit."""
+    *texts, scores = answers_of(path)
+    *expected_texts, expected_scores = answers_of("out.csv")
+    assert texts == expected_texts
+    assert scores == pytest.approx(expected_scores, abs=abs)
+
+
+def test_adapt_reads_every_format_as_it_does_csv(undrift, folder):
+    assert undrift(*ADAPT)[0] == 0
+    convert_table(folder / "books.csv", folder / "b.xlsx")
+    (folder / "k").mkdir()
+    table = open_table("kitchen.csv")
+    (frame,) = table
+    for i in range(3):  # shards of a folder
+        part = frame.iloc[40 * i : 40 * (i + 1)]
+        pq.write_table(
+            pa.Table.from_pandas(part, preserve_index=False), folder / "k" / f"train-{i:05}-of-00003.parquet"
+        )
+    status, out, _ = undrift(*change_options(ADAPT, source="b.xlsx", target="k", out="o.json"), "--json")
+    assert status == 0
+    check_same_answers("o.json")
+    summary = json.loads(out)
+    assert summary["tokens"] == "words"
+    assert summary["targets"][0]["file"] == "k"
+    assert undrift(*change_options(ADAPT, target="k/train-*.parquet", out="p.csv"))[0] == 0
+    check_same_answers("p.csv")
+
+
+@pytest.fixture
+def feed(monkeypatch):
+    """Put text on standard input."""
+    return lambda text: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+
+def test_a_pipe(folder, model, expected):
+    text = (folder / "kitchen.csv").read_text()
+    done = run_program(*predict(model, input="-", out="-"), "--format", "csv", input=text)
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [row["prediction"] for row in rows] == expected[1]
+    assert [float(row["score"]) for row in rows] == expected[2]
+    assert "Wrote standard output." in done.stderr
+
+
+def test_adapt_in_a_pipe(undrift, folder, feed):
+    assert undrift(*ADAPT)[0] == 0
+    feed((folder / "kitchen.csv").read_text())
+    status, out, err = undrift(*change_options(ADAPT, target="-", out="-"), "--format", "csv")
+    assert status == 0
+    assert out == (folder / "out.csv").read_text()
+    assert "standard input" in err
+    assert "Read books.csv" in undrift(*ADAPT)[1]  # the next command's summary is on standard output again
+
+
+def test_a_broken_input_leaves_nothing_on_standard_output(undrift, folder, model, feed):
+    feed("review,id\na,1\nb\n")
+    arguments = [*predict(model, input="-", out="-"), "--format", "csv"]
+    assert check_refused(undrift, folder, arguments).startswith("standard input:3: the row has 1 field, the")
+
+
+def test_what_a_pipe_cannot_do_is_one_line(undrift, folder, model, feed):
+    def refuse(arguments):
+        feed("")
+        return check_refused(undrift, folder, arguments)
+
+    in_csv = ["--format", "csv"]
+    assert "standard input has no name that says its format: add --format" in refuse(
+        predict(model, input="-")
+    )
+    assert "standard output has no name" in refuse(predict(model, out="-"))
+    assert "--json and --out - would both write" in refuse([*predict(model, out="-"), "--json", *in_csv])
+    assert "choose one of csv, tsv, jsonl" in refuse([*predict(model, out="-"), "--format", "xlsx"])
+    assert "--format csv is for standard input and output" in refuse([*predict(model), *in_csv])
+    assert "--model -: only rows" in refuse([*predict("-"), *in_csv])
+    twice = [*change_options(ADAPT, source="-", target="-"), *in_csv]
+    assert "- is given twice" in refuse(twice)
+    assert "cannot read or write -" in refuse(
+        [*change_options(ADAPT, target="-"), *in_csv, "--device", "local:1"]
+    )
+    assert refuse([*predict(model, input="-"), *in_csv]) == "standard input is empty"
+
+
+def test_several_text_columns_are_joined(undrift, folder, model, expected):
+    rows = read_csv("kitchen.csv")
+    with open("split.csv", "w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["title", "body"])
+        out.writerows(row["review"].split(" ", 1) for row in rows)
+    status, _, _ = undrift(*predict(model, input="split.csv", text="title"), "--text", "body")
+    assert status == 0
+    assert [float(row["score"]) for row in read_csv("out.csv")] == expected[2]
+    assert undrift(*change_options(predict(model, text=None), out="o.csv"))[0] == 0  # the model knows
+    assert answers_of("o.csv") == expected
+
+
+def test_sheets_are_chosen_by_name(undrift, folder, model, expected):
+    import openpyxl
+
+    convert_table(folder / "kitchen.csv", folder / "k.xlsx")
+    book = openpyxl.load_workbook("k.xlsx")
+    book.create_sheet("other").append(["review"])
+    book.save("k.xlsx")
+    message = check_refused(undrift, folder, predict(model, input="k.xlsx"))
+    assert message == "k.xlsx has 2 sheets: predictions, other; choose one with --format sheet=NAME"
+    assert undrift(*predict(model, input="k.xlsx"), "--format", "sheet=predictions")[0] == 0
+    assert answers_of("out.csv") == expected
+
+
+def test_an_unquoted_pattern_gets_a_line_that_says_to_quote_it(undrift, folder):
+    shutil.copy("kitchen.csv", "kitchen-2.csv")
+    place = ADAPT.index("kitchen.csv") + 1
+    message = check_refused(undrift, folder, [*ADAPT[:place], "kitchen-2.csv", *ADAPT[place:]])
+    assert "kitchen-2.csv" in message
+    assert "quote it ('reviews-*.csv')" in message
+    message = check_refused(undrift, folder, [*ADAPT, "no-file"])
+    assert "quote" not in message
+
+
+def test_a_folder_with_a_broken_file_is_one_line(undrift, folder):
+    (folder / "k").mkdir()
+    shutil.copy("kitchen.csv", "k/a.csv")
+    (folder / "k" / "b.parquet").write_bytes(b"PAR1 broken")
+    assert "k/b.parquet is truncated or not a Parquet file" in check_refused(
+        undrift, folder, change_options(ADAPT, target="k")
+    )
+
+
+def test_tokens_are_said_and_checked(undrift, folder):
+    arguments = change_options(ADAPT, tokens="characters")
+    status, out, _ = undrift(*arguments, "-v")
+    assert status == 0
+    assert "terms of characters (given)" in " ".join(out.split())
+    assert "is not one of 'auto', 'words', 'characters'" in check_refused(
+        undrift, folder, change_options(ADAPT, tokens="letters")
+    )
+    assert SMALL[0] in arguments
+    assert os.path.exists("out.csv")

@@ -1,0 +1,197 @@
+"""The program as a whole: version, help, exit status."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from tests.helpers.commands import ADAPT, change_options, run_program
+from undrift import __version__
+
+
+def test_version_and_help(undrift):
+    assert undrift("--version") == (0, f"undrift {__version__}\n", "")
+    status, out, _ = undrift("--help")
+    assert status == 0
+    for command in ("adapt", "demo", "explain", "predict"):
+        assert command in out
+        assert undrift(command, "--help")[0] == 0
+    assert refused_outright(undrift("adpat"))
+
+
+def refused_outright(result):
+    status, out, err = result
+    return status == 2 and out == "" and err.count("\n") == 1
+
+
+def test_as_a_program(folder):
+    done = run_program(*ADAPT, "--json", "--set", "noise=0.7,0.6,0.8")
+    assert (done.returncode, done.stderr) == (0, "")  # quiet where there is no terminal
+    summary = json.loads(done.stdout)
+    assert (summary["rule"], summary["n_candidates"]) == ("source-cv", 3)
+    wrong = run_program(*change_options(ADAPT, text="no such"))
+    assert wrong.returncode == 2
+    assert wrong.stdout == ""
+    assert wrong.stderr.count("\n") == 1
+    assert "Traceback" not in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "says"),
+    [(None, 0, ""), (0, 0, ""), (3, 3, ""), ("no luck", 1, "undrift: no luck\n"), ("", 1, "undrift: \n")],
+)
+def test_a_text_to_exit_with_is_an_error_and_is_printed(undrift, monkeypatch, code, status, says):
+    def ended(*args, **options):
+        raise SystemExit(code)
+
+    monkeypatch.setattr("undrift.app.demo.make_reviews", ended)
+    assert undrift("demo") == (status, "", says)
+
+
+def test_the_version_is_shown_in_half_of_the_time_that_scikit_learn_takes():
+    def measure(*arguments: str) -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+        return time.perf_counter() - start
+
+    ratios = [
+        measure("-m", "undrift", "--version") / measure("-c", "import sklearn.linear_model") for _ in range(3)
+    ]
+    assert min(ratios) < 0.5
+
+
+def test_an_interrupt_during_an_import_is_one_line(folder, heeded_interrupts):
+    """A package that takes long to import stands for scikit-learn."""
+    (folder / "slow" / "sklearn").mkdir(parents=True)
+    (folder / "slow" / "sklearn" / "__init__.py").write_text(
+        "print(1, flush=True)\nimport time\ntime.sleep(60)"
+    )
+    path = os.pathsep.join([str(folder / "slow"), *sys.path])
+    command = [sys.executable, "-m", "undrift", *ADAPT]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env={**os.environ, "PYTHONPATH": path}, **pipes) as program:
+        assert program.stdout.readline() == "1\n"
+        program.send_signal(signal.SIGINT)
+        assert program.wait(600) == 130
+        assert program.stderr.read() == "undrift: interrupted; nothing was written\n"
+
+
+def test_quiet_prints_nothing_but_json(folder, undrift):
+    assert undrift(*ADAPT, "--quiet") == (0, "", "")
+    status, out, _ = undrift(*ADAPT, "-q", "--json")
+    assert (status, json.loads(out)["rule"]) == (0, "fixed")
+    assert "Read books.csv" in undrift(*ADAPT)[1]  # it does not stay quiet
+
+
+def test_short_names_and_the_first_screen_of_help(undrift, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert undrift("-V") == undrift("--version")
+    status, out, _ = undrift("adapt", "-h")
+    assert status == 0
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 80
+    first = " ".join(lines[:24])
+    names = ("source", "target", "text", "label", "out", "model", "report", "target-label")
+    assert all(f"--{name} " in first for name in names)
+    for panel in ("Labels of the target", "Class shares", "Learning", "Output", "Running"):
+        assert f"─ {panel} ─" in out
+    assert "--install-completion" in undrift("--help")[1]
+
+
+def test_a_reader_that_closes_the_pipe_is_no_error(folder):
+    for arguments in (["adapt", "--help"], [*ADAPT, "--json"], ADAPT):
+        command = [sys.executable, "-m", "undrift", *arguments]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            process.stdout.close()
+            assert process.wait(600) == 0
+            assert process.stderr.read() == b""
+
+
+def test_an_interrupt_during_the_work_is_one_line(undrift, monkeypatch):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("undrift.app.demo.make_reviews", interrupted)
+    says = "undrift: interrupted; nothing was written\n"
+    assert undrift("demo") == (130, "", says)
+
+
+def test_after_an_interrupt_tasks_of_asyncio_are_not_reported():
+    """Those of a client of Dask that are given up would each be a traceback."""
+    program = """
+import asyncio, gc, signal
+from undrift import app as cli
+async def fail(): raise OSError("a task that nobody waits for")
+async def give_up():
+    task = asyncio.ensure_future(fail())
+    await asyncio.sleep(0)
+    del task
+    gc.collect()
+try: cli._interrupt(signal.SIGINT, None)
+except KeyboardInterrupt: pass
+asyncio.run(give_up())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+def test_an_interrupt_says_what_was_written():
+    from undrift import app as cli
+    from undrift import files
+
+    files.WRITTEN.clear()
+    assert cli._describe_interrupt() == "undrift: interrupted; nothing was written"
+    files.WRITTEN.append("a.csv")
+    assert cli._describe_interrupt() == "undrift: interrupted; already written: a.csv"
+    files.WRITTEN.clear()
+
+
+def test_an_interrupt_when_all_is_done_is_no_traceback():
+    program = """
+import signal, os
+from undrift import app as cli
+cli._flush_output = lambda: os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+cli.main(["--version"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_one_bar_names_its_stage_and_moves():
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from undrift.app.terminal import LayerCallback, StageBar
+
+    progress = Progress(console=Console(file=io.StringIO()))
+    bar = StageBar(progress)
+    seen = []
+
+    def look():
+        (task,) = progress.tasks
+        seen.append((task.description, task.total, task.completed))
+
+    bar("reading books.csv", 0.5)
+    look()
+    callback = LayerCallback(bar)
+    callback.setup(None, SimpleNamespace(max_subtasks=2))
+    look()
+    for _ in range(2):
+        callback.on_fit_task_end(None, SimpleNamespace(task_name="layer"))
+        look()
+    bar("saving the model")
+    look()
+    assert seen == [
+        ("reading books.csv", 1.0, 0.5),
+        ("learning layers", 1.0, 0.0),
+        ("learning layers", 1.0, 0.5),
+        ("fitting the classifier", None, 0),  # the bar moves back and forth
+        ("saving the model", None, 0),
+    ]

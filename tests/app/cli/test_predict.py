@@ -1,0 +1,300 @@
+"""`undrift predict`: the same predictions as `adapt`, in bounded memory, whole or not at all."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.helpers.commands import ADAPT, change_options, check_refused, predict, run_program
+from tests.helpers.review_files import read_csv, write_csv
+from undrift import MDA, load_model, save_model
+
+COLUMNS = ("review", "prediction", "score", "probability")
+
+
+def check_same(rows, expected):
+    """The same rows, numbers up to the half precision of model files."""
+    assert len(rows) == len(expected) > 0
+    for row, other in zip(rows, expected, strict=True):
+        assert list(row) == list(other)
+        for name, value in row.items():
+            is_number = name in ("score", "probability") or name.startswith("p_")
+            assert (
+                float(value) == pytest.approx(float(other[name]), abs=1e-3)
+                if is_number
+                else value == other[name]
+            )
+
+
+def test_predict_gives_what_adapt_gave(folder, undrift, model):
+    status, out, err = undrift(*predict(model))
+    assert (status, err) == (0, "")
+    assert "100 rows" in out
+    kept = [{key: row[key] for key in COLUMNS} for row in read_csv("out.csv")]
+    check_same(kept, read_csv(model.parent / "out.csv"))
+
+
+def test_predict_gives_the_probabilities_and_the_gaps_of_adapt(folder, undrift, model_of_two):
+    options = ["--probabilities", "--min-confidence", "0.7"]
+    more = ["--target", "camping.csv", "--json", *options]
+    status, said, _ = undrift(*change_options(ADAPT, out="both.csv"), *more)
+    assert status == 0
+    for entry in json.loads(said)["targets"]:
+        name = entry["file"]
+        status, said, _ = undrift(*predict(model_of_two, input=name, domain=name), *options, "--json")
+        assert status == 0
+        assert 0 < json.loads(said)["n_doubtful"] == entry["n_doubtful"] < 100
+        expected = [row for row in read_csv("both.csv") if row.pop("domain") == name]
+        check_same([row for row in read_csv("out.csv") if row.pop("known_terms")], expected)
+        status, said, _ = undrift(*predict(model_of_two, input=name, domain=name), *options)
+        left_empty = f"{entry['n_doubtful']} of 100 predictions for {name}."
+        assert f"Left empty as doubtful (--min-confidence): {left_empty}" in " ".join(said.split())
+    said = check_refused(undrift, folder, predict(model_of_two, min_confidence="2"))
+    assert "'--min-confidence': Input should be less than or equal to 1" in said
+
+
+def test_predict_in_json_and_with_bad_rows(folder, undrift, model):
+    with (folder / "kitchen.csv").open("a") as file:
+        file.write("a,b,c,d\n")
+    assert "kitchen.csv:102: " in check_refused(undrift, folder, predict(model))
+    status, out, _ = undrift(*predict(model), "--json", "--format", "skip-bad")
+    assert status == 0
+    summary = json.loads(out)
+    assert (summary["input"], summary["out"]) == ("kitchen.csv", "out.csv")
+    assert (summary["rows"], summary["bad_rows"], summary["unknown_rows"]) == (100, 1, 0)
+
+
+def test_a_check_of_the_target_itself_finds_no_drift(folder, undrift, model):
+    status, out, err = undrift(*predict(model), "--check")
+    assert (status, err) == (0, "")
+    assert "No drift" in out
+    assert undrift(*predict(model), "--fail-on-drift")[0] == 0
+
+
+def test_rows_of_another_domain_and_language_are_drift(folder, undrift, model):
+    status, out, err = undrift(*predict(model, input="books.csv"), "--fail-on-drift")
+    assert status == 3
+    assert "Drift: " in out
+    assert all(line.startswith("warning: ") for line in err.splitlines())
+    assert "the words are not those of the fit" in err
+    assert len(read_csv("out.csv")) == 100  # written all the same
+    write_csv(folder / "new.csv", {"review": ["孩子很喜欢", "a good pan", ""] * 40})
+    status, out, _ = undrift(*predict(model, input="new.csv"), "--check", "--json")
+    assert status == 0
+    check = json.loads(out)["check"]
+    assert check["drifted"] is True
+    assert check["reasons"]
+    first, second, third = read_csv("out.csv")[:3]
+    assert [first["known_terms"], third["known_terms"]] == ["0", "0"]
+    assert [first["prediction"], third["prediction"]] == ["", ""]
+    assert int(second["known_terms"]) > 0
+    assert second["prediction"]
+
+
+def test_models_that_cannot_be_checked(folder, undrift, model_of_two, model):
+    said = check_refused(undrift, folder, [*predict(model_of_two), "--check"])
+    assert said.endswith("choose one with --domain: kitchen.csv, camping.csv")
+    assert (
+        undrift(*predict(model_of_two, input="camping.csv", domain="camping.csv"), "--fail-on-drift")[0] == 0
+    )
+    assert undrift(*predict(model_of_two, domain="camping.csv"), "--fail-on-drift")[0] == 3
+    adapter = load_model(model)
+    adapter.remember(references={})
+    save_model(adapter, "bare.safetensors")
+    said = check_refused(undrift, folder, [*predict("bare.safetensors"), "--check", "--out", "again.csv"])
+    assert "the model holds none of them" in said
+
+
+def test_predictions_of_predictions_are_refused(folder, undrift, model):
+    undrift(*predict(model))
+    again = predict(model, input="out.csv", out="again.csv")
+    said = check_refused(undrift, folder, again)
+    assert "out.csv already has a column 'prediction', 'score', 'probability'" in said
+    assert said.endswith("; rename it")
+
+
+def test_predict_warns_of_windows_text(folder, undrift, model):
+    (folder / "kitchen.csv").write_bytes("review\ncafé\n".encode("cp1252"))
+    status, _, err = undrift(*predict(model))
+    assert status == 0
+    assert err.startswith("warning: ")
+    assert err.count("\n") == 1
+
+
+@pytest.fixture
+def model_of_two(folder, undrift):
+    """A model of two targets, kitchen.csv and camping.csv."""
+    more = ["--target", "camping.csv", "--model", "two.safetensors"]
+    assert undrift(*change_options(ADAPT, out="both.csv"), *more)[0] == 0
+    return "two.safetensors"
+
+
+@pytest.mark.parametrize("name", ["kitchen.csv", "camping.csv"])
+def test_predict_agrees_with_adapt_on_each_of_several_targets(folder, undrift, model_of_two, name):
+    status, _, err = undrift(*predict(model_of_two, input=name, domain=name))
+    assert (status, err) == (0, "")
+    expected = [{c: row[c] for c in COLUMNS} for row in read_csv("both.csv") if row["domain"] == name]
+    check_same([{c: row[c] for c in COLUMNS} for row in read_csv("out.csv")], expected)
+
+
+def test_several_targets_need_a_domain(folder, undrift, model_of_two):
+    said = check_refused(undrift, folder, predict(model_of_two))
+    assert said == "the model has 2 target domains: choose one with --domain: kitchen.csv, camping.csv"
+
+
+def test_an_unknown_domain_is_one_line_with_the_known_ones(folder, undrift, model, model_of_two):
+    said = check_refused(undrift, folder, predict(model_of_two, domain="dvd.csv"))
+    assert said == (
+        "the model has no target domain 'dvd.csv': its target domains are kitchen.csv, camping.csv"
+    )
+    said = check_refused(undrift, folder, predict(model, domain="dvd.csv"))
+    assert said.endswith("its target domains are kitchen.csv")
+
+
+def test_targets_of_one_name_are_told_apart_by_their_folders(folder, undrift):
+    for place in ("a", "b"):
+        (folder / place).mkdir()
+    (folder / "kitchen.csv").rename("a/new.csv")
+    (folder / "camping.csv").rename("b/new.csv")
+    command = change_options(ADAPT, target="a/new.csv", out="both.csv", model="two.safetensors")
+    assert undrift(*command, "--target", "b/new.csv")[0] == 0
+    assert {row["domain"] for row in read_csv("both.csv")} == {"a/new.csv", "b/new.csv"}
+    assert undrift(*predict("two.safetensors", input="b/new.csv", domain="b/new.csv"))[0] == 0
+    check_same(
+        *(
+            [{"score": row["score"]} for row in rows]
+            for rows in (read_csv("out.csv"), read_csv("both.csv")[100:])
+        )
+    )
+
+
+def test_a_model_saved_on_a_gpu_predicts_without_one(folder, undrift, model, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    adapter = load_model(model)
+    for estimator in (adapter.classifier, adapter.classifier_, adapter.classifier_.representation_):
+        estimator.set_params(device="cuda")
+    save_model(adapter, "gpu.safetensors")
+    assert undrift(*predict("gpu.safetensors"))[0] == 0
+    kept = [{key: row[key] for key in COLUMNS} for row in read_csv("out.csv")]
+    check_same(kept, read_csv(model.parent / "out.csv"))
+    loaded = load_model("gpu.safetensors")
+    texts = [row["review"] for row in kept]
+    assert loaded.predict(texts).tolist() == [row["prediction"] for row in kept]
+    assert loaded.classifier_.representation_.device == loaded.classifier.device == "cpu"
+    said = check_refused(undrift, folder, predict(model, device="cuda", out="again.csv"))
+    assert "PyTorch sees no CUDA GPU here" in said
+
+
+def test_predict_computes_on_the_device_given(folder, undrift, model):
+    pytest.importorskip("torch")
+    assert undrift(*predict(model, device="torch:cpu"))[0] == 0
+    kept, expected = read_csv("out.csv"), read_csv(model.parent / "out.csv")
+    assert [row["prediction"] for row in kept] == [row["prediction"] for row in expected]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"input": "none.csv"}, "none.csv does not exist"),
+        ({"text": "revue"}, "kitchen.csv has no column 'revue'; did you mean 'review'?"),
+        ({"out": "kitchen.csv"}, "would replace another file"),
+        ({"out": "none/out.csv"}, "there is no folder"),
+        ({"model": "none.safetensors"}, "none.safetensors"),
+        ({"model": "kitchen.csv"}, "kitchen.csv is truncated or not a model file"),
+    ],
+)
+def test_bad_predictions(folder, undrift, model, options, message):
+    assert message in check_refused(undrift, folder, predict(model, **options))
+
+
+def test_models_from_elsewhere(folder, undrift, model):
+    import safetensors.numpy
+
+    safetensors.numpy.save_file({"a": np.zeros(3)}, "other.safetensors")
+    assert "was not written by undrift" in check_refused(undrift, folder, predict("other.safetensors"))
+    save_model(MDA().fit(np.eye(3)), "mda.safetensors")
+    assert "holds a MDA, not a text model" in check_refused(undrift, folder, predict("mda.safetensors"))
+    whole = model.read_bytes()
+    (folder / "half.safetensors").write_bytes(whole[: len(whole) // 2])
+    assert "half.safetensors is truncated or not a model file" in check_refused(
+        undrift, folder, predict("half.safetensors")
+    )
+    (folder / "touched.safetensors").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert "has been changed since it was saved" in check_refused(
+        undrift, folder, predict("touched.safetensors")
+    )
+    for command in (
+        ["explain", "good", "--model", "half.safetensors"],
+        ["explain", "--model", "kitchen.csv"],
+    ):
+        assert "not a model file" in check_refused(undrift, folder, command)
+
+
+def test_a_file_without_rows(folder, undrift, model):
+    (folder / "kitchen.csv").write_text("review\n")
+    assert "kitchen.csv has a header but no rows" in check_refused(undrift, folder, predict(model))
+
+
+def test_a_line_of_200_megabytes_is_refused_in_bounded_memory(folder, model):
+    with (folder / "long.csv").open("wb") as file:
+        file.write(b"review\nfine\n")
+        for _ in range(200):
+            file.write(b"x" * 1_000_000)
+    done = run_program(
+        "predict", "--model", model, "--input", "long.csv", "--text", "review", "--out", "o.csv"
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "long.csv:3: " in done.stderr
+    assert not (folder / "o.csv").exists()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_predictions_leave_nothing(folder, model, number, status, heeded_interrupts):
+    with (folder / "big.csv").open("w") as file:
+        file.write("review\n")
+        file.writelines(f"a good pan that is number {i}\n" for i in range(400_000))
+    arguments = ["predict", "--model", model, "--input", "big.csv", "--text", "review", "--out", "out.csv"]
+    command = [sys.executable, "-m", "undrift", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        deadline = time.monotonic() + 60
+        while not list(folder.glob(".out.csv*")):  # it has begun to write
+            assert running.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        running.send_signal(number)
+        out, err = running.communicate(timeout=600)
+    assert running.returncode == status
+    assert out == ""
+    assert "Traceback" not in err
+    assert not (folder / "out.csv").exists()
+    assert not list(folder.glob(".out.csv*"))
+
+
+MEASURED = """
+import resource, sys
+from undrift.app import main
+try:
+    main(sys.argv[1:])
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+
+
+def test_predict_streams(folder, model):
+    """Ten times the rows, the same memory."""
+    peaks = []
+    for n in (10_000, 100_000):
+        with (folder / "big.csv").open("w") as file:
+            file.write("review\n")
+            file.writelines(f"a good pan that is number {i} of many and sturdy\n" for i in range(n))
+        arguments = [sys.executable, "-c", MEASURED, *map(str, predict(model, input="big.csv", out="o.csv"))]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+        peaks.append(int(done.stderr.split()[-1]) * 1024)
+        assert (folder / "o.csv").read_bytes().count(b"\n") == n + 1
+    assert peaks[1] - peaks[0] < 10_000_000  # the file itself has grown by 4.6 MB, its rows by much more

@@ -1,0 +1,190 @@
+"""`undrift ask`, `undrift update` and the labels of `adapt`, as commands."""
+
+import json
+import re
+import shlex
+
+import pytest
+
+from tests.helpers.commands import ADAPT, change_options, check_refused
+from tests.helpers.review_files import read_csv, write_csv
+from undrift import load_model
+
+
+def ask(model, **options):
+    command = ["ask", "--model", model, "--input", "kitchen.csv", "--text", "review", "--out", "ask.csv"]
+    return change_options([*command, "--n", "20"], **options)
+
+
+def update(model, **options):
+    command = ["update", "--model", model, "--labels", "ask.csv", "--text", "review", "--label", "label"]
+    return change_options([*command, "--out", "new.safetensors"], **options)
+
+
+def fill_labels(name="ask.csv"):
+    """Label the rows that were asked for, as a person would in a spreadsheet."""
+    rows = read_csv(name)
+    for row in rows:
+        row["label"] = row["truth"]
+    write_csv(name, {column: [row[column] for row in rows] for column in rows[0]})
+
+
+@pytest.mark.parametrize("purpose", ["predictions", "estimate"])
+def test_ask_label_update_predict(folder, undrift, model, purpose):
+    status, out, err = undrift(*ask(model), "--for", purpose)
+    assert (status, err) == (0, "")
+    assert "Wrote ask.csv: 20 of 100 rows to label" in out
+    assert "undrift update " in out
+    suggested = shlex.split(out[out.index("undrift update") :])
+    assert (
+        suggested[-1] == f"{str(model).removesuffix('.safetensors')}-updated.safetensors"
+    )  # not over the model
+    fill_labels()
+    status, out, err = undrift(*update(model))
+    assert (status, err) == (0, "")
+    n_labels = sum(bool(row["label"]) for row in read_csv("ask.csv"))
+    assert f"Learnt {n_labels} labels" in out
+    assert re.search(r"Class shares: negative .*[\d.]+% to [\d.]+%.*, positive", " ".join(out.split()))
+    said = " ".join(out.split())
+    assert ("The error is not measured" in said) == (purpose == "predictions" or n_labels < 20)
+    assert re.search(r"\d+ of 100 predictions changed", said)
+    predict = ["predict", "--input", "kitchen.csv", "--text", "review", "--out", "again.csv"]
+    assert undrift(*predict, "--model", "new.safetensors", "--check")[0] == 0
+    status, out, _ = undrift(*update("new.safetensors", out="newer.safetensors"), "--json")
+    assert status == 0
+    summary = json.loads(out)
+    assert summary["n_labels"] == n_labels
+    assert summary["measured"] is None
+    more = ["--labels", "ask.csv", "--json"]
+    _, out, _ = undrift(*ADAPT, *more)
+    (target,) = json.loads(out)["targets"]
+    assert target["scored"] == (0 if purpose == "predictions" else n_labels)
+    for uses, n_scored in (("train", 0), ("both", target["scored"])):
+        _, out, _ = undrift(*ADAPT, *more, "--use-labels", uses)
+        (entry,) = json.loads(out)["targets"]
+        assert entry["scored"] == n_scored
+        assert json.loads(out)["n_learnt"] == n_labels
+
+
+def test_labels_of_no_weight_measure_no_error(folder, undrift, model):
+    assert undrift(*ask(model), "--for", "estimate")[0] == 0
+    fill_labels()
+    rows = [row | {"weight": "0"} for row in read_csv("ask.csv")]
+    write_csv("ask.csv", {column: [row[column] for row in rows] for column in rows[0]})
+    status, out, err = undrift(*update(model), "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["measured"] is None
+    status, out, err = undrift(*ADAPT, "--labels", "ask.csv", "--json")
+    assert (status, "NaN" in out) == (0, False)
+
+
+def test_a_batch_of_unknown_words(folder, undrift, model):
+    """An update by it is refused, and nothing is said of predictions that are none."""
+    write_csv(folder / "may.csv", {"review": [f"wort{i} anders{i}" for i in range(30)]})
+    rows = ["--model", model, "--text", "review"]
+    said = check_refused(
+        undrift, folder, ["update", *rows, "--target", "may.csv", "--out", "may.safetensors"]
+    )
+    assert said.startswith("may.csv: no row has a term that the model knows")
+    predict = ["predict", *rows, "--input", "may.csv", "--out", "o.csv"]
+    status, out, _ = undrift(*predict, "--fail-on-drift", "--json")
+    summary = json.loads(out)
+    assert (status, summary["check"]["drifted"], summary["unknown_rows"]) == (3, True, 30)
+    status, out, err = undrift(*predict, "--check")
+    assert status == 0
+    assert "Left empty, as they have no known word: 30 of 30 rows." in out
+    assert "unknown to the model" in err
+
+
+def test_a_new_batch_without_labels(folder, undrift, model):
+    status, out, _ = undrift(*update(model, labels=None, label=None, target="kitchen.csv"))
+    assert status == 0
+    assert "Took 100 rows of kitchen.csv as the new batch." in out
+    assert load_model("new.safetensors").facts_["references"]["kitchen.csv"]["n"] == 100
+    status, out, _ = undrift(*update(model, labels=None, target="camping.csv", out="c.safetensors"), "--json")
+    assert json.loads(out)["target"] == "camping.csv"
+    assert undrift(*ADAPT, "--model", "small.safetensors")[0] == 0
+    said = check_refused(undrift, folder, ask("small.safetensors", out="other.csv"))
+    assert said.startswith("small.safetensors holds no training rows, which `undrift ask` and `undrift")
+    assert said.endswith("with --model and --updatable")
+
+
+def test_several_targets_need_a_name(folder, undrift):
+    two = ["--target", "camping.csv", "--model", "two.safetensors", "--updatable"]
+    status, out, _ = undrift(*change_options(ADAPT, out="both.csv"), *two)
+    assert status == 0
+    assert undrift(*shlex.split(out.splitlines()[-1])[1:])[0] == 0  # the next command, as it is written
+    said = check_refused(undrift, folder, ask("two.safetensors"))
+    assert said == "the model has 2 target domains: choose one with --domain: kitchen.csv, camping.csv"
+    command = ask("two.safetensors", input="camping.csv", domain="camping.csv")
+    status, out, _ = undrift(*command)
+    assert status == 0
+    fill_labels()
+    assert "--domain camping.csv" in out.splitlines()[-1]
+    assert undrift(*update("two.safetensors", domain="camping.csv"))[0] == 0
+    before, after = load_model("two.safetensors"), load_model("new.safetensors")
+    texts = [row["review"] for row in read_csv("camping.csv")]
+    scores = [m.decision_function(texts, target="camping.csv") for m in (before, after)]
+    assert abs(scores[0] - scores[1]).max() > 0.01
+    more = ["--target", "camping.csv", "--labels", "ask.csv", "--use-labels", "both", "--json"]
+    status, out, _ = undrift(*change_options(ADAPT, out="both.csv"), *more)
+    assert status == 0
+    assert json.loads(out)["n_learnt"] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"input": "labelled.csv"}, "labelled.csv already has a column 'label', which the output adds"),
+        ({"for": "fun"}, "'fun' is not one of 'predictions', 'estimate'"),
+        ({"format": "paper"}, "--format 'paper': choose one of csv, tsv, jsonl, label-studio"),
+        ({"out": "kitchen.csv"}, "would replace another file"),
+        ({"model": "kitchen.csv"}, "not a model file"),
+        ({"n": "0"}, "--n"),
+    ],
+)
+def test_bad_questions(folder, undrift, model, options, message):
+    write_csv(folder / "labelled.csv", {"review": ["fine"], "label": ["positive"]})
+    command = ask(options.pop("model", model), **options)
+    assert message in check_refused(undrift, folder, command)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            {"review": ["fine"], "label": ["good"]},
+            "row 1 has the label 'good'; the classes are negative, positive",
+        ),
+        ({"review": ["fine"], "label": [""]}, "ask.csv: no row has a label in column 'label'"),
+        (
+            {"review": ["fine", "Fine "], "label": ["negative", "positive"]},
+            "ask.csv: 1 text with contradicting labels, none of which is taken: rows 1 and 2 ('Fine')",
+        ),
+        ({"review": ["fine"], "lable": ["positive"]}, "ask.csv has no column 'label'; did you mean 'lable'?"),
+        ({"text": ["fine"], "label": ["positive"]}, "ask.csv has no column 'review'"),
+    ],
+)
+def test_bad_labels(folder, undrift, model, rows, message):
+    write_csv(folder / "ask.csv", rows)
+    assert message in check_refused(undrift, folder, update(model))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"use_labels": "train"}, "--use-labels train needs labels: add --labels FILE or --target-label COL"),
+        ({"use_labels": "all"}, "'all' is not one of 'score', 'train', 'both'"),
+        ({"labels": "none.csv"}, "none.csv does not exist"),
+        ({"labels": "books.csv"}, "books.csv: 80 labelled texts, none of which is in a target file"),
+    ],
+)
+def test_bad_labels_of_adapt(folder, undrift, options, message):
+    assert message in check_refused(undrift, folder, change_options(ADAPT, **options))
+
+
+def test_columns_that_predictions_add_are_not_there_before(folder, undrift):
+    for name in ("probability", "p_negative", "prediction"):
+        write_csv(folder / "kitchen.csv", {"review": ["fine", "bad"] * 20, name: [""] * 40})
+        said = check_refused(undrift, folder, [*ADAPT, "--probabilities"])
+        assert f"kitchen.csv already has a column {name!r}" in said

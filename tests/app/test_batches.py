@@ -1,0 +1,128 @@
+"""`undrift predict` takes every file as a target of its own."""
+
+import json
+from itertools import compress
+
+import numpy as np
+import pytest
+
+from tests.helpers.commands import check_refused
+from tests.helpers.review_files import make_review_texts, read_csv, write_csv
+from undrift.app import main
+from undrift.app.batches import N_SAMPLED, Sample
+
+
+@pytest.fixture(scope="module")
+def reviews():
+    return make_review_texts(600, unlabelled_share=0.0, seed=4)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory, reviews):
+    folder = tmp_path_factory.mktemp("model")
+    write_csv(folder / "books.csv", dict(zip(("review", "stars"), reviews["books"], strict=True)))
+    write_csv(folder / "kitchen.csv", {"review": reviews["kitchen"][0][:300]})
+    command = [
+        "adapt",
+        "--source",
+        folder / "books.csv",
+        "--target",
+        folder / "kitchen.csv",
+        "--label",
+        "stars",
+    ]
+    command += ["--out", folder / "o.csv", "--model", folder / "m.st", "--distilled", folder / "d.st"]
+    with pytest.raises(SystemExit) as done:
+        main([*map(str, command), "--max-features", "600", "--set", "layers=2", "--quiet"])
+    assert done.value.code == 0
+    return folder / "m.st"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_batch(reviews, share, n=240, name="may.csv", **columns):
+    """Write rows that the fit has not seen, `share` of them positive."""
+    texts, labels = (values[300:] for values in reviews["kitchen"])
+    chosen = {label: [i for i, each in enumerate(labels) if each == label] for label in set(labels)}
+    rows = [*chosen["positive"][: round(n * share)], *chosen["negative"][: n - round(n * share)]]
+    table = {"review": [texts[i] for i in rows], "truth": [labels[i] for i in rows]}
+    write_csv(name, table | columns)
+    return table
+
+
+def count_errors(path="out.csv"):
+    return float(np.mean([row["prediction"] != row["truth"] for row in read_csv(path)]))
+
+
+@pytest.mark.parametrize("name", ["m.st", "d.st"])
+def test_shares_and_threshold_follow_the_file(folder, undrift, model, reviews, name):
+    path, errors = model.parent / name, {}
+    write_batch(reviews, 0.2, 180)
+    write_batch(reviews, 0.2, 180, name="more.csv")
+    table = write_batch(reviews, 0.25, 200)
+    for how in ([], ["--as-fitted"]):
+        status, out, err = undrift("predict", path, "may.csv", "--out", "out.csv", "--json", *how)
+        assert (status, err) == (0, "")
+        summary = json.loads(out)
+        assert summary["aligned"] is not bool(how)
+        errors[bool(how)] = count_errors()
+    assert errors[False] <= errors[True]
+    status, out, _ = undrift("predict", path, "may.csv", "--out", "out.csv")
+    said = " ".join(out.split())
+    assert "Class shares of this file: negative " in said
+    assert " wrong (90% interval " in said
+    assert len(read_csv("out.csv")) == len(table["review"])
+
+
+def test_a_small_file_is_predicted_as_fitted_and_says_so(folder, undrift, model, reviews):
+    write_batch(reviews, 0.5, 60)
+    status, out, _ = undrift("predict", model, "may.csv", "--out", "out.csv")
+    assert status == 0
+    assert "As fitted: 60 rows have a known word, and 200 are needed." in " ".join(out.split())
+    _, out, _ = undrift("predict", model, "may.csv", "--out", "out.csv", "--json")
+    summary = json.loads(out)
+    assert summary["aligned"] is False
+    scores = [row["score"] for row in read_csv("out.csv")]
+    undrift("predict", model, "may.csv", "--out", "out.csv", "--as-fitted")
+    assert [row["score"] for row in read_csv("out.csv")] == scores
+
+
+def test_groups_of_a_column_are_aligned_apart(folder, undrift, model, reviews):
+    table = write_batch(reviews, 0.5, 240)
+    months = [
+        "may" if label == "positive" or i % 3 == 0 else "june" for i, label in enumerate(table["truth"])
+    ]
+    table = {name: values * 2 for name, values in table.items()} | {"month": months * 2}
+    write_csv("may.csv", table)
+    command = ["predict", model, "may.csv", "--out", "out.csv", "--by"]
+    status, out, _ = undrift(*command, "month", "--json")
+    assert status == 0
+    summary = json.loads(out)
+    n_rows = {name: sum(month == name for month in table["month"]) for name in ("may", "june")}
+    assert {name: group["aligned"] for name, group in summary["groups"].items()} == {
+        name: n >= 200 for name, n in n_rows.items()
+    }
+    rows = read_csv("out.csv")
+    assert [row["review"] for row in rows] == table["review"]
+    is_may = [month == "may" for month in table["month"]]
+    write_csv("one.csv", {name: list(compress(values, is_may)) for name, values in table.items()})
+    assert undrift("predict", model, "one.csv", "--out", "one-out.csv")[0] == 0
+    expected = [row["prediction"] for row in read_csv("one-out.csv")]
+    assert [row["prediction"] for row in rows if row["month"] == "may"] == expected
+    assert "has no column 'mnth'; did you mean 'month'?" in check_refused(undrift, folder, [*command, "mnth"])
+    assert "has over 200 different values" in check_refused(undrift, folder, [*command, "review"])
+
+
+def test_every_document_has_the_same_chance_to_be_sampled():
+    n, hits = 2 * N_SAMPLED, 0
+    for seed in range(20):
+        sample = Sample(seed)
+        for start in range(0, n, 100):
+            sample.add([str(i) for i in range(start, start + 100)])
+        assert (len(sample.documents), sample.n_rows) == (N_SAMPLED, n)
+        hits += sum(int(document) < N_SAMPLED for document in sample.documents)
+    assert hits / (20 * N_SAMPLED) == pytest.approx(0.5, abs=0.02)

@@ -1,0 +1,109 @@
+"""Checks of new rows against the rows of the fit: held-out references, alarms by chance, other rows."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from undrift.app.drift import Batch, describe_target, measure_unseen, start_check
+from undrift.text import TermVectorizer
+
+WORDS = [f"w{i}" for i in range(4000)]
+
+
+def draw_documents(rng, n, tilt=0.0):
+    """Draw texts of words with the frequencies of a natural language; `tilt` prefers other words."""
+    weights = 1 / np.arange(1, len(WORDS) + 1)
+    weights = weights * np.exp(tilt * np.cos(np.arange(len(WORDS))))
+    return [" ".join(rng.choice(WORDS, 40, p=weights / weights.sum())) for _ in range(n)]
+
+
+def make_model(documents, n_terms=20_000):
+    vectorizer = TermVectorizer(n_terms).fit(documents)
+    return SimpleNamespace(vectorizer_=vectorizer, terms_=vectorizer.terms_, facts_={})
+
+
+def check(model, reference, documents, n_blocks=1):
+    batch = Batch(model, reference)
+    for block in np.array_split(np.array(documents, dtype=object), n_blocks):
+        batch.add(model.vectorizer_.transform(block.tolist()), block.tolist())
+    return batch.check()
+
+
+@pytest.mark.parametrize("n_terms", [20_000, 1500])
+def test_references_are_those_of_a_fit_without_the_document(rng, n_terms):
+    """The oracle chooses the vocabulary again, without each document."""
+    documents = draw_documents(rng, 60)
+    model = make_model(documents, n_terms)
+    reference = describe_target(model, documents)
+    least = int(model.vectorizer_.document_frequency_.min()) + 1
+    chosen = np.random.default_rng(0).permutation(60)
+    for place, i in enumerate(chosen[:10]):
+        rest = [text for j, text in enumerate(documents) if j != i]
+        counted = TermVectorizer(10**6).fit(rest)
+        known = [t for t, n in zip(counted.terms_, counted.document_frequency_, strict=True) if n >= least]
+        share = measure_unseen(model, [documents[i]], known)
+        assert_allclose(reference["unseen_terms"][place], share[0], rtol=1e-6)
+
+
+def test_few_batches_of_the_same_rows_are_called_drift():
+    """At a level of 0.005 for two tests; 12 of 200 would happen once in a million."""
+    rng, alarms = np.random.default_rng(1), 0
+    for n_fit in (500, 1500):
+        fit = draw_documents(rng, n_fit)
+        model = make_model([*draw_documents(rng, 300, tilt=0.5), *fit])
+        reference, pool = describe_target(model, fit), draw_documents(rng, 3000)
+        for size in (100, 400):
+            for _ in range(50):
+                drawn = [pool[i] for i in rng.choice(len(pool), size, replace=False)]
+                alarms += check(model, reference, drawn)["drifted"]
+    assert alarms < 12
+
+
+def test_other_rows_are_drift(rng):
+    fit = draw_documents(rng, 600)
+    model = make_model(fit)
+    reference = describe_target(model, fit)
+    other = check(model, reference, draw_documents(rng, 100, tilt=0.4))
+    assert other["drifted"]
+    assert other["difference"]["drifted"]
+    foreign = check(model, reference, [f"ganz andere{i} Worte{i}" for i in range(100)])
+    assert foreign["unseen_terms"]["batch"] > 0.9
+    assert any("unknown to the model" in reason for reason in foreign["reasons"])
+
+
+def test_a_measure_says_what_the_rule_decides(rng):
+    fit = draw_documents(rng, 300)
+    model = make_model(fit)
+    found = check(model, describe_target(model, fit), draw_documents(rng, 100, tilt=0.3))
+    measures = [found["unseen_terms"], found["difference"]]
+    assert found["drifted"] == any(measure["drifted"] for measure in measures)
+    assert len(found["reasons"]) == sum(measure["drifted"] for measure in measures)
+
+
+def test_blocks_are_one_batch_and_memory_is_bounded(rng, monkeypatch):
+    monkeypatch.setattr("undrift.app.drift.N_BATCH", 150)
+    fit = draw_documents(rng, 300)
+    model = make_model(fit)
+    reference, documents = describe_target(model, fit), draw_documents(rng, 400, tilt=0.5)
+    batch = Batch(model, reference)
+    for start in range(0, 400, 50):
+        block = documents[start : start + 50]
+        batch.add(model.vectorizer_.transform(block), block)
+    assert batch._rows.shape[0] == 150
+    assert batch.check()["drifted"]
+    assert check(model, reference, documents[:100]) == check(model, reference, documents[:100], n_blocks=3)
+
+
+def test_empty_documents_are_no_drift_by_themselves(rng):
+    fit = draw_documents(rng, 300)
+    model = make_model(fit)
+    found = check(model, describe_target(model, fit), [""] * 5)
+    assert found["unseen_terms"]["batch"] == 0
+
+
+def test_models_without_a_reference_are_refused(rng):
+    model = make_model(draw_documents(rng, 20))
+    with pytest.raises(ValueError, match="the model holds none of them"):
+        start_check(model, "a.csv")

@@ -1,0 +1,257 @@
+"""The page of `undrift label` in a real browser, against the real server."""
+
+import csv
+import errno
+import threading
+
+import pytest
+
+from tests.helpers.browser import open_browser
+from undrift.app.label_server import LabelServer
+from undrift.app.labelling import LabelSession
+
+HOSTILE = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1</script>'
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser() as own:
+        yield own
+
+
+@pytest.fixture
+def serve(adapted, tmp_path):
+    """Start a server on the file of labels, as often as asked; all end with the test."""
+    adapter, texts, _ = adapted
+    running = []
+
+    def start(texts=texts):
+        own = LabelServer(LabelSession(adapter, texts, tmp_path / "labels.csv"), "kitchen")
+        thread = threading.Thread(target=own.serve_forever)
+        thread.start()
+        running.append((own, thread))
+        return own
+
+    yield start
+    for own, thread in running:
+        own.shutdown()
+        thread.join()
+        own.server_close()
+
+
+@pytest.fixture
+def opened(browser):
+    """Open the page of a server; says what it said and asked for."""
+    contexts = []
+
+    def open_(server, **options):
+        options.setdefault("viewport", {"width": 1280, "height": 800})
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.said, page.asked = [], []
+        page.on("console", lambda message: page.said.append(message.text))
+        page.on("pageerror", lambda error: page.said.append(str(error)))
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.goto(server.address)
+        wait_for_row(page)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+
+
+def wait_for_row(page, before=None):
+    """Wait until a row is shown, another than before."""
+    page.wait_for_function(
+        "(before) => { const t = document.getElementById('deck-place').textContent;"
+        " return t && t !== before; }",
+        arg=before,
+    )
+
+
+def wait_for_word(page, place, word):
+    page.wait_for_function(
+        "([place, word]) => document.querySelector(place).textContent.includes(word)", arg=[place, word]
+    )
+
+
+def press(page, key):
+    before = page.inner_text("#deck-place")
+    page.locator("#deck-text").focus()
+    page.keyboard.press(key)
+    wait_for_row(page, before)
+
+
+def label_rows(page, truth, n):
+    for _ in range(n):
+        press(page, {"negative": "1", "positive": "2"}[truth[page.text_content("#deck-text")]])
+
+
+def read_file(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_keys_label_and_everything_follows(opened, serve, adapted):
+    server, truth = serve(), adapted[2]
+    page = opened(server)
+    assert page.inner_text("#basis") == "expected"
+    label_rows(page, truth, 6)
+    lines = read_file(server.session.path)
+    assert [line["label"] for line in lines] == [truth[line["text"]] for line in lines]
+    state = server.session.state()
+    error = state["error"]
+    assert page.inner_text("#basis") == "measured on 6 labels"
+    assert page.inner_text("h1").startswith(f"{100 * error['error']:.1f}% of the predictions are wrong")
+    assert page.text_content("#errors-chart text").startswith(f"measured: {100 * error['error']:.1f}% (")
+    assert page.inner_text("#advice") == state["advice"]
+    assert page.inner_text("#learnt").startswith("6 labels saved, 5 labels learnt.")
+    assert (
+        page.locator("#shares li")
+        .all_inner_texts()[1]
+        .startswith(f"positive {100 * state['shares']['positive']:.1f}%")
+    )
+    assert page.inner_text("#changed-count").startswith(f"{state['changed']['n']} of")
+    assert page.locator("#changed li").count() == len(state["changed"]["rows"])
+    assert page.said == []
+    assert {url.split("/api")[0].split("?")[0].rstrip("/") for url in page.asked} <= {
+        f"http://127.0.0.1:{server.server_port}", "data:,",
+    }  # fmt: skip
+
+
+def test_undo_skip_and_the_other_purpose(opened, serve):
+    server = serve()
+    page = opened(server)
+    first = page.text_content("#deck-text")
+    press(page, "1")
+    press(page, "u")
+    assert page.text_content("#deck-text") == first
+    assert page.inner_text("#deck-result").endswith("answer withdrawn.")
+    press(page, " ")
+    assert page.text_content("#deck-text") != first
+    assert page.inner_text("#deck-result").endswith(": skipped.")
+    assert server.session.answers == {}
+    before = page.inner_text("#deck-place")
+    page.click("[data-mode=predictions]")
+    wait_for_row(page, before)
+    assert page.locator("[data-mode=predictions]").get_attribute("aria-pressed") == "true"
+    press(page, "2")
+    assert [line["sampled"] for line in read_file(server.session.path)] == ["predictions"]
+    assert page.inner_text("#basis") == "expected", "rows that were asked for measure nothing"
+
+
+def test_two_tabs_share_the_session_and_not_the_row(opened, serve):
+    server = serve()
+    one, two = opened(server), opened(server)
+    assert one.text_content("#deck-text") != two.text_content("#deck-text")
+    press(one, "1")
+    press(two, "2")
+    assert [line["label"] for line in read_file(server.session.path)] == ["negative", "positive"]
+    press(one, "u")
+    assert [line["label"] for line in read_file(server.session.path)] == ["positive"]
+
+
+def test_a_server_that_is_gone_is_said_and_another_goes_on(opened, serve, adapted):
+    server, truth = serve(), adapted[2]
+    page = opened(server)
+    label_rows(page, truth, 3)
+    shown = page.text_content("#deck-text")
+    server.shutdown()
+    server.server_close()
+    page.keyboard.press("1")
+    page.wait_for_function(
+        "() => document.getElementById('deck-result').textContent.includes('does not answer')"
+    )
+    assert "Your labels are saved" in page.inner_text("#deck-result")
+    assert page.text_content("#deck-text") == shown, "the row stays"
+    again = opened(serve())
+    assert again.inner_text("#basis") == "measured on 3 labels"
+    assert again.text_content("#deck-text") == shown
+
+
+def test_a_full_disk_is_said_and_the_row_stays(opened, serve, monkeypatch):
+    server = serve()
+    page = opened(server)
+    shown = page.text_content("#deck-text")
+
+    def fill(*arguments, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("undrift.app.labelling.write_text_atomically", fill)
+    page.locator("#deck-text").focus()
+    page.keyboard.press("1")
+    page.wait_for_function(
+        "() => document.getElementById('deck-result').textContent.includes('No space left')"
+    )
+    assert page.text_content("#deck-text") == shown
+    monkeypatch.undo()
+    press(page, "1")
+    assert len(read_file(server.session.path)) == 1
+
+
+def test_a_key_that_comes_too_early_labels_no_unseen_row(opened, serve):
+    server = serve()
+    page = opened(server)
+    place = page.inner_text("#deck-place")
+    page.locator("#deck-text").focus()
+    page.evaluate(
+        """() => { for (const key of "1111") document.getElementById("deck-text").dispatchEvent(
+            new KeyboardEvent("keydown", { key, bubbles: true })); }"""
+    )
+    wait_for_row(page, place)
+    assert len(server.session.answers) == 1
+
+
+def test_all_rows_done_is_said(opened, serve, adapted):
+    page = opened(serve(adapted[1][:2]))
+    press(page, "1")
+    press(page, "2")
+    assert page.inner_text("#deck-place") == "All rows are done"
+    assert page.locator("[data-code='0']").is_disabled()
+
+
+def test_texts_and_labels_are_never_markup(opened, serve, adapted):
+    page = opened(serve([HOSTILE + text for text in adapted[1][:40]]))
+    assert HOSTILE in page.text_content("#deck-text")
+    for _ in range(10):
+        press(page, "1")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img").count() == 0
+    assert page.said == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_nothing_is_hard_to_reach_on_any_screen(opened, serve, adapted, width, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = opened(serve(), viewport={"width": width, "height": 844}, color_scheme=scheme)
+    label_rows(page, adapted[2], 6)
+    results = Axe().run(page, options={"resultTypes": ["violations", "passes"]}).response
+    assert len(results["passes"]) > 10
+    assert [(v["id"], [n["target"] for n in v["nodes"]][:3]) for v in results["violations"]] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    keys = page.locator("#deck-keys").bounding_box()
+    assert keys["y"] + keys["height"] < 844, "keys are on the first screen"
+
+
+def test_a_screen_reader_has_names_for_everything(opened, serve):
+    page = opened(serve())
+    for name in ("negative", "positive", "skip", "undo", "Finish"):
+        assert page.get_by_role("button", name=name, exact=True).count() == 1
+    assert page.get_by_role("group", name="Purpose of the labels").count() == 1
+    assert page.locator("#deck-result").get_attribute("role") == "status"
+    assert page.locator("#deck-text").get_attribute("aria-label") == "Text to label"
+
+
+def test_finish_ends_the_session(opened, serve):
+    server = serve()
+    page = opened(server)
+    press(page, "1")
+    page.click("#finish")
+    wait_for_word(page, "#finished", "Finished.")
+    assert server.is_finished
+    assert page.locator("[data-code='0']").is_disabled()

@@ -1,0 +1,166 @@
+"""The server of `undrift label`: its API, and whom it answers."""
+
+import http.client
+import json
+import threading
+
+import pytest
+
+from undrift.app.label_server import MOST_BYTES, LabelServer
+from undrift.app.labelling import LabelSession
+
+
+@pytest.fixture
+def server(adapted, tmp_path):
+    adapter, texts, _ = adapted
+    own = LabelServer(LabelSession(adapter, texts, tmp_path / "labels.csv"), "kitchen")
+    thread = threading.Thread(target=own.serve_forever)
+    thread.start()
+    yield own
+    own.shutdown()
+    thread.join()
+    own.server_close()
+
+
+def ask(server, path, body=None, *, token=True, **headers):
+    """Ask as a script would; returns the status, and what JSON says."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    given = {"X-Undrift-Token": server.token} if token is True else {}
+    given |= {name.replace("_", "-"): value for name, value in headers.items()}
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body)
+    connection.request("GET" if body is None else "POST", path, data, given)
+    response = connection.getresponse()
+    content = response.read()
+    connection.close()
+    is_json = response.getheader("Content-Type").startswith("application/json")
+    return response.status, json.loads(content) if is_json else content.decode()
+
+
+def test_a_script_labels_by_the_api(server, adapted):
+    truth = adapted[2]
+    for n in range(1, 7):
+        status, row = ask(server, "/api/next")
+        assert status == 200
+        status, state = ask(server, "/api/label", {"row": row["row"], "label": truth[row["text"]]})
+        assert (status, state["n_labels"]) == (200, n)
+    assert ask(server, "/api/state") == (200, state)
+    assert 0 <= state["error"]["low"] <= state["error"]["error"] <= state["error"]["high"] <= 1
+    assert sum(state["shares"].values()) == pytest.approx(1)
+    assert set(state["changed"]) == {"n", "of", "rows"}
+    status, undone = ask(server, "/api/undo", {})
+    assert (undone["row"], undone["n_labels"]) == (row["row"], 5)
+    assert ask(server, "/api/next?mode=predictions")[1]["mode"] == "predictions"
+
+
+def test_the_token_goes_into_the_header_or_the_query(server):
+    assert ask(server, f"/api/state?token={server.token}", token=False)[0] == 200
+    assert len(server.token) >= 32
+    assert server.address == f"http://127.0.0.1:{server.server_port}/?token={server.token}"
+
+
+@pytest.mark.parametrize("path", ["/", "/api/state", "/api/next", "/nothing"])
+def test_without_the_token_nothing_is_answered(server, path):
+    for token in ("", "x", server.token[:-1], server.token + "x", "é"):
+        headers = {"X_Undrift_Token": token.encode()}
+        status, said = ask(server, path, token=False, **headers)
+        assert status == 403
+        assert "token" in said["error"]
+    assert ask(server, "/api/label", {"row": 0, "label": "positive"}, token=False)[0] == 403
+    assert server.session.answers == {}
+
+
+def test_tokens_are_compared_in_constant_time(server, monkeypatch):
+    seen = []
+    monkeypatch.setattr("hmac.compare_digest", lambda a, b: seen.append((a, b)) or a == b)
+    assert ask(server, "/api/state")[0] == 200
+    assert seen == [(server.token.encode(), server.token.encode())]
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil:80", ""])
+def test_other_host_names_are_not_answered(server, host):
+    """A name that another site lets point to this machine."""
+    assert ask(server, "/api/state", Host=host)[0] == 403
+
+
+def test_this_machine_has_two_names(server):
+    assert ask(server, "/api/state", Host=f"localhost:{server.server_port}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "https://127.0.0.1:{}", "http://127.0.0.1"]
+)
+def test_other_origins_are_not_answered(server, origin):
+    body = {"row": server.session.next_row()["row"], "label": "positive"}
+    status, _ = ask(server, "/api/label", body, Origin=origin.format(server.server_port))
+    assert (status, server.session.answers) == (403, {})
+    own = f"http://127.0.0.1:{server.server_port}"
+    assert ask(server, "/api/label", body, Origin=own)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b'"x"', b"\xff", b'{"row": 0}'[:-1], b'{"row": "a", "label": "positive"}']
+)
+def test_bad_bodies_are_refused(server, body):
+    status, said = ask(server, "/api/label", body or b"{}")
+    assert status == 400
+    assert said["error"]
+    assert server.session.answers == {}
+
+
+def test_a_large_body_is_refused_before_it_is_read(server):
+    assert ask(server, "/api/label", b" " * (MOST_BYTES + 1))[0] == 413
+
+
+def test_unknown_addresses_and_methods_are_refused(server):
+    assert ask(server, "/api/nothing")[0] == 404
+    assert ask(server, "/api/next", {})[0] == 404
+    assert ask(server, "/../../etc/passwd")[0] == 404
+
+
+def test_the_page_names_its_own_server_alone(server):
+    status, page = ask(server, "/")
+    assert status == 200
+    assert "connect-src &#39;self&#39;" in page or "connect-src 'self'" in page
+    assert server.token not in page
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_it_listens_on_this_machine_alone(server):
+    assert server.server_address[0] == "127.0.0.1"
+
+
+def test_a_full_disk_is_said_and_nothing_is_lost(server, monkeypatch):
+    import errno
+
+    row = server.session.next_row()["row"]
+
+    def fill(*arguments, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("undrift.app.labelling.write_text_atomically", fill)
+    status, said = ask(server, "/api/label", {"row": row, "label": "positive"})
+    assert status == 507
+    assert "No space left on device" in said["error"]
+    assert ask(server, "/api/state")[1]["n_labels"] == 0
+    monkeypatch.undo()
+    assert ask(server, "/api/label", {"row": row, "label": "positive"})[0] == 200
+
+
+def test_many_answers_at_once_are_all_saved(server):
+    rows = server.session._order[:24]
+    threads = [
+        threading.Thread(target=ask, args=(server, "/api/label", {"row": row, "label": "negative"}))
+        for row in rows
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(server.session.path.read_text().splitlines()) == 25
+    assert set(server.session.answers) == set(rows)
+
+
+def test_finish_ends_the_server(server):
+    assert ask(server, "/api/finish", {})[0] == 200
+    assert server.is_finished

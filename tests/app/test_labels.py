@@ -1,0 +1,429 @@
+"""Labels of target rows: read as tools export them, matched by text, learnt, and never scored twice."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from tests.helpers.review_files import make_review_texts, read_csv, write_csv
+from undrift import MSDAClassifier, TextAdapter, UndriftWarning, load_model
+from undrift.app.adapt import run_adapt
+from undrift.app.inputs import AdaptJob, parse_label
+from undrift.app.labels import TrainingLabels, cross_fit, read_labels
+from undrift.app.options import Reading
+from undrift.app.scoring import sum_mistakes
+from undrift.app.tables import TableError, open_table
+from undrift.app.update import AskJob, UpdateJob, run_ask, run_update
+from undrift.errors import count
+from undrift.scoring import error_interval, gain_interval
+from undrift.text import hash_text
+
+CLASSES = ["negative", "positive"]
+
+
+@pytest.fixture(scope="module")
+def reviews():
+    return make_review_texts(120, unlabelled_share=0.0, seed=3)
+
+
+def build_adapter(**changes):
+    classifier = MSDAClassifier(n_layers=1, random_state=0, **changes)
+    return TextAdapter(120, classifier=classifier)
+
+
+@pytest.fixture
+def files(tmp_path, reviews):
+    (books, stars), (kitchen, truth) = reviews["books"], reviews["kitchen"]
+    write_csv(tmp_path / "books.csv", {"text": books, "label": stars})
+    write_csv(tmp_path / "kitchen.csv", {"text": kitchen, "id": [str(i) for i in range(len(kitchen))]})
+    return {"folder": tmp_path, "texts": kitchen, "truth": truth}
+
+
+def make_job(files, **options):
+    folder = files["folder"]
+    columns = ("text",), "label"
+    return AdaptJob([folder / "books.csv"], [folder / "kitchen.csv"], *columns, folder / "out.csv", **options)
+
+
+def write_labels(files, rows, name="labels.csv", **columns):
+    """Labels of some rows of the target, the texts written differently."""
+    texts = [f"  {files['texts'][i].upper()}\t" for i in rows]
+    columns = {"text": texts, "label": [files["truth"][i] for i in rows], **columns}
+    return write_csv(files["folder"] / name, columns)
+
+
+def error_of(files, rows, weights=None):
+    out = read_csv(files["folder"] / "out.csv")
+    wrong = [out[i]["prediction"] != files["truth"][i] for i in rows]
+    return float(np.average(wrong, weights=weights))
+
+
+def test_labels_of_a_file_score_the_rows_of_the_same_text(files):
+    rows = list(range(0, 120, 3))
+    summary = run_adapt(make_job(files, labels=write_labels(files, rows)), build_adapter()).summary
+    (entry,) = summary["targets"]
+    assert entry["scored"] == len(rows)
+    assert_allclose(entry["adapted_error"], error_of(files, rows))
+    low, high = entry["adapted_error_interval"]
+    assert low < entry["adapted_error"] < high
+
+
+def test_scores_are_weighted_and_leave_rows_for_predictions_out(files):
+    rows, rng = list(range(60)), np.random.default_rng(0)
+    sampled = ["estimate"] * 40 + ["predictions"] * 15 + [""] * 5
+    weights = rng.integers(1, 9, 40).astype(float)
+    columns = {"sampled": sampled, "weight": [*map(str, weights), *[""] * 20]}
+    path = write_labels(files, rows, **columns)
+    (entry,) = run_adapt(make_job(files, labels=path), build_adapter()).summary["targets"]
+    assert entry["scored"] == 40
+    assert_allclose(entry["adapted_error"], error_of(files, rows[:40], weights))
+    assert entry["adapted_error"] != error_of(files, rows[:40])
+    n = weights.sum() ** 2 / (weights**2).sum()
+    assert_allclose(entry["adapted_error_interval"], error_interval(entry["adapted_error"], n))
+    is_positive = np.array(files["truth"][:40]) == "positive"
+    assert_allclose(entry["labelled_shares"]["positive"], weights[is_positive].sum() / weights.sum())
+    assert sum(entry["labelled_shares"].values()) == pytest.approx(1)
+    for uses in ("train", "both"):
+        (entry,) = run_adapt(make_job(files, labels=path, use_labels=uses), build_adapter()).summary[
+            "targets"
+        ]
+        assert entry["scored"] == (0 if uses == "train" else 40)
+
+
+def test_rows_of_one_text_share_the_weight_of_its_label(files):
+    write_csv(files["folder"] / "kitchen.csv", {"text": [*files["texts"], *files["texts"][:10]]})
+    rows, weights = list(range(40)), np.repeat([2.0, 1.0], [10, 30])  # the first ten stand for two rows each
+    columns = {"sampled": ["estimate"] * 40, "weight": list(map(str, weights))}
+    path = write_labels(files, rows, **columns)
+    (entry,) = run_adapt(make_job(files, labels=path), build_adapter()).summary["targets"]
+    assert entry["scored"] == 50
+    assert_allclose(entry["adapted_error"], error_of(files, rows, weights))
+
+
+def test_rows_that_stand_in_the_source_are_not_scored(files, reviews):
+    books, stars = reviews["books"]
+    twice = [i for i in range(20) if stars[i]]
+    texts = [*files["texts"], *(f" {books[i].upper()} " for i in twice)]
+    truth = [*files["truth"], *(stars[i] for i in twice)]
+    write_csv(files["folder"] / "kitchen.csv", {"text": texts, "truth": truth})
+    summary = run_adapt(make_job(files, target_label="truth"), build_adapter()).summary
+    assert summary["targets"][0]["scored"] == sum(map(bool, files["truth"]))
+    (note,) = [note for note in summary["notes"] if "in the source too" in note]
+    assert note.startswith(f"{len(twice)} labelled rows of kitchen.csv not scored")
+
+
+@pytest.mark.parametrize("uses", ["train", "both"])
+def test_labels_are_learnt(files, uses, tmp_path):
+    rows = list(range(0, 120, 2))
+    path, model = write_labels(files, rows), tmp_path / "model.safetensors"
+    summary = run_adapt(
+        make_job(files, labels=path, use_labels=uses, model=model, updatable=True), build_adapter()
+    ).summary
+    learnt = [row["score"] for row in read_csv(files["folder"] / "out.csv")]
+    base = run_adapt(make_job(files, model=tmp_path / "base.safetensors", updatable=True), build_adapter())
+    texts = [files["texts"][i] for i in rows]
+    y = np.array([files["truth"][i] for i in rows], dtype=object)
+    updated = load_model(tmp_path / "base.safetensors").update(texts, y)
+    expected = updated.decision_function(files["texts"])
+    assert_allclose(np.array(learnt, dtype=float), expected, atol=1e-3)
+    assert np.abs(expected - base.adapter.decision_function(files["texts"])).max() > 0.05
+    assert summary["n_learnt"] == len(rows)
+    (entry,) = summary["targets"]
+    if uses == "train":
+        assert entry["scored"] == 0
+        return
+    assert entry["scored"] == len(rows)
+
+
+def test_cross_fitting_never_sees_the_label_of_a_row_or_of_its_duplicate(monkeypatch):
+    """Every text stands twice, in different spellings; what each classifier learns is looked at."""
+    X = sparse.csr_array(np.repeat(np.eye(12), 2, axis=0))
+    keys = np.repeat(np.arange(100, 112), 2).tolist()
+    y = np.array(["a", "b"] * 12, dtype=object)
+    labels = TrainingLabels(X, y, np.full(24, "k", dtype=object), keys, np.ones(24))
+    learnt = []
+
+    class Classifier:
+        def __init__(self, seen):
+            self.seen = seen
+
+        def predict(self, rows, target):
+            wanted = set(rows.indices.tolist())
+            assert not wanted & self.seen
+            assert wanted | self.seen == set(range(12))
+            assert target == "k"
+            return np.array(["a"] * rows.shape[0], dtype=object)
+
+    def learn(classifier, labels, rows):
+        learnt.append(len(rows))
+        return Classifier(set(labels.X[rows].indices.tolist()))
+
+    monkeypatch.setattr("undrift.app.labels.learn_labels", learn)
+    assert cross_fit(Classifier(set()), labels).tolist() == ["a"] * 24
+    assert len(learnt) == 5
+    assert sum(24 - n for n in learnt) == 24
+
+
+def test_rows_without_a_known_term_are_learnt_if_their_labels_agree(files):
+    """To the model they are one row."""
+    texts = [*files["texts"], "qwerty", "asdfgh", "zxcvbn"]
+    for last, n in (("negative", 3), ("positive", 3)):
+        truth = ["negative", "positive"] * 10 + [""] * 100 + ["negative", "negative", last]
+        write_csv(files["folder"] / "kitchen.csv", {"text": texts, "truth": truth})
+        job = make_job(files, target_label="truth", use_labels="train")
+        assert run_adapt(job, build_adapter()).summary["n_learnt"] == 20 + n
+
+
+def test_contradicting_labels_are_left_out(files):
+    texts = [files["texts"][0], files["texts"][0].upper(), *files["texts"][1:20]]
+    labels = ["negative", "positive", *files["truth"][1:20]]
+    path = write_csv(files["folder"] / "odd.csv", {"text": texts, "label": labels})
+    with pytest.warns(UndriftWarning, match=r"1 text with contradicting labels, none of which is taken"):
+        given = read_labels(open_table(path), ("text",), ["label"], CLASSES)
+    assert len(given) == 19
+    summary = run_adapt(make_job(files, labels=path, use_labels="train"), build_adapter()).summary
+    assert summary["n_learnt"] == 19
+    assert sum("contradicting" in warning for warning in summary["warnings"]) == 1
+
+
+def test_what_tools_export_is_read(files, tmp_path):
+    texts, truth = files["texts"][:4], files["truth"][:4]
+    studio = [
+        {
+            "id": i,
+            "data": {"text": text, "sampled": "estimate", "weight": 2.5},
+            "annotations": [
+                {"was_cancelled": True, "result": [{"value": {"choices": ["nonsense"]}}]},
+                {"result": [{"from_name": "label", "type": "choices", "value": {"choices": [label]}}]},
+            ],
+        }
+        for i, (text, label) in enumerate(zip(texts, truth, strict=True))
+    ]
+    studio.append({"id": 9, "data": {"text": "skipped"}, "annotations": []})
+    (tmp_path / "studio.json").write_text(json.dumps(studio))
+    rows = {"review": texts, "label": truth, "answer": ["yes"] * 4, "weight": ["2.5", "nan", "", "1"]}
+    asked = {"review": texts, "my label": truth, "my sampled": ["estimate"] * 4, "my weight": [2.5] * 4}
+    asked_file = write_csv(tmp_path / "asked.csv", asked)
+    given = read_labels(open_table(asked_file), ("review",), ["my label"], CLASSES).values()
+    assert {(g.sampled, g.weight) for g in given} == {("estimate", 2.5)}
+    path = write_csv(tmp_path / "questions.csv", rows)  # `answer` alone makes no export
+    plain = read_labels(open_table(path), ("review",), ["label"], CLASSES).values()
+    assert [(g.label, g.weight) for g in plain] == list(zip(truth, [2.5, 1.0, 1.0, 1.0], strict=True))
+    exported = open_table(tmp_path / "studio.json")
+    given = list(read_labels(exported, ("review",), ["label"], CLASSES).values())
+    assert [(g.text, g.label) for g in given] == list(zip(texts, truth, strict=True))
+    assert {(g.sampled, g.weight) for g in given} == {("estimate", 2.5)}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"label": ["good"]}, "row 1 has the label 'good'; the classes are negative, positive"),
+        ({"label": [""]}, "no row has a label in column 'label'"),
+        ({"stars": ["positive"]}, "has no column 'label'"),
+        ({"label": ["positive"]}, "1 labelled text, none of which is in a target file"),
+        ({"label": ["positive"], "weight": ["many"]}, "'weight' holds 'many', which is not a number"),
+    ],
+)
+def test_bad_labels_are_one_line(files, columns, message):
+    path = write_csv(files["folder"] / "bad.csv", {"text": ["never heard of"], **columns})
+    with pytest.raises(TableError, match=message):
+        run_adapt(make_job(files, labels=path), build_adapter())
+    assert not (files["folder"] / "out.csv").exists()
+
+
+def test_labels_to_learn_from_must_be_there(files):
+    with pytest.raises(TableError, match="--use-labels train needs labels: add --labels FILE"):
+        run_adapt(make_job(files, use_labels="train"), build_adapter())
+    write_csv(files["folder"] / "kitchen.csv", {"text": files["texts"], "truth": [""] * 120})
+    with pytest.raises(TableError, match=r"kitchen.csv: no row has a label to learn from"):
+        run_adapt(make_job(files, use_labels="train", target_label="truth"), build_adapter())
+    write_csv(files["folder"] / "kitchen.csv", {"text": files["texts"], "truth": ["good"] * 120})
+    with pytest.raises(TableError, match="the label 'good' cannot be learnt; the classes are negative"):
+        run_adapt(make_job(files, use_labels="both", target_label="truth"), build_adapter())
+
+
+def test_intervals_are_those_of_whole_rows():
+    from scipy.stats import binomtest
+
+    expected = binomtest(7, 40).proportion_ci(method="wilson")
+    assert_allclose(error_interval(7 / 40, 40), [expected.low, expected.high])
+    y, first, second = [0, 0, 1, 1, 1], [0, 1, 1, 0, 0], [0, 0, 0, 1, 0]
+    assert_allclose(sum_mistakes(y, np.ones(5), first, second), [5, 5, 5, 3, 2, 1])
+    weight = np.array([1.0, 2, 3, 4, 5])
+    assert_allclose(sum_mistakes(y, weight, first, second), [5, 15, 55, 11, 8, 5])
+    n, corrected, spoilt = 100, 30, 10  # Agresti and Min, formula (2): half a row in each of four cells
+    middle = (corrected - spoilt) / (n + 2)
+    half = 1.959964 * np.sqrt(corrected + spoilt + 1 - (corrected - spoilt) ** 2 / (n + 2)) / (n + 2)
+    assert_allclose(gain_interval(0.3, 0.1, 100), [middle - half, middle + half], rtol=1e-6)
+
+
+@pytest.fixture
+def model(files):
+    path = files["folder"] / "model.safetensors"
+    run_adapt(make_job(files, model=path, updatable=True), build_adapter())
+    return path
+
+
+@pytest.mark.parametrize("purpose", ["predictions", "estimate"])
+def test_ask_writes_rows_with_all_their_columns(files, model, purpose):
+    folder = files["folder"]
+    job = AskJob(model=model, input=folder / "kitchen.csv", out=folder / "ask.csv", n=12, purpose=purpose)
+    summary = run_ask(job)
+    rows = read_csv(job.out)
+    assert list(rows[0]) == ["text", "id", "label", "sampled", "weight"]
+    assert summary["asked"] == len(rows) == 12
+    assert len({row["id"] for row in rows}) == 12
+    assert all(files["texts"][int(row["id"])] == row["text"] for row in rows)
+    assert {(row["label"], row["sampled"]) for row in rows} == {("", purpose)}
+    expected, weights = load_model(model).ask(
+        files["texts"], 12, purpose, return_weights=True, random_state=0
+    )
+    assert [int(row["id"]) for row in rows] == expected.tolist()
+    if purpose == "estimate":
+        assert_allclose([float(row["weight"]) for row in rows], weights, rtol=1e-5)
+        assert_allclose(sum(weights), 120)
+    else:
+        assert {row["weight"] for row in rows} == {""}
+
+
+def test_rows_for_label_studio_come_back_as_labels(files, model):
+    out = files["folder"] / "ask.json"
+    reading, path = Reading(tool="label-studio"), files["folder"] / "kitchen.csv"
+    run_ask(AskJob(model=model, input=path, out=out, n=6, purpose="estimate", reading=reading))
+    tasks = json.loads(out.read_text())
+    for task in tasks:
+        label = files["truth"][int(task["data"]["id"])]
+        task["annotations"] = [{"result": [{"value": {"choices": [label]}}]}]
+    out.write_text(json.dumps(tasks))
+    assert len(tasks) == 6
+    given = read_labels(open_table(out), ("text",), ["label"], CLASSES)
+    assert len(given) == 6
+    assert {label.sampled for label in given.values()} == {"estimate"}
+    assert_allclose(sum(label.weight for label in given.values()), 120)
+    missing = {"model": Path("no model"), "input": Path("nothing.csv")}  # none is read
+    wrong = AskJob(**missing, out=Path("a.csv"), reading=reading)
+    with pytest.raises(TableError, match="imports files that end in"):
+        run_ask(wrong)
+
+
+def test_update_learns_and_measures_what_was_drawn_for_an_estimate(files, model):
+    rows = list(range(0, 120, 3))
+    weights = np.where(np.arange(len(rows)) % 2, 1.0, 5.0)
+    path = write_labels(files, rows, sampled=["estimate"] * len(rows), weight=[*map(str, weights)])
+    out = files["folder"] / "new.safetensors"
+    summary = run_update(UpdateJob(model=model, out=out, labels=path))
+    old, new = load_model(model), load_model(out)
+    texts, truth = (
+        [files["texts"][i] for i in rows],
+        np.array([files["truth"][i] for i in rows], dtype=object),
+    )
+    measured = summary["measured_before"]
+    assert_allclose(measured["error"], np.average(old.predict(texts) != truth, weights=weights))
+    assert measured["rows"] == len(rows)
+    assert_allclose(
+        new.decision_function(texts), old.update(texts, truth).decision_function(texts), atol=1e-3
+    )
+    assert summary["n_labels"] == len(rows)
+    labels = TrainingLabels(
+        old.vectorizer_.transform(texts),
+        truth,
+        np.full(len(rows), "kitchen.csv", dtype=object),
+        [hash_text(text) for text in texts],
+        weights,
+    )
+    again = cross_fit(load_model(model).classifier_, labels)
+    assert_allclose(summary["measured"]["error"], np.average(again != truth, weights=weights))
+    assert summary["changed"]["rows"] == 120
+    assert summary["n_unmatched"] == 0
+    assert summary["bytes"] == out.stat().st_size
+
+
+def test_update_takes_a_new_batch(files, model, reviews):
+    kitchen, truth = reviews["kitchen"]
+    one = [text for text, label in zip(kitchen, truth, strict=True) if label != "negative"]
+    path = write_csv(files["folder"] / "may.csv", {"text": one})
+    out = files["folder"] / "new.safetensors"
+    if load_model(model).classifier_.caution_["fell_back"]:
+        with pytest.raises(ValueError, match="a new batch is no reason to adapt it"):
+            run_update(UpdateJob(model=model, out=out, target=path))
+        return
+    summary = run_update(UpdateJob(model=model, out=out, target=path))
+    expected = load_model(model).update_target(one)
+    new = load_model(out)
+    assert_allclose(new.decision_function(one), expected.decision_function(one), atol=1e-3)
+    assert summary["rows"] == len(one)
+    assert new.facts_["references"]["kitchen.csv"]["n"] == len(one)
+    before, foreign = out.read_bytes(), [f"ganz andere Woerter {i}" for i in range(60)]
+    path = write_csv(files["folder"] / "june.csv", {"text": foreign})
+    with pytest.raises(TableError, match=r"june\.csv: no row has a term that the model knows"):
+        run_update(UpdateJob(model=model, out=out, target=path))
+    assert out.read_bytes() == before
+    path = write_csv(files["folder"] / "july.csv", {"text": foreign + one[:40]})
+    with pytest.warns(UndriftWarning, match="only 40% of the rows have a term that the model knows"):
+        run_update(UpdateJob(model=model, out=out, target=path))
+    path = files["folder"] / "may.csv"
+    run_update(UpdateJob(model=model, out=out, target=path))
+    labels = write_labels(files, range(6))
+    summary = run_update(UpdateJob(model=out, out=out, labels=labels))
+    assert summary["changed"]["rows"] == len(one)  # the batch, not the fit's rows
+
+
+def test_a_fallback_that_labels_end_is_not_reported(files):
+    before = run_adapt(make_job(files), build_adapter()).summary
+    assert before["caution"]["fell_back"]
+    assert any("source-only" in text for text in before["warnings"])
+    job = make_job(files, labels=write_labels(files, range(40)), use_labels="train")
+    summary = run_adapt(job, build_adapter()).summary
+    assert not summary["caution"]["fell_back"]
+    assert not any("source-only" in text for text in summary["warnings"])
+
+
+def test_a_table_with_a_tools_columns_is_a_table_where_the_named_columns_are_there(tmp_path):
+    columns = {"text": ["sturdy", "flimsy"], "label": CLASSES, "data": ["x", "y"], "annotations": ["", "3"]}
+    labels = read_labels(
+        open_table(write_csv(tmp_path / "labels.csv", columns)), ("text",), ["label"], CLASSES
+    )
+    assert [given.label for given in labels.values()] == CLASSES
+
+
+def test_a_weight_that_is_no_number_is_one_line(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    path.write_text(json.dumps({"text": "a", "label": "positive", "weight": [1]}))
+    with pytest.raises(TableError, match=r"column 'weight' holds \[1\], which is not a number"):
+        read_labels(open_table(path), ("text",), ["label"], CLASSES)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"data": "text", "annotations": []},
+        {"data": {"text": "a"}, "annotations": "none"},
+        {"data": {"text": "a"}, "annotations": [{"result": [3]}]},
+        {"data": {"text": "a"}, "annotations": [{"result": [{"value": {"choices": 5}}]}]},
+    ],
+)
+def test_what_label_studio_did_not_export_is_one_line(tmp_path, row):
+    path = tmp_path / "labels.json"
+    path.write_text(json.dumps([{"data": {"text": "b"}, "annotations": None}, row]))
+    with pytest.raises(TableError, match=r"labels\.json: row 2 is not as Label Studio exports it"):
+        read_labels(open_table(path), ("text",), ["label"], CLASSES)
+
+
+def test_a_cell_of_pandas_that_is_missing_is_no_label():
+    missing = (None, float("nan"), "", "  ", "nan", "NaN", " <NA> ")
+    assert [parse_label(cell) for cell in missing] == [None] * 7
+    assert [parse_label(cell) for cell in ("NA", "None", "nano", 0, False)] == [
+        "NA",
+        "None",
+        "nano",
+        0,
+        False,
+    ]
+
+
+def test_one_thing_is_counted_as_one():
+    assert [count(n, "label") for n in (0, 1, 2, 1200)] == ["0 labels", "1 label", "2 labels", "1,200 labels"]

@@ -1,0 +1,384 @@
+"""Text in many files: patterns, the vocabulary of all shards, and the job on a cluster."""
+
+import csv
+import gzip
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed")
+pytest.importorskip("typer")
+import dask
+import pandas as pd
+
+from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model
+from undrift.app.adapt import run_adapt
+from undrift.app.inputs import AdaptJob
+from undrift.app.shards import Shard, count_exact_frequencies, survey_shards, vectorize_shards
+from undrift.app.tables import TableError, list_values, open_table, shard_paths, write_table
+from undrift.app.update import AskJob, UpdateJob, run_ask, run_update
+from undrift.text import words
+
+
+def write(path, texts, **columns) -> None:
+    frame = pd.DataFrame({"text": list(texts), **columns}, dtype=object)
+    with write_table(path, {name: {str} for name in frame}) as write_frame:
+        write_frame(frame)
+
+
+@pytest.fixture
+def reviews(data_folder, tmp_path):
+    """Some of fdu-mtl's books (with labels) and kitchen (the truth apart), whole and in 20 shards each."""
+    for domain, name, column in (("books", "books", "label"), ("kitchen_housewares", "kitchen", "truth")):
+        with gzip.open(data_folder / "fdu-mtl" / f"{domain}.task.train.gz", "rt", errors="replace") as file:
+            pairs = [line.rstrip("\n").split("\t", 1) for line in file][:300]
+        labels, texts = zip(*pairs, strict=True)
+        labels = ["" if i % 3 == 2 else label for i, label in enumerate(labels)]
+        write(tmp_path / f"{name}.csv", texts, **{column: labels})
+        for i in range(20):
+            own = slice(15 * i, 15 * i + 15)
+            suffix = (".csv", ".jsonl", ".csv.gz")[i % 3] if name == "kitchen" else ".csv"
+            write(tmp_path / f"{name}-{i}{suffix}", texts[own], **{column: labels[own]})
+    return tmp_path
+
+
+def column(path, name) -> list:
+    return [value for frame in open_table(path) for value in list_values(frame, name)]
+
+
+def adapt(*arguments) -> dict:
+    from typer.testing import CliRunner
+
+    from undrift.app.cli import app
+
+    done = CliRunner().invoke(app, ["adapt", *map(str, arguments), "--json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_the_command_gives_the_same_answer_on_a_cluster(reviews):
+    common = ["--text", "text", "--label", "label", "--target-label", "truth"]
+    common += ["--max-features", "300", "--set", "layers=1,2"]
+    whole = ["--source", reviews / "books.csv", "--target", reviews / "kitchen.csv"]
+    parts = ["--source", reviews / "books-*.csv", "--target", reviews / "kitchen-*"]
+    plain = adapt(*whole, *common, "--out", reviews / "plain.csv")
+    sharded = adapt(*parts, *common, "--out", reviews / "sharded.csv", "--device", "local:2")
+    assert column(reviews / "sharded.csv", "text") == column(reviews / "plain.csv", "text")
+    predictions = column(reviews / "plain.csv", "prediction")
+    assert set(predictions) == {"0", "1"}
+    assert column(reviews / "sharded.csv", "prediction") == predictions
+    for name in ("score", "probability"):
+        values = [np.array(column(reviews / f"{run}.csv", name), float) for run in ("plain", "sharded")]
+        np.testing.assert_allclose(values[1], values[0], atol=1e-4)
+    for name in ("chosen", "vocabulary", "classes"):
+        assert sharded[name] == plain[name]
+    for name in ("rows", "scored", "source_only_error", "adapted_error", "unseen_share", "predicted_shares"):
+        assert sharded["targets"][0][name] == plain["targets"][0][name]
+    for name in ("target_shares", "expected_error"):
+        assert sharded["targets"][0][name] == pytest.approx(plain["targets"][0][name], abs=1e-4)
+    assert sharded["sources"][0]["labelled"] == plain["sources"][0]["labelled"] == 200
+
+
+def test_labels_are_learnt_and_cross_fitted_on_a_cluster_too(reviews):
+    """One text stands in both domains: workers hash texts, so that it is not scored."""
+    texts, truth = column(reviews / "kitchen.csv", "text"), column(reviews / "kitchen.csv", "truth")
+    (i,) = [i for i, label in enumerate(column(reviews / "books.csv", "label")) if label][:1]
+    texts[0], truth[0] = column(reviews / "books.csv", "text")[i].upper(), "1"
+    write(reviews / "kitchen.csv", texts)
+    write(reviews / "few.csv", [f" {text}" for text in texts[:60]], label=truth[:60])
+    common = ["--source", reviews / "books.csv", "--target", reviews / "kitchen.csv", "--text", "text"]
+    common += ["--label", "label", "--labels", reviews / "few.csv", "--use-labels", "both"]
+    common += ["--max-features", "300", "--set", "layers=1"]
+    plain = adapt(*common, "--out", reviews / "plain.csv")
+    model = reviews / "model.safetensors"
+    sharded = adapt(
+        *common, "--out", reviews / "sharded.csv", "--model", model, "--updatable", "--device", "local:2"
+    )
+    job = AskJob(model=model, input=reviews / "kitchen.csv", out=reviews / "ask.csv", n=5)
+    assert run_ask(job)["asked"] == 5  # a model fitted on a cluster can be asked and updated
+    write(reviews / "more.csv", texts[60:70], label=["1"] * 10)
+    updated = UpdateJob(model=model, out=reviews / "new.safetensors", labels=reviews / "more.csv")
+    assert run_update(updated)["n_labels"] == 10
+    assert sharded["n_learnt"] == plain["n_learnt"] == sum(map(bool, truth[:60]))
+    assert sharded["targets"][0]["scored"] == plain["targets"][0]["scored"] == plain["n_learnt"] - 1
+    assert any(
+        "1 labelled row of kitchen.csv not scored: in the source too" in note for note in sharded["notes"]
+    )
+    assert sharded["targets"][0]["adapted_error"] == plain["targets"][0]["adapted_error"]
+    predictions = [column(reviews / f"{run}.csv", "prediction") for run in ("plain", "sharded")]
+    assert predictions[0] == predictions[1]
+
+
+def test_the_plain_command_reads_patterns_too(reviews):
+    common = ["--text", "text", "--label", "label", "--max-features", "100", "--set", "layers=1"]
+    for mark, run in ((".csv", "plain"), ("-*", "pattern")):
+        files = ["--source", reviews / f"books{mark}", "--target", reviews / f"kitchen{mark}"]
+        adapt(*files, *common, "--out", reviews / f"{run}.csv")
+    for name in ("text", "truth", "prediction"):
+        assert column(reviews / "pattern.csv", name) == column(reviews / "plain.csv", name)
+
+
+def adapter() -> TextAdapter:
+    return TextAdapter(100, classifier=MSDAClassifier(1, random_state=0))
+
+
+def test_several_domains_and_a_file_for_each_shard(cluster, reviews):
+    sources = [reviews / "books-?.csv", reviews / "books-1?.csv"]
+    targets = [reviews / "kitchen-*.csv", reviews / "kitchen-*.jsonl"]
+    model = reviews / "model.safetensors"
+    run_adapt(AdaptJob(sources, targets, ("text",), "label", reviews / "plain.csv"), adapter())
+    small = reviews / "small.safetensors"
+    job = AdaptJob(sources, targets, ("text",), "label", reviews / "out", model, distilled=small)
+    found = run_adapt(job, adapter(), cluster=cluster.scheduler.address)
+    distilled = load_model(small)
+    assert distilled.classifier_.domains_ == [path.name for path in targets]
+    assert distilled.fidelity_ == found.summary["distilled"]["fidelity"]
+    assert found.summary["model_file"]["n_checked"] > 0
+    shards = [path.name for pattern in targets for path in shard_paths(pattern)]
+    assert sorted(path.name for path in (reviews / "out").iterdir()) == sorted(shards)
+    answers = [value for name in shards for value in column(reviews / "out" / name, "prediction")]
+    assert answers == column(reviews / "plain.csv", "prediction")
+    domains = [value for name in shards for value in column(reviews / "out" / name, "domain")]
+    assert domains == column(reviews / "plain.csv", "domain")
+    assert found.adapter.classifier_.domains_ == [0, 1, *(path.name for path in targets)]
+    assert model.exists()
+
+
+def test_a_folder_of_any_formats_and_several_text_columns_on_a_cluster(cluster, tmp_path):
+    """In Chinese: the client chooses the tokens, from the first documents of every domain."""
+    good, bad = "很好吃，我喜欢", "太难吃，我讨厌"
+    for name, n in ("shops", 0), ("phones", 1):
+        (tmp_path / name).mkdir()
+        for i, ending in enumerate((".csv.xz", ".json", ".xlsx", ".jsonl.zst")):
+            texts = [f"{(good, bad)[j % 2]}这{j + i}" for j in range(20)]
+            labels = [("good", "bad")[j % 2] for j in range(20)] if not n else texts
+            write(tmp_path / name / f"part-{i}{ending}", texts, title=["第一"] * 20, label=labels)
+    files = [tmp_path / "shops"], [tmp_path / "phones"], ["title", "text"], "label"
+    found = [
+        run_adapt(AdaptJob(*files, tmp_path / f"{name}.csv"), adapter(), cluster=address)
+        for name, address in (("plain", None), ("sharded", cluster.scheduler.address))
+    ]
+    assert [result.summary["tokens"] for result in found] == ["characters", "characters"]
+    assert found[0].adapter.terms_ == found[1].adapter.terms_
+    for name in ("text", "prediction"):
+        assert column(tmp_path / "plain.csv", name) == column(tmp_path / "sharded.csv", name)
+    assert set(column(tmp_path / "plain.csv", "prediction")) == {"good", "bad"}
+
+
+def test_probabilities_known_shares_and_gaps_on_a_cluster(cluster, reviews):
+    """In one file, and in a file for each shard; the counts are of all shards."""
+    files = [reviews / "books-*.csv"], [reviews / "kitchen-*.csv", reviews / "kitchen-*.jsonl"]
+    options = {"probabilities": True, "min_confidence": 0.6}
+    options["target_shares"] = [{"0": 0.3, "1": 0.7}, {"0.0": 0.6, "1.0": 0.4}]
+    names = ["prediction", "score", "probability", "p_0", "p_1", "domain"]
+    plain = run_adapt(
+        AdaptJob(*files, ("text",), "label", reviews / "plain.csv", **options), adapter()
+    ).summary
+    assert [entry["target_shares"]["1"] for entry in plain["targets"]] == [0.7, 0.4]
+    for out in ("one.csv", "folder"):
+        job = AdaptJob(*files, ("text",), "label", reviews / out, **options)
+        summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
+        assert [entry["n_doubtful"] for entry in summary["targets"]] == [
+            entry["n_doubtful"] for entry in plain["targets"]
+        ]
+        assert all(0 < entry["n_doubtful"] < entry["rows"] for entry in summary["targets"])
+        for entry, expected in zip(summary["targets"], plain["targets"], strict=True):
+            assert entry["predicted_shares"] == expected["predicted_shares"]
+            assert entry["target_shares"] == expected["target_shares"]
+        parts = [reviews / out]
+        if out == "folder":
+            parts = [reviews / out / path.name for pattern in files[1] for path in shard_paths(pattern)]
+        assert open_table(parts[0]).columns == ("text", "truth", *names)
+        for name in ("prediction", "domain"):
+            values = [value or "" for part in parts for value in column(part, name)]
+            assert values == column(reviews / "plain.csv", name)
+        for name in ("probability", "p_0", "p_1"):
+            values = np.array([value for part in parts for value in column(part, name)], float)
+            expected = np.array(column(reviews / "plain.csv", name), float)
+            np.testing.assert_allclose(values, expected, atol=1e-4)
+
+
+def test_shares_and_columns_are_checked_on_a_cluster_too(cluster, reviews):
+    files = [reviews / "books.csv"], [reviews / "kitchen.csv"]
+    address = cluster.scheduler.address
+    job = AdaptJob(*files, ("text",), "label", reviews / "o.csv", target_shares=[{"0": 0.2, "good": 0.8}])
+    with pytest.raises(ValueError, match="'good', which is not a class; the classes are '0', '1'"):
+        run_adapt(job, adapter(), cluster=address)
+    write(reviews / "kitchen.csv", ["a pan", "a pot"] * 20, p_1=["0.5", "0.5"] * 20)
+    job = AdaptJob(*files, ("text",), "label", reviews / "o.csv", probabilities=True)
+    with pytest.raises(TableError, match=r"kitchen.csv already has a column 'p_1'.*rename it"):
+        run_adapt(job, adapter(), cluster=address)
+    assert not (reviews / "o.csv").exists()
+
+
+def test_the_summary_is_the_same_wherever_the_job_was_computed(cluster, reviews):
+    """Counts, notes, warnings, distances and errors, of targets with and without labels to score with."""
+    write(reviews / "empty.csv", ["...", "ganz andere Wörter", ""] * 10, truth=[""] * 30)
+    files = [reviews / "books.csv"], [reviews / "kitchen.csv", reviews / "empty.csv"]
+    for scored in (None, "truth"):
+        job = AdaptJob(*files, ("text",), "label", reviews / "o.csv", target_label=scored)
+        plain = run_adapt(job, adapter()).summary
+        sharded = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
+        assert list(sharded) == list(plain)
+        for name in ("sources", "targets", "labels", "notes", "warnings", "chosen", "rule", "vocabulary"):
+            assert sharded[name] == plain[name]
+        assert [list(entry) for entry in sharded["targets"]] == [list(entry) for entry in plain["targets"]]
+    assert sharded["targets"][1]["empty"] == 10
+    assert sharded["notes"] == ["empty.csv has no label to score with"]
+    assert sharded["targets"][1]["unknown_rows"] == 30
+    assert any("never occur in the source" in warning for warning in sharded["warnings"])
+
+
+def test_labels_that_the_source_does_not_have_are_warned_of_on_a_cluster_too(cluster, reviews):
+    write(reviews / "named.csv", column(reviews / "kitchen.csv", "text"), truth=["good", "bad"] * 150)
+    files = [reviews / "books.csv"], [reviews / "named.csv"]
+    job = AdaptJob(*files, ("text",), "label", reviews / "o.csv", target_label="truth")
+    summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
+    assert summary["targets"][0]["adapted_error"] == 1
+    (warning,) = summary["warnings"]
+    assert "none of the target's labels (bad, good) is one of the source's (0, 1)" in warning
+
+
+def test_neither_predictions_nor_model_on_a_cluster_if_one_fails(cluster, reviews, monkeypatch):
+    def fill_disk(estimator, path, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("undrift.app.adapt.save_model", fill_disk)
+    files = [reviews / "books.csv"], [reviews / "kitchen.csv"]
+    for out in ("o.csv", "folder"):
+        job = AdaptJob(*files, ("text",), "label", reviews / out, reviews / "model.safetensors")
+        with pytest.raises(OSError, match="No space left"):
+            run_adapt(job, adapter(), cluster=cluster.scheduler.address)
+    assert not (reviews / "o.csv").exists()
+    assert list((reviews / "folder").iterdir()) == []
+
+
+def shards_of(folder) -> list[Shard]:
+    return [Shard(path, ("text",)) for path in shard_paths(folder / "books-*.csv")]
+
+
+def true_frequencies(folder) -> Counter:
+    texts = column(folder / "books.csv", "text")
+    return Counter(word for text in texts for word in set(words(text)))
+
+
+@pytest.mark.parametrize("max_counted", [2000, 2_000_000])
+def test_the_vocabulary_is_exact_in_bounded_memory(reviews, max_counted):
+    vectorizer = TermVectorizer(20, ngram_range=(1, 1), tokens="words").choose_tokens([])
+    vectorizer.max_counted = max_counted
+    with dask.config.set(scheduler="synchronous"):
+        _, found = survey_shards(shards_of(reviews), vectorizer, 0)
+        assert len(found.counts) <= max_counted
+        assert (found.n_missed > 0) == (max_counted == 2000)
+        vectorizer.fit_frequencies(count_exact_frequencies(shards_of(reviews), vectorizer, found))
+    truth = true_frequencies(reviews)
+    expected = sorted(truth.items(), key=lambda item: (-item[1], item[0]))[:20]
+    assert vectorizer.terms_ == [term for term, _ in expected]
+    assert vectorizer.document_frequency_.tolist() == [count for _, count in expected]
+    assert vectorizer.n_missed_ == 0
+    assert vectorizer.n_documents_ == 300
+
+
+def test_rows_of_shards_are_those_of_the_documents(cluster, reviews):
+    vectorizer = TermVectorizer(50, tokens="words").choose_tokens([])
+    facts, found = survey_shards(shards_of(reviews), vectorizer, 2)
+    assert [own.n_rows for own in facts] == [15] * 20
+    assert facts[3].head == column(reviews / "books.csv", "text")[45:47]
+    rows = vectorize_shards(facts, vectorizer.fit_frequencies(found))
+    expected = vectorizer.transform(column(reviews / "books.csv", "text"))
+    assert abs(rows.gather() - expected).max() == 0
+
+
+def test_patterns_find_files_in_the_order_of_their_numbers(tmp_path):
+    for i in (10, 2, 1):
+        write(tmp_path / f"part-{i}.csv", [f"text {i}"])
+    assert [path.name for path in shard_paths(tmp_path / "part-*.csv")] == [
+        "part-1.csv",
+        "part-2.csv",
+        "part-10.csv",
+    ]
+    assert column(tmp_path / "part-*.csv", "text") == ["text 1", "text 2", "text 10"]
+    assert shard_paths("plain.csv")[0].name == "plain.csv"
+    with pytest.raises(TableError, match=r"no file matches .*other-"):
+        shard_paths(tmp_path / "other-*.csv")
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tmp_path):
+    write(tmp_path / "part[1].csv", ["this one"])
+    write(tmp_path / "part1.csv", ["not this one"])
+    assert column(tmp_path / "part[1].csv", "text") == ["this one"]
+
+
+def test_a_table_in_many_files_has_the_columns_of_all(tmp_path):
+    write(tmp_path / "part-1.csv", ["one"], label=["a"])
+    write(tmp_path / "part-2.csv", ["two", "three"], stars=["5", "4"])
+    (tmp_path / "part-3.csv").write_text("text,stars\nfour,3\nbad,1,1,1\n")
+    table = open_table(tmp_path / "part-*.csv", text="text", skip_bad=True)
+    assert table.columns == ("text", "label", "stars")
+    assert column(tmp_path / "part-[12].csv", "label") == ["a", None, None]
+    assert [table.share_read for _ in table][-1] == 1.0
+    assert table.n_bad == 1
+    assert "part-3.csv:3" in table.first_bad
+    with pytest.raises(TableError, match=r"part-1.csv has no column 'stars'"):
+        open_table(tmp_path / "part-*.csv", text="stars")
+
+
+def test_bad_shards_are_refused_as_single_files_are(cluster, reviews):
+    patterns = [reviews / "books-*.csv"], [reviews / "kitchen-*.csv"]
+    address = cluster.scheduler.address
+    with pytest.raises(TableError, match="has no column 'txt'; did you mean 'text'"):
+        run_adapt(AdaptJob(*patterns, ("txt",), "label", reviews / "out.csv"), adapter(), cluster=address)
+    for path in shard_paths(patterns[0][0]):
+        write(path, column(path, "text"), label=[""] * 15)
+    with pytest.raises(TableError, match="has no label"):
+        run_adapt(AdaptJob(*patterns, ("text",), "label", reviews / "out.csv"), adapter(), cluster=address)
+    assert not (reviews / "out.csv").exists()
+    assert not list(reviews.glob(".*"))
+
+
+def test_warnings_of_workers_reach_the_summary(cluster, reviews):
+    path = reviews / "books-0.csv"
+    with open(path, "w", newline="", encoding="cp1252") as file:
+        csv.writer(file).writerows(
+            [("text", "label"), ("a café book, dull", "0"), ("a café book, good", "1")]
+        )
+    job = AdaptJob(
+        [reviews / "books-*.csv"], [reviews / "kitchen-*.csv"], ("text",), "label", reviews / "o.csv"
+    )
+    summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
+    assert any("books-0.csv" in warning for warning in summary["warnings"])
+
+
+def test_labels_1_and_1_0_are_one_label_on_a_cluster_too(cluster, reviews):
+    """The source has integers, the target floats, as pandas writes a column with empty cells."""
+    integers = [None if value == "" else int(value) for value in column(reviews / "books.csv", "label")]
+    write(reviews / "books.jsonl", column(reviews / "books.csv", "text"), label=integers)
+    floats = [None if value == "" else float(value) for value in column(reviews / "kitchen.csv", "truth")]
+    truth = {"jsonl": floats, "csv": ["" if value is None else str(value) for value in floats]}
+    for ending, values in truth.items():
+        target = reviews / f"floats.{ending}"
+        write(target, column(reviews / "kitchen.csv", "text"), truth=values)
+        job = AdaptJob(
+            [reviews / "books.jsonl"], [target], ("text",), "label", reviews / "o.csv", target_label="truth"
+        )
+        (sharded,) = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary["targets"]
+        (plain,) = run_adapt(job, adapter()).summary["targets"]
+        assert sharded["scored"] == plain["scored"] == 200
+        for error in ("source_only_error", "adapted_error"):
+            assert sharded[error] == plain[error] < 0.5
+
+
+def test_a_class_of_three_rows_is_no_obstacle_to_scoring(cluster, reviews):
+    for path in shard_paths(reviews / "books-*.csv"):
+        write(path, column(path, "text"), label=["0"] * 15)
+    path = reviews / "books-0.csv"
+    write(path, column(path, "text"), label=["1"] * 3 + ["0"] * 12)
+    job = AdaptJob(
+        [reviews / "books-*.csv"], [reviews / "kitchen-*.csv"], ("text",), "label", reviews / "o.csv",
+        target_label="truth",
+    )  # fmt: skip
+    (target,) = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary["targets"]
+    (plain,) = run_adapt(job, adapter()).summary["targets"]
+    assert target["source_only_error"] == plain["source_only_error"]

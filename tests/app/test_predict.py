@@ -1,0 +1,112 @@
+"""Columns that predictions add: labels, scores, probabilities, and what is left empty as doubtful."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from tests.helpers.review_files import make_review_texts, read_csv, write_csv
+from undrift import MSDAClassifier, TextAdapter
+from undrift.app.adapt import run_adapt
+from undrift.app.inputs import AdaptJob
+from undrift.app.predict import PredictJob, run_predict
+from undrift.app.tables import list_values, open_table
+
+
+@pytest.fixture(scope="module")
+def reviews():
+    return make_review_texts(120, unlabelled_share=0.25, seed=1)
+
+
+def build_adapter(**options):
+    return TextAdapter(
+        150, classifier=MSDAClassifier(2, 0.7, 0.3, self_training=False, random_state=0, **options)
+    )
+
+
+def write_reviews(folder, reviews, name="kitchen"):
+    (books, labels), (target, _) = reviews["books"], reviews[name]
+    source = write_csv(folder / "books.csv", {"text": books, "label": labels})
+    return source, write_csv(folder / f"{name}.csv", {"text": target})
+
+
+def read_column(path, name):
+    return [value for frame in open_table(path) for value in list_values(frame, name)]
+
+
+@pytest.mark.parametrize("border", ["error", "balanced"])
+def test_probabilities_are_those_of_the_estimator(tmp_path, reviews, border):
+    source, target = write_reviews(tmp_path, reviews)
+    job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
+    adapter = run_adapt(job, build_adapter(border=border)).adapter
+    rows = read_csv(job.out)
+    assert list(rows[0]) == ["text", "prediction", "score", "probability", "p_negative", "p_positive"]
+    expected = adapter.predict_proba(reviews["kitchen"][0])
+    written = [[float(row[f"p_{label}"]) for label in adapter.classes_] for row in rows]
+    assert_allclose(written, expected, atol=1e-6)
+    assert all(row["probability"] == row[f"p_{row['prediction']}"] for row in rows)
+    if border == "error":
+        assert all(float(row["probability"]) >= 0.5 for row in rows)
+
+
+def test_doubtful_predictions_are_left_empty_and_counted(tmp_path, reviews):
+    source, target = write_reviews(tmp_path, reviews)
+    files = [source], [target], ("text",), "label"
+    all_kept = run_adapt(AdaptJob(*files, tmp_path / "all.csv"), build_adapter()).summary
+    job = AdaptJob(*files, tmp_path / "out.csv", min_confidence=0.7, model=tmp_path / "m.safetensors")
+    result = run_adapt(job, build_adapter())
+    (entry,) = result.summary["targets"]
+    rows, every_row = read_csv(job.out), read_csv(tmp_path / "all.csv")
+    for row, full in zip(rows, every_row, strict=True):
+        is_doubtful = float(row["probability"]) < 0.7
+        assert row == full | ({"prediction": ""} if is_doubtful else {})
+    assert 0 < entry["n_doubtful"] == sum(row["prediction"] == "" for row in rows) < 120
+    assert entry["predicted_shares"] == all_kept["targets"][0]["predicted_shares"]
+    assert "n_doubtful" not in all_kept["targets"][0]
+    again = PredictJob(model=job.model, input=target, out=tmp_path / "again.csv", min_confidence=0.7)
+    assert run_predict(again)["n_doubtful"] == entry["n_doubtful"]
+    predicted = [row["prediction"] for row in read_csv(tmp_path / "again.csv")]
+    assert predicted == [row["prediction"] for row in rows]
+
+
+def test_a_limit_of_zero_or_one_keeps_all_or_hardly_any(tmp_path, reviews):
+    source, target = write_reviews(tmp_path, reviews)
+    for limit, n_doubtful in ((0.0, 0), (1.0, 120)):
+        job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.csv", min_confidence=limit)
+        assert run_adapt(job, build_adapter()).summary["targets"][0]["n_doubtful"] == n_doubtful
+
+
+def test_empty_predictions_do_not_change_the_kind_of_a_parquet_column(tmp_path, reviews):
+    """Whole numbers stay so even where the first predictions, or all, are left empty."""
+    pytest.importorskip("pyarrow")
+    (books, labels), (kitchen, _) = reviews["books"], reviews["kitchen"]
+    numbers = [label and int(label == "positive") for label in labels]
+    source = write_csv(tmp_path / "books.csv", {"text": books, "label": numbers})
+    import pyarrow.parquet
+
+    table = pyarrow.table({"text": books, "label": [None if n == "" else n for n in numbers]})
+    pyarrow.parquet.write_table(table, tmp_path / "books.parquet")
+    source, target = tmp_path / "books.parquet", write_csv(tmp_path / "kitchen.csv", {"text": kitchen})
+    for limit in (0.7, 1.0):
+        job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.parquet", min_confidence=limit)
+        run_adapt(job, build_adapter())
+        column = pyarrow.parquet.read_table(job.out).column("prediction")
+        assert column.type == pyarrow.int64()
+        assert column.null_count > 0
+
+
+def test_with_three_classes_probabilities_sum_to_one(tmp_path, rng):
+    words = {"a": "apple pear", "b": "bus train", "c": "cat dog"}
+    labels = rng.choice(list(words), size=90)
+    texts = [f"{rng.choice(words[label].split())} and {rng.choice(['red', 'blue'])}" for label in labels]
+    source = write_csv(tmp_path / "s.csv", {"text": texts, "label": labels})
+    target = write_csv(tmp_path / "t.csv", {"text": texts[:40]})
+    job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
+    summary = run_adapt(job, build_adapter()).summary
+    rows = read_csv(job.out)
+    p = np.array([[float(row[f"p_{label}"]) for label in "abc"] for row in rows])
+    assert_allclose(p.sum(axis=1), 1, atol=2e-6)
+    assert [row["prediction"] for row in rows] == ["abc"[code] for code in p.argmax(axis=1)]
+    (entry,) = summary["targets"]
+    assert_allclose(sum(entry["target_shares"].values()), 1)
+    counts = [sum(row["prediction"] == label for row in rows) / 40 for label in "abc"]
+    assert_allclose(list(entry["predicted_shares"].values()), counts)

@@ -1,0 +1,167 @@
+"""What a summary says of class shares: predicted, estimated or given, and what error to expect."""
+
+import json
+
+import pytest
+
+from tests.helpers.review_files import make_review_texts, read_csv, write_csv
+from undrift import MSDAClassifier, TextAdapter, load_model
+from undrift.app.adapt import run_adapt
+from undrift.app.inputs import AdaptJob
+
+
+@pytest.fixture(scope="module")
+def reviews():
+    return make_review_texts(120, unlabelled_share=0.25, seed=1)
+
+
+@pytest.fixture
+def job_of(tmp_path, reviews):
+    """Return a function that describes a job from books to the targets named."""
+
+    def describe(*targets, **options):
+        texts, labels = reviews["books"]
+        source = write_csv(tmp_path / "books.csv", {"text": texts, "label": labels})
+        for name in targets:
+            texts, labels = reviews[name]
+            write_csv(tmp_path / f"{name}.csv", {"text": texts, "truth": labels})
+        paths = [tmp_path / f"{name}.csv" for name in targets]
+        return AdaptJob([source], paths, ("text",), "label", tmp_path / "out.csv", **options)
+
+    return describe
+
+
+def build_adapter(**options):
+    return TextAdapter(
+        150, classifier=MSDAClassifier(2, 0.7, 0.3, self_training=False, random_state=0, **options)
+    )
+
+
+def test_every_target_has_its_shares_and_its_expected_error(job_of):
+    result = run_adapt(job_of("kitchen", "camping"), build_adapter())
+    summary, classifier = result.summary, result.adapter.classifier_
+    assert json.loads(json.dumps(summary)) == summary
+    rows = read_csv(summary["out"])
+    for i, entry in enumerate(summary["targets"]):
+        predicted = [row["prediction"] for row in rows[120 * i : 120 * i + 120]]
+        expected = {label: predicted.count(label) / 120 for label in ("negative", "positive")}
+        assert entry["predicted_shares"] == expected
+        assert entry["target_shares"] == classifier.target_shares_[i]
+        interval = classifier.target_shares_interval_[i]
+        assert entry["target_shares_interval"] == {label: list(ends) for label, ends in interval.items()}
+        assert entry["expected_error"] == classifier.expected_error_[i]
+        assert entry["expected_error"]["low"] <= entry["expected_error"]["error"]
+        assert (entry["fell_back"], entry["target_shares_given"]) == (False, False)
+
+
+@pytest.mark.parametrize("center", ["domains", False])
+def test_without_alignment_only_predictions_have_shares(job_of, center):
+    (entry,) = run_adapt(job_of("kitchen"), build_adapter(center=center)).summary["targets"]
+    assert set(entry["predicted_shares"]) == {"negative", "positive"}
+    for name in ("target_shares", "target_shares_interval", "expected_error"):
+        assert entry[name] is None
+
+
+def test_the_expected_error_stays_beside_a_measured_one(job_of):
+    (entry,) = run_adapt(job_of("kitchen", target_label="truth"), build_adapter()).summary["targets"]
+    assert entry["adapted_error"] is not None
+    assert entry["expected_error"] is not None
+
+
+def test_given_shares_are_used_and_saved(job_of, tmp_path):
+    shares = {"negative": 0.1, "positive": 0.9}
+    job = job_of("kitchen", target_shares=[shares], model=tmp_path / "m.safetensors")
+    (entry,) = run_adapt(job, build_adapter()).summary["targets"]
+    assert entry["target_shares"] == shares
+    assert entry["target_shares_interval"] == {label: [share] * 2 for label, share in shares.items()}
+    assert entry["target_shares_given"] is True
+    assert entry["predicted_shares"]["positive"] > 0.75
+    assert load_model(job.model).classifier_.target_shares_ == [shares]
+
+
+def test_the_classifier_that_is_passed_keeps_its_parameters(job_of):
+    shares = {"negative": 0.1, "positive": 0.9}
+    adapter = build_adapter()
+    classifier = adapter.classifier
+    run_adapt(job_of("kitchen", target_shares=[shares]), adapter)
+    assert classifier.target_shares is None
+    (entry,) = run_adapt(job_of("kitchen"), build_adapter(target_shares=shares)).summary["targets"]
+    assert entry["target_shares_given"] is True
+
+
+def test_every_target_may_have_its_shares(job_of):
+    few, many = {"negative": 0.9, "positive": 0.1}, {"negative": 0.1, "positive": 0.9}
+    entries = run_adapt(job_of("kitchen", "camping", target_shares=[few, many]), build_adapter()).summary
+    kitchen, camping = entries["targets"]
+    assert (kitchen["target_shares"], camping["target_shares"]) == (few, many)
+    assert kitchen["predicted_shares"]["positive"] < 0.3 < 0.7 < camping["predicted_shares"]["positive"]
+    both = run_adapt(job_of("kitchen", "camping", target_shares=[many]), build_adapter()).summary
+    assert [entry["target_shares"] for entry in both["targets"]] == [many, many]
+
+
+@pytest.mark.parametrize("names", [("0", "1"), ("0.0", "1.0"), (0, 1)])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_shares_name_numbers_as_any_file_spells_them(job_of, tmp_path, reviews, names, as_json):
+    """The labels are whole numbers in JSON, text in CSV."""
+    job = job_of("kitchen", target_shares=[dict(zip(names, (0.25, 0.75), strict=True))])
+    texts, labels = reviews["books"]
+    values = [None if not label else int(label == "positive") for label in labels]
+    if as_json:
+        job.sources[0] = tmp_path / "books.jsonl"
+        lines = [
+            json.dumps({"text": text, "label": value}) for text, value in zip(texts, values, strict=True)
+        ]
+        job.sources[0].write_text("\n".join(lines))
+    else:
+        write_csv(
+            job.sources[0],
+            {"text": texts, "label": ["" if value is None else f"{value}.0" for value in values]},
+        )
+    result = run_adapt(job, build_adapter())
+    assert list(result.adapter.classifier_.target_shares_[0].values()) == [0.25, 0.75]
+    assert set(result.summary["targets"][0]["target_shares"]) == set(map(str, result.adapter.classes_))
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ([{"negative": 0.2, "good": 0.8}], "'good', which is not a class; the classes are 'negative', 'pos"),
+        ([{"negative": 1.0}], "lacks 'positive'"),
+        ([{"negative": 0.2, "positive": 0.9}], "sum to 1.1, not to 1"),
+        ([{"negative": -0.2, "positive": 1.2}], "'negative' is -0.2; shares are numbers between 0 and 1"),
+    ],
+)
+def test_wrong_shares_are_refused_before_the_work(job_of, shares, message, monkeypatch):
+    monkeypatch.setattr(TextAdapter, "fit_rows", None)  # would fail otherwise
+    job = job_of("kitchen", "camping", "electronics", target_shares=shares)
+    with pytest.raises(ValueError, match=message) as caught:
+        run_adapt(job, build_adapter())
+    assert "\n" not in str(caught.value)
+    assert not job.out.exists()
+
+
+def test_a_class_named_twice_is_refused(job_of, reviews):
+    job = job_of("kitchen", target_shares=[{"1": 0.2, "1.0": 0.2, "0": 0.6}])
+    texts, labels = reviews["books"]
+    write_csv(
+        job.sources[0], {"text": texts, "label": [label and int(label == "positive") for label in labels]}
+    )
+    with pytest.raises(ValueError, match="--target-shares names '1' twice"):
+        run_adapt(job, build_adapter())
+
+
+def test_a_target_of_one_class_is_said_to_be_so(job_of):
+    shares = {"negative": 0.0, "positive": 1.0}
+    summary = run_adapt(job_of("kitchen", target_shares=[shares]), build_adapter()).summary
+    assert summary["targets"][0]["predicted_shares"] == shares
+    assert summary["notes"] == ["every prediction for kitchen.csv is 'positive'"]
+
+
+@pytest.mark.parametrize(("share", "is_noted"), [(0.98, True), (0.97, False)])
+def test_a_target_of_nearly_one_class_is_said_to_be_so(job_of, share, is_noted):
+    """Both classes are predicted all the same, with a border at which they count alike."""
+    shares = {"negative": 1 - share, "positive": share}
+    summary = run_adapt(job_of("kitchen", target_shares=[shares]), build_adapter(border="balanced")).summary
+    assert 0.2 < summary["targets"][0]["predicted_shares"]["positive"] < 0.8
+    note = "nearly every row of kitchen.csv is 'positive' (its given share is 98.0%)"
+    assert summary["notes"] == ([note] if is_noted else [])

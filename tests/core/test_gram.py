@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+
+from tests.helpers.oracles import algorithm_2
+from undrift.core.array import NotPositiveDefinite
+from undrift.core.denoise import Layer
+from undrift.core.gram import (
+    add_domain_centred_gram,
+    decision_scores,
+    domain_centred_gram,
+    primal_weights,
+    shifted_inverse,
+)
+
+FORMS = [np.asarray, sp.csr_array, sp.csr_matrix]
+
+
+@pytest.fixture
+def domain(rng):
+    return rng.integers(3, size=60)
+
+
+@pytest.fixture
+def means(rng):
+    return rng.normal(size=(3, 9))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_inner_products_of_centred_rows(counts, domain, means, form):
+    centred = counts - means[domain]
+    assert_allclose(
+        domain_centred_gram(form(counts), means, domain), centred @ centred.T, rtol=1e-9, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_primal_weights_are_combinations_of_centred_rows(counts, domain, means, form, rng):
+    dual = rng.normal(size=(60, 2))
+    weights = primal_weights(form(counts), means, domain, dual)
+    assert_allclose(weights, (counts - means[domain]).T @ dual, rtol=1e-9, atol=1e-9)
+
+
+def test_float32_stays_float32(counts, domain, means):
+    H = counts.astype(np.float32)
+    for rows in (H, sp.csr_array(H)):
+        assert domain_centred_gram(rows, means, domain).dtype == np.float32
+        assert primal_weights(rows, means, domain, np.ones((60, 1))).dtype == np.float32
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_decision_is_the_product_with_the_concatenation(counts, form, rng):
+    answer = algorithm_2(counts, 0.6, 3)
+    layers = [Layer(W[:-1], W[-1]) for W, _ in answer]
+    weights = [rng.normal(size=(9, 2)) for _ in range(4)]
+    scores = decision_scores(form(counts), layers, weights)
+    built = np.hstack([counts, *(h for _, h in answer)])
+    assert_allclose(scores, built @ np.vstack(weights), rtol=1e-9)
+
+
+def test_adding_in_place(counts, domain, means, rng):
+    A = rng.normal(size=(60, 60))
+    K = A + A.T
+    expected = K + 0.3 * domain_centred_gram(counts, means, domain)
+    found = add_domain_centred_gram(K, counts, means, domain, 0.3)
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert np.shares_memory(found, K)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_inverse_of_a_shifted_matrix(rng, dtype):
+    H, shift = rng.normal(size=(20, 30)), rng.uniform(0.5, 2, 20)
+    K = (H @ H.T).astype(dtype)
+    expected = np.linalg.inv(H @ H.T + np.diag(shift))
+    assert_allclose(shifted_inverse(K, shift), expected, rtol=1e-4 if dtype == "float32" else 1e-9, atol=1e-7)
+    assert shifted_inverse(K, shift).dtype == dtype
+    assert_allclose(K, H @ H.T, rtol=1e-5)  # as it was
+
+
+def test_a_matrix_that_float32_cannot_invert_is_inverted_in_float64():
+    K = np.ones((3, 3), dtype=np.float32)
+    inverse = shifted_inverse(K, np.full(3, 1e-8))
+    assert_allclose(inverse, np.linalg.inv(K + 1e-8 * np.eye(3, dtype=float)), rtol=1e-6)
+    with pytest.raises(NotPositiveDefinite):
+        shifted_inverse(K, np.full(3, 1e-20))

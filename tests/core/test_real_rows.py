@@ -1,0 +1,53 @@
+"""The bars of accuracy on real data: the 500 most frequent terms of the four-domain benchmark."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_svmlight_files
+
+from tests.helpers.oracles import listing_weights, relative_error, weights
+from undrift import MDA, MSDA
+
+DOMAINS = ("books", "dvd", "electronics", "kitchen")
+
+
+@pytest.fixture(scope="module")
+def amazon(data_folder) -> sp.csr_matrix:
+    """Presence of the first 500 terms in every review, with three terms that never occur."""
+    files = [
+        str(data_folder / "amazon-bow" / f"{domain}_{part}.svmlight.gz")
+        for domain in DOMAINS
+        for part in ("train", "test")
+    ]
+    blocks = load_svmlight_files(files, n_features=5000, zero_based=True)[::2]
+    X = sp.vstack([block[:, :500] for block in blocks]).tocsr()
+    assert X.shape == (27677, 500)
+    X = sp.hstack([X[:, :200], sp.csr_matrix((27677, 3)), X[:, 200:]]).tocsr()
+    X.data = np.ones_like(X.data)
+    return X
+
+
+@pytest.fixture(scope="module")
+def listing_scatter(amazon):
+    """The scatter of the listing, with the constant feature last: whole numbers, so exact."""
+    extended = sp.hstack([amazon, np.ones((amazon.shape[0], 1))]).tocsr()
+    return (extended.T @ extended).toarray()
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.5, 0.9])
+def test_one_layer_is_the_listing_dense_and_sparse(amazon, listing_scatter, noise):
+    expected = listing_weights(listing_scatter, noise)
+    assert relative_error(weights(MDA(noise).fit(amazon).layer_), expected) < 1e-9
+    assert relative_error(weights(MDA(noise).fit(amazon.toarray()).layer_), expected) < 1e-9
+
+
+@pytest.mark.slow
+def test_five_layers_in_float32_are_those_of_float64(amazon):
+    single = MSDA(5, 0.5).fit(amazon.astype(np.float32))
+    double = MSDA(5, 0.5).fit(amazon)
+    rows = amazon[::7]
+    hidden = zip(single.hidden(rows.astype(np.float32)), double.hidden(rows), strict=True)
+    for a, b, (h, h_expected) in zip(single.layers_, double.layers_, hidden, strict=True):
+        assert a.coef.dtype == np.float32
+        assert relative_error(weights(a), weights(b)) < 1e-4
+        assert relative_error(h, h_expected) < 5e-4

@@ -1,0 +1,132 @@
+"""Stacks against Algorithm 2, and first layers for many features against section 4."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from tests.helpers.oracles import algorithm_2, relative_error, section_4, weights
+from undrift import MSDA
+from undrift.core.blocks import StoredBlocks
+from undrift.core.denoise import denoise
+from undrift.core.scatter import scatter
+from undrift.core.stack import (
+    FittedLayer,
+    fit_layers,
+    most_frequent,
+    pooled_scatter,
+    random_parts,
+)
+
+OPTIONS = {"noise": 0.5, "ridge": 1e-5, "activation": "tanh"}
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("noise", [0.1, 0.5, 0.9])
+def test_five_layers_agree_with_algorithm_2(counts, noise, container):
+    model = MSDA(n_layers=5, noise=noise).fit(container(counts))
+    expected = algorithm_2(counts, noise, 5)
+    for layer, h, (W, h_expected) in zip(
+        model.layers_, model.hidden(container(counts)), expected, strict=True
+    ):
+        assert relative_error(weights(layer), W) < 1e-9
+        assert relative_error(h, h_expected) < 1e-9
+
+
+def test_pooled_scatter_is_that_of_all_rows(counts):
+    pooled = pooled_scatter([StoredBlocks([counts[:10], counts[10:25]]), StoredBlocks([counts[25:]])])
+    assert pooled.n == 60
+    assert_array_equal(pooled.total, counts.sum(axis=0))
+    assert_array_equal(np.tril(pooled.gram), np.tril(counts.T @ counts))
+
+
+def test_growing_over_domains_equals_growing_over_all_rows(counts):
+    domains = [StoredBlocks([counts[:20]]), StoredBlocks([counts[20:]])]
+    apart = [g.layer for g in fit_layers(domains, 3, OPTIONS)]
+    together = [g.layer for g in fit_layers([StoredBlocks([counts])], 3, OPTIONS)]
+    assert len(apart) == len(together) == 3
+    for a, b in zip(apart, together, strict=True):
+        assert relative_error(weights(a), weights(b)) < 1e-9
+
+
+def test_a_first_layer_found_otherwise_is_used_as_it_is(counts):
+    first, blocks = denoise(scatter(counts), 0.8), StoredBlocks([counts])
+    fitted = FittedLayer(first, [blocks.map(first)])
+    steps = list(fit_layers([blocks], 2, OPTIONS, fitted))
+    assert steps[0] is fitted
+    expected = denoise(scatter(first(counts)), 0.5)
+    assert_allclose(steps[1].layer.coef, expected.coef, rtol=1e-9)
+
+
+def test_layers_are_solved_one_at_a_time(counts, monkeypatch):
+    solved = []
+
+    def solve(stats, **options):
+        solved.append(stats.n)
+        return denoise(stats, **options)
+
+    monkeypatch.setattr("undrift.core.stack.denoise", solve)
+    next(fit_layers([StoredBlocks([counts])], 5, OPTIONS))
+    assert solved == [60]
+
+
+# -- many features: pivots -----------------------------------------------------------------------------
+
+
+def frequency_by_hand(X):
+    return [sum(1 for row in X if row[j] != 0) for j in range(X.shape[1])]
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, sp.csc_matrix])
+@pytest.mark.parametrize("noise", [0.1, 0.5, 0.9])
+def test_first_layer_agrees_with_section_4_and_upper_ones_with_algorithm_2(counts, noise, container):
+    X = np.hstack([counts, np.zeros((60, 1))])
+    model = MSDA(n_layers=3, noise=noise, n_pivots=4, random_state=3).fit(container(X))
+    W = section_4(X, noise, model.pivots_, model.parts_)
+    assert model.layers_[0].coef.shape == (10, 4)
+    assert relative_error(weights(model.layers_[0]), W) < 1e-9
+    h = np.tanh(X @ W[:-1] + W[-1])
+    for layer, (expected, _) in zip(model.layers_[1:], algorithm_2(h, noise, 2), strict=True):
+        assert relative_error(weights(layer), expected) < 1e-9
+
+
+def test_pivots_are_the_features_of_most_rows_ties_by_column(counts):
+    model = MSDA(n_layers=1, n_pivots=4, random_state=0).fit(counts * 7)
+    frequency = frequency_by_hand(counts)
+    expected = sorted(range(9), key=lambda j: (-frequency[j], j))[:4]
+    assert_array_equal(model.pivots_, sorted(expected))
+
+
+def test_frequency_counts_rows_not_occurrences_and_ignores_stored_zeros():
+    X = sp.csr_array(
+        (np.array([9.0, 0.0, 1.0, 1.0]), np.array([0, 1, 1, 2]), np.array([0, 2, 3, 4])), shape=(3, 3)
+    )
+    model = MSDA(n_layers=1, n_pivots=1).fit(X)
+    assert_array_equal(model.pivots_, [0])  # each feature is in one row, one of them stored as zero besides
+    assert_array_equal(most_frequent(np.array([1, 3, 3, 2]), 2), [1, 2])
+    assert_array_equal(most_frequent(np.array([1, 3, 3, 3]), 2), [1, 2])
+
+
+@pytest.mark.parametrize(("d", "r", "n_parts"), [(9, 4, 3), (8, 4, 2), (9, 9, 1), (10, 1, 10)])
+def test_parts_are_a_random_partition_into_as_few_as_needed(d, r, n_parts):
+    parts = random_parts(d, r, np.random.RandomState(0))
+    assert len(parts) == n_parts
+    assert sorted(np.concatenate(parts)) == list(range(d))
+    assert max(map(len, parts)) <= r
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_as_many_pivots_as_features_is_the_plain_stack(counts):
+    plain, pivoted = MSDA(n_layers=2).fit(counts), MSDA(n_layers=2, n_pivots=9).fit(counts)
+    for a, b in zip(plain.layers_, pivoted.layers_, strict=True):
+        assert relative_error(weights(b), weights(a)) < 1e-9
+
+
+def test_new_rows_are_transformed_by_the_stored_layers(counts):
+    model = MSDA(n_layers=2, n_pivots=4, random_state=1).fit(counts[:40])
+    W = section_4(counts[:40], 0.5, model.pivots_, model.parts_)
+    h1 = np.tanh(counts[40:] @ W[:-1] + W[-1])
+    out = model.transform(sp.csr_array(counts[40:]))
+    assert out.shape == (20, 9 + 4 + 4)
+    assert_array_equal(out[:, :9], counts[40:])
+    assert_allclose(out[:, 9:13], h1, rtol=1e-9)

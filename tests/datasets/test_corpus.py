@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from undrift.datasets.corpus import Corpus, Domain, Task
+
+
+def features(name, start=0, **changes):
+    parts = {
+        "X": np.arange(start, start + 8.0).reshape(4, 2),
+        "y": [1, -1, 1, -1],
+        "train": [0, 1],
+        "test": [2, 3],
+    }
+    return Domain(name, **{**parts, **changes})
+
+
+def documents(name):
+    return Domain(
+        name, texts=[f"{name} {i}" for i in range(3)], y=[1, 0, np.nan], train=[0], test=[1], unlabelled=[2]
+    )
+
+
+def corpus(*domains, **kwargs):
+    return Corpus("small", {domain.name: domain for domain in domains}, **kwargs)
+
+
+def test_task_takes_the_source_train_rows_and_the_target_test_rows():
+    task = Task(features("books"), features("kitchen", start=100))
+    X_train, y_train = task.training_set()
+    X_test, y_test = task.test_set()
+    assert task.name == "books->kitchen"
+    assert_array_equal(X_train, [[0, 1], [2, 3]])
+    assert_array_equal(y_train, [1, -1])
+    assert_array_equal(X_test, [[104, 105], [106, 107]])
+    assert_array_equal(y_test, [1, -1])
+
+
+def test_task_on_texts_gives_lists_and_whole_labels():
+    texts, y = Task(documents("books"), documents("kitchen")).test_set()
+    assert texts == ["kitchen 1"]
+    assert y.tolist() == [0]
+    assert y.dtype == np.int64
+
+
+def test_labels_that_are_not_whole_stay_as_they_are():
+    domain = features("books", y=[0.5, 1, 2, 3])
+    assert domain.labelled("train")[1].tolist() == [0.5, 1]
+    assert features("books", y=["a", "b", "a", "b"]).labelled("test")[1].tolist() == ["a", "b"]
+
+
+def test_tasks_are_all_ordered_pairs():
+    names = [task.name for task in corpus(*(features(name) for name in "abc")).tasks()]
+    assert names == ["a->b", "a->c", "b->a", "b->c", "c->a", "c->b"]
+
+
+def test_rows_are_stacked_with_the_domain_of_each():
+    first, second = features("a"), features("b", start=100)
+    X, domain = corpus(first, second).rows()
+    assert_array_equal(X, np.vstack([first.X, second.X]))
+    assert_array_equal(domain, [0, 0, 0, 0, 1, 1, 1, 1])
+
+
+def test_rows_of_texts_are_chained():
+    texts, domain = corpus(documents("a"), documents("b")).rows()
+    assert texts == ["a 0", "a 1", "a 2", "b 0", "b 1", "b 2"]
+    assert_array_equal(domain, [0, 0, 0, 1, 1, 1])
+
+
+def test_map_applies_to_every_domain_and_leaves_the_original_alone():
+    original = corpus(features("a"), features("b", start=100), terms=["x", "y"])
+    mapped = original.map(lambda X: -X, terms=original.terms)
+    assert_array_equal(mapped.domains["b"].X, -original.domains["b"].X)
+    assert_array_equal(original.domains["a"].X, features("a").X)
+    assert_array_equal(mapped.domains["a"].test, [2, 3])
+    assert mapped.terms == ["x", "y"]
+    assert original.map(lambda X: X).terms is None
+
+
+def test_map_must_keep_the_number_of_rows():
+    with pytest.raises(ValueError, match="domain 'a' has 3 rows but y of shape"):
+        corpus(features("a")).map(lambda X: X[:3])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"texts": ["a"] * 4}, "either X or texts"),
+        ({"X": None}, "either X or texts"),
+        ({"y": [1, 0]}, "4 rows but y of shape"),
+        ({"train": [0, 4]}, "train has row numbers outside 0 ... 3"),
+        ({"test": [-1]}, "test has row numbers outside"),
+        ({"unlabelled": [True, False, True, False]}, "unlabelled must be a list of row numbers"),
+        ({"y": [1, np.nan, 0, 0]}, "train rows without a label"),
+        ({"y": np.array([1, 0, None, 1], dtype=object)}, "test rows without a label"),
+    ],
+)
+def test_domain_refuses_parts_that_do_not_fit(changes, message):
+    with pytest.raises(ValueError, match=message):
+        features("a", **changes)
+
+
+def test_a_domain_without_the_part_a_task_needs_says_so():
+    task = Task(features("a", train=[]), features("b", test=[]))
+    with pytest.raises(ValueError, match="domain 'a' has no train rows"):
+        task.training_set()
+    with pytest.raises(ValueError, match="domain 'b' has no test rows"):
+        task.test_set()
+
+
+def test_corpus_refuses_domains_that_do_not_share_a_space():
+    with pytest.raises(ValueError, match="differ in their number of columns"):
+        corpus(features("a"), features("b", X=np.zeros((4, 3))))
+    with pytest.raises(ValueError, match="differ in their number of columns"):
+        corpus(features("a"), documents("b"))
+    with pytest.raises(ValueError, match="3 terms for 2 columns"):
+        corpus(features("a"), terms=["x", "y", "z"])
+    with pytest.raises(ValueError, match="no domains"):
+        corpus()

@@ -1,0 +1,200 @@
+"""Class shares from scores alone."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import brentq
+from scipy.special import expit
+from scipy.stats import norm, t
+
+from undrift.method import shares as module
+from undrift.method.calibrate import HeldOut
+from undrift.method.constants import PAIR, SEVERAL_DOMAINS
+from undrift.method.shares import (
+    Mixture,
+    Rescored,
+    Shares,
+    estimate_shares,
+    find_quantiles,
+    make_grid,
+    thin_rows,
+)
+
+
+def draw_scores(rng, n, share, separation=1.2, midpoint=0.0, spread=0.5):
+    """Scores of two classes, and which of them are of the upper one."""
+    is_upper = np.arange(n) < round(share * n)
+    return midpoint + spread * (rng.normal(size=n) + np.where(is_upper, separation, -separation)), is_upper
+
+
+def posterior_by_hand(target, source, is_class, loss=-0.2, spread_of_loss=0.2, midpoint_spread=0.35):
+    """The posterior of the module's docstring, one grid point at a time with SciPy's densities."""
+    upper, lower = source[is_class], source[~is_class]
+    spread = np.sqrt((upper.var() + lower.var()) / 2)
+    separation, center = (upper.mean() - lower.mean()) / 2 / spread, (upper.mean() + lower.mean()) / 2
+    r1, r0 = (
+        np.sqrt((len(part) * part.var() + 400 * spread**2) / (len(part) + 400)) / spread
+        for part in (upper, lower)
+    )
+    middle = np.log(min(separation, 3)) + loss
+    deviations = [
+        0.55 * i for i in range(-200, 5) if i >= -4 or middle + 0.55 * spread_of_loss * i >= np.log(0.25)
+    ]
+    table = np.zeros((101, len(deviations)))
+    midpoints = np.zeros(table.shape)
+    same = norm.pdf(np.linspace(0, 1, 101), is_class.mean(), 0.02)
+    for i, share in enumerate(np.linspace(0, 1, 101)):
+        for j, deviation in enumerate(deviations):
+            d = np.exp(middle + spread_of_loss * deviation)
+            s = np.sqrt(target.var() / (share * r1**2 + (1 - share) * r0**2 + 4 * share * (1 - share) * d**2))
+            midpoint = target.mean() - (2 * share - 1) * d * s
+            density = share * norm.pdf(target, midpoint + d * s, s * r1)
+            density = density + (1 - share) * norm.pdf(target, midpoint - d * s, s * r0)
+            prior = norm.pdf(midpoint - center, 0, midpoint_spread * s) * s * t.pdf(deviation, 5)
+            prior *= 0.5 * same[i] / same.sum() + 0.5 / 101
+            table[i, j] = np.log(density).mean() * min(len(target), 300) + np.log(prior)
+            midpoints[i, j] = midpoint
+    table = np.exp(table - table.max())
+    table /= table.sum()
+    return table.sum(axis=1), (table * midpoints).sum()
+
+
+@pytest.mark.parametrize(("n", "separation"), [(80, 1.2), (400, 1.2), (400, 0.2), (400, 8.0)])
+def test_the_posterior_is_that_of_the_model(rng, n, separation):
+    target, _ = draw_scores(rng, n, 0.8, midpoint=0.2)
+    source, is_class = draw_scores(rng, 200, 0.4, separation)
+    source[is_class] = 1.4 * source[is_class] - 0.4 * source[is_class].mean()
+    weight, midpoint = make_grid(target, source, is_class).weigh()
+    expected, expected_midpoint = posterior_by_hand(target, source, is_class)
+    assert_allclose(weight, expected, rtol=1e-7, atol=1e-12)
+    assert_allclose(midpoint, expected_midpoint, rtol=1e-7)
+    assert separation < 1 or 0.7 < weight @ np.linspace(0, 1, 101) < 0.9
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.9])
+def test_shares_are_recovered_where_classes_come_apart(rng, share):
+    target, _ = draw_scores(rng, 2000, share, separation=2.0)
+    source, is_class = draw_scores(rng, 1000, 0.5, separation=2.4)
+    shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2)
+    assert_allclose(shares.mean, [1 - share, share], atol=0.04)
+    low, high = shares.interval()[1]
+    assert low - 0.02 < share < high + 0.02
+    assert not shares.is_uncertain
+
+
+@pytest.mark.parametrize("separation", [0.8, 1.5])
+def test_a_source_whose_classes_come_apart_completely_does_not_make_a_target_of_one_class(rng, separation):
+    target, _ = draw_scores(rng, 600, 0.5, separation, spread=0.2)
+    source, is_class = draw_scores(rng, 600, 0.5, separation=18, spread=0.06)
+    shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2, transfer=PAIR)
+    assert_allclose(shares.mean, 0.5, atol=0.1)
+    assert_allclose(shares.midpoint, 0, atol=0.05)
+
+
+@pytest.mark.parametrize("source_share", [0.5, 0.2])
+def test_few_rows_that_hardly_come_apart_say_little_and_the_share_is_the_sources(rng, source_share):
+    target, _ = draw_scores(rng, 30, source_share, separation=0.5)
+    source, is_class = draw_scores(rng, 2000, source_share, separation=0.6)
+    shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2)
+    assert np.ptp(shares.interval()[1]) > 0.25
+    assert_allclose(shares.mean[1], source_share, atol=0.12)
+
+
+def test_wide_intervals_are_called_uncertain():
+    draws = np.linspace(0.2, 0.8, 25)
+    assert Shares(np.column_stack([1 - draws, draws]), np.zeros(1)).is_uncertain
+    assert not Shares(np.column_stack([1 - draws / 2, draws / 2]), np.zeros(1)).is_uncertain
+
+
+def test_known_shares_are_taken_and_only_the_midpoint_is_estimated(rng):
+    target, _ = draw_scores(rng, 1000, 0.8, midpoint=0.15)
+    source, is_class = draw_scores(rng, 1000, 0.5)
+    shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2, known=[0.2, 0.8])
+    assert_allclose(shares.draws, [[0.2, 0.8]])
+    assert_allclose(shares.midpoint, [0.15], atol=0.06)
+
+
+def test_the_shares_of_several_classes_sum_to_one_and_are_recovered(rng):
+    wanted = np.array([0.6, 0.3, 0.1])
+
+    def draw(n, shares):
+        codes = np.repeat(np.arange(3), np.round(n * shares).astype(int))
+        return 0.3 * rng.normal(size=(len(codes), 3)) + np.where(
+            codes[:, None] == np.arange(3), 0.8, -0.8
+        ), codes
+
+    target, _ = draw(2000, wanted)
+    source, codes = draw(999, np.full(3, 1 / 3))
+    shares = estimate_shares(target, source, codes, 3)
+    assert_allclose(shares.draws.sum(axis=1), 1)
+    assert_allclose(shares.mean, wanted, atol=0.05)
+    assert shares.midpoint.shape == (3,)
+
+
+def test_with_a_handful_of_rows_the_source_s_shares_are_assumed(rng):
+    target, _ = draw_scores(rng, 19, 0.9)
+    source, is_class = draw_scores(rng, 100, 0.3)
+    shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2)
+    assert_allclose(shares.mean, [0.7, 0.3])
+    assert_allclose(shares.interval(), [[0, 1], [0, 1]])
+    assert shares.is_assumed
+    assert shares.is_uncertain
+
+
+def test_quantiles_of_a_point_are_that_point():
+    weight = np.zeros(101)
+    weight[30] = 1
+    assert_allclose(find_quantiles(weight, np.array([0.5])), 0.3)
+
+
+def test_many_values_are_represented_by_evenly_spaced_ones(rng):
+    values = rng.permutation(5 * module.MOST_VALUES)
+    thinned = thin_rows(values, values, module.MOST_VALUES)
+    assert_allclose(thinned, 2 + 5 * np.arange(module.MOST_VALUES))
+    assert_allclose(thin_rows(values[:7], values[:7], module.MOST_VALUES), values[:7])
+    assert_allclose(thin_rows(values, -values, 1), np.sort(values)[-1 - len(values) // 2])
+
+
+def test_a_pair_of_domains_has_priors_of_its_own(rng):
+    target, _ = draw_scores(rng, 300, 0.8, midpoint=0.2)
+    source, is_class = draw_scores(rng, 300, 0.5)
+    scores = target[:, None], source[:, None], is_class.astype(int), 2
+    expected = posterior_by_hand(target, source, is_class, -0.29, 0.21, 0.4)
+    weight, midpoint = make_grid(target, source, is_class, transfer=PAIR).weigh()
+    assert_allclose(weight, expected[0], atol=1e-9)
+    assert_allclose(midpoint, expected[1], rtol=1e-7)
+    pair, several = (estimate_shares(*scores, transfer=transfer) for transfer in (PAIR, SEVERAL_DOMAINS))
+    assert np.ptp(pair.interval()[1]) > np.ptp(several.interval()[1])
+    held_out = HeldOut(source[:, None], is_class.astype(int), np.ones(300), n_domains=2)
+    assert held_out.transfer is PAIR
+    assert held_out.target_temperature() == pytest.approx(held_out.temperature / 0.86)
+    assert held_out.target_temperature(True) == pytest.approx(held_out.temperature / 0.7)
+    assert HeldOut(source[:, None], is_class.astype(int), np.ones(300)).transfer is SEVERAL_DOMAINS
+
+
+def test_labels_that_were_left_out_are_weighed_at_the_border_of_every_share(rng):
+    codes = (rng.uniform(size=300) < 0.3).astype(int)
+    scores = rng.normal(size=(300, 1)) + np.where(codes == 1, 1.0, -1.0)[:, None]
+    grid = np.array([0.1, 0.35, 0.8])
+    points = np.broadcast_to(grid[:, None], (3, 2))
+    mixture = Mixture(points, *np.zeros((4, 3, 2)))
+    chosen = np.arange(40)
+    log_likelihood = Rescored(scores[chosen], codes[chosen], scores).log_likelihood(mixture, 0, 1)
+    for share, value in zip(grid, log_likelihood[:, 0], strict=True):
+        offset = brentq(lambda c, share=share: expit(scores + c).mean() - share, -20, 20)
+        p = expit(scores[chosen, 0] + offset)
+        assert value == pytest.approx(np.log(np.where(codes[chosen] == 1, p, 1 - p)).sum(), abs=0.02)
+    assert_allclose(log_likelihood[:, 0], log_likelihood[:, 1])
+
+
+def test_labels_that_were_left_out_correct_the_shares(rng):
+    target, is_upper = draw_scores(rng, 1000, 0.25)
+    source, is_class = draw_scores(rng, 1000, 0.5)
+    moved = target + 0.6  # the midpoint moves far, as other shares would move the mean
+    given = moved[:, None], source[:, None], is_class.astype(int), 2
+    before = estimate_shares(*given).mean[1]
+    rows = rng.permutation(1000)[:100]
+    odds = 3 * target[:, None]
+    seen = Rescored(odds[rows], is_upper[rows].astype(int), odds)
+    after = estimate_shares(*given, labelled=seen).mean[1]
+    assert abs(after - 0.25) < 0.04 < abs(before - 0.25)

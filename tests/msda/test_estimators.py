@@ -1,0 +1,330 @@
+"""MDA and MSDA: scikit-learn's contract, containers, names, progress."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tests.helpers.exact import SpillingMSDA
+from tests.helpers.oracles import algorithm_1, algorithm_2, relative_error, weights
+from undrift import MDA, MSDA
+from undrift import msda as mda
+
+
+def in_float32(X):
+    return X.astype(np.float32) if hasattr(X, "astype") else np.asarray(X, dtype=np.float32)
+
+
+CONFIGURATIONS = [
+    MDA(),
+    MDA(noise=0.9, activation="sigmoid"),
+    MDA(noise=0.0, activation="identity"),
+    MSDA(),
+    MSDA(n_layers=2, activation="relu"),
+    MSDA(n_layers=2, activation="sigmoid", include_input=False),
+    SpillingMSDA(n_layers=2, activation="identity"),
+    MSDA(n_layers=2, n_pivots=1, random_state=0),
+]
+
+
+@pytest.mark.filterwarnings("ignore:after the first layer:undrift.UndriftWarning")  # means of 100
+@parametrize_with_checks(CONFIGURATIONS)
+def test_keeps_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+class SingleMSDA(MSDA):
+    """MSDA that sees every matrix in float32, so that the whole contract is checked in it too."""
+
+    def fit(self, X, y=None, *, sample_domain=None):
+        return super().fit(_single(X), y)
+
+    def transform(self, X):
+        return super().transform(_single(X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+
+def _single(X):
+    numeric = hasattr(X, "dtype") and X.dtype in (np.float64, np.int64, np.int32)
+    return X.astype(np.float32) if numeric else X
+
+
+@pytest.mark.filterwarnings("ignore:after the first layer:undrift.UndriftWarning")  # means of 100
+@parametrize_with_checks([SingleMSDA(n_layers=2), SingleMSDA(n_layers=2, n_pivots=1, random_state=0)])
+def test_keeps_scikit_learns_contract_in_float32(estimator, check):
+    check(estimator)
+
+
+OUTPUT_CHECKS = [
+    estimator_checks.check_set_output_transform,
+    estimator_checks.check_set_output_transform_pandas,
+    estimator_checks.check_set_output_transform_polars,
+    estimator_checks.check_global_set_output_transform_polars,
+    estimator_checks.check_dataframe_column_names_consistency,
+]
+
+
+# the checks themselves fit with names and transform without, and the other way round
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
+@pytest.mark.filterwarnings("ignore:X has feature names, but:UserWarning")
+@pytest.mark.parametrize("check", OUTPUT_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("estimator", CONFIGURATIONS, ids=str)
+def test_set_output(estimator, check):
+    check(type(estimator).__name__, clone(estimator))
+
+
+# ------------------------------------------------------------------ containers and dtypes
+
+SPARSE = [sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.csc_array]
+
+
+@pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("container", SPARSE)
+@pytest.mark.parametrize("options", [{}, {"n_pivots": 4, "random_state": 0}], ids=["plain", "pivots"])
+def test_sparse_containers_and_index_widths(counts, container, index_dtype, options):
+    X = container(counts)
+    X.indices, X.indptr = X.indices.astype(index_dtype), X.indptr.astype(index_dtype)
+    expected = MSDA(n_layers=2, **options).fit(counts).transform(counts)
+    out = MSDA(n_layers=2, **options).fit(X).transform(X)
+    assert isinstance(out, np.ndarray)
+    assert_allclose(out, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("estimator", [MDA(), MSDA(2), MSDA(2, n_pivots=3, random_state=0)], ids=str)
+def test_the_dtype_that_goes_in_comes_out(counts, estimator, container, dtype):
+    X = container(counts.astype(dtype))
+    model = clone(estimator).fit(X)
+    assert model.transform(X).dtype == dtype
+    other = np.float32 if dtype == np.float64 else np.float64
+    assert model.transform(X.astype(other)).dtype == other
+    layers = [model.layer_] if isinstance(model, MDA) else model.layers_
+    assert {layer.coef.dtype for layer in layers} == {np.dtype(dtype)}
+
+
+def test_hidden_rows_have_the_dtype_of_the_rows_given(counts):
+    model = MSDA(2).fit(counts)
+    assert [h.dtype for h in model.hidden(counts.astype(np.float32))] == [np.float32, np.float32]
+
+
+def test_float32_is_close_to_float64(counts):
+    single, double = (MSDA(5).fit(counts.astype(dtype)) for dtype in (np.float32, np.float64))
+    for a, b in zip(single.layers_, double.layers_, strict=True):
+        assert relative_error(weights(a), weights(b)) < 1e-4
+
+
+def test_read_only_and_memory_mapped_rows(counts, tmp_path):
+    np.save(tmp_path / "X.npy", counts)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    expected = MSDA(2).fit(counts).transform(counts)
+    assert_allclose(MSDA(2).fit(mapped).transform(mapped), expected, rtol=1e-9, atol=1e-12)
+    assert_allclose(MDA().partial_fit(mapped).transform(mapped), expected[:, 9:18], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("container", [np.asarray, *SPARSE])
+def test_rows_given_are_never_changed(counts, container):
+    X = container(counts)
+    before = X.copy()
+    model = MSDA(2, activation="identity").fit(X)
+    out = model.transform(X)
+    out[:] = 0
+    for h in model.hidden(X):
+        h[:] = 0
+    MDA(activation="identity").partial_fit(X).transform(X)[:] = 0
+    assert type(X) is type(before)
+    assert_array_equal(X.toarray() if sp.issparse(X) else X, before.toarray() if sp.issparse(X) else before)
+
+
+def test_unsorted_duplicate_entries_are_summed_in_a_copy():
+    data, indices, indptr = np.array([1.0, 2.0, 3.0, 1.0]), np.array([2, 0, 2, 1]), np.array([0, 3, 4])
+    X = sp.csr_array((data, indices, indptr), shape=(2, 3))
+    dense = np.array([[2.0, 0.0, 4.0], [0.0, 1.0, 0.0]])
+    out = MSDA(1).fit(X).transform(X)
+    assert_allclose(out, MSDA(1).fit(dense).transform(dense))
+    assert_array_equal(X.indices, [2, 0, 2, 1])
+    assert_array_equal(X.data, [1.0, 2.0, 3.0, 1.0])
+
+
+# ------------------------------------------------------------------ degenerate rows
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        lambda X: np.hstack([X, np.zeros((60, 3))]),
+        lambda X: np.hstack([X, X]),
+        lambda X: np.hstack([X, np.full((60, 2), 3.0)]),
+        lambda X: np.zeros((60, 4)),
+        lambda X: X[:4],
+    ],
+    ids=["empty", "duplicate", "constant", "all empty", "fewer rows than columns"],
+)
+def test_degenerate_columns_agree_with_the_listing(counts, container, columns):
+    X = columns(counts)
+    hidden = MSDA(3).fit(container(X)).hidden(container(X))
+    for h, (_, expected) in zip(hidden, algorithm_2(X, 0.5, 3), strict=True):
+        assert np.linalg.norm(h - expected) <= 1e-9 * np.linalg.norm(expected)
+
+
+# ------------------------------------------------------------------ output
+
+
+def test_transform_is_the_input_and_every_hidden_layer(counts):
+    model = MSDA(3).fit(counts)
+    expected = np.hstack([counts] + [h for _, h in algorithm_2(counts, 0.5, 3)])
+    assert_allclose(model.transform(counts), expected, rtol=1e-9, atol=1e-12)
+    assert_allclose(model.set_params(include_input=False).transform(counts), expected[:, 9:], rtol=1e-9)
+
+
+def test_transform_in_many_blocks(counts, set_limits):
+    model = MSDA(2).fit(counts)
+    whole = model.transform(counts)
+    set_limits(BLOCK_ENTRIES=30)
+    assert_allclose(model.transform(counts), whole, rtol=1e-12)
+    assert_allclose(model.transform(sp.csr_array(counts)), whole, rtol=1e-9, atol=1e-12)
+
+
+def test_hidden_yields_one_layer_at_a_time(counts, monkeypatch):
+    model = MSDA(3).fit(counts)
+    steps = model.hidden(counts)
+    first = next(steps)
+    monkeypatch.setattr(model, "layers_", [])  # nobody asks for them again
+    assert_allclose(first, algorithm_1(counts, 0.5)[1], rtol=1e-9)
+    assert len(list(steps)) == 2
+
+
+def test_feature_names_say_block_and_term(counts):
+    pd = pytest.importorskip("pandas")
+    terms = ["good", "bad", "plot", "energy_efficient", "read", "sound", "love", "dull", "é ü"]
+    frame = pd.DataFrame(counts, columns=terms)
+    assert MDA().fit(frame).get_feature_names_out().tolist() == [f"h1:{t}" for t in terms]
+    names = MSDA(2).fit(frame).get_feature_names_out()
+    assert names.tolist() == [f"{block}:{t}" for block in ("x", "h1", "h2") for t in terms]
+    pivoted = MSDA(2, n_pivots=3, random_state=0).fit(frame)
+    pivots = [terms[i] for i in pivoted.pivots_]
+    expected = [f"x:{t}" for t in terms] + [f"{block}:{t}" for block in ("h1", "h2") for t in pivots]
+    assert pivoted.get_feature_names_out().tolist() == expected
+    bare = MSDA(2, include_input=False).fit(frame).get_feature_names_out()
+    assert bare.tolist() == [f"{block}:{t}" for block in ("h1", "h2") for t in terms]
+
+
+def test_feature_names_for_rows_without_names(counts):
+    model = MSDA(1).fit(counts[:, :2])
+    assert model.get_feature_names_out().tolist() == ["x:x0", "x:x1", "h1:x0", "h1:x1"]
+    assert model.get_feature_names_out(["a", "b"]).tolist() == ["x:a", "x:b", "h1:a", "h1:b"]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_come_out_named(counts, library):
+    frames = pytest.importorskip(library)
+    frame = frames.DataFrame({f"t{i}": counts[:, i] for i in range(9)})
+    model = MSDA(2).set_output(transform=library).fit(frame)
+    out = model.transform(frame)
+    assert isinstance(out, frames.DataFrame)
+    assert list(out.columns) == model.get_feature_names_out().tolist()
+    assert_allclose(out.to_numpy(), MSDA(2).fit(counts).transform(counts), rtol=1e-12)
+
+
+def test_refitting_without_pivots_forgets_them(counts):
+    model = MSDA(2, n_pivots=3, random_state=0).fit(counts)
+    model.set_params(n_pivots=None).fit(counts)
+    assert not hasattr(model, "pivots_")
+    assert not hasattr(model, "parts_")
+    assert len(model.get_feature_names_out()) == model.transform(counts).shape[1] == 27
+
+
+def test_feature_names_are_those_of_the_fit_whatever_the_parameters_say_now(counts):
+    model = MSDA(2, n_pivots=3, random_state=0).fit(counts).set_params(n_pivots=None)
+    assert len(model.get_feature_names_out()) == model.transform(counts).shape[1]
+
+
+def test_same_seed_same_layers(counts):
+    a, b = (MSDA(3, n_pivots=2, random_state=5).fit(counts) for _ in range(2))
+    for one, other in zip(a.layers_, b.layers_, strict=True):
+        assert_array_equal(weights(one), weights(other))
+
+
+def test_labels_and_domains_are_not_used(counts):
+    plain = MSDA(2).fit(counts)
+    other = MSDA(2).fit(counts, np.arange(60) % 2, sample_domain=np.arange(60) % 3)
+    assert_array_equal(weights(plain.layers_[1]), weights(other.layers_[1]))
+
+
+# ------------------------------------------------------------------ partial_fit
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_partial_fit_is_exact_and_in_float64(counts, container):
+    model = MDA()
+    for block in np.array_split(counts.astype(np.float32), 7):
+        model.partial_fit(container(block))
+    assert relative_error(weights(model.layer_), algorithm_1(counts, 0.5)[0]) < 1e-9
+    assert model.transform(counts.astype(np.float32)).dtype == np.float32
+
+
+def test_partial_fit_solves_only_when_the_layer_is_used(counts, monkeypatch):
+    solved = []
+    actual = mda.denoise
+    monkeypatch.setattr(mda, "denoise", lambda *a, **k: solved.append(1) or actual(*a, **k))
+    model = MDA()
+    for block in np.array_split(counts, 6):
+        model.partial_fit(block)
+    assert solved == []
+    model.transform(counts)
+    model.transform(counts)
+    assert solved == [1]
+
+
+def test_fit_forgets_what_partial_fit_saw(counts):
+    model = MDA().partial_fit(counts[:30]).fit(counts[30:])
+    assert relative_error(weights(model.layer_), algorithm_1(counts[30:], 0.5)[0]) < 1e-9
+
+
+def test_a_stack_has_no_partial_fit():
+    assert not hasattr(MSDA(), "partial_fit")
+
+
+# ------------------------------------------------------------------ pipelines, routing
+
+
+def test_before_a_classifier_in_a_pipeline(counts):
+    y = (counts[:, 0] > counts[:, 1]).astype(int)
+    pipeline = make_pipeline(MSDA(2), LogisticRegression()).fit(sp.csr_array(counts), y)
+    assert pipeline.score(sp.csr_array(counts), y) > 0.8
+    to_float32 = FunctionTransformer(in_float32, accept_sparse=True)
+    assert make_pipeline(to_float32, MSDA(2)).fit_transform(counts).dtype == np.float32
+
+
+def test_sample_domain_with_routing_on(counts):
+    y, domain = (counts[:, 0] > 1).astype(int), np.arange(60) % 2
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(MSDA(2), LogisticRegression())
+        pipeline.fit(counts, y, sample_domain=domain)
+        assert MDA().get_metadata_routing().fit.requests == {"sample_domain": True}
+        refusing = make_pipeline(MDA().set_fit_request(sample_domain=False), LogisticRegression())
+        with pytest.raises(TypeError, match="sample_domain"):
+            refusing.fit(counts, y, sample_domain=domain)
+    assert pipeline.predict(counts).shape == (60,)
+
+
+@pytest.mark.parametrize("use", [lambda m, X: m.transform(X), lambda m, X: m.get_feature_names_out()])
+@pytest.mark.parametrize("model", [MDA(), MSDA()], ids=str)
+def test_nothing_works_before_fit(counts, model, use):
+    with pytest.raises(NotFittedError):
+        use(model, counts)
+    with pytest.raises(NotFittedError):
+        model.layer_ if isinstance(model, MDA) else model.hidden(counts)

@@ -1,0 +1,218 @@
+"""Class shares of the targets and the error to expect, as numbers, words and a chart."""
+
+import copy
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from undrift import MSDAClassifier
+from undrift.method import EXPECTED_ERROR_RECORD
+from undrift.report import adaptation_report
+from undrift.report.charts import adaptation_charts, chart_shares, draw_shares, find_most_frequent
+from undrift.report.content import describe_domains
+from undrift.report.data import DomainRows, ReportData
+from undrift.report.verdict import pool_estimates, write_estimate, write_percent
+
+
+def make_rows(n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(0.5, (n, 30)).astype(float)
+    y = np.where(X[:, 0] + X[:, 1] + rng.normal(0, 1, n) > 1, "yes", "no")
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def few_rows():
+    """A source whose classes hardly come apart, and a target too small to tell their shares."""
+    X, y = make_rows(200, 0)
+    return X, y.tolist(), make_rows(40, 1)[0]
+
+
+def report_on(rows, **options):
+    X, y, Z = rows
+    model = MSDAClassifier(1, 0.5, random_state=0, **options).fit(X, y, Z)
+    return adaptation_report(model, X, y, Z)
+
+
+def shown_text(report):
+    page = re.sub(r"<(script|style)\b.*?</\1>", "", report.to_html(), flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", re.sub("</?code>", "", page)))
+
+
+def tiles_of(report):
+    """The text of the first screen."""
+    (tiles,) = re.findall(r'<div class="tiles">.*?<p class="used">', report.to_html(), flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", tiles))
+
+
+def target_of(report):
+    (card,) = [card for card in report.to_dict()["domains"] if card["role"] == "target"]
+    return card
+
+
+def test_shares_and_expected_error_are_those_of_the_fit(report, adapter, reviews):
+    card, classifier = target_of(report), adapter.classifier_
+    assert card["target_shares"] == classifier.target_shares_[0]
+    assert card["target_shares_interval"] == {
+        label: list(interval) for label, interval in classifier.target_shares_interval_[0].items()
+    }
+    assert card["expected_error"] == classifier.expected_error_[0]
+    predicted = adapter.predict(reviews[2])
+    shares = {label: np.mean(predicted == label) for label in ("negative", "positive")}
+    assert card["predicted_shares"] == pytest.approx(shares)
+    truth = [label for label in reviews[3] if label is not None]
+    assert card["labelled_shares"]["positive"] == pytest.approx(truth.count("positive") / len(truth))
+    assert card["share_error"] == pytest.approx(
+        abs(card["target_shares"]["positive"] - card["labelled_shares"]["positive"])
+    )
+
+
+def test_with_labels_the_measured_error_stays_the_headline(report):
+    verdict, text = report.to_dict()["verdict"], shown_text(report)
+    assert "expected" not in verdict["headline"]
+    assert text.count("The estimate without these labels was about") == 1
+    assert EXPECTED_ERROR_RECORD not in text  # its record belongs where nothing was measured
+
+
+def test_without_alignment_there_are_neither_shares_nor_an_expected_error(few_rows):
+    report = report_on(few_rows, center="domains")
+    card, verdict = target_of(report), report.to_dict()["verdict"]
+    assert (card["target_shares"], card["target_shares_interval"], card["expected_error"]) == (None,) * 3
+    assert sum(card["predicted_shares"].values()) == pytest.approx(1)
+    assert verdict["expected_error"] is None
+    assert "its gain is unknown" in verdict["headline"]
+    text = shown_text(report)
+    assert text.count("There is no expected error: that needs the target&#39;s class shares") == 1
+    assert "Shares among the rows were not estimated (use --center classes)" in text
+
+
+def test_uncertain_shares_are_said_once_with_what_to_do(few_rows):
+    report = report_on(few_rows)
+    data, text = report.to_dict(), shown_text(report)
+    assert "--target-shares" in data["share_doubt"]
+    assert data["share_doubt"] not in data["notes"]
+    assert re.sub(r"\s", "", text).count(re.sub(r"\s", "", data["share_doubt"][1:])) == 1
+    assert "about 30 target rows drawn at random" in data["share_doubt"]
+    assert any("40 rows" in note for note in data["notes"])  # other reasons stay notes
+    (chart,) = adaptation_charts(data)["shares"]
+    assert chart.title.startswith("No class of target is clearly the most frequent: ")
+
+
+@pytest.mark.parametrize(
+    ("caution", "doubt", "notes"),
+    [
+        ({"reasons": ["a", "b"], "codes": ["uncertain-shares", "few-rows"]}, "a", ["b"]),
+        ({"reasons": ["a", "b"], "codes": ["uncertain-shares", "x"], "fell_back": True}, None, ["b"]),
+    ],
+)
+def test_only_doubts_about_shares_leave_the_notes(few_rows, caution, doubt, notes):
+    X, y, Z = few_rows
+    model = MSDAClassifier(1, 0.5, random_state=0).fit(X, y, Z)
+    model.caution_ = {"blocking": [], "fell_back": False} | caution
+    data = adaptation_report(model, X, y, Z).to_dict()
+    assert (data["share_doubt"], data["notes"]) == (doubt, notes)
+
+
+def test_several_targets_are_pooled_by_rows(few_rows):
+    X, y, Z = few_rows
+    more = make_rows(160, 2)[0]
+    model = MSDAClassifier(1, 0.5, random_state=0).fit(X, y, {"a": Z, "b": more})
+    rows = [DomainRows("s", X, labels=y)], [DomainRows("a", Z), DomainRows("b", more)]
+    given = ReportData(model, [str(j) for j in range(30)], *rows)
+    expected = pool_estimates(describe_domains(given)[1:], "expected_error")
+    for name in ("error", "low", "high"):
+        a, b = (entry[name] for entry in model.expected_error_)
+        assert_allclose(expected[name], 0.2 * a + 0.8 * b)
+    other = copy.copy(model)
+    other.expected_error_ = [model.expected_error_[0], None]
+    cards = describe_domains(ReportData(other, given.terms, *rows))[1:]
+    assert pool_estimates(cards, "expected_error") is None
+    other.expected_error_ = [model.expected_error_[0], {"error": None, "low": 0.1, "high": 0.6}]
+    cards = describe_domains(ReportData(other, given.terms, *rows))[1:]
+    unknown = pool_estimates(cards, "expected_error")
+    assert unknown["error"] is None
+    assert unknown["high"] == pytest.approx(0.2 * model.expected_error_[0]["high"] + 0.8 * 0.6)
+
+
+def test_labelled_shares_count_all_labelled_rows_of_all_targets(few_rows):
+    """Labels that the source lacks too, as the terminal does: predictions of these rows are wrong."""
+    X, y, Z = few_rows
+    more = make_rows(160, 2)[0]
+    model = MSDAClassifier(1, 0.5, random_state=0).fit(X, y, {"a": Z, "b": more})
+    labels = ["yes"] * 10 + ["no"] * 5 + ["other"] * 5 + [None] * 20, ["no"] * 5 + [None] * 155
+    targets = [DomainRows("a", Z, labels=labels[0]), DomainRows("b", more, labels=labels[1])]
+    given = ReportData(model, [str(j) for j in range(30)], [DomainRows("s", X, labels=y)], targets)
+    cards = describe_domains(given)[1:]
+    assert [card["labelled_shares"] for card in cards] == [{"no": 0.25, "yes": 0.5}, {"no": 1.0, "yes": 0.0}]
+    assert pool_estimates(cards, "labelled_shares") == {"no": 0.4, "yes": 0.4}
+
+
+def test_a_class_is_the_most_frequent_if_its_interval_lies_above_the_others():
+    card = {
+        "labelled_shares": None,
+        "target_shares": {"a": 0.3, "b": 0.7},
+        "target_shares_interval": {"a": [0.2, 0.4], "b": [0.6, 0.8]},
+    }
+    assert find_most_frequent(card) == {"label": "b", "share": 0.7, "low": 0.6, "high": 0.8, "is_clear": True}
+    card["target_shares_interval"] = {"a": [0.2, 0.6], "b": [0.4, 0.8]}
+    assert not find_most_frequent(card)["is_clear"]
+    card["target_shares_interval"] = {"a": [0.2, 0.502], "b": [0.504, 0.8]}
+    assert not find_most_frequent(card)["is_clear"], "both ends are written 50%"
+    assert find_most_frequent(dict.fromkeys(card)) is None
+
+
+def test_bars_and_intervals_are_where_their_shares_say():
+    rows = [
+        {"label": "a<b", "code": 0, "predicted": 0.25, "share": 0.5, "low": 0.3, "high": 1.0},
+        {"label": "c", "code": 7, "predicted": 0.75, "share": 0.5, "low": 0.0, "high": 0.7},
+    ]
+    svg = str(draw_shares("t", rows, "estimated"))
+    assert "a<b" not in svg
+    assert "style=" not in svg
+    ticks = re.findall(r'<text x="([\d.]+)" y="\d+" text-anchor="middle" class="tick">(\d+)%', svg)
+    left, middle = (float(x) for x, _ in ticks[:2])
+    assert [int(share) for _, share in ticks] == [0, 50, 100]
+    thirds = [row | {"predicted": 1 / 3, "share": 1 / 3, "low": 0.3} for row in (*rows, rows[0])]
+    written = re.findall(r">(\d\d)%(?: \(|<)", str(draw_shares("t", thirds, "estimated")))
+    assert (written.count("33"), written.count("34")) == (4, 2), "they add up to 100%"
+    widths = [float(width) for width in re.findall(r'width="([\d.]+)" height="11" class="mark s[05]"', svg)]
+    assert widths[1] == pytest.approx(3 * widths[0], abs=0.2)
+    whole = 4 * widths[0]
+    assert whole == pytest.approx(2 * (middle - left), abs=0.4), "the axis has the scale of the bars"
+    lines = re.findall(r'<line x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)"[^>]*class="whisker', svg)
+    shown = [[(float(end) - left) / whole for end in ends] for ends in lines]
+    assert_allclose(shown, [[0.3, 1.0], [0.0, 0.7]], atol=2e-3)
+    dots = [float(x) + 2 for x in re.findall(r'<rect x="([\d.]+)"[^>]*class="ink"', svg)]
+    assert_allclose([(x - left) / whole for x in dots], [0.5, 0.5], atol=2e-3)
+
+
+def test_of_many_classes_the_chart_shows_the_most_frequent_and_the_table_all():
+    labels = [f"class {i:02d}" for i in range(20)]
+    shares = {label: (i + 1) / 210 for i, label in enumerate(labels)}
+    card = {
+        "name": "t", "role": "target", "predicted_shares": shares, "target_shares": shares,
+        "target_shares_interval": {label: [0.0, 0.2] for label in labels}, "are_shares_given": False,
+        "labelled_shares": None,
+    }  # fmt: skip
+    data = {"domains": [card], "verdict": {"fell_back": False}}
+    (chart,) = chart_shares(data)
+    assert len(chart.rows) == 20
+    assert "class 19" in chart.svg
+    assert "class 07" not in chart.svg
+    assert "20 classes in the table" in chart.note
+    for column in (1, 2):
+        assert sum(float(row[column][:-1]) for row in chart.rows) == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0.12345, "12%"), (0.0999, "10%"), (0.0949, "9.5%"), (0, "0.0%"), (1, "100%")]
+)
+def test_shares_below_a_tenth_have_a_decimal(share, shown):
+    assert write_percent(share) == shown
+
+
+def test_an_interval_has_as_many_digits_as_its_share():
+    assert write_estimate(0.12, 0.08, 0.171) == ("12%", "8% to 17%")
+    assert write_estimate(0.033, 0.014, 0.151) == ("3.3%", "1.4% to 15.1%")

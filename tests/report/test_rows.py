@@ -1,0 +1,136 @@
+"""Changed documents add up to their scores; decks of rows to label make the estimate fair."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from undrift.report import adaptation_report
+from undrift.report.data import DomainRows, ReportData
+from undrift.report.rows import cut_pieces, make_decks
+
+Z = stats.norm.ppf(0.975)
+
+
+def weighted_interval(weight, wrong):
+    """The interval that the page shows, computed here without it."""
+    p = np.average(wrong, weights=weight)
+    kish = weight.sum() ** 2 / (weight**2).sum()
+    variance = ((weight * (wrong - p)) ** 2).sum() / weight.sum() ** 2
+    n = min(kish, p * (1 - p) / variance if variance > 0 else math.inf)
+    middle, half = p + Z**2 / (2 * n), Z * math.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
+    return p, (middle - half) / (1 + Z**2 / n), (middle + half) / (1 + Z**2 / n)
+
+
+@pytest.fixture(scope="module")
+def given(adapter, reviews):
+    books, y, kitchen, _ = reviews
+    X = [adapter.vectorizer_.transform(documents) for documents in (books, kitchen)]
+    source, target = DomainRows("books", X[0], books, y), DomainRows("kitchen", X[1], kitchen)
+    return ReportData(adapter.classifier_, adapter.terms_, [source], [target])
+
+
+def test_the_fair_deck_stands_for_all_rows(given, reviews):
+    deck, kitchen = make_decks(given), reviews[2]
+    rows = deck["estimate"]
+    (target,) = given.targets
+    changed = target.is_changed
+    assert 58 <= len(rows) <= 62
+    assert deck["changed_share"] == pytest.approx(changed.mean())
+    position = {text: i for i, text in enumerate(kitchen)}
+    for text, predicted, before, _ in rows:
+        i = position[text]
+        assert (predicted, before) == (target.codes[i], target.baseline[i])
+    weights = np.array([row[3] for row in rows])
+    is_changed = np.array([row[1] != row[2] for row in rows])
+    assert_allclose(weights[is_changed].sum(), changed.sum(), rtol=1e-3)
+    assert_allclose(weights[~is_changed].sum(), (~changed).sum(), rtol=1e-3)
+    assert_allclose([is_changed.mean(), is_changed[:20].mean()], 0.5, atol=0.11)  # also in every beginning
+
+
+def test_the_estimate_is_right_on_average_and_its_interval_covers_the_truth(given):
+    """Drawn again and again from a population whose changed rows err more often."""
+    rng = np.random.default_rng(0)
+    changed = np.arange(3000) < 450
+    wrong = rng.random(3000) < np.where(changed, 0.3, 0.06)
+    n_changed, covered, errors = round(60 * (0.15 + 0.5) / 2), 0, []
+    weight = np.repeat([450 / n_changed, 2550 / (60 - n_changed)], [n_changed, 60 - n_changed])
+    for _ in range(1500):
+        rows = np.concatenate(
+            [rng.choice(450, n_changed, replace=False), rng.choice(np.arange(450, 3000), 60 - n_changed)]
+        )
+        p, low, high = weighted_interval(weight, wrong[rows].astype(float))
+        errors.append(p)
+        covered += low <= wrong.mean() <= high
+    assert_allclose(np.mean(errors), wrong.mean(), atol=0.004)
+    assert covered / 1500 > 0.93
+
+
+def test_the_other_deck_holds_uncertain_rows_that_the_classifier_asks_for(given):
+    decks, p = make_decks(given), given.targets[0].certainty
+    texts = [row[0] for row in decks["predictions"]]
+    taken = {row[0] for row in decks["estimate"]}
+    assert len(texts) == len(set(texts)) == 40
+    assert not taken & set(texts)
+    assert {row[3] for row in decks["predictions"]} == {0.0}
+    certainty = dict(zip(given.target_rows[0].documents, p, strict=True))
+    free = np.sort([c for text, c in certainty.items() if text not in taken])
+    assert max(certainty[text] for text in texts) <= free[160]
+    least = sorted((c, text) for text, c in certainty.items() if text not in taken)[:40]
+    assert set(texts) != {text for _, text in least}, "rows unlike each other teach more"
+
+
+def test_rows_with_a_label_are_not_asked_for_again(report, reviews):
+    _, _, kitchen, truth = reviews
+    unlabelled = {text for text, label in zip(kitchen, truth, strict=True) if label is None}
+    decks = report.to_dict()["decks"]
+    assert {row[0] for name in ("estimate", "predictions") for row in decks[name]} <= unlabelled
+    assert decks["n_rows"] == truth.count(None)
+
+
+def test_without_documents_or_without_unlabelled_rows_there_is_no_deck(adapter, reviews):
+    books, y, kitchen, truth = reviews
+    known = [i for i, label in enumerate(truth) if label is not None][:50]
+    full = adaptation_report(adapter, books, y, [kitchen[i] for i in known], truth=[truth[i] for i in known])
+    assert full.to_dict()["decks"] is None
+    assert 'id="label"' not in full.to_html()
+    assert "on this page" not in " ".join(full.to_dict()["next"])
+
+
+def test_a_deck_of_long_texts_is_cut(given, set_limits):
+    set_limits(MOST_CHARACTERS=2_000)
+    decks = make_decks(given)
+    assert 1 <= len(decks["estimate"]) < 40
+    assert sum(len(row[0]) for row in decks["estimate"]) <= 2_000
+
+
+def test_changed_documents_changed_and_their_contributions_add_up_to_the_score(report, adapter, reviews):
+    _, _, kitchen, truth = reviews
+    data = report.to_dict()
+    shown = data["changes"]["documents"]
+    assert len(shown) == 6
+    assert data["changes"]["n_changed"] == data["verdict"]["agreement"]["n_changed"]
+    for own in shown:
+        text = kitchen[own["row"] - 1]
+        assert own["from"] != own["to"] == adapter.predict([text])[0]
+        assert own["outcome"] == ("corrected" if truth[own["row"] - 1] == own["to"] else "became wrong")
+        assert "".join(piece["text"] for piece in own["pieces"]) == text
+        score = abs(adapter.decision_function([text])[0])
+        parts = [own["start"], own["others"], *(word["contribution"] for word in own["words"])]
+        assert_allclose(sum(parts), own["score"], atol=1e-9)  # what is written adds up
+        assert_allclose(own["score"], score, atol=2e-3)
+        assert own["probability"] == pytest.approx(adapter.predict_proba([text]).max())
+        for word in own["words"]:
+            assert data["classes"][word["code"]] == own["to" if word["contribution"] > 0 else "from"]
+
+
+def test_a_stronger_term_is_marked_before_a_weaker_one_that_overlaps():
+    terms = [
+        {"term": "not good", "contribution": -0.9, "code": 0, "is_new": False},
+        {"term": "good", "contribution": 0.2, "code": 1, "is_new": False},
+        {"term": "or", "contribution": 0.01, "code": 1, "is_new": False},  # too little for a colour
+    ]
+    found = [(p["text"], p.get("code"), p.get("strength")) for p in cut_pieces("not good or good", terms)]
+    assert found == [("not good", 0, 3), (" or ", None, None), ("good", 1, 1)]

@@ -1,0 +1,257 @@
+import gzip
+import math
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from undrift.errors import UndriftWarning
+from undrift.text import TermVectorizer, collect_words, unseen_share, words
+
+DOCUMENTS = [
+    "the kettle boils and boils and boils and boils",
+    "the kettle leaks",
+    "the lid of the pan",
+    "",
+    "a lid",
+]
+
+
+def oracle_terms(document):
+    """Uni- and bigrams of a document of lower-case words parted by single blanks."""
+    found = document.split()
+    return found + [f"{a} {b}" for a, b in pairwise(found)]
+
+
+def oracle_tfidf(documents, terms):
+    n = len(documents)
+    rows = []
+    for document in documents:
+        counts = Counter(oracle_terms(document))
+        row = []
+        for term in terms:
+            frequency = sum(term in oracle_terms(other) for other in documents)
+            idf = math.log((1 + n) / (1 + frequency)) + 1
+            row.append((1 + math.log(counts[term])) * idf if counts[term] else 0.0)
+        length = math.sqrt(sum(value**2 for value in row))
+        rows.append([value / length if length else 0.0 for value in row])
+    return 5 * np.array(rows)
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ("I did n't", ["i", "didn't"]),
+        ("I didn't", ["i", "didn't"]),
+        ("I didn’t", ["i", "didn't"]),
+        ("I didn`t", ["i", "didn't"]),
+        ("I didn\x92t", ["i", "didn't"]),
+        ("ca n't wo n't ai n't", ["can't", "won't", "ain't"]),
+        ("it 's he 'd I 'm we 've they 're you 'll", ["it's", "he'd", "i'm", "we've", "they're", "you'll"]),
+        ("larkin 's map", ["larkin's", "map"]),
+        ("you can not", ["you", "cannot"]),
+        ("you cannot", ["you", "cannot"]),
+        ("gon na wan na got ta", ["gonna", "wanna", "gotta"]),
+        ("gonna wanna gotta", ["gonna", "wanna", "gotta"]),
+        ("`` the end '' he said", ["the", "end", "he", "said"]),
+        ("``the end'' he said", ["the", "end", "he", "said"]),
+        ('"the end" he said', ["the", "end", "he", "said"]),
+        ("“the end” he said", ["the", "end", "he", "said"]),
+        ("the 's' key and 'quoted'", ["the", "s", "key", "and", "quoted"]),
+        ("the dogs' 'n bones", ["the", "dogs", "n", "bones"]),
+        ("page-turner", ["page", "turner"]),
+        ("snake_case ___", ["snake", "case"]),
+        ("a 5.1 system, 1,000 watts, 3-4 mp3", ["a", "5.1", "system", "1,000", "watts", "3", "4", "mp3"]),
+        ("v1.5.", ["v1", "5"]),
+        ("Über Ångström ŒUVRE", ["über", "ångström", "œuvre"]),
+        ("cafe\u0301", ["café"]),
+        ("ﬁne ＷＩＤＥ co\u00adoperate", ["fine", "wide", "cooperate"]),
+        ("İstanbul", ["istanbul"]),
+        ("Отличная книга", ["отличная", "книга"]),
+        ("κακό βιβλίο", ["κακό", "βιβλίο"]),
+        ("好 书", ["好", "书"]),
+        ("...!?", []),
+        ("", []),
+    ],
+)
+def test_words(document, expected):
+    assert words(document) == expected
+
+
+def test_vocabulary_is_by_document_frequency_then_alphabet():
+    vectorizer = TermVectorizer(5).fit(DOCUMENTS)
+    # "boils" and "and" are frequent in one document only; "the" counts once in "the lid of the pan"
+    assert vectorizer.terms_ == ["the", "kettle", "lid", "the kettle", "a"]
+    assert_array_equal(vectorizer.document_frequency_, [3, 2, 2, 2, 1])
+    assert vectorizer.n_documents_ == 5
+    assert vectorizer.n_missed_ == 0
+
+
+def test_small_corpora_keep_all_terms():
+    expected = {term for document in DOCUMENTS for term in oracle_terms(document)}
+    assert set(TermVectorizer().fit(DOCUMENTS).terms_) == expected
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-4), ("float64", 1e-9)])
+def test_tfidf_equals_its_definition(dtype, rtol):
+    vectorizer = TermVectorizer(8, dtype=dtype)
+    rows = vectorizer.fit_transform(DOCUMENTS)
+    assert rows.dtype == dtype
+    assert rows.format == "csr"
+    assert_allclose(rows.toarray(), oracle_tfidf(DOCUMENTS, vectorizer.terms_), rtol=rtol)
+    assert_allclose(sparse.linalg.norm(rows, axis=1), [5, 5, 5, 0, 5], rtol=rtol)
+
+
+def test_ngram_range():
+    assert TermVectorizer(ngram_range=(1, 1)).fit(["a b c"]).terms_ == ["a", "b", "c"]
+    assert TermVectorizer(ngram_range=[2, 3]).fit(["a b c"]).terms_ == ["a b", "a b c", "b c"]
+
+
+def test_empty_and_unknown_documents_are_zero_rows():
+    vectorizer = TermVectorizer().fit(DOCUMENTS)
+    rows = vectorizer.transform(["", "?!", "unheard of words", "lid"])
+    assert_array_equal(np.diff(rows.indptr), [0, 0, 1, 1])  # "of" is known
+    assert vectorizer.transform([]).shape == (0, len(vectorizer.terms_))
+
+
+def test_many_documents_are_counted_in_blocks(set_limits):
+    vectorizer = TermVectorizer().fit(DOCUMENTS)
+    expected = vectorizer.transform(DOCUMENTS)
+    set_limits(BLOCK_DOCUMENTS=2)
+    rows = vectorizer.transform(iter(DOCUMENTS))
+    assert_array_equal(rows.toarray(), expected.toarray())
+    with pytest.raises(ValueError, match="document 5 "):  # positions go on
+        vectorizer.transform([*DOCUMENTS, None])
+
+
+def zipf_documents(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    return [" ".join(f"w{k}" for k in rng.zipf(1.5, size=12)) for _ in range(n)]
+
+
+@pytest.fixture
+def bounded():
+    vectorizer = TermVectorizer(30)
+    vectorizer.max_counted = 400
+    return vectorizer
+
+
+def test_bounded_counting_keeps_its_promise(bounded):
+    documents = zipf_documents()
+    exact = Counter(term for document in documents for term in set(oracle_terms(document)))
+    bounded.fit(documents)
+    assert len(exact) > 2000
+    assert 0 < bounded.n_missed_ < 20
+    found = dict(zip(bounded.terms_, bounded.document_frequency_, strict=True))
+    for term, frequency in found.items():
+        assert exact[term] - bounded.n_missed_ <= frequency <= exact[term]
+    left_out = max(frequency for term, frequency in exact.items() if term not in found)
+    assert left_out <= min(found.values()) + bounded.n_missed_
+
+
+def test_bounded_counting_holds_half_of_the_terms_after_forgetting(bounded):
+    frequencies = bounded.choose_tokens([]).frequencies(zipf_documents())
+    assert frequencies.n_missed > 0
+    assert 0 < len(frequencies.counts) <= 400
+    doubled = frequencies + frequencies
+    assert doubled.n_documents == 1200
+    assert doubled.n_missed >= 2 * frequencies.n_missed
+
+
+def test_too_little_room_for_counting_is_a_warning(bounded):
+    bounded.set_params(n_terms=50).max_counted = 100
+    with pytest.warns(UndriftWarning, match="more than 100 distinct terms; lower n_terms"):
+        bounded.fit(zipf_documents())
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (None, r"document 1 \(counting from 0\) is missing \(None\)"),
+        (float("nan"), r"document 1 .* is missing \(nan\)"),
+        (b"bytes", r"document 1 .* is bytes, not a string: decode it"),
+        (7, r"document 1 .* is 7 of type int"),
+        (["a"], r"document 1 .* of type list"),
+    ],
+)
+def test_documents_that_are_no_strings_are_named_by_position(bad, message):
+    with pytest.raises(ValueError, match=message):
+        TermVectorizer().fit(["fine", bad])
+    with pytest.raises(ValueError, match=message):
+        TermVectorizer().fit(DOCUMENTS).transform(["fine", bad])
+    with pytest.raises(ValueError, match=message):
+        collect_words(["fine", bad])
+
+
+@pytest.mark.parametrize("documents", ["one string", b"bytes", 3, None])
+def test_one_string_is_not_a_collection(documents):
+    with pytest.raises(ValueError, match="must be an iterable of strings"):
+        TermVectorizer().fit(documents)
+
+
+def test_a_table_is_not_a_column():
+    with pytest.raises(ValueError, match="choose its text column"):
+        TermVectorizer().fit(np.array([["a", "b"], ["c", "d"]]))
+
+
+@pytest.mark.parametrize("documents", [[], ["", "?!"]])
+def test_no_words_at_all(documents):
+    with pytest.raises(ValueError, match=f"no words in the {len(documents)} documents"):
+        TermVectorizer().fit(documents)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"tokens": "letters"}, "tokens='letters' is not known"),
+        ({"n_terms": 0}, "n_terms=0 must be at least 1"),
+        ({"length": 0}, "length=0 must be above 0 and finite"),
+        ({"dtype": "int32"}, "dtype='int32' is not known; choose one of 'float32', 'float64'"),
+        ({"ngram_range": (2, 1)}, "ngram_range must be"),
+        ({"ngram_range": (0, 1)}, "ngram_range must be"),
+        ({"ngram_range": 2}, "ngram_range must be"),
+        ({"ngram_range": (1, 2, 3)}, "ngram_range must be"),
+        ({"ngram_range": (1, 1.5)}, "ngram_range must be"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        TermVectorizer(**parameters).fit(DOCUMENTS)
+
+
+def test_unfitted():
+    with pytest.raises(NotFittedError):
+        TermVectorizer().transform(DOCUMENTS)
+
+
+def test_unseen_share():
+    source = ["the good book", "a book"]
+    known = collect_words(iter(source))
+    assert known == {"the", "good", "book", "a"}
+    assert unseen_share(["the kettle, the kettle", "a good kettle"], known) == pytest.approx(3 / 7)
+    assert unseen_share(iter(source), known) == 0
+    assert math.isnan(unseen_share(["", "!"], known))
+
+
+def lines(path):
+    return gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")[:-1]
+
+
+def test_tokenised_and_plain_reviews_meet(data_folder):
+    """The train files of fdu-mtl are tokenised and the unlabel files are not."""
+    folder = data_folder / "fdu-mtl"
+    domains = ("books", "electronics")
+    tokenised = [line.split("\t")[1] for d in domains for line in lines(folder / f"{d}.task.train.gz")]
+    plain = [line for d in domains for line in lines(folder / f"{d}.task.unlabel.gz")]
+    a = TermVectorizer(20_000, ngram_range=(1, 1)).fit(tokenised)
+    b = TermVectorizer(20_000, ngram_range=(1, 1)).fit(plain)
+    share_a = dict(zip(a.terms_, a.document_frequency_ / a.n_documents_, strict=True))
+    share_b = dict(zip(b.terms_, b.document_frequency_ / b.n_documents_, strict=True))
+    for share, other in ((share_a, share_b), (share_b, share_a)):
+        assert [term for term, s in share.items() if s > 0.01 and term not in other] == []
+    for contraction in ("didn't", "don't", "can't", "won't", "it's", "i've", "cannot"):
+        assert 0.5 < share_a[contraction] / share_b[contraction] < 2, contraction
