@@ -55,6 +55,36 @@ def set_limits(monkeypatch):
 
 
 @pytest.fixture
+def fail(monkeypatch):
+    """Let a function, given by its dotted name, raise an error."""
+
+    def replace(target, error):
+        def raise_error(*args, **options):
+            raise error
+
+        monkeypatch.setattr(target, raise_error, raising=False)
+
+    return replace
+
+
+@pytest.fixture
+def spy(monkeypatch):
+    """Let a function or method record its calls; returns the list of their positional arguments."""
+
+    def watch(owner, name):
+        calls, original = [], getattr(owner, name)
+
+        def call(*args, **options):
+            calls.append(args)
+            return original(*args, **options)
+
+        monkeypatch.setattr(owner, name, call)
+        return calls
+
+    return watch
+
+
+@pytest.fixture
 def undrift(capsys):
     """Run a command in this process: exit status, what it printed, what it complained of."""
     from undrift.app import main

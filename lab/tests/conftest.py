@@ -3,7 +3,7 @@
 import pytest
 
 from lab.tests.helpers.corpus import PLAN, records_of_all_tasks, write_corpus
-from tests.conftest import counts, data_folder, rng, torch_device  # noqa: F401
+from tests.conftest import counts, data_folder, fail, rng, set_limits, spy, torch_device  # noqa: F401
 
 
 @pytest.fixture(scope="session")

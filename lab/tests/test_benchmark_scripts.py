@@ -31,29 +31,33 @@ def scripts(monkeypatch):
 
 
 @pytest.fixture
-def call_script(monkeypatch, capsys):
-    """Call a function of a script with a command line, and parse the JSON of its last line."""
+def print_script(monkeypatch, capsys):
+    """Call a function of a script with a command line, and return what it printed."""
 
-    def call(script, function, *arguments):
+    def call(script, *arguments, function="main"):
         module = importlib.import_module(script)
         monkeypatch.setattr(sys, "argv", [f"{script}.py", *map(str, arguments)])
         arguments = [] if function == "main" else [module.parse_arguments()]
         getattr(module, function)(*arguments)
-        return json.loads(capsys.readouterr().out.splitlines()[-1])
+        return capsys.readouterr().out
 
     return call
 
 
-def test_languages_are_compared(call_script):
+def read_last_line(printed):
+    return json.loads(printed.splitlines()[-1])
+
+
+def test_languages_are_compared(print_script):
     options = ["--languages", "Hindi", "--tokens", "words", "--rows", "60", "--seeds", "1"]
-    records = call_script("languages", "main", *options)["records"]
+    records = read_last_line(print_script("languages", *options))["records"]
     assert records["Hindi, words"]["chosen"] == "words"
     assert 0 <= records["Hindi, words"]["adapted"] <= 0.6
 
 
-def test_updates_are_timed_beside_a_refit(call_script):
+def test_updates_are_timed_beside_a_refit(print_script):
     sizes = ["--rows", "150", "--features", "250", "--labels", "3", "--layers", "1"]
-    record = call_script("updating", "main", *sizes)
+    record = read_last_line(print_script("updating", *sizes))
     assert record["ratio"] == pytest.approx(record["refit_seconds"] / record["update_seconds"], rel=0.2)
     assert record["file_bytes"] > record["file_bytes_without_state"]
 
@@ -80,26 +84,15 @@ def test_without_a_gpu_a_script_ends_in_one_line():
     assert done.stderr.count("\n") == 1
 
 
-def test_sda_is_timed_on_whole_epochs_of_all_rows(call_script, monkeypatch):
+def test_sda_is_timed_on_whole_epochs_of_all_rows(print_script, monkeypatch):
     rows = sp.random(60, 12, 0.3, format="csr", dtype="float32", random_state=0)
     monkeypatch.setattr(importlib.import_module("sda_cpu"), "amazon_presence", lambda *_: rows)
-    record = call_script("sda_cpu", "run_sda", "--epochs-timed", 3, "--warm-up-rows", 10)
+    options = ["--epochs-timed", 3, "--warm-up-rows", 10]
+    record = read_last_line(print_script("sda_cpu", *options, function="run_sda"))
     assert (record["timed_epochs"], record["timed_rows"], record["n_epochs"]) == (3, 60, 30)
     assert len(record["timed_epoch_seconds"]) == 3
     assert min(record["timed_epoch_seconds"]) > 0
     assert_allclose(record["seconds"], 30 * np.mean(record["timed_epoch_seconds"]), rtol=1e-9)
-
-
-@pytest.fixture
-def print_script(monkeypatch, capsys, data_folder):
-    """Run a script with a command line, and return what it printed."""
-
-    def call(script, *arguments):
-        monkeypatch.setattr(sys, "argv", [f"{script}.py", *map(str, arguments)])
-        importlib.import_module(script).main()
-        return capsys.readouterr().out
-
-    return call
 
 
 def test_rows_are_drawn_with_the_share_that_is_asked_for(rng):
@@ -138,7 +131,7 @@ def test_constants_of_another_domain_are_recovered_from_normal_scores(rng):
     assert_allclose(error, 100 * least, atol=0.5)
 
 
-def test_batches_of_drift_are_counted_by_kind(print_script):
+def test_batches_of_drift_are_counted_by_kind(print_script, data_folder):
     text = print_script("drift", "--pairs", "books:dvd", "--batches", 2, "--size", 20, *SMALL[:4])
     rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if line.startswith("|")]
     called = {row[1]: (row[2], row[3]) for row in rows[2:]}
@@ -147,7 +140,7 @@ def test_batches_of_drift_are_counted_by_kind(print_script):
     assert called["another language"] == ("2", "100.0%")
 
 
-def test_the_safeguard_is_tried_on_uneven_sources_and_targets(print_script):
+def test_the_safeguard_is_tried_on_uneven_sources_and_targets(print_script, data_folder):
     options = ("--pairs", 1, "--cases", "--source-shares", 0.2, "--target-shares", 0.9)
     lines = print_script("safeguard", *options, *SMALL).splitlines()
     cases = [line for line in lines if "->" in line]

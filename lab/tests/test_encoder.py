@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,7 +11,6 @@ torch = pytest.importorskip("torch")
 from undrift_lab.encoder import (
     BATCH_ROWS,
     N_EPOCHS,
-    Classifier,
     _rate_at,
     _training_batches,
     choose_rate,
@@ -97,26 +98,20 @@ def test_fine_tuning_learns_the_labels_and_leaves_the_weights_given(weights):
     assert all(torch.equal(given[name], value) for name, value in before.items())
 
 
-def test_the_rate_is_the_best_of_the_held_out_part(weights, monkeypatch):
+def test_the_rate_is_the_best_of_the_held_out_part(set_limits):
     y = np.tile([0, 1], 10)
     tokens = pad([np.array([1 + label], dtype=np.uint16) for label in y])
-    seen = []
+    seen, right = [], {2e-5: 0.6, 5e-5: 1.0, 1e-4: 0.0}
+
+    def score(held_out):
+        is_right = np.arange(len(held_out)) < right[seen[-1][0]] * len(held_out)
+        return np.where(is_right, 1, -1) * np.where(held_out.ids[:, 0].numpy() == 2, 1, -1)
 
     def fake(weights, tokens, y, rate, seed):
         seen.append((rate, len(y)))
-        head = torch.nn.Linear(WIDTH, 2)
-        return Classifier({}, head)
+        return SimpleNamespace(score=score)
 
-    right = {2e-5: 0.6, 5e-5: 1.0, 1e-4: 0.0}
-    monkeypatch.setattr("undrift_lab.encoder.fine_tune", fake)
-    monkeypatch.setattr(
-        Classifier,
-        "score",
-        lambda self, held_out: (
-            np.where(np.arange(len(held_out)) < right[seen[-1][0]] * len(held_out), 1, -1)
-            * np.where(held_out.ids[:, 0].numpy() == 2, 1, -1)
-        ),
-    )
+    set_limits(fine_tune=fake)
     assert choose_rate({}, tokens, y) == (5e-5, 0.0)
     assert seen == [(2e-5, 16), (5e-5, 16), (1e-4, 16)]
 

@@ -173,15 +173,11 @@ def test_a_server_that_is_gone_is_said_and_another_goes_on(opened, serve, adapte
     assert again.text_content("#deck-text") == shown
 
 
-def test_a_full_disk_is_said_and_the_row_stays(opened, serve, monkeypatch):
+def test_a_full_disk_is_said_and_the_row_stays(opened, serve, fail, monkeypatch):
     server = serve()
     page = opened(server)
     shown = page.text_content("#deck-text")
-
-    def fill(*arguments, **options):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("undrift.app.labelling.write_text_atomically", fill)
+    fail("undrift.app.labelling.write_text_atomically", OSError(errno.ENOSPC, "No space left on device"))
     page.locator("#deck-text").focus()
     page.keyboard.press("1")
     page.wait_for_function(

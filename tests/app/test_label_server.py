@@ -1,5 +1,7 @@
 """The server of `undrift label`: its API, and whom it answers."""
 
+import errno
+import hmac
 import http.client
 import json
 import threading
@@ -69,9 +71,8 @@ def test_without_the_token_nothing_is_answered(server, path):
     assert server.session.answers == {}
 
 
-def test_tokens_are_compared_in_constant_time(server, monkeypatch):
-    seen = []
-    monkeypatch.setattr("hmac.compare_digest", lambda a, b: seen.append((a, b)) or a == b)
+def test_tokens_are_compared_in_constant_time(server, spy):
+    seen = spy(hmac, "compare_digest")
     assert ask(server, "/api/state")[0] == 200
     assert seen == [(server.token.encode(), server.token.encode())]
 
@@ -130,15 +131,9 @@ def test_it_listens_on_this_machine_alone(server):
     assert server.server_address[0] == "127.0.0.1"
 
 
-def test_a_full_disk_is_said_and_nothing_is_lost(server, monkeypatch):
-    import errno
-
+def test_a_full_disk_is_said_and_nothing_is_lost(server, fail, monkeypatch):
     row = server.session.next_row()["row"]
-
-    def fill(*arguments, **options):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("undrift.app.labelling.write_text_atomically", fill)
+    fail("undrift.app.labelling.write_text_atomically", OSError(errno.ENOSPC, "No space left on device"))
     status, said = ask(server, "/api/label", {"row": row, "label": "positive"})
     assert status == 507
     assert "No space left on device" in said["error"]

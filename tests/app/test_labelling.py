@@ -3,7 +3,6 @@
 import copy
 import csv
 import errno
-import os
 
 import numpy as np
 import pytest
@@ -147,17 +146,13 @@ def test_two_tabs_get_different_rows_and_undo_their_own(start):
     assert list(session.answers) == [two]
 
 
-def test_a_full_disk_loses_nothing_and_claims_nothing(start, monkeypatch):
+def test_a_full_disk_loses_nothing_and_claims_nothing(start, fail, monkeypatch):
     session = start()
     first = session.next_row()["row"]
     session.answer(first, "negative")
     saved, state = session.path.read_text(), session.state()
     row = session.next_row()["row"]
-
-    def fill(*arguments, **options):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("undrift.app.labelling.write_text_atomically", fill)
+    fail("undrift.app.labelling.write_text_atomically", OSError(errno.ENOSPC, "No space left on device"))
     with pytest.raises(OSError, match="No space"):
         session.answer(row, "positive")
     with pytest.raises(OSError, match="No space"):

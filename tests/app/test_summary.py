@@ -62,12 +62,6 @@ def test_without_alignment_only_predictions_have_shares(job_of, center):
         assert entry[name] is None
 
 
-def test_the_expected_error_stays_beside_a_measured_one(job_of):
-    (entry,) = run_adapt(job_of("kitchen", target_label="truth"), build_adapter()).summary["targets"]
-    assert entry["adapted_error"] is not None
-    assert entry["expected_error"] is not None
-
-
 def test_given_shares_are_used_and_saved(job_of, tmp_path):
     shares = {"negative": 0.1, "positive": 0.9}
     job = job_of("kitchen", target_shares=[shares], model=tmp_path / "m.safetensors")
@@ -120,24 +114,6 @@ def test_shares_name_numbers_as_any_file_spells_them(job_of, tmp_path, reviews, 
     result = run_adapt(job, build_adapter())
     assert list(result.adapter.classifier_.target_shares_[0].values()) == [0.25, 0.75]
     assert set(result.summary["targets"][0]["target_shares"]) == set(map(str, result.adapter.classes_))
-
-
-@pytest.mark.parametrize(
-    ("shares", "message"),
-    [
-        ([{"negative": 0.2, "good": 0.8}], "'good', which is not a class; the classes are 'negative', 'pos"),
-        ([{"negative": 1.0}], "lacks 'positive'"),
-        ([{"negative": 0.2, "positive": 0.9}], "sum to 1.1, not to 1"),
-        ([{"negative": -0.2, "positive": 1.2}], "'negative' is -0.2; shares are numbers between 0 and 1"),
-    ],
-)
-def test_wrong_shares_are_refused_before_the_work(job_of, shares, message, monkeypatch):
-    monkeypatch.setattr(TextAdapter, "fit_rows", None)  # would fail otherwise
-    job = job_of("kitchen", "camping", "electronics", target_shares=shares)
-    with pytest.raises(ValueError, match=message) as caught:
-        run_adapt(job, build_adapter())
-    assert "\n" not in str(caught.value)
-    assert not job.out.exists()
 
 
 def test_a_class_named_twice_is_refused(job_of, reviews):

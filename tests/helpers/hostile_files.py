@@ -20,7 +20,6 @@ ROWS = [f"the {word} handle of this pan is {word}, {number} of 60" for number, w
 WRONG = [
     b"\0", b"\xff\xfe", b'"', b"\n", b"\xed\xa0\x80", b"\x1b[2J", b"{", b"\\", b",,,,", b"\xef\xbb\xbf",
 ]  # fmt: skip
-GIGABYTE = 1 << 30
 
 
 def list_formats() -> dict[str, bytes]:
@@ -163,24 +162,6 @@ def _zip(members: dict[str, bytes]) -> bytes:
         for name, content in members.items():
             archive.writestr(zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0)), content)
     return made.getvalue()
-
-
-def write_gigabytes(folder: Path) -> list[str]:
-    """Write files with a field of 1 GB each; returns their names."""
-    frames = {
-        "gigabyte.csv": (b'review,stars\n"', b'",\n'),
-        "gigabyte.tsv": (b"review\tstars\n", b"\t\n"),
-        "gigabyte.jsonl": (b'{"review": "', b'"}\n'),
-        "gigabyte.json": (b'[{"review": "', b'"}]\n'),
-    }
-    piece = b"word " * (1 << 20)
-    for name, (before, after) in frames.items():
-        with (folder / name).open("wb") as file:
-            file.write(before)
-            for _ in range(GIGABYTE // len(piece) + 1):
-                file.write(piece)
-            file.write(after)
-    return list(frames)
 
 
 def describe_outcome(status: int, said: str) -> str:

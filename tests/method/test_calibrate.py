@@ -134,8 +134,8 @@ def test_the_interval_is_that_of_a_sample_of_the_mixture(rng, n):
     assert_allclose([expected.low, expected.high], ends, rtol=1e-3)
 
 
-def test_without_doubt_the_expected_error_is_the_mean_probability_of_the_other_classes(rng, monkeypatch):
-    monkeypatch.setattr(calibration, "LOG_TEMPERATURE_SPREAD", 0.0)
+def test_without_doubt_the_expected_error_is_the_mean_probability_of_the_other_classes(rng, set_limits):
+    set_limits(LOG_TEMPERATURE_SPREAD=0.0)
     scores = rng.normal(size=(300, 3))
     shares = np.array([0.5, 0.3, 0.2])
     p = softmax(scores / 0.7 + find_offset(scores / 0.7, shares), axis=1)

@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.helpers.exact import ExactClassifier
 from tests.helpers.oracles import algorithm_2, section_4
 from undrift import MSDAClassifier, load_model, save_model
+from undrift.core import Layer
 
 CONFIGURATIONS = [
     MSDAClassifier(random_state=0),
@@ -168,20 +169,14 @@ def test_without_centring_domains_share_an_intercept(shifted):
     assert_array_equal(model.decision_function(Z, target="source"), model.decision_function(Z))
 
 
-def test_prediction_in_blocks(shifted, monkeypatch, set_limits):
+def test_prediction_in_blocks(shifted, spy, set_limits):
     X, y, Z, _ = shifted
     model = ExactClassifier(2).fit(X, y, Z)
     whole = model.decision_function(Z)
-    sizes, layers = [], model.representation_.layers_
-    original = type(layers[0]).__call__
-
-    def spy(self, rows, out=None):
-        sizes.append(rows.shape[0])
-        return original(self, rows, out)
-
     set_limits(BLOCK_ENTRIES=9 * 8)
-    monkeypatch.setattr(type(layers[0]), "__call__", spy)
+    calls = spy(Layer, "__call__")
     assert_allclose(model.decision_function(Z), whole, rtol=1e-9)
+    sizes = [rows.shape[0] for _, rows, *_ in calls]
     assert max(sizes) <= 8
     assert sum(sizes) == 2 * 50
 
@@ -315,6 +310,7 @@ def test_on_torch_as_on_numpy(shifted, form, device):
     [
         ({"center": "no"}, "center='no' is not known; choose one of 'classes', 'domains'"),
         ({"center": True}, "center=True is not known"),
+        ({"border": "x"}, "border='x' is not known; choose one of 'error', 'balanced'"),
         ({"self_training": 3}, "self_training must be True or False, got 3"),
         ({"target_shares": [0.5, 0.5]}, "target_shares must be a dict"),
         ({"ridge": -1}, "ridge=-1 must be at least 0"),

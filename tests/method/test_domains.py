@@ -1,6 +1,7 @@
 """Domains from what `fit` is given, and the domain of rows that are predicted."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
@@ -74,15 +75,9 @@ def test_without_a_target_the_unlabelled_rows_are_it(y):
     assert len(domains.classes) == 2
 
 
-def test_all_labelled_and_no_target_is_one_domain():
-    domains = domains_of(X, Y)
-    assert domains.names == ["source"]
-    assert domains.targets == []
-
-
 def test_minus_one_is_a_label_like_any_other():
     domains = domains_of(X, [-1, 1, -1, 1, -1, 1])
-    assert domains.names == ["source"]
+    assert (domains.names, domains.targets) == (["source"], [])
     assert_array_equal(labels_of(domains), [-1, 1, -1, 1, -1, 1])
 
 
@@ -164,16 +159,11 @@ def test_a_list_of_matrices_is_asked_for_names():
         domains_of(X, Y, [TARGET, TARGET])
 
 
-def test_a_nan_in_a_list_of_strings_is_no_label(counts):
+def test_a_missing_value_among_strings_is_no_label(counts):
     y = ["good", "bad", *["good", "bad"] * 14, float("nan"), None, *["good"] * 28]
-    found = MSDAClassifier(1).fit(counts, y)
-    assert found.classes_.tolist() == ["bad", "good"]
-
-
-def test_missing_values_of_pandas_are_no_labels(counts):
-    pandas = pytest.importorskip("pandas")
-    y = pandas.Series(["good", "bad", pandas.NA, *["good"] * 57], dtype="string")
-    assert MSDAClassifier(1).fit(counts, y).classes_.tolist() == ["bad", "good"]
+    series = pd.Series(["good", "bad", pd.NA, *["good"] * 57], dtype="string")
+    for labels in (y, series):
+        assert MSDAClassifier(1).fit(counts, labels).classes_.tolist() == ["bad", "good"]
 
 
 def test_dense_source_and_sparse_target(counts):

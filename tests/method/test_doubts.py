@@ -1,7 +1,5 @@
 """The safeguard: its signals, the reasons drawn from them, and what the fallback predicts."""
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -222,11 +220,6 @@ def source_only_scores(X, y, Z, center):
     return Z @ X.T @ solved[:n] + solved[n]
 
 
-def find_shift(log_odds, share):
-    """What is to be added to log odds for the mean probability to be a share."""
-    return brentq(lambda shift: expit(log_odds + shift).mean() - share, -50, 50)
-
-
 @pytest.mark.parametrize("center", ["classes", "domains", False])
 @pytest.mark.parametrize("self_training", [True, False])
 def test_the_fallback_is_a_classifier_of_the_source_alone(reviews, center, self_training):
@@ -253,34 +246,9 @@ def test_the_fallback_is_a_classifier_of_the_source_alone(reviews, center, self_
     )
 
 
-def test_labels_at_random_are_noticed(reviews):
-    X, y, Z = reviews
-    with pytest.warns(UndriftWarning, match="the labels can hardly be predicted in the source itself"):
-        settings().fit(X, np.random.default_rng(0).permutation(y), Z)
-
-
-def test_few_rows_and_empty_rows_are_noticed(reviews):
-    X, y, Z = reviews
-    Z = sp.vstack([Z[:30], 0 * Z[:20]], format="csr")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndriftWarning)
-        reasons = settings().fit(X, y, Z).caution_["reasons"]
-    assert any("50 rows" in text for text in reasons)
-    assert any("40% of the target's rows are empty" in text for text in reasons)
-
-
 def test_without_a_target_there_is_no_caution(reviews):
     X, y, _ = reviews
     assert MSDAClassifier(n_layers=1).fit(X, y).caution_ is None
-
-
-@pytest.mark.parametrize("is_trained", [False, True])
-def test_many_labelled_rows_fall_back_too(reviews, monkeypatch, is_trained):
-    monkeypatch.setattr("undrift.method.layers.GRAM_LIMIT", 300)
-    X, Z = disjoint(reviews[0], reviews[2])
-    with pytest.warns(UndriftWarning, match="used the source-only classifier instead"):
-        model = settings(self_training=is_trained).fit(X, reviews[1], Z)
-    assert model.caution_["fell_back"] is True
 
 
 def test_only_a_label_ends_a_fallback(reviews):

@@ -1,6 +1,7 @@
 """A student of a teacher: noise, class shares, rounds, and predictions of both."""
 
 import warnings
+from copy import copy
 
 import numpy as np
 import pytest
@@ -73,18 +74,11 @@ def test_noise_of_three_classes():
     assert fit_noise(scores, moved, 3).share == pytest.approx(0.2, abs=0.03)
 
 
-def test_gradient_of_the_noise_is_right(monkeypatch):
-    seen = {}
-
-    def keep(function, start, **options):
-        seen["f"] = function
-        return type("Fit", (), {"fun": 0.0, "x": start})
-
-    monkeypatch.setattr(module, "minimize", keep)
-    rng = np.random.default_rng(0)
+def test_gradient_of_the_noise_is_right(spy):
+    calls, rng = spy(module, "minimize"), np.random.default_rng(0)
     fit_noise(rng.normal(size=(50, 3)), rng.integers(0, 3, 50), 3)
-    at = np.array([0.3, -1.2, 0.1, -0.4, 0.2])
-    assert check_grad(lambda x: seen["f"](x)[0], lambda x: seen["f"](x)[1], at) < 1e-6
+    loss, at = calls[0][0], np.array([0.3, -1.2, 0.1, -0.4, 0.2])
+    assert check_grad(lambda x: loss(x)[0], lambda x: loss(x)[1], at) < 1e-6
 
 
 def test_shares_less_the_noise():
@@ -173,7 +167,7 @@ def test_expected_error_and_its_interval(flipped):
 
 def test_update_learns_labels_of_a_student(flipped):
     _, classifier = flipped
-    changed = fit(exchange(TARGET[1], 0.2)).update(TARGET[0][:40], TARGET[1][:40])
+    changed = copy(classifier).update(TARGET[0][:40], TARGET[1][:40])
     assert np.abs(changed.decision_function(TARGET[0]) - classifier.decision_function(TARGET[0])).max() > 0
 
 
@@ -185,22 +179,13 @@ def test_a_teacher_that_contradicts_the_source_is_named():
         fit(TARGET[1])
 
 
-def test_anchors_prefer_rows_that_the_teacher_labelled(monkeypatch):
-    from undrift.method import layers
-
-    monkeypatch.setattr(layers, "TARGET_ROWS", 100)
-    monkeypatch.setattr(layers, "ANCHOR_LIMIT", 400)
+def test_anchors_prefer_rows_that_the_teacher_labelled(set_limits, spy):
+    set_limits(TARGET_ROWS=100, ANCHOR_LIMIT=400, COMPARED_ROWS=100)
     labels = np.full(800, None, dtype=object)
     labels[700:] = TARGET[1][700:]
-    seen = {}
-    monkeypatch.setattr(
-        module,
-        "_draw_rows",
-        lambda rows, draw=module._draw_rows: seen.setdefault("n", len(rows)) and draw(rows),
-    )
-    monkeypatch.setattr(layers, "COMPARED_ROWS", 100)
+    calls = spy(module, "_draw_rows")
     fit(labels)
-    assert seen["n"] == 100
+    assert len(calls[0][0]) == 100
 
 
 # -- the words of a teacher: forms that are taken, and forms that are refused --

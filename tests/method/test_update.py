@@ -9,12 +9,10 @@ from tests.helpers.exact import ExactClassifier
 from undrift import MSDAClassifier, load_model, save_model
 from undrift.errors import UndriftWarning
 from undrift.method import labels as labels_module
-from undrift.method import state as state_module
 from undrift.method.calibrate import find_border
 from undrift.method.constants import TARGET_PART
-from undrift.method.labels import weigh_evidence
 from undrift.method.shares import Labelled, Rescored, estimate_shares
-from undrift.method.state import lift, score_columns
+from undrift.method.state import score_columns
 from undrift.method.update import choose_for_estimate, choose_for_predictions
 
 
@@ -176,8 +174,6 @@ def test_few_labels_correct_the_shares():
     assert abs(after.target_shares_[0][1] - truth) < abs(before.target_shares_[0][1] - truth) + 0.01
     low, high = (np.ptp(model.target_shares_interval_[0][1]) for model in (after, before))
     assert low < high  # labels make the shares more certain
-    after.update(X_target[:40], None)
-    assert after.target_shares_[0][1] != before.target_shares_[0][1] or after.label_weight_ == 0
 
 
 def test_labels_help_where_domains_differ():
@@ -213,8 +209,8 @@ def test_three_classes_and_two_targets():
 
 
 @pytest.mark.parametrize(("large", "tolerance"), [(2**23, 1e-4), (0, 1e-3)])
-def test_saved_models_are_updated(large, tolerance, tmp_path, monkeypatch):
-    monkeypatch.setattr(state_module, "LARGE_COLUMNS", large)  # hidden rows of 32 or 16 bits
+def test_saved_models_are_updated(large, tolerance, tmp_path, set_limits):
+    set_limits(LARGE_COLUMNS=large)  # hidden rows of 32 or 16 bits
     X, y, X_target, y_target = make_domains(shift=0.95)
     classifier = make_classifier(MSDAClassifier, self_training=True)
     classifier.fit(
@@ -282,43 +278,20 @@ def test_of_equal_rows_the_first_is_asked_for():
     np.testing.assert_allclose(weights, counts)  # what each stands for, now that all were drawn
 
 
-def test_labels_after_a_batch_are_weighed_at_its_border(monkeypatch):
+def test_labels_after_a_batch_are_weighed_at_its_border(set_limits, spy):
     X, y, X_target, y_target = make_domains(600, 600, shift=0.2)
     batch = make_domains(600, 600, shift=0.2, share=0.15)[2]
     classifier = make_classifier().fit(X, y, X_target).update_target(batch)
-    seen = []
-    monkeypatch.setattr(
-        labels_module, "weigh_evidence", lambda *given: seen.append(given[0]) or weigh_evidence(*given)
-    )
-    monkeypatch.setattr(
-        labels_module, "Rescored", lambda scores, codes, target: None
-    )  # the last shares: no labels
-    monkeypatch.setattr(labels_module, "Labelled", lambda scores, codes: None)  # the first ones likewise
-    monkeypatch.setattr(labels_module, "choose_label_weight", lambda measure: 0.0)
+    calls = spy(labels_module, "weigh_evidence")
+    set_limits(Rescored=lambda *given: None, Labelled=lambda *given: None)  # no labels count for shares
+    set_limits(choose_label_weight=lambda measure: 0.0)
     classifier.update(X_target[:30], y_target[:30])
     # labels of weight 0 leave the classifier as it was, and the border is what its scores are shifted by
-    np.testing.assert_allclose(seen[0], classifier.decision_function(X_target[:30])[:, None], atol=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("y_target", "message"),
-    [
-        ([1.0, 0.0], "y_target has 2 entries for 150 target rows"),
-        (["x"] * 150, "y_target holds 'x', which is not a class of the source; the classes are 0, 1"),
-    ],
-)
-def test_bad_labels_are_refused(y_target, message):
-    X, y, X_target, _ = make_domains()
-    with pytest.raises(ValueError, match=message):
-        make_classifier().fit(X, y, X_target, y_target=y_target)
+    np.testing.assert_allclose(calls[0][0], classifier.decision_function(X_target[:30])[:, None], atol=1e-8)
 
 
 def test_what_cannot_be_meant_is_refused():
-    X, y, X_target, y_target = make_domains()
-    with pytest.raises(ValueError, match="y_target goes with X_target, which is missing"):
-        make_classifier().fit(X, y, y_target=y_target)
-    with pytest.raises(ValueError, match="y_target must be one too"):
-        make_classifier().fit(X, y, {"a": X_target}, y_target=y_target)
+    X, y, X_target, _ = make_domains()
     classifier = make_classifier().fit(X, y, X_target)
     with pytest.raises(ValueError, match="given twice, with different labels"):
         classifier.update(X_target[[0, 0]], [0, 1])
@@ -333,7 +306,7 @@ def test_few_labels_have_no_weight():
     assert classifier.update(X_target[24:25], y_target[24:25]).label_weight_ > 0
 
 
-def test_held_out_rows_of_both_domains_choose_the_weight(monkeypatch):
+def test_held_out_rows_of_both_domains_choose_the_weight(set_limits):
     X, y, X_target, y_target = make_domains(200, 200, shift=0.2)
     seen = []
 
@@ -342,7 +315,7 @@ def test_held_out_rows_of_both_domains_choose_the_weight(monkeypatch):
         return 4.0
 
     classifier = make_classifier().fit(X, y, X_target)
-    monkeypatch.setattr(labels_module, "choose_label_weight", choose)
+    set_limits(choose_label_weight=choose)
     classifier.update(X_target[:60], y_target[:60])
     (of_target, of_source), (_, of_source_alone) = seen[0]
     assert (len(of_target), len(of_source)) == (60, 200)
@@ -372,17 +345,12 @@ def test_estimates_are_stratified():
     assert (weights == 5).all()
 
 
-def test_rows_in_16_bits_are_multiplied_as_32():
-    assert lift(np.ones((2, 2), dtype=np.float16)).dtype == np.float32
-
-
 @pytest.mark.parametrize("many", [False, True])
-def test_a_sample_of_rows_is_drawn_once_for_all_parts_of_the_state(monkeypatch, many):
+def test_a_sample_of_rows_is_drawn_once_for_all_parts_of_the_state(set_limits, many):
     X, y, X_target, _ = make_domains(300, 300)
-    monkeypatch.setattr("undrift.method.state.ANCHOR_LIMIT", 100)
-    monkeypatch.setattr("undrift.method.state.STATE_ROWS", 80)
+    set_limits(ANCHOR_LIMIT=100, STATE_ROWS=80)
     if many:
-        monkeypatch.setattr("undrift.method.layers.GRAM_LIMIT", 200)
+        set_limits(GRAM_LIMIT=200)
     random_state = np.random.RandomState(0)  # a second draw would be another one
     state = make_classifier(random_state=random_state).fit(X, y, X_target).update_state_
     assert (len(state.domain), state.n_source) == (160, 80)
@@ -409,12 +377,12 @@ def test_probabilities_of_the_source_have_the_temperature_of_held_out_rows(n_tar
 
 @pytest.mark.parametrize("self_training", [False, True])
 @pytest.mark.parametrize("center", ["classes", "domains"])
-def test_more_labelled_rows_than_a_gram_matrix_holds(monkeypatch, center, self_training):
+def test_more_labelled_rows_than_a_gram_matrix_holds(set_limits, center, self_training):
     X, y, X_target, y_target = make_domains(300, 300, shift=0.95)
     rows = np.arange(0, 120, 2)
     options = {"center": center, "self_training": self_training}
     exact = make_classifier(**options).fit(X, y, X_target).update(X_target[rows], y_target[rows])
-    monkeypatch.setattr("undrift.method.layers.GRAM_LIMIT", 200)
+    set_limits(GRAM_LIMIT=200)
     many = make_classifier(**options).fit(X, y, X_target)
     before = many.decision_function(X_target)
     many.update(X_target[rows], y_target[rows])

@@ -150,14 +150,11 @@ def test_a_run_resumes_and_takes_methods_tasks_and_fewer_rows(finished, plan, da
     assert not any("trial" in record for record in read(finished))
     some = Request(data=data, methods=["source-only"], variants=["f*"], tasks=["books->toys"])
     assert run(plan, tmp_path / "s.jsonl", some).n_new == 1
+    (key, record), *_ = found(tmp_path / "s.jsonl").items()
+    assert record["transfer_error"] == found(finished)[key]["transfer_error"]
     with pytest.raises(ValueError, match="no variant is like x; there are few, many, other corpus"):
         run(plan, tmp_path / "t.jsonl", Request(data=data, variants=["x"]))
     assert {r["n_test"] for r in found(tmp_path / "r.jsonl").values()} == {13}
-    assert run(plan, tmp_path / "all.jsonl", request).n_new == 4
-    some = found(tmp_path / "all.jsonl")
-    for key, record in some.items():
-        assert record["transfer_error"] == found(finished)[key]["transfer_error"]
-    assert run(plan, tmp_path / "all.jsonl", Request(data=data, tasks=["books->toys"])).n_new == 8
 
 
 def test_the_calibration_error_is_the_gap_of_confidence_and_accuracy_by_bin():
@@ -199,30 +196,12 @@ def test_rows_of_a_target_that_are_like_the_predicted_ones_are_a_target(inductiv
         ("train_apart = true", "train_apart needs inductive = true"),
         ("max_target_rows = 0", "max_target_rows=0"),
         ('methods = ["pca"]\ninductive = true', "inductive: method pca learns from the test rows"),
-        (
-            'methods = ["uncentred-em-pair"]\ninductive = true',
-            "inductive: method uncentred-em-pair learns from the test rows",
-        ),
         ('corpus = { loader = "amazon" }', "corpus: loader='amazon'"),
     ],
 )
 def test_what_a_variant_cannot_mean_is_refused(tmp_path, line, says):
     path = tmp_path / "p.toml"
-    corpus = '[corpus]\nloader = "amazon-bow"\n'
-    path.write_text(
-        f'methods = ["undrift", "svm"]\n{corpus}[[variants]]\nmethods = ["undrift"]\n{line}\n'
-        if "methods" not in line
-        else f'methods = ["undrift", "pca", "uncentred-em-pair"]\n{corpus}[[variants]]\n{line}\n'
-    )
+    line = line if "methods" in line else f'methods = ["undrift"]\n{line}'
+    path.write_text(f'methods = ["undrift", "pca"]\n[corpus]\nloader = "amazon-bow"\n[[variants]]\n{line}\n')
     with pytest.raises(PlanError, match=says):
         load_plan(path)
-
-
-def test_a_target_that_the_corpus_does_not_have_is_named(data, tmp_path):
-    (tmp_path / "p.toml").write_text(
-        'methods = ["source-only"]\ntargets = ["cars"]\n[corpus]\nloader = "amazon-bow"\n'
-    )
-    with pytest.raises(
-        ValueError, match="targets: 'cars' is not a domain of the corpus; the domains are books"
-    ):
-        run(load_plan(tmp_path / "p.toml"), tmp_path / "r.jsonl", Request(data=data))

@@ -64,32 +64,18 @@ def test_a_source_of_one_class_is_refused_and_the_others_are_as_ever(ran, tmp_pa
     assert errors == whole  # stacks see rows of books, and none of its labels
 
 
-def test_a_class_of_one_row_is_named():
-    X = np.eye(4, dtype=np.float32)
-    corpus = Corpus("c", {"a": Domain("a", X=X, y=np.array([0, 0, 5, 0]), train=np.arange(4))})
-    with pytest.raises(
-        ValueError, match=r"^domain a: only 1 train row is of class 5; cross-validation needs 2$"
-    ):
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ("train", "only 1 train row is of class 5; cross-validation needs 2$"),
+        ("test", "no train rows; "),
+    ],
+)
+def test_a_source_that_cannot_be_cross_validated_is_named(part, message):
+    parts = {part: np.arange(4)}
+    corpus = Corpus("c", {"a": Domain("a", X=np.eye(4), y=np.array([0, 0, 5, 0]), **parts)})
+    with pytest.raises(ValueError, match=f"^domain a: {message}"):
         check_source(corpus, "a")
-
-
-def test_no_train_rows_are_no_source():
-    corpus = Corpus("c", {"a": Domain("a", X=np.eye(2), y=np.zeros(2), test=np.arange(2))})
-    with pytest.raises(ValueError, match=r"^domain a: no train rows; "):
-        check_source(corpus, "a")
-
-
-@pytest.mark.parametrize("name", ["choose_C", "predict_targets"])
-def test_an_error_of_one_source_leaves_the_others_of_msda(ran, monkeypatch, name):
-    """In the search for noise, and in the classifier at the end."""
-    calls = first_call_fails(monkeypatch, msda, name)
-    errors, failed = ran(["msda-1"])
-    (source,) = {key[1].split("->")[0] for key in failed}
-    assert set(failed.values()) == {"ArithmeticError: no luck 1"}
-    assert set(errors) == {("msda-1", own) for own in ALL if not own.startswith(source)}
-    assert len(errors) == 4
-    # two noise levels of three sources, the second of the source that failed left out; one classifier each
-    assert len(calls) == (5 if name == "choose_C" else 3)
 
 
 def test_a_record_has_the_error_of_its_own_source(ran, monkeypatch):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import expit
+from sklearn.metrics import f1_score
 
 from undrift import MSDAClassifier
 from undrift.datasets import Corpus
@@ -12,6 +13,7 @@ from undrift_lab.parts import load_corpus, rank_columns, sample_target, take_pai
 from undrift_lab.plan import load_plan
 from undrift_lab.results import read
 from undrift_lab.runner import Request, run
+from undrift_lab.runner.recording import f1_of_rarer
 from undrift_lab.teachers import TeacherScores, write_scores
 
 PLAN = """
@@ -120,8 +122,8 @@ def test_a_teacher_is_read_by_row_also_where_the_target_is_a_sample(records, cor
     assert "encoder of books was not trained" in found["whole", "minilm-frozen"]["failed"]
 
 
-def test_without_stored_scores_a_teacher_fails_and_the_others_do_not(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(encoders, "RESULTS", tmp_path)
+def test_without_stored_scores_a_teacher_fails_and_the_others_do_not(data, tmp_path, set_limits):
+    set_limits(RESULTS=tmp_path)
     (tmp_path / "p.toml").write_text(PLAN.replace("max_features = 20", "max_features = 10"))
     request = Request(data=data, jobs=1, methods=["undrift", "undrift+teacher"], variants=["whole"])
     run(load_plan(tmp_path / "p.toml"), tmp_path / "r.jsonl", request)
@@ -130,11 +132,7 @@ def test_without_stored_scores_a_teacher_fails_and_the_others_do_not(data, tmp_p
     assert failed["undrift+teacher"].startswith("FileNotFoundError: there are no stored scores of amazon-bow")
 
 
-def test_the_rarer_class_is_the_target_s(records, corpus):
-    from sklearn.metrics import f1_score
-
-    from undrift_lab.runner.recording import f1_of_rarer
-
+def test_the_rarer_class_is_the_target_s():
     truth, predicted = np.array([0, 0, 0, 1, 1]), np.array([0, 1, 0, 1, 0])
     assert f1_of_rarer(truth, predicted) == f1_score(truth, predicted)
     assert f1_of_rarer(1 - truth, predicted) == f1_score(truth, 1 - predicted)

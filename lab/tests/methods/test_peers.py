@@ -99,16 +99,16 @@ def test_a_dense_peer_gets_components_of_both_domains_and_no_target_label(stubs,
         assert (domains == np.repeat([peers.SOURCE, peers.TARGET], 60)).all()
 
 
-def test_a_task_that_takes_too_long_fails(stubs, monkeypatch):
-    monkeypatch.setattr(peers, "SECONDS", 1)
+def test_a_task_that_takes_too_long_fails(stubs, set_limits, monkeypatch):
+    set_limits(SECONDS=1)
     monkeypatch.setattr(Stub, "fit", lambda self, *a, **k: time.sleep(5))
     with pytest.raises(TimeoutError, match="more than 1 seconds"):
         fit(Peer("skada", "Method", {}, {}, (4,)))
 
 
-def test_the_setting_with_the_best_label_free_score_is_fitted(stubs, monkeypatch):
+def test_the_setting_with_the_best_label_free_score_is_fitted(stubs, set_limits):
     scores = {1: 0.2, 2: 0.9, 3: 0.9}
-    monkeypatch.setattr(peers, "_score_without_labels", lambda model, *rest: scores[model.settings["a"]])
+    set_limits(_score_without_labels=lambda model, *rest: scores[model.settings["a"]])
     params = fit(Peer("skada", "Method", {}, {"a": (1, 2, 3)}, (4,)))[-1][1]
     assert params["a"] == 2  # the first of equals
 
@@ -160,14 +160,8 @@ methods = ["svm-tfidf", "logistic-tfidf"]
 
 
 @pytest.mark.parametrize("inductive", [False, True])
-def test_an_inductive_task_is_given_no_test_rows_to_learn_from(tmp_path, monkeypatch, inductive):
-    given = []
-
-    def noted(peer, X, y, X_target, X_test, seed):
-        given.append((X.shape[0], X_target.shape[0], X_test.shape[0]))
-        raise MemoryError
-
-    monkeypatch.setattr(peers, "fit_task", noted)
+def test_an_inductive_task_is_given_no_test_rows_to_learn_from(tmp_path, spy, inductive):
+    calls = spy(peers, "fit_task")
     write_corpus(tmp_path / "amazon-bow")
     (tmp_path / "p.toml").write_text(
         f'methods = ["self-training"]\ninductive = {str(inductive).lower()}\n'
@@ -175,7 +169,8 @@ def test_an_inductive_task_is_given_no_test_rows_to_learn_from(tmp_path, monkeyp
     )
     plan = load_plan(tmp_path / "p.toml")
     run(plan, tmp_path / "r.jsonl", Request(data=tmp_path, jobs=1, tasks=["books->dvd"]))
-    ((n_train, n_seen, n_test),) = given
+    ((_, X, _, X_target, X_test, _),) = calls
+    n_train, n_seen, n_test = X.shape[0], X_target.shape[0], X_test.shape[0]
     domain = load_corpus(plan.corpus, tmp_path, 30).domains["dvd"]
     assert (n_test, n_seen) == (len(domain.test), len(domain) - inductive * len(domain.test))
     assert n_train > 0

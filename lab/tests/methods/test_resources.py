@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from undrift.datasets import Corpus, Domain
 from undrift.inputs.device import OnHost, OnTorch
-from undrift_lab.methods import resources, svm, undrift
+from undrift_lab.methods import resources, stacks, svm, undrift
 from undrift_lab.methods.cells import Bench, Cell
 from undrift_lab.methods.resources import Cost, device_of, measure_cost
 from undrift_lab.plan import Setting, load_plan
@@ -59,10 +59,10 @@ def test_time_is_that_of_the_function():
     assert 0.05 <= taken.seconds < 1
 
 
-def test_where_the_system_cannot_forget_a_peak_there_is_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(resources, "PROCESS", tmp_path / "nowhere")
+def test_where_the_system_cannot_forget_a_peak_there_is_none(tmp_path, set_limits):
+    set_limits(PROCESS=tmp_path / "nowhere")
     assert measure_cost("cpu", held, 8)[1].peak_gigabytes is None
-    monkeypatch.setattr(resources, "PROCESS", tmp_path)  # a kernel that tells no peak
+    set_limits(PROCESS=tmp_path)  # a kernel that tells no peak
     (tmp_path / "status").write_text("Name:\tpython\nVmRSS:\t 100 kB\n")
     assert measure_cost("cpu", held, 8)[1].peak_gigabytes is None
     (tmp_path / "status").write_text("Name:\tpython\nVmHWM:\t 2000000 kB\nVmRSS:\t 100 kB\n")
@@ -91,9 +91,7 @@ def test_memory_is_looked_for_where_the_arithmetic_is_done():
     assert device_of(OnTorch("cuda:1")) == "cuda:1"
 
 
-def test_the_cost_of_a_level_is_that_of_the_whole_way_there(monkeypatch):
-    from undrift_lab.methods import stacks
-
+def test_the_cost_of_a_level_is_that_of_the_whole_way_there(set_limits):
     def told(device, function, *arguments):
         return function(*arguments), taken[function.__name__].pop()
 
@@ -101,7 +99,7 @@ def test_the_cost_of_a_level_is_that_of_the_whole_way_there(monkeypatch):
         "_make_solver": [Cost(5.0, 7.0)],
         "_grow_layer": [Cost(8.0, 9.0), Cost(2.0, 5.0)],  # the second layer's, the first's
     }
-    monkeypatch.setattr(stacks, "measure_cost", told)
+    set_limits(measure_cost=told)
     rows = np.random.default_rng(0).random((20, 4))
     corpus = Corpus("c", {"a": Domain("a", X=rows, y=np.zeros(20))})
     levels = stacks.SharedStack(corpus).levels(0.5, 2)
@@ -109,7 +107,7 @@ def test_the_cost_of_a_level_is_that_of_the_whole_way_there(monkeypatch):
 
 
 LEARNERS = """
-methods = ["svm", "pca", "scl", "sda", "msda-1", "msda-2"]
+methods = ["svm", "pca", "scl", "sda", "msda-1", "msda-2", "undrift"]
 noise = [0.5]
 n_folds = 3
 [corpus]
@@ -130,7 +128,7 @@ def test_records_of_learnt_representations_have_their_peak(data, tmp_path):
     run(load_plan(tmp_path / "learners.toml"), results, Request(data=data, tasks=["books->dvd"]))
     peaks = {r["method"]: r.get("peak_gigabytes") for r in read(results) if r["kind"] == "transfer"}
     assert peaks.pop("svm") is None
-    assert set(peaks) == {"pca", "scl", "sda", "msda-1", "msda-2"}
+    assert set(peaks) == {"pca", "scl", "sda", "msda-1", "msda-2", "undrift"}
     assert all(0.05 < peak < 50 for peak in peaks.values())  # Python alone has as much
     assert peaks["msda-1"] <= peaks["msda-2"]  # the way to the second layer leads through the first
 
@@ -145,30 +143,24 @@ def made_corpus(n_domains):
 
 
 @pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
-def test_tasks_of_undrift_are_fitted_in_groups_that_fit_into_memory(monkeypatch):
+def test_tasks_of_undrift_are_fitted_in_groups_that_fit_into_memory(spy, set_limits):
     cells = [Cell("undrift", f"d{i}", "d3") for i in range(3)]
     setting = Setting(changes={"noise": 0.5, "n_layers": 1})
     bench = Bench(made_corpus(4), setting, OnHost(), "cpu", 0, {})
-    sizes, found, fit_together = [], [], undrift.fit_together
-
-    def counted(classifier, X, tasks, **options):
-        sizes.append(len(tasks))
-        return fit_together(classifier, X, tasks, **options)
-
-    monkeypatch.setattr(undrift, "fit_together", counted)
+    calls, found = spy(undrift, "fit_together"), []
     for limit in (1e9, 1.0):
-        monkeypatch.setattr(undrift, "find_memory_limit", lambda place, limit=limit: limit)
+        set_limits(find_memory_limit=lambda place, limit=limit: limit)
         found.append({own.cell: own.predicted.tolist() for own in undrift.fit_undrift(bench, cells)})
-    assert sizes == [3, 1, 1, 1]
+    assert [len(tasks) for _, _, tasks in calls] == [3, 1, 1, 1]
     assert found[0] == found[1]
     assert len(found[0]) == 3
 
 
-def test_the_room_is_a_quarter_of_memory_and_an_svm_on_too_many_rows_is_refused(monkeypatch):
-    monkeypatch.setattr(resources, "half_of_memory", lambda: 8e9)
+def test_the_room_is_a_quarter_of_memory_and_an_svm_on_too_many_rows_is_refused(set_limits):
+    set_limits(half_of_memory=lambda: 8e9)
     assert resources.find_memory_limit(OnHost()) == 4e9
-    monkeypatch.setattr(svm, "half_of_memory", lambda: 8.0 * 12**2)
+    set_limits(half_of_memory=lambda: 8.0 * 12**2)
     svm.source_problem(made_corpus(1), "d0", 2, 0)
-    monkeypatch.setattr(svm, "half_of_memory", lambda: 8.0 * 12**2 - 1)
+    set_limits(half_of_memory=lambda: 8.0 * 12**2 - 1)
     with pytest.raises(resources.TooLarge, match=r"the train rows of domain d0 take 1\.15e-06 GB"):
         svm.source_problem(made_corpus(1), "d0", 2, 0)

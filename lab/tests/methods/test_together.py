@@ -44,26 +44,15 @@ def make_tasks():
     }
 
 
-@pytest.fixture
-def fitted_noises(monkeypatch):
-    """Noise levels whose layers were learnt, in order."""
-    noises, fit = [], LayerFitter.fit
-
-    def noted(self, noise, *args, **options):
-        noises.append(noise)
-        return fit(self, noise, *args, **options)
-
-    monkeypatch.setattr(LayerFitter, "fit", noted)
-    return noises
-
-
 @pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
 @pytest.mark.parametrize("parameters", PARAMETERS, ids=str)
-def test_each_is_what_it_would_be_alone_and_layers_are_learnt_once(X, parameters, fitted_noises):
+def test_each_is_what_it_would_be_alone_and_layers_are_learnt_once(X, parameters, spy):
+    calls = spy(LayerFitter, "fit")
     classifier = Exact(random_state=0, **parameters)
     fitted = dict(fit_together(classifier, X, make_tasks()))
-    noise = parameters["noise"]
-    assert sorted(fitted_noises) == sorted(noise if isinstance(noise, list) else [noise])
+    expected = parameters["noise"]
+    learnt = [noise for _, noise, *_ in calls]
+    assert sorted(learnt) == sorted(expected if isinstance(expected, list) else [expected])
     for task, (y, sample_domain) in make_tasks().items():
         alone = clone(classifier).fit(X, y, sample_domain=sample_domain)
         together = fitted[task].classifier

@@ -134,7 +134,20 @@ def test_claims_are_answered_yes_or_no(records):
     assert verdict.summary == "100.00%, at least 100.00%; incomplete, 2 of 3 pairs"
 
 
-GOOD = '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nat_most = 1\n'
+ABOUT = '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\n'
+GOOD = f"{ABOUT}n_tasks = 1\nat_most = 1\n"
+INSTEAD = {  # of at_most
+    "": "give one of at_most",
+    "atmost = 1": "bar 1: atmost is not known",
+    "at_most = 1\nvalue = 2": "give one of",
+    "at_most = 1\nat_most_tasks = 1": "at_most does not go with at_most_tasks",
+    'at_most = 1\nmeasure = "luck"': "measure='luck': input should be",
+    'than = { variant = "v" }': "bar 1: than.method is missing",
+    'than = "svm"': "than='svm': input should be",
+    'than = { method = "v" }\nnear = 1\nat_least_tasks = 2': "not go with near, at_least_tasks",
+    'best_of = ["svm"]': "needs at_least_tasks",
+    'worse_than = "svm"': "worse_than needs at_most_tasks",
+}
 
 
 @pytest.mark.parametrize(
@@ -147,44 +160,10 @@ GOOD = '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nat_most = 1\
         (GOOD + '[other]\nname = "x"\n', "expected.toml: other is not known"),
         (GOOD.replace("[[bar]]", "[bar]"), "expected.toml has no bars"),
         ("bar = [1]\n", "expected.toml, bar 1: =1: input should be"),
-        ('[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\n', "give one of at_most"),
-        (
-            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nat_most = 1\nvalue = 2\n',
-            "give one of",
-        ),
-        (
-            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\natmost = 1\n',
-            "bar 1: atmost is not known",
-        ),
         ('[[bar]]\nsays = "x"\nat_most = 1\n', "bar 1: plan is missing"),
-        (GOOD.replace("at_most = 1", 'than = { variant = "v" }'), "bar 1: than.method is missing"),
-        (GOOD.replace("at_most = 1", 'than = { methods = "v" }'), "than.method is missing"),
-        (GOOD.replace("at_most = 1", 'than = "svm"'), "than='svm': input should be"),
-        (
-            GOOD.replace("at_most = 1", 'than = { method = "v" }\nnear = 1\nat_least_tasks = 2'),
-            "not go with near, at_least_tasks",
-        ),
-        ('[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nat_most = 1\n', "bar 1: .*n_tasks"),
-        (
-            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 0\nat_most = 1\n',
-            "n_tasks=0: input",
-        ),
-        (
-            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nmeasure = "luck"\nat_most = 1\n',
-            "measure='luck': input should be",
-        ),
-        (
-            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nbest_of = ["svm"]\n',
-            "needs at_least_tasks",
-        ),
-        (
-            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nworse_than = "svm"\n',
-            "worse_than needs at_most_tasks",
-        ),
-        (
-            '[[bar]]\nsays = "x"\nplan = "p"\nmethod = "m"\nn_tasks = 1\nat_most = 1\nat_most_tasks = 1\n',
-            "at_most does not go with at_most_tasks",
-        ),
+        (ABOUT + "at_most = 1\n", "bar 1: .*n_tasks"),
+        (ABOUT + "n_tasks = 0\nat_most = 1\n", "n_tasks=0: input"),
+        *((GOOD.replace("at_most = 1", text), complaint) for text, complaint in INSTEAD.items()),
     ],
 )
 def test_bad_bars(tmp_path, text, complaint):

@@ -77,12 +77,8 @@ def test_errors_by_share_have_a_line_a_method_or_one_a_package():
     assert lines["undrift"]["y"] == pytest.approx([10, 15])
     peers = {**errors, "skada-ot": (0.3, 0.3), "skada-tca": (0.2, 0.3), "nb-features": (0.2, 0.2)}
     (figure,) = all_figures(shared(peers, "peers"))
-    assert {own["label"] for own in figure["series"]} == {
-        "undrift",
-        "skada-tca",
-        "nb-features",
-        "larger class",
-    }
+    labels = {own["label"] for own in figure["series"]}
+    assert labels == {"undrift", "skada-tca", "nb-features", "larger class"}
 
 
 def test_trust_has_three_figures():

@@ -1,14 +1,14 @@
 """What fails costs as little as it can, is recorded once, and no more is lost than was under way."""
 
-import sys
 import threading
+import time
 from itertools import count, permutations
 from types import SimpleNamespace
 
 import pytest
 
-from lab.tests.helpers.corpus import DOMAINS, write_corpus
-from undrift_lab.methods import baselines
+from lab.tests.helpers.corpus import DOMAINS
+from undrift_lab.methods import baselines, svm
 from undrift_lab.plan import load_plan
 from undrift_lab.results import read
 from undrift_lab.results.records import Journal, Unwritable
@@ -24,17 +24,16 @@ def failures(path):
 
 
 @pytest.fixture
-def no_dvd(monkeypatch):
+def no_dvd(set_limits):
     """The baseline fails on the rows of one domain."""
-    module = sys.modules["undrift_lab.runner.run"]  # which the package hides behind the function of that name
-    at_home = module.in_domain_error
+    at_home = svm.in_domain_error
 
     def broken(bench, target):
         if target == "dvd":
             raise ArithmeticError("no such luck\nand more")
         return at_home(bench, target)
 
-    monkeypatch.setattr(module, "in_domain_error", broken)
+    set_limits(in_domain_error=broken)
 
 
 def test_a_failed_baseline_costs_the_tasks_of_its_target_alone(
@@ -74,35 +73,17 @@ def test_a_failed_baseline_of_another_variant_is_that_of_this_one_too(data, tmp_
     assert failed == {("10", "dvd"), ("20", "dvd")}
 
 
-def test_a_domain_of_one_class_is_lost_and_the_others_are_not(plan_file, tmp_path):
-    write_corpus(tmp_path / "amazon-bow")
-    path = tmp_path / "amazon-bow" / "toys_train.svmlight"
-    path.write_text(path.read_text().replace("-1 ", "+1 "))
-    results = tmp_path / "r.jsonl"
-    summary = run(load_plan(plan_file), results, Request(data=tmp_path, methods=["svm"]))
-    assert (summary.n_new, summary.n_failed) == (6, 4)
-    found = {(r["source"], r["target"]) for r in transfers(results) if "transfer_error" in r}
-    assert found == {("books", "dvd"), ("dvd", "books")}
-    why = "ValueError: domain toys: all 40 train rows are of class 1"
-    for (_, source, target), said in failures(results).items():
-        assert said.startswith(why if source == "toys" else f"in-domain baseline of {target}: {why}")
-
-
-def test_a_failure_is_not_recorded_twice_but_another_one_is(data, plan_file, tmp_path, monkeypatch):
+def test_a_failure_is_not_recorded_twice_but_another_one_is(data, plan_file, tmp_path, fail):
     plan, results = load_plan(plan_file), tmp_path / "r.jsonl"
     request = Request(data=data, methods=["svm"], tasks=["books->dvd"], retry_failed=True)
     for message in ("one", "one", "other", "other"):
-
-        def broken(*arguments, message=message):
-            raise ValueError(message)
-
-        monkeypatch.setattr(baselines, "classify_targets", broken)
+        fail("undrift_lab.methods.baselines.classify_targets", ValueError(message))
         summary = run(plan, results, request)
         assert (summary.n_before, summary.n_new, summary.n_failed) == (0, 1, 1)
     assert [r["failed"] for r in transfers(results)] == ["ValueError: one", "ValueError: other"]
 
 
-def test_records_are_written_as_units_finish(data, plan_file, tmp_path, monkeypatch):
+def test_records_are_written_as_units_finish(data, plan_file, tmp_path, set_limits):
     """The first unit waits for the records of all the others."""
     others_are_written, classified = threading.Event(), baselines.classify_targets
 
@@ -116,7 +97,7 @@ def test_records_are_written_as_units_finish(data, plan_file, tmp_path, monkeypa
             assert {r["source"] for r in transfers(results)} == {"dvd", "toys"}
             others_are_written.set()
 
-    monkeypatch.setattr(baselines, "classify_targets", patient)
+    set_limits(classify_targets=patient)
     results = tmp_path / "r.jsonl"
     summary = run(
         load_plan(plan_file), results, Request(data=data, methods=["svm"], jobs=3, progress=progress)
@@ -146,12 +127,10 @@ SDA_PLAN = (
 )
 
 
-def test_sda_tells_how_far_it_is(data, tmp_path, monkeypatch):
+def test_sda_tells_how_far_it_is(data, tmp_path, set_limits):
     (tmp_path / "sda.toml").write_text(SDA_PLAN)
     seconds, seen = count(), []
-    monkeypatch.setattr(
-        sys.modules["undrift_lab.runner.run"], "time", SimpleNamespace(monotonic=lambda: next(seconds))
-    )
+    set_limits(time=SimpleNamespace(monotonic=lambda: next(seconds), perf_counter=time.perf_counter))
     request = Request(data=data, tasks=["books->dvd"], progress=lambda *step: seen.append(step))
     assert run(load_plan(tmp_path / "sda.toml"), tmp_path / "r.jsonl", request).n_failed == 0
     told = [step[2] for step in seen if "layer" in step[2]]

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from undrift_lab.cli import main
-from undrift_lab.methods import baselines
-from undrift_lab.results import read, tables
+from undrift_lab.results import read
 
 
 def status_of(function, arguments):
@@ -17,11 +16,8 @@ def status_of(function, arguments):
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_failed_tasks_are_status_1_until_they_are_mended(
-    data, plan_file, tmp_path, capsys, monkeypatch, as_json
+    data, plan_file, tmp_path, capsys, fail, monkeypatch, as_json
 ):
-    def broken(*arguments):
-        raise ValueError("out of luck")
-
     results = tmp_path / "r.jsonl"
     options = [plan_file, "--results", results, "--data", data, "--methods", "svm", "--tasks", "books->*"]
     command = ["run", *options, *(["--json"] if as_json else [])]
@@ -43,14 +39,14 @@ def test_failed_tasks_are_status_1_until_they_are_mended(
         else:
             assert printed == f"{words}: {results}\n"
 
-    with monkeypatch.context() as patch:
-        patch.setattr(baselines, "classify_targets", broken)
-        check("failed")
-        check("still failed")
-        before = results.read_bytes()
-        assert status_of(main, [*command, "--retry-failed"]) == 1
-        capsys.readouterr()
-        assert results.read_bytes() == before
+    fail("undrift_lab.methods.baselines.classify_targets", ValueError("out of luck"))
+    check("failed")
+    check("still failed")
+    before = results.read_bytes()
+    assert status_of(main, [*command, "--retry-failed"]) == 1
+    capsys.readouterr()
+    assert results.read_bytes() == before
+    monkeypatch.undo()
     check("mended", "--retry-failed")
     check("done")
     assert sum("failed" in record for record in read(results)) == 2
@@ -80,11 +76,8 @@ def test_a_record_that_lacks_something_is_named_by_file_and_line(
     assert (tmp_path / "r.jsonl").read_bytes() == before
 
 
-def test_a_fault_of_ours_is_not_told_as_the_users(records, tmp_path, monkeypatch):
-    def broken(method):
-        raise KeyError("variant")
-
-    monkeypatch.setattr(tables, "rank_method", broken)
+def test_a_fault_of_ours_is_not_told_as_the_users(records, tmp_path, fail):
+    fail("undrift_lab.results.tables.rank_method", KeyError("variant"))
     (tmp_path / "r.jsonl").write_text(json.dumps(records[0]) + "\n")
     with pytest.raises(KeyError, match="variant"):
         main(["table", str(tmp_path / "r.jsonl")])

@@ -7,13 +7,8 @@ from pathlib import Path
 from tests.helpers.commands import ADAPT
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/json-fields.md").read_text(encoding="utf-8")
-BY_LABEL = {
-    "labels",
-    "signals",
-    "groups",
-    *(f"{name}_shares" for name in ("predicted", "target", "labelled")),
-}
-BY_LABEL |= {"target_shares_interval"}
+BY_LABEL = {"labels", "signals", "groups", "target_shares_interval"}
+BY_LABEL |= {f"{name}_shares" for name in ("predicted", "target", "labelled")}
 
 
 def list_fields(value, name="") -> set[str]:
@@ -36,25 +31,15 @@ def fields_on_page(command: str) -> set[str]:
 def test_the_page_names_every_field(folder, undrift, model):
     text = ["--text", "review", "--json"]
     new = ["--model", model, "--input", "kitchen.csv", "--out"]
+    updated = ["update", "--model", model, "--out", "u.safetensors"]
     outputs = ["--model", "m.safetensors", "--distilled", "s.safetensors", "--min-confidence", "0.8"]
     commands = [
         [*ADAPT, "--target-label", "truth", *outputs, "--json"],
         ["predict", *new, "new.csv", *text, "--check", "--min-confidence", "0.8"],
         ["predict", *new, "by.csv", *text, "--by", "truth"],
         ["ask", *new, "ask.csv", *text, "--n", "20", "--for", "estimate"],
-        [
-            "update",
-            "--model",
-            model,
-            "--labels",
-            "kitchen.csv",
-            "--label",
-            "truth",
-            "--out",
-            "u.safetensors",
-            *text,
-        ],
-        ["update", "--model", model, "--target", "kitchen.csv", "--out", "u.safetensors", *text],
+        [*updated, "--labels", "kitchen.csv", "--label", "truth", *text],
+        [*updated, "--target", "kitchen.csv", *text],
         ["distill", "--model", model, "--target", "kitchen.csv", "--out", "d.safetensors", *text],
         ["explain", "--model", model, "the", "--document", "it rusted", "--json"],
         ["explain", "--model", model, "--json"],

@@ -43,14 +43,17 @@ def test_as_a_program(folder):
 
 
 @pytest.mark.parametrize(
-    ("code", "status", "says"),
-    [(None, 0, ""), (0, 0, ""), (3, 3, ""), ("no luck", 1, "undrift: no luck\n"), ("", 1, "undrift: \n")],
+    ("error", "status", "says"),
+    [
+        (SystemExit(None), 0, ""),
+        (SystemExit(3), 3, ""),
+        (SystemExit("no luck"), 1, "undrift: no luck\n"),
+        (SystemExit(""), 1, "undrift: \n"),
+        (KeyboardInterrupt(), 130, "undrift: interrupted; nothing was written\n"),
+    ],
 )
-def test_a_text_to_exit_with_is_an_error_and_is_printed(undrift, monkeypatch, code, status, says):
-    def ended(*args, **options):
-        raise SystemExit(code)
-
-    monkeypatch.setattr("undrift.app.demo.make_reviews", ended)
+def test_a_text_to_exit_with_and_an_interrupt_are_one_line(undrift, fail, error, status, says):
+    fail("undrift.app.demo.make_reviews", error)
     assert undrift("demo") == (status, "", says)
 
 
@@ -111,15 +114,6 @@ def test_a_reader_that_closes_the_pipe_is_no_error(folder):
             process.stdout.close()
             assert process.wait(600) == 0
             assert process.stderr.read() == b""
-
-
-def test_an_interrupt_during_the_work_is_one_line(undrift, monkeypatch):
-    def interrupted(*args, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("undrift.app.demo.make_reviews", interrupted)
-    says = "undrift: interrupted; nothing was written\n"
-    assert undrift("demo") == (130, "", says)
 
 
 def test_after_an_interrupt_tasks_of_asyncio_are_not_reported():

@@ -181,10 +181,3 @@ def test_bad_labels(folder, undrift, model, rows, message):
 )
 def test_bad_labels_of_adapt(folder, undrift, options, message):
     assert message in check_refused(undrift, folder, change_options(ADAPT, **options))
-
-
-def test_columns_that_predictions_add_are_not_there_before(folder, undrift):
-    for name in ("probability", "p_negative", "prediction"):
-        write_csv(folder / "kitchen.csv", {"review": ["fine", "bad"] * 20, name: [""] * 40})
-        said = check_refused(undrift, folder, [*ADAPT, "--probabilities"])
-        assert f"kitchen.csv already has a column {name!r}" in said

@@ -23,7 +23,6 @@ from undrift.app.tables import (
     open_table,
     shard_paths,
     write_table,
-    writing,
 )
 
 COLUMNS = ("text", "n", "x", "b")
@@ -122,8 +121,8 @@ def test_broken_spreadsheets(tmp_path):
     assert refusal(path).endswith("t.xlsx is empty")
 
 
-def test_what_a_spreadsheet_cannot_hold_is_refused_and_nothing_is_left(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "_MOST_ROWS", 3)
+def test_what_a_spreadsheet_cannot_hold_is_refused_and_nothing_is_left(tmp_path, set_limits):
+    set_limits(_MOST_ROWS=3)
     for values, message in (
         (["x" * 32_768], "at most 32,767 characters, and row 2 has"),
         (["a"] * 3, "at most 3 rows"),
@@ -170,7 +169,10 @@ def test_values_that_are_no_objects_can_be_skipped(tmp_path):
 @pytest.mark.parametrize("compression", COMPRESS)
 def test_broken_compressed_files(tmp_path, compression):
     whole = COMPRESS[compression](random.Random(1).randbytes(50_000).hex().encode())
-    for broken in (whole[:-9], whole[:5000], b"text,label\na,b\n"):
+    broken_files = [whole[:-9], whole[:5000], b"text,label\na,b\n"]
+    if compression == ".gz":
+        broken_files.append(whole[:200] + b"?" * 50 + whole[250:])
+    for broken in broken_files:
         (tmp_path / f"t.csv{compression}").write_bytes(broken)
         message = refusal(tmp_path / f"t.csv{compression}", skip_bad=True)
         assert f"is truncated or not a {files.COMPRESSIONS[compression]} file (" in message
@@ -178,8 +180,8 @@ def test_broken_compressed_files(tmp_path, compression):
 
 
 @pytest.mark.parametrize("compression", COMPRESS)
-def test_decompression_bombs_are_refused(tmp_path, compression, monkeypatch):
-    monkeypatch.setattr(files, "_BOMB_BYTES", 1 << 18)
+def test_decompression_bombs_are_refused(tmp_path, compression, set_limits):
+    set_limits(_BOMB_BYTES=1 << 18)
     bomb = COMPRESS[compression](b"text,label\n" + b"good,1\n" * 500_000)
     assert len(bomb) < 15_000
     (tmp_path / f"t.csv{compression}").write_bytes(bomb)
@@ -189,8 +191,8 @@ def test_decompression_bombs_are_refused(tmp_path, compression, monkeypatch):
     assert sum(map(len, open_table(tmp_path / f"t.csv{compression}"))) == 100_000
 
 
-def test_a_spreadsheet_that_is_a_bomb_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_BOMB_BYTES", 1 << 20)
+def test_a_spreadsheet_that_is_a_bomb_is_refused(tmp_path, set_limits):
+    set_limits(_BOMB_BYTES=1 << 20)
     path = sheet_of(tmp_path / "t.xlsx", ("s", [["text"], ["a"]]))
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/bomb.xml", b" " * 50_000_000)

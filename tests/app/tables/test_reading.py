@@ -212,12 +212,8 @@ def test_blocks_are_bounded_by_rows_and_by_characters(tmp_path):
     assert [len(rows) for rows in many] == [4096, 4096, 1808]
     big = json.dumps({"text": "x" * (1 << 22)}) + "\n"
     assert [len(rows) for rows in open_table(saved(tmp_path, "big.jsonl", big.encode() * 5))] == [2, 2, 1]
-    big = '"' + "x" * (1 << 22) + '"\n'
-    assert [len(rows) for rows in open_table(saved(tmp_path, "big.csv", b"text\n" + big.encode() * 5))] == [
-        2,
-        2,
-        1,
-    ]
+    big = b'"' + b"x" * (1 << 22) + b'"\n'
+    assert [len(rows) for rows in open_table(saved(tmp_path, "big.csv", b"text\n" + big * 5))] == [2, 2, 1]
     pq.write_table(pa.table({"text": [f"{i}" * 100_000 for i in range(300)]}), tmp_path / "big.parquet")
     assert max(len(rows) for rows in open_table(tmp_path / "big.parquet")) < 100
 
@@ -236,6 +232,7 @@ def test_the_share_read_grows_to_one(tmp_path):
         ("txt", "reviews.csv has no column 'txt'; did you mean 'text'? Columns: text, Label, 'id '"),
         ("label", "reviews.csv has no column 'label'; did you mean 'Label'? Columns: text, Label, 'id '"),
         ("id", "reviews.csv has no column 'id'; did you mean 'id '? Columns: text, Label, 'id '"),
+        ("LABEL", "reviews.csv has no column 'LABEL'; did you mean 'Label'? Columns: text, Label, 'id '"),
         ("zzz", "reviews.csv has no column 'zzz'. Columns: text, Label, 'id '"),
     ],
 )
@@ -243,18 +240,6 @@ def test_a_mistyped_column_gets_a_suggestion(asked, message):
     with pytest.raises(TableError) as caught:
         require_column("reviews.csv", ["text", "Label", "id "], asked)
     assert str(caught.value) == message
-
-
-def test_of_columns_alike_the_first_is_suggested():
-    with pytest.raises(TableError, match="did you mean 'Text'"):
-        require_column("reviews.csv", ["Text", "TEXT"], "text")
-
-
-def test_a_wanted_column_is_checked_on_opening(tmp_path):
-    path = saved(tmp_path, "t.csv", LINES)
-    with pytest.raises(TableError, match=r"did you mean 'text'\? Columns: text, label$"):
-        open_table(path, text="txt")
-    assert open_table(path).require_column("label") is None
 
 
 def test_the_list_of_columns_in_a_message_stays_short():

@@ -57,7 +57,7 @@ def translate_errors(path: str | PathLike[str], action: str = "read") -> Iterato
     try:
         yield
     except UnicodeError as error:
-        raise TableError(f"{path} changed while it was being read ({error})") from error
+        raise TableError(f"{path} is not Unicode text, or changed while it was read ({error})") from error
     except OSError as error:
         if isinstance(error, FileNotFoundError) and action == "read":
             raise TableError(f"{path} does not exist") from None
