@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 from harness import data_folder, draw_share
@@ -71,10 +72,11 @@ def parse_arguments() -> argparse.Namespace:
 
 def start_pair(texts: list[str], target_texts: list[str], n_terms: int):
     """Return the vocabulary of a pair, and the reference that a model keeps of its target."""
-    from undrift import TextAdapter
+    from undrift import TermVectorizer
     from undrift.app.drift import describe_target
 
-    adapter = TextAdapter(n_terms).fit_vocabulary([*texts, *target_texts])
+    vectorizer = TermVectorizer(n_terms).fit([*texts, *target_texts])
+    adapter = SimpleNamespace(vectorizer_=vectorizer, terms_=vectorizer.terms_)
     return adapter, describe_target(adapter, target_texts)
 
 

@@ -11,8 +11,8 @@ from sklearn.svm import LinearSVC
 from tests.helpers.review_files import make_review_texts, read_csv, write_csv
 from undrift import MSDAClassifier, TermVectorizer, TextAdapter
 from undrift.app.adapt import run_adapt
-from undrift.app.inputs import AdaptJob, unify_labels
-from undrift.app.options import Reading
+from undrift.app.domains import unify_labels
+from undrift.app.job import Job, Reading
 from undrift.app.tables import TableError
 from undrift.text import tokens
 
@@ -40,7 +40,7 @@ def small(**options):
 
 def job_of(files, tmp_path, *targets, **options):
     targets = targets or ("kitchen",)
-    return AdaptJob(
+    return Job(
         [files["books"]],
         [files[name] for name in targets],
         ("text",),
@@ -138,7 +138,7 @@ def test_several_sources_and_targets_with_other_columns(files, tmp_path, reviews
     texts, labels = reviews["electronics"]
     extra = write_csv(tmp_path / "extra.csv", {"label": labels, "text": texts, "seller": ["x"] * 120})
     out = tmp_path / "out.csv"
-    job = AdaptJob([files["books"], extra], [files["kitchen"], extra], "text", "label", out)
+    job = Job([files["books"], extra], [files["kitchen"], extra], ("text",), "label", out)
     summary = run_adapt(job, small()).summary
     rows = read_csv(out)
     columns = ["id", "text", "truth", "label", "seller", "prediction", "score", "probability", "domain"]
@@ -233,7 +233,7 @@ def test_numbers_and_texts_of_one_label_are_equal(tmp_path, reviews):
         tmp_path / "kitchen.csv",
         {"text": texts, "truth": ["" if not label else int(label == "positive") for label in labels]},
     )
-    job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.jsonl", target_label="truth")
+    job = Job([source], [target], ("text",), "label", tmp_path / "out.jsonl", target_label="truth")
     summary = run_adapt(job, small()).summary
     assert summary["classes"] == [0, 1]
     assert summary["warnings"] == []

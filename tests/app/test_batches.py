@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.commands import check_refused
 from tests.helpers.review_files import make_review_texts, read_csv, write_csv
 from undrift.app import main
-from undrift.app.batches import N_SAMPLED, Sample
+from undrift.app.predict import N_SAMPLED, Sample
 
 
 @pytest.fixture(scope="module")

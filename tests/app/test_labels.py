@@ -11,12 +11,12 @@ from scipy import sparse
 from tests.helpers.review_files import make_review_texts, read_csv, write_csv
 from undrift import MSDAClassifier, TextAdapter, UndriftWarning, load_model
 from undrift.app.adapt import run_adapt
-from undrift.app.inputs import AdaptJob, parse_label
+from undrift.app.domains import parse_label
+from undrift.app.job import Job, Reading
 from undrift.app.labels import TrainingLabels, cross_fit, read_labels
-from undrift.app.options import Reading
-from undrift.app.scoring import sum_mistakes
+from undrift.app.rows import sum_mistakes
 from undrift.app.tables import TableError, open_table
-from undrift.app.update import AskJob, UpdateJob, run_ask, run_update
+from undrift.app.update import run_ask, run_update
 from undrift.errors import count
 from undrift.scoring import error_interval, gain_interval
 from undrift.text import hash_text
@@ -45,7 +45,7 @@ def files(tmp_path, reviews):
 def make_job(files, **options):
     folder = files["folder"]
     columns = ("text",), "label"
-    return AdaptJob([folder / "books.csv"], [folder / "kitchen.csv"], *columns, folder / "out.csv", **options)
+    return Job([folder / "books.csv"], [folder / "kitchen.csv"], *columns, folder / "out.csv", **options)
 
 
 def write_labels(files, rows, name="labels.csv", **columns):
@@ -266,7 +266,7 @@ def model(files):
 @pytest.mark.parametrize("purpose", ["predictions", "estimate"])
 def test_ask_writes_rows_with_all_their_columns(files, model, purpose):
     folder = files["folder"]
-    job = AskJob(model=model, input=folder / "kitchen.csv", out=folder / "ask.csv", n=12, purpose=purpose)
+    job = Job(model=model, input=folder / "kitchen.csv", out=folder / "ask.csv", n=12, purpose=purpose)
     summary = run_ask(job)
     rows = read_csv(job.out)
     assert list(rows[0]) == ["text", "id", "label", "sampled", "weight"]
@@ -288,7 +288,7 @@ def test_ask_writes_rows_with_all_their_columns(files, model, purpose):
 def test_rows_for_label_studio_come_back_as_labels(files, model):
     out = files["folder"] / "ask.json"
     reading, path = Reading(tool="label-studio"), files["folder"] / "kitchen.csv"
-    run_ask(AskJob(model=model, input=path, out=out, n=6, purpose="estimate", reading=reading))
+    run_ask(Job(model=model, input=path, out=out, n=6, purpose="estimate", reading=reading))
     tasks = json.loads(out.read_text())
     for task in tasks:
         label = files["truth"][int(task["data"]["id"])]
@@ -300,7 +300,7 @@ def test_rows_for_label_studio_come_back_as_labels(files, model):
     assert {label.sampled for label in given.values()} == {"estimate"}
     assert_allclose(sum(label.weight for label in given.values()), 120)
     missing = {"model": Path("no model"), "input": Path("nothing.csv")}  # none is read
-    wrong = AskJob(**missing, out=Path("a.csv"), reading=reading)
+    wrong = Job(**missing, out=Path("a.csv"), reading=reading)
     with pytest.raises(TableError, match="imports files that end in"):
         run_ask(wrong)
 
@@ -310,7 +310,7 @@ def test_update_learns_and_measures_what_was_drawn_for_an_estimate(files, model)
     weights = np.where(np.arange(len(rows)) % 2, 1.0, 5.0)
     path = write_labels(files, rows, sampled=["estimate"] * len(rows), weight=[*map(str, weights)])
     out = files["folder"] / "new.safetensors"
-    summary = run_update(UpdateJob(model=model, out=out, labels=path))
+    summary = run_update(Job(model=model, out=out, labels=path))
     old, new = load_model(model), load_model(out)
     texts, truth = (
         [files["texts"][i] for i in rows],
@@ -344,9 +344,9 @@ def test_update_takes_a_new_batch(files, model, reviews):
     out = files["folder"] / "new.safetensors"
     if load_model(model).classifier_.caution_["fell_back"]:
         with pytest.raises(ValueError, match="a new batch is no reason to adapt it"):
-            run_update(UpdateJob(model=model, out=out, target=path))
+            run_update(Job(model=model, out=out, input=path))
         return
-    summary = run_update(UpdateJob(model=model, out=out, target=path))
+    summary = run_update(Job(model=model, out=out, input=path))
     expected = load_model(model).update_target(one)
     new = load_model(out)
     assert_allclose(new.decision_function(one), expected.decision_function(one), atol=1e-3)
@@ -355,15 +355,15 @@ def test_update_takes_a_new_batch(files, model, reviews):
     before, foreign = out.read_bytes(), [f"ganz andere Woerter {i}" for i in range(60)]
     path = write_csv(files["folder"] / "june.csv", {"text": foreign})
     with pytest.raises(TableError, match=r"june\.csv: no row has a term that the model knows"):
-        run_update(UpdateJob(model=model, out=out, target=path))
+        run_update(Job(model=model, out=out, input=path))
     assert out.read_bytes() == before
     path = write_csv(files["folder"] / "july.csv", {"text": foreign + one[:40]})
     with pytest.warns(UndriftWarning, match="only 40% of the rows have a term that the model knows"):
-        run_update(UpdateJob(model=model, out=out, target=path))
+        run_update(Job(model=model, out=out, input=path))
     path = files["folder"] / "may.csv"
-    run_update(UpdateJob(model=model, out=out, target=path))
+    run_update(Job(model=model, out=out, input=path))
     labels = write_labels(files, range(6))
-    summary = run_update(UpdateJob(model=out, out=out, labels=labels))
+    summary = run_update(Job(model=out, out=out, labels=labels))
     assert summary["changed"]["rows"] == len(one)  # the batch, not the fit's rows
 
 

@@ -15,10 +15,10 @@ import pandas as pd
 
 from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model
 from undrift.app.adapt import run_adapt
-from undrift.app.inputs import AdaptJob
-from undrift.app.shards import Shard, count_exact_frequencies, survey_shards, vectorize_shards
+from undrift.app.job import Job
+from undrift.app.on_dask import Shard, count_exact_frequencies, survey_shards, vectorize_shards
 from undrift.app.tables import TableError, list_values, open_table, shard_paths, write_table
-from undrift.app.update import AskJob, UpdateJob, run_ask, run_update
+from undrift.app.update import run_ask, run_update
 from undrift.text import words
 
 
@@ -96,10 +96,10 @@ def test_labels_are_learnt_and_cross_fitted_on_a_cluster_too(reviews):
     sharded = adapt(
         *common, "--out", reviews / "sharded.csv", "--model", model, "--updatable", "--device", "local:2"
     )
-    job = AskJob(model=model, input=reviews / "kitchen.csv", out=reviews / "ask.csv", n=5)
+    job = Job(model=model, input=reviews / "kitchen.csv", out=reviews / "ask.csv", n=5)
     assert run_ask(job)["asked"] == 5  # a model fitted on a cluster can be asked and updated
     write(reviews / "more.csv", texts[60:70], label=["1"] * 10)
-    updated = UpdateJob(model=model, out=reviews / "new.safetensors", labels=reviews / "more.csv")
+    updated = Job(model=model, out=reviews / "new.safetensors", labels=reviews / "more.csv")
     assert run_update(updated)["n_labels"] == 10
     assert sharded["n_learnt"] == plain["n_learnt"] == sum(map(bool, truth[:60]))
     assert sharded["targets"][0]["scored"] == plain["targets"][0]["scored"] == plain["n_learnt"] - 1
@@ -128,9 +128,9 @@ def test_several_domains_and_a_file_for_each_shard(cluster, reviews):
     sources = [reviews / "books-?.csv", reviews / "books-1?.csv"]
     targets = [reviews / "kitchen-*.csv", reviews / "kitchen-*.jsonl"]
     model = reviews / "model.safetensors"
-    run_adapt(AdaptJob(sources, targets, ("text",), "label", reviews / "plain.csv"), adapter())
+    run_adapt(Job(sources, targets, ("text",), "label", reviews / "plain.csv"), adapter())
     small = reviews / "small.safetensors"
-    job = AdaptJob(sources, targets, ("text",), "label", reviews / "out", model, distilled=small)
+    job = Job(sources, targets, ("text",), "label", reviews / "out", model, distilled=small)
     found = run_adapt(job, adapter(), cluster=cluster.scheduler.address)
     distilled = load_model(small)
     assert distilled.classifier_.domains_ == [path.name for path in targets]
@@ -157,7 +157,7 @@ def test_a_folder_of_any_formats_and_several_text_columns_on_a_cluster(cluster, 
             write(tmp_path / name / f"part-{i}{ending}", texts, title=["第一"] * 20, label=labels)
     files = [tmp_path / "shops"], [tmp_path / "phones"], ["title", "text"], "label"
     found = [
-        run_adapt(AdaptJob(*files, tmp_path / f"{name}.csv"), adapter(), cluster=address)
+        run_adapt(Job(*files, tmp_path / f"{name}.csv"), adapter(), cluster=address)
         for name, address in (("plain", None), ("sharded", cluster.scheduler.address))
     ]
     assert [result.summary["tokens"] for result in found] == ["characters", "characters"]
@@ -173,12 +173,10 @@ def test_probabilities_known_shares_and_gaps_on_a_cluster(cluster, reviews):
     options = {"probabilities": True, "min_confidence": 0.6}
     options["target_shares"] = [{"0": 0.3, "1": 0.7}, {"0.0": 0.6, "1.0": 0.4}]
     names = ["prediction", "score", "probability", "p_0", "p_1", "domain"]
-    plain = run_adapt(
-        AdaptJob(*files, ("text",), "label", reviews / "plain.csv", **options), adapter()
-    ).summary
+    plain = run_adapt(Job(*files, ("text",), "label", reviews / "plain.csv", **options), adapter()).summary
     assert [entry["target_shares"]["1"] for entry in plain["targets"]] == [0.7, 0.4]
     for out in ("one.csv", "folder"):
-        job = AdaptJob(*files, ("text",), "label", reviews / out, **options)
+        job = Job(*files, ("text",), "label", reviews / out, **options)
         summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
         assert [entry["n_doubtful"] for entry in summary["targets"]] == [
             entry["n_doubtful"] for entry in plain["targets"]
@@ -203,11 +201,11 @@ def test_probabilities_known_shares_and_gaps_on_a_cluster(cluster, reviews):
 def test_shares_and_columns_are_checked_on_a_cluster_too(cluster, reviews):
     files = [reviews / "books.csv"], [reviews / "kitchen.csv"]
     address = cluster.scheduler.address
-    job = AdaptJob(*files, ("text",), "label", reviews / "o.csv", target_shares=[{"0": 0.2, "good": 0.8}])
+    job = Job(*files, ("text",), "label", reviews / "o.csv", target_shares=[{"0": 0.2, "good": 0.8}])
     with pytest.raises(ValueError, match="'good', which is not a class; the classes are '0', '1'"):
         run_adapt(job, adapter(), cluster=address)
     write(reviews / "kitchen.csv", ["a pan", "a pot"] * 20, p_1=["0.5", "0.5"] * 20)
-    job = AdaptJob(*files, ("text",), "label", reviews / "o.csv", probabilities=True)
+    job = Job(*files, ("text",), "label", reviews / "o.csv", probabilities=True)
     with pytest.raises(TableError, match=r"kitchen.csv already has a column 'p_1'.*rename it"):
         run_adapt(job, adapter(), cluster=address)
     assert not (reviews / "o.csv").exists()
@@ -218,7 +216,7 @@ def test_the_summary_is_the_same_wherever_the_job_was_computed(cluster, reviews)
     write(reviews / "empty.csv", ["...", "ganz andere Wörter", ""] * 10, truth=[""] * 30)
     files = [reviews / "books.csv"], [reviews / "kitchen.csv", reviews / "empty.csv"]
     for scored in (None, "truth"):
-        job = AdaptJob(*files, ("text",), "label", reviews / "o.csv", target_label=scored)
+        job = Job(*files, ("text",), "label", reviews / "o.csv", target_label=scored)
         plain = run_adapt(job, adapter()).summary
         sharded = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
         assert list(sharded) == list(plain)
@@ -235,7 +233,7 @@ def test_neither_predictions_nor_model_on_a_cluster_if_one_fails(cluster, review
     fail("undrift.app.adapt.save_model", OSError(28, "No space left on device"))
     files = [reviews / "books.csv"], [reviews / "kitchen.csv"]
     for out in ("o.csv", "folder"):
-        job = AdaptJob(*files, ("text",), "label", reviews / out, reviews / "model.safetensors")
+        job = Job(*files, ("text",), "label", reviews / out, reviews / "model.safetensors")
         with pytest.raises(OSError, match="No space left"):
             run_adapt(job, adapter(), cluster=cluster.scheduler.address)
     assert not (reviews / "o.csv").exists()
@@ -316,11 +314,11 @@ def test_bad_shards_are_refused_as_single_files_are(cluster, reviews):
     patterns = [reviews / "books-*.csv"], [reviews / "kitchen-*.csv"]
     address = cluster.scheduler.address
     with pytest.raises(TableError, match="has no column 'txt'; did you mean 'text'"):
-        run_adapt(AdaptJob(*patterns, ("txt",), "label", reviews / "out.csv"), adapter(), cluster=address)
+        run_adapt(Job(*patterns, ("txt",), "label", reviews / "out.csv"), adapter(), cluster=address)
     for path in shard_paths(patterns[0][0]):
         write(path, column(path, "text"), label=[""] * 15)
     with pytest.raises(TableError, match="has no label"):
-        run_adapt(AdaptJob(*patterns, ("text",), "label", reviews / "out.csv"), adapter(), cluster=address)
+        run_adapt(Job(*patterns, ("text",), "label", reviews / "out.csv"), adapter(), cluster=address)
     assert not (reviews / "out.csv").exists()
     assert not list(reviews.glob(".*"))
 
@@ -331,9 +329,7 @@ def test_warnings_of_workers_reach_the_summary(cluster, reviews):
         csv.writer(file).writerows(
             [("text", "label"), ("a café book, dull", "0"), ("a café book, good", "1")]
         )
-    job = AdaptJob(
-        [reviews / "books-*.csv"], [reviews / "kitchen-*.csv"], ("text",), "label", reviews / "o.csv"
-    )
+    job = Job([reviews / "books-*.csv"], [reviews / "kitchen-*.csv"], ("text",), "label", reviews / "o.csv")
     summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
     assert any("books-0.csv" in warning for warning in summary["warnings"])
 
@@ -347,7 +343,7 @@ def test_labels_1_and_1_0_are_one_label_on_a_cluster_too(cluster, reviews):
     for ending, values in truth.items():
         target = reviews / f"floats.{ending}"
         write(target, column(reviews / "kitchen.csv", "text"), truth=values)
-        job = AdaptJob(
+        job = Job(
             [reviews / "books.jsonl"], [target], ("text",), "label", reviews / "o.csv", target_label="truth"
         )
         (sharded,) = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary["targets"]

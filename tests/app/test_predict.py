@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 from tests.helpers.review_files import make_review_texts, read_csv, write_csv
 from undrift import MSDAClassifier, TextAdapter
 from undrift.app.adapt import run_adapt
-from undrift.app.inputs import AdaptJob
-from undrift.app.predict import PredictJob, run_predict
+from undrift.app.job import Job
+from undrift.app.predict import run_predict
 from undrift.app.tables import list_values, open_table
 
 
@@ -36,7 +36,7 @@ def read_column(path, name):
 @pytest.mark.parametrize("border", ["error", "balanced"])
 def test_probabilities_are_those_of_the_estimator(tmp_path, reviews, border):
     source, target = write_reviews(tmp_path, reviews)
-    job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
+    job = Job([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
     adapter = run_adapt(job, build_adapter(border=border)).adapter
     rows = read_csv(job.out)
     assert list(rows[0]) == ["text", "prediction", "score", "probability", "p_negative", "p_positive"]
@@ -51,8 +51,8 @@ def test_probabilities_are_those_of_the_estimator(tmp_path, reviews, border):
 def test_doubtful_predictions_are_left_empty_and_counted(tmp_path, reviews):
     source, target = write_reviews(tmp_path, reviews)
     files = [source], [target], ("text",), "label"
-    all_kept = run_adapt(AdaptJob(*files, tmp_path / "all.csv"), build_adapter()).summary
-    job = AdaptJob(*files, tmp_path / "out.csv", min_confidence=0.7, model=tmp_path / "m.safetensors")
+    all_kept = run_adapt(Job(*files, tmp_path / "all.csv"), build_adapter()).summary
+    job = Job(*files, tmp_path / "out.csv", min_confidence=0.7, model=tmp_path / "m.safetensors")
     result = run_adapt(job, build_adapter())
     (entry,) = result.summary["targets"]
     rows, every_row = read_csv(job.out), read_csv(tmp_path / "all.csv")
@@ -62,7 +62,7 @@ def test_doubtful_predictions_are_left_empty_and_counted(tmp_path, reviews):
     assert 0 < entry["n_doubtful"] == sum(row["prediction"] == "" for row in rows) < 120
     assert entry["predicted_shares"] == all_kept["targets"][0]["predicted_shares"]
     assert "n_doubtful" not in all_kept["targets"][0]
-    again = PredictJob(model=job.model, input=target, out=tmp_path / "again.csv", min_confidence=0.7)
+    again = Job(model=job.model, input=target, out=tmp_path / "again.csv", min_confidence=0.7)
     assert run_predict(again)["n_doubtful"] == entry["n_doubtful"]
     predicted = [row["prediction"] for row in read_csv(tmp_path / "again.csv")]
     assert predicted == [row["prediction"] for row in rows]
@@ -71,7 +71,7 @@ def test_doubtful_predictions_are_left_empty_and_counted(tmp_path, reviews):
 def test_a_limit_of_zero_or_one_keeps_all_or_hardly_any(tmp_path, reviews):
     source, target = write_reviews(tmp_path, reviews)
     for limit, n_doubtful in ((0.0, 0), (1.0, 120)):
-        job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.csv", min_confidence=limit)
+        job = Job([source], [target], ("text",), "label", tmp_path / "out.csv", min_confidence=limit)
         assert run_adapt(job, build_adapter()).summary["targets"][0]["n_doubtful"] == n_doubtful
 
 
@@ -87,7 +87,7 @@ def test_empty_predictions_do_not_change_the_kind_of_a_parquet_column(tmp_path, 
     pyarrow.parquet.write_table(table, tmp_path / "books.parquet")
     source, target = tmp_path / "books.parquet", write_csv(tmp_path / "kitchen.csv", {"text": kitchen})
     for limit in (0.7, 1.0):
-        job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.parquet", min_confidence=limit)
+        job = Job([source], [target], ("text",), "label", tmp_path / "out.parquet", min_confidence=limit)
         run_adapt(job, build_adapter())
         column = pyarrow.parquet.read_table(job.out).column("prediction")
         assert column.type == pyarrow.int64()
@@ -100,7 +100,7 @@ def test_with_three_classes_probabilities_sum_to_one(tmp_path, rng):
     texts = [f"{rng.choice(words[label].split())} and {rng.choice(['red', 'blue'])}" for label in labels]
     source = write_csv(tmp_path / "s.csv", {"text": texts, "label": labels})
     target = write_csv(tmp_path / "t.csv", {"text": texts[:40]})
-    job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
+    job = Job([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
     summary = run_adapt(job, build_adapter()).summary
     rows = read_csv(job.out)
     p = np.array([[float(row[f"p_{label}"]) for label in "abc"] for row in rows])

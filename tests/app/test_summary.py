@@ -7,7 +7,7 @@ import pytest
 from tests.helpers.review_files import make_review_texts, read_csv, write_csv
 from undrift import MSDAClassifier, TextAdapter, load_model
 from undrift.app.adapt import run_adapt
-from undrift.app.inputs import AdaptJob
+from undrift.app.job import Job
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def job_of(tmp_path, reviews):
             texts, labels = reviews[name]
             write_csv(tmp_path / f"{name}.csv", {"text": texts, "truth": labels})
         paths = [tmp_path / f"{name}.csv" for name in targets]
-        return AdaptJob([source], paths, ("text",), "label", tmp_path / "out.csv", **options)
+        return Job([source], paths, ("text",), "label", tmp_path / "out.csv", **options)
 
     return describe
 

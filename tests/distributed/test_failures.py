@@ -23,7 +23,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from undrift import MSDA, MSDAClassifier, TextAdapter
 from undrift.app.adapt import run_adapt
-from undrift.app.inputs import AdaptJob
+from undrift.app.job import Job
 from undrift.distributed import ClusterLost
 
 D = 30
@@ -151,9 +151,9 @@ def adapter() -> TextAdapter:
 def test_a_worker_killed_while_writing_changes_nothing(tmp_path):
     write_reviews(tmp_path, 8)
     patterns = [tmp_path / "books-*.csv"], [tmp_path / "pans-*.csv"], ("text",), "label"
-    run_adapt(AdaptJob(*patterns, tmp_path / "alone.csv"), adapter())
+    run_adapt(Job(*patterns, tmp_path / "alone.csv"), adapter())
     with killing("write", 2) as (client, record):
-        run_adapt(AdaptJob(*patterns, tmp_path / "out"), adapter(), cluster=client.scheduler.address)
+        run_adapt(Job(*patterns, tmp_path / "out"), adapter(), cluster=client.scheduler.address)
         record.assert_died_and_ran_again("write")
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert written == [f"pans-{i}.csv" for i in range(8)]  # and nothing else, hidden or not
@@ -203,7 +203,7 @@ class Assassin:
 def test_a_lost_scheduler_is_a_clear_error_and_no_output(tmp_path, lone_scheduler):
     address, pid = lone_scheduler
     write_reviews(tmp_path, 2)
-    job = AdaptJob(
+    job = Job(
         [tmp_path / "books-*.csv"], [tmp_path / "pans-*.csv"], ("text",), "label", tmp_path / "out.csv",
         tmp_path / "model.safetensors",
     )  # fmt: skip

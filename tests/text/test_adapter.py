@@ -89,9 +89,9 @@ def test_documents_may_come_from_generators():
 
 def test_in_two_halves():
     whole = small().fit(BOOKS, OPINIONS, KITCHEN)
-    halves = small().fit_vocabulary(BOOKS + KITCHEN)
-    rows = [halves.vectorizer_.transform(own) for own in (BOOKS, KITCHEN)]
-    halves.fit_rows(rows[0], OPINIONS, rows[1])
+    vectorizer = small().new_vectorizer().fit(BOOKS + KITCHEN)
+    rows = [vectorizer.transform(own) for own in (BOOKS, KITCHEN)]
+    halves = small().fit_rows(vectorizer, rows[0], OPINIONS, rows[1])
     assert_array_equal(halves.decision_function(KITCHEN), whole.decision_function(KITCHEN))
 
 

@@ -129,11 +129,11 @@ def test_every_domain_has_a_say():
     source, target = ["plain words here"] * 900, ["很好吃，我喜欢这个餐厅"] * 900
     assert list(interleave([["a", "b", "c"], ["d"], []])) == ["a", "d", "b", "c"]
     assert TermVectorizer().fit([*source, *target]).tokens_ == "words"
-    adapter = TextAdapter().fit_vocabulary(interleave([source, target]))
-    assert adapter.vectorizer_.tokens_reason_ == TermVectorizer().fit([*source, *target]).tokens_reason_
-    adapter = TextAdapter(tokens="characters").fit_vocabulary(source)
-    assert adapter.vectorizer_.tokens_ == "characters"
-    assert adapter.vectorizer_.tokens_reason_ == "given"
+    vectorizer = TextAdapter().new_vectorizer().fit(interleave([source, target]))
+    assert vectorizer.tokens_reason_ == TermVectorizer().fit([*source, *target]).tokens_reason_
+    vectorizer = TextAdapter(tokens="characters").new_vectorizer().fit(source)
+    assert vectorizer.tokens_ == "characters"
+    assert vectorizer.tokens_reason_ == "given"
 
 
 def test_unknown_tokens_are_refused():

@@ -2,53 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 
-from ..core import Rows as Matrix
-from ..core import stack_rows
 from ..errors import UndriftWarning
 from ..method import MSDAClassifier
 from ..persist import round_layers, save_model
-from ..text import N_TERMS, TextAdapter, interleave
+from ..text import N_TERMS, TextAdapter
 from .distill import distill_domains, summarize_distilled
+from .domains import check_labels, check_outputs, find_text, match_shares
 from .drift import describe_target
-from .inputs import (
-    AdaptJob,
-    AddedColumns,
-    JobDomain,
-    ShowStage,
-    check_labels,
-    check_outputs,
-    check_targets,
-    find_text,
-    ignore_stage,
-    match_shares,
-    name_domains,
-    number_sources,
-    plan_columns,
-    read_domain,
-)
+from .job import Job, ShowStage, ignore_stage
 from .labels import TrainingLabels, attach_labels, cross_fit, gather_labels, learn_labels
 from .options import parse_settings
-from .predict import Predictions, WrittenPredictions, predict_rows
-from .scoring import (
-    count_mistakes,
-    fit_baseline,
-    sample_rows,
-    share_labels,
-    sum_mistakes,
-    warn_of_other_labels,
-)
+from .predict import list_added
+from .rows import LocalRows, fit_baseline, sample_rows, share_labels, sum_mistakes
 from .summary import (
     count_labels,
     keep_warnings,
@@ -57,7 +33,7 @@ from .summary import (
     summarize_errors,
     summarize_shares,
 )
-from .tables import write_table
+from .tables import join_kinds, with_added
 
 if TYPE_CHECKING:
     from ..report import ReportData
@@ -92,7 +68,7 @@ def build_adapter(
 
 
 def run_adapt(
-    job: AdaptJob,
+    job: Job,
     adapter: TextAdapter,
     show_stage: ShowStage = ignore_stage,
     *,
@@ -102,7 +78,7 @@ def run_adapt(
 
     Parameters
     ----------
-    job : AdaptJob
+    job : Job
     adapter : TextAdapter
         Is fitted.
     show_stage : callable, optional
@@ -118,59 +94,33 @@ def run_adapt(
         if not job.text:
             job = replace(job, text=find_text(job.sources[0], job.reading, (job.label, job.target_label)))
         if cluster is None:
-            result = _adapt(job, adapter, LocalRows(job, show_stage), show_stage)
+            result = _adapt(job, adapter, LocalRows(job, show_stage))
         else:
             from .on_dask import open_cluster_rows
 
-            with open_cluster_rows(cluster, job, adapter, show_stage) as rows:
-                result = _adapt(job, adapter, rows, show_stage)
+            with open_cluster_rows(cluster, job, adapter.new_vectorizer(), show_stage) as rows:
+                result = _adapt(job, adapter, rows)
     given = [item.message for item in caught if isinstance(item.message, UndriftWarning)]
     result.summary["warnings"] = keep_warnings(given, result.summary["targets"])
     result.summary["seconds"] = round(time.perf_counter() - start, 2)
     if job.report is not None and result.report_data is not None:
-        from .report import write_report
-
         show_stage("writing the report", None)
         write_report(job, result.report_data, result.summary)
     return result
 
 
-class JobRows(Protocol):
-    """The rows of a job, on this machine or on a cluster."""
-
-    sources: list[JobDomain]
-    targets: list[JobDomain]
-
-    @property
-    def source_rows(self) -> Any:
-        """Rows of all sources, after `fit`."""
-
-    @property
-    def target_rows(self) -> Sequence[Any]:
-        """Rows of each target, after `fit`."""
-
-    def fit(self, adapter: TextAdapter, labels: np.ndarray) -> None:
-        """Fit the adapter on all domains; `labels` are those of the source rows, None where there is none."""
-
-    def count_mistakes(self, i: int, baseline: Any, classifier: Any) -> np.ndarray:
-        """Sum over the labelled rows of a target, and over those that each model gets wrong."""
-
-    def write_predictions(
-        self, adapter: TextAdapter, added: AddedColumns, kinds: dict[str, Any]
-    ) -> AbstractContextManager[WrittenPredictions]:
-        """Write predictions, put in place when the context ends; `kinds` are of all columns."""
-
-
-def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowStage) -> AdaptResult:
+def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> AdaptResult:
     labels, notes = _settle_labels(job, rows)
     classes = sorted({label for label in labels if label is not None})
-    added, kinds = plan_columns(job, rows.targets, classes)
+    added = list_added(job, classes, has_domain=len(rows.targets) > 1)
+    for target in rows.targets:
+        with_added(target.path, target.kinds, added)  # refuses names that clash
     rows.targets, more = attach_labels(job, rows.sources, rows.targets, classes)
     if job.target_shares:
         classifier = clone(adapter.classifier or MSDAClassifier())
         adapter.set_params(classifier=classifier.set_params(target_shares=match_shares(job, classes)))
     rows.fit(adapter, np.array(labels, dtype=object))
-    show_stage("comparing words", None)
+    rows.show_stage("comparing words", None)
     summary = summarize_domains(job, rows.sources, rows.targets, adapter.vectorizer_.tokens_)
     summary |= {"labels": count_labels(labels), "updatable": job.updatable}
     summary["notes"] = [*notes, *more, *summary["notes"]]
@@ -179,82 +129,69 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowS
     if job.use_labels != "score":
         learnt = gather_labels(rows.targets, rows.target_rows, adapter.classes_.tolist())
         summary["n_learnt"] = len(learnt.keys)
-    baseline, mistakes = _score_targets(summary["targets"], job, adapter, rows, labels, learnt, show_stage)
+    baseline, mistakes = _score_targets(summary["targets"], adapter, rows, labels, learnt)
     if learnt is not None:
-        show_stage("learning the target's labels", None)
+        rows.show_stage("learning the target's labels", None)
         learn_labels(adapter.classifier_, learnt)
         summary["caution"] = dict(adapter.classifier_.caution_)  # labels end a fallback
-    with rows.write_predictions(adapter, added, kinds) as written:
-        summarize_shares(summary, adapter, written.counts, job)
-        summary |= _save_models(job, adapter, rows, show_stage)
-    if job.report is None or not isinstance(rows, LocalRows):
+    kinds = join_kinds(target.kinds for target in rows.targets) | added
+    with rows.write_predictions(adapter, kinds, list(added)) as counts:
+        summarize_shares(summary, adapter, counts, job)
+        summary |= _save_models(job, adapter, rows)
+    if job.report is None:
         return AdaptResult(adapter, summary)
-    targets = rows.targets
     if learnt is not None:  # a report scores no prediction of a label that was learnt
-        targets = [replace(target, weights=[0.0] * target.n_rows) for target in targets]
-    from .report import gather_report
-
-    data = gather_report(adapter, job, rows.sources, targets, rows.X, written.predictions, mistakes)
-    return AdaptResult(adapter, summary, replace(data, given_baseline=baseline))
+        rows.targets = [replace(target, weights=[0.0] * target.n_rows) for target in rows.targets]
+    return AdaptResult(adapter, summary, gather_report(adapter, rows, baseline, mistakes))
 
 
-def _settle_labels(job: AdaptJob, rows: JobRows) -> tuple[list[Any], list[str]]:
+def _settle_labels(job: Job, rows: LocalRows) -> tuple[list[Any], list[str]]:
     """Return the labels of the source in one spelling, and notes; those of the targets are spelt alike."""
-    labels, rewritten, notes = check_labels(job, rows.sources)
-    check_targets(rows.targets)
+    labels, rewritten, notes = check_labels(job, rows.sources, rows.targets)
     for i, target in enumerate(rows.targets if rewritten else []):
         tidied = [rewritten.get(label, label) for label in target.labels or []]
         rows.targets[i] = replace(target, labels=tidied if target.labels is not None else None)
     return labels, notes
 
 
-def _save_models(job: AdaptJob, adapter: TextAdapter, rows: JobRows, show_stage: ShowStage) -> dict[str, Any]:
+def _save_models(job: Job, adapter: TextAdapter, rows: LocalRows) -> dict[str, Any]:
     """Save the model and a distilled one, where they are asked for."""
     summary: dict[str, Any] = {}
     if job.model is None and job.distilled is None:
         return summary
-    show_stage("describing the target", None)
-    adapter.remember(
-        text_columns=list(job.text),
-        references={
-            name: describe_target(adapter, target.documents)
-            for name, target in zip(name_domains(job.targets), rows.targets, strict=True)
-        },
-    )
+    rows.show_stage("describing the target", None)
+    references = {target.name: describe_target(adapter, target.documents) for target in rows.targets}
+    adapter.remember(text_columns=list(job.text), references=references)
     if job.model is not None:
-        summary["model_file"] = _save_adapter(adapter, job, job.model, rows, show_stage)
+        summary["model_file"] = _save_adapter(adapter, job, rows)
     if job.distilled is not None:
-        show_stage("distilling", None)
-        distilled = distill_domains(adapter, rows.targets, name_domains(job.targets))
+        rows.show_stage("distilling", None)
+        distilled = distill_domains(adapter, rows.targets)
         save_model(distilled, job.distilled)
         summary["distilled"] = summarize_distilled(distilled, job.distilled)
     return summary
 
 
-def _save_adapter(
-    adapter: TextAdapter, job: AdaptJob, path: Path, rows: JobRows, show_stage: ShowStage
-) -> dict[str, Any]:
+def _save_adapter(adapter: TextAdapter, job: Job, rows: LocalRows) -> dict[str, Any]:
     """Save a model, in half precision if that changes no prediction of some target rows; say what it took."""
     n_each = -(-HALF_ROWS // len(rows.targets))
     rounded, n_checked, n_same = round_layers(adapter.classifier_), 0, 0
-    for name, target_rows in zip(name_domains(job.targets), rows.target_rows, strict=True):
-        X = sample_rows(target_rows)[:n_each]
-        first, second = (model.predict(X, target=name) for model in (adapter.classifier_, rounded))
+    for target, target_rows in zip(rows.targets, rows.target_rows, strict=True):
+        X = sample_rows(target_rows, n_each)
+        first, second = (model.predict(X, target=target.name) for model in (adapter.classifier_, rounded))
         n_checked, n_same = n_checked + len(first), n_same + int((first == second).sum())
     is_half = n_same == n_checked
-    show_stage("saving the model", None)
-    save_model(adapter, path, updatable=job.updatable, half=is_half)
-    return {"bytes": path.stat().st_size, "half": is_half, "n_checked": n_checked, "n_same": n_same}
+    rows.show_stage("saving the model", None)
+    save_model(adapter, job.model, updatable=job.updatable, half=is_half)
+    return {"bytes": job.model.stat().st_size, "half": is_half, "n_checked": n_checked, "n_same": n_same}
 
 
 def _score_targets(
     entries: list[dict[str, Any]],
-    job: AdaptJob,
     adapter: TextAdapter,
-    rows: JobRows,
+    rows: LocalRows,
     labels: Sequence[Any],
     learnt: TrainingLabels | None,
-    show_stage: ShowStage,
 ) -> tuple[Any, Mistakes]:
     """Add to every target's entry whether it fell back and, if it has labels, the errors.
 
@@ -262,25 +199,23 @@ def _score_targets(
     no target is scored, and the mistakes of cross-fitting.
     """
     baseline, classifier, mistakes = None, adapter.classifier_, {}
-    if job.use_labels == "both" and learnt is not None:
-        show_stage("cross-fitting", None)
+    if rows.job.use_labels == "both" and learnt is not None:
+        rows.show_stage("cross-fitting", None)
         cross_fitted = cross_fit(classifier, learnt)
-    names = name_domains(job.targets)
     for i, (entry, target) in enumerate(zip(entries, rows.targets, strict=True)):
-        show_stage(f"measuring {target.path.name}", None)
+        rows.show_stage(f"measuring {target.path.name}", None)
         entry["fell_back"] = bool(classifier.caution_["fell_back"]) and learnt is None
         if target.labels is None:
             continue
-        if target.n_scored == 0 or job.use_labels == "train":
+        if target.n_scored == 0 or rows.job.use_labels == "train":
             entry |= summarize_errors()
             continue
         baseline = baseline or fit_baseline(rows.source_rows, labels)
         if learnt is None:
-            warn_of_other_labels(target.labels, classifier.classes_.tolist())
             counts = rows.count_mistakes(i, baseline, classifier)
             entry["labelled_shares"] = share_labels(target.truth, classifier.classes_.tolist())
         else:
-            mine = np.flatnonzero((learnt.names == names[i]) & (learnt.weights > 0))
+            mine = np.flatnonzero((learnt.names == target.name) & (learnt.weights > 0))
             first = baseline.predict(learnt.X[mine]).tolist() if len(mine) else []
             second, truth, weight = cross_fitted[mine].tolist(), learnt.y[mine], learnt.weights[mine]
             counts = sum_mistakes(truth.tolist(), weight, first, second)
@@ -290,81 +225,60 @@ def _score_targets(
     return baseline, mistakes
 
 
-class LocalRows:
-    """The rows of a job on this machine: files read whole, one matrix for each domain."""
+def gather_report(adapter: TextAdapter, rows: LocalRows, baseline: Any, cross_fitted: Mistakes) -> ReportData:
+    """Return the rows of every domain with their predictions."""
+    from ..report import DomainRows, ReportData
 
-    def __init__(self, job: AdaptJob, show_stage: ShowStage) -> None:
-        self.job, self.show_stage = job, show_stage
-        given = job.reading, job.text
-        self.sources = [read_domain(path, *given, job.label, show_stage) for path in job.sources]
-        self.targets = [read_domain(path, *given, job.target_label, show_stage) for path in job.targets]
-        self.X: list[Matrix] = []
-        self._scores: dict[int, np.ndarray] = {}  # of a target's rows, where they are known before writing
+    domains = [*rows.sources, *rows.targets]
+    short = [domain.path.name.split(".")[0] or domain.path.name for domain in domains]
+    names = short if len(set(short)) == len(short) else [str(domain.path) for domain in domains]
+    shown = [
+        DomainRows(name, X, domain.documents, domain.labels, weights=domain.weights)
+        for name, X, domain in zip(names, rows.X, domains, strict=True)
+    ]
+    targets = [
+        replace(
+            each,
+            prediction=predicted.labels,
+            probabilities=predicted.probabilities,
+            cross_fitted=cross_fitted.get(k),
+        )
+        for k, (each, predicted) in enumerate(zip(shown[len(rows.sources) :], rows.predictions, strict=True))
+    ]
+    return ReportData(
+        adapter.classifier_,
+        adapter.terms_,
+        shown[: len(rows.sources)],
+        targets,
+        given_baseline=baseline,
+        vectorizer=adapter.vectorizer_,
+    )
 
-    @cached_property
-    def source_rows(self) -> Matrix:
-        """Rows of all sources, after `fit`."""
-        return stack_rows(self.X[: len(self.sources)])
 
-    @property
-    def target_rows(self) -> list[Matrix]:
-        """Rows of each target, after `fit`."""
-        return self.X[len(self.sources) :]
+def write_report(job: Job, data: ReportData, summary: dict[str, Any]) -> None:
+    """Write the page of a finished job."""
+    from ..report import RunFacts, make_report
 
-    def fit(self, adapter: TextAdapter, labels: np.ndarray) -> None:
-        """Fit the adapter on all domains; `labels` are those of the source rows, None where there is none."""
-        domains = [*self.sources, *self.targets]
-        self.show_stage("counting terms", None)
-        adapter.fit_vocabulary(interleave([domain.documents for domain in domains]))
-        self.X = [adapter.vectorizer_.transform(domain.documents) for domain in domains]
-        self.show_stage("learning", None)
-        targets = dict(zip(name_domains(self.job.targets), self.target_rows, strict=True))
-        options = {"sample_domain": number_sources(self.sources), "keeps_state": self.job.needs_state}
-        adapter.fit_rows(self.source_rows, labels, targets, **options)
+    facts = RunFacts(
+        command=job.command,
+        seconds=summary["seconds"],
+        warnings=summary["warnings"],
+        notes=summary["notes"],
+        files=[_describe_file(path) for path in (*job.sources, *job.targets)],
+        text_columns=list(job.text),
+        use_labels=job.use_labels,
+        n_learnt=summary.get("n_learnt", 0),
+    )
+    targets = [
+        replace(rows, unseen_share=entry["unseen_share"])
+        for rows, entry in zip(data.target_rows, summary["targets"], strict=True)
+    ]
+    assert job.report is not None
+    make_report(replace(data, target_rows=targets, facts=facts)).save(job.report)
 
-    def count_mistakes(self, i: int, baseline: Any, classifier: Any) -> np.ndarray:
-        """Sum over the labelled rows of a target, and over those that each model gets wrong.
 
-        The scores of all of its rows are kept, to be written.
-        """
-        X, target = self.target_rows[i], self.targets[i]
-        name = name_domains(self.job.targets)[i]
-        scores = self._find_scores(classifier, i)
-        if scores is None:
-            scores = self._scores[i] = np.asarray(classifier.decision_function(X, target=name))
-        return count_mistakes(X, target.truth, baseline, classifier, name, scores.reshape(X.shape[0], -1))
-
-    def _find_scores(self, classifier: Any, i: int) -> np.ndarray | None:
-        """Return the scores of a target's rows that the fit, or the count of mistakes, has left."""
-        fitted = classifier.target_scores_
-        return self._scores.get(i) if fitted is None or fitted[i] is None else fitted[i]
-
-    @contextmanager
-    def write_predictions(
-        self, adapter: TextAdapter, added: AddedColumns, kinds: dict[str, Any]
-    ) -> Iterator[WrittenPredictions]:
-        """Write predictions, put in place when the context ends; keeps them if there is to be a report."""
-        counts: list[Any] = []
-        predictions = []
-        names = name_domains(self.job.targets)
-        with write_table(self.job.out, kinds) as write:
-            for i, (target, X) in enumerate(zip(self.targets, self.target_rows, strict=True)):
-                written: list[Predictions] = []
-                start, known = 0, self._find_scores(adapter.classifier_, i)
-                for frame in target.rows:
-                    stop = start + len(frame)
-                    scores = None if known is None else known[start:stop]
-                    written.append(predict_rows(adapter.classifier_, X[start:stop], names[i], scores))
-                    write(frame.assign(**written[-1].columns(added, names[i])))
-                    start = stop
-                    self.show_stage("writing predictions", start / target.n_rows)
-                counts.append(sum(block.count(added.min_confidence) for block in written))
-                kept = written if self.job.report else []
-                blocks = [block.probabilities for block in kept] or [np.zeros(0)]
-                predictions.append(
-                    {
-                        "prediction": [label for block in kept for label in block.labels],
-                        "probabilities": np.concatenate(blocks),
-                    }
-                )
-            yield WrittenPredictions(counts, predictions)
+def _describe_file(path: Path) -> dict[str, Any]:
+    """Return name, size and SHA-256 of a file."""
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"file": str(path), "bytes": path.stat().st_size, "sha256": digest}

@@ -6,6 +6,7 @@ A command imports its work when it runs, so that help and errors of options are 
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +14,7 @@ import typer
 
 from .. import __version__
 from . import options, terminal
-from .options import LABELS, LEARNING, OUTPUT, RUNNING, SHARES
+from .options import LABELS, LEARNING, OUTPUT, RUNNING, SHARES, open_job
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -50,8 +51,6 @@ Files = Annotated[list[Path] | None, typer.Argument(metavar="[MODEL] [FILE]", sh
 def demo(
     context: typer.Context,
     out: Annotated[Path, typer.Option(help="Folder to write to.", metavar="DIR")] = Path("undrift-demo"),
-    source: Annotated[str, typer.Option(help="Product whose reviews have labels.")] = "books",
-    target: Annotated[str, typer.Option(help="Product whose reviews have none.")] = "kitchen",
     as_json: options.Json = False,
     verbose: options.Verbose = None,
 ) -> None:
@@ -63,7 +62,7 @@ def demo(
     from .demo import run_demo
 
     terminal.set_verbosity(verbose)
-    run_demo(out, source, target, as_json=as_json, command=format_command(context))
+    run_demo(out, format_command(context), as_json=as_json)
 
 
 @app.command(
@@ -81,8 +80,12 @@ def demo(
 )
 def adapt(
     context: typer.Context,
-    source: Annotated[list[Path], typer.Option(help="Labelled rows; may be repeated.", metavar="FILE")],
-    target: Annotated[list[Path], typer.Option(help="Rows to predict; may be repeated.", metavar="FILE")],
+    sources: Annotated[
+        list[Path], typer.Option("--source", help="Labelled rows; may be repeated.", metavar="FILE")
+    ],
+    targets: Annotated[
+        list[Path], typer.Option("--target", help="Rows to predict; may be repeated.", metavar="FILE")
+    ],
     label: Annotated[str, typer.Option(help="Column of the source's labels.", metavar="COL")],
     out: Annotated[Path, typer.Option(help="Where predictions are written.", metavar="FILE")],
     text: options.Text = None,
@@ -196,46 +199,28 @@ def adapt(
         undrift adapt --source books.csv --target kitchen.csv --label stars --out predicted.csv
     """
     from .adapt import build_adapter, run_adapt
-    from .inputs import AdaptJob
-    from .summary import show_summary
+    from .summary import describe_summary
 
-    terminal.set_verbosity(verbose)
-    how = options.parse_reading(reading)
+    given = locals() | {"command": format_command(context)}
+    given["target_shares"] = options.parse_shares(target_shares, len(targets))
     cluster = device if device.startswith(("local", "tcp://", "tls://")) else None
-    if cluster and Path("-") in (*source, *target, labels, out):
+    if cluster and Path("-") in (*sources, *targets, labels, out):
         raise typer.BadParameter("workers of --device cannot read or write -; give files")
-    adapter = build_adapter(max_features, tokens, is_fast, border, "cpu" if cluster else device, settings)
-    with options.open_streams(how, [*source, *target, labels], out, as_json=as_json) as place:
-        job = AdaptJob(
-            sources=[place(path) for path in source],
-            targets=[place(path) for path in target],
-            text=tuple(text or ()),
-            label=label,
-            out=place(out),
-            model=model,
-            report=report,
-            distilled=distilled,
-            target_label=target_label,
-            labels=place(labels),
-            use_labels=use_labels,
-            updatable=updatable,
-            target_shares=options.parse_shares(target_shares, len(target)),
-            probabilities=probabilities,
-            min_confidence=min_confidence,
-            reading=how,
-            command=format_command(context),
-        )
+    with open_job(given) as job:
+        adapter = build_adapter(max_features, tokens, is_fast, border, "cpu" if cluster else device, settings)
         result = terminal.run_job(lambda show: run_adapt(job, adapter, show, cluster=cluster), adapter)
-        show_summary(result.summary, as_json=as_json)
+        describe = partial(describe_summary, is_verbose=bool(verbose))
+        terminal.show_summary(result.summary, describe, as_json=as_json)
 
 
 @app.command()
 def predict(
+    *,
     files: Files = None,
     model: Model = None,
     input: Input = None,
     text: options.Text = None,
-    out: Annotated[Path | None, typer.Option(help="Where predictions are written.", metavar="FILE")] = None,
+    out: Annotated[Path, typer.Option(help="Where predictions are written.", metavar="FILE")],
     domain: options.Domain = None,
     as_fitted: Annotated[
         bool,
@@ -270,35 +255,18 @@ def predict(
     follows. Files of fewer than 200 rows with known words are predicted as fitted. The columns added are
     those of `adapt`, and `known_terms`.
     """
-    from .predict import PredictJob, run_predict, show_predict
+    from .predict import describe_predict, run_predict
 
-    terminal.set_verbosity(verbose)
-    how, paths = options.parse_reading(reading), place_files(files, {"--model": model, "--input": input})
-    if out is None:
-        raise typer.BadParameter("Missing option '--out'")
-    with options.open_streams(how, [paths["--input"]], out, as_json=as_json) as place:
-        job = PredictJob(
-            model=paths["--model"],
-            input=place(paths["--input"]),
-            out=place(out),
-            text=tuple(text or ()),
-            domain=domain,
-            is_aligned=not as_fitted,
-            by=by,
-            is_checked=check or fail_on_drift,
-            probabilities=probabilities,
-            min_confidence=min_confidence,
-            reading=how,
-            device=device,
-        )
+    with open_job(locals() | {"check": check or fail_on_drift}, ["model", "input"]) as job:
         summary = terminal.run_job(lambda show: run_predict(job, show))
-        show_predict(summary, as_json=as_json)
+        terminal.show_summary(summary, describe_predict, as_json=as_json)
         if fail_on_drift and summary["check"]["drifted"]:
             raise typer.Exit(3)
 
 
 @app.command()
 def ask(
+    *,
     files: Files = None,
     model: Model = None,
     input: Input = None,
@@ -312,7 +280,7 @@ def ask(
             "to measure the error.",
         ),
     ] = "predictions",
-    out: Annotated[Path | None, typer.Option(help="Where the rows are written.", metavar="FILE")] = None,
+    out: Annotated[Path, typer.Option(help="Where the rows are written.", metavar="FILE")],
     domain: options.Domain = None,
     reading: options.Formats = None,
     device: options.Device = None,
@@ -331,29 +299,11 @@ def ask(
     The model must have been saved with `adapt --updatable`. Labels of rows asked for predictions are never
     counted in an error. --format label-studio writes a file that Label Studio imports.
     """
-    from .update import AskJob, run_ask, show_ask
+    from .update import describe_ask, run_ask
 
-    terminal.set_verbosity(verbose)
-    how, paths = (
-        options.parse_reading(reading, options.TOOLS),
-        place_files(files, {"--model": model, "--input": input}),
-    )
-    if out is None:
-        raise typer.BadParameter("Missing option '--out'")
-    with options.open_streams(how, [paths["--input"]], out, as_json=as_json) as place:
-        job = AskJob(
-            model=paths["--model"],
-            input=place(paths["--input"]),
-            out=place(out),
-            text=tuple(text or ()),
-            n=n,
-            purpose=purpose,
-            domain=domain,
-            reading=how,
-            device=device,
-            seed=seed,
-        )
-        show_ask(terminal.run_job(lambda show: run_ask(job, show)), as_json=as_json)
+    with open_job(locals(), ["model", "input"], options.TOOLS) as job:
+        summary = terminal.run_job(lambda show: run_ask(job, show))
+        terminal.show_summary(summary, describe_ask, as_json=as_json)
 
 
 @app.command()
@@ -385,38 +335,29 @@ def label(
     Every answer is saved at once. Press Finish or Ctrl-C to write the updated model and the predictions. Run
     it again to go on. The model must have been saved with `adapt --updatable` to learn.
     """
-    from .label_server import LabelJob, run_label
+    from .label_server import run_label
 
-    terminal.set_verbosity(verbose)
-    how, paths = options.parse_reading(reading), place_files(files, {"--model": model, "--input": input})
-    run_label(
-        LabelJob(
-            model=paths["--model"],
-            input=paths["--input"],
-            labels=labels,
-            text=tuple(text or ()),
-            domain=domain,
-            port=port,
-            opens_browser=opens_browser,
-            reading=how,
-        )
-    )
+    with open_job(locals(), ["model", "input"]) as job:
+        if isinstance(job.input, options.StreamPath):
+            raise typer.BadParameter("labels are kept beside the rows: give a file instead of -")
+        run_label(job)
 
 
 @app.command()
 def update(
+    *,
     files: Annotated[list[Path] | None, typer.Argument(metavar="[MODEL] [LABELS]")] = None,
     model: Model = None,
     labels: Annotated[
         Path | None,
         typer.Option(help="Labelled rows of the target; may also come second.", metavar="FILE"),
     ] = None,
-    target: Annotated[
+    input: Annotated[
         Path | None, typer.Option("--target", "--input", help="A new batch without labels.", metavar="FILE")
     ] = None,
     text: options.Text = None,
     label: Annotated[str, typer.Option(help="Column of the labels.", metavar="COL")] = "label",
-    out: Annotated[Path | None, typer.Option(help="Where the new model is written.", metavar="MODEL")] = None,
+    out: Annotated[Path, typer.Option(help="Where the new model is written.", metavar="MODEL")],
     domain: options.Domain = None,
     reading: options.Formats = None,
     device: options.Device = None,
@@ -434,46 +375,30 @@ def update(
     Labels are those of a table, or an export of Label Studio (JSON). Rows without a
     label are skipped. A new label of a text replaces its old one.
     """
-    from .update import UpdateJob, run_update, show_update
+    from .update import describe_update, run_update
 
-    terminal.set_verbosity(verbose)
-    names = {"--model": model} | ({} if target else {"--labels": labels})
-    how, paths = options.parse_reading(reading), place_files(files, names)
-    if target and labels:
+    if input and labels:
         raise typer.BadParameter("give either --labels FILE or --target FILE")
-    if out is None:
-        raise typer.BadParameter("Missing option '--out'")
-    rows = paths.get("--labels")
-    with options.open_streams(how, [rows, target], as_json=as_json) as place:
-        job = UpdateJob(
-            model=paths["--model"],
-            out=out,
-            text=tuple(text or ()),
-            labels=place(rows),
-            target=place(target),
-            label=label,
-            domain=domain,
-            reading=how,
-            device=device,
-        )
-        show_update(terminal.run_job(lambda show: run_update(job, show)), as_json=as_json)
+    with open_job(locals(), ["model"] if input else ["model", "labels"]) as job:
+        summary = terminal.run_job(lambda show: run_update(job, show))
+        terminal.show_summary(summary, describe_update, as_json=as_json)
 
 
 @app.command()
 def distill(
-    files: Files = None,
+    *,
+    files: Annotated[list[Path] | None, typer.Argument(metavar="[MODEL] [FILE]...")] = None,
     model: Model = None,
-    target: Annotated[
+    targets: Annotated[
         list[Path] | None,
         typer.Option("--target", "--input", help="Rows of the target; may be repeated.", metavar="FILE"),
     ] = None,
     text: options.Text = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Where to save the distilled model.", metavar="FILE")
-    ] = None,
-    domain: Annotated[
+    out: Annotated[Path, typer.Option(help="Where to save the distilled model.", metavar="FILE")],
+    domains: Annotated[
         list[str] | None,
         typer.Option(
+            "--domain",
             help="Which of the model's targets a file holds, once for each. Default: by the file's name.",
             metavar="NAME",
         ),
@@ -481,15 +406,8 @@ def distill(
     target_label: Annotated[
         str | None, typer.Option(help="Column of labels, for scoring only.", metavar="COL")
     ] = None,
-    terms: Annotated[
-        Path | None, typer.Option(help="Write terms and weights here, as a table.", metavar="FILE")
-    ] = None,
-    pipeline: Annotated[
-        Path | None, typer.Option(help="Pickle a scikit-learn pipeline here.", metavar="FILE")
-    ] = None,
     reading: options.Formats = None,
     device: options.Device = None,
-    seed: options.Seed = 0,
     as_json: options.Json = False,
     verbose: options.Verbose = None,
 ) -> None:
@@ -502,33 +420,12 @@ def distill(
     The result is a linear model on words and pairs of words, learnt from the scores that the full model
     gives the rows. It takes a few megabytes, and `predict` and `explain` take it like any model. A tenth of
     the rows is held out to say how often the two agree.
-
-    --pipeline FILE writes the same model as a pickled scikit-learn pipeline, which needs no undrift:
-    joblib.load(FILE).predict(texts).
     """
-    from .distill import DistillJob, run_distill, show_distill
+    from .distill import describe_distilled, run_distill
 
-    terminal.set_verbosity(verbose)
-    how, given = options.parse_reading(reading), list(target or [])
-    paths = place_files(files, {"--model": model} | ({} if given else {"--target": None}))
-    given = given or [paths["--target"]]
-    if out is None:
-        raise typer.BadParameter("Missing option '--out'")
-    with options.open_streams(how, given, as_json=as_json) as place:
-        job = DistillJob(
-            model=paths["--model"],
-            targets=[place(path) for path in given],
-            text=tuple(text or ()),
-            out=out,
-            domains=tuple(domain or ()),
-            target_label=target_label,
-            terms=terms,
-            pipeline=pipeline,
-            reading=how,
-            device=device,
-            seed=seed,
-        )
-        show_distill(terminal.run_job(lambda show: run_distill(job, show)), as_json=as_json)
+    with open_job(locals(), ["model", "targets"]) as job:
+        summary = terminal.run_job(lambda show: run_distill(job, show))
+        terminal.show_summary(summary, describe_distilled, as_json=as_json)
 
 
 @app.command()
@@ -564,23 +461,6 @@ def explain(
     if path is None:
         raise typer.BadParameter("Missing option '--model'")
     run_explain(path, terms, document or [], top, as_json=as_json)
-
-
-def place_files(files: list[Path] | None, given: dict[str, Path | None]) -> dict[str, Path]:
-    """Return the file of every option: arguments without a name fill the options that are missing."""
-    rest = list(files or [])
-    for name, path in given.items():
-        if path is not None and path == Path("-") and name == "--model":
-            raise typer.BadParameter("--model -: only rows are read or written by -; give a file")
-        if path is None and rest:
-            given[name] = rest.pop(0)
-    missing = [name for name, path in given.items() if path is None]
-    if missing:
-        raise typer.BadParameter(f"Missing option '{missing[0]}'")
-    if rest:
-        names = " ".join(map(str, rest))
-        raise typer.BadParameter(f"Got unexpected extra argument{'s' * (len(rest) > 1)} ({names})")
-    return {name: path for name, path in given.items() if path is not None}
 
 
 def format_command(context: typer.Context) -> str:

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
-import typer
 
 from ..datasets import Domain, make_reviews
 from ..explain import top_terms
+from ..text import TextAdapter
 from . import terminal
 from .adapt import build_adapter, run_adapt
-from .inputs import AdaptJob
-from .summary import show_summary
+from .job import Job
+from .summary import describe_summary
 from .tables import write_table
 
+SOURCE, TARGET = "books", "kitchen"
 N_REVIEWS = 1000  # of each product
 N_TERMS = 1500
 
 
-def run_demo(out: Path, source: str, target: str, *, as_json: bool, command: str) -> None:
+def run_demo(out: Path, command: str, *, as_json: bool) -> None:
     """Write two files of reviews, adapt from one to the other, and show which words made the difference."""
-    corpus = make_reviews(N_REVIEWS, unlabelled_share=0.0, style="mixed", random_state=0)
-    for name in (source, target):
-        if name not in corpus.domains:
-            raise typer.BadParameter(f"{name!r}: the built-in corpus has {', '.join(corpus.domains)}")
+    corpus = make_reviews(
+        N_REVIEWS, domains=(SOURCE, TARGET), unlabelled_share=0.0, style="mixed", random_state=0
+    )
     out.mkdir(parents=True, exist_ok=True)
-    for name in (source, target):
-        _write_reviews(out / f"{name}.csv", corpus.domains[name], "label" if name == source else "truth")
-    job = AdaptJob(
-        sources=[out / f"{source}.csv"],
-        targets=[out / f"{target}.csv"],
+    _write_reviews(out / f"{SOURCE}.csv", corpus.domains[SOURCE], "label")
+    _write_reviews(out / f"{TARGET}.csv", corpus.domains[TARGET], "truth")
+    job = Job(
+        sources=[out / f"{SOURCE}.csv"],
+        targets=[out / f"{TARGET}.csv"],
         text=("text",),
-        label="label",
         target_label="truth",
         out=out / "predictions.csv",
         model=out / "model.safetensors",
@@ -41,17 +41,20 @@ def run_demo(out: Path, source: str, target: str, *, as_json: bool, command: str
     )
     adapter = build_adapter(N_TERMS)
     result = terminal.run_job(lambda show: run_adapt(job, adapter, show), adapter)
-    show_summary(result.summary, as_json=as_json)
-    if as_json:
-        return
+    terminal.show_summary(result.summary, describe_summary, as_json=as_json)
+    if not as_json:
+        for line in _describe_words(adapter, job):
+            terminal.say(line)
+
+
+def _describe_words(adapter: TextAdapter, job: Job) -> Iterator[str]:
+    """List words of the target that no labelled review has, and the command that explains one."""
     unseen = top_terms(adapter.classifier_, adapter.terms_, 6, only_new=True)
-    terminal.say(
-        f"Words of {target} that no labelled review of {source} contains, by the label they indicate:"
-    )
+    yield f"Words of {TARGET} that no labelled review of {SOURCE} contains, by the label they indicate:"
     for label in dict.fromkeys(row["class"] for row in unseen):
-        terminal.say(f"  {label}: {', '.join(row['term'] for row in unseen if row['class'] == label)}")
+        yield f"  {label}: {', '.join(row['term'] for row in unseen if row['class'] == label)}"
     word = next((row["term"] for row in unseen if " " not in row["term"]), "")
-    terminal.say_line(f"Why: undrift explain {job.model} {word}")
+    yield f"Why: undrift explain {job.model} {word}"
 
 
 def _write_reviews(path: Path, domain: Domain, column: str) -> None:

@@ -7,8 +7,6 @@ import json
 import secrets
 import threading
 import webbrowser
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,14 +14,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from ..errors import UndriftError, count
-from ..text import load_adapter
 from . import terminal
-from .inputs import ShowStage, ignore_stage, read_domain
+from .domains import read_domains
+from .job import Job, ShowStage, ignore_stage
 from .labelling import ESTIMATE, LabelSession
-from .options import Reading
-from .predict import PredictJob, choose_text, find_target, run_predict
+from .predict import open_model, run_predict
 from .terminal import describe_file
-from .update import UpdateJob, run_update
+from .update import run_update
 
 MOST_BYTES = 65_536  # of a request's body
 HEADERS = {
@@ -35,25 +32,12 @@ HEADERS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class LabelJob:
-    """Which rows to label, for which model."""
-
-    model: Path
-    input: Path
-    labels: Path | None = None  # default: beside the rows
-    text: Sequence[str] = ()  # default: the model's columns
-    domain: str | None = None
-    port: int = 0  # 0: any that is free
-    opens_browser: bool = True
-    reading: Reading = field(default_factory=Reading)
-
-    def name_output(self, ending: str) -> Path:
-        """Return the path of an output beside the rows, such as kitchen.labels.csv."""
-        return self.input.with_name(f"{self.input.name.split('.')[0]}.{ending}")
+def name_output(job: Job, ending: str) -> Path:
+    """Return the path of an output beside the rows, such as kitchen.labels.csv."""
+    return job.input.with_name(f"{job.input.name.split('.')[0]}.{ending}")
 
 
-def run_label(job: LabelJob) -> None:
+def run_label(job: Job) -> None:
     """Serve the page until the session ends, and write its files."""
     server = terminal.run_job(lambda show: start_server(job, show))
     terminal.say_line(f"Label rows at {server.address}")
@@ -63,16 +47,14 @@ def run_label(job: LabelJob) -> None:
         terminal.say(line)
 
 
-def start_server(job: LabelJob, show_stage: ShowStage = ignore_stage) -> LabelServer:
+def start_server(job: Job, show_stage: ShowStage = ignore_stage) -> LabelServer:
     """Read model, rows and labels, and return a server that is ready to serve."""
-    adapter = load_adapter(job.model)
-    text = choose_text(adapter, job.text, job.input, job.reading)
-    rows = read_domain(job.input, job.reading, text, None, show_stage)
-    labels = job.labels or job.name_output("labels.csv")
+    adapter, target, text = open_model(job, job.input)
+    (rows,) = read_domains([job.input], job.reading, text, None, show_stage)
+    labels = job.labels or name_output(job, "labels.csv")
     if labels.suffix != ".csv" or labels.resolve() in (job.input.resolve(), job.model.resolve()):
         raise ValueError(f"{labels}: labels are kept in a file of their own that ends in .csv")
     show_stage("preparing the rows", None)
-    target = find_target(adapter, job.domain)
     session = LabelSession(adapter, rows.documents, labels, columns=text, target=target)
     try:
         return LabelServer(session, job.input.name.split(".")[0], job.port)
@@ -80,7 +62,7 @@ def start_server(job: LabelJob, show_stage: ShowStage = ignore_stage) -> LabelSe
         raise ValueError(f"port {job.port} cannot be used ({error.strerror}): choose another one") from None
 
 
-def finish_session(job: LabelJob, session: LabelSession, show_stage: ShowStage = ignore_stage) -> list[str]:
+def finish_session(job: Job, session: LabelSession, show_stage: ShowStage = ignore_stage) -> list[str]:
     """Write the updated model and the predictions; return lines that say so."""
     if not session.answers:
         return ["No label was given, so nothing was written."]
@@ -94,9 +76,9 @@ def finish_session(job: LabelJob, session: LabelSession, show_stage: ShowStage =
         return [*lines, f"{job.model} cannot learn labels: run `undrift adapt` with --updatable for that."]
     given: dict[str, Any] = {"text": session.columns, "domain": job.domain}
     model = job.model.with_name(f"{job.model.stem.removesuffix('-labelled')}-labelled{job.model.suffix}")
-    run_update(UpdateJob(model=job.model, labels=session.path, out=model, **given), show_stage)
-    out = job.name_output("predictions.csv")
-    again = PredictJob(model=model, input=job.input, out=out, is_aligned=False, reading=job.reading, **given)
+    run_update(Job(model=job.model, labels=session.path, out=model, **given), show_stage)
+    out = name_output(job, "predictions.csv")
+    again = Job(model=model, input=job.input, out=out, as_fitted=True, reading=job.reading, **given)
     run_predict(again, show_stage)
     return [*lines, f"Wrote {describe_file(str(model))}.", f"Wrote {describe_file(str(out))}."]
 

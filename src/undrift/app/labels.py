@@ -20,7 +20,8 @@ from ..errors import count, warn
 from ..inputs import gather_rows, spell_label
 from ..method import MSDAClassifier, list_row_keys
 from ..text import hash_text
-from .inputs import AdaptJob, JobDomain, name_domains, open_rows, parse_label
+from .domains import JobDomain, open_rows, parse_label
+from .job import Job
 from .tables import Table, TableError, write_text
 
 SAMPLED, WEIGHT = "sampled", "weight"
@@ -119,7 +120,7 @@ def _make_label(text: str, label: Any, sampled: Any, weight: Any) -> GivenLabel:
 
 
 def attach_labels(
-    job: AdaptJob, sources: Sequence[JobDomain], targets: Sequence[JobDomain], classes: Sequence[Any]
+    job: Job, sources: Sequence[JobDomain], targets: Sequence[JobDomain], classes: Sequence[Any]
 ) -> tuple[list[JobDomain], list[str]]:
     """Return the targets with all labels that the job is given, and notes on those that are left out."""
     if job.target_label is None and job.labels is None:
@@ -213,7 +214,7 @@ def gather_labels(
             f"{count(n_odd, 'text')} with contradicting labels, none of which is taken",
         )
     parts, y, names, keys, weights = [], [], [], [], []
-    for name, target, X in zip(name_domains([t.path for t in targets]), targets, rows, strict=True):
+    for target, X in zip(targets, rows, strict=True):
         positions = [
             row
             for row, (key, label) in enumerate(zip(target.keys, target.labels or [], strict=True))
@@ -224,7 +225,7 @@ def gather_labels(
         keys += [target.keys[row] for row in positions]
         y += [next(iter(answers[target.keys[row]])) for row in positions]
         weights += [(target.weights or [1.0] * target.n_rows)[row] for row in positions]
-        names += [name] * len(positions)
+        names += [target.name] * len(positions)
     if not parts:
         files = ", ".join(str(target.path) for target in targets)
         raise TableError(f"{files}: no row has a label to learn from")

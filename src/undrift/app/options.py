@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ import typer
 
 from ..errors import escape_controls
 from . import terminal
+from .job import Job, Reading
 
 LABELS, SHARES, LEARNING = "Labels of the target", "Class shares", "Learning"
 OUTPUT, RUNNING = "Output", "Running"
@@ -83,17 +84,7 @@ Verbose = Annotated[
 FORMATS, TOOLS = ("csv", "tsv", "jsonl"), ("label-studio",)
 NUMBERS = ("noise", "layers", "n_layers", "C", "ridge", "seed", "random_state")  # settings
 _DASH = Path("-")
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How files of rows are read."""
-
-    encoding: str | None = None
-    sheet: str | None = None  # of a spreadsheet that has several
-    skip_bad: bool = False
-    stream: str | None = None  # format of standard input and output
-    tool: str | None = None  # that labels rows: label-studio
+_FILES = ("sources", "targets", "input", "labels")  # options that are read as files of rows
 
 
 def parse_reading(values: Sequence[str] | None, tools: Sequence[str] = ()) -> Reading:
@@ -135,9 +126,43 @@ class StreamPath(type(Path())):  # type: ignore[misc]
 
 
 @contextmanager
+def open_job(given: dict[str, Any], needed: Sequence[str] = (), tools: Sequence[str] = ()) -> Iterator[Job]:
+    """Give the job that the parameters of a command describe; files of `needed` may have come unnamed."""
+    terminal.set_verbosity(given["verbose"])
+    reading = parse_reading(given["reading"], tools)
+    given = given | place_files(given.get("files"), {name: given[name] for name in needed})
+    known = {each.name for each in fields(Job)} - {"reading"}
+    values = {name: value for name, value in given.items() if name in known and value is not None}
+    given_files = [values[name] for name in _FILES if name in values]
+    inputs = [path for each in given_files for path in (each if isinstance(each, list) else [each])]
+    as_json, out = given.get("as_json", False), values.get("out")
+    with open_streams(reading, inputs, out, as_json=as_json) as place:
+        for name in {*_FILES, "out"} & values.keys():
+            value = values[name]
+            values[name] = [place(each) for each in value] if isinstance(value, list) else place(value)
+        yield Job(**values, reading=reading)
+
+
+def place_files(files: list[Path] | None, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the file of every option: arguments without a name fill the options that are missing."""
+    rest, placed = list(files or []), dict[str, Any]()
+    for name, path in given.items():
+        if not path and not rest:
+            raise typer.BadParameter(f"Missing option '--{'target' if name == 'targets' else name}'")
+        placed[name] = path or (rest[:] if name == "targets" else rest[0])
+        rest = rest if path else [] if name == "targets" else rest[1:]
+    if placed.get("model") == _DASH:
+        raise typer.BadParameter("--model -: only rows are read or written by -; give a file")
+    if rest:
+        names = " ".join(map(str, rest))
+        raise typer.BadParameter(f"Got unexpected extra argument{'s' * (len(rest) > 1)} ({names})")
+    return placed
+
+
+@contextmanager
 def open_streams(
-    reading: Reading, inputs: Sequence[Path | None], out: Path | None = None, *, as_json: bool = False
-) -> Iterator[Callable[[Any], Any]]:
+    reading: Reading, inputs: Sequence[Path], out: Path | None, *, as_json: bool
+) -> Iterator[Callable[[Path], Path]]:
     """Give a function that returns the path to use for a path: a temporary file for ``-``.
 
     Standard input is copied to a file, since files are read twice. Standard output is written last.
@@ -156,13 +181,8 @@ def open_streams(
             with paths["input"].open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
         terminal.output.stderr = has_output
-
-        def place(path: Path | None) -> Path | None:
-            """Return the file to use for a path."""
-            return paths["output" if path is out else "input"] if path == _DASH else path
-
         try:
-            yield place
+            yield lambda path: paths["output" if path is out else "input"] if path == _DASH else path
         except typer.Exit:  # as by --fail-on-drift, when predictions are written
             _send(paths["output"])
             raise
@@ -173,21 +193,20 @@ def open_streams(
 
 def _check_streams(reading: Reading, n_inputs: int, has_output: bool, as_json: bool) -> None:
     """Refuse more than standard input and output can do."""
+    problem = None
     if not n_inputs and not has_output:
         if reading.stream is not None:
-            raise typer.BadParameter(
-                f"--format {reading.stream} is for standard input and output (-): files say it by their names"
-            )
-        return
-    if reading.stream is None:
-        raise typer.BadParameter(
-            f"standard {'input' if n_inputs else 'output'} has no name that says its format: "
-            "add --format csv, tsv or jsonl"
-        )
-    if n_inputs > 1:
-        raise typer.BadParameter("standard input can be one file only: - is given twice")
-    if has_output and as_json:
-        raise typer.BadParameter("--json and --out - would both write to standard output: drop one")
+            what = f"--format {reading.stream} is for standard input and output (-)"
+            problem = f"{what}: files say it by their names"
+    elif reading.stream is None:
+        name = "input" if n_inputs else "output"
+        problem = f"standard {name} has no name that says its format: add --format csv, tsv or jsonl"
+    elif n_inputs > 1:
+        problem = "standard input can be one file only: - is given twice"
+    elif has_output and as_json:
+        problem = "--json and --out - would both write to standard output: drop one"
+    if problem:
+        raise typer.BadParameter(problem)
 
 
 def _send(path: Path) -> None:

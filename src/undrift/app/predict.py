@@ -1,25 +1,48 @@
-"""Predictions as columns, and the job that applies a saved model to new rows."""
+"""Apply a saved model to new rows: every file is a target of its own, with its class shares and threshold."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..core import Rows as Matrix
-from ..errors import count
+from ..errors import count, warn
 from ..method import predict_codes
-from ..text import DistilledText, TextAdapter, load_text_model
-from . import terminal
-from .batches import Group, align_groups, describe_groups
-from .drift import Batch, start_check
-from .inputs import AddedColumns, ShowStage, find_text, ignore_stage, open_rows, refuse_overwriting
-from .options import Reading
-from .tables import Table, list_texts, with_added, write_table
-from .terminal import describe_file
+from ..text import DistilledText, TextAdapter, load_adapter, load_text_model
+from .domains import find_text, open_rows, refuse_overwriting
+from .drift import start_check
+from .job import Job, ShowStage, ignore_stage
+from .tables import Table, TableError, list_texts, with_added, write_table
+from .terminal import describe_file, list_shares
+
+LEAST_KNOWN = 200  # rows with a known term from which a file is aligned
+N_SAMPLED = 1500  # rows that stand for a file
+MOST_GROUPS = 200
+
+TextModel = TextAdapter | DistilledText
+
+
+def open_model(job: Job, path: Path, load: Any = load_adapter) -> tuple[Any, str, tuple[str, ...]]:
+    """Load the model of a job; return it, the name of its target, and the columns of the text of a file."""
+    model = load(job.model)
+    if job.device is not None and "device" in model.classifier_.get_params():  # not if it is distilled
+        model.classifier_.set_params(device=job.device)
+    names = model.classifier_.target_names_
+    listed = ", ".join(map(str, names))
+    if job.domain is None and len(names) > 1:
+        raise ValueError(f"the model has {len(names)} target domains: choose one with --domain: {listed}")
+    if job.domain is not None and job.domain not in names:
+        raise ValueError(f"the model has no target domain {job.domain!r}: its target domains are {listed}")
+    return model, job.domain or names[0], choose_text(model, job, path)
+
+
+def choose_text(model: TextModel, job: Job, path: Path) -> tuple[str, ...]:
+    """Return the columns of the text: those given, those of the model, or the only one in the file."""
+    return tuple(job.text or model.facts_.get("text_columns", ())) or find_text(path, job.reading, ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,22 +65,22 @@ class Predictions:
         """Probability of the predicted label, of shape (n,)."""
         return np.take_along_axis(self.probabilities, self.codes[:, None], axis=1)[:, 0]
 
-    def is_doubtful(self, min_confidence: float | None) -> np.ndarray:
-        """Tell which predictions are less probable than they should be; none of them without a limit."""
-        if min_confidence is None:
-            return np.zeros(len(self.codes), dtype=bool)
-        return self.probability < min_confidence
-
-    def columns(self, added: AddedColumns, domain: str | None = None) -> dict[str, list[Any]]:
+    def columns(
+        self, names: Sequence[str], min_confidence: float | None = None, domain: str | None = None
+    ) -> dict[str, list[Any]]:
         """Return the columns to add; predictions that are doubtful or of no known term are left empty."""
-        is_empty = self.is_doubtful(added.min_confidence) | (self.n_known == 0)
+        is_empty = (self.probability < (min_confidence or 0)) | (self.n_known == 0)
         labels = zip(self.labels, is_empty.tolist(), strict=True)
-        values = [[None if empty else label for label, empty in labels], self.score.tolist()]
-        values += [self.probability.tolist()]
-        values += self.probabilities.T.tolist() if added.has_probabilities else []
-        values += [[domain] * len(self.codes)] if added.has_domain else []
-        values += [self.n_known.tolist()] if added.has_known_terms else []
-        return dict(zip(added.kinds, values, strict=True))
+        values: dict[str, list[Any]] = {
+            "prediction": [None if empty else label for label, empty in labels],
+            "score": self.score.tolist(),
+            "probability": self.probability.tolist(),
+            "domain": [domain] * len(self.codes),
+            "known_terms": self.n_known.tolist(),
+        }
+        for label, column in zip(self.classes, self.probabilities.T.tolist(), strict=True):
+            values[f"p_{label}"] = column
+        return {name: values[name] for name in names}
 
     def count(self, min_confidence: float | None = None) -> np.ndarray:
         """Count the rows of every predicted class, then the doubtful ones, then those of no known term.
@@ -66,7 +89,18 @@ class Predictions:
         """
         is_known = self.n_known > 0
         per_class = np.bincount(self.codes[is_known], minlength=len(self.classes))
-        return np.array([*per_class, self.is_doubtful(min_confidence)[is_known].sum(), (~is_known).sum()])
+        is_doubtful = self.probability < (min_confidence or 0)
+        return np.array([*per_class, (is_doubtful & is_known).sum(), (~is_known).sum()])
+
+
+def list_added(
+    job: Job, classes: Sequence[Any], *, has_domain: bool = False, has_known_terms: bool = False
+) -> dict[str, set[Any]]:
+    """Return the columns that predictions add, in order, and the type of each."""
+    kinds: dict[str, set[Any]] = {"prediction": {type(classes[0])}, "score": {float}, "probability": {float}}
+    kinds |= {f"p_{label}": {float} for label in classes} if job.probabilities else {}
+    kinds |= {"domain": {str}} if has_domain else {}
+    return kinds | ({"known_terms": {int}} if has_known_terms else {})
 
 
 def predict_rows(classifier: Any, X: Matrix, target: str | None = None, scores: Any = None) -> Predictions:
@@ -82,99 +116,146 @@ def predict_rows(classifier: Any, X: Matrix, target: str | None = None, scores: 
     return Predictions(labels, predict_codes(scores), score, probabilities, np.diff(X.indptr))
 
 
-@dataclass(frozen=True, eq=False)
-class WrittenPredictions:
-    """Predictions that were written for every target."""
-
-    counts: list[np.ndarray]  # sums over its rows, as `Predictions.count` returns them
-    predictions: Sequence[dict[str, Any]] = ()  # those that a report needs
-
-
-@dataclass(frozen=True, kw_only=True)
-class PredictJob:
-    """Which rows to predict, and with which model."""
-
-    model: Path
-    input: Path
-    out: Path
-    text: Sequence[str] = ()  # default: the model's columns
-    domain: str | None = None
-    is_aligned: bool = True  # whether class shares and threshold follow the rows
-    by: str | None = None  # a column: each of its values is aligned apart
-    is_checked: bool = False
-    probabilities: bool = False
-    min_confidence: float | None = None
-    reading: Reading = field(default_factory=Reading)
-    device: str | None = None
-
-
-def run_predict(job: PredictJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
+def run_predict(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
     """Predict a file block by block, and return a summary."""
-    adapter = load_text_model(job.model)
-    if job.device is not None and "device" in adapter.classifier_.get_params():  # not if it is distilled
-        adapter.classifier_.set_params(device=job.device)
-    target = find_target(adapter, job.domain)
-    batch = start_check(adapter, target) if job.is_checked else None
+    model, target, text = open_model(job, job.input, load_text_model)
+    batch = start_check(model, target) if job.check else None
     refuse_overwriting(job.out, [job.input, job.model])
-    text = choose_text(adapter, job.text, job.input, job.reading)
-    table = open_rows(job.input, job.reading, text)
-    if job.by is not None:
-        table.require_column(job.by)
+    table = open_rows(job.input, job.reading, [*text, *filter(None, [job.by])])
     table.require_rows()
-    groups = align_groups(job, adapter, target, table, text, show_stage)
-    counts = _write_predictions(job, adapter, target, table, text, groups, batch, show_stage)
-    n_classes = len(adapter.classes_)
-    n_rows = int(counts[:n_classes].sum() + counts[-1])
-    summary: dict[str, Any] = {"input": str(job.input), "out": str(job.out), "rows": n_rows}
-    summary |= {"bad_rows": table.n_bad, "unknown_rows": int(counts[-1])}
-    labels = [str(label) for label in adapter.classes_.tolist()]
-    shares = counts[:n_classes] / max(counts[:n_classes].sum(), 1)
-    summary["predicted_shares"] = dict(zip(labels, shares.tolist(), strict=True))
-    summary |= groups[None].describe(target)
-    if job.by is not None:
-        summary["groups"] = {
-            name: group.describe(target) for name, group in groups.items() if name is not None
-        }
-        summary["aligned"] = any(each["aligned"] for each in summary["groups"].values())
-    if job.min_confidence is not None:
-        summary["n_doubtful"] = int(counts[n_classes])
-    if batch is not None:
-        summary["check"] = batch.check()
-    return summary
-
-
-def _write_predictions(
-    job: PredictJob,
-    adapter: TextAdapter | DistilledText,
-    target: str,
-    table: Table,
-    text: Sequence[str],
-    groups: dict[str | None, Group],
-    batch: Batch | None,
-    show_stage: ShowStage,
-) -> Any:
-    """Write the predictions of a table, and return their counts."""
-    classes = adapter.classes_.tolist()
-    added = AddedColumns(
-        classes,
-        has_probabilities=job.probabilities,
-        has_known_terms=True,
-        min_confidence=job.min_confidence,
-    )
-    kinds = with_added(table.path, table.kinds, added.kinds)
+    classes = model.classes_.tolist()
+    added = list_added(job, classes, has_known_terms=True)
+    kinds = with_added(table.path, table.kinds, added)
+    groups = align_groups(job, model, target, table, text, show_stage)
     counts: Any = np.zeros(len(classes) + 2, dtype=int)
     with write_table(job.out, kinds) as write:
         for frame in table:
             documents = list_texts(frame, text)
-            X = adapter.vectorizer_.transform(documents)
-            names: Sequence[str | None] = list_texts(frame, job.by) if job.by else [None] * len(frame)
-            predictions = _predict_groups(groups, names, X, target)
+            X = model.vectorizer_.transform(documents)
+            predictions = _predict_groups(groups, _name_groups(job, frame), X, target)
             if batch is not None:
                 batch.add(X, documents)
-            write(frame.assign(**predictions.columns(added)))
+            write(frame.assign(**predictions.columns(list(added), job.min_confidence)))
             counts = counts + predictions.count(job.min_confidence)
             show_stage(f"predicting {table.path.name}", table.share_read)
-    return counts
+    *per_class, n_doubtful, n_unknown = counts.tolist()
+    summary: dict[str, Any] = {"input": str(job.input), "out": str(job.out)}
+    summary |= {"rows": sum(per_class) + n_unknown, "bad_rows": table.n_bad, "unknown_rows": n_unknown}
+    shares = [n / max(sum(per_class), 1) for n in per_class]
+    summary["predicted_shares"] = dict(zip(map(str, classes), shares, strict=True))
+    summary |= groups[None].describe(target)
+    if job.by is not None:
+        named = {name: group.describe(target) for name, group in groups.items() if name is not None}
+        summary |= {"groups": named, "aligned": any(group["aligned"] for group in named.values())}
+    if job.min_confidence is not None:
+        summary["n_doubtful"] = n_doubtful
+    if batch is not None:
+        summary["check"] = batch.check()
+        for reason in summary["check"]["reasons"]:
+            warn(reason)
+    return summary
+
+
+@dataclass(frozen=True)
+class Group:
+    """The classifier of a file, or of the rows with one value of a column."""
+
+    classifier: Any
+    reason: str | None = None  # why it predicts as fitted; None where it was aligned
+
+    def describe(self, target: str) -> dict[str, Any]:
+        """Return its class shares and expected error, ready for JSON."""
+        return {
+            "aligned": self.reason is None,
+            "as_fitted_because": self.reason,
+            **describe_target_shares(self.classifier, target),
+        }
+
+
+def describe_target_shares(classifier: Any, target: str) -> dict[str, Any]:
+    """Return the class shares of a target, their intervals and its expected error, ready for JSON."""
+    i = classifier.target_names_.index(target)
+    shares, interval = classifier.target_shares_[i], classifier.target_shares_interval_[i]
+    return {
+        "target_shares": shares and {str(label): share for label, share in shares.items()},
+        "target_shares_interval": interval and {str(label): [*ends] for label, ends in interval.items()},
+        "expected_error": classifier.expected_error_[i],
+    }
+
+
+class Sample:
+    """A random sample of documents, of bounded size."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.documents: list[str] = []
+        self.n_rows = 0
+        self._rng = np.random.default_rng(seed)
+
+    def add(self, documents: Sequence[str]) -> None:
+        """Add documents; each has the same chance to stay."""
+        for document in documents:
+            self.n_rows += 1
+            if len(self.documents) < N_SAMPLED:
+                self.documents.append(document)
+            elif (place := int(self._rng.integers(self.n_rows))) < N_SAMPLED:
+                self.documents[place] = document
+
+
+def _name_groups(job: Job, frame: Any) -> Sequence[str | None]:
+    """Return the name of every row's group: its cell of the column that makes groups, else None."""
+    return list_texts(frame, job.by) if job.by else [None] * len(frame)
+
+
+def align_groups(
+    job: Job, model: TextModel, target: str, table: Table, text: Sequence[str], show_stage: ShowStage
+) -> dict[str | None, Group]:
+    """Return the classifier of a file, and of every group of its rows if a column makes groups.
+
+    Reads the file once. The classifier of the name None is that of the whole file.
+    """
+    if job.as_fitted:
+        return _Same(Group(model.classifier_, "--as-fitted"))
+    if model.classifier_.batch_ is None:
+        return _Same(Group(model.classifier_, "the model is not aligned with its target"))
+    samples: dict[str | None, Sample] = {}
+    for frame in table:
+        names = np.array(_name_groups(job, frame), dtype=object)
+        documents = np.array(list_texts(frame, text), dtype=object)
+        for name in dict.fromkeys(names.tolist()):
+            samples.setdefault(name, Sample()).add(documents[names == name].tolist())
+        if len(samples) > MOST_GROUPS:
+            raise TableError(
+                f"{table.path}: column {job.by!r} has over {MOST_GROUPS} different values: is it the column "
+                "of groups?"
+            )
+        show_stage(f"estimating class shares of {table.path.name}", table.share_read)
+    groups = {name: align_sample(model, target, sample) for name, sample in samples.items()}
+    return {None: Group(model.classifier_, "--as-fitted"), **groups}
+
+
+class _Same(dict[str | None, Group]):
+    """The same classifier for every group."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__({None: group})
+
+    def __missing__(self, name: str | None) -> Group:
+        return self[None]
+
+
+def align_sample(model: TextModel, target: str, sample: Sample) -> Group:
+    """Return the classifier that follows a sample of a file, or the one of the fit and a reason."""
+    X = model.vectorizer_.transform(sample.documents)
+    known = np.flatnonzero(np.diff(X.indptr) > 0)
+    n_known = round(len(known) / max(len(sample.documents), 1) * sample.n_rows)
+    if n_known < LEAST_KNOWN:
+        reason = f"{n_known:,} rows have a known word, and {LEAST_KNOWN} are needed"
+        return Group(model.classifier_, reason)
+    aligned = model.classifier_.align(X[known], target=target)
+    expected = aligned.expected_error_[aligned.target_names_.index(target)]
+    if expected is None or expected["error"] is None:
+        return Group(model.classifier_, "its class shares cannot be known from its words")
+    return Group(aligned)
 
 
 def _predict_groups(
@@ -196,55 +277,36 @@ def _predict_groups(
     return Predictions(parts[0].classes, *joined)
 
 
-def choose_text(
-    adapter: TextAdapter | DistilledText, text: Sequence[str], path: Path, reading: Reading
-) -> tuple[str, ...]:
-    """Return the columns of the text: those given, those of the model, or the only one in the file."""
-    return tuple(text or adapter.facts_.get("text_columns", ())) or find_text(path, reading, ())
-
-
-def find_target(adapter: TextAdapter | DistilledText, name: str | None) -> str:
-    """Return the name of a target of the model; it may be left out if there is one."""
-    names = adapter.classifier_.target_names_
-    if name is None and len(names) == 1:
-        return names[0]
-    listed = ", ".join(map(str, names))
-    if name is None:
-        raise ValueError(f"the model has {len(names)} target domains: choose one with --domain: {listed}")
-    if name not in names:
-        raise ValueError(f"the model has no target domain {name!r}: its target domains are {listed}")
-    return name
-
-
-def show_predict(summary: dict[str, Any], *, as_json: bool) -> None:
-    """Print what was read, predicted and written, and what a check found."""
-    if as_json:
-        terminal.show_json(summary)
-    else:
-        for line in describe_predict(summary):
-            terminal.say(line)
-    for reason in summary.get("check", {}).get("reasons", []):
-        terminal.show_warning(reason)
-
-
-def describe_predict(summary: dict[str, Any]) -> list[str]:
-    """Return the lines of a summary."""
+def describe_predict(summary: dict[str, Any]) -> Iterator[str]:
+    """Say what was read, predicted and written, and what a check found."""
+    n_rows, unknown = summary["rows"], summary["unknown_rows"]
     bad = f", {summary['bad_rows']:,} skipped as unreadable" if summary["bad_rows"] else ""
-    unknown = summary["unknown_rows"]
-    lines = [f"Read {summary['input']}: {count(summary['rows'], 'row')}{bad}."]
+    yield f"Read {summary['input']}: {count(n_rows, 'row')}{bad}."
     if unknown:
-        lines.append(f"Left empty, as they have no known word: {unknown:,} of {summary['rows']:,} rows.")
+        yield f"Left empty, as they have no known word: {unknown:,} of {n_rows:,} rows."
     if "n_doubtful" in summary:
-        lines.append(format_doubtful(summary["n_doubtful"], summary["rows"], summary["input"]))
-    lines += describe_groups(summary)
-    lines.append(f"Wrote {describe_file(summary['out'])}.")
+        yield (
+            f"Left empty as doubtful (--min-confidence): {summary['n_doubtful']:,} of {n_rows:,} predictions "
+            f"for {summary['input']}."
+        )
+    predicted = f"Predicted: {list_shares(summary['predicted_shares'])}."
+    if "groups" not in summary:
+        yield f"{predicted} {_describe_group(summary)}"
+    else:
+        yield predicted
+        yield from (f"{name}: {_describe_group(group)}" for name, group in summary["groups"].items())
+    yield f"Wrote {describe_file(summary['out'])}."
     if "check" in summary:
         is_drift = summary["check"]["drifted"]
         same = "No drift: the rows are like those that the model was adapted to."
-        lines.append("Drift: the rows are not what the model was adapted to." if is_drift else same)
-    return lines
+        yield "Drift: the rows are not what the model was adapted to." if is_drift else same
 
 
-def format_doubtful(n_doubtful: int, n_rows: int, file: str) -> str:
-    """Say how many predictions were left empty."""
-    return f"Left empty as doubtful (--min-confidence): {n_doubtful:,} of {n_rows:,} predictions for {file}."
+def _describe_group(group: dict[str, Any]) -> str:
+    if not group["aligned"]:
+        return f"As fitted: {group['as_fitted_because']}."
+    error = "about {error:.0%} wrong (90% interval {low:.0%} to {high:.0%}), expected".format(
+        **group["expected_error"]
+    )
+    shares = list_shares(group["target_shares"], group["target_shares_interval"])
+    return f"Class shares of this file: {shares}; {error}."

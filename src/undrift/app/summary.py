@@ -17,15 +17,16 @@ from ..inputs import spell_label
 from ..method import EXPECTED_ERROR_RECORD
 from ..scoring import error_interval, find_chance, gain_interval, is_no_better
 from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
-from . import terminal
-from .inputs import AdaptJob, JobDomain
+from .distill import describe_distilled
+from .domains import JobDomain
+from .job import Job
 from .terminal import MOST_LABELS, describe_file, list_shares
 
 ONE_CLASS = 0.97  # share of a target's rows above which a note says that one class is nearly all there is
 
 
 def summarize_domains(
-    job: AdaptJob, sources: Sequence[JobDomain], targets: Sequence[JobDomain], tokens: str
+    job: Job, sources: Sequence[JobDomain], targets: Sequence[JobDomain], tokens: str
 ) -> dict[str, Any]:
     """Begin a summary: what was read, and how many words of each target do not occur in the source."""
     known = collect_words(chain.from_iterable(source.documents for source in sources), tokens)
@@ -105,7 +106,7 @@ def summarize_choices(adapter: TextAdapter) -> dict[str, Any]:
 
 
 def summarize_shares(
-    summary: dict[str, Any], adapter: TextAdapter, counts: Sequence[np.ndarray], job: AdaptJob
+    summary: dict[str, Any], adapter: TextAdapter, counts: Sequence[np.ndarray], job: Job
 ) -> None:
     """Add to every target's entry its class shares and expected error, and notes where one class is all.
 
@@ -165,22 +166,12 @@ def summarize_errors(counts: Sequence[float] | None = None) -> dict[str, Any]:
     }
 
 
-def show_summary(summary: dict[str, Any], *, as_json: bool) -> None:
-    """Print the summary of a job."""
-    for warning in summary["warnings"]:
-        terminal.show_warning(warning)
-    if as_json:
-        terminal.show_json(summary)
-        return
-    for line in describe_adapt(summary):
-        terminal.say(line)
-    if terminal.output.is_verbose:
-        for line in describe_details(summary):
-            terminal.say(line)
-    advice, command = choose_next(summary)
-    terminal.say(f"Next: {advice}")
-    if command:
-        terminal.say_line(f"  {command}")
+def describe_summary(summary: dict[str, Any], is_verbose: bool = False) -> Iterator[str]:
+    """Say what a job did, and what to do next."""
+    yield from describe_adapt(summary)
+    if is_verbose:
+        yield from describe_details(summary)
+    yield from choose_next(summary)
 
 
 def describe_adapt(summary: dict[str, Any]) -> Iterator[str]:
@@ -231,9 +222,7 @@ def describe_details(summary: dict[str, Any]) -> Iterator[str]:
         if "n_doubtful" in target:
             yield f"{target['file']}: {target['n_doubtful']:,} predictions left empty by --min-confidence."
     if summary.get("distilled"):
-        from .distill import describe_distilled
-
-        yield describe_distilled(summary["distilled"])
+        yield from describe_distilled(summary["distilled"])
     if any(target["expected_error"] for target in summary["targets"]):
         yield f"Expected errors: {EXPECTED_ERROR_RECORD}."
     for note in list_notes(summary):
@@ -314,16 +303,21 @@ def list_doubts(summary: dict[str, Any]) -> list[str]:
     ]
 
 
-def choose_next(summary: dict[str, Any]) -> tuple[str, str]:
+def choose_next(summary: dict[str, Any]) -> Iterator[str]:
     """Say what to do next, and the command for it: look at the report, label a sample, predict new rows."""
     target, is_scored = summary["targets"][0], any(t.get("scored") for t in summary["targets"])
     if summary["report"] and is_scored:
-        return f"open {summary['report']}", ""
+        yield f"Next: open {summary['report']}"
+        return
     if not summary["model"]:
-        return "save the model with --model FILE, for `undrift predict`", ""
+        yield "Next: save the model with --model FILE, for `undrift predict`"
+        return
     domain = ["--domain", Path(target["file"]).name] if len(summary["targets"]) > 1 else []
     if is_scored or not summary["updatable"]:
+        yield "Next: predict new rows:"
         command = ["predict", summary["model"], "NEW.csv", *domain, "--out", "FILE"]
-        return "predict new rows:", shlex.join(["undrift", *command])
-    command = ["ask", summary["model"], target["file"], *domain, "--for", "estimate", "--out", "sample.csv"]
-    return "label 50 rows, to measure how many predictions are wrong:", shlex.join(["undrift", *command])
+    else:
+        yield "Next: label 50 rows, to measure how many predictions are wrong:"
+        command = ["ask", summary["model"], target["file"], *domain, "--for", "estimate"]
+        command += ["--out", "sample.csv"]
+    yield f"  {shlex.join(['undrift', *command])}"

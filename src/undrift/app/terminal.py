@@ -7,7 +7,7 @@ import sys
 import textwrap
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import Event, Thread
@@ -149,6 +149,17 @@ def run_job(run: Callable[[StageBar], Any], adapter: Any = None) -> Any:
         if hasattr(classifier, "set_callbacks"):  # of scikit-learn, from 1.9
             classifier.set_callbacks(LayerCallback(bar))
         return run(bar)
+
+
+def show_summary(summary: dict[str, Any], describe: Callable[[Any], Iterable[str]], *, as_json: bool) -> None:
+    """Print a summary and its warnings: as JSON, or in lines, those with an indent as they are."""
+    for warning in summary.get("warnings", ()):
+        show_warning(warning)
+    if as_json:
+        show_json(summary)
+        return
+    for line in describe(summary):
+        (say_line if line.startswith("  ") else say)(line)
 
 
 def say(line: str, **options: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,10 @@ from ..errors import count, warn
 from ..files import replace_file
 from ..persist import save_model
 from ..scoring import error_interval
-from ..text import TextAdapter, load_adapter
-from . import terminal
+from ..text import TextAdapter
+from .domains import open_rows, read_domains, refuse_overwriting
 from .drift import describe_target
-from .inputs import (
-    ShowStage,
-    ignore_stage,
-    open_rows,
-    read_domain,
-    refuse_overwriting,
-)
+from .job import Job, ShowStage, ignore_stage
 from .labels import (
     FOR_ESTIMATE,
     FOR_PREDICTIONS,
@@ -37,75 +30,41 @@ from .labels import (
     learn_labels,
     read_labels,
 )
-from .options import Reading
-from .predict import choose_text, find_target
-from .scoring import sum_mistakes
+from .predict import describe_target_shares, open_model
+from .rows import sum_mistakes
 from .tables import TableError, with_added, write_table
+from .terminal import describe_file, list_shares
 
 FEW_KNOWN = 0.5  # share of rows with a known term below which a batch is not like the target
 FEW_MEASURED = 20  # labels below which no error is measured
 
 
-@dataclass(frozen=True, kw_only=True)
-class AskJob:
-    """Which rows to ask for, and where to write them."""
-
-    model: Path
-    input: Path
-    out: Path
-    text: Sequence[str] = ()
-    n: int = 50
-    purpose: str = FOR_PREDICTIONS
-    domain: str | None = None
-    reading: Reading = field(default_factory=Reading)
-    device: str | None = None
-    seed: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class UpdateJob:
-    """What to update a model by: labelled texts, or a new batch of its target."""
-
-    model: Path
-    out: Path
-    text: Sequence[str] = ()
-    labels: Path | None = None
-    target: Path | None = None
-    label: str = "label"
-    domain: str | None = None
-    reading: Reading = field(default_factory=Reading)
-    device: str | None = None
-
-
-def load_updatable(job: AskJob | UpdateJob) -> tuple[TextAdapter, str]:
-    """Load a model that can be updated, and return the name of the target that is meant."""
-    adapter = load_adapter(job.model)
-    if job.device is not None:
-        adapter.classifier_.set_params(device=job.device)
-    target = find_target(adapter, job.domain)
+def open_updatable(job: Job, path: Path) -> tuple[TextAdapter, str, tuple[str, ...]]:
+    """Load a model that can be updated, as `open_model` does."""
+    adapter, target, text = open_model(job, path)
     if adapter.classifier_.update_state_ is None:
         raise ValueError(
             f"{job.model} holds no training rows, which `undrift ask` and `undrift update` need: run "
             "`undrift adapt` again with --model and --updatable"
         )
-    return adapter, target
+    return adapter, target, text
 
 
-def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
+def run_ask(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
     """Write the rows that are most worth labelling, with all their columns; returns a summary."""
     is_for_tool = job.reading.tool is not None
     if is_for_tool and job.out.suffix != ".json":
         raise TableError(f"{job.out}: Label Studio imports files that end in .json")
-    adapter, name = load_updatable(job)
     refuse_overwriting(job.out, [job.model, job.input])
-    text = choose_text(adapter, job.text, job.input, job.reading)
-    target = read_domain(job.input, job.reading, text, None, show_stage)
+    adapter, name, text = open_updatable(job, job.input)
+    (target,) = read_domains([job.input], job.reading, text, None, show_stage)
+    assert target.frame is not None
     kinds = with_added(target.path, target.kinds, {"label": {str}, SAMPLED: {str}, WEIGHT: {float}})
     show_stage("choosing rows", None)
     options: dict[str, Any] = {"target": name, "random_state": job.seed}
     rows, weights = adapter.ask(target.documents, job.n, job.purpose, return_weights=True, **options)
     facts = {SAMPLED: job.purpose, WEIGHT: [round(float(w), 6) if w else None for w in weights]}
-    chosen = pd.concat(target.rows).iloc[rows].assign(**facts)
+    chosen = target.frame.iloc[rows].assign(**facts)
     if is_for_tool:
         _write_tasks(job.out, chosen, [target.documents[row] for row in rows])
     else:
@@ -133,53 +92,45 @@ def _write_tasks(path: Path, rows: pd.DataFrame, texts: Sequence[str]) -> None:
         new.write_text(f"{content}\n", encoding="utf-8", errors="backslashreplace")
 
 
-def show_ask(summary: dict[str, Any], *, as_json: bool) -> None:
-    """Print where the rows are, and the command that learns their labels."""
-    if as_json:
-        terminal.show_json(summary)
-        return
+def describe_ask(summary: dict[str, Any]) -> Iterator[str]:
+    """Say where the rows are, and the command that learns their labels."""
     why = "to improve predictions" if summary["purpose"] == FOR_PREDICTIONS else "to estimate the error"
     rows = count(summary["rows"], "row")
-    terminal.say(f"Wrote {summary['out']}: {summary['asked']:,} of {rows} to label, {why}.")
+    yield f"Wrote {summary['out']}: {summary['asked']:,} of {rows} to label, {why}."
     path = Path(summary["model"])
     command = ["undrift", "update", summary["model"], summary["out"]]
     command += ["--domain", summary["domain"]] if summary["domain"] else []
     command += ["--out", str(path.with_stem(f"{path.stem}-updated"))]
-    terminal.say("Next: fill in the column `label`, then")
-    terminal.say_line(f"  {shlex.join(command)}")
+    yield "Next: fill in the column `label`, then"
+    yield f"  {shlex.join(command)}"
 
 
-def run_update(job: UpdateJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
+def run_update(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
     """Update a model by labels, or by a new batch, and save it; returns a summary."""
-    adapter, name = load_updatable(job)
-    refuse_overwriting(job.out, [path for path in (job.labels, job.target) if path])
+    path = job.labels or job.input
+    adapter, name, text = open_updatable(job, path)
+    refuse_overwriting(job.out, [path])
     before = adapter.classifier_.targets_[name]["expected_error"]
-    if job.labels is not None:
-        found = _learn_labels(adapter, name, job, show_stage)
-    else:
-        found = _take_batch(adapter, name, job, show_stage)
+    learn = _learn_labels if job.labels is not None else _take_batch
+    found = learn(adapter, name, text, job, show_stage)
     show_stage("saving the model", None)
     save_model(adapter, job.out, updatable=True)
-    known = adapter.classifier_.targets_[name]
-    shares, interval = known["shares"], known["shares_interval"]
-    ends = interval and {str(label): [*each] for label, each in interval.items()}
     return {
         "model": str(job.model),
         "out": str(job.out),
         **found,
         "expected_error_before": before,
-        "expected_error": known["expected_error"],
-        "target_shares": shares and {str(label): share for label, share in shares.items()},
-        "target_shares_interval": ends,
+        **describe_target_shares(adapter.classifier_, name),
         "bytes": job.out.stat().st_size,
     }
 
 
-def _learn_labels(adapter: TextAdapter, name: str, job: UpdateJob, show_stage: ShowStage) -> dict[str, Any]:
+def _learn_labels(
+    adapter: TextAdapter, name: str, text: Sequence[str], job: Job, show_stage: ShowStage
+) -> dict[str, Any]:
     """Learn the labels in a file, and measure the error on them by cross-fitting."""
     assert job.labels is not None
     show_stage(f"reading {job.labels.name}", None)
-    text = choose_text(adapter, job.text, job.labels, job.reading)
     table = open_rows(job.labels, job.reading)
     by_key = read_labels(table, text, [job.label], adapter.classes_.tolist())
     given, classifier = list(by_key.values()), adapter.classifier_
@@ -226,33 +177,23 @@ def _measure_error(given: Sequence[GivenLabel], predicted: np.ndarray) -> dict[s
     return {"rows": int(n), "error": error, "low": low, "high": high}
 
 
-def _take_batch(adapter: TextAdapter, name: str, job: UpdateJob, show_stage: ShowStage) -> dict[str, Any]:
+def _take_batch(
+    adapter: TextAdapter, name: str, text: Sequence[str], job: Job, show_stage: ShowStage
+) -> dict[str, Any]:
     """Take a new batch of the target, and the reference of later checks."""
-    assert job.target is not None
-    text = choose_text(adapter, job.text, job.target, job.reading)
-    target = read_domain(job.target, job.reading, text, None, show_stage)
+    (target,) = read_domains([job.input], job.reading, text, None, show_stage)
     show_stage("taking the batch", None)
     X = adapter.vectorizer_.transform(target.documents)
     known = float(np.mean(np.diff(X.indptr) > 0))
     again = "run `undrift adapt` with these rows as the target"
     if not known:
-        raise TableError(f"{job.target}: no row has a term that the model knows: {again}")
+        raise TableError(f"{job.input}: no row has a term that the model knows: {again}")
     if known < FEW_KNOWN:
-        warn(f"{job.target}: only {known:.0%} of the rows have a term that the model knows: {again}")
+        warn(f"{job.input}: only {known:.0%} of the rows have a term that the model knows: {again}")
     adapter.classifier_.update_target(X, target=name)
     references = adapter.facts_.get("references", {})
     adapter.remember(references={**references, name: describe_target(adapter, target.documents)})
-    return {"target": str(job.target), "rows": target.n_rows, "bad_rows": target.n_bad}
-
-
-def show_update(summary: dict[str, Any], *, as_json: bool) -> None:
-    """Print what was learnt, what that changed, and what to do next."""
-    if as_json:
-        terminal.show_json(summary)
-        return
-    for line in describe_update(summary):
-        terminal.say(line)
-    terminal.say_line(f"  undrift predict {shlex.join([summary['out']])} NEW.csv --out predicted.csv")
+    return {"target": str(job.input), "rows": target.n_rows, "bad_rows": target.n_bad}
 
 
 def describe_update(summary: dict[str, Any]) -> Iterator[str]:
@@ -273,10 +214,11 @@ def describe_update(summary: dict[str, Any]) -> Iterator[str]:
                 **expected
             )
     if summary["target_shares"]:
-        shares = terminal.list_shares(summary["target_shares"], summary["target_shares_interval"])
+        shares = list_shares(summary["target_shares"], summary["target_shares_interval"])
         yield f"Class shares: {shares}."
-    yield f"Wrote {terminal.describe_file(summary['out'])}."
+    yield f"Wrote {describe_file(summary['out'])}."
     yield "Next: predict with it:"
+    yield f"  undrift predict {shlex.join([summary['out']])} NEW.csv --out predicted.csv"
 
 
 def _describe_measured(summary: dict[str, Any]) -> Iterator[str]:

@@ -113,24 +113,22 @@ class TextAdapter(CallbackSupportMixin, TextModel):
         if target is not None:
             refuse_cross_validation()
         source, targets = [] if documents is None else _read_once(documents), _read_targets(target)
-        self.fit_vocabulary(interleave([source, *targets.values()]))
-        X = None if documents is None else self.vectorizer_.transform(source)
-        rows = {name: self.vectorizer_.transform(own) for name, own in targets.items()}
+        vectorizer = self.new_vectorizer().fit(interleave([source, *targets.values()]))
+        X = None if documents is None else vectorizer.transform(source)
+        rows = {name: vectorizer.transform(own) for name, own in targets.items()}
         X_target = rows if isinstance(target, Mapping) else rows.get(TARGET)
-        return self.fit_rows(X, y, X_target, y_target=y_target, **options)
-
-    def fit_vocabulary(self, documents: Documents) -> TextAdapter:
-        """First half of `fit`: choose the terms, from the documents of all domains."""
-        self.vectorizer_ = self.new_vectorizer().fit(check_documents(documents))
-        return self
+        return self.fit_rows(vectorizer, X, y, X_target, y_target=y_target, **options)
 
     def new_vectorizer(self) -> TermVectorizer:
         """Return the vectoriser with this adapter's settings, not fitted."""
         return TermVectorizer(self.n_terms, tokens=self.tokens)
 
     @with_callbacks
-    def fit_rows(self, X: Any, y: Any, X_target: Any = None, **options: Any) -> TextAdapter:
-        """Second half of `fit`, given the rows that `vectorizer_` made; as :meth:`MSDAClassifier.fit`."""
+    def fit_rows(
+        self, vectorizer: TermVectorizer, X: Any, y: Any, X_target: Any = None, **options: Any
+    ) -> TextAdapter:
+        """Second half of `fit`, given rows that a fitted vectoriser made; as :meth:`MSDAClassifier.fit`."""
+        self.vectorizer_ = vectorizer
         classifier = MSDAClassifier() if self.classifier is None else clone(self.classifier)
         is_verbose = "ipykernel" in sys.modules if self.verbose is None else self.verbose
         if is_verbose:

@@ -99,18 +99,6 @@ class DistilledText(TextModel):
         classifier.n_features_in_ = linear.coef_.shape[0]
         return Pipeline([("tfidf", self.vectorizer_), ("classifier", classifier)])
 
-    def term_weights(self) -> dict[str, list[Any]]:
-        """Return the model as a table, by column: `term`, `idf`, and the weight of each term for each class.
-
-        With two classes there is one column `weight`, positive for the second; with more, one of each class.
-        """
-        check_is_fitted(self)
-        weights = self.classifier_.coef_
-        labels = [f"weight_{label}" for label in self.classes_.tolist()]
-        names = ["weight"] if weights.shape[1] == 1 else labels
-        columns = dict(zip(names, weights.T.tolist(), strict=True))
-        return {"term": self.terms_, "idf": self.idf_.tolist(), **columns}
-
 
 def distill_text(
     documents: Sequence[str],

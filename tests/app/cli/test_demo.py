@@ -4,7 +4,6 @@ import os
 
 import numpy as np
 
-from tests.helpers.commands import check_refused
 from tests.helpers.review_files import read_csv
 from tests.helpers.transcripts import PAGES, ROOT, check_shown, print_heads, rewrite_page
 
@@ -30,9 +29,3 @@ def test_the_demo_and_what_follows_print_what_is_shown(tmp_path, monkeypatch, un
     assert sorted(os.listdir("demo")) == written
     rows = [row for row in read_csv("demo/predictions.csv") if row["truth"]]
     assert np.mean([row["truth"] != row["prediction"] for row in rows]) < 0.2
-
-
-def test_demo_of_unknown_products(folder, undrift):
-    assert "the built-in corpus has books, kitchen" in check_refused(
-        undrift, folder, ["demo", "--source", "cars"]
-    )

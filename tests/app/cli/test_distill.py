@@ -2,7 +2,6 @@
 
 import json
 
-import joblib
 import pytest
 
 from tests.helpers.commands import ADAPT, change_options, check_refused
@@ -15,9 +14,8 @@ PREDICT = ["predict", "--model", "small.safetensors", "--input", "kitchen.csv", 
 
 @pytest.fixture
 def small(undrift, folder, model):
-    """The summary of a distillation, whose model, pipeline and terms are in `folder`."""
-    files = ["--terms", "terms.csv", "--pipeline", "pipeline.joblib"]
-    status, out, err = undrift(*DISTILL, "--model", model, "--target-label", "truth", *files, "--json")
+    """The summary of a distillation, whose model is in `folder`."""
+    status, out, err = undrift(*DISTILL, "--model", model, "--target-label", "truth", "--json")
     assert (status, err) == (0, "")
     return json.loads(out)
 
@@ -30,19 +28,14 @@ def test_the_summary_says_how_faithful_it_is(small, folder):
     assert load_model("small.safetensors").fidelity_ == small["fidelity"]
 
 
-def test_predict_pipeline_and_table_agree(small, undrift, folder):
+def test_predict_and_pipeline_agree(small, undrift, folder):
     assert undrift(*PREDICT, "--out", "out.csv", "--device", "cpu", "--probabilities")[0] == 0
     rows = read_csv("out.csv")
-    pipeline = joblib.load("pipeline.joblib")
+    pipeline = load_model("small.safetensors").to_sklearn()
     texts = [row["review"] for row in rows]
     assert [row["prediction"] for row in rows] == pipeline.predict(texts).tolist()
     p = [float(row["p_positive"]) for row in rows]
     assert p == pytest.approx(pipeline.predict_proba(texts)[:, 1].tolist(), abs=1e-6)
-    terms = {row["term"]: float(row["weight"]) for row in read_csv("terms.csv")}
-    assert len(terms) == small["vocabulary"]
-    model = load_model("small.safetensors")
-    effect = model.decision_function(["the"])[0] - model.decision_function([""])[0]
-    assert effect == pytest.approx(terms["the"], rel=1e-5)
 
 
 def test_explain_takes_it(small, undrift, folder):
@@ -106,9 +99,9 @@ def test_two_files_of_one_target_are_both_described(undrift, folder, model):
 def test_what_cannot_be_done_is_one_line(small, undrift, folder, model):
     again = [*DISTILL[:-1], "again.safetensors", "--model", "small.safetensors"]
     assert "holds a distilled model" in check_refused(undrift, folder, again)
-    replaced = [*DISTILL, "--model", model, "--terms", "kitchen.csv"]
+    replaced = [*DISTILL[:-1], "kitchen.csv", "--model", model]
     assert "would replace another file" in check_refused(undrift, folder, replaced)
-    nowhere = [*DISTILL, "--model", model, "--pipeline", "nowhere/p"]
+    nowhere = [*DISTILL[:-1], "nowhere/p", "--model", model]
     assert "nowhere/p cannot be written" in check_refused(undrift, folder, nowhere)
 
 

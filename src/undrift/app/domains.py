@@ -1,12 +1,12 @@
-"""Inputs of a job: files read as domains, labels checked, outputs checked before the work starts."""
+"""Files of a job, read as domains; labels and outputs, checked before the work starts."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -19,20 +19,16 @@ from ..errors import count
 from ..inputs import spell_label
 from ..method import check_shares
 from ..text import hash_text
-from .options import Reading
+from .job import Job, Reading, ShowStage
 from .tables import (
     Table,
     TableError,
     check_writable,
-    join_kinds,
     list_texts,
     list_values,
     open_table,
     shard_paths,
-    with_added,
 )
-
-ShowStage = Callable[[str, float | None], None]  # name of the stage, and the share of it that is done
 
 MISSING = ("", "nan", "<na>")  # cells without a label, in small letters: as pandas writes them as text
 LEAST_LABELLED, LEAST_TARGET = 20, 30  # rows below which a fit is refused
@@ -40,47 +36,19 @@ TEXT_WORDS = 3  # mean number of words from which a column counts as text
 TEXT_LENGTH = 20  # mean number of characters from which it does where words are not separated
 
 
-@dataclass(frozen=True)
-class AdaptJob:
-    """What to adapt: the files and columns, as the user named them."""
-
-    sources: list[Path]
-    targets: list[Path]
-    text: Sequence[str]  # columns, which are joined; empty: the only column of text
-    label: str
-    out: Path  # with a cluster also a folder, where each shard of the targets gets a file of the same name
-    model: Path | None = None
-    report: Path | None = None
-    distilled: Path | None = None
-    target_label: str | None = None
-    labels: Path | None = None  # labelled target rows, matched by text
-    use_labels: str = "score"  # labels of the target: "score", "train" or "both"
-    updatable: bool = False  # whether the model holds what `update` needs
-    target_shares: Sequence[dict[str, float]] = ()  # label -> share: one for all targets, or one for each
-    probabilities: bool = False  # a column with the probability of each class
-    min_confidence: float | None = None  # predictions whose probability is below are left empty
-    reading: Reading = field(default_factory=Reading)
-    command: str | None = None  # the command line, which a report shows
-
-    @property
-    def needs_state(self) -> bool:
-        """Tell whether the fitted classifier is updated or asked, now or when it is loaded."""
-        is_saved = self.model is not None and self.updatable
-        return is_saved or self.report is not None or self.use_labels != "score"
-
-
 @dataclass(frozen=True, eq=False)
 class JobDomain:
     """One file of a job, or all files that a pattern matches, as one domain."""
 
     path: Path
+    name: str  # as the model and the column `domain` call it
     kinds: dict[str, set[Any]]  # the columns, and the types of their cells
     n_rows: int
     n_empty: int  # documents without text
     n_bad: int  # rows that could not be read
     labels: list[Any] | None  # None where a row has none; None altogether if no label column was asked for
     documents: Sequence[str]  # all of them, or, on a cluster, the first of every shard
-    rows: Sequence[pd.DataFrame] = ()  # all columns, to be written with predictions; on a cluster none
+    frame: pd.DataFrame | None = None  # all columns, to be written with predictions; None on a cluster
     weights: Sequence[float] | None = None  # of the labels in a score; 0 for rows that may not be scored
     stored_keys: Sequence[int] | None = None  # `keys`, where the documents are not here
 
@@ -107,41 +75,32 @@ class JobDomain:
         return sum(label is not None for label in self.labels or [])
 
 
-def ignore_stage(stage: str, share: float | None = None) -> None:
-    """Show nothing."""
-
-
 def open_rows(path: Path, reading: Reading, text: Sequence[str] = ()) -> Table:
     """Open a file of rows; the columns of `text` must be there."""
-    return open_table(
-        path,
-        text=text,
-        encoding=reading.encoding,
-        sheet=reading.sheet,
-        skip_bad=reading.skip_bad,
-    )
+    options: dict[str, Any] = {name: getattr(reading, name) for name in ("encoding", "sheet", "skip_bad")}
+    return open_table(path, text=text, **options)
 
 
-def read_domain(
-    path: Path, reading: Reading, text: Sequence[str], label: str | None, show_stage: ShowStage
-) -> JobDomain:
-    """Read a file whole: its documents, the column `label` if one is named, and all columns."""
-    table = open_rows(path, reading, text)
-    if label is not None:
-        table.require_column(label)
-    documents: list[str] = []
-    labels: list[Any] = []
-    frames: list[pd.DataFrame] = []
-    for frame in table:
-        documents += list_texts(frame, text)
-        labels += [] if label is None else map(parse_label, list_values(frame, label))
-        frames.append(frame)
-        show_stage(f"reading {path.name}", table.share_read)
-    if not documents:
-        table.require_rows()
-    n_empty = sum(not document.strip() for document in documents)
-    known = None if label is None else labels
-    return JobDomain(path, dict(table.kinds), len(documents), n_empty, table.n_bad, known, documents, frames)
+def read_domains(
+    paths: Sequence[Path], reading: Reading, text: Sequence[str], label: str | None, show_stage: ShowStage
+) -> list[JobDomain]:
+    """Read files whole: their documents, the column `label` if one is named, and all columns."""
+    domains = []
+    for path, name in zip(paths, name_domains(paths), strict=True):
+        table = open_rows(path, reading, [*text, *filter(None, [label])])
+        frames = []
+        for block in table:
+            frames.append(block)
+            show_stage(f"reading {path.name}", table.share_read)
+        if not frames:
+            table.require_rows()
+        frame = pd.concat(frames, ignore_index=True)
+        documents = list_texts(frame, text)
+        labels = None if label is None else [parse_label(value) for value in list_values(frame, label)]
+        n_empty = sum(not document.strip() for document in documents)
+        counts = len(documents), n_empty, table.n_bad
+        domains.append(JobDomain(path, name, dict(table.kinds), *counts, labels, documents, frame))
+    return domains
 
 
 def find_text(path: Path, reading: Reading, others: Sequence[str | None]) -> tuple[str, ...]:
@@ -204,43 +163,35 @@ def tidy_labels(labels: Sequence[Any]) -> tuple[dict[Any, Any], list[str]]:
     return {name: names[0] for names in several for name in names}, notes
 
 
-def check_labels(job: AdaptJob, sources: Sequence[JobDomain]) -> tuple[list[Any], dict[Any, Any], list[str]]:
+def check_labels(
+    job: Job, sources: Sequence[JobDomain], targets: Sequence[JobDomain]
+) -> tuple[list[Any], dict[Any, Any], list[str]]:
     """Return the labels of all source rows, file by file, None for rows without.
 
-    Also the spellings that were replaced, and notes on them. Refuses labels that make no classes.
+    Also the spellings that were replaced, and notes on them. Refuses labels that make no classes, and files
+    of too few rows to learn from.
     """
     labels = unify_labels(list(chain.from_iterable(source.labels or [] for source in sources)))
     rewritten, notes = tidy_labels(labels)
     labels = [rewritten.get(label, label) for label in labels]
     counts = Counter(label for label in labels if label is not None)
-    where = f"{', '.join(map(str, job.sources))}: column {job.label!r}"
-    if not counts:
-        raise TableError(f"{where} has no label; at least two classes are needed")
-    if len(counts) == 1:
-        raise TableError(
-            f"{where} has the label {next(iter(counts))!r} alone; at least two classes are needed"
-        )
-    if len(counts) > max(50, counts.total() / 2):
-        raise TableError(
-            f"{where} has {len(counts):,} different labels in {counts.total():,} rows; is it the column of "
-            "labels?"
-        )
-    if counts.total() < LEAST_LABELLED:
-        raise TableError(
-            f"{where} has {count(counts.total(), 'label')}; at least {LEAST_LABELLED} are needed: label more "
-            "rows"
-        )
-    return labels, rewritten, notes
-
-
-def check_targets(targets: Sequence[JobDomain]) -> None:
-    """Refuse targets of too few rows to learn from."""
+    n_labels, fault = counts.total(), None
+    if len(counts) < 2:
+        what = f"the label {next(iter(counts))!r} alone" if counts else "no label"
+        fault = f"has {what}; at least two classes are needed"
+    elif len(counts) > max(50, n_labels / 2):
+        fault = f"has {len(counts):,} different labels in {n_labels:,} rows; is it the column of labels?"
+    elif n_labels < LEAST_LABELLED:
+        fault = f"has {count(n_labels, 'label')}; at least {LEAST_LABELLED} are needed: label more rows"
+    if fault:
+        raise TableError(f"{', '.join(map(str, job.sources))}: column {job.label!r} {fault}")
     for target in targets:
         if target.n_rows < LEAST_TARGET:
             raise TableError(
                 f"{target.path} has {count(target.n_rows, 'row')}; a target needs at least {LEAST_TARGET}: "
                 "add unlabelled rows of the same kind, or predict them with a saved model"
             )
+    return labels, rewritten, notes
 
 
 def name_domains(paths: Sequence[Path]) -> list[str]:
@@ -249,13 +200,7 @@ def name_domains(paths: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
-def number_sources(sources: Sequence[JobDomain]) -> np.ndarray | None:
-    """Return the domain of every source row, where there are several sources."""
-    sizes = [source.n_rows for source in sources]
-    return np.repeat(np.arange(len(sizes)), sizes) if len(sizes) > 1 else None
-
-
-def match_shares(job: AdaptJob, classes: Sequence[Any]) -> dict[str, dict[Any, float]]:
+def match_shares(job: Job, classes: Sequence[Any]) -> dict[str, dict[Any, float]]:
     """Return the class shares that the job is given, by target and class: 1, 1.0 and "1" are the same class.
 
     Refuses shares that do not sum to one, are negative, or name other classes.
@@ -277,50 +222,12 @@ def match_shares(job: AdaptJob, classes: Sequence[Any]) -> dict[str, dict[Any, f
     return shares
 
 
-@dataclass(frozen=True)
-class AddedColumns:
-    """The columns that predictions add, and the predictions that are left empty."""
-
-    classes: Sequence[Any]
-    has_probabilities: bool = False  # one of each class besides that of the predicted label
-    has_domain: bool = False
-    has_known_terms: bool = False  # how many terms of a row the model knows
-    min_confidence: float | None = None
-
-    @property
-    def kinds(self) -> dict[str, set[Any]]:
-        """Names of the columns, in order, and the type of each."""
-        kinds: dict[str, set[Any]] = {"prediction": {type(self.classes[0])}}
-        kinds |= {"score": {float}, "probability": {float}}
-        kinds |= {f"p_{label}": {float} for label in self.classes} if self.has_probabilities else {}
-        kinds |= {"domain": {str}} if self.has_domain else {}
-        return kinds | ({"known_terms": {int}} if self.has_known_terms else {})
-
-
-def plan_columns(
-    job: AdaptJob, targets: Sequence[JobDomain], classes: Sequence[Any]
-) -> tuple[AddedColumns, dict[str, set[Any]]]:
-    """Return the columns that are added, and all columns of the output with what they hold.
-
-    Refuses names that clash.
-    """
-    added = AddedColumns(
-        classes,
-        has_probabilities=job.probabilities,
-        has_domain=len(targets) > 1,
-        min_confidence=job.min_confidence,
-    )
-    for target in targets:
-        with_added(target.path, target.kinds, added.kinds)
-    return added, join_kinds(target.kinds for target in targets) | added.kinds
-
-
 def is_folder(path: Path) -> bool:
     """Tell whether an output path means a folder: it is one, or has no ending."""
     return path.is_dir() or path.suffix == ""
 
 
-def check_outputs(job: AdaptJob, *, has_cluster: bool = False) -> None:
+def check_outputs(job: Job, *, has_cluster: bool = False) -> None:
     """Refuse, before the work starts, outputs that cannot be written or would replace another file."""
     if has_cluster and job.report is not None:
         raise TableError("--report needs the documents here, and a cluster leaves them on workers: drop it")
