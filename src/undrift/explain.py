@@ -1,6 +1,24 @@
 """Explain a classifier: the terms that reconstruct a term, and the weight of each term.
 
-Results are JSON-ready data: lists of terms with numbers. `terms` are the names of the features throughout.
+Results are JSON-ready data: lists of terms with numbers. `terms` are the names of the features, and `term` is
+one of them; a classifier is a fitted MSDAClassifier or DistilledClassifier.
+
+Examples
+--------
+>>> import numpy as np
+>>> from undrift import MSDAClassifier
+>>> from undrift.explain import document_terms, reconstruction, term_weight, top_terms
+>>> terms = ["good", "bad", "sturdy", "flimsy"]
+>>> X, Z = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]] * 10), np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 10)
+>>> classifier = MSDAClassifier(1).fit(X, ["yes", "no"] * 10, Z)
+>>> reconstruction(classifier.representation_, terms, "sturdy", 1)["from"][0][0]
+'good'
+>>> term_weight(classifier, terms, "sturdy")["outputs"][0]["favours"]
+'yes'
+>>> [row["term"] for row in top_terms(classifier, terms, only_new=True)]
+['flimsy', 'sturdy']
+>>> [row["term"] for row in document_terms(classifier, terms, Z[:1])]
+['good', 'sturdy']
 """
 
 from __future__ import annotations
@@ -24,33 +42,11 @@ Classifier = MSDAClassifier | DistilledClassifier
 
 
 def reconstruction(stack: MSDA, terms: Sequence[str], term: str, k: int = 10) -> dict[str, Any]:
-    """Return the terms that the first layer reconstructs `term` from, and those it reconstructs from `term`.
+    """Return the k terms that the first layer reconstructs `term` from, and those it reconstructs from it.
 
-    Parameters
-    ----------
-    stack : fitted MSDA, such as the ``representation_`` of a classifier
-    terms : sequence of str, the names of the features
-    term : str, one of them
-    k : int, default=10
-        How many terms to list each way.
-
-    Returns
-    -------
-    dict
-        ``term``; ``from`` and ``to``, lists of ``[term, weight]`` by decreasing weight. ``from`` is empty
-        for a term that is no pivot.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from undrift import MSDAClassifier
-    >>> from undrift.explain import reconstruction
-    >>> terms = ["good", "bad", "sturdy", "flimsy"]
-    >>> X, Z = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]] * 10), np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 10)
-    >>> classifier = MSDAClassifier(1).fit(X, ["yes", "no"] * 10, Z)
-    >>> result = reconstruction(classifier.representation_, terms, "sturdy", 1)
-    >>> [term for term, _ in result["from"]], [term for term, _ in result["to"]]
-    (['good'], ['good'])
+    `stack` is a fitted MSDA, such as the ``representation_`` of a classifier. The result has ``term``, and
+    ``from`` and ``to``, lists of ``[term, weight]`` by decreasing weight. ``from`` is empty for a term that
+    is no pivot.
     """
     coef, j = stack.layers_[0].coef, position_of(term, terms)
     outputs = getattr(stack, "pivots_", np.arange(len(terms)))
@@ -105,30 +101,9 @@ def effective_weights(classifier: Classifier) -> np.ndarray:
 def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> dict[str, Any]:
     """Return the weight of one term through the layers, its rank, and its number of labelled rows.
 
-    Parameters
-    ----------
-    classifier : fitted MSDAClassifier or DistilledClassifier
-    terms : sequence of str, the names of the features
-    term : str, one of them
-
-    Returns
-    -------
-    dict
-        ``term``, ``n_labelled`` (labelled source rows with the term), and for each output its
-        ``class``, ``weight``, the class that it ``favours`` (None if it speaks against one of several),
-        ``direct`` weight (of the input block alone) and ``rank`` (1 is the strongest for that class).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from undrift import MSDAClassifier
-    >>> from undrift.explain import term_weight
-    >>> terms = ["good", "bad", "sturdy", "flimsy"]
-    >>> X, Z = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]] * 10), np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 10)
-    >>> classifier = MSDAClassifier(1).fit(X, ["yes", "no"] * 10, Z)
-    >>> weight = term_weight(classifier, terms, "sturdy")
-    >>> weight["n_labelled"], weight["outputs"][0]["favours"]
-    (0, 'yes')
+    The result has ``term``, ``n_labelled`` (labelled source rows with the term), and for each output its
+    ``class``, ``weight``, the class that it ``favours`` (None if it speaks against one of several),
+    ``direct`` weight (of the input block alone) and ``rank`` (1 is the strongest for that class).
     """
     j, weights, labels = position_of(term, terms), effective_weights(classifier), classifier.classes_.tolist()
     direct = weights if isinstance(classifier, DistilledClassifier) else classifier.coef_[0]
@@ -155,35 +130,10 @@ def _count_labelled(classifier: Classifier, j: int) -> int | None:
 def top_terms(
     classifier: Classifier, terms: Sequence[str], k: int = 20, *, only_new: bool = False
 ) -> list[dict[str, Any]]:
-    """List the terms with the largest weights for each class, through all layers.
+    """List the k terms with the largest weights for each class, through all layers.
 
-    Parameters
-    ----------
-    classifier : fitted MSDAClassifier or DistilledClassifier
-    terms : sequence of str, the names of the features
-    k : int, default=20
-        How many for each class.
-    only_new : bool, default=False
-        Whether to list only terms that no labelled row has, without stop words: their weight comes from the
-        layers alone.
-
-    Returns
-    -------
-    list of dict
-        ``class``, ``term``, ``weight`` and ``n_labelled`` (labelled rows with the term), class by class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from undrift import MSDAClassifier
-    >>> from undrift.explain import top_terms
-    >>> terms = ["good", "bad", "sturdy", "flimsy"]
-    >>> X, Z = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]] * 10), np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 10)
-    >>> classifier = MSDAClassifier(1).fit(X, ["yes", "no"] * 10, Z)
-    >>> [(row["class"], row["term"]) for row in top_terms(classifier, terms, 1)]
-    [('no', 'bad'), ('yes', 'good')]
-    >>> [(row["class"], row["term"]) for row in top_terms(classifier, terms, only_new=True)]
-    [('no', 'flimsy'), ('yes', 'sturdy')]
+    With `only_new`, terms that no labelled row has, without stop words: their weight comes from the layers
+    alone. Each entry has ``class``, ``term``, ``weight`` and ``n_labelled`` (labelled rows with the term).
     """
     weights, features = effective_weights(classifier), np.arange(len(terms))
     if weights.shape[1] == 1:
@@ -207,36 +157,10 @@ def top_terms(
 def document_terms(
     classifier: Classifier, terms: Sequence[str], x: Rows, k: int = 10, *, target: Any = None
 ) -> list[dict[str, Any]]:
-    """List the terms with the largest effect on the prediction of one row.
+    """List the k terms with the largest effect on the prediction of one row `x`, of shape (1, d).
 
-    The effect of a term is exact: the score of the row less its score without the term.
-
-    Parameters
-    ----------
-    classifier : fitted MSDAClassifier or DistilledClassifier
-    terms : sequence of str, the names of the features
-    x : row of shape (1, d)
-        As given to `predict`.
-    k : int, default=10
-        How many terms to list.
-    target : str, optional
-        Name of the row's target, where the classifier has several.
-
-    Returns
-    -------
-    list of dict
-        ``term``, ``effect`` on the score of the predicted class, ``n_labelled``; by decreasing size.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from undrift import MSDAClassifier
-    >>> from undrift.explain import document_terms
-    >>> terms = ["good", "bad", "sturdy", "flimsy"]
-    >>> X, Z = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0]] * 10), np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 10)
-    >>> classifier = MSDAClassifier(1).fit(X, ["yes", "no"] * 10, Z)
-    >>> [row["term"] for row in document_terms(classifier, terms, Z[:1])]
-    ['good', 'sturdy']
+    The effect of a term is exact: the score of the row less its score without the term. Each entry has
+    ``term``, ``effect`` on the score of the predicted class, and ``n_labelled``.
     """
     is_distilled = isinstance(classifier, DistilledClassifier)
     row = as_array(x if is_distilled else check_matrix(classifier, x, reset=False))

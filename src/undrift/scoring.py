@@ -1,4 +1,4 @@
-"""How predictions are scored: the baseline, errors and gains with their intervals, and chance."""
+"""How predictions are scored, in numbers and words: the baseline, errors, gains, chance, class shares."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ import numpy as np
 from scipy import stats
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import LinearSVC
+
+from .errors import write_shares
+
+MOST_LABELS = 10  # that a line names
+WIDE_INTERVAL = 0.3  # of a share: from here on its middle says little
 
 
 def linear_svm(*, n_folds: int = 5, random_state: Any = None) -> GridSearchCV:
@@ -78,3 +83,29 @@ def find_chance(target: dict[str, Any]) -> dict[str, Any] | None:
 def is_no_better(error: float, chance: dict[str, Any]) -> bool:
     """Tell whether predictions with this error are no better than one answer for all rows."""
     return bool(error > chance["error"] - 1e-9)  # rounding is no gain
+
+
+def describe_expected(expected: dict[str, Any] | None, when: str = "expected") -> str:
+    """Say how many predictions are expected to be wrong, or how much can be said of it."""
+    if expected is None:
+        return "how many predictions are wrong cannot be said without labels"
+    low, high = f"{expected['low']:.0%}", f"{expected['high']:.0%}"
+    if expected["error"] is None:
+        return f"between {low} and {high} wrong; without labels no more can be said"
+    return f"about {expected['error']:.0%} wrong (90% interval {low} to {high}), {when}"
+
+
+def list_shares(shares: dict[Any, float], interval: dict[Any, Any] | None = None) -> str:
+    """Write class shares in words, those of ten classes at most; a wide interval without its middle."""
+    parts = []
+    for label, share in list(zip(shares, write_shares(shares.values()), strict=True))[:MOST_LABELS]:
+        low, high = interval[label] if interval is not None else (0.0, 0.0)
+        digits = int(high - low < 0.02)  # the ends of a narrow one would be equal
+        between = f"{low:.{digits}%} to {high:.{digits}%}"
+        if interval is None:
+            parts.append(f"{label} {share}")
+        elif high - low >= WIDE_INTERVAL:
+            parts.append(f"{label} uncertain, {between}")
+        else:
+            parts.append(f"{label} {share} ({between})")
+    return ", ".join([*parts, *([f"{len(shares) - len(parts):,} more"] if len(shares) > MOST_LABELS else [])])

@@ -155,19 +155,19 @@ def test_the_summary_says_the_expected_error_and_the_class_shares():
     adapter = small().fit(BOOKS, OPINIONS, {"kitchen": KITCHEN, "garden": GARDEN})
     shares = {"bad": 0.2514, "good": 0.7486}
     adapter.classifier_.target_shares_ = [shares, None]
-    adapter.classifier_.target_shares_interval_ = [{"bad": (0.1, 0.4), "good": (0.6, 0.9)}, None]
+    adapter.classifier_.target_shares_interval_ = [{"bad": (0.1, 0.39), "good": (0.61, 0.9)}, None]
     adapter.classifier_.expected_error_ = [{"error": 0.123, "low": 0.05, "high": 0.2}, None]
     adapter.classifier_.caution_ = {"reasons": ["few rows"]}
     assert adapter.summary().split("\n") == [
-        "kitchen: about 12% wrong (5% to 20%)",
-        "  classes: bad 25.1% (10% to 40%), good 74.9% (60% to 90%)",
-        "garden: the error cannot be estimated",
+        "kitchen: about 12% wrong (90% interval 5% to 20%), expected",
+        "  class shares: bad 25.1% (10% to 39%), good 74.9% (61% to 90%)",
+        "garden: how many predictions are wrong cannot be said without labels",
         "warning: few rows",
     ]
     assert list(adapter.targets_) == ["kitchen", "garden"]
     adapter.classifier_.caution_ = None
     adapter.classifier_.expected_error_[1] = {"error": None, "low": 0.03, "high": 0.48}
-    assert adapter.summary().endswith("garden: the error is not known, from 3% to 48%")
+    assert adapter.summary().endswith("garden: between 3% and 48% wrong; without labels no more can be said")
     assert small().fit(BOOKS[:4], OPINIONS[:4]).summary() == "no target; classes bad, good"
 
 

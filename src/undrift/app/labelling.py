@@ -20,10 +20,9 @@ from ..inputs import spell_label
 from ..method import predict_codes
 from ..scoring import measure_error
 from ..text import TextAdapter, hash_text
+from .labels import ESTIMATE, N_FOLDS, PREDICTIONS
 
-ESTIMATE, PREDICTIONS = "estimate", "predictions"  # purposes: rows drawn at random; doubtful rows
 LEARN_EVERY = 5  # labels
-N_FOLDS = 5  # of cross-fitting
 N_ASKED, N_DOUBTFUL = 10, 200  # rows that are asked for at once, among the least certain ones
 MOST_COMPARED = 1_000  # rows, drawn at random, whose predictions are compared before and after learning
 N_SHOWN = 5  # changed predictions that are listed

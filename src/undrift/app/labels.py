@@ -25,7 +25,7 @@ from .job import Job
 from .tables import Table, TableError, write_text
 
 SAMPLED, WEIGHT = "sampled", "weight"
-FOR_ESTIMATE, FOR_PREDICTIONS = "estimate", "predictions"
+ESTIMATE, PREDICTIONS = "estimate", "predictions"  # purposes: rows drawn at random; doubtful rows
 N_FOLDS = 5  # of cross-fitting
 
 
@@ -166,13 +166,13 @@ def _match_labels(target: JobDomain, given: dict[int, GivenLabel], source_keys: 
     If rows were drawn for an estimate, the others have it too; rows of one text share its weight.
     """
     n_equal = Counter(target.keys)
-    is_sample = any(label.sampled == FOR_ESTIMATE for label in given.values())
+    is_sample = any(label.sampled == ESTIMATE for label in given.values())
     labels, weights = list(target.labels or [None] * target.n_rows), []
     for i, key in enumerate(target.keys):
         weight, answer = 0.0 if is_sample else 1.0, given.get(key)
         if answer is not None:
             labels[i] = answer.label
-            is_counted = answer.sampled == FOR_ESTIMATE if is_sample else answer.sampled != FOR_PREDICTIONS
+            is_counted = answer.sampled == ESTIMATE if is_sample else answer.sampled != PREDICTIONS
             weight = answer.weight / (n_equal[key] if is_sample else 1) if is_counted else 0.0
         weights.append(0.0 if key in source_keys else weight)
     return replace(target, labels=labels, weights=weights)

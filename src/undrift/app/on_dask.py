@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
@@ -130,27 +130,6 @@ def survey_shards(
     return facts, frequencies
 
 
-def count_exact_frequencies(
-    shards: Sequence[Shard], vectorizer: TermVectorizer, frequencies: DocumentFrequencies
-) -> DocumentFrequencies:
-    """Count again the terms that may be in the vocabulary, if a first pass had to forget some.
-
-    A worker holds at most `max_counted` terms in either pass. A first pass that forgot too much for
-    the vocabulary to be certain is left as it is; the vectorizer then warns.
-    """
-    ranked = frequencies.rank(vectorizer.n_terms)
-    if frequencies.n_missed == 0 or frequencies.n_missed >= ranked[-1][1]:
-        return frequencies
-    only = literal(frequencies.candidates(vectorizer.n_terms), "candidates")
-    stage, sent = Stage("recount"), literal(vectorizer, "vectorizer")
-    recounted = [stage(_recount_shard, literal(shard, "shard"), sent, only) for shard in shards]
-    return compute(tree_sum(recounted, "recount"))[0]
-
-
-def _recount_shard(shard: Shard, vectorizer: TermVectorizer, only: Collection[str]) -> DocumentFrequencies:
-    return vectorizer.frequencies(shard.documents(), only)
-
-
 def vectorize_shards(summaries: Sequence[ShardSummary], vectorizer: TermVectorizer) -> OnDask:
     """Count the terms of shards on the workers and leave the rows there, in the order of the shards."""
     stage, (sent,) = Stage("count-terms"), persist(literal(vectorizer, "vectorizer"))
@@ -220,8 +199,7 @@ def open_cluster_rows(
     address: str, job: Job, vectorizer: TermVectorizer, show_stage: ShowStage
 ) -> Iterator[ClusterRows]:
     """Connect to a cluster, and let its workers read the files of a job."""
-    follow = getattr(show_stage, "follow", nullcontext)
-    with connect(address) as client, follow(client):
+    with connect(address):
         yield ClusterRows(job, vectorizer, show_stage)
 
 
@@ -251,7 +229,7 @@ class ClusterRows(LocalRows):
             if domain.n_rows == 0:
                 open_rows(domain.path, job.reading).require_rows()
         self.sources, self.targets = domains[: len(job.sources)], domains[len(job.sources) :]
-        vectorizer.fit_frequencies(count_exact_frequencies(every_shard, vectorizer, frequencies))
+        vectorizer.fit_frequencies(frequencies)
 
     def count_terms(self, adapter: TextAdapter) -> TermVectorizer:
         """Make the rows of every domain on the workers, one block for each shard."""

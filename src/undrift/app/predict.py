@@ -12,12 +12,13 @@ import numpy as np
 from ..core import Rows as Matrix
 from ..errors import count, warn
 from ..method import predict_codes
+from ..scoring import describe_expected, list_shares
 from ..text import DistilledText, TextAdapter, load_adapter, load_text_model
 from .domains import find_text, open_rows, refuse_overwriting
 from .drift import start_check
 from .job import Job, ShowStage, ignore_stage
 from .tables import Table, TableError, list_texts, with_added, write_table
-from .terminal import describe_file, list_shares
+from .terminal import describe_file
 
 LEAST_KNOWN = 200  # rows with a known term from which a file is aligned
 N_SAMPLED = 1500  # rows that stand for a file
@@ -305,8 +306,5 @@ def describe_predict(summary: dict[str, Any]) -> Iterator[str]:
 def _describe_group(group: dict[str, Any]) -> str:
     if not group["aligned"]:
         return f"As fitted: {group['as_fitted_because']}."
-    error = "about {error:.0%} wrong (90% interval {low:.0%} to {high:.0%}), expected".format(
-        **group["expected_error"]
-    )
     shares = list_shares(group["target_shares"], group["target_shares_interval"])
-    return f"Class shares of this file: {shares}; {error}."
+    return f"Class shares of this file: {shares}; {describe_expected(group['expected_error'])}."

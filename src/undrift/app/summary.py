@@ -15,12 +15,20 @@ import numpy as np
 from ..errors import UndriftWarning, count, warn
 from ..inputs import spell_label
 from ..method import EXPECTED_ERROR_RECORD
-from ..scoring import error_interval, find_chance, gain_interval, is_no_better
+from ..scoring import (
+    MOST_LABELS,
+    describe_expected,
+    error_interval,
+    find_chance,
+    gain_interval,
+    is_no_better,
+    list_shares,
+)
 from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
 from .distill import describe_distilled
 from .domains import JobDomain
 from .job import Job
-from .terminal import MOST_LABELS, describe_file, list_shares
+from .terminal import describe_file
 
 ONE_CLASS = 0.97  # share of a target's rows above which a note says that one class is nearly all there is
 
@@ -243,15 +251,10 @@ def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
             f"{name}{fell_back}: {t['adapted_error']:.1%} wrong (95% interval {low:.1%} to {high:.1%}) on "
             f"{count(t['scored'], 'labelled row')}{how}, {baseline}{verdict}."
         )
-    if expected and expected["error"] is None:
-        between = "{low:.0%} to {high:.0%}".format(**expected)
-        return f"{name}{fell_back}: between {between} wrong; without labels no more can be said."
-    if expected:
-        between = "90% interval {low:.0%} to {high:.0%}".format(**expected)
-        when = "before its labels were learnt" if summary.get("n_learnt") else "without labels"
+    when = "expected " + ("before its labels were learnt" if summary.get("n_learnt") else "without labels")
+    if expected and expected["error"] is not None:
         when += _compare_with_chance(expected["error"], t)
-        return f"{name}{fell_back}: about {expected['error']:.0%} wrong ({between}), expected {when}."
-    return f"{name}{fell_back}: how many predictions are wrong cannot be said without labels."
+    return f"{name}{fell_back}: {describe_expected(expected, when)}."
 
 
 def _compare_with_chance(error: float, target: dict[str, Any]) -> str:

@@ -6,11 +6,9 @@ import json
 import sys
 import textwrap
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 from rich import markup
@@ -19,10 +17,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from ..errors import UndriftWarning, escape_controls, write_shares
-
-MOST_LABELS = 10  # that a line names
-WIDE_INTERVAL = 0.3  # of a share: from here on its middle says little
+from ..errors import UndriftWarning, escape_controls
 
 
 class SafeConsole(Console):
@@ -58,37 +53,6 @@ class StageBar:
             self._progress.remove_task(self._task)
             self._task = self._progress.add_task(escape(stage), total=None if share is None else 1.0)
         self._progress.update(self._task, completed=share or 0, total=None if share is None else 1.0)
-
-    @property
-    def is_shown(self) -> bool:
-        """Tell whether there is a terminal to show the bar on."""
-        return not self._progress.disable
-
-    @contextmanager
-    def follow(self, client: Any) -> Iterator[None]:
-        """Move the bar by how many of the tasks that the scheduler of a Dask client knows are done."""
-        if not self.is_shown:
-            yield
-            return
-        done = Event()
-
-        def update() -> None:
-            while not done.wait(0.5):
-                states = client.sync(client.scheduler.get_task_prefix_states)
-                counts = Counter[str]()
-                for prefix_states in states.values():
-                    counts.update(prefix_states)
-                n_waiting = counts["waiting"] + counts["processing"]
-                n_finished = counts["memory"] + counts["released"]
-                self(self.stage, n_finished / (n_finished + n_waiting) if n_waiting else None)
-
-        thread = Thread(target=update, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
 
 
 class LayerCallback:
@@ -227,19 +191,3 @@ def format_size(n_bytes: int) -> str:
     if n_bytes < 1000:
         return f"{n_bytes} bytes"
     return f"{n_bytes / 1e3:.0f} kB" if n_bytes < 1e6 else f"{n_bytes / 1e6:.1f} MB"
-
-
-def list_shares(shares: dict[str, float], interval: dict[str, list[float]] | None = None) -> str:
-    """Write class shares in words, those of ten classes at most; a wide interval without its middle."""
-    parts = []
-    for label, share in list(zip(shares, write_shares(shares.values()), strict=True))[:MOST_LABELS]:
-        low, high = interval[label] if interval is not None else (0.0, 0.0)
-        digits = int(high - low < 0.02)  # the ends of a narrow one would be equal
-        between = f"{low:.{digits}%} to {high:.{digits}%}"
-        if interval is None:
-            parts.append(f"{label} {share}")
-        elif high - low >= WIDE_INTERVAL:
-            parts.append(f"{label} uncertain, {between}")
-        else:
-            parts.append(f"{label} {share} ({between})")
-    return ", ".join([*parts, *([f"{len(shares) - len(parts):,} more"] if len(shares) > MOST_LABELS else [])])

@@ -14,14 +14,14 @@ import pandas as pd
 from ..errors import count, warn
 from ..files import replace_file
 from ..persist import save_model
-from ..scoring import error_interval
+from ..scoring import describe_expected, error_interval, list_shares
 from ..text import TextAdapter
 from .domains import open_rows, read_domains, refuse_overwriting
 from .drift import describe_target
 from .job import Job, ShowStage, ignore_stage
 from .labels import (
-    FOR_ESTIMATE,
-    FOR_PREDICTIONS,
+    ESTIMATE,
+    PREDICTIONS,
     SAMPLED,
     WEIGHT,
     GivenLabel,
@@ -33,7 +33,7 @@ from .labels import (
 from .predict import describe_target_shares, open_model
 from .rows import sum_mistakes
 from .tables import TableError, with_added, write_table
-from .terminal import describe_file, list_shares
+from .terminal import describe_file
 
 FEW_KNOWN = 0.5  # share of rows with a known term below which a batch is not like the target
 FEW_MEASURED = 20  # labels below which no error is measured
@@ -94,7 +94,7 @@ def _write_tasks(path: Path, rows: pd.DataFrame, texts: Sequence[str]) -> None:
 
 def describe_ask(summary: dict[str, Any]) -> Iterator[str]:
     """Say where the rows are, and the command that learns their labels."""
-    why = "to improve predictions" if summary["purpose"] == FOR_PREDICTIONS else "to estimate the error"
+    why = "to improve predictions" if summary["purpose"] == PREDICTIONS else "to estimate the error"
     rows = count(summary["rows"], "row")
     yield f"Wrote {summary['out']}: {summary['asked']:,} of {rows} to label, {why}."
     path = Path(summary["model"])
@@ -161,11 +161,11 @@ def _measure_error(given: Sequence[GivenLabel], predicted: np.ndarray) -> dict[s
 
     None where these are too few.
     """
-    has_drawn = any(label.sampled == FOR_ESTIMATE for label in given)
+    has_drawn = any(label.sampled == ESTIMATE for label in given)
     chosen = [
         i
         for i, label in enumerate(given)
-        if (label.sampled == FOR_ESTIMATE if has_drawn else label.sampled != FOR_PREDICTIONS)
+        if (label.sampled == ESTIMATE if has_drawn else label.sampled != PREDICTIONS)
     ]
     weight = np.array([given[i].weight for i in chosen])
     answers = [predicted[i] for i in chosen]
@@ -209,10 +209,8 @@ def describe_update(summary: dict[str, Any]) -> Iterator[str]:
         yield from _describe_measured(summary)
     else:
         yield f"Took {count(summary['rows'], 'row')} of {summary['target']} as the new batch."
-        if expected := summary["expected_error"]:
-            yield "About {error:.0%} wrong (90% interval {low:.0%} to {high:.0%}), expected.".format(
-                **expected
-            )
+        error = describe_expected(summary["expected_error"])
+        yield f"{error[0].upper()}{error[1:]}."
     if summary["target_shares"]:
         shares = list_shares(summary["target_shares"], summary["target_shares_interval"])
         yield f"Class shares: {shares}."

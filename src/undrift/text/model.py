@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from ..errors import write_shares
+from ..scoring import describe_expected, list_shares
 from .tokens import check_documents
 
 
@@ -82,11 +82,11 @@ class TextModel(ClassifierMixin, BaseEstimator):
     def summary(self) -> str:
         """Return the error to expect and the class shares of every target, as `undrift adapt` prints them."""
         check_is_fitted(self)
-        names = self.classifier_.target_names_
-        facts = zip(
-            names, self.expected_error_, self.target_shares_, self.target_shares_interval_, strict=True
-        )
-        lines = [line for fact in facts for line in _describe_target(*fact)]
+        lines = []
+        facts = self.expected_error_, self.target_shares_, self.target_shares_interval_
+        for name, expected, shares, interval in zip(self.classifier_.target_names_, *facts, strict=True):
+            lines.append(f"{name}: {describe_expected(expected)}")
+            lines += [f"  class shares: {list_shares(shares, interval)}"] if shares else []
         caution = getattr(self.classifier_, "caution_", None) or {}
         lines += [f"warning: {reason}" for reason in caution.get("reasons", [])]
         return "\n".join(lines or [f"no target; classes {', '.join(map(str, self.classes_.tolist()))}"])
@@ -96,21 +96,3 @@ class TextModel(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-def _describe_target(name: str, expected: Any, shares: Any, interval: Any) -> list[str]:
-    """Write the expected error and the class shares of one target."""
-    if expected is None:
-        lines = [f"{name}: the error cannot be estimated"]
-    elif expected["error"] is None:
-        lines = [f"{name}: the error is not known, from {expected['low']:.0%} to {expected['high']:.0%}"]
-    else:
-        low, high = f"{expected['low']:.0%}", f"{expected['high']:.0%}"
-        lines = [f"{name}: about {expected['error']:.0%} wrong ({low} to {high})"]
-    if shares is None:
-        return lines
-    written = [
-        f"{label} {share} ({interval[label][0]:.0%} to {interval[label][1]:.0%})"
-        for label, share in zip(shares, write_shares(shares.values()), strict=True)
-    ]
-    return [*lines, f"  classes: {', '.join(written)}"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from numbers import Integral
@@ -116,11 +116,9 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         )
         return self
 
-    def frequencies(
-        self, documents: Iterable[str], only: Collection[str] | None = None
-    ) -> DocumentFrequencies:
-        """Count the documents of each term (of those in `only`, if given); counts add over documents."""
-        return count_documents(check_documents(documents), self.build_analyzer(), self.max_counted, only)
+    def frequencies(self, documents: Iterable[str]) -> DocumentFrequencies:
+        """Count the documents of each term; counts add over documents."""
+        return count_documents(check_documents(documents), self.build_analyzer(), self.max_counted)
 
     def fit_frequencies(self, frequencies: DocumentFrequencies) -> TermVectorizer:
         """Choose the vocabulary, given the :meth:`frequencies` of all documents."""
@@ -212,28 +210,17 @@ class DocumentFrequencies:
         """Return the `k` terms of highest count, ties in alphabetical order."""
         return sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))[:k]
 
-    def candidates(self, k: int) -> set[str]:
-        """Return the terms that may be among the `k` of highest true frequency.
-
-        None is missing from them if `n_missed` is below the k-th highest count.
-        """
-        ranked = self.rank(k)
-        least = ranked[-1][1] - self.n_missed if ranked else 0
-        return {term for term, count in self.counts.items() if count >= least}
-
 
 def count_documents(
     documents: Iterable[str],
     analyse: Callable[[str], list[str]],
     limit: int = TermVectorizer.max_counted,
-    only: Collection[str] | None = None,
 ) -> DocumentFrequencies:
     """Count the documents that contain each term, for at most `limit` terms at a time."""
     counts: Counter[str] = Counter()
     n_documents = n_missed = 0
     for document in documents:
-        terms = set(analyse(document))
-        counts.update(terms if only is None else terms.intersection(only))
+        counts.update(set(analyse(document)))
         n_documents += 1
         counts, forgotten = _prune(counts, limit)
         n_missed += forgotten
