@@ -31,18 +31,7 @@ N_FOLDS, N_DRAWS, CONFIDENCE = 5, 1000, 0.95
 
 
 def transfer_error(y_true: Any, y_pred: Any) -> float:
-    """Share of the target's rows that a classifier gets wrong, e(S, T).
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n,)
-        True and predicted labels of the target's test rows.
-
-    Examples
-    --------
-    >>> transfer_error([1, -1, 1, 1], [1, 1, 1, 1])
-    0.25
-    """
+    """Return the share of the target's test rows that a classifier gets wrong, e(S, T)."""
     y_true, y_pred = np.asarray(y_true), np.asarray(y_pred)
     if y_true.ndim != 1 or y_true.shape != y_pred.shape or not len(y_true):
         raise ValueError(
@@ -61,11 +50,6 @@ def transfer_loss(error: Any, baseline_error: Any) -> Any:
 
     The baseline is a linear SVM on bags of words that is trained in the target domain. Errors are fractions,
     numbers or arrays.
-
-    Examples
-    --------
-    >>> transfer_loss(0.25, 0.125)
-    0.125
     """
     error, baseline_error = _check_errors(error=error, baseline_error=baseline_error)
     return _unwrap(error - baseline_error)
@@ -76,11 +60,6 @@ def transfer_ratio(error: Any, baseline_error: Any) -> Any:
 
     Ratios, unlike losses, may be averaged over tasks (section 5). A ratio is infinite where the baseline
     makes no error and the transferred classifier does, NaN where neither does.
-
-    Examples
-    --------
-    >>> transfer_ratio(0.25, 0.125)
-    2.0
     """
     error, baseline_error = _check_errors(error=error, baseline_error=baseline_error)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -89,14 +68,7 @@ def transfer_ratio(error: Any, baseline_error: Any) -> Any:
 
 @dataclass(frozen=True)
 class DistanceInterval:
-    """A proxy A-distance and the bounds of its 95% bootstrap interval.
-
-    Examples
-    --------
-    >>> from undrift_lab.metrics import DistanceInterval
-    >>> DistanceInterval(1.5, low=1.25, high=1.75).distance
-    1.5
-    """
+    """A proxy A-distance and the bounds of its 95% bootstrap interval."""
 
     distance: float
     low: float
@@ -108,34 +80,10 @@ def proxy_a_distance(
 ) -> float:
     """Proxy A-distance between two sets of rows: how easily a linear SVM tells them apart.
 
-    Defined as ``2 (1 - 2 ε)``, with ``ε`` the held-out error of a linear SVM trained to separate `A` from
-    `B` (section 5.2; [1]_). 0 is indistinguishable, 2 is separable. The larger set is subsampled to the
-    size of the smaller; one half of each, taken at random, trains the SVM and the other gives ``ε``.
-
-    Parameters
-    ----------
-    A, B : {array, sparse matrix} of shape (n_a, d) and (n_b, d)
-        Rows of each domain, in the same feature space.
-    C : float or sequence of float, default=1e-5, 1e-4, ..., 1e4
-        Values of the SVM's C, from which cross-validation inside the training half chooses.
-    random_state : int, RandomState or None, default=None
-        Seed of the subsample, the halves and the folds.
-
-    Returns
-    -------
-    float
-        In [0, 2] up to sampling error, at least -2.
-
-    References
-    ----------
-    .. [1] Ben-David et al., "Analysis of representations for domain adaptation", 2007.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> A, B = np.zeros((40, 1)), np.ones((40, 1))
-    >>> proxy_a_distance(A, B, random_state=0)
-    2.0
+    Defined as ``2 (1 - 2 ε)``, with ``ε`` the held-out error of a linear SVM trained to separate `A` from `B`
+    (section 5.2; Ben-David et al. 2007). 0 is indistinguishable, 2 is separable. The larger set is subsampled
+    to the size of the smaller; one half of each, taken at random, trains the SVM and the other gives ``ε``.
+    Cross-validation inside the training half chooses among the values of `C`.
     """
     return _distance(_mark_held_out(A, B, C, check_random_state(random_state)))
 
@@ -148,13 +96,6 @@ def proxy_a_distance_interval(
     The held-out rows of each domain are drawn with replacement. The SVM is not trained again, so the interval
     covers the error on the held-out half, not how much another training half would change it. Parameters are
     those of `proxy_a_distance`, which gives the same distance for the same seed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from undrift_lab.metrics import proxy_a_distance_interval
-    >>> proxy_a_distance_interval(np.zeros((40, 1)), np.ones((40, 1)), random_state=0)
-    DistanceInterval(distance=2.0, low=2.0, high=2.0)
     """
     random = check_random_state(random_state)
     mistakes = _mark_held_out(A, B, C, random)
@@ -174,14 +115,6 @@ def gram_distance_interval(
 
     A linear SVM depends on the rows through these alone, so any coordinates that have them will do. They are
     scaled to a mean square norm of 1, so that one grid of C suits every representation.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from undrift_lab.metrics import gram_distance_interval
-    >>> rows = np.repeat([[-1.0], [1.0]], 40, axis=0)
-    >>> gram_distance_interval(rows @ rows.T, 40, random_state=0)
-    DistanceInterval(distance=2.0, low=2.0, high=2.0)
     """
     values, vectors = linalg.eigh(K.astype(np.float64))
     positive = values > values[-1] * 1e-7

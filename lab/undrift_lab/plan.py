@@ -50,27 +50,12 @@ def _suggest(name: str, known: set[str]) -> str:
 
 @dataclass(frozen=True, config=STRICT)
 class CorpusSpec:
-    """Where the rows come from.
-
-    Parameters
-    ----------
-    loader : str
-        A key of `LOADERS`.
-    folder : str, optional
-        Folder of the files (of `amazon-mat` also the file), below the data folder; by default the loader's
-        name.
-    max_features : int
-        Size of the vocabulary of texts; of counted files, the number of columns kept.
-    max_rows : int, optional
-        Rows taken of each part of each domain, evenly spaced; by default all. For trials.
-    options : mapping
-        Further parameters of the loader.
-    """
+    """Where the rows come from: a loader of `LOADERS`, and its options."""
 
     loader: str
-    folder: str | None = None
-    max_features: Count = 5000
-    max_rows: Count | None = None
+    folder: str | None = None  # below the data folder; by default the loader's name
+    max_features: Count = 5000  # size of the vocabulary of texts; columns kept of counted files
+    max_rows: Count | None = None  # of each part of each domain, evenly spaced, for trials; by default all
     options: dict[str, Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -82,80 +67,38 @@ class CorpusSpec:
 
 @dataclass(frozen=True, config=STRICT)
 class Setting:
-    """What may differ between the variants of a plan.
-
-    Parameters
-    ----------
-    name : str
-        Name of the variant.
-    max_features : int, optional
-        Number of columns, the most frequent first; by default those of the corpus.
-    noise : tuple of float
-        Noise levels, from which one is chosen for each source and depth by cross-validation there.
-    c_rule : {"authors", "searched"}
-        C = 1 / mean |x|^2, or the best in cross-validation of the multiples `C` of it.
-    C : tuple of float
-        What is searched with ``c_rule = "searched"``, in units of the authors' C; by default about
-        three times more at each step, from a hundredth to ten.
-    tuned : bool
-        Whether baselines choose more than C by cross-validation on the source: PCA and SCL counts or tf-idf
-        rows, SCL its scale (with negative weights kept), SDA its noise.
-    activation : str
-        Squashing function of mSDA's layers.
-    fit_on : {"all", "pair"}
-        Whether all domains serve every task, or its two domains alone: vocabulary (with `max_features`),
-        weights of terms and layers are then theirs.
-    n_pivots : int, optional
-        Outputs of the first layer, from as many columns on (section 4); by default all of them.
-    n_folds : int
-        Folds of cross-validation.
-    n_rows : int
-        Rows of each domain that a distance is measured on.
-    changes : mapping
-        Parameters of method `undrift` that this variant changes, such as ``{self_training = false}``;
-        `length` is that of its tf-idf rows.
-    inductive : bool
-        Whether methods must do without the test rows while they learn: vocabulary and weights of terms,
-        layers, means of domains, pseudo-labels. Only some of the methods can.
-    train_apart : bool
-        Of method `undrift`, where it is inductive: whether the target's train rows, which were drawn like
-        the test rows, are one target and its other rows another, so that each has class shares.
-    target_share : float, optional
-        Share of the second class in the target, which is then a sample of its labelled rows, train and test,
-        drawn with the plan's seed. It takes the place of the domain: layers are learnt from it and all rows
-        of the other domains, and all of it is predicted.
-    max_target_rows : int
-        Rows of that sample, at most.
-    targets : tuple of str, optional
-        Domains that are targets; by default all.
-    tasks : tuple of str, optional
-        Tasks, such as ``books->dvd``; by default all.
-    corpus : CorpusSpec, optional
-        Corpus of this variant; by default the plan's.
-    methods : tuple of str, optional
-        Those of the plan's methods that this variant runs; by default all.
-    """
+    """What may differ between the variants of a plan."""
 
     name: str = "main"
-    max_features: Count | None = None
+    max_features: Count | None = None  # columns, the most frequent first; by default those of the corpus
+    # levels, from which one is chosen for each source and depth by cross-validation there
     noise: Annotated[tuple[Noise, ...], Len(1)] = (0.5, 0.6, 0.7, 0.8, 0.9)
+    # C = 1 / mean |x|^2, or the best in cross-validation of the multiples `C` of it
     c_rule: Literal["authors", "searched"] = "authors"
     C: Annotated[tuple[Annotated[float, Gt(0)], ...], Len(1)] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+    # whether baselines choose more than C by cross-validation on the source: PCA and SCL counts or tf-idf
+    # rows, SCL its scale (with negative weights kept), SDA its noise
     tuned: bool = False
     activation: Literal["tanh", "sigmoid", "relu", "identity"] = "tanh"
+    # "pair": vocabulary (with `max_features`), weights of terms and layers are those of a task's two domains
     fit_on: Literal["all", "pair"] = "all"
-    n_pivots: Count | None = None
+    n_pivots: Count | None = None  # outputs of the first layer, from as many columns on (section 4)
     n_folds: Annotated[int, Ge(2)] = 5
-    n_rows: Count = 1000
-    changes: dict[str, Value] = field(default_factory=dict)
-    inductive: bool = False
+    n_rows: Count = 1000  # of each domain that a distance is measured on
+    changes: dict[str, Value] = field(default_factory=dict)  # of method `undrift`; `length`: of tf-idf rows
+    inductive: bool = False  # whether methods do without the test rows while they learn; only some can
+    # of method `undrift`, if inductive: whether the target's train rows, which were drawn like the test
+    # rows, are one target and its other rows another, so that each has class shares
     train_apart: bool = False
+    # share of the second class in the target, which is then a sample of its labelled rows, train and test,
+    # drawn with the plan's seed, at most `max_target_rows`; it takes the place of the domain, and all of it
+    # is predicted
     target_share: Share | None = None
     max_target_rows: Count = 2500
-    targets: Names | None = None
-    tasks: Names | None = None
-    corpus: CorpusSpec | None = None
-    methods: Names | None = None
+    targets: Names | None = None  # domains that are targets; by default all
+    tasks: Names | None = None  # such as ``books->dvd``; by default all
+    corpus: CorpusSpec | None = None  # of this variant; by default the plan's
+    methods: Names | None = None  # those of the plan's that this variant runs; by default all
 
     def __post_init__(self) -> None:
         if self.train_apart and not self.inductive:
@@ -174,35 +117,19 @@ class Setting:
 
 @dataclass(frozen=True, config=STRICT)
 class Plan:
-    """What to run: a corpus, the methods, and the settings to run them under.
-
-    Parameters
-    ----------
-    name : str
-        The file's name, without its ending.
-    corpus : CorpusSpec
-    methods : tuple of str
-    variants : tuple of Setting
-    kind : {"transfer", "distance"}
-    baseline_variant : str, optional
-        Variant whose in-domain errors serve all variants (those of another corpus: the first of these); by
-        default each variant has its errors measured.
-    parameters : mapping of str to mapping
-        Parameters of the methods' estimators, such as ``parameters.sda.n_epochs``.
-    seed : int
-    is_trial : bool
-        Whether it was made smaller, so that its results are not those of the plan.
-    """
+    """What to run: a corpus, the methods, and the settings to run them under."""
 
     name: str
     corpus: CorpusSpec
     methods: Names
     variants: Annotated[tuple[Setting, ...], Len(1)] = field(default_factory=lambda: (Setting(),))
     kind: Literal["transfer", "distance"] = "transfer"
+    # whose in-domain errors serve all variants (those of another corpus: the first of these); by default
+    # each variant has its errors measured
     baseline_variant: str | None = None
-    parameters: dict[str, dict[str, Value]] = field(default_factory=dict)
+    parameters: dict[str, dict[str, Value]] = field(default_factory=dict)  # as ``parameters.sda.n_epochs``
     seed: Annotated[int, Interval(ge=0, lt=2**32)] = 0
-    is_trial: bool = False
+    is_trial: bool = False  # made smaller, so that its results are not those of the plan
 
     def __post_init__(self) -> None:
         for method in self.methods:

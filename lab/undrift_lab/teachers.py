@@ -15,24 +15,12 @@ ABOUT = ("domains", "sizes", "digests")
 
 @dataclass(frozen=True)
 class TeacherScores:
-    """Scores of all rows of a corpus by the encoders of its domains.
+    """Scores of all rows of a corpus by the encoders of its domains."""
 
-    Parameters
-    ----------
-    domains : tuple of str
-        Names of the domains, in the order of the rows and of the encoders.
-    sizes : tuple of int
-        Rows of each domain.
-    digests : tuple of str
-        Fingerprint of each domain's texts: a test compares them with the corpus.
-    scores : mapping of str to array of shape (n_domains, n_rows)
-        By kind: log odds of the second class, NaN where an encoder was not trained.
-    """
-
-    domains: tuple[str, ...]
-    sizes: tuple[int, ...]
-    digests: tuple[str, ...]
-    scores: Mapping[str, np.ndarray]
+    domains: tuple[str, ...]  # in the order of the rows and of the encoders
+    sizes: tuple[int, ...]  # rows of each domain
+    digests: tuple[str, ...]  # of each domain's texts: a test compares them with the corpus
+    scores: Mapping[str, np.ndarray]  # by kind: log odds of the second class, NaN without an encoder
 
     def find(self, kind: str, source: str, target: str) -> np.ndarray:
         """Return the log odds of the rows of `target` by the encoder taught on `source`."""

@@ -25,23 +25,20 @@ class CODA(ClassifierMixin, BaseEstimator):
     """Co-training for domain adaptation: two views label target rows for each other, a few a round.
 
     Every round fits two logistic classifiers u and v on disjoint features (which feature goes to which is
-    part of the problem), with a price on features that correlate differently with the labels of the
-    labelled rows and with the predicted labels of the unlabelled ones. Rows on which exactly one of them is
-    confident are then labelled by that one. The price falls from round to round, so that features
-    of the target alone come in gradually. The prediction is that of ``w = u + v``.
-
-    Two classes only. This is "CODA-style": no code of the authors is public, and some of their settings are
-    not either.
+    part of the problem), with a price on features that correlate differently with the labels of the labelled
+    rows and with the predicted labels of the unlabelled ones. Rows on which exactly one of them is confident
+    are then labelled by that one. The price falls from round to round, so that features of the target
+    alone come in gradually. The prediction is that of ``w = u + v``. Two classes only. This is "CODA-style":
+    no code of the authors is public, and some of their settings are not either.
 
     Parameters
     ----------
-    penalty : float, default=0.1
-        Price of a weight (times its feature's cost) in the first round, against the *sum* of the losses.
-    decay : float, default=1.1
-        What `penalty` is divided by after each round, down to 1e-4.
+    penalty, decay : float, default=0.1 and 1.1
+        Price of a weight (times its feature's cost) in the first round, against the *sum* of the losses, and
+        its divisor after each round, down to 1e-4.
     threshold : float, default=0.8
-        A row is confidently classified when the larger class probability is above. It is lowered by
-        0.05, down to 0.65, when no row qualifies.
+        A row is confidently classified when the larger class probability is above. It is lowered by 0.05,
+        down to 0.65, when no row qualifies.
     expandability : float, default=0.5
         Rows with one confident view are to be at least so many times those with two, or those with none,
         whichever are fewer.
@@ -54,18 +51,6 @@ class CODA(ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Seed of the first split into views.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (2,)
-    coef_ : ndarray of shape (1, n_features)
-        Of the tf-idf weighted features; 0 for those left out.
-    intercept_ : ndarray of shape (1,)
-    views_ : ndarray of shape (2, n_features)
-        u and v, without their intercepts; a single row where all rows are labelled.
-    cost_ : ndarray of shape (n_features,)
-        Cost of each feature in the last round; NaN for those left out.
-    rounds_ : list of Round
-
     Notes
     -----
     Left open by the description and chosen here: losses are averaged inside the soft maximum, and `penalty`
@@ -73,22 +58,11 @@ class CODA(ClassifierMixin, BaseEstimator):
     is that of ``|u + v|`` where the views are disjoint and keeps zeros exact; the counts of the expandability
     constraint are shares of the unlabelled rows; both constraints are penalties of weight 1, 10, ..., 10^4,
     with features at unit root mean square in the one that keeps views disjoint; feature costs come from the
-    classifier of the round before; an intercept that is never priced and that both views may use;
-    `n_per_round`.
+    classifier of the round before; an intercept that is never priced and that both views may use.
 
     References
     ----------
     .. [1] Chen, Weinberger and Blitzer, "Co-training for domain adaptation", 2011.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from undrift_lab.baselines import CODA
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.repeat([-1, 1], 30)
-    >>> X = rng.poisson(np.where(y[:, None] > 0, [2, 2, 1, 0.2], [0.2, 1, 2, 2]))
-    >>> CODA(random_state=0).fit(X, y, X_target=X[::2]).score(X, y) > 0.8
-    True
     """
 
     def __init__(
@@ -117,15 +91,9 @@ class CODA(ClassifierMixin, BaseEstimator):
     ) -> CODA:
         """Learn from labelled rows, then label the unlabelled ones round by round.
 
-        Parameters
-        ----------
-        X : {array, sparse matrix} of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
-            Labels of two kinds. None and NaN mark unlabelled rows; in target rows anything may stand.
-        X_target : {array, sparse matrix} or list of them, optional
-            Unlabelled rows of the target, or of one target after the other.
-        sample_domain : array of int of shape (n_rows,), optional
-            Sources >= 0, targets < 0: all rows are in `X` then.
+        Labels are of two kinds; None and NaN mark unlabelled rows. `X_target` has unlabelled rows of the
+        target, or of one target after the other; or all rows are in `X`, with sources >= 0 and targets < 0
+        in `sample_domain`.
         """
         self._check_parameters()
         X = check_baseline_rows(self, X)

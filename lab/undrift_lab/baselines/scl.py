@@ -26,17 +26,15 @@ class SCL(SparseRowsMixin, TransformerMixin, BaseEstimator):
     """Structural correspondence learning: features that predict the same pivots share a direction.
 
     Pivots are features frequent in both domains, those first that are informative about the labels of the
-    source (without labels, the most frequent ones). A linear model with the modified Huber loss
-    predicts each pivot's presence from all other features; the leading left singular vectors of the
-    predictors' weights are the shared directions. The result is ``[X, scale · z]`` with ``z`` the presence
-    of features projected on these directions, centred and scaled to unit variance over the rows of `fit`.
+    source (without labels, the most frequent ones). A linear model with the modified Huber loss predicts each
+    pivot's presence from all other features; the leading left singular vectors of the predictors' weights are
+    the shared directions. The result is ``[X, scale · z]`` with ``z`` the presence of features projected on
+    these directions, centred and scaled to unit variance over the rows of `fit`.
 
     Parameters
     ----------
-    n_components : int, default=50
-        Number of directions kept; fewer where the predictors' weights have a smaller rank.
-    n_pivots : int, default=500
-        Number of pivots; fewer where there are fewer candidates.
+    n_components, n_pivots : int, default=50 and 500
+        Numbers of directions and of pivots, at most.
     min_df : int, default=5
         A pivot occurs in at least so many rows of the source and of the target (of all rows, where
         `sample_domain` is not given).
@@ -45,18 +43,7 @@ class SCL(SparseRowsMixin, TransformerMixin, BaseEstimator):
     clip_negative : bool, default=True
         Set negative predictor weights to zero before the decomposition.
     scale : float, default=1.0
-        Standard deviation of each projected column in the result. It is read by `transform`, so
-        ``set_params(scale=...)`` on a fitted SCL needs no new fit.
-
-    Attributes
-    ----------
-    pivots_ : ndarray of shape (n_pivots,)
-        Columns used as pivots, best first.
-    components_ : ndarray of shape (n_features, n_components)
-        Orthonormal directions.
-    singular_values_ : ndarray of shape (n_components,)
-    mean_, std_ : ndarray of shape (n_components,)
-        Of the projections of all rows seen in `fit`.
+        Standard deviation of each projected column, read by `transform`.
 
     Notes
     -----
@@ -69,14 +56,6 @@ class SCL(SparseRowsMixin, TransformerMixin, BaseEstimator):
     ----------
     .. [1] Blitzer, McDonald and Pereira, "Domain adaptation with structural correspondence learning", 2006.
     .. [2] Blitzer, Dredze and Pereira, "Biographies, Bollywood, boom-boxes and blenders", 2007.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from undrift_lab.baselines import SCL
-    >>> X = np.random.default_rng(0).poisson(0.5, size=(60, 12)).astype(float)
-    >>> SCL(n_components=3).fit(X, sample_domain=[0] * 30 + [-1] * 30).transform(X).shape
-    (60, 15)
     """
 
     def __init__(

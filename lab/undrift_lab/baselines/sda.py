@@ -45,53 +45,28 @@ class SDA(SparseRowsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     Each layer is a rectifier encoder with an untied decoder, trained and used on the presence of features.
     The first decoder is a sigmoid with cross-entropy; those above are a softplus with squared error against
     the clean hidden values below. Trained greedily by plain stochastic gradient descent, with an L1 penalty
-    on hidden values; labels are not used.
+    on hidden values; labels are not used. The defaults are those of the first author's Amazon configuration.
 
     Parameters
     ----------
     n_layers : int, default=1
-    n_hidden : int or tuple, default=5000
-    noise : float or tuple, default=(0.8, 0.3, 0.1)
-        Probability that an input of the layer is masked in training.
-    learning_rate : float or tuple, default=(5e-3, 5e-4, 3e-4)
-    sparsity : float or tuple, default=(1e-4, 1e-3, 1e-3)
-        Weight of the sum of hidden values.
-    n_epochs : int or tuple, default=(30, 30, 15)
-        This and the four above take a value for all layers or one for each; the last serves any that follow.
+    n_hidden, noise, learning_rate, sparsity, n_epochs : number or tuple
+        A value for all layers or one for each; the last serves any that follow. `noise` is the probability
+        that an input of the layer is masked in training, `sparsity` the weight of the sum of hidden values.
     batch_size : int, default=10
     sampling : float, optional
         Share of the zeros that the first layer reconstructs, drawn anew for each row and weighted by its
         inverse (reconstruction sampling [2]_). Default: all of them.
     device : str, default="cpu"
-        Where to train: "cpu", "cuda", "cuda:1" and the like.
     callback : callable, optional
         Called with a line about every epoch.
     random_state : int, RandomState or None, default=None
-
-    Attributes
-    ----------
-    layers_ : list of Encoder
-    losses_ : list of ndarray
-        Mean training loss of each epoch, one array a layer.
-
-    Notes
-    -----
-    The defaults are those of the first author's Amazon configuration. Left open and chosen here: the squared
-    error is not halved; weights have the input's precision.
 
     References
     ----------
     .. [1] Glorot, Bordes and Bengio, "Domain adaptation for large-scale sentiment classification", 2011.
     .. [2] Dauphin, Glorot and Bengio, "Large-scale learning of embeddings with reconstruction sampling",
        2011.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from undrift_lab.baselines import SDA
-    >>> X = np.random.default_rng(0).poisson(0.5, size=(40, 12)).astype(np.float32)
-    >>> SDA(n_hidden=8, n_epochs=2, random_state=0).fit_transform(X).shape
-    (40, 8)
     """
 
     def __init__(

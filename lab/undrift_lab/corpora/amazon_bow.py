@@ -17,36 +17,12 @@ from .files import corpus_of, dataset_folder, find_file, shorten_indices, stems
 
 
 def load_amazon_bow(folder: str | os.PathLike[str] | None = None) -> Corpus:
-    r"""Load reviews as raw counts of the most frequent uni- and bigrams (section 5).
+    """Load reviews as raw counts of the most frequent uni- and bigrams (section 5).
 
-    Reads ``<domain>_train.svmlight`` and ``<domain>_test.svmlight`` (or ``.gz``) of every domain in
-    `folder`: label +1 or -1, then ``index:count`` with indices from 0. The words are not in the files.
-
-    Parameters
-    ----------
-    folder : path, optional
-        Default: ``amazon-bow`` in the folder named by the environment variable ``UNDRIFT_DATA``, or, where
-        that is not set, where `fetch` puts it.
-
-    Returns
-    -------
-    Corpus
-        `X` holds counts (CSR, float32, in which they are exact), `y` is -1 or +1. All rows have labels;
-        the `test` rows are those the paper calls unlabelled, so `unlabelled` is empty.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from undrift_lab.corpora import load_amazon_bow
-    >>> with TemporaryDirectory() as folder:
-    ...     for domain in ("books", "dvd"):
-    ...         for part in ("train", "test"):
-    ...             text = "+1 0:2 3:1\n-1 1:1\n"
-    ...             _ = Path(folder, f"{domain}_{part}.svmlight").write_text(text)
-    ...     corpus = load_amazon_bow(folder)
-    >>> corpus.domains["books"].X.toarray()[0].tolist(), corpus.domains["books"].y.tolist()
-    ([2.0, 0.0, 0.0, 1.0], [1, -1, 1, -1])
+    Reads ``<domain>_train.svmlight`` and ``<domain>_test.svmlight`` (or ``.gz``) of every domain in `folder`:
+    label +1 or -1, then ``index:count`` with indices from 0. The words are not in the files. The default
+    folder is ``amazon-bow`` in the data folder. `X` holds counts (CSR, float32, in which they are exact), `y`
+    is -1 or +1. All rows have labels; the `test` rows are those the paper calls unlabelled.
     """
     folder = dataset_folder(folder, "amazon-bow")
     names = stems(folder, "_train.svmlight")

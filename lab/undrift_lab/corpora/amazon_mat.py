@@ -29,39 +29,11 @@ def load_amazon_mat(
 ) -> Corpus:
     """Load the authors' bags of words.
 
-    The file holds ``xx`` (terms x documents, sparse), ``yy`` (a label per document) and ``offset``
-    (where each domain begins, from 0, and after the last one the number of documents).
-
-    Parameters
-    ----------
-    path : path, optional
-        The file, or its folder. Default: ``amazon-mat/amazon.mat`` in the folder named by the environment
-        variable ``UNDRIFT_DATA``, or, where that is not set, in undrift's folder in the user's cache folder.
-    max_features : int, optional
-        Keep this many columns, the first: terms are in decreasing frequency. The authors use 5,000.
-    n_train : int, default=2000
-        The first rows of each domain, to train on; the others are test rows (the authors' protocol).
-    names : sequence of str
-        Names of the domains, in the file's order.
-
-    Returns
-    -------
-    Corpus
-        `X` holds counts (CSR, float32); `y` is as in the file, as integers.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> import numpy as np
-    >>> from scipy import io, sparse
-    >>> from undrift_lab.corpora import load_amazon_mat
-    >>> with TemporaryDirectory() as folder:
-    ...     content = {"xx": sparse.csc_matrix(np.eye(4)), "yy": [1, -1, 1, -1], "offset": [0, 2, 4]}
-    ...     io.savemat(Path(folder, "amazon.mat"), content)
-    ...     corpus = load_amazon_mat(folder, n_train=1, names=["books", "dvd"])
-    >>> corpus.domains["dvd"].y.tolist()
-    [1, -1]
+    The file holds ``xx`` (terms x documents, sparse), ``yy`` (a label per document) and ``offset`` (where
+    each domain begins, from 0, and after the last one the number of documents). `path` is the file or its folder,
+    by default ``amazon-mat/amazon.mat`` in the data folder. The first `max_features` columns are kept: terms
+    are in decreasing frequency, and the authors use 5,000. The first `n_train` rows of each domain are train
+    rows, the others test rows (the authors' protocol). `names` are the domains in the file's order.
     """
     path = dataset_folder(path, "amazon-mat")
     path = path / "amazon.mat" if path.is_dir() else path

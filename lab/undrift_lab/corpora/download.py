@@ -24,34 +24,9 @@ def fetch(
 ) -> Path:
     """Download a public data set, unless its folder exists already; the folder appears when it is complete.
 
-    Parameters
-    ----------
-    source : {"amazon-bow", "processed_acl", "fdu-mtl", "multidomain", "multidomain-acl"} or Source
-        Bags of words of four domains (13 MB); reviews with counted terms (19 MB); raw texts of ten domains
-        (27 MB); raw reviews of 25 product types (over a gigabyte), and of four (30 MB).
-    data : path, optional
-        The data folder, in which the data set gets a folder of its name. Default: the one
-        named by ``UNDRIFT_DATA``, or, where that is not set, undrift's in the user's cache folder. Loaders
-        and ``undrift-lab run`` look in the same places.
-    progress : bool, default=False
-        Whether to name every file on standard error.
-
-    Returns
-    -------
-    Path
-        What the loader takes: ``load_processed_acl(fetch("processed_acl"))``.
-
-    Examples
-    --------
-    Nothing is downloaded where the folder exists:
-
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from undrift_lab.corpora import fetch
-    >>> with TemporaryDirectory() as data:
-    ...     (Path(data) / "fdu-mtl").mkdir()
-    ...     fetch("fdu-mtl", data).name
-    'fdu-mtl'
+    `source` is a `Source` or the name of one: amazon-bow (13 MB), processed_acl (19 MB), fdu-mtl (27 MB),
+    multidomain (over a gigabyte), multidomain-acl (30 MB). It gets a folder of its name in the data folder
+    `data`, which is what its loader takes. With `progress` every file is named on standard error.
     """
     source = _find_source(source) if isinstance(source, str) else source
     root = data_folder() if data is None else Path(data)

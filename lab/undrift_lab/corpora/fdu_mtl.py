@@ -15,41 +15,12 @@ _Document = tuple[float, str]  # label (NaN where unknown), text
 
 
 def load_fdu_mtl(folder: str | os.PathLike[str] | None = None) -> Corpus:
-    r"""Load reviews as texts, with a train, a test and an unlabelled part in every domain.
+    """Load reviews of sixteen domains as texts (Liu, Qiu and Huang 2017).
 
-    Reads ``<domain>.task.train`` and ``<domain>.task.test``, whose lines are ``label<TAB>text`` with
-    label 0 or 1, and ``<domain>.task.unlabel``, whose lines are text alone (all plain or ``.gz``).
-
-    Parameters
-    ----------
-    folder : path, optional
-        Default: ``fdu-mtl`` in the folder named by the environment variable ``UNDRIFT_DATA``, or, where
-        that is not set, where `fetch` puts it.
-
-    Returns
-    -------
-    Corpus
-        Domains hold `texts` as they are in the files: the train and test parts are tokenised ("did
-        n't"), the unlabelled part is not, so a tokeniser must make them meet. `y` is 0 or 1, NaN for
-        unlabelled rows. Blank lines are left out.
-
-    See Also
-    --------
-    undrift_lab.corpora.fetch : Download ten domains.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from undrift_lab.corpora import load_fdu_mtl
-    >>> with TemporaryDirectory() as folder:
-    ...     for domain in ("books", "dvd"):
-    ...         for part in ("train", "test"):
-    ...             text = "1\tgripping\n0\tdull\n"
-    ...             _ = Path(folder, f"{domain}.task.{part}").write_text(text)
-    ...     corpus = load_fdu_mtl(folder)
-    >>> corpus.domains["books"].texts, corpus.domains["books"].y.tolist()
-    (['gripping', 'dull', 'gripping', 'dull'], [1, 0, 1, 0])
+    Reads ``<domain>.task.train`` and ``<domain>.task.test``, whose lines are ``label<TAB>text`` with label 0
+    or 1, and ``<domain>.task.unlabel``, whose lines are text alone (all plain or ``.gz``). The default folder
+    is ``fdu-mtl`` in the data folder. The train and test parts are tokenised ("did n't"), the unlabelled part
+    is not, so a tokeniser must make them meet. `y` is NaN for unlabelled rows. Blank lines are left out.
     """
     folder = dataset_folder(folder, "fdu-mtl")
     return corpus_of("fdu-mtl", [_domain(folder, name) for name in stems(folder, ".task.train")])

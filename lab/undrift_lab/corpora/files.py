@@ -20,15 +20,6 @@ def data_folder() -> Path | None:
     """Name the folder in ``UNDRIFT_DATA``, or undrift's in the user's cache folder.
 
     None where neither is known: where the cache is takes pooch, without which nothing was fetched.
-
-    Returns
-    -------
-    Path or None
-
-    Examples
-    --------
-    >>> from undrift_lab.corpora import data_folder
-    >>> folder = data_folder()  # a Path, such as the one in UNDRIFT_DATA
     """
     if os.environ.get("UNDRIFT_DATA"):
         return Path(os.environ["UNDRIFT_DATA"])

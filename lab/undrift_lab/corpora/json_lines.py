@@ -23,15 +23,8 @@ HALVES = ("first", "second")  # of a topic's groups
 def load_natural(folder: Folder = None) -> Corpus:
     """Load reviews of eight products, with classes as frequent as they were written.
 
-    Parameters
-    ----------
-    folder : path, optional
-        Default: ``natural`` in the data folder.
-
-    Returns
-    -------
-    Corpus
-        Domains hold `texts`. Labelled rows are both the train and the test part; `y` is 0, 1 or NaN.
+    The default folder is ``natural`` in the data folder. Labelled rows are both the train and the test part;
+    `y` is 0, 1 or NaN.
     """
     return _load("natural", folder)
 
@@ -50,17 +43,7 @@ def load_newsgroups(folder: Folder = None) -> Corpus:
     """Load posts of two topics at a time: ``comp-rec-first`` has the posts of half of their groups.
 
     The second topic is label 1. Tasks go from one half of two topics to the other half; other pairs of
-    domains share posts.
-
-    Parameters
-    ----------
-    folder : path, optional
-        Default: ``newsgroups`` in the data folder, with files such as ``comp-first.jsonl``.
-
-    Returns
-    -------
-    Corpus
-        Domains hold `texts`. All rows are both the train and the test part.
+    domains share posts. The files are such as ``comp-first.jsonl``. Otherwise as `load_natural`.
     """
     path = dataset_folder(folder, "newsgroups")
     names = [f"{topic}-{half}" for topic in TOPICS for half in HALVES]

@@ -37,52 +37,18 @@ def load_multidomain_sentiment(
     test_size: float = 0.2,
     random_state: int = 0,
 ) -> Corpus:
-    r"""Load the public full set as texts (section 5: 20 domains, 380 tasks).
+    """Load the public full set as texts (section 5: 20 domains, 380 tasks).
 
-    Reads ``sorted_data/<domain>/all.review``, or ``{positive,negative,unlabeled}.review`` where a domain
-    has no such file (``sorted_data_acl``), plain or ``.gz``. The files are not well-formed XML, so they
-    are read by their tags alone: bare ``&``, stray latin-1 bytes, fields that occur twice (the first
-    that is not empty counts) and records that are not closed are no obstacle. Records without a text or
-    a rating are left out, with a warning that names the first one's file and line.
+    Reads ``sorted_data/<domain>/all.review``, or ``{positive,negative,unlabeled}.review`` where a domain has
+    no such file (``sorted_data_acl``), plain or ``.gz``. The files are not well-formed XML, so they are read by
+    their tags alone: bare ``&``, stray latin-1 bytes, fields that occur twice (the first that is not empty
+    counts) and records that are not closed are no obstacle. Records without a text or a rating are left out,
+    with a warning that names the first one's file and line.
 
-    Parameters
-    ----------
-    folder : path, optional
-        The folder of the domains, or the one above it. Default: ``multidomain`` in the folder named by
-        the environment variable ``UNDRIFT_DATA``, or, where that is not set, where
-        `fetch` puts it.
-    min_reviews : int, default=1000
-        Domains with fewer reviews are dropped.
-    test_size : float, default=0.2
-        Share of the labelled reviews that are test rows; each domain is split at random, keeping the
-        proportion of the classes.
-    random_state : int, default=0
-        Seed of the split. The split of a domain does not depend on the other domains.
-
-    Returns
-    -------
-    Corpus
-        Domains hold `texts`; `y` is 1 where the rating is above 3, else 0 (the paper's rule).
-        Reviews of ``unlabeled.review`` are `unlabelled` rows even where their rating is known.
-
-    See Also
-    --------
-    undrift_lab.corpora.fetch : Download the public archive.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from undrift_lab.corpora import load_multidomain_sentiment
-    >>> with TemporaryDirectory() as folder:
-    ...     good = "<review>\n<rating>5.0</rating><review_text>gripping</review_text>\n</review>\n"
-    ...     bad = "<review>\n<rating>1.0</rating><review_text>dull</review_text>\n</review>\n"
-    ...     for domain in ("books", "dvd"):
-    ...         Path(folder, domain).mkdir()
-    ...         _ = Path(folder, domain, "all.review").write_text(5 * (good + bad))
-    ...     corpus = load_multidomain_sentiment(folder, min_reviews=10)
-    >>> len(corpus.domains["books"].train), len(corpus.domains["books"].test)
-    (8, 2)
+    The default folder is ``multidomain`` in the data folder. Domains with fewer than `min_reviews` are
+    dropped. A share `test_size` of each domain's labelled reviews, drawn by classes, are test rows. `y` is 1
+    where the rating is above 3, else 0 (the paper's rule); reviews of ``unlabeled.review`` are `unlabelled`
+    rows even where their rating is known.
     """
     folder = _domains_folder(dataset_folder(folder, "multidomain"))
     domains, n_most = [], 0

@@ -30,44 +30,17 @@ _Review = tuple[Counter[str], float]  # counts of terms, label (NaN where unknow
 def load_processed_acl(
     folder: str | os.PathLike[str] | None = None, max_features: int | None = None
 ) -> Corpus:
-    r"""Load reviews as counts of uni- and bigrams, with their words.
+    """Load reviews as counts of uni- and bigrams, with their words.
 
-    Reads ``<domain>/positive.review`` and ``negative.review`` (or ``.gz``), and ``unlabeled.review``
-    where there is one. A line is ``term:count term:count ... #label#:positive``.
+    Reads ``<domain>/positive.review`` and ``negative.review`` (or ``.gz``), and ``unlabeled.review`` where
+    there is one. A line is ``term:count term:count ... #label#:positive``. The default folder is
+    ``processed_acl`` in the data folder. `max_features` keeps the terms in most reviews of all domains;
+    columns are in decreasing document frequency, ties in alphabetical order.
 
-    Parameters
-    ----------
-    folder : path, optional
-        Default: ``processed_acl`` in the folder named by the environment variable ``UNDRIFT_DATA``, or,
-        where that is not set, where `fetch` puts it.
-    max_features : int, optional
-        Keep this many terms, those in most reviews (of all domains together); by default all. Columns
-        are in decreasing document frequency, ties in alphabetical order, so that fewer features are
-        always the first columns of more.
-
-    Returns
-    -------
-    Corpus
-        `X` holds counts (CSR, float32), `y` is 1 for positive and 0 for negative, `terms` names the
-        columns. All labelled reviews are `train` rows. The unlabelled files of the public archive carry
-        labels, and such rows are the `test` rows, as in the paper; where there are none, the labelled
-        reviews are the test rows as well. In these files a line may also have no label, or
-        ``#label#:unknown``.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from undrift_lab.corpora import load_processed_acl
-    >>> with TemporaryDirectory() as folder:
-    ...     for domain in ("books", "dvd"):
-    ...         Path(folder, domain).mkdir()
-    ...         for label, term in (("positive", "gripping"), ("negative", "dull")):
-    ...             text = f"{term}:2 prose:1 #label#:{label}\n"
-    ...             _ = Path(folder, domain, f"{label}.review").write_text(text)
-    ...     corpus = load_processed_acl(folder)
-    >>> corpus.terms, corpus.domains["books"].X.toarray().tolist()
-    (['prose', 'dull', 'gripping'], [[1.0, 0.0, 2.0], [1.0, 2.0, 0.0]])
+    `y` is 1 for positive and 0 for negative. All labelled reviews are `train` rows. The unlabelled files of
+    the public archive carry labels, and such rows are the `test` rows, as in the paper; where there are none,
+    the labelled reviews are the test rows as well. In these files a line may also have no label, or
+    ``#label#:unknown``.
     """
     if max_features is not None and max_features < 1:
         raise ValueError(f"max_features is {max_features}; give at least 1, or None for all terms.")

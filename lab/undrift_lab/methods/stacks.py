@@ -68,19 +68,8 @@ class RunningGrams:
 class SharedStack:
     """Stacks of any noise level over the same domains; the first scatter serves all levels.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        Its rows are the input block, h^0.
-    first : callable
-        What the first layer sees of rows, such as their presence.
-    place : Place
-        Where rows live and arithmetic is done.
-    activation : str
-    n_pivots : int, optional
-        Outputs of the first layer where there are more columns (section 4).
-    seed : int
-        Of the random parts with `n_pivots`.
+    The rows of the corpus are the input block, h^0; `first` is what the first layer sees of them, such as
+    their presence. With `n_pivots` the first layer has so many outputs (section 4), `seed` is of its parts.
     """
 
     def __init__(

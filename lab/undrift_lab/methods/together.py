@@ -136,21 +136,12 @@ def fit_together(
     """Fit a classifier for each of several tasks, which differ in the labels and in the target.
 
     Each equals ``clone(classifier).fit(X, y, sample_domain=sample_domain)``, up to rounding, but every layer
-    is learnt once. An error of one task leaves the others.
+    is learnt once. An error of one task leaves the others. With a classifier for each task, `noise`, `ridge`
+    and `n_pivots` must be the same in all.
 
-    Parameters
-    ----------
-    classifier : MSDAClassifier, or a mapping to such
-        One for all tasks, or one for each; `noise`, `ridge` and `n_pivots` must then be the same in all.
-    X : matrix of shape (n, d)
-        Rows of all domains.
-    tasks : mapping to pairs (y, sample_domain), or (y, sample_domain, y_target)
-        Labels as in `fit`, and the domain of each row: domain k has the number k, or -1 - k as a target.
-        `y_target` are labels of target rows, one for each row of X, None or NaN where there is none.
-    teachers : mapping to mappings, optional
-        For some tasks, what a teacher says of the rows of a target, by its number: class probabilities.
-    keeps_state : bool, default=False
-        Whether the classifiers can be updated.
+    Tasks are pairs (y, sample_domain), or (y, sample_domain, y_target): domain k has the number k, or -1 - k
+    as a target, and `y_target` has the labels of target rows, NaN where there is none. `teachers` have for
+    some tasks class probabilities of the rows of a target, by its number.
     """
     shared, running = SharedLayers(), {}
     for key, labels in tasks.items():
