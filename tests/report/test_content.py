@@ -11,8 +11,7 @@ from scipy import stats
 from undrift.explain import term_weight
 from undrift.report import adaptation_report
 from undrift.report.charts import tabulate_confusion
-from undrift.report.rows import cut_pieces
-from undrift.report.terms import snippet
+from undrift.report.evidence import cut_pieces, snippet
 from undrift.text import words
 
 

@@ -30,10 +30,11 @@ def load_amazon_mat(
     """Load the authors' bags of words.
 
     The file holds ``xx`` (terms x documents, sparse), ``yy`` (a label per document) and ``offset`` (where
-    each domain begins, from 0, and after the last one the number of documents). `path` is the file or its folder,
-    by default ``amazon-mat/amazon.mat`` in the data folder. The first `max_features` columns are kept: terms
-    are in decreasing frequency, and the authors use 5,000. The first `n_train` rows of each domain are train
-    rows, the others test rows (the authors' protocol). `names` are the domains in the file's order.
+    each domain begins, from 0, and after the last one the number of documents). `path` is the file or its
+    folder, by default ``amazon-mat/amazon.mat`` in the data folder. The first `max_features` columns are
+    kept: terms are in decreasing frequency, and the authors use 5,000. The first `n_train` rows of each
+    domain are train rows, the others test rows (the authors' protocol). `names` are the domains in the
+    file's order.
     """
     path = dataset_folder(path, "amazon-mat")
     path = path / "amazon.mat" if path.is_dir() else path

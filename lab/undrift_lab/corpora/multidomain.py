@@ -40,8 +40,8 @@ def load_multidomain_sentiment(
     """Load the public full set as texts (section 5: 20 domains, 380 tasks).
 
     Reads ``sorted_data/<domain>/all.review``, or ``{positive,negative,unlabeled}.review`` where a domain has
-    no such file (``sorted_data_acl``), plain or ``.gz``. The files are not well-formed XML, so they are read by
-    their tags alone: bare ``&``, stray latin-1 bytes, fields that occur twice (the first that is not empty
+    no such file (``sorted_data_acl``), plain or ``.gz``. The files are not well-formed XML, so they are read
+    by their tags alone: bare ``&``, stray latin-1 bytes, fields that occur twice (the first that is not empty
     counts) and records that are not closed are no obstacle. Records without a text or a rating are left out,
     with a warning that names the first one's file and line.
 

@@ -1,8 +1,16 @@
 """The boundary: checks and conversions of parameters, rows, arrays, labels and devices."""
 
-from .arrays import find_accelerator, to_host
-from .device import OnHost, OnTorch, Place, check_device, check_place
-from .labels import is_missing, missing_mask, settle_labels, spell_label
+from .device import OnHost, OnTorch, Place, check_device, check_place, find_accelerator, to_host
+from .estimators import (
+    SAVABLE,
+    CallbackSupportMixin,
+    all_or_nothing,
+    load_cluster,
+    savable,
+    share_callbacks,
+    track_steps,
+    with_callbacks,
+)
 from .parameters import (
     check_choice,
     check_count,
@@ -11,10 +19,12 @@ from .parameters import (
     check_pivots,
     check_positive,
     half_of_memory,
+    is_missing,
+    missing_mask,
     refuse_cross_validation,
+    settle_labels,
+    spell_label,
 )
-from .progress import CallbackSupportMixin, all_or_nothing, share_callbacks, track_steps, with_callbacks
-from .registry import SAVABLE, load_cluster, savable
 from .rows import (
     as_array,
     check_fit_rows,

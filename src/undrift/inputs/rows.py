@@ -10,9 +10,8 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from ..core import Blocks, Rows, array_ops, split_rows
-from .arrays import check_tensor, find_accelerator, to_host
-from .device import Place, check_place
-from .registry import load_cluster
+from .device import Place, check_place, check_tensor, find_accelerator, to_host
+from .estimators import load_cluster
 
 # A mean this many times the spread, times the root of the rounding error, leaves about a hundredth of the
 # precision of the differences between rows.

@@ -13,8 +13,16 @@ import numpy as np
 from .._version import __version__
 from ..scoring import measure_error
 from .data import DomainRows, ReportData, Target
-from .rows import explain_changes, make_decks
-from .terms import difference_terms, find_idea, map_points, pack_sentence_model, shares, term_statistics
+from .evidence import (
+    difference_terms,
+    explain_changes,
+    find_idea,
+    make_decks,
+    map_points,
+    pack_sentence_model,
+    shares,
+    term_statistics,
+)
 from .verdict import advise, find_mistakes, judge, pool_estimates
 
 LEAST_MEASURED = 10  # labelled rows that a point of the curve stands for

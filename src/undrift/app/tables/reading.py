@@ -23,9 +23,10 @@ import pandas as pd
 
 from ...errors import count
 from .cells import find_kinds, join_kinds, refuse_repeated, require_column, write_text
-from .encoding import Encoding, detect_encoding
 from .files import (
+    Encoding,
     TableError,
+    detect_encoding,
     import_extra,
     infer_layout,
     is_pattern,

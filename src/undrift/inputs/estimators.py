@@ -1,4 +1,4 @@
-"""A fit: all of it or nothing; its progress by scikit-learn's callbacks (1.9 and later), and `verbose`."""
+"""Estimators: classes that a file may hold, a fit of all or nothing, and its progress."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from importlib import import_module
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+C = TypeVar("C", bound=type)
+SAVABLE: dict[str, type] = {}  # classes that a model file may name, by name
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -82,3 +85,14 @@ def share_callbacks(estimator: Any, part: Any) -> Iterator[None]:
         yield
         task.call_on_fit_task_end(estimator=estimator)
     context.call_on_fit_task_end(estimator=estimator)
+
+
+def savable(cls: C) -> C:
+    """Register an estimator or dataclass, by its name, as one that model files may hold."""
+    SAVABLE[cls.__name__] = cls
+    return cls
+
+
+def load_cluster() -> Any:
+    """Import the package for rows on a cluster, which needs an extra and is above this one."""
+    return import_module("undrift.distributed")

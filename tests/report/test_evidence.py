@@ -9,7 +9,7 @@ from scipy import stats
 
 from undrift.report import adaptation_report
 from undrift.report.data import DomainRows, ReportData
-from undrift.report.rows import cut_pieces, make_decks
+from undrift.report.evidence import cut_pieces, make_decks
 
 Z = stats.norm.ppf(0.975)
 

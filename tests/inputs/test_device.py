@@ -11,8 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.helpers.exact import ExactClassifier
 from tests.helpers.oracles import algorithm_2
 from undrift import MDA, MSDA
-from undrift.inputs.arrays import find_accelerator, to_host
-from undrift.inputs.device import OnHost, OnTorch
+from undrift.inputs.device import OnHost, OnTorch, find_accelerator, to_host
 from undrift.inputs.rows import check_fit_rows, check_matrix, choose_place
 
 torch = pytest.importorskip("torch")
