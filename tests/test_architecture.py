@@ -17,24 +17,8 @@ SOURCE = Path(undrift.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 # packages and modules at the top, each of which imports only those before it
-ORDER = [
-    "_version",
-    "errors",
-    "files",
-    "core",
-    "inputs",
-    "msda",
-    "method",
-    "explain",
-    "scoring",
-    "persist",
-    "text",
-    "distributed",
-    "datasets",
-    "report",
-    "app",
-    "__main__",
-]
+ORDER = ["_version", "errors", "files", "core", "inputs", "msda", "method", "explain", "scoring", "persist"]
+ORDER += ["text", "distributed", "datasets", "report", "app", "__main__"]
 OPTIONAL = {"torch", "dask", "distributed", "matplotlib", "pandas", "polars", "pyarrow"}
 OPTIONAL |= {"pooch", "typer", "rich", "jinja2", "openpyxl"}
 

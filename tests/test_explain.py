@@ -144,17 +144,14 @@ def test_effects_are_positive_for_terms_of_the_predicted_class(domains):
     assert all(effect["effect"] > 0 for effect in document_terms(model, TERMS, row))
 
 
-def test_one_document_at_a_time(domains):
-    with pytest.raises(ValueError, match="one row is explained at a time, got 2"):
-        document_terms(fit_classifier(domains), TERMS, np.ones((2, 8)))
-
-
-def test_unknown_terms_get_a_suggestion():
+def test_unknown_terms_get_a_suggestion(domains):
     assert position_of("boring", TERMS) == 3
     with pytest.raises(LookupError, match=r"'borring' is not among the 8 terms.*did you mean 'boring'\?"):
         position_of("borring", TERMS)
     with pytest.raises(LookupError, match=r"'zebra' is not among the 8 terms of this model$"):
         position_of("zebra", TERMS)
+    with pytest.raises(ValueError, match="one row is explained at a time, got 2"):
+        document_terms(fit_classifier(domains), TERMS, np.ones((2, 8)))
 
 
 @pytest.mark.parametrize("options", [{}, {"n_layers": 3}, {"center": "domains"}])

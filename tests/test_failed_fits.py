@@ -23,16 +23,12 @@ CASES = {  # an estimator, arguments of a fit, arguments of one that fails, the 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
-def test_a_fit_that_fails_leaves_an_estimator_as_it_was(name, monkeypatch):
+def test_a_fit_that_fails_leaves_an_estimator_as_it_was(name, fail):
     estimator, good, bad, step = CASES[name]
     estimator.fit(*good)
     before = dict(vars(estimator))
-
-    def fail(*args):
-        raise ValueError("a full disk")
-
     if step is not None:
-        monkeypatch.setattr(f"undrift.method.classifier.{step}", fail)
+        fail(f"undrift.method.classifier.{step}", ValueError("a full disk"))
     with pytest.raises(ValueError, match=r"\w"):
         estimator.fit(*bad)
     assert vars(estimator) == before

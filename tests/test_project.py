@@ -116,21 +116,22 @@ def test_links_of_the_documents_lead_somewhere():
             assert not part or part in headings(path), f"{page} links to {target}#{part}"
 
 
-def test_tools_are_pinned_alike_everywhere():
+def test_tools_and_actions_are_pinned_alike_everywhere():
     pins = dict(line.split("==") for line in read("constraints.txt").split("\n") if "==" in line)
     for tool in ("ruff", "mypy"):
         assert f"{tool}=={pins[tool]}" in PROJECT["optional-dependencies"]["test"]
         assert f"{tool} {pins[tool]}" in read(".pre-commit-config.yaml")
+    workflows = "".join(path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml"))
+    actions = re.findall(r"uses: (\S+)( # v[\d.]+)?", workflows)
+    assert len(actions) > 5
+    assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) and version for action, version in actions)
 
 
-def test_all_is_every_extra_that_the_library_uses():
+def test_extras_and_the_eight_core_dependencies():
     extras = PROJECT["optional-dependencies"]
     (everything,) = extras["all"]
     named = re.fullmatch(r"undrift\[(.*)\]", everything)[1].split(",")
     assert set(named) == set(extras) - {"all", "test", "docs"}
-
-
-def test_the_core_depends_on_eight_packages():
     names = {re.match(r"[a-z0-9-]+", requirement)[0] for requirement in PROJECT["dependencies"]}
     assert names == {"numpy", "scipy", "scikit-learn", "pandas", "safetensors", "typer", "rich", "jinja2"}
 
@@ -201,13 +202,6 @@ def test_variables_are_named_for_what_they_hold(word):
 
 def test_the_citation_names_the_version():
     assert f"\nversion: {undrift.__version__}\n" in read("CITATION.cff")
-
-
-def test_actions_of_the_workflows_are_pinned():
-    workflows = "".join(path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml"))
-    actions = re.findall(r"uses: (\S+)( # v[\d.]+)?", workflows)
-    assert len(actions) > 5
-    assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) and version for action, version in actions)
 
 
 @pytest.mark.slow

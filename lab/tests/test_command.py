@@ -60,7 +60,7 @@ def contents(root):
     return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def test_one_command_fills_all_pages_and_a_second_run_changes_no_byte(command, checkout):
+def test_one_command_fills_all_pages_and_a_second_run_changes_no_byte(command, checkout, tmp_path):
     status, printed, _ = command("pages", "--root", checkout)
     assert (status, printed) == (0, "2 pages and 1 figures from 1 files of results\n")
     page = (checkout / "lab/README.md").read_text()
@@ -72,9 +72,6 @@ def test_one_command_fills_all_pages_and_a_second_run_changes_no_byte(command, c
     before = contents(checkout)
     assert command("pages", "--root", checkout)[0] == 0
     assert contents(checkout) == before
-
-
-def test_pages_without_results_are_refused_in_one_line(command, tmp_path):
     status, _, said = command("pages", "--root", tmp_path)
     assert status == 2
     assert "there are no results in" in said

@@ -17,27 +17,15 @@ def write_mat(path):
     savemat(path, {"xx": xx, "yy": np.array([1, -1, 1, -1]), "offset": np.array([0, 2, 4])})
 
 
-def test_amazon_mat_is_where_its_loader_looks(tmp_path, monkeypatch):
+def test_a_corpus_is_where_its_loader_looks_or_where_the_plan_says(tmp_path, monkeypatch):
     write_mat(tmp_path / "amazon-mat" / "amazon.mat")
     assert list(load_corpus(TWO, tmp_path, 2).domains) == ["books", "dvd"]
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
     assert load_corpus(TWO, None, 2).domains["dvd"].X.shape == (2, 2)
-
-
-def test_a_plan_may_name_the_file_itself(tmp_path, monkeypatch):
     write_mat(tmp_path / "here" / "amazon.mat")
     spec = CorpusSpec("amazon-mat", folder="here/amazon.mat", options=TWO.options)
     assert list(load_corpus(spec, tmp_path, 2).domains) == ["books", "dvd"]
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
-    assert list(load_corpus(spec, None, 2).domains) == ["books", "dvd"]
-
-
-@pytest.mark.parametrize("folder", [None, "amazon-mat"])
-def test_without_a_data_folder_the_users_cache_is_it(folder, tmp_path, monkeypatch):
-    monkeypatch.delenv("UNDRIFT_DATA", raising=False)
-    monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / project)
-    write_mat(tmp_path / "undrift" / "amazon-mat" / "amazon.mat")
-    spec = CorpusSpec("amazon-mat", folder=folder, options=TWO.options)
     assert list(load_corpus(spec, None, 2).domains) == ["books", "dvd"]
 
 

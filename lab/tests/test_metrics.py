@@ -44,45 +44,31 @@ def distance_by_hand(A, B, Cs, n_folds, seed):
     return 2 * (1 - 2 * error(chosen, slice(None), X_test, y_test))
 
 
-class TestTransfer:
-    def test_error_is_the_share_of_wrong_labels(self):
-        assert transfer_error([1, -1, 1, 1], [1, 1, 1, 1]) == 0.25
-        assert transfer_error(np.array(["a", "b"]), ["b", "a"]) == 1.0
-
-    @pytest.mark.parametrize(("y_true", "y_pred"), [([1, 2], [1]), ([], []), ([[1, 2]], [[1, 2]])])
-    def test_error_needs_one_label_per_row(self, y_true, y_pred):
+def test_error_is_the_share_of_wrong_labels():
+    assert transfer_error([1, -1, 1, 1], [1, 1, 1, 1]) == 0.25
+    assert transfer_error(np.array(["a", "b"]), ["b", "a"]) == 1.0
+    for y_true, y_pred in (([1, 2], [1]), ([], []), ([[1, 2]], [[1, 2]])):
         with pytest.raises(ValueError, match="one label per row"):
             transfer_error(y_true, y_pred)
+    with pytest.raises(ValueError, match="y_true has 1 unknown labels"):
+        transfer_error([1.0, np.nan], [1.0, 1.0])
 
-    def test_error_refuses_unknown_labels(self):
-        with pytest.raises(ValueError, match="y_true has 1 unknown labels"):
-            transfer_error([1.0, np.nan], [1.0, 1.0])
 
-    def test_loss_and_ratio(self):
-        assert transfer_loss(0.25, 0.2) == pytest.approx(0.05, rel=1e-9)
-        assert transfer_ratio(0.25, 0.2) == pytest.approx(1.25, rel=1e-9)
-        assert isinstance(transfer_ratio(0.25, 0.2), float)
-
-    def test_loss_and_ratio_of_many_tasks(self):
-        error, baseline = np.array([0.2, 0.3]), np.array([0.1, 0.4])
-        assert_allclose(transfer_loss(error, baseline), [0.1, -0.1], rtol=1e-9)
-        assert_allclose(transfer_ratio(error, baseline), [2, 0.75], rtol=1e-9)
-
-    def test_a_faultless_baseline_has_no_ratio(self):
-        assert transfer_ratio(0.1, 0) == np.inf
-        assert np.isnan(transfer_ratio(0, 0))
-
-    @pytest.mark.parametrize("measure", [transfer_loss, transfer_ratio])
-    @pytest.mark.parametrize(("arguments", "name"), [((24.0, 0.2), "error"), ((0.2, -0.1), "baseline_error")])
-    def test_errors_are_fractions(self, measure, arguments, name):
-        with pytest.raises(ValueError, match=rf"^{name} must lie in \[0, 1\]"):
-            measure(*arguments)
+def test_loss_and_ratio_of_one_task_and_of_many():
+    assert transfer_loss(0.25, 0.2) == pytest.approx(0.05, rel=1e-9)
+    assert isinstance(transfer_ratio(0.25, 0.2), float)
+    error, baseline = np.array([0.2, 0.3]), np.array([0.1, 0.4])
+    assert_allclose(transfer_loss(error, baseline), [0.1, -0.1], rtol=1e-9)
+    assert_allclose(transfer_ratio(error, baseline), [2, 0.75], rtol=1e-9)
+    assert transfer_ratio(0.1, 0) == np.inf  # a faultless baseline
+    assert np.isnan(transfer_ratio(0, 0))
+    for measure in (transfer_loss, transfer_ratio):
+        for arguments, name in (((24.0, 0.2), "error"), ((0.2, -0.1), "baseline_error")):
+            with pytest.raises(ValueError, match=rf"^{name} must lie in \[0, 1\]"):
+                measure(*arguments)
 
 
 class TestProxyADistance:
-    def test_separable_rows_are_at_distance_2(self):
-        assert proxy_a_distance(*draw_gaussians(shift=20), random_state=0) == 2.0
-
     @pytest.mark.parametrize("shift", [0.0, 1.0, 2.0])
     def test_gaussians_have_the_distance_of_their_bayes_error(self, shift):
         # The best linear rule errs with probability Phi(-shift / 2). One standard error of the held-out
@@ -128,12 +114,6 @@ class TestProxyADistance:
         assert proxy_a_distance(A, B, C=0.1, random_state=0) == expected
         assert A.indices.dtype == np.int64
 
-    def test_seed_decides(self):
-        A, B = draw_gaussians(1.0)
-        first, again, other = (proxy_a_distance(A, B, C=0.1, random_state=seed) for seed in (0, 0, 1))
-        assert first == again
-        assert first != other
-
     def test_no_warning_when_the_svm_does_not_converge(self):
         A, B = draw_gaussians(0, n=300, d=20)
         with warnings.catch_warnings():
@@ -154,8 +134,6 @@ class TestProxyADistance:
             proxy_a_distance(*draw_gaussians(1.0), C=C)
         with pytest.raises(ValueError, match="9 rows a domain are too few; give 10 or more"):
             proxy_a_distance(*draw_gaussians(1.0, n=9))
-
-    def test_one_feature_space(self):
         with pytest.raises(ValueError, match="A has 2 columns and B has 3"):
             proxy_a_distance(np.zeros((20, 2)), np.zeros((20, 3)))
 
@@ -166,6 +144,8 @@ class TestInterval:
         interval = proxy_a_distance_interval(A, B, C=[0.01, 0.1], random_state=0)
         assert interval.distance == proxy_a_distance(A, B, C=[0.01, 0.1], random_state=0)
         assert interval.low < interval.distance < interval.high
+        separable = proxy_a_distance_interval(*draw_gaussians(20), C=0.1, random_state=0)
+        assert (separable.low, separable.distance, separable.high) == (2.0, 2.0, 2.0)
 
     def test_width_is_that_of_the_binomial(self):
         # 2 x 200 held-out rows with error e: the distance has standard deviation 4 sqrt(e (1-e) / 400).
@@ -178,10 +158,6 @@ class TestInterval:
         # Rows that are all alike: those of one domain are all right, and those of the other all wrong.
         interval = proxy_a_distance_interval(np.zeros((40, 2)), np.zeros((40, 2)), C=1.0, random_state=0)
         assert (interval.low, interval.distance, interval.high) == (0.0, 0.0, 0.0)
-
-    def test_separable_rows_leave_no_doubt(self):
-        interval = proxy_a_distance_interval(*draw_gaussians(20), C=0.1, random_state=0)
-        assert (interval.low, interval.distance, interval.high) == (2.0, 2.0, 2.0)
 
 
 def test_books_and_kitchen_against_an_independent_computation(data_folder):
@@ -204,7 +180,4 @@ def test_inner_products_are_enough_for_the_distance(rng):
     for scale in (1.0, 1e4):  # of no consequence: the rows are brought to one size
         assert gram_distance_interval(scale * X @ X.T, 50, C=(0.01, 1.0), random_state=3) == expected
     assert 0 < expected.distance < 2
-
-
-def test_rows_without_any_difference_have_no_distance():
     assert gram_distance_interval(np.zeros((40, 40)), 20, random_state=0).distance == 0

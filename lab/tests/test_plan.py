@@ -29,20 +29,14 @@ CODA = 'methods = ["coda"]\n' + CORPUS + "[parameters.coda]\n"
 UNDRIFT = 'methods = ["undrift"]\n' + CORPUS
 
 
-def test_the_paper_has_its_six_plans_and_ours_beyond_it_seven():
+def test_plans_come_with_the_wheel_and_have_names(tmp_path, monkeypatch):
     of_the_paper = ["claims", "dimensions", "distance", "full", "multi", "small"]
     ours = ["balance", "balance-terms", "beyond-multi", "beyond-small", "labels", "peers", "trust"]
     assert sorted(path.stem for path in PLANS) == sorted(of_the_paper + ours)
-
-
-def test_plans_that_come_with_undrift_have_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert load_plan("small") == load_plan(PAPER / "small.toml")
     with pytest.raises(FileNotFoundError, match=r"no plan smal: .* multi, .* small"):
         load_plan("smal")
-
-
-def test_the_wheel_holds_every_plan():
     project = tomllib.loads((PAPER.parent / "pyproject.toml").read_text())
     included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert included == {"plans": "undrift_lab/plans"}
@@ -53,10 +47,7 @@ def test_plans_of_the_paper_are_valid_and_name_known_methods(path):
     plan = load_plan(path)
     assert plan.name == path.stem
     assert all(find_family(name) in (name, "msda", "undrift", "peers", "labels") for name in plan.methods)
-
-
-def test_the_small_plan_has_every_method_of_the_contract():
-    assert set(load_plan(PAPER / "small.toml").methods) >= set(METHODS)
+    assert path.stem != "small" or set(plan.methods) >= set(METHODS)
 
 
 def test_bars_are_about_methods_and_variants_of_the_plans():
@@ -95,15 +86,12 @@ def test_what_stands_at_the_top_serves_every_variant(tmp_path):
     assert plan.digest(plan.variants[0], "svm") != plan.digest(plan.variants[1], "svm")
 
 
-def test_a_trial_has_fewer_rows_and_columns_and_another_digest(tmp_path):
+def test_a_trial_has_another_digest_and_is_checked_as_what_is_read(tmp_path):
     plan = plan_from(tmp_path, 'methods = ["svm"]\n' + CORPUS)
     small = plan.smaller(10, 20)
     assert (small.corpus.max_rows, small.variants[0].max_features) == (10, 20)
     assert small.digest(small.variants[0], "svm") != plan.digest(plan.variants[0], "svm")
     assert plan.smaller(None, None) == plan
-
-
-def test_what_is_changed_is_checked_as_what_is_read(tmp_path):
     plan = plan_from(tmp_path, SVM + CORPUS)
     assert (plan.seeded(2**32 - 1).seed, plan.seeded(None).seed) == (2**32 - 1, 0)
     for seed in (2**32, -1, True, 1.0):

@@ -23,9 +23,6 @@ def test_scores_are_of_the_target_s_rows_by_the_source_s_encoder(teachers):
     assert_array_equal(teachers.find("frozen", "books", "music"), [2, 3, 4])
     assert_array_equal(teachers.find("frozen", "music", "books"), [5, 6])
     assert_array_equal(teachers.find("finetuned", "books", "music"), [-2, -3, -4])
-
-
-def test_what_is_not_there_is_refused(teachers):
     with pytest.raises(ValueError, match="no scores of toys; known are books, music"):
         teachers.find("frozen", "books", "toys")
     with pytest.raises(ValueError, match="encoder of music was not trained"):

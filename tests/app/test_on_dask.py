@@ -2,8 +2,8 @@
 
 import csv
 import gzip
-import json
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ pytest.importorskip("typer")
 import dask
 import pandas as pd
 
+from tests.helpers.commands import run_command
 from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model
 from undrift.app.adapt import run_adapt
 from undrift.app.job import Job
@@ -26,6 +27,9 @@ def write(path, texts, **columns) -> None:
     frame = pd.DataFrame({"text": list(texts), **columns}, dtype=object)
     with write_table(path, {name: {str} for name in frame}) as write_frame:
         write_frame(frame)
+
+
+adapt = partial(run_command, "adapt")
 
 
 @pytest.fixture
@@ -46,16 +50,6 @@ def reviews(data_folder, tmp_path):
 
 def column(path, name) -> list:
     return [value for frame in open_table(path) for value in list_values(frame, name)]
-
-
-def adapt(*arguments) -> dict:
-    from typer.testing import CliRunner
-
-    from undrift.app.cli import app
-
-    done = CliRunner().invoke(app, ["adapt", *map(str, arguments), "--json"], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
 
 
 def test_the_command_gives_the_same_answer_on_a_cluster(reviews):
@@ -278,18 +272,12 @@ def test_rows_of_shards_are_those_of_the_documents(cluster, reviews):
 def test_patterns_find_files_in_the_order_of_their_numbers(tmp_path):
     for i in (10, 2, 1):
         write(tmp_path / f"part-{i}.csv", [f"text {i}"])
-    assert [path.name for path in shard_paths(tmp_path / "part-*.csv")] == [
-        "part-1.csv",
-        "part-2.csv",
-        "part-10.csv",
-    ]
+    names = [path.name for path in shard_paths(tmp_path / "part-*.csv")]
+    assert names == ["part-1.csv", "part-2.csv", "part-10.csv"]
     assert column(tmp_path / "part-*.csv", "text") == ["text 1", "text 2", "text 10"]
     assert shard_paths("plain.csv")[0].name == "plain.csv"
     with pytest.raises(TableError, match=r"no file matches .*other-"):
         shard_paths(tmp_path / "other-*.csv")
-
-
-def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tmp_path):
     write(tmp_path / "part[1].csv", ["this one"])
     write(tmp_path / "part1.csv", ["not this one"])
     assert column(tmp_path / "part[1].csv", "text") == ["this one"]

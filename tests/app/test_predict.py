@@ -68,13 +68,6 @@ def test_doubtful_predictions_are_left_empty_and_counted(tmp_path, reviews):
     assert predicted == [row["prediction"] for row in rows]
 
 
-def test_a_limit_of_zero_or_one_keeps_all_or_hardly_any(tmp_path, reviews):
-    source, target = write_reviews(tmp_path, reviews)
-    for limit, n_doubtful in ((0.0, 0), (1.0, 120)):
-        job = Job([source], [target], ("text",), "label", tmp_path / "out.csv", min_confidence=limit)
-        assert run_adapt(job, build_adapter()).summary["targets"][0]["n_doubtful"] == n_doubtful
-
-
 def test_empty_predictions_do_not_change_the_kind_of_a_parquet_column(tmp_path, reviews):
     """Whole numbers stay so even where the first predictions, or all, are left empty."""
     pytest.importorskip("pyarrow")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.helpers.review_files import make_review_texts, read_csv, write_csv
-from undrift import MSDAClassifier, TextAdapter, load_model
+from undrift import MSDAClassifier, TextAdapter
 from undrift.app.adapt import run_adapt
 from undrift.app.job import Job
 
@@ -62,17 +62,6 @@ def test_without_alignment_only_predictions_have_shares(job_of, center):
         assert entry[name] is None
 
 
-def test_given_shares_are_used_and_saved(job_of, tmp_path):
-    shares = {"negative": 0.1, "positive": 0.9}
-    job = job_of("kitchen", target_shares=[shares], model=tmp_path / "m.safetensors")
-    (entry,) = run_adapt(job, build_adapter()).summary["targets"]
-    assert entry["target_shares"] == shares
-    assert entry["target_shares_interval"] == {label: [share] * 2 for label, share in shares.items()}
-    assert entry["target_shares_given"] is True
-    assert entry["predicted_shares"]["positive"] > 0.75
-    assert load_model(job.model).classifier_.target_shares_ == [shares]
-
-
 def test_the_classifier_that_is_passed_keeps_its_parameters(job_of):
     shares = {"negative": 0.1, "positive": 0.9}
     adapter = build_adapter()
@@ -88,6 +77,7 @@ def test_every_target_may_have_its_shares(job_of):
     entries = run_adapt(job_of("kitchen", "camping", target_shares=[few, many]), build_adapter()).summary
     kitchen, camping = entries["targets"]
     assert (kitchen["target_shares"], camping["target_shares"]) == (few, many)
+    assert kitchen["target_shares_interval"] == {label: [share] * 2 for label, share in few.items()}
     assert kitchen["predicted_shares"]["positive"] < 0.3 < 0.7 < camping["predicted_shares"]["positive"]
     both = run_adapt(job_of("kitchen", "camping", target_shares=[many]), build_adapter()).summary
     assert [entry["target_shares"] for entry in both["targets"]] == [many, many]
@@ -114,16 +104,6 @@ def test_shares_name_numbers_as_any_file_spells_them(job_of, tmp_path, reviews, 
     result = run_adapt(job, build_adapter())
     assert list(result.adapter.classifier_.target_shares_[0].values()) == [0.25, 0.75]
     assert set(result.summary["targets"][0]["target_shares"]) == set(map(str, result.adapter.classes_))
-
-
-def test_a_class_named_twice_is_refused(job_of, reviews):
-    job = job_of("kitchen", target_shares=[{"1": 0.2, "1.0": 0.2, "0": 0.6}])
-    texts, labels = reviews["books"]
-    write_csv(
-        job.sources[0], {"text": texts, "label": [label and int(label == "positive") for label in labels]}
-    )
-    with pytest.raises(ValueError, match="--target-shares names '1' twice"):
-        run_adapt(job, build_adapter())
 
 
 def test_a_target_of_one_class_is_said_to_be_so(job_of):

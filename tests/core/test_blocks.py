@@ -14,9 +14,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.helpers.exact import SpillingMSDA
 from tests.helpers.oracles import relative_error, weights
 from undrift import MDA, MSDA
-from undrift.core.blocks import StoredBlocks, row_slices, split_rows, sum_in_place
+from undrift.core.blocks import StoredBlocks, row_slices, split_rows
 from undrift.core.denoise import Layer
-from undrift.inputs.parameters import half_of_memory
 
 
 class Reread:
@@ -37,18 +36,10 @@ def small_blocks(set_limits):
 
 
 @pytest.fixture
-def spill_folder(monkeypatch, tmp_path):
+def spill_folder(monkeypatch, spy, tmp_path):
     """Where temporary files go, and how many were opened."""
-    opened = []
-    actual = tempfile.TemporaryFile
-
-    def recording(*args, **kwargs):
-        opened.append(kwargs)
-        return actual(*args, **kwargs)
-
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(tempfile, "TemporaryFile", recording)
-    return tmp_path, opened
+    return tmp_path, spy(tempfile, "TemporaryFile")
 
 
 def mapped_files(folder: Path) -> list[str]:
@@ -78,36 +69,23 @@ def test_spilled_is_streamed_is_in_memory(counts, small_blocks, spill_folder, co
     assert not spill_folder[1]
     spilled = SpillingMSDA(n_layers=3, **options).fit(X)
     assert len(spill_folder[1]) == 1
+    assert os.listdir(spill_folder[0]) == mapped_files(spill_folder[0]) == []
     streamed = MSDA(n_layers=3, **options).fit(stream)
     for a, b, c in zip(kept.layers_, spilled.layers_, streamed.layers_, strict=True):
         assert_array_equal(weights(b), weights(a))  # the same blocks in the same order
         assert relative_error(weights(c), weights(a)) < 1e-9
 
 
-def test_a_stream_is_read_once_per_layer_and_once_to_look_at(counts):
-    stream = Reread(counts[:30], counts[30:])
-    MSDA(n_layers=3).fit(stream)
-    assert stream.n_passes == 1 + 3
-
-
-def test_a_list_of_matrices_is_blocks_and_a_list_of_rows_is_a_matrix(counts):
+def test_streams_of_matrices_and_lists_of_rows(counts):
     whole = MDA().fit(counts).layer_.coef
     assert_allclose(MDA().fit([counts[:20], sp.csr_array(counts[20:])]).layer_.coef, whole, rtol=1e-9)
     assert_allclose(MDA().fit(list(counts)).layer_.coef, whole, rtol=1e-9)
     assert_allclose(MDA().fit(counts.tolist()).layer_.coef, whole, rtol=1e-9)
-
-
-def test_a_stream_works_in_the_dtype_of_its_first_block(counts):
     model = MSDA(n_layers=2).fit([counts[:20].astype(np.float32), counts[20:]])
     assert {layer.coef.dtype for layer in model.layers_} == {np.dtype(np.float32)}
-
-
-def test_the_temporary_file_is_gone_after_a_fit(counts, small_blocks, spill_folder):
-    folder, opened = spill_folder
-    SpillingMSDA(n_layers=3).fit(counts)
-    assert opened
-    assert os.listdir(folder) == []
-    assert mapped_files(folder) == []
+    stream = Reread(counts[:30], counts[30:])
+    MSDA(n_layers=3).fit(stream)
+    assert stream.n_passes == 1 + 3
 
 
 def test_the_temporary_file_is_gone_after_a_failure(counts, small_blocks, spill_folder):
@@ -144,18 +122,9 @@ def test_rows_that_a_deeper_layer_has_overwritten_are_computed_again(counts, sma
     layers = [Layer(np.eye(9) * c, np.full(9, c)) for c in (0.5, 0.3)]
     kept = StoredBlocks(split_rows(counts), memory_budget=memory_budget)
     one = kept.map(layers[0])
-    two = one.map(layers[1])
-    h1, h2 = layers[0](counts), layers[1](layers[0](counts))
-    for rows, expected in [(one, h1), (two, h2), (one, h1), (two, h2), (kept, counts)]:
-        assert_allclose(np.vstack(list(rows)), expected)
-
-
-def test_two_stacks_on_one_first_layer_do_not_see_each_other(counts, small_blocks):
-    first, left, right = (Layer(np.eye(9) * c, np.full(9, c)) for c in (0.5, 0.3, -2.0))
-    one = StoredBlocks(split_rows(counts)).map(first)
-    two_left, two_right = one.map(left), one.map(right)
-    h = first(counts)
-    for rows, expected in [(two_left, left(h)), (two_right, right(h)), (two_left, left(h)), (one, h)]:
+    two, other = one.map(layers[1]), one.map(layers[0])
+    h1, h2, h3 = layers[0](counts), layers[1](layers[0](counts)), layers[0](layers[0](counts))
+    for rows, expected in [(one, h1), (two, h2), (one, h1), (other, h3), (two, h2), (kept, counts)]:
         assert_allclose(np.vstack(list(rows)), expected)
 
 
@@ -193,13 +162,9 @@ def test_pages_of_the_temporary_file_are_given_back(rng, set_limits, spill_folde
     assert_allclose(np.vstack(list(rows)), np.tanh(X))
 
 
-def test_a_full_disk_is_an_error_and_leaves_nothing(counts, spill_folder, monkeypatch):
+def test_a_full_disk_is_an_error_and_leaves_nothing(counts, spill_folder, fail):
     folder, _ = spill_folder
-
-    def no_space(*args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "posix_fallocate", no_space)
+    fail("os.posix_fallocate", OSError(28, "No space left on device"))
     with pytest.raises(OSError, match=r"No space left on device.*a larger disk"):
         SpillingMSDA(n_layers=2).fit(counts)
     assert os.listdir(folder) == []
@@ -211,11 +176,3 @@ def test_slices_cover_every_row_once_and_stay_small(set_limits, n, width):
     slices = row_slices(n, width)
     assert [i for rows in slices for i in range(n)[rows]] == list(range(n))
     assert all(rows.stop - rows.start <= max(1, 63 // width) for rows in slices)
-
-
-def test_sums_start_from_the_first_value():
-    assert sum_in_place(["a", "b", "c"]) == "abc"
-
-
-def test_half_of_the_memory_is_the_default():
-    assert 2 * half_of_memory() == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -37,12 +37,14 @@ def draw_new_rows(d, seed=1):
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("noise", [0.001, 0.3, 0.7, 0.999])
+@pytest.mark.parametrize("noise", [0.001, 0.3, 0.7, 0.999, "of each feature"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_both_forms_agree(shape, noise, container):
-    X, new = make_rows(shape), draw_new_rows(shape[1])
-    expected = denoise(scatter(X), noise, activation="sigmoid")
-    layer, hidden = denoise_in_rows(container(X), noise, activation="sigmoid")
+    X, new, ridge = make_rows(shape), draw_new_rows(shape[1]), 1e-5
+    if isinstance(noise, str):
+        noise, ridge = np.random.default_rng(2).uniform(0.1, 0.9, shape[1]), 0.1
+    expected = denoise(scatter(X), noise, ridge, activation="sigmoid")
+    layer, hidden = denoise_in_rows(container(X), noise, ridge, activation="sigmoid")
     assert isinstance(layer.coef, RowCoef)
     assert layer.coef.shape == expected.coef.shape
     assert_allclose(weights(layer), weights(expected), **AGREES)
@@ -50,18 +52,6 @@ def test_both_forms_agree(shape, noise, container):
     for rows in (X, new):
         assert_allclose(layer(container(rows)), expected(rows), **AGREES)
         assert_allclose(layer(rows), expected(rows), **AGREES)
-
-
-@pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_both_forms_agree_with_one_noise_for_each_feature(shape, container):
-    X, new = make_rows(shape), draw_new_rows(shape[1])
-    noise = np.random.default_rng(2).uniform(0.1, 0.9, shape[1])
-    expected = denoise(scatter(X), noise, ridge=0.1)
-    layer, hidden = denoise_in_rows(container(X), noise, ridge=0.1)
-    assert_allclose(weights(layer), weights(expected), **AGREES)
-    assert_allclose(hidden, expected(X), **AGREES)
-    assert_allclose(layer(container(new)), expected(new), **AGREES)
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -243,14 +233,11 @@ def describe_error(rows, **options):
     return str(caught.value)
 
 
-def test_without_a_ridge_features_that_are_zero_are_refused_alike():
+def test_systems_without_a_solution_are_refused_alike():
     X = make_rows((6, 30))
-    in_rows, in_columns = StoredBlocks([X]), StreamedBlocks([X])
-    assert describe_error(in_rows) == describe_error(in_columns)
-    assert "features are zero in all 6 rows (features 2" in describe_error(in_rows)
-
-
-def test_without_noise_and_ridge_few_rows_are_refused_alike():
+    message = describe_error(StoredBlocks([X]))
+    assert message == describe_error(StreamedBlocks([X]))
+    assert "features are zero in all 6 rows (features 2" in message
     X = np.random.default_rng(0).standard_normal((6, 30))
     in_rows, in_columns = StoredBlocks([X]), StreamedBlocks([X])
     assert describe_error(in_rows, noise=0.0) == describe_error(in_columns, noise=0.0)
@@ -264,13 +251,6 @@ def test_little_noise_in_float32_is_solved_in_the_columns():
         denoise_in_rows(X, 0.005)
     layer = LayerSolver([StoredBlocks([X])]).fit(noise=0.005, ridge=1e-5, activation="tanh").layer
     assert_array_equal(layer.coef, denoise(scatter(X), 0.005).coef)
-
-
-def test_sums_of_squares_that_overflow_are_refused_alike():
-    X = np.random.default_rng(0).standard_normal((6, 30)).astype(np.float32)
-    X[:, 4] = 1e25
-    with np.errstate(all="ignore"):
-        assert "overflow" in describe_error(StoredBlocks([X]), ridge=1e-5)
 
 
 def test_a_factorisation_lost_to_rounding_is_tried_again_in_float64():

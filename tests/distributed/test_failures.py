@@ -27,6 +27,7 @@ from undrift.app.job import Job
 from undrift.distributed import ClusterLost
 
 D = 30
+OPTIONS = {"threads_per_worker": 1, "memory_limit": "1GB", "dashboard_address": "127.0.0.1:0"}
 
 
 def block(seed: int, n: int = 400, d: int = D) -> sp.csr_matrix:
@@ -59,15 +60,9 @@ class Killer(SchedulerPlugin):
 @contextmanager
 def killing(stage: str, n: int = 1):
     """Yield a client of a cluster in which a worker dies in `stage`, and what its scheduler remembers."""
-    options = {
-        "threads_per_worker": 1,
-        "memory_limit": "1GB",
-        "dashboard_address": "127.0.0.1:0",
-        "silence_logs": 60,
-    }
     with (
         dask.config.set({"distributed.admin.low-level-log-length": 100_000}),
-        LocalCluster(n_workers=2, **options) as cluster,
+        LocalCluster(n_workers=2, silence_logs=60, **OPTIONS) as cluster,
         Client(cluster) as client,
     ):
         killer = Killer(stage, n, client.run(os.getpid))
@@ -230,14 +225,11 @@ def test_a_scheduler_that_no_longer_answers_questions(cluster, monkeypatch, ask)
 
 
 def test_a_worker_short_of_memory_spills():
-    n, d = (
-        3000,
-        200,
-    )  # hidden rows of 40 blocks are 192 MB, and the worker keeps at most 10% of 1 GB of results
-    options = {"threads_per_worker": 1, "memory_limit": "1GB", "dashboard_address": "127.0.0.1:0"}
+    # hidden rows of 40 blocks are 192 MB, and the worker keeps at most 10% of 1 GB of results
+    n, d = 3000, 200
     with (
         dask.config.set({"distributed.worker.memory.target": 0.1}),
-        LocalCluster(n_workers=1, **options) as cluster,
+        LocalCluster(n_workers=1, **OPTIONS) as cluster,
         Client(cluster) as client,
     ):
         pids = client.run(os.getpid)

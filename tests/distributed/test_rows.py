@@ -5,10 +5,13 @@ import pytest
 import scipy.sparse as sp
 
 pytest.importorskip("distributed")
+from concurrent.futures import CancelledError
+
 import dask
 import dask.array as da
 from dask import delayed
 from distributed import wait
+from distributed.comm.core import CommClosedError
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.helpers.exact import ExactClassifier
@@ -62,7 +65,7 @@ def test_a_cluster_gives_the_weights_of_one_machine(cluster, X, dtype, form, n_p
         assert_array_equal(together.pivots_, alone.pivots_)
 
 
-def test_every_form_of_rows_is_accepted(cluster, X):
+def test_every_form_of_rows_and_blocks_is_accepted(cluster, X):
     expected = MSDA(2).fit(X).layers_
     array = da.from_array(X, chunks=(170, -1))
     unknown = da.concatenate([da.from_delayed(block, (np.nan, 40), dtype=float) for block in lazy(X)])
@@ -70,6 +73,11 @@ def test_every_form_of_rows_is_accepted(cluster, X):
     futures = cluster.scatter(cut(X))
     for rows in (array, unknown, sparse, futures, [array[:300], array[300:]], lazy(X)):
         assert_same_layers(MSDA(2).fit(rows).layers_, expected, 1e-9)
+    blocks = [delayed(X[:0]), *lazy(X), delayed(X[:0])]
+    assert_same_layers(MSDA(2).fit(blocks).layers_, MSDA(2).fit(X).layers_, 1e-9)
+    coarse, fine = (X[:300] / 3).astype("float32"), X[300:] / 3
+    expected = MSDA(2).fit(np.vstack([coarse.astype("float64"), fine])).layers_
+    assert_same_layers(MSDA(2).fit([delayed(coarse), delayed(fine)]).layers_, expected, 1e-9)
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
@@ -77,10 +85,6 @@ def test_schedulers_of_this_process_serve_too(X, scheduler):
     with dask.config.set(scheduler=scheduler):
         fitted = MSDA(3, n_pivots=12, random_state=0).fit(da.from_array(X, chunks=(100, -1)))
     assert_same_layers(fitted.layers_, MSDA(3, n_pivots=12, random_state=0).fit(X).layers_, 1e-9)
-
-
-def test_one_layer(cluster, X):
-    assert relative_error(MDA().fit(lazy(X)).layer_.coef, MDA().fit(X).layer_.coef) < 1e-9
 
 
 def test_torch_on_the_workers(cluster, X):
@@ -183,17 +187,6 @@ def test_rows_are_chosen_by_mask_and_by_number(cluster, X):
     assert rows[mask].shape == (mask.sum(), 40)
 
 
-def test_blocks_without_rows_do_not_matter(cluster, X):
-    blocks = [delayed(X[:0]), *lazy(X), delayed(X[:0])]
-    assert_same_layers(MSDA(2).fit(blocks).layers_, MSDA(2).fit(X).layers_, 1e-9)
-
-
-def test_blocks_of_two_precisions_become_the_higher(cluster, X):
-    coarse, fine = (X[:300] / 3).astype("float32"), X[300:] / 3
-    expected = MSDA(2).fit(np.vstack([coarse.astype("float64"), fine])).layers_
-    assert_same_layers(MSDA(2).fit([delayed(coarse), delayed(fine)]).layers_, expected, 1e-9)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -228,10 +221,6 @@ def test_addresses_of_no_cluster(address):
 
 
 def test_failures_of_a_cluster_are_raised_as_clusterlost():
-    from concurrent.futures import CancelledError
-
-    from distributed.comm.core import CommClosedError
-
     for error, message in ((CancelledError(), "scheduler was lost"), (CommClosedError("x"), "be reached")):
         with pytest.raises(ClusterLost, match=message), translate_errors():
             raise error

@@ -1,8 +1,13 @@
 """Commands for tests of the command line: their arguments, and how they are refused."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+
+from typer.testing import CliRunner
+
+from undrift.app.cli import app
 
 SMALL = ["--max-features", "120", "--set", "layers=2"]
 ADAPT = ["adapt", "--source", "books.csv", "--target", "kitchen.csv", "--text", "review", "--label", "stars"]
@@ -39,6 +44,13 @@ def check_refused(undrift, folder: Path, arguments: list) -> str:
     assert "Traceback" not in err
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
     return err.removeprefix("undrift: ").rstrip("\n")
+
+
+def run_command(*arguments) -> dict:
+    """Run a command in this process, and return the JSON that it prints."""
+    done = CliRunner().invoke(app, [*map(str, arguments), "--json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
 
 
 def run_program(*arguments, **options) -> subprocess.CompletedProcess:

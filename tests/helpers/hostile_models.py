@@ -3,13 +3,9 @@
 import copy
 import json
 import random
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
-import safetensors.numpy
 
-from tests.helpers.model_files import parts_of
 from undrift.persist import _digest
 
 VALUES = [
@@ -94,29 +90,3 @@ def change_model(rng: random.Random, metadata, arrays):
     metadata = {**metadata, "model": json.dumps(tree, ensure_ascii=True)}
     metadata["digest"] = _digest(metadata, arrays)
     return metadata, arrays
-
-
-def write_large_files(model: Path, folder: Path) -> Iterator[Path]:
-    """Write files of some megabytes, one at a time, that ask for much memory; the first one is honest."""
-    metadata, arrays = parts_of(model)
-    tree, million = json.loads(metadata["model"]), 1_000_000
-    names = {"strings": "names", "shape": [million], "dtype": "str"}
-    cases = {
-        "large array": ({"array": "names"}, np.zeros(8 * million, dtype=np.float32)),
-        "one long name": (names, ["x" * million, *map(str, range(million - 1))]),
-        "short names": (names, ["x"] * million),
-        "objects for names": (names, [{}] * million),
-        "one array named often": ({"list": [names] * 100_000}, ["x"] * million),
-        "nested lists": ({"list": [{"list": []}] * 300_000}, [""]),
-        "large shape": ({**names, "shape": [2**40]}, [""] * million),
-    }
-    for name, (node, content) in cases.items():
-        described = copy.deepcopy(tree)
-        described["fitted"]["dict"].append(["names_", node])
-        if not isinstance(content, np.ndarray):
-            content = np.frombuffer(json.dumps(content, separators=(",", ":")).encode(), dtype=np.uint8)
-        signed = {**metadata, "model": json.dumps(described, separators=(",", ":"))}
-        signed["digest"] = _digest(signed, {**arrays, "names": content})
-        safetensors.numpy.save_file({**arrays, "names": content}, folder / name, metadata=signed)
-        yield folder / name
-        (folder / name).unlink()

@@ -82,12 +82,6 @@ def test_values_that_are_not_finite(counts, estimator, container, value, named):
         assert_says(message, "X", named, "row 3, column 2", "drop or replace")
 
 
-def test_values_that_are_not_finite_in_a_data_frame(counts):
-    pd = pytest.importorskip("pandas")
-    counts[3, 2] = np.nan
-    assert_says(message_of(lambda: MSDA().fit(pd.DataFrame(counts))), "NaN", "row 3, column 2")
-
-
 @BOTH
 @pytest.mark.parametrize(
     "X",
@@ -123,12 +117,6 @@ def test_wrong_number_of_columns_at_transform(counts, estimator, container):
     fitted = estimator().fit(counts)
     message = message_of(lambda: fitted.transform(container(counts[:, :7])))
     assert_says(message, "X has 7 features", "expecting 9 features", "the columns of fit")
-
-
-def test_wrong_number_of_columns_in_hidden_and_partial_fit(counts):
-    assert_says(message_of(lambda: MSDA().fit(counts).hidden(counts[:, :7])), "7 features", "9 features")
-    layer = MDA().partial_fit(counts)
-    assert_says(message_of(lambda: layer.partial_fit(counts[:, :7])), "7 features", "9 features")
 
 
 class SameIterator:
@@ -201,14 +189,6 @@ def test_empty_columns_without_a_ridge_are_named(counts, estimator, container):
     assert_says(message, "ridge=0", "features 2, 7", "zero in all 60 rows", "ridge > 0", "drop")
 
 
-@BOTH
-def test_empty_columns_are_named_as_the_user_does(counts, estimator):
-    pd = pytest.importorskip("pandas")
-    counts[:, 7] = 0
-    frame = pd.DataFrame(counts, columns=list("abcdefghi"))
-    assert_says(message_of(lambda: estimator(ridge=0).fit(frame)), "features h)")
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_empty_columns_in_a_part_are_named_by_their_place_among_all(counts, seed):
     counts[:, [2, 7]] = 0
@@ -241,14 +221,6 @@ def test_an_upper_layer_over_pivots_names_the_pivots(counts):
         model.fit(X)
     assert_says(str(caught.value), "zero in all 60 rows")
     assert set(caught.value.features) <= {5, 6, 7, 8}
-
-
-@pytest.mark.parametrize(
-    ("value", "says"),
-    [([1.0, 2.0], "Expected 2D"), ([[1j, 2]], "real numbers"), (3.0, "Expected 2D")],
-)
-def test_rows_that_are_no_matrix(value, says):
-    assert_says(message_of(lambda: MSDA(1).fit(value), (ValueError, TypeError)), says)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])

@@ -272,14 +272,14 @@ def test_rows_there_must_have_the_columns_of_fit(there, shifted):
         model.fit(there(X), there(y[1:]))
 
 
-def test_a_sum_that_overflows_is_not_infinity_in_the_rows(there):
-    assert find_accelerator(check_matrix(MSDA(), there(torch.full((2, 1), 3e38)), reset=True)) is not None
-
-
 def test_which_arrays_numpy_sees(there):
     assert find_accelerator(there(np.eye(2))) == "cuda:0"
     for own in (np.eye(2), torch.eye(2), strict(np.eye(2)), [[1.0]], sp.eye(2), None):
         assert find_accelerator(own) is None
+    assert find_accelerator(Foreign(torch.eye(2), (3, 0))) is None
+    assert find_accelerator(Foreign(torch.eye(2), (2, 1))) == "cuda:1"
+    assert find_accelerator(Foreign(torch.eye(2), (13, 1))) == "cuda:1"  # memory that host and GPU share
+    assert find_accelerator(check_matrix(MSDA(), there(torch.full((2, 1), 3e38)), reset=True)) is not None
 
 
 class Foreign:
@@ -293,12 +293,6 @@ class Foreign:
 
     def __dlpack__(self, **options):
         return self.tensor.__dlpack__(**options)
-
-
-def test_page_locked_memory_is_the_host_s():
-    assert find_accelerator(Foreign(torch.eye(2), (3, 0))) is None
-    assert find_accelerator(Foreign(torch.eye(2), (2, 1))) == "cuda:1"
-    assert find_accelerator(Foreign(torch.eye(2), (13, 1))) == "cuda:1"  # memory that host and GPU share
 
 
 def test_other_libraries_hand_over_what_is_on_a_gpu(there, shifted, monkeypatch):

@@ -36,16 +36,8 @@ def callbacks():
 def test_callbacks_hear_of_every_layer_and_can_use_it(counts, callbacks):
     recorder = Recorder()
     model = MSDA(2, n_pivots=4, random_state=0).set_callbacks(recorder).fit(counts)
-    assert recorder.told == [
-        "setup",
-        "begin fit 0 of 2",
-        "begin layer 0 of 0",
-        "end layer 0",
-        "begin layer 1 of 0",
-        "end layer 1",
-        "end fit 0",
-        "teardown",
-    ]
+    of_layers = [text for i in (0, 1) for text in (f"begin layer {i} of 0", f"end layer {i}")]
+    assert recorder.told == ["setup", "begin fit 0 of 2", *of_layers, "end fit 0", "teardown"]
     assert recorder.widths == [13, 17]
     assert len(model.layers_) == 2
 
@@ -76,11 +68,6 @@ def test_verbose_tells_of_every_layer_on_standard_error(counts, capsys):
     ]
 
 
-def test_quiet_by_default(counts, capsys):
-    MSDA(3).fit(counts)
-    assert capsys.readouterr() == ("", "")
-
-
 BOOKS = ["a gripping page turner", "gripping and moving", "dull and boring", "boring prose"]
 KITCHEN = ["gripping handle, sturdy", "sturdy pan", "boring and flimsy", "flimsy lid"]
 
@@ -103,14 +90,8 @@ def test_an_adapter_hears_of_its_classifier_and_lets_it_be_followed_too(adapter,
     above, below = Recorder(), Counter()
     adapter.classifier.set_callbacks(below)
     adapter.set_callbacks(above).fit(BOOKS, ["good", "good", "bad", "bad"], KITCHEN)
-    assert above.told == [
-        "setup",
-        "begin fit 0 of 1",
-        "begin MSDAClassifier 0 of 0",
-        "end MSDAClassifier 0",
-        "end fit 0",
-        "teardown",
-    ]
+    inner = ["begin MSDAClassifier 0 of 0", "end MSDAClassifier 0"]
+    assert above.told == ["setup", "begin fit 0 of 1", *inner, "end fit 0", "teardown"]
     assert below.n_layers == 2
 
 

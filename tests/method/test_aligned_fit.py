@@ -397,18 +397,15 @@ def test_shares_that_cannot_be_meant_are_refused_in_one_line(options, message):
         MSDAClassifier(1, **({"target_shares": {0: 0.5, 1: 0.4}} | options)).fit(X, y, Z)
 
 
-def test_shares_need_a_target():
+def test_shares_are_nearly_one_in_sum_and_need_a_target():
+    X, y, Z, _ = make_pair((0.5, 0.5), (0.5, 0.5), n=40)
+    model = MSDAClassifier(1, target_shares={0: 0.333, 1: 0.66}).fit(X, y, Z)
+    assert model.target_shares_[0] == pytest.approx({0: 0.333 / 0.993, 1: 0.66 / 0.993})
     X, y, _, _ = make_pair((0.5, 0.5), (0.5, 0.5), n=40)
     with pytest.raises(
         ValueError, match="target_shares needs target rows, and there are none: pass X_target"
     ):
         MSDAClassifier(1, target_shares={0: 0.5, 1: 0.5}).fit(X, y)
-
-
-def test_shares_are_nearly_one_in_sum_and_scaled():
-    X, y, Z, _ = make_pair((0.5, 0.5), (0.5, 0.5), n=40)
-    model = MSDAClassifier(1, target_shares={0: 0.333, 1: 0.66}).fit(X, y, Z)
-    assert model.target_shares_[0] == pytest.approx({0: 0.333 / 0.993, 1: 0.66 / 0.993})
 
 
 def test_without_alignment_shares_are_not_known():

@@ -116,18 +116,18 @@ def test_labels_of_the_target_never_matter(shifted, junk, rng):
     assert_array_equal(model.predict_proba(Z), expected)
 
 
-def test_the_first_of_equals_is_taken():
-    X = np.tile(np.eye(2), (10, 1))
-    model = MSDAClassifier([1, 2, 3], [0.4, 0.5], [0.5, 1.0], random_state=0).fit(X, np.tile([0, 1], 10))
-    assert model.best_params_ == {"noise": 0.4, "n_layers": 1, "C": 0.5}
-
-
-def test_nothing_to_choose_needs_no_folds(shifted):
+def test_few_rows_and_equal_candidates(shifted):
     X, _, Z = shifted
     few = MSDAClassifier(1, 0.5, 1.0).fit(X[:3], ["a", "b", "b"], Z)
     assert len(few.selection_results_) == 1
     assert np.isnan(few.selection_results_[0]["score"])
     assert few.selection_results_[0]["chosen"]
+    X, _, Z = shifted
+    with pytest.raises(ValueError, match="at least 2 labelled rows of every class"):
+        MSDAClassifier(1, 0.5, [0.1, 1]).fit(X[:4], [0, 0, 0, 1], Z)
+    X = np.tile(np.eye(2), (10, 1))
+    model = MSDAClassifier([1, 2, 3], [0.4, 0.5], [0.5, 1.0], random_state=0).fit(X, np.tile([0, 1], 10))
+    assert model.best_params_ == {"noise": 0.4, "n_layers": 1, "C": 0.5}
 
 
 def test_grids_may_be_arrays_in_any_order(shifted):
@@ -152,9 +152,3 @@ def test_bad_grids(shifted, options, message):
     X, y, Z = shifted
     with pytest.raises(ValueError, match=message):
         MSDAClassifier(**options).fit(X, y, Z)
-
-
-def test_too_few_rows_to_choose(shifted):
-    X, _, Z = shifted
-    with pytest.raises(ValueError, match="at least 2 labelled rows of every class"):
-        MSDAClassifier(1, 0.5, [0.1, 1]).fit(X[:4], [0, 0, 0, 1], Z)

@@ -43,10 +43,13 @@ def test_several_targets_have_their_names():
     assert domains.sizes == [6, 3, 2, 1]
     assert_array_equal(domains.rows["b"], TARGET[:2] + 1)
     assert_array_equal(domains.rows[3].toarray(), TARGET[:1])
-
-
-def test_a_list_of_lists_is_one_target():
-    assert_array_equal(domains_of(X, Y, TARGET.tolist()).rows["target"], TARGET)
+    several = domains_of(
+        X, Y, {"kitchen": TARGET.tolist()}, sample_domain=[0, 0, 0, 1, 1, 1], dtype="float32"
+    )
+    assert (several.names, several.targets) == ([0, 1, "kitchen"], ["kitchen"])
+    assert {rows.dtype for rows in several.rows.values()} == {np.dtype("float32")}
+    with pytest.raises(TypeError, match="pass a dict that names them"):
+        domains_of(X, Y, [TARGET, TARGET])
 
 
 def test_source_rows_without_a_label_stay_in_the_source():
@@ -96,27 +99,12 @@ def test_stacked_form_ignores_what_y_holds_for_target_rows(junk):
     assert_array_equal(domains.position, [0, 2, 0])
 
 
-def test_several_sources_go_with_named_targets():
-    domains = domains_of(X, Y, {"kitchen": TARGET}, sample_domain=[0, 0, 0, 1, 1, 1])
-    assert domains.names == [0, 1, "kitchen"]
-    assert domains.targets == ["kitchen"]
-
-
-def test_rows_take_the_precision_asked_for():
-    domains = domains_of(X, Y, TARGET, dtype="float32")
-    assert {own.dtype for own in domains.rows.values()} == {np.dtype("float32")}
-    assert domains_of(X, Y, dtype="float64").labelled.dtype == np.float64
-
-
-def test_rows_of_weight_0_count_as_unlabelled():
+def test_rows_of_weight_0_and_labels_of_targets_are_codes():
     weight = [1, 2, 0, 3, 0.5, 1]
     domains = domains_of(X, Y, TARGET, sample_weight=weight)
     assert_array_equal(domains.codes["source"], [1, 0, UNLABELLED, 0, 1, 0])
     assert_array_equal(domains.weight, [1, 2, 3, 0.5, 1])
     assert_allclose(np.bincount(domains.y, domains.balanced_weight()), [3.75, 3.75])
-
-
-def test_labels_of_target_rows_are_codes_of_their_domain():
     y_target = {"b": [None, 0, 1]}
     domains = domains_of(X, Y, {"a": TARGET, "b": X[:3]}, y_target=y_target)
     assert_array_equal(domains.codes["a"], [UNLABELLED] * 3)
@@ -152,11 +140,6 @@ def test_labels_of_target_rows_are_codes_of_their_domain():
 def test_errors(args, options, message):
     with pytest.raises(ValueError, match=message):
         domains_of(*args, **options)
-
-
-def test_a_list_of_matrices_is_asked_for_names():
-    with pytest.raises(TypeError, match="pass a dict that names them"):
-        domains_of(X, Y, [TARGET, TARGET])
 
 
 def test_a_missing_value_among_strings_is_no_label(counts):

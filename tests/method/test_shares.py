@@ -100,12 +100,6 @@ def test_few_rows_that_hardly_come_apart_say_little_and_the_share_is_the_sources
     assert_allclose(shares.mean[1], source_share, atol=0.12)
 
 
-def test_wide_intervals_are_called_uncertain():
-    draws = np.linspace(0.2, 0.8, 25)
-    assert Shares(np.column_stack([1 - draws, draws]), np.zeros(1)).is_uncertain
-    assert not Shares(np.column_stack([1 - draws / 2, draws / 2]), np.zeros(1)).is_uncertain
-
-
 def test_known_shares_are_taken_and_only_the_midpoint_is_estimated(rng):
     target, _ = draw_scores(rng, 1000, 0.8, midpoint=0.15)
     source, is_class = draw_scores(rng, 1000, 0.5)
@@ -141,18 +135,18 @@ def test_with_a_handful_of_rows_the_source_s_shares_are_assumed(rng):
     assert shares.is_uncertain
 
 
-def test_quantiles_of_a_point_are_that_point():
-    weight = np.zeros(101)
-    weight[30] = 1
-    assert_allclose(find_quantiles(weight, np.array([0.5])), 0.3)
-
-
-def test_many_values_are_represented_by_evenly_spaced_ones(rng):
+def test_many_values_quantiles_and_uncertain_intervals(rng):
     values = rng.permutation(5 * module.MOST_VALUES)
     thinned = thin_rows(values, values, module.MOST_VALUES)
     assert_allclose(thinned, 2 + 5 * np.arange(module.MOST_VALUES))
     assert_allclose(thin_rows(values[:7], values[:7], module.MOST_VALUES), values[:7])
     assert_allclose(thin_rows(values, -values, 1), np.sort(values)[-1 - len(values) // 2])
+    weight = np.zeros(101)
+    weight[30] = 1
+    assert_allclose(find_quantiles(weight, np.array([0.5])), 0.3)
+    draws = np.linspace(0.2, 0.8, 25)
+    assert Shares(np.column_stack([1 - draws, draws]), np.zeros(1)).is_uncertain
+    assert not Shares(np.column_stack([1 - draws / 2, draws / 2]), np.zeros(1)).is_uncertain
 
 
 def test_a_pair_of_domains_has_priors_of_its_own(rng):

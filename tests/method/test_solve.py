@@ -37,8 +37,9 @@ def problem(rng):
 def test_least_squares_is_ridge_regression_with_a_free_intercept(problem, C, n_classes):
     H, codes, weight, other = problem
     codes = np.minimum(codes, n_classes - 1)
-    Y = signs(codes, n_classes)
-    dual = least_squares(H @ H.T, Y, C, weight)
+    Y, K = signs(codes, n_classes), H @ H.T
+    dual = least_squares(K, Y, C, weight)
+    assert_array_equal(K, H @ H.T)  # it is not written to
     ridge = Ridge(alpha=1 / C, solver="cholesky").fit(H, Y, sample_weight=weight)
     assert_allclose(dual.intercept, np.ravel(ridge.intercept_), rtol=1e-9)
     assert_allclose(H.T @ dual.coef, np.atleast_2d(ridge.coef_).T, rtol=1e-9)
@@ -74,17 +75,15 @@ def test_a_matrix_that_float32_cannot_factor_is_solved_in_float64(rng, C):
     assert_allclose(H.T @ dual.coef, np.atleast_2d(ridge.coef_).T, rtol=1e-4)
 
 
-def test_too_large_a_C_is_said_so():
+def test_too_large_a_C_is_said_so(rng):
     with pytest.raises(ValueError, match=r"C=1e\+30 is too large for inner products of this size; lower C"):
         least_squares(np.ones((3, 3)) * 1e9, np.array([[1.0], [-1.0], [1.0]]), 1e30, np.ones(3))
-
-
-def test_a_gram_matrix_is_not_written_to(problem):
-    H, codes, weight, _ = problem
-    K = H @ H.T
-    before = K.copy()
-    least_squares(K, signs(codes, 3), 1.0, weight)
-    assert_array_equal(K, before)
+    with pytest.raises(ValueError, match=r"C=1e\+30 is too large for inner products of this size; lower C"):
+        Posterior.invert(np.ones((6, 6)), 1e30, np.ones(6))
+    H = np.ones((40, 3), dtype=np.float32)
+    rows = LayerRows([slice(0, 40)], [3], lambda block: [H[block]])
+    with pytest.raises(ValueError, match="C=1e\\+12 is too large"):
+        NormalEquations(rows, np.ones((40, 1)), 1e12, np.ones(40))
 
 
 def test_a_class_that_no_row_is_of_is_never_chosen(problem):
@@ -102,9 +101,6 @@ def test_signs_and_winners():
     assert_array_equal(signs(np.array([0, 2]), 3), [[1, -1, -1], [-1, -1, 1]])
     assert_array_equal(predict_codes(np.array([[0.1], [-0.1], [0.0]])), [1, 0, 0])
     assert_array_equal(predict_codes(np.array([[0.1, 0.3, -1], [2, 2, 0]])), [1, 0])
-
-
-def test_confidence_is_the_lead_of_the_winner():
     assert_array_equal(confidence(np.array([[-2.0], [0.5]])), [2, 0.5])
     assert_array_equal(confidence(np.array([[1.0, 4.0, 3.0], [0.0, 0.0, -1.0]])), [1, 0])
 
@@ -160,11 +156,6 @@ def test_held_out_scores_in_float32_are_near_those_in_float64(rng):
     assert_allclose(*(posterior.score_held_out(labels.Y, folds) for posterior in posteriors), atol=1e-4)
 
 
-def test_a_posterior_needs_a_positive_definite_system():
-    with pytest.raises(ValueError, match=r"C=1e\+30 is too large for inner products of this size; lower C"):
-        Posterior.invert(np.ones((6, 6)), 1e30, np.ones(6))
-
-
 def test_folds_are_stratified_and_hold_equal_rows_together():
     codes, first = np.arange(60) % 2, np.arange(60) // 4 * 4 + np.arange(60) % 2
     folds = Labels(codes, 2, np.ones(60), first).draw_folds(np.random.RandomState(0))
@@ -172,15 +163,9 @@ def test_folds_are_stratified_and_hold_equal_rows_together():
     for rows in folds:
         assert not np.isin(first[rows], first[np.setdiff1d(np.arange(60), rows)]).any()
         assert codes[rows].mean() == 0.5
-
-
-def test_a_class_of_one_row_has_no_folds():
     assert Labels(np.array([0, 0, 0, 1]), 2, np.ones(4), np.arange(4)).draw_folds(0) is None
-
-
-def test_a_class_of_equal_rows_is_held_out_row_by_row():
     folds = Labels(np.arange(20) % 2, 2, np.ones(20), np.arange(20) % 2).draw_folds(0)
-    assert [len(rows) for rows in folds] == [4] * 5
+    assert [len(rows) for rows in folds] == [4] * 5  # a class of equal rows is held out row by row
 
 
 # -- sums over rows --
@@ -220,6 +205,7 @@ def test_normal_equations_are_ridge_regression_on_all_rows(
         )
     training = NormalEquations(rows, Y, C, weight)
     check_ridge(training.start, C, H, Y, weight)
+    assert_allclose(np.vstack([np.asarray(part) for part in rows.combine(Y)]), H.T @ Y)
     S, before = np.asarray(training.add_rows(added)), added.score(training.start)
     T_weight, Z = rng.uniform(0.1, 0.8, 30), np.where(rng.normal(size=(30, 2)) > 0, 1.0, -1.0)
     g = np.linalg.solve(S + np.diag(1 / (C * T_weight)), Z - before)
@@ -233,19 +219,6 @@ def check_ridge(primal, C, H, Y, weight, **tolerance):
     tolerance = tolerance or {"rtol": 1e-8, "atol": 1e-10}
     assert_allclose(np.vstack(primal.weights), ridge.coef_.T, **tolerance)
     assert_allclose(primal.intercept, ridge.intercept_, **tolerance)
-
-
-def test_combinations_of_rows(layer_blocks, rng):
-    H, rows = layer_blocks
-    coef = rng.normal(size=(50, 3))
-    assert_allclose(np.vstack(rows.combine(coef)), H.T @ coef)
-
-
-def test_a_C_that_rounding_defeats_is_refused(rng):
-    H = np.ones((40, 3), dtype=np.float32)
-    rows = LayerRows([slice(0, 40)], [3], lambda block: [H[block]])
-    with pytest.raises(ValueError, match="C=1e\\+12 is too large"):
-        NormalEquations(rows, np.ones((40, 1)), 1e12, np.ones(40))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])

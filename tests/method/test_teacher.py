@@ -62,12 +62,7 @@ def test_noise_is_found_where_scores_explain_the_rest():
     noise = fit_noise(scores, exchange(truth, 0.15), 2)
     assert noise.share == pytest.approx(0.15, abs=0.02)
     assert noise.slope == pytest.approx(2, rel=0.2)
-    clean = fit_noise(scores, truth, 2)
-    assert clean.share < 0.01
-
-
-def test_noise_of_three_classes():
-    rng = np.random.default_rng(0)
+    assert fit_noise(scores, truth, 2).share < 0.01
     truth = rng.integers(0, 3, 3000)
     scores = 4.0 * (truth[:, None] == np.arange(3)) + rng.normal(size=(3000, 3))
     moved = np.where(rng.random(3000) < 0.2, (truth + rng.integers(1, 3, 3000)) % 3, truth)
@@ -85,13 +80,10 @@ def test_shares_less_the_noise():
     noise = Noise(0.2, 1.0, np.zeros(2))
     codes = np.repeat([1, 0], [38, 62])  # 0.3 * 0.8 + 0.7 * 0.2
     np.testing.assert_allclose(noise.remove(codes), [0.7, 0.3])
+    assert noise.trust == pytest.approx(np.log(4) / 3)
+    assert Noise(1e-4, 1.0, np.zeros(2)).trust == 1.25  # and no more
     three = Noise(0.2, 1.0, np.zeros(3))
     np.testing.assert_allclose(three.remove(np.repeat([0, 1, 2], [52, 31, 17])), [0.6, 0.3, 0.1])
-
-
-def test_trust_falls_with_noise_and_is_limited():
-    assert Noise(1e-4, 1.0, np.zeros(2)).trust == 1.25
-    assert Noise(0.2, 1.0, np.zeros(2)).trust == pytest.approx(np.log(4) / 3)
 
 
 def test_student_of_flipped_labels_is_better_than_they_are(flipped):
@@ -101,12 +93,7 @@ def test_student_of_flipped_labels_is_better_than_they_are(flipped):
     assert error(classifier.predict(TARGET[0], teacher=labels)) < 0.06
     assert classifier.teacher_noise_[0] == pytest.approx(0.2, abs=0.04)
     assert classifier.target_shares_[0][1] == pytest.approx(TARGET[1].mean(), abs=0.05)  # two standard errors
-
-
-def test_scores_of_both_add_the_weighted_words(flipped):
-    labels, classifier = flipped
-    both = classifier.decision_function(TARGET[0], teacher=labels)
-    alone = classifier.decision_function(TARGET[0])
+    both, alone = (classifier.decision_function(TARGET[0], **more) for more in ({"teacher": labels}, {}))
     weight = classifier.teacher_weight_[1, 0]
     np.testing.assert_allclose(both - alone, weight * np.where(labels == 1, 1, -1), rtol=1e-4)
     assert weight > 0
@@ -158,14 +145,11 @@ def test_one_of_two_targets_has_a_teacher():
         assert np.mean(classifier.predict(X[rows], target=name) != y[rows]) < 0.08
 
 
-def test_expected_error_and_its_interval(flipped):
+def test_expected_error_and_updates_of_a_student(flipped):
     labels, classifier = flipped
     expected = classifier.expected_error_[0]
     assert expected["low"] <= error(classifier.predict(TARGET[0], teacher=labels)) <= expected["high"]
     assert expected["high"] == pytest.approx(1.5 * expected["error"])
-
-
-def test_update_learns_labels_of_a_student(flipped):
     _, classifier = flipped
     changed = copy(classifier).update(TARGET[0][:40], TARGET[1][:40])
     assert np.abs(changed.decision_function(TARGET[0]) - classifier.decision_function(TARGET[0])).max() > 0
@@ -198,15 +182,14 @@ def test_labels_alone_are_signs_and_silence_is_zero():
     assert words.scores[:, 0].tolist() == [1.0, 0.0, -1.0]
     assert words.codes.tolist() == [1, UNLABELLED, 0]
     assert words.taught.tolist() == [0, 2]
+    assert list_taught_classes({"a": (["x", None], None), "b": (["z", "x"], None)}).tolist() == ["x", "z"]
+    assert list_taught_classes({"a": (np.ones((2, 3)), None)}).tolist() == [0, 1, 2]
 
 
 def test_confidence_becomes_log_odds_of_the_second_class():
     words = read_words((["good", "bad", "good"], [0.8, 0.8, None]), 3, CLASSES)
     np.testing.assert_allclose(words.scores[:2, 0], [np.log(4), -np.log(4)])
     assert words.scores[2, 0] == pytest.approx(np.log(1000), rel=1e-3)  # taken for certain
-
-
-def test_the_other_classes_share_the_rest_of_a_confidence():
     words = read_words((["a", "c"], [0.6, 0.9]), 2, np.array(["a", "b", "c"]))
     np.testing.assert_allclose(words.scores[0] - words.scores[0, 1], [np.log(3), 0, 0], atol=1e-12)
     np.testing.assert_allclose(words.scores.sum(axis=1), 0, atol=1e-12)
@@ -216,16 +199,8 @@ def test_probabilities_and_their_silent_rows():
     words = read_words((np.array([[0.2, 0.8], [np.nan, np.nan], [0.75, 0.25]]), None), 3, CLASSES)
     np.testing.assert_allclose(words.scores[:, 0], [np.log(4), 0, -np.log(3)])
     assert words.codes.tolist() == [1, UNLABELLED, 0]
-
-
-def test_size_is_of_rows_with_a_label():
     words = read_words((np.array([[0.2, 0.8], [np.nan, np.nan]]), None), 2, CLASSES)
     assert words.measure_size() == pytest.approx(np.log(4))
-
-
-def test_classes_of_labels_and_of_columns():
-    assert list_taught_classes({"a": (["x", None], None), "b": (["z", "x"], None)}).tolist() == ["x", "z"]
-    assert list_taught_classes({"a": (np.ones((2, 3)), None)}).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -326,15 +326,7 @@ def test_held_out_rows_of_both_domains_choose_the_weight(set_limits):
     assert of_source.mean() != of_source_alone.mean()
 
 
-def test_chosen_rows_are_undecided_and_apart():
-    S = np.kron(np.eye(3), np.ones((4, 4))) + 1e-3 * np.eye(12)
-    p = np.tile([0.5, 0.5], (12, 1))
-    p[:4] = [0.999, 0.001]
-    chosen = choose_for_predictions(S, p, 0.5, 2)
-    assert sorted(chosen // 4) == [1, 2]  # one of either undecided group
-
-
-def test_estimates_are_stratified():
+def test_estimates_are_stratified_and_chosen_rows_are_undecided():
     is_changed = np.arange(100) < 10
     rows, weights = choose_for_estimate(is_changed, np.ones(100), 20, np.random.RandomState(0))
     assert (rows < 10).sum() == 10
@@ -343,6 +335,11 @@ def test_estimates_are_stratified():
     rows, weights = choose_for_estimate(None, np.ones(100), 20, np.random.RandomState(0))
     assert len(rows) == 20
     assert (weights == 5).all()
+    S = np.kron(np.eye(3), np.ones((4, 4))) + 1e-3 * np.eye(12)
+    p = np.tile([0.5, 0.5], (12, 1))
+    p[:4] = [0.999, 0.001]
+    chosen = choose_for_predictions(S, p, 0.5, 2)
+    assert sorted(chosen // 4) == [1, 2]  # one of either undecided group
 
 
 @pytest.mark.parametrize("many", [False, True])

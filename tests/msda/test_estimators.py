@@ -111,19 +111,10 @@ def test_the_dtype_that_goes_in_comes_out(counts, estimator, container, dtype):
     assert model.transform(X).dtype == dtype
     other = np.float32 if dtype == np.float64 else np.float64
     assert model.transform(X.astype(other)).dtype == other
+    if isinstance(model, MSDA):
+        assert [h.dtype for h in model.hidden(X.astype(other))] == [other, other]
     layers = [model.layer_] if isinstance(model, MDA) else model.layers_
     assert {layer.coef.dtype for layer in layers} == {np.dtype(dtype)}
-
-
-def test_hidden_rows_have_the_dtype_of_the_rows_given(counts):
-    model = MSDA(2).fit(counts)
-    assert [h.dtype for h in model.hidden(counts.astype(np.float32))] == [np.float32, np.float32]
-
-
-def test_float32_is_close_to_float64(counts):
-    single, double = (MSDA(5).fit(counts.astype(dtype)) for dtype in (np.float32, np.float64))
-    for a, b in zip(single.layers_, double.layers_, strict=True):
-        assert relative_error(weights(a), weights(b)) < 1e-4
 
 
 def test_read_only_and_memory_mapped_rows(counts, tmp_path):
@@ -188,6 +179,12 @@ def test_transform_is_the_input_and_every_hidden_layer(counts):
     expected = np.hstack([counts] + [h for _, h in algorithm_2(counts, 0.5, 3)])
     assert_allclose(model.transform(counts), expected, rtol=1e-9, atol=1e-12)
     assert_allclose(model.set_params(include_input=False).transform(counts), expected[:, 9:], rtol=1e-9)
+    model = MSDA(3).fit(counts)
+    steps = model.hidden(counts)
+    first = next(steps)
+    model.layers_ = []  # nobody asks for them again
+    assert_allclose(first, algorithm_1(counts, 0.5)[1], rtol=1e-9)
+    assert len(list(steps)) == 2
 
 
 def test_transform_in_many_blocks(counts, set_limits):
@@ -196,15 +193,6 @@ def test_transform_in_many_blocks(counts, set_limits):
     set_limits(BLOCK_ENTRIES=30)
     assert_allclose(model.transform(counts), whole, rtol=1e-12)
     assert_allclose(model.transform(sp.csr_array(counts)), whole, rtol=1e-9, atol=1e-12)
-
-
-def test_hidden_yields_one_layer_at_a_time(counts, monkeypatch):
-    model = MSDA(3).fit(counts)
-    steps = model.hidden(counts)
-    first = next(steps)
-    monkeypatch.setattr(model, "layers_", [])  # nobody asks for them again
-    assert_allclose(first, algorithm_1(counts, 0.5)[1], rtol=1e-9)
-    assert len(list(steps)) == 2
 
 
 def test_feature_names_say_block_and_term(counts):
@@ -220,48 +208,18 @@ def test_feature_names_say_block_and_term(counts):
     assert pivoted.get_feature_names_out().tolist() == expected
     bare = MSDA(2, include_input=False).fit(frame).get_feature_names_out()
     assert bare.tolist() == [f"{block}:{t}" for block in ("h1", "h2") for t in terms]
-
-
-def test_feature_names_for_rows_without_names(counts):
-    model = MSDA(1).fit(counts[:, :2])
-    assert model.get_feature_names_out().tolist() == ["x:x0", "x:x1", "h1:x0", "h1:x1"]
-    assert model.get_feature_names_out(["a", "b"]).tolist() == ["x:a", "x:b", "h1:a", "h1:b"]
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_data_frames_come_out_named(counts, library):
-    frames = pytest.importorskip(library)
-    frame = frames.DataFrame({f"t{i}": counts[:, i] for i in range(9)})
-    model = MSDA(2).set_output(transform=library).fit(frame)
-    out = model.transform(frame)
-    assert isinstance(out, frames.DataFrame)
-    assert list(out.columns) == model.get_feature_names_out().tolist()
-    assert_allclose(out.to_numpy(), MSDA(2).fit(counts).transform(counts), rtol=1e-12)
+    nameless = MSDA(1).fit(counts[:, :2])
+    assert nameless.get_feature_names_out().tolist() == ["x:x0", "x:x1", "h1:x0", "h1:x1"]
+    assert nameless.get_feature_names_out(["a", "b"]).tolist() == ["x:a", "x:b", "h1:a", "h1:b"]
 
 
 def test_refitting_without_pivots_forgets_them(counts):
-    model = MSDA(2, n_pivots=3, random_state=0).fit(counts)
-    model.set_params(n_pivots=None).fit(counts)
+    model = MSDA(2, n_pivots=3, random_state=0).fit(counts).set_params(n_pivots=None)
+    assert len(model.get_feature_names_out()) == model.transform(counts).shape[1]
+    model.fit(counts)
     assert not hasattr(model, "pivots_")
     assert not hasattr(model, "parts_")
     assert len(model.get_feature_names_out()) == model.transform(counts).shape[1] == 27
-
-
-def test_feature_names_are_those_of_the_fit_whatever_the_parameters_say_now(counts):
-    model = MSDA(2, n_pivots=3, random_state=0).fit(counts).set_params(n_pivots=None)
-    assert len(model.get_feature_names_out()) == model.transform(counts).shape[1]
-
-
-def test_same_seed_same_layers(counts):
-    a, b = (MSDA(3, n_pivots=2, random_state=5).fit(counts) for _ in range(2))
-    for one, other in zip(a.layers_, b.layers_, strict=True):
-        assert_array_equal(weights(one), weights(other))
-
-
-def test_labels_and_domains_are_not_used(counts):
-    plain = MSDA(2).fit(counts)
-    other = MSDA(2).fit(counts, np.arange(60) % 2, sample_domain=np.arange(60) % 3)
-    assert_array_equal(weights(plain.layers_[1]), weights(other.layers_[1]))
 
 
 # ------------------------------------------------------------------ partial_fit
@@ -274,28 +232,18 @@ def test_partial_fit_is_exact_and_in_float64(counts, container):
         model.partial_fit(container(block))
     assert relative_error(weights(model.layer_), algorithm_1(counts, 0.5)[0]) < 1e-9
     assert model.transform(counts.astype(np.float32)).dtype == np.float32
+    again = model.fit(container(counts[30:]))  # which forgets what partial_fit saw
+    assert relative_error(weights(again.layer_), algorithm_1(counts[30:], 0.5)[0]) < 1e-9
 
 
-def test_partial_fit_solves_only_when_the_layer_is_used(counts, monkeypatch):
-    solved = []
-    actual = mda.denoise
-    monkeypatch.setattr(mda, "denoise", lambda *a, **k: solved.append(1) or actual(*a, **k))
-    model = MDA()
+def test_partial_fit_solves_only_when_the_layer_is_used(counts, spy):
+    solved, model = spy(mda, "denoise"), MDA()
     for block in np.array_split(counts, 6):
         model.partial_fit(block)
     assert solved == []
     model.transform(counts)
     model.transform(counts)
-    assert solved == [1]
-
-
-def test_fit_forgets_what_partial_fit_saw(counts):
-    model = MDA().partial_fit(counts[:30]).fit(counts[30:])
-    assert relative_error(weights(model.layer_), algorithm_1(counts[30:], 0.5)[0]) < 1e-9
-
-
-def test_a_stack_has_no_partial_fit():
-    assert not hasattr(MSDA(), "partial_fit")
+    assert len(solved) == 1
 
 
 # ------------------------------------------------------------------ pipelines, routing

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tests.helpers.browser import open_browser
+from tests.helpers.commands import run_command
 from tests.report.test_rows import weighted_interval
 from undrift.report import Report
 from undrift.scoring import gain_interval
@@ -37,17 +38,11 @@ def write_jobs(folder):
 
     words = make_reviews(400, domains=("books", "kitchen", "camping"), random_state=0).domains
     rows = {f"{name}-stars": list(write_stars(name)) for name in ("books", "kitchen")}
-    rows |= {
-        name: zip(of.texts, [{0.0: "negative", 1.0: "positive"}.get(float(y), "") for y in of.y], strict=True)
-        for name, of in words.items()
-    }
-    rows |= {
-        f"{name}-digits": zip(of.texts, [{0.0: "0", 1.0: "1"}.get(float(y), "") for y in of.y], strict=True)
-        for name, of in words.items()
-    }
-    rows["german"] = [
-        (f"gut schön seite{i % 9}" if i % 2 else f"schlecht öde seite{i % 9}", "") for i in range(120)
-    ]
+    for ending, names in {"": ["negative", "positive"], "-digits": ["0", "1"]}.items():
+        for name, of in words.items():
+            labels = ["" if np.isnan(y) else names[int(y)] for y in of.y]
+            rows[name + ending] = list(zip(of.texts, labels, strict=True))
+    rows["german"] = [(f"{('schlecht öde', 'gut schön')[i % 2]} seite{i % 9}", "") for i in range(120)]
     for name, pairs in rows.items():
         with open(folder / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([("text", "label"), *pairs])
@@ -260,7 +255,7 @@ def test_sorting_sorts_numbers_as_numbers_and_says_so(opened):
     assert head.get_attribute("aria-sort") == "descending"
 
 
-def test_the_keyboard_reaches_marks_and_leaves_them(opened):
+def test_the_keyboard_reaches_marks_and_everything_else(opened):
     page = opened().page
     page.locator("#chart-words .chart").focus()
     page.keyboard.press("ArrowRight")
@@ -270,10 +265,7 @@ def test_the_keyboard_reaches_marks_and_leaves_them(opened):
     assert page.inner_text("#tip") != first
     page.keyboard.press("Escape")
     assert page.locator("#tip").is_hidden()
-
-
-def test_the_keyboard_reaches_everything(opened):
-    page, reached = opened().page, set()
+    reached = set()
     for _ in range(90):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.className"))
@@ -488,14 +480,17 @@ def test_no_line_of_a_chart_goes_through_its_text(opened):
     assert crossed == []
 
 
-SENTENCES = [
-    "The lid is flimsy and it does n't close. I hate it!",
-    "It’s sturdy, a joy; I can not fault it. Sturdy sturdy.",
-    "Costs 12.50, browns bread to a golden crisp",
-]
+SENTENCES = {
+    "unscored": [
+        "The lid is flimsy and it does n't close. I hate it!",
+        "It’s sturdy, a joy; I can not fault it. Sturdy sturdy.",
+        "Costs 12.50, browns bread to a golden crisp",
+    ],
+    "five": ["grade1a kitchen1b noise3 noise4", "kitchen5a kitchen5b"],
+}
 
 
-@pytest.mark.parametrize("kind", ["unscored", "five"])
+@pytest.mark.parametrize("kind", SENTENCES)
 def test_a_sentence_is_scored_as_the_distilled_weights_score_it(opened, files, kind, adapter, reviews):
     """Independently: scikit-learn weighs the terms, and the packed weights are multiplied in Python."""
     page = opened(kind).page
@@ -503,10 +498,7 @@ def test_a_sentence_is_scored_as_the_distilled_weights_score_it(opened, files, k
     packed = json.loads(given)["sentence"]
     assert len(json.dumps(packed)) < 400_000
     assert packed["agreement"] > 0.7
-    sentences = (
-        SENTENCES if kind == "unscored" else ["grade1a kitchen1b noise3 noise4", "kitchen5a kitchen5b"]
-    )
-    for text in sentences:
+    for text in SENTENCES[kind]:
         scores = score_sentence(packed, text)
         P = np.exp(scores / packed["temperature"])
         page.fill("#try-text", text)
@@ -639,16 +631,6 @@ def test_open_shows_the_page_in_the_browser(report, monkeypatch):
     path = report.open()
     assert asked == [path.as_uri()]
     assert path.read_text(encoding="utf-8") == Report(report.to_dict()).to_html()
-
-
-def run_command(*arguments):
-    from typer.testing import CliRunner
-
-    from undrift.app.cli import app
-
-    done = CliRunner().invoke(app, [*map(str, arguments), "--json"])
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
 
 
 def test_labels_given_in_a_report_are_learnt_by_update_and_scored_by_adapt(browser, reviews, tmp_path):

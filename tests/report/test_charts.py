@@ -41,12 +41,6 @@ def shown_text(report):
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", re.sub("</?code>", "", page)))
 
 
-def tiles_of(report):
-    """The text of the first screen."""
-    (tiles,) = re.findall(r'<div class="tiles">.*?<p class="used">', report.to_html(), flags=re.DOTALL)
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", tiles))
-
-
 def target_of(report):
     (card,) = [card for card in report.to_dict()["domains"] if card["role"] == "target"]
     return card

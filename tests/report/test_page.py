@@ -1,5 +1,7 @@
 """The page as a file: whole, small, and with no address in it; how the commands write it."""
 
+import base64
+import hashlib
 import json
 import os
 import re
@@ -8,6 +10,7 @@ import warnings
 import pytest
 from markupsafe import escape
 
+from tests.report.test_charts import shown_text
 from undrift import MSDAClassifier, TextAdapter, UndriftWarning
 from undrift.report import Report, adaptation_report
 from undrift.report.svg import Scale, cover, nice_step, percent, tag
@@ -33,9 +36,6 @@ def test_no_element_carries_a_style_or_a_handler(report):
 
 
 def test_the_policy_allows_our_own_style_and_script_alone(report):
-    import base64
-    import hashlib
-
     html = report.to_html()
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', html)
     policy = policy.replace("&#39;", "'")
@@ -53,38 +53,10 @@ def test_saving_writes_the_page_or_the_data(report, tmp_path):
     data = report.save(tmp_path / "report.json")
     assert json.loads(data.read_text(encoding="utf-8")) == report.to_dict()
     assert sorted(os.listdir(tmp_path)) == ["report.html", "report.json"]
-
-
-def test_saving_where_nothing_can_be_saved_says_so(report, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"the folder .* does not exist"):
-        report.save(tmp_path / "nowhere" / "report.html")
-
-
-def test_a_failure_while_saving_leaves_what_was_there(tmp_path, report, monkeypatch):
-    path = tmp_path / "report.html"
-    path.write_text("before")
-    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
-        report.save(path)
-    assert path.read_text() == "before"
-    assert os.listdir(tmp_path) == ["report.html"]
-
-
-def test_a_lone_surrogate_does_not_spoil_the_page(report, tmp_path):
     data = report.to_dict()
     data["title"] = "half a character: \ud800"
     assert Report(data).save(tmp_path / "r.html").stat().st_size > 10_000
-
-
-def test_the_representation_names_the_domains(report):
     assert repr(report) == "<Report: books → kitchen>"
-
-
-def test_tags_escape_text_and_attributes():
-    assert (
-        tag("text", '<b>"&', data_term='"><i>')
-        == '<text data-term="&#34;&gt;&lt;i&gt;">&lt;b&gt;&#34;&amp;</text>'
-    )
 
 
 @pytest.mark.parametrize(("step", "nice"), [(0.9, 1), (1.2, 2), (3, 5), (7, 10), (0.011, 0.02), (0, 1)])
@@ -92,7 +64,7 @@ def test_steps_are_round(step, nice):
     assert nice_step(step) == pytest.approx(nice)
 
 
-def test_scales_place_their_ends_and_label_between_them():
+def test_scales_axes_and_tags_of_drawings():
     linear, log = Scale(0, 50, 10, 110), Scale(0.1, 1000, 0, 4, log=True)
     assert (linear(0), linear(50), linear(25)) == (10, 110, 60)
     assert linear.ticks() == [0, 10, 20, 30, 40, 50]
@@ -100,13 +72,14 @@ def test_scales_place_their_ends_and_label_between_them():
     assert log.ticks() == pytest.approx([0.1, 1, 10, 100, 1000])
     assert Scale(0.015, 0.6, 0, 1, log=True).ticks() == pytest.approx([0.02, 0.05, 0.1, 0.2, 0.5])
     assert Scale(1e-6, 1e6, 0, 1, log=True).ticks() == pytest.approx([1e-6, 1e-4, 1e-2, 1, 1e2, 1e4, 1e6])
-
-
-def test_an_axis_covers_every_value_and_zero():
     low, high = cover([2.0, 3.0, float("nan")])
     assert low == 0
     assert high > 3
     assert cover([]) == (0.0, 1.0)
+    assert (
+        tag("text", '<b>"&', data_term='"><i>')
+        == '<text data-term="&#34;&gt;&lt;i&gt;">&lt;b&gt;&#34;&amp;</text>'
+    )
 
 
 @pytest.mark.parametrize(("share", "shown"), [(0.5, "50%"), (0.001, "0.1%"), (0.0123, "1.2%"), (0, "0%")])
@@ -146,22 +119,18 @@ def test_adapt_writes_the_report_it_is_asked_for(two_files):
     assert f"baseline: {summary['targets'][0]['source_only_error']:.1%}" in html
     assert "--max-features 150" in html
     assert "--seed" not in re.search(r'id="command">.*?</pre>', html, re.DOTALL)[0]
-    import hashlib
-
     assert hashlib.sha256((two_files / "books.jsonl").read_bytes()).hexdigest() in html
 
 
 def test_a_report_that_cannot_be_written_stops_the_job_before_it_starts(two_files):
-    done = adapt(two_files, "--report", str(two_files / "nowhere" / "report.html"))
-    assert done.exit_code != 0
-    assert "cannot be written" in done.output + str(done.exception)
-    assert not (two_files / "out.csv").exists()
-
-
-def test_a_report_does_not_replace_a_file_of_the_job(two_files):
-    done = adapt(two_files, "--report", str(two_files / "books.jsonl"))
-    assert "would replace another file" in done.output + str(done.exception)
-    assert (two_files / "books.jsonl").stat().st_size > 1000
+    for path, message in (
+        ("nowhere/report.html", "cannot be written"),
+        ("books.jsonl", "would replace another"),
+    ):
+        done = adapt(two_files, "--report", str(two_files / path))
+        assert done.exit_code != 0
+        assert message in done.output + str(done.exception)
+        assert not (two_files / "out.csv").exists()
 
 
 def test_several_targets_each_have_their_card_and_errors(two_files):
@@ -196,11 +165,6 @@ def report_fallback(documents, truth):
     return adaptation_report(adapter, source, labels, target, truth=known if truth else None)
 
 
-def shown_text(report):
-    page = re.sub(r"<(script|style)\b.*?</\1>", "", report.to_html(), flags=re.DOTALL)
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
-
-
 @pytest.mark.parametrize("truth", [True, False])
 def test_a_fallback_is_called_one_and_nothing_is_called_adapted(documents, truth):
     report = report_fallback(documents, truth)
@@ -216,15 +180,11 @@ def test_a_fallback_is_called_one_and_nothing_is_called_adapted(documents, truth
     assert "Adaptation helped" not in text
     assert not re.search(r"\badapted (error|errs|classifier|,)", text)
     assert ("source-only: 50.0%" in text) is truth
+    rows = re.findall(r"<td>target</td><td>([^<]*)</td><td class", report.to_html())
+    assert not truth or rows[:2] == ["source-only", "baseline"], "the baseline is the SVM beside the fallback"
     assert ("no better than chance" in verdict["headline"]) is truth
     assert text.count("There is no expected error after a fallback") == (not truth)
     assert (verdict["expected_error"], report.to_dict()["domains"][1]["target_shares"]) == (None, None)
-
-
-def test_the_baseline_is_the_svm_beside_the_fallback(documents):
-    report = report_fallback(documents, truth=True)
-    rows = re.findall(r"<td>target</td><td>([^<]*)</td><td class", report.to_html())
-    assert rows[:2] == ["source-only", "baseline"]
 
 
 def test_a_fallback_says_that_layers_were_not_used(documents):

@@ -33,7 +33,7 @@ def test_keeps_the_part_of_scikit_learns_contract_that_texts_can(check):
     check("TextAdapter", TextAdapter())
 
 
-def test_is_a_vectorizer_and_a_classifier():
+def test_is_a_vectorizer_and_a_classifier_and_leaves_settings_alone():
     adapter = small().fit(BOOKS, OPINIONS, KITCHEN)
     vectorizer = TermVectorizer(60).fit(BOOKS + KITCHEN)
     rows = [vectorizer.transform(own) for own in (BOOKS, KITCHEN)]
@@ -42,15 +42,23 @@ def test_is_a_vectorizer_and_a_classifier():
     assert_allclose(adapter.decision_function(KITCHEN), classifier.decision_function(rows[1]))
     assert_array_equal(adapter.predict(KITCHEN), classifier.predict(rows[1]))
     assert_array_equal(adapter.classes_, ["bad", "good"])
+    with pytest.raises(ValueError, match="at least one row"):
+        adapter.predict([])
+    vectorizer = small().new_vectorizer().fit(BOOKS + KITCHEN)
+    rows = [vectorizer.transform(own) for own in (BOOKS, KITCHEN)]
+    halves = small().fit_rows(vectorizer, rows[0], OPINIONS, rows[1])
+    assert_array_equal(halves.decision_function(KITCHEN), adapter.decision_function(KITCHEN))
+    adapter = small()
+    before = str(adapter.get_params())
+    adapter.fit(BOOKS, OPINIONS, KITCHEN)
+    assert str(adapter.get_params()) == before
+    assert not hasattr(adapter.classifier, "classes_")
 
 
 def test_words_of_the_target_alone_are_understood():
     adapter = small().fit(BOOKS, OPINIONS, KITCHEN)
     assert adapter.predict(["a sturdy pot", "flimsy!"]).tolist() == ["good", "bad"]
     assert adapter.score(["sturdy", "flimsy"], ["good", "bad"]) == 1
-
-
-def test_default_rows_are_tfidf_of_length_5():
     adapter = TextAdapter().fit(BOOKS, OPINIONS, KITCHEN)
     lengths = np.sqrt(adapter.vectorizer_.transform(KITCHEN).power(2).sum(axis=1))
     assert_allclose(lengths, [5, 5, 5, 5, 0], rtol=1e-6)
@@ -87,20 +95,6 @@ def test_documents_may_come_from_generators():
     assert_allclose(adapter.decision_function(iter(GARDEN), target="garden"), expected)
 
 
-def test_in_two_halves():
-    whole = small().fit(BOOKS, OPINIONS, KITCHEN)
-    vectorizer = small().new_vectorizer().fit(BOOKS + KITCHEN)
-    rows = [vectorizer.transform(own) for own in (BOOKS, KITCHEN)]
-    halves = small().fit_rows(vectorizer, rows[0], OPINIONS, rows[1])
-    assert_array_equal(halves.decision_function(KITCHEN), whole.decision_function(KITCHEN))
-
-
-def test_probabilities():
-    books, opinions = BOOKS[:4] * 3, OPINIONS[:4] * 3
-    adapter = small(random_state=0).fit(books, opinions, KITCHEN)
-    assert_array_equal(adapter.predict_proba(KITCHEN).argmax(axis=1), adapter.decision_function(KITCHEN) > 0)
-
-
 @pytest.mark.parametrize("adapter", [TextAdapter(), small()])
 def test_saved_and_loaded_with_its_vocabulary(tmp_path, adapter):
     adapter.fit(BOOKS, OPINIONS, KITCHEN)
@@ -118,14 +112,6 @@ def test_other_models_are_no_adapters(tmp_path):
     save_model(MDA().fit(np.eye(3)), tmp_path / "model.safetensors")
     with pytest.raises(ModelFileError, match="holds a MDA, not a text model saved by `undrift adapt`"):
         load_adapter(tmp_path / "model.safetensors")
-
-
-def test_settings_are_left_alone():
-    adapter = small()
-    before = str(adapter.get_params())
-    adapter.fit(BOOKS, OPINIONS, KITCHEN)
-    assert str(adapter.get_params()) == before
-    assert not hasattr(adapter.classifier, "classes_")
 
 
 @pytest.mark.parametrize(
@@ -171,13 +157,6 @@ def test_the_summary_says_the_expected_error_and_the_class_shares():
     assert small().fit(BOOKS[:4], OPINIONS[:4]).summary() == "no target; classes bad, good"
 
 
-def test_progress_is_shown_if_asked_for(capsys):
-    small().set_params(verbose=True).fit(BOOKS, OPINIONS, KITCHEN)
-    assert "layer 2/2" in capsys.readouterr().err
-    small().fit(BOOKS, OPINIONS, KITCHEN)
-    assert capsys.readouterr().err == ""
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -192,11 +171,6 @@ def test_progress_is_shown_if_asked_for(capsys):
 def test_bad_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         small().fit(*arguments)
-
-
-def test_nothing_to_predict():
-    with pytest.raises(ValueError, match="at least one row"):
-        small().fit(BOOKS, OPINIONS, KITCHEN).predict([])
 
 
 def test_target_labels_are_learnt_asked_for_and_updated():

@@ -4,9 +4,11 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -54,8 +56,6 @@ def make_taught(n, n_outputs, n_domains, seed=0):
 
 @pytest.mark.parametrize(("n_outputs", "n_domains"), [(1, 1), (1, 2), (3, 2)])
 def test_weights_are_those_of_a_ridge_regression_with_an_intercept_for_each_domain(n_outputs, n_domains):
-    from scipy import sparse
-
     X, taught = make_taught(300, n_outputs, n_domains)
     model, _, _ = distill(sparse.csr_array(X), taught)
     dummies = np.eye(n_domains)[taught.domain]
@@ -66,26 +66,18 @@ def test_weights_are_those_of_a_ridge_regression_with_an_intercept_for_each_doma
 
 
 def test_probabilities_and_class_shares_are_carried_over():
-    from scipy import sparse
-
     X, taught = make_taught(600, 1, 2)
     model, _, _ = distill(sparse.csr_array(X), taught)
     for i in range(2):
         rows = np.flatnonzero(taught.domain == i)
-        got, expected = (
-            model.predict_proba(sparse.csr_array(X[rows]), target=-1 - i),
-            taught.probabilities[rows],
-        )
+        got = model.predict_proba(sparse.csr_array(X[rows]), target=-1 - i)
+        expected = taught.probabilities[rows]
         np.testing.assert_allclose(got.mean(axis=0), expected.mean(axis=0), atol=1e-4)
         assert np.abs(got - expected).mean() < 0.03
     assert model.temperature_ == pytest.approx(0.7, rel=0.15)
 
 
 def test_a_balanced_border_moves_predictions_and_not_probabilities():
-    from dataclasses import replace
-
-    from scipy import sparse
-
     X, taught = make_taught(600, 1, 1)
     shift = 1.2  # in log odds
     balanced = replace(taught, scores=taught.scores - 0.7 * shift, prior=np.array([[shift]]))
@@ -170,12 +162,8 @@ def test_the_pipeline_needs_no_undrift(distilled, reviews, tmp_path):
         pipeline, documents = pickle.load(open(sys.argv[1], "rb"))
         print(*pipeline.predict(documents))
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), str(file)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = [sys.executable, "-c", textwrap.dedent(program), str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == distilled.predict(kitchen).tolist()
 
 

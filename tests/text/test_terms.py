@@ -89,11 +89,8 @@ def test_vocabulary_is_by_document_frequency_then_alphabet():
     assert_array_equal(vectorizer.document_frequency_, [3, 2, 2, 2, 1])
     assert vectorizer.n_documents_ == 5
     assert vectorizer.n_missed_ == 0
-
-
-def test_small_corpora_keep_all_terms():
-    expected = {term for document in DOCUMENTS for term in oracle_terms(document)}
-    assert set(TermVectorizer().fit(DOCUMENTS).terms_) == expected
+    all_terms = {term for document in DOCUMENTS for term in oracle_terms(document)}
+    assert set(TermVectorizer().fit(DOCUMENTS).terms_) == all_terms
 
 
 @pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-4), ("float64", 1e-9)])
@@ -106,16 +103,13 @@ def test_tfidf_equals_its_definition(dtype, rtol):
     assert_allclose(sparse.linalg.norm(rows, axis=1), [5, 5, 5, 0, 5], rtol=rtol)
 
 
-def test_ngram_range():
-    assert TermVectorizer(ngram_range=(1, 1)).fit(["a b c"]).terms_ == ["a", "b", "c"]
-    assert TermVectorizer(ngram_range=[2, 3]).fit(["a b c"]).terms_ == ["a b", "a b c", "b c"]
-
-
-def test_empty_and_unknown_documents_are_zero_rows():
+def test_empty_documents_are_zero_rows_and_n_grams_have_a_range():
     vectorizer = TermVectorizer().fit(DOCUMENTS)
     rows = vectorizer.transform(["", "?!", "unheard of words", "lid"])
     assert_array_equal(np.diff(rows.indptr), [0, 0, 1, 1])  # "of" is known
     assert vectorizer.transform([]).shape == (0, len(vectorizer.terms_))
+    assert TermVectorizer(ngram_range=(1, 1)).fit(["a b c"]).terms_ == ["a", "b", "c"]
+    assert TermVectorizer(ngram_range=[2, 3]).fit(["a b c"]).terms_ == ["a b", "a b c", "b c"]
 
 
 def test_many_documents_are_counted_in_blocks(set_limits):
@@ -151,6 +145,9 @@ def test_bounded_counting_keeps_its_promise(bounded):
         assert exact[term] - bounded.n_missed_ <= frequency <= exact[term]
     left_out = max(frequency for term, frequency in exact.items() if term not in found)
     assert left_out <= min(found.values()) + bounded.n_missed_
+    bounded.set_params(n_terms=50).max_counted = 100
+    with pytest.warns(UndriftWarning, match="more than 100 distinct terms; lower n_terms"):
+        bounded.fit(zipf_documents())
 
 
 def test_bounded_counting_holds_half_of_the_terms_after_forgetting(bounded):
@@ -160,12 +157,6 @@ def test_bounded_counting_holds_half_of_the_terms_after_forgetting(bounded):
     doubled = frequencies + frequencies
     assert doubled.n_documents == 1200
     assert doubled.n_missed >= 2 * frequencies.n_missed
-
-
-def test_too_little_room_for_counting_is_a_warning(bounded):
-    bounded.set_params(n_terms=50).max_counted = 100
-    with pytest.warns(UndriftWarning, match="more than 100 distinct terms; lower n_terms"):
-        bounded.fit(zipf_documents())
 
 
 @pytest.mark.parametrize(
@@ -187,21 +178,20 @@ def test_documents_that_are_no_strings_are_named_by_position(bad, message):
         collect_words(["fine", bad])
 
 
-@pytest.mark.parametrize("documents", ["one string", b"bytes", 3, None])
-def test_one_string_is_not_a_collection(documents):
-    with pytest.raises(ValueError, match="must be an iterable of strings"):
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        *((documents, "must be an iterable of strings") for documents in ("one string", b"bytes", 3, None)),
+        (np.array([["a", "b"], ["c", "d"]]), "choose its text column"),
+        ([], "no words in the 0 documents"),
+        (["", "?!"], "no words in the 2 documents"),
+    ],
+)
+def test_what_holds_no_documents_is_refused(documents, message):
+    with pytest.raises(ValueError, match=message):
         TermVectorizer().fit(documents)
-
-
-def test_a_table_is_not_a_column():
-    with pytest.raises(ValueError, match="choose its text column"):
-        TermVectorizer().fit(np.array([["a", "b"], ["c", "d"]]))
-
-
-@pytest.mark.parametrize("documents", [[], ["", "?!"]])
-def test_no_words_at_all(documents):
-    with pytest.raises(ValueError, match=f"no words in the {len(documents)} documents"):
-        TermVectorizer().fit(documents)
+    with pytest.raises(NotFittedError):
+        TermVectorizer().transform(DOCUMENTS)
 
 
 @pytest.mark.parametrize(
@@ -221,11 +211,6 @@ def test_no_words_at_all(documents):
 def test_bad_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
         TermVectorizer(**parameters).fit(DOCUMENTS)
-
-
-def test_unfitted():
-    with pytest.raises(NotFittedError):
-        TermVectorizer().transform(DOCUMENTS)
 
 
 def test_unseen_share():

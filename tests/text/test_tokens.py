@@ -1,9 +1,7 @@
 """Words and characters of text in any script, and how one of them is chosen."""
 
 import html
-import sys
 import unicodedata
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -19,8 +17,6 @@ from undrift.text.tokens import (
     interleave,
     normalise,
 )
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "lab" / "scripts"))
 
 
 @pytest.mark.parametrize(
@@ -89,20 +85,8 @@ def test_shortcuts_for_most_documents_change_nothing(document):
 
 def test_characters_are_ngrams_inside_runs():
     vectorizer = TermVectorizer(tokens="characters").fit(["ab_c, d!"])
-    assert set(vectorizer.terms_) == {
-        " a",
-        "ab",
-        "b ",
-        " ab",
-        "ab ",
-        " ab ",
-        " c",
-        "c ",
-        " c ",
-        " d",
-        "d ",
-        " d ",
-    }
+    runs = [" a", "ab", "b ", " ab", "ab ", " ab "], [" c", "c ", " c "], [" d", "d ", " d "]
+    assert set(vectorizer.terms_) == {ngram for run in runs for ngram in run}
 
 
 @pytest.mark.parametrize(
@@ -134,11 +118,6 @@ def test_every_domain_has_a_say():
     vectorizer = TextAdapter(tokens="characters").new_vectorizer().fit(source)
     assert vectorizer.tokens_ == "characters"
     assert vectorizer.tokens_reason_ == "given"
-
-
-def test_unknown_tokens_are_refused():
-    with pytest.raises(ValueError, match="tokens='letters' is not known"):
-        TermVectorizer(tokens="letters").fit(["a"])
 
 
 def test_unseen_characters():

@@ -30,18 +30,10 @@ def test_documents_become_rows_of_their_domains(tmp_path):
     assert domains["dvd"].X.dtype == np.float32
     assert_array_equal(domains["books"].train, [0, 1])
     assert_array_equal(domains["books"].test, [2, 3, 4])
-
-
-def test_first_features_and_the_folder_of_the_file(tmp_path):
     write(tmp_path)
     corpus = load(tmp_path, max_features=3)
     assert_array_equal(corpus.domains["books"].X.toarray(), X[:5, :3])
     assert load(tmp_path, max_features=None).domains["books"].X.shape == (5, 5)
-
-
-def test_by_default_four_domains(tmp_path):
-    path = write(tmp_path, offset=np.array([0, 2, 4, 6, 8]))
-    assert list(load_amazon_mat(path, n_train=1).domains) == ["books", "dvd", "electronics", "kitchen"]
 
 
 @pytest.mark.parametrize(
@@ -68,8 +60,3 @@ def test_other_files(tmp_path, content):
     (tmp_path / "amazon.mat").write_bytes(content)
     with pytest.raises(ValueError, match=r"amazon\.mat is not a MATLAB file"):
         load(tmp_path)
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"pass the path of the authors' amazon\.mat"):
-        load_amazon_mat(tmp_path)

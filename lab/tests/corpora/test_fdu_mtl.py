@@ -24,32 +24,19 @@ def test_texts_labels_and_parts(tmp_path):
     assert_array_equal(baby.train, [0, 1])
     assert_array_equal(baby.test, [2])
     assert_array_equal(baby.unlabelled, [3])
+    odd = load_fdu_mtl(write(tmp_path, train=b"1\ta\tb\n0\t\n", unlabel=b"c\n \n\nd\n")).domains["baby"]
+    assert odd.texts == ["a\tb", "", "awful , really", "c", "d"]  # only the first tab separates
 
 
-def test_without_an_unlabelled_part_labels_are_whole(tmp_path):
-    baby = load_fdu_mtl(write(tmp_path, unlabel=None)).domains["baby"]
-    assert baby.y.dtype == np.int64
-    assert len(baby.unlabelled) == 0
-
-
-def test_lines_end_at_newlines_alone(tmp_path):
+def test_lines_end_at_newlines_alone_and_have_their_own_encoding(tmp_path):
     odd = "a\x85b\u2028c\x0bd\x1ce\rf"
     baby = load_fdu_mtl(write(tmp_path, train=f"1\t{odd}\r\n0\tx\n".encode(), unlabel=odd.encode())).domains[
         "baby"
     ]
     assert baby.texts == [odd, "x", "awful , really", odd]
-
-
-def test_each_line_that_is_not_utf8_is_latin1(tmp_path):
     train = "1\tna\u00efve".encode() + b"\n" + "0\tclich\u00e9".encode("latin-1") + b"\n"
     baby = load_fdu_mtl(write(tmp_path, train=b"\xef\xbb\xbf" + train)).domains["baby"]
     assert baby.texts[:2] == ["na\u00efve", "clich\u00e9"]
-
-
-def test_only_the_first_tab_separates_and_empty_texts_are_kept(tmp_path):
-    baby = load_fdu_mtl(write(tmp_path, train=b"1\ta\tb\n0\t\n", unlabel=b"c\n \n\nd\n")).domains["baby"]
-    assert baby.texts == ["a\tb", "", "awful , really", "c", "d"]
-    assert len(baby.unlabelled) == 2
 
 
 @pytest.mark.parametrize("line", [b"1 no tab", b"2\ttext", b"\ttext", b"positive\ttext"])
@@ -68,7 +55,7 @@ def test_blank_lines_are_left_out_but_counted(tmp_path):
         load_fdu_mtl(write(tmp_path, train=b"\n\n"))
 
 
-def test_incomplete_folders(tmp_path):
+def test_incomplete_folders_and_damaged_files(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no \*\.task\.train"):
         load_fdu_mtl(tmp_path)
     write(tmp_path, test=None)
@@ -76,10 +63,7 @@ def test_incomplete_folders(tmp_path):
         load_fdu_mtl(tmp_path)
     with pytest.raises(ValueError, match=r"baby\.task\.test has no lines"):
         load_fdu_mtl(write(tmp_path, test=b""))
-
-
-def test_damaged_gz_is_named(tmp_path):
-    write(tmp_path, test=None)
+    (tmp_path / "baby.task.test").unlink()
     whole = gzip.compress(TEST * 100)
     for content in (whole[:-20], b"no gzip at all", whole[:10] + b"\xff" * 20 + whole[30:]):
         (tmp_path / "baby.task.test.gz").write_bytes(content)
@@ -100,11 +84,3 @@ def test_the_real_set(real):
     assert [len(d.train) for d in real.domains.values()] == [1500, 1600, 1597, 1600, 1598, *[1600] * 5]
     assert {(len(d.test), len(d.unlabelled)) for d in real.domains.values()} == {(400, 2000)}
     assert np.bincount(domain)[0] == 3900
-
-
-def test_one_stray_byte_does_not_garble_the_file(real):
-    # Line 905 of dvd.task.train is not UTF-8, the lines with accents around it are.
-    dvd = real.domains["dvd"]
-    assert "proteg\u00e9" in dvd.texts[3]
-    assert "fran\u00e7ois truffaut" in dvd.texts[1056]
-    assert "\u00ef\u00bf" in dvd.texts[904]

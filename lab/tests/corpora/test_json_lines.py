@@ -60,9 +60,6 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path, line, says):
     (tmp_path / "books.jsonl").write_text(f'{{"text": "a", "label": 1}}\n{line}\n')
     with pytest.raises(ValueError, match=rf"books\.jsonl, line 2: {says}"):
         load_natural(tmp_path)
-
-
-def test_a_file_without_lines_is_named(tmp_path):
     (tmp_path / "books.jsonl").write_text("\n")
     with pytest.raises(ValueError, match=r"books\.jsonl has no lines"):
         load_natural(tmp_path)

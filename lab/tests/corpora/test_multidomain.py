@@ -39,13 +39,6 @@ def one_file(folder, *records):
     return load(write(folder, all="".join(records) + balanced(10))).domains["books"].texts[:-10]
 
 
-def test_ratings_above_three_are_positive(tmp_path):
-    ratings = ["1.0", "2.0", "3.0", "4.0", "5.0", "3.5"]
-    books = load(write(tmp_path, all="".join(record(rating=r) for r in ratings))).domains["books"]
-    assert_array_equal(books.y, [0, 0, 0, 1, 1, 1])
-    assert books.y.dtype == np.int64
-
-
 def test_split_is_stratified_seeded_and_complete(tmp_path):
     content = "".join(record(str(i), "1.0" if i < 20 else "5.0") for i in range(100))
     write(tmp_path, all=content)
@@ -71,25 +64,25 @@ def test_small_domains_are_dropped(tmp_path):
 def test_the_four_domain_form(tmp_path):
     positive, negative = record("p", "5.0") * 10, record("n", "2.0") * 10
     unlabeled = record("u", "5.0") + record("v", "")
-    write(
-        tmp_path,
-        "kitchen_&_housewares",
-        "sorted_data_acl",
-        positive=positive,
-        negative=negative,
-        unlabeled=unlabeled,
-    )
+    files = {"positive": positive, "negative": negative, "unlabeled": unlabeled}
+    write(tmp_path, "kitchen_&_housewares", "sorted_data_acl", **files)
     domain = load(tmp_path).domains["kitchen_&_housewares"]
     assert domain.texts == ["p"] * 10 + ["n"] * 10 + ["u", "v"]
     assert_array_equal(domain.y, [1] * 10 + [0] * 10 + [1, np.nan])
     assert_array_equal(domain.unlabelled, [20, 21])
     assert (len(domain.train), len(domain.test)) == (16, 4)
     assert max(domain.test) < 20
-
-
-def test_the_file_gives_the_label_where_the_rating_is_missing(tmp_path):
     write(tmp_path, positive=record("p", "?") * 4, negative=record("n", "1.0") * 4)
-    assert_array_equal(load(tmp_path).domains["books"].y, [1] * 4 + [0] * 4)
+    assert_array_equal(load(tmp_path).domains["books"].y, [1] * 4 + [0] * 4)  # where the rating is missing
+
+
+def test_ratings_above_three_are_positive_and_gz_is_read(tmp_path):
+    ratings = ["1.0", "2.0", "3.0", "4.0", "5.0", "3.5"]
+    content = "".join(record(rating=rating) for rating in ratings).encode()
+    (write(tmp_path) / "sorted_data" / "books" / "all.review.gz").write_bytes(gzip.compress(content))
+    books = load(tmp_path).domains["books"]
+    assert_array_equal(books.y, [0, 0, 0, 1, 1, 1])
+    assert books.y.dtype == np.int64
 
 
 def test_all_review_goes_before_its_parts_and_the_folder_may_be_the_inner_one(tmp_path):
@@ -99,37 +92,17 @@ def test_all_review_goes_before_its_parts_and_the_folder_may_be_the_inner_one(tm
     assert load(tmp_path / "sorted_data").domains["books"].texts == list("0123456789")
 
 
-def test_gz(tmp_path):
-    write(tmp_path)
-    (tmp_path / "sorted_data" / "books" / "all.review.gz").write_bytes(gzip.compress(balanced(10).encode()))
-    assert len(load(tmp_path).domains["books"]) == 10
-
-
-def test_bare_ampersands_entities_and_other_markup_are_text(tmp_path):
+def test_markup_stray_bytes_and_open_records(tmp_path):
     texts = one_file(tmp_path, record("R&B, AT&T &amp; <b>&quot;soul&#34;</b> &notanentity x < y"))
     assert texts == ['R&B, AT&T & <b>"soul"</b> &notanentity x < y']
-
-
-def test_stray_latin1_bytes_and_newlines_of_other_kinds(tmp_path):
-    # 0x85 alone is latin-1 for U+0085, and no line end; the record still begins and ends.
+    line = "<review>\n<rating>5.0</rating><review_text>short</review_text>\n</review>\n"
+    twice = "<rating>\n\n</rating>\n<unique_id>\nagain\n</unique_id>\n<review_text>\nfirst\n</review_text>\n"
+    assert one_file(tmp_path, line, record("second", "4.0", extra=twice)) == ["short", "first"]
     assert one_file(tmp_path, record("caf\xe9\x85<review>\x85\ntwo lines")) == [
         "caf\xe9\x85<review>\x85\ntwo lines"
     ]
     path = write(tmp_path, encoding="utf-8", all=record("caf\xe9") + balanced(10))
     assert load(path).domains["books"].texts[0] == "caf\xe9"
-
-
-def test_tags_that_occur_twice_count_once(tmp_path):
-    twice = "<rating>\n\n</rating>\n<unique_id>\nagain\n</unique_id>\n<review_text>\nfirst\n</review_text>\n"
-    assert one_file(tmp_path, record("second", "4.0", extra=twice)) == ["first"]
-
-
-def test_fields_on_one_line(tmp_path):
-    line = "<review>\n<rating>5.0</rating><review_text>short</review_text>\n</review>\n"
-    assert one_file(tmp_path, line) == ["short"]
-
-
-def test_a_record_that_is_not_closed_ends_where_the_next_begins(tmp_path):
     assert one_file(tmp_path, record("open").replace("</review>\n", ""), record("next")) == ["open", "next"]
     write(tmp_path, all=balanced(10) + record("last").replace("</review>\n", ""))
     assert load(tmp_path).domains["books"].texts[-1] == "last"
@@ -157,16 +130,13 @@ def test_records_that_cannot_be_used_are_named_and_left_out(tmp_path, fault):
     assert texts == ["kept"]
 
 
-def test_a_domain_of_one_class_is_refused(tmp_path):
-    write(tmp_path, "toys", all=balanced(10))
-    for content in (record(rating="5.0") * 10, record(rating="2.0") * 10):
-        write(tmp_path, "books", all=content)
-        with pytest.raises(ValueError, match=r"sorted_data.books: its 10 labelled .* take its folder away"):
-            load(tmp_path)
-
-
 def test_files_without_records_and_domains_of_one_class(tmp_path):
     with pytest.raises(ValueError, match=r"all\.review has no <review>"):
         load(write(tmp_path, all="rating,text\n5,fine\n"))
     with pytest.raises(ValueError, match=r"Domain 'books' cannot be split with test_size=0\.2"):
         load(write(tmp_path, all=record(rating="5.0") * 5 + record(rating="1.0")))
+    write(tmp_path, "toys", all=balanced(10))
+    for content in (record(rating="5.0") * 10, record(rating="2.0") * 10):
+        write(tmp_path, "books", all=content)
+        with pytest.raises(ValueError, match=r"sorted_data.books: its 10 labelled .* take its folder away"):
+            load(tmp_path)

@@ -1,7 +1,5 @@
 """Estimates of others, on scores whose truth is known."""
 
-import sys
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -53,9 +51,3 @@ def test_quantifiers_find_the_share_of_the_target(held_out, rng, name):
     says = ESTIMATES[name](held_out, probabilities(scores))
     assert_allclose(says["estimated_share"], 0.2, atol=0.03)
     assert says["expected_error"] is None
-
-
-def test_a_missing_package_is_said(held_out, monkeypatch):
-    monkeypatch.setitem(sys.modules, "quapy.method", None)
-    with pytest.raises(ImportError):
-        ESTIMATES["em"](held_out, probabilities(np.zeros(3)))

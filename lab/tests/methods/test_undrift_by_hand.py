@@ -161,11 +161,13 @@ def test_pivots_are_drawn_once_for_all_tasks(bench, corpus, where):
         np.testing.assert_array_equal(outcome.predicted, expected)
 
 
-def test_parameters_of_the_plan_hold_unless_a_variant_changes_them(bench):
+def test_parameters_and_device_are_those_of_the_run(bench):
     own = replace(bench, parameters={"undrift": {"noise": 0.5, "C": 2.0, "length": 3.0}})
     for outcome in run_all(own, changes={"noise": 0.8}).values():
         params = {name: outcome.params[name] for name in ("noise", "C", "length", "n_layers")}
         assert params == {"noise": 0.8, "C": 2.0, "length": 3.0, "n_layers": 5}
+    for failure in run_all(replace(bench, device="abacus")).values():
+        assert failure.message.startswith("NoDevice: device='abacus' is not known")
 
 
 SEARCHED = {
@@ -205,8 +207,3 @@ def test_where_no_labelled_row_has_the_targets_terms_it_falls_back(bench, corpus
         assert unseen.caution_["fell_back"]
         test, _ = of_part(bench.corpus, rows, task[1], "test")
         np.testing.assert_array_equal(outcome.predicted, unseen.predict(test, target=-1))
-
-
-def test_it_learns_on_the_device_of_the_run(bench):
-    for failure in run_all(replace(bench, device="abacus")).values():
-        assert failure.message.startswith("NoDevice: device='abacus' is not known")

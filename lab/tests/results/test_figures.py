@@ -49,7 +49,7 @@ def test_figure_2_is_the_mean_ratio_and_the_time_and_says_of_which_machine(recor
     )
 
 
-def test_figure_3_left_says_what_ratios_are_relative_to():
+def test_figure_3_says_what_ratios_are_relative_to_and_counts_pairs():
     (figure,) = all_figures(dimension_records())
     assert figure["name"] == "dimensions-figure-3-left"
     assert figure["y_label"] == "mean transfer ratio, relative to the baseline at 5,000"
@@ -58,9 +58,6 @@ def test_figure_3_left_says_what_ratios_are_relative_to():
     own = {"kind": "in-domain", "plan": "dimensions", "variant": "30000", "error": 0.2}
     (figure,) = all_figures([*dimension_records(corpus="public"), own])
     assert (figure["note"], figure["y_label"]) == ("", "mean transfer ratio")
-
-
-def test_figure_3_right_counts_the_pairs_that_grow():
     figure = figure_3_right(DISTANCES)
     assert "2 of 3" in figure["title"]
     assert [(p["x"], p["y"]) for p in figure["points"]] == [(1.2, 1.5), (1.6, 1.4), (1.1, 1.3)]

@@ -143,28 +143,19 @@ def trusted():
     return records + [transfer("atc", *pair, 0.25, **about, **says, expected_error=0.2) for pair in TASKS]
 
 
-def test_trust_has_harm_against_the_stronger_svm():
+def test_trust_has_harm_coverage_estimates_and_parts():
     rows = {row[1]: row for row in cells(show("trust", trusted())) if row[0] == "tweets"}
     assert rows["undrift"] == ["tweets", "undrift", "2", "25.0", "30.0", "40.0", "2 of 2", "2 of 2"]
     assert rows["svm-tfidf"][-2:] == ["0 of 2", "0 of 2"]
     assert rows["larger class"][3:6] == ["20.0", "50.0", "0.0"]
     assert "atc" not in rows
-
-
-def test_coverage_counts_what_intervals_hold_and_what_is_not_known():
     table = show("coverage", trusted())
     assert "| trust | tweets | undrift | 2 | 25.0 | 10.0 | 15.0 | 100 | 50 | 50 | 1 |" in table
     assert "atc" not in table
-
-
-def test_estimates_of_others_stand_beside_ours():
     table = show("estimates", trusted())
     assert "| class shares | undrift | 10.0 | 10.0 |" in table
     assert "| error | undrift | 15.0 | 15.0 |" in table
     assert "| error | `uncentred`, atc | 5.0 | 5.0 |" in table
-
-
-def test_parts_are_added_one_after_another():
     assert "| trust | tweets | 28.0 | 25.0 |  |  |  | 25.0 |" in show("parts", trusted())
 
 

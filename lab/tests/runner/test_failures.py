@@ -62,17 +62,6 @@ def test_a_failed_baseline_costs_the_tasks_of_its_target_alone(
     assert (mended.n_before, mended.n_new, mended.n_failed) == (8, 4, 0)
 
 
-def test_a_failed_baseline_of_another_variant_is_that_of_this_one_too(data, tmp_path, no_dvd):
-    (tmp_path / "two.toml").write_text(
-        'methods = ["svm"]\nn_folds = 3\nbaseline_variant = "20"\n[corpus]\nloader = "amazon-bow"\n'
-        '[[variants]]\nname = "10"\nmax_features = 10\n[[variants]]\nname = "20"\nmax_features = 20\n'
-    )
-    results = tmp_path / "r.jsonl"
-    assert run(load_plan(tmp_path / "two.toml"), results, Request(data=data)).n_failed == 4
-    failed = {(r["variant"], r["target"]) for r in transfers(results) if "failed" in r}
-    assert failed == {("10", "dvd"), ("20", "dvd")}
-
-
 def test_a_failure_is_not_recorded_twice_but_another_one_is(data, plan_file, tmp_path, fail):
     plan, results = load_plan(plan_file), tmp_path / "r.jsonl"
     request = Request(data=data, methods=["svm"], tasks=["books->dvd"], retry_failed=True)

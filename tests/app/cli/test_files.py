@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.commands import ADAPT, SMALL, change_options, check_refused, predict, run_program
-from tests.helpers.review_files import convert_table, read_csv
+from tests.helpers.review_files import convert_table
 from undrift.app.tables import list_texts, open_table
 
 FORMATS = ["tsv", "jsonl", "json", "parquet", "xlsx", "csv.gz", "csv.bz2", "json.xz", "jsonl.zst"]
@@ -65,6 +65,8 @@ def test_adapt_reads_every_format_as_it_does_csv(undrift, folder):
     assert summary["targets"][0]["file"] == "k"
     assert undrift(*change_options(ADAPT, target="k/train-*.parquet", out="p.csv"))[0] == 0
     check_same_answers("p.csv")
+    command = change_options(ADAPT, source="b.xlsx", target="b.xlsx", format="sheet=predictions")
+    assert json.loads(undrift(*command, "--text", "stars", "--json")[1])["text"] == ["review", "stars"]
 
 
 @pytest.fixture
@@ -118,32 +120,6 @@ def test_what_a_pipe_cannot_do_is_one_line(undrift, folder, model, feed):
         [*change_options(ADAPT, target="-"), *in_csv, "--device", "local:1"]
     )
     assert refuse([*predict(model, input="-"), *in_csv]) == "standard input is empty"
-
-
-def test_several_text_columns_are_joined(undrift, folder, model, expected):
-    rows = read_csv("kitchen.csv")
-    with open("split.csv", "w", newline="") as file:
-        out = csv.writer(file)
-        out.writerow(["title", "body"])
-        out.writerows(row["review"].split(" ", 1) for row in rows)
-    status, _, _ = undrift(*predict(model, input="split.csv", text="title"), "--text", "body")
-    assert status == 0
-    assert [float(row["score"]) for row in read_csv("out.csv")] == expected[2]
-    assert undrift(*change_options(predict(model, text=None), out="o.csv"))[0] == 0  # the model knows
-    assert answers_of("o.csv") == expected
-
-
-def test_sheets_are_chosen_by_name(undrift, folder, model, expected):
-    import openpyxl
-
-    convert_table(folder / "kitchen.csv", folder / "k.xlsx")
-    book = openpyxl.load_workbook("k.xlsx")
-    book.create_sheet("other").append(["review"])
-    book.save("k.xlsx")
-    message = check_refused(undrift, folder, predict(model, input="k.xlsx"))
-    assert message == "k.xlsx has 2 sheets: predictions, other; choose one with --format sheet=NAME"
-    assert undrift(*predict(model, input="k.xlsx"), "--format", "sheet=predictions")[0] == 0
-    assert answers_of("out.csv") == expected
 
 
 def test_an_unquoted_pattern_gets_a_line_that_says_to_quote_it(undrift, folder):
