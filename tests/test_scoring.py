@@ -7,7 +7,7 @@ from scipy import stats
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import LinearSVC
 
-from undrift.scoring import fitted_svm, gain_interval, linear_svm
+from undrift.scoring import fitted_svm, gain_interval, linear_svm, list_shares
 
 CS = [10 ** (-4 + 0.5 * k) for k in range(10)]
 
@@ -75,3 +75,13 @@ def test_the_interval_of_a_gain_is_that_of_agresti_and_min():
     spread = np.sqrt(np.average((differences - mean) ** 2, weights=counts) / 202)
     assert_allclose(gain_interval(30 / 200, 10 / 200, 200), [mean - z * spread, mean + z * spread])
     assert gain_interval(1.0, 0.0, 2)[1] == 1
+
+
+def test_the_ends_of_a_narrow_interval_have_a_decimal():
+    shares = {"no": 0.499, "yes": 0.501}
+    assert list_shares(shares, {"no": [0.4985, 0.4995], "yes": [0.4, 0.6]}) == (
+        "no 49.9% (49.9% to 50.0%), yes 50.1% (40% to 60%)"
+    )
+    assert list_shares({"a": 0.2345, "b": 0.3455, "c": 0.42}) == "a 23.5%, b 34.5%, c 42.0%"
+    many = {f"class {i:02d}": 0.05 for i in range(20)}
+    assert list_shares(many).endswith("class 09 5.0%, 10 more")

@@ -13,7 +13,6 @@ from tests.helpers.commands import ADAPT, change_options, check_refused
 from tests.helpers.review_files import convert_table, read_csv, write_csv
 from undrift import load_model
 from undrift.app.summary import describe_error, list_doubts
-from undrift.app.terminal import list_shares
 from undrift.method import EXPECTED_ERROR_RECORD
 
 JSON_SHARES = '{"negative": 0.1, "positive": 0.9}'
@@ -443,13 +442,3 @@ def test_a_model_is_saved_in_half_precision_where_that_changes_nothing(folder, u
     assert not file["half"]
     assert file["n_same"] < file["n_checked"] == 100
     assert file["bytes"] > (folder / "half.safetensors").stat().st_size + 120 * 120 * 2
-
-
-def test_the_ends_of_a_narrow_interval_have_a_decimal():
-    shares = {"no": 0.499, "yes": 0.501}
-    assert list_shares(shares, {"no": [0.4985, 0.4995], "yes": [0.4, 0.6]}) == (
-        "no 49.9% (49.9% to 50.0%), yes 50.1% (40% to 60%)"
-    )
-    assert list_shares({"a": 0.2345, "b": 0.3455, "c": 0.42}) == "a 23.5%, b 34.5%, c 42.0%"
-    many = {f"class {i:02d}": 0.05 for i in range(20)}
-    assert list_shares(many).endswith("class 09 5.0%, 10 more")
