@@ -17,32 +17,13 @@ def escape_controls(text: str) -> str:
 
 
 class UndriftError(ValueError):
-    """The base class of this library's exceptions.
-
-    Examples
-    --------
-    >>> from tempfile import NamedTemporaryFile
-    >>> from undrift import UndriftError, load_model
-    >>> with NamedTemporaryFile() as file:
-    ...     try:
-    ...         load_model(file.name)
-    ...     except UndriftError:
-    ...         print("refused")
-    refused
-    """
+    """The base class of this library's exceptions."""
 
 
 class UndriftWarning(UserWarning):
     """Something worked, but probably not as intended.
 
     Some have a `code`, which names their subject: "fell-back", "far-apart".
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from undrift import UndriftWarning
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", UndriftWarning)  # in a script that nobody watches
     """
 
     code = ""

@@ -128,16 +128,7 @@ class MDA(Denoiser):
 
     @all_or_nothing
     def fit(self, X, y=None, *, sample_domain=None):
-        """Learn the layer from the rows of `X`; labels are not used.
-
-        Parameters
-        ----------
-        X : {array, sparse matrix} of shape (n, d), or re-iterable of such blocks
-            The rows.
-        y : ignored
-        sample_domain : ignored
-            Accepted so that the estimator can be used in a domain-aware pipeline.
-        """
+        """Learn the layer from the rows of `X`, a matrix or a re-iterable of blocks; the rest is not used."""
         self._check_denoiser()
         rows = check_fit_rows(self, X)
         blocks = place_rows(rows, self._place(rows))
@@ -149,8 +140,7 @@ class MDA(Denoiser):
     def partial_fit(self, X, y=None, *, sample_domain=None):
         """Add the rows of `X` to those seen so far: exactly as if all had been given to `fit`.
 
-        Sums are kept in float64, whatever the rows. The layer is computed when it is next used,
-        so that many small batches cost no more than one large one.
+        Sums are kept in float64, whatever the rows. The layer is computed when it is next used.
         """
         self._check_denoiser()
         first = not hasattr(self, "scatter_")
@@ -286,18 +276,12 @@ class MSDA(CallbackSupportMixin, Denoiser):
     @all_or_nothing
     @with_callbacks
     def fit(self, X, y=None, *, sample_domain=None):
-        """Learn the layers from the rows of `X`; labels are not used.
+        """Learn the layers from the rows of `X`; `y` and `sample_domain` are not used.
 
-        Parameters
-        ----------
-        X : {array, sparse matrix} of shape (n, d), or re-iterable of such blocks
-            The rows. A re-iterable is read once per layer (with `n_pivots`, once per part for the
-            first one) and never stored; a list counts as blocks only if its items are two-dimensional.
-            Also a Dask array cut into row blocks, dense or SciPy sparse, or a list of delayed values or
-            futures: the rows and the hidden rows then stay on the workers.
-        y : ignored
-        sample_domain : ignored
-            Accepted so that the estimator can be used in a domain-aware pipeline.
+        `X` is a matrix, or a re-iterable of blocks, which is read once per layer (with `n_pivots`, once per
+        part for the first one) and never stored; a list counts as blocks only if its items are
+        two-dimensional. It is also a Dask array cut into row blocks, dense or SciPy sparse, or a list of
+        delayed values or futures: the rows and the hidden rows then stay on the workers.
         """
         self._check_denoiser()
         n_layers = check_count(self.n_layers, "n_layers", hint="one layer is the least there is")

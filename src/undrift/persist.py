@@ -65,8 +65,7 @@ def save_model(
         Whether to save the rows that `update` and `ask` need. The file is then larger.
     half : bool, default=False
         Whether to save the weights of layers in half precision (11 bits): half of the size, and hardly a
-        prediction changes; `round_layers` gives the model that such a file holds. Layers with weights above
-        65,504 stay as they are. Weights that were loaded from such a file are saved so in any case.
+        prediction changes. Weights that were loaded from such a file are saved so in any case.
 
     Examples
     --------
@@ -149,33 +148,8 @@ def _list_factors(layer: Layer) -> list[np.ndarray]:
 def load_model(path: str | os.PathLike[str]) -> Any:
     """Load an estimator saved by :func:`save_model`; no code from the file is run.
 
-    A model that was fitted on a GPU has ``device="cpu"`` after loading where there is none.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    estimator
-        Fitted, of the class that was saved.
-
-    Raises
-    ------
-    ModelFileError
-        The file is truncated, changed, from elsewhere, or from another version of the format.
-
-    Examples
-    --------
-    >>> from tempfile import NamedTemporaryFile
-    >>> from undrift import UndriftError, load_model
-    >>> with NamedTemporaryFile() as file:
-    ...     try:
-    ...         load_model(file.name)
-    ...     except UndriftError:
-    ...         print("refused")
-    refused
+    A model that was fitted on a GPU has ``device="cpu"`` after loading where there is none. A file that is
+    truncated, changed, from elsewhere, or from another version of the format raises a `ModelFileError`.
     """
     path = Path(path)
     if path.is_dir():

@@ -74,18 +74,10 @@ def run_adapt(
     *,
     cluster: str | None = None,
 ) -> AdaptResult:
-    """Do the whole job, here or on a Dask cluster. Nothing is written unless all of it can be.
+    """Do the whole job, here or on a Dask cluster, and fit `adapter`. Nothing is written unless all can be.
 
-    Parameters
-    ----------
-    job : Job
-    adapter : TextAdapter
-        Is fitted.
-    show_stage : callable, optional
-        Called with the name of the stage, and the share of it that is done or None.
-    cluster : str, optional
-        ``local``, ``local:N`` or ``tcp://host:port``. Workers read and write the files themselves, under
-        the same absolute paths. Needs the `dask` extra.
+    `cluster` is ``local``, ``local:N`` or ``tcp://host:port``. Workers read and write the files themselves,
+    under the same absolute paths.
     """
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:

@@ -22,22 +22,18 @@ def _no_rows() -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """Rows of one domain, their labels where known, and which of them train, test or are unlabelled.
+    """Rows of one domain and their labels, and which of them are train, test and unlabelled rows.
 
     Parameters
     ----------
     name : str
-    X : {array, sparse matrix} of shape (n, d), optional
-        The rows as features. Exactly one of `X` and `texts` is given.
-    texts : list of str, optional
-        The rows as documents.
+    X, texts : {array, sparse matrix} of shape (n, d), or list of str
+        The rows, one of the two.
     y : array of shape (n,)
-        One label per row: integers when every row has one, else floats with NaN where the label is
-        unknown.
-    train, test, unlabelled : arrays of int
-        Indices of the rows to learn from when this domain is the source, of those to score when it is
-        the target, and of the unlabelled ones, which serve the layers alone. Parts may overlap (a set without
-        a split trains and tests on the same rows, as different domains of a task).
+        Labels, NaN where unknown.
+    train, test, unlabelled : array of int
+        Numbers of the labelled rows to learn from, of those to score when it is the target, and of the
+        unlabelled ones, which serve the layers alone. Parts may overlap.
 
     Examples
     --------
@@ -106,19 +102,7 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Train on `source`, predict on `target`.
-
-    Parameters
-    ----------
-    source, target : Domain
-
-    Examples
-    --------
-    >>> from undrift.datasets import make_reviews
-    >>> task = make_reviews(10, domains=["books", "kitchen"]).tasks()[0]
-    >>> task.name, len(task.training_set()[0])
-    ('books->kitchen', 4)
-    """
+    """Train on `source`, predict on `target`."""
 
     source: Domain
     target: Domain
@@ -139,14 +123,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Domains that share one feature space (or are all texts).
-
-    Parameters
-    ----------
-    name : str
-    domains : dict of str to Domain
-    terms : list of str, optional
-        Names of the columns of `X`, where they are known.
+    """Domains that share one feature space, whose columns `terms` may name, or are all texts.
 
     Examples
     --------
@@ -174,23 +151,12 @@ class Corpus:
         return [Task(source, target) for source, target in permutations(self.domains.values(), 2)]
 
     def map(self, f: Callable[[Rows], Rows], *, terms: list[str] | None = None) -> Corpus:
-        """Return this corpus with `f` applied to the rows of every domain.
-
-        Columns may mean something else after `f`, so pass the new `terms` (or ``corpus.terms`` where
-        `f` keeps them).
-        """
+        """Return this corpus with `f` applied to the rows of every domain, whose columns are then `terms`."""
         domains = {name: domain.with_rows(f(domain.rows)) for name, domain in self.domains.items()}
         return Corpus(self.name, domains, terms)
 
     def rows(self) -> tuple[Rows, np.ndarray]:
-        """All rows of all domains, stacked (texts: chained), and the domain of each.
-
-        Returns
-        -------
-        rows : {array, sparse array} of shape (n, d) or list of str
-        domain : array of shape (n,)
-            Position of the row's domain in `domains`, from 0.
-        """
+        """Return all rows of all domains, stacked (texts: chained), and the position of each row's domain."""
         parts = [domain.rows for domain in self.domains.values()]
         domain = np.repeat(np.arange(len(parts)), [len(d) for d in self.domains.values()])
         rows = list(chain.from_iterable(parts)) if isinstance(parts[0], list) else stack_rows(parts)

@@ -56,12 +56,13 @@ def make_reviews(
     style: str = "clear",
     random_state: int | None = 0,
 ) -> Corpus:
-    """Write readable reviews of books, kitchen ware, electronics and camping gear.
+    """Write readable reviews of books, kitchen ware, electronics and camping gear, as a `Corpus` of texts.
 
-    A review mixes facts, opinions in words that every domain shares ("excellent", "what a waste of
-    money") and opinions in words of its domain alone ("energy efficient", "page-turner"). Half of the
-    reviews hold only the latter, on which a classifier from another domain has to guess; what they
-    mean shows in the other half, where both occur together, and needs no labels to be learned.
+    A review mixes facts, opinions in words that every domain shares ("excellent", "what a waste of money")
+    and opinions in words of its domain alone ("energy efficient", "page-turner"). Half of the reviews hold
+    only the latter, on which a classifier from another domain has to guess; what they mean shows in the
+    other half, where both occur together, and needs no labels to be learned. Labels are 1 (positive), 0
+    (negative) and NaN on unlabelled rows.
 
     Parameters
     ----------
@@ -79,12 +80,6 @@ def make_reviews(
         that every domain shares.
     random_state : int or None, default=0
         Equal seeds give equal reviews; None gives others every time.
-
-    Returns
-    -------
-    Corpus
-        Domains with `texts`, `y` (1 is positive, 0 negative, NaN on unlabelled rows) and the rows
-        `train`, `test` and `unlabelled`.
 
     Examples
     --------

@@ -176,11 +176,8 @@ def _unreachable(error: OSError) -> ClusterLost:
 def connect(address: str) -> Iterator[Any]:
     """Yield a client of the cluster at `address`, for the tasks inside the ``with`` block.
 
-    Parameters
-    ----------
-    address : str
-        ``local`` or ``local:N`` starts N worker processes on this machine (one for each processor by
-        default) and stops them at the end; ``tcp://host:port`` is a scheduler that runs already.
+    ``local`` or ``local:N`` starts N worker processes on this machine (one for each processor by default) and
+    stops them at the end; ``tcp://host:port`` is a scheduler that runs already.
     """
     n_workers = _n_workers(address)
     from distributed import Client, LocalCluster

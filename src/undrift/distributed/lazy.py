@@ -33,19 +33,9 @@ def _strip_callbacks(estimator: Any) -> Any:
 def blockwise(
     estimator: Any, method: str, X: Any, *, shape: tuple[int, ...], dtype: Any, **options: Any
 ) -> Any:
-    """Apply a method of a fitted estimator to every row block, lazily.
+    """Apply a method of a fitted estimator to every row block, lazily, and return the form that `X` has.
 
-    Parameters
-    ----------
-    X : Dask array, or list of delayed values or futures
-    shape : tuple of int
-        Shape of the answer for one row: ``(width,)``, or ``()`` for a number or label.
-    dtype : dtype
-        Type of the answer's entries.
-
-    Returns
-    -------
-    Dask array, or list of delayed values if `X` is one
+    `shape` is that of the answer for one row: ``(width,)``, or ``()`` for a number or label.
     """
     stage, model = Stage(method.strip("_")), send_model(estimator)
     answers = [

@@ -309,12 +309,8 @@ def lazy_blocks(X: Any) -> list[Delayed]:
 def cluster_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None) -> OnDask:
     """Validate rows on a cluster, where they are; a cluster then keeps them until the fit is over.
 
-    Parameters
-    ----------
-    X : Dask array, list of delayed values or futures, or OnDask
-        Row blocks, dense or SciPy sparse; their sizes need not be known.
-    dtype : optional
-        Precision to work in; that of the blocks by default.
+    `X` is a Dask array, a list of delayed values or futures, or OnDask: row blocks, dense or SciPy sparse,
+    whose sizes need not be known. `dtype` is the precision to work in; by default that of the blocks.
     """
     rows = X if isinstance(X, OnDask) else _check_rows(lazy_blocks(X), dtype)
     if rows.shape[0] == 0:

@@ -31,17 +31,6 @@ class Report:
     """What an adaptation did and why, as data and as one HTML page that needs nothing else.
 
     It shows itself in a notebook. :func:`adaptation_report` and ``undrift adapt --report`` make it.
-
-    Parameters
-    ----------
-    data : dict
-        JSON-ready; its ``kind`` names the template of the page.
-
-    Examples
-    --------
-    >>> from undrift.report import Report
-    >>> Report({"kind": "adaptation", "title": "books → kitchen"})
-    <Report: books → kitchen>
     """
 
     def __init__(self, data: dict[str, Any]) -> None:
@@ -103,21 +92,14 @@ def adaptation_report(
         Fitted on `source`, `y` and `target`.
     source, target : sequence of str, or matrix of shape (n, d)
         Documents for a TextAdapter, rows for an MSDAClassifier.
-    y : sequence
-        Labels of the source; None where there is none.
-    truth : sequence, optional
-        Labels of the target, to score with.
+    y, truth : sequence
+        Labels of the source, None where there is none; and, to score with, of the target.
     terms : sequence of str, optional
         Names of the columns, for an MSDAClassifier.
     names : (str, str), default=("source", "target")
         Names of the two domains.
     max_rows : int, default=3000
         Target rows to predict and show; of more a random sample is taken, and the page says so.
-
-    Returns
-    -------
-    Report
-        See `Report.save` and `Report.open`.
 
     Examples
     --------

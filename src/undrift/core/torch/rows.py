@@ -90,16 +90,9 @@ def free_bytes(device: torch.device) -> float:
 class DeviceBlocks:
     """Rows on a torch device, and hidden rows too where they fit; the others stay on the host.
 
-    As :class:`~undrift.core.blocks.StoredBlocks`: `map` is lazy, and a layer's output overwrites that of the
-    layer before it.
-
-    Parameters
-    ----------
-    blocks : sequence of rows
-        NumPy arrays, canonical CSR, or tensors of any device; never written to.
-    device : str or torch.device
-    memory_budget : float, optional
-        Bytes of the device that rows may take; most of what is free by default.
+    As :class:`~undrift.core.blocks.StoredBlocks`: `map` is lazy, a layer's output overwrites that of the
+    layer before it, and the given blocks are never written to. `memory_budget` has the bytes of the device
+    that rows may take; by default most of those that are free.
     """
 
     def __init__(self, blocks: Sequence[Rows], device: Any, *, memory_budget: float | None = None) -> None:
