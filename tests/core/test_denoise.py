@@ -14,8 +14,8 @@ from tests.helpers.oracles import (
     weights,
 )
 from undrift.core.array import NotPositiveDefinite
-from undrift.core.denoise import ACTIVATIONS, Layer, SingularSystem, denoise
-from undrift.core.numpy_ops import in_threads, mirror, spd_inverse, stripes
+from undrift.core.denoise import Layer, SingularSystem, denoise
+from undrift.core.numpy_ops import ACTIVATIONS, in_threads, mirror, spd_inverse, stripes
 from undrift.core.scatter import scatter
 
 NOISES = [0.1, 0.5, 0.9]

@@ -30,7 +30,7 @@ from .blocks import (
     split_rows,
     take_rows,
 )
-from .denoise import ACTIVATIONS, Layer, SingularSystem, denoise, select_noise
+from .denoise import Layer, SingularSystem, denoise, select_noise
 from .gram import (
     add_domain_centred_gram,
     decision_scores,
@@ -39,7 +39,7 @@ from .gram import (
     shifted_inverse,
     submatrix,
 )
-from .numpy_ops import N_PROCESSORS
+from .numpy_ops import ACTIVATIONS, N_PROCESSORS
 from .row_form import RowCoef
 from .scatter import CrossScatter, Moments, Scatter, mean_square, moments, scatter
 from .stack import (

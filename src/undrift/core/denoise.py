@@ -12,8 +12,6 @@ from ..errors import UndriftError
 from .array import Array, NotPositiveDefinite, Rows, array_ops
 from .scatter import ColumnMoments, CrossScatter, Scatter
 
-ACTIVATIONS = ("tanh", "sigmoid", "relu", "identity")
-
 # The probability that a feature is missing: one number, or an array of shape (d,) with one for each feature.
 Noise: TypeAlias = float | np.ndarray
 

@@ -335,6 +335,7 @@ _SQUASH: dict[str, Callable[[np.ndarray], object]] = {
     "relu": lambda H: np.maximum(H, 0, out=H),
     "identity": lambda H: None,
 }
+ACTIVATIONS = tuple(_SQUASH)
 
 
 def squash(H: np.ndarray, activation: str) -> np.ndarray:
