@@ -120,9 +120,9 @@ UNEVEN_SHIFT, UNEVEN_RETAINED = 0.17, 0.33
 
 # Labels of target rows. Chosen on fdu-mtl. Command: python lab/scripts/updating.py.
 LABEL_WEIGHTS = (4.0, 0.0, 1.0, 2.0, 8.0)  # that are compared; the first unless another is clearly better
-LEAST_VARIANCE = 0.01  # of the class of a row, for labels of rows that seem decided
+MOST_STEPS = 500  # to the mode of the posterior
 TARGET_PART = 0.15  # variance of features of targets alone, over that of features of all domains
-FEW_LABELS = 25  # below which labels only correct shares and decision thresholds
+FEW_LABELS = 1  # below which labels only correct shares and decision thresholds
 ASKED_WEIGHT = 2.0  # of a label, when `ask` weighs how much it would change
 BATCH_ROWS = 1_000  # of a new batch that are kept
 ASKED_ROWS = 1_000  # among which `ask` chooses

@@ -25,7 +25,7 @@ import numpy as np
 
 from ..core import Rows, array_ops
 from .calibrate import Target, class_probabilities, describe_target, find_border
-from .constants import FEW_LABELS, LABEL_WEIGHTS, LEAST_VARIANCE, TARGET_PART
+from .constants import FEW_LABELS, LABEL_WEIGHTS, MOST_STEPS, TARGET_PART
 from .layers import score_centres
 from .shares import Labelled, Rescored, Shares, estimate_shares
 from .solve import Conditioned, Posterior, multiply, signs
@@ -157,8 +157,8 @@ def _choose_change(
     for k, target_shares in zip(state.target_positions, shares or [], strict=False):
         border[labelled.domain == k] = find_border(base[k], state.temperature, target_shares.mean)
     apart = remove_rows(covariance, scores, before, evidence)
-    seen = weigh_evidence(apart.scores + border, labelled.codes, state.temperature, state.C)
-    learn = partial(learn_evidence, apart.covariance + TARGET_PART * K, apart.scores, seen)
+    covariance = apart.covariance + TARGET_PART * K
+    seen = Seen(covariance, apart.scores, border, labelled.codes, state.temperature)
     learnings, weight = dict[float, Learning](), 0.0
     if len(labelled.codes) >= FEW_LABELS:
         train = np.flatnonzero(state.weight)
@@ -166,14 +166,14 @@ def _choose_change(
         source = take_source_rows(posterior, rows, signs(codes, state.n_classes), n)
 
         def measure(weight: float) -> tuple[np.ndarray, np.ndarray]:
-            learning = learn(weight)
+            learning = seen.learn(weight * state.C)
             learnings[weight] = replace(learning, inverses=[])  # which are large
             of_target = learning.left_out + border, labelled.codes, state.temperature
             of_source = source.score_left_out(apart, learning), codes[:n], state.held_out.temperature
             return log_loss(*of_target), log_loss(*of_source)
 
         weight = choose_label_weight(measure)
-    learning = learnings.get(weight) or learn(weight)
+    learning = learnings.get(weight) or seen.learn(weight * state.C)
     return weight, learning, apart.restore(learning.g)
 
 
@@ -262,22 +262,6 @@ def remove_rows(
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """Evidence of labels about scores, to second order of their log loss, with weight 1."""
-
-    precision: np.ndarray  # (n, n_outputs), C for a row whose class is undecided
-    residual: np.ndarray  # (n, n_outputs) wanted scores less scores
-
-
-def weigh_evidence(scores: np.ndarray, codes: np.ndarray, temperature: float, C: float) -> Evidence:
-    """Return the evidence of labels about scores at the decision threshold of their target."""
-    p, k = class_probabilities(scores, temperature), scores.shape[1]
-    error = ((codes[:, None] == np.arange(p.shape[1])) - p)[:, -k:]  # of two classes the second
-    variance = np.maximum(p * (1 - p), LEAST_VARIANCE)[:, -k:]
-    return Evidence(4 * C * variance, temperature * error / variance)
-
-
-@dataclass(frozen=True)
 class Learning:
     """Labels learnt with a weight."""
 
@@ -286,15 +270,51 @@ class Learning:
     inverses: list[np.ndarray]  # of every output: of the covariance with noise; empty without weight
 
 
-def learn_evidence(covariance: np.ndarray, scores: np.ndarray, evidence: Evidence, weight: float) -> Learning:
-    """Learn labels of rows whose covariance and scores without any of them are given."""
-    g, left_out, inverses = np.zeros(scores.shape), scores.copy(), []
-    for k in range(scores.shape[1] if weight else 0):
-        inverse = np.linalg.inv(covariance + np.diag(1 / (weight * evidence.precision[:, k])))
-        g[:, k] = inverse @ evidence.residual[:, k]
-        left_out[:, k] += evidence.residual[:, k] - g[:, k] / np.diagonal(inverse)
-        inverses.append(inverse)
-    return Learning(g, left_out, inverses)
+@dataclass(frozen=True)
+class Seen:
+    """Labelled rows before any of their labels is learnt."""
+
+    covariance: np.ndarray  # (n, n) of their scores
+    scores: np.ndarray  # (n, n_outputs)
+    border: np.ndarray  # (n, n_outputs) added to scores for the decision threshold of the row's target
+    codes: np.ndarray  # (n,) classes
+    temperature: float
+
+    def learn(self, strength: float) -> Learning:
+        """Find the mode of the posterior of scores, given the labels.
+
+        The log loss of a label counts ``4 strength temperature^2`` times: its curvature is then `strength`
+        for a row of two classes that is undecided, and at most `bound`. The loss is replaced by a parabola
+        of that curvature, which lies above it, until nothing changes. The noise of rows left out is that of
+        the mode's curvature, for every output by itself.
+        """
+        S, g = self.covariance, np.zeros(self.scores.shape)
+        if not strength:
+            return Learning(g, self.scores.copy(), [])
+        n, n_outputs = g.shape
+        bound = strength if n_outputs == 1 else 2 * strength
+        damped = np.linalg.inv(S + np.eye(n) / bound)
+        for _ in range(MOST_STEPS):
+            p, slope = self._measure(self.scores + S @ g, strength)
+            step = damped @ (slope / bound - g / bound)
+            g += step
+            if np.abs(step).max() < 1e-10 * strength * self.temperature:
+                break
+        scores, left_out, inverses = self.scores + S @ g, np.empty(g.shape), []
+        root = np.sqrt(4 * strength * p * (1 - p))
+        for k in range(n_outputs):
+            noisy = np.eye(n) + root[:, k, None] * S * root[:, k]
+            inverses.append(root[:, k, None] * np.linalg.inv(noisy) * root[:, k])
+            variance = np.diagonal(S) - ((S @ inverses[k]) * S).sum(axis=1)
+            left_out[:, k] = scores[:, k] - g[:, k] * variance / (1 - root[:, k] ** 2 * variance)
+        return Learning(g, left_out, inverses)
+
+    def _measure(self, scores: np.ndarray, strength: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return probabilities of the classes that outputs stand for, and slopes of the log likelihood."""
+        p = class_probabilities(scores + self.border, self.temperature)
+        error = (self.codes[:, None] == np.arange(p.shape[1])) - p
+        k = scores.shape[1]  # of two classes the second
+        return p[:, -k:], 4 * strength * self.temperature * error[:, -k:]
 
 
 @dataclass(frozen=True)
