@@ -1,17 +1,14 @@
 """Least squares as a Gaussian process: what labels change, against systems that are solved from scratch."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax
 
-from undrift.method.labels import (
-    Evidence,
-    choose_label_weight,
-    learn_evidence,
-    remove_rows,
-    take_source_rows,
-    weigh_evidence,
-)
+from undrift.method.calibrate import ExpectedError
+from undrift.method.labels import Seen, choose_label_weight, measure_error, remove_rows, take_source_rows
 from undrift.method.solve import Posterior
 
 
@@ -27,44 +24,61 @@ def test_posterior_is_that_of_a_gaussian_process():
     np.testing.assert_allclose(rows.covariance(other @ other.T), expected, rtol=1e-3, atol=1e-3)
 
 
+def make_seen(n=8, n_outputs=1, temperature=0.6, seed=1):
+    rng = np.random.RandomState(seed)
+    A, scores, border = rng.normal(size=(n, n)), *rng.normal(size=(2, n, n_outputs))
+    return Seen(A @ A.T / n, scores, border, rng.randint(max(2, n_outputs), size=n), temperature)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("strength", [0.3, 40.0])
+def test_labels_are_learnt_to_the_mode_of_the_posterior(n_outputs, strength):
+    """Against a minimiser of the posterior itself; also where scores are far from what labels say."""
+    seen = make_seen(n_outputs=n_outputs)
+    n, K = len(seen.codes), max(2, n_outputs)
+
+    def loss(g):
+        g = g.reshape(n, n_outputs)
+        logits = (seen.scores + seen.covariance @ g + seen.border) / seen.temperature
+        logits = np.column_stack([np.zeros(n), logits]) if n_outputs < K else logits
+        likelihood = log_softmax(logits, axis=1)[np.arange(n), seen.codes].sum()
+        return (g * (seen.covariance @ g)).sum() / 2 - 4 * strength * seen.temperature**2 * likelihood
+
+    learning = seen.learn(strength)
+    best = minimize(loss, np.zeros(n * n_outputs), options={"gtol": 1e-9}).fun
+    assert loss(learning.g.ravel()) == pytest.approx(best, rel=1e-6)
+
+
 def test_labels_leave_one_row_out():
-    rng = np.random.RandomState(1)
-    A, precision, residual = rng.normal(size=(8, 8)), rng.uniform(0.5, 2, (8, 2)), rng.normal(size=(8, 2))
-    S, f = A @ A.T, rng.normal(size=(8, 2))
-    learning = learn_evidence(S, f, Evidence(precision, residual), 0.7)
-    for k in range(2):
-        noise = np.diag(1 / (0.7 * precision[:, k]))
-        np.testing.assert_allclose((S + noise) @ learning.g[:, k], residual[:, k])
-        for i in range(8):
-            others = np.delete(np.arange(8), i)
-            M = (S + noise)[np.ix_(others, others)]
-            expected = f[i, k] + S[i, others] @ np.linalg.solve(M, residual[others, k])
-            np.testing.assert_allclose(learning.left_out[i, k], expected)
+    """With the loss of every other label replaced by its parabola at the mode."""
+    seen, strength = make_seen(), 2.0
+    learning, S = seen.learn(strength), seen.covariance
+    scores = seen.scores + S @ learning.g
+    p = expit((scores + seen.border) / seen.temperature)[:, 0]
+    noise, wanted = (
+        1 / (4 * strength * p * (1 - p)),
+        scores[:, 0] + learning.g[:, 0] / (4 * strength * p * (1 - p)),
+    )
+    for i in range(len(p)):
+        others = np.delete(np.arange(len(p)), i)
+        solved = np.linalg.inv((S + np.diag(noise))[np.ix_(others, others)])
+        mean = seen.scores[i, 0] + S[i, others] @ solved @ (wanted - seen.scores[:, 0])[others]
+        assert learning.left_out[i, 0] == pytest.approx(mean, abs=1e-6)
+        variance = S[i, i] - S[i, others] @ solved @ S[others, i]
+        assert learning.variance[i, 0] == pytest.approx(variance, abs=1e-6)
 
 
-@pytest.mark.parametrize("code", [0, 1])
-def test_evidence_is_the_log_loss_to_second_order(code):
-    f, temperature, C, h = 0.4, 0.7, 1.3, 1e-4
-    seen = weigh_evidence(np.array([[f]]), np.array([code]), temperature, C)
-
-    def loss(score):
-        return -np.log(expit(score / temperature if code else -score / temperature))
-
-    # precision / 2 (residual - change)^2 has the slope and the curvature of the loss, times a constant
-    slope = (loss(f + h) - loss(f - h)) / (2 * h)
-    curvature = (loss(f + h) - 2 * loss(f) + loss(f - h)) / h**2
-    assert seen.residual[0, 0] == pytest.approx(-slope / curvature, rel=1e-5)
-    undecided = weigh_evidence(np.array([[0.0]]), np.array([code]), temperature, C)
-    assert undecided.precision[0, 0] == pytest.approx(C)  # that of a labelled source row
-    assert seen.precision[0, 0] / C == pytest.approx(4 * temperature**2 * curvature, rel=1e-5)
+def test_a_label_against_a_decided_row_has_a_bounded_effect():
+    """A step of Newton's method from there would go a hundred times as far."""
+    seen = replace(make_seen(1), scores=np.array([[6.0]]), border=np.zeros((1, 1)), codes=np.array([0]))
+    g = seen.learn(1.0).g[0, 0]
+    assert -4 * seen.temperature <= g < 0
 
 
-def test_evidence_of_several_classes_is_that_of_each_against_the_rest():
-    scores, codes = np.random.RandomState(5).normal(size=(4, 3)), np.array([0, 1, 2, 1])
-    seen = weigh_evidence(scores, codes, 0.6, 1.0)
-    p = np.exp(scores / 0.6) / np.exp(scores / 0.6).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(seen.precision, 4 * np.maximum(p * (1 - p), 0.01))
-    np.testing.assert_allclose(seen.precision * seen.residual / 4, 0.6 * (np.eye(3)[codes] - p))
+def test_labels_without_weight_change_nothing():
+    learning = make_seen().learn(0.0)
+    assert not learning.g.any()
+    np.testing.assert_array_equal(learning.left_out, make_seen().scores)
 
 
 def test_source_rows_are_left_out_exactly():
@@ -92,12 +106,14 @@ def test_source_rows_are_left_out_exactly():
     before = weight[J]
     apart = remove_rows(covariance, solve()[J][:, None], before, before[:, None] * wanted[J])
     np.testing.assert_allclose(apart.scores[:, 0], solve(pseudo=False)[J], atol=1e-8)
-    seen = Evidence(rng.uniform(0.5, 2, (m, 1)), rng.normal(size=(m, 1)))
+    seen = Seen(apart.covariance + part * K, apart.scores, np.zeros((m, 1)), rng.randint(2, size=m), 0.7)
     source = take_source_rows(posterior, rows, wanted, n)
     for strength in (0.0, 0.7):
-        learning = learn_evidence(apart.covariance + part * K, apart.scores, seen, strength)
+        learning = seen.learn(strength)
         scores = source.score_left_out(apart, learning)
-        labels = strength * seen.precision[:, 0], (apart.scores + seen.residual)[:, 0]
+        mode = (apart.scores + seen.covariance @ learning.g)[:, 0]
+        precision = 4 * strength * expit(mode / 0.7) * expit(-mode / 0.7)
+        labels = precision, mode + learning.g[:, 0] / np.maximum(precision, 1e-12)
         expected = [solve(without=i, labels=labels)[i] for i in range(n)]
         np.testing.assert_allclose(scores[:, 0], expected, atol=1e-8)
 
@@ -137,3 +153,22 @@ def test_weight_of_labels_is_chosen_by_labels_left_out():
     assert choose({}, {0.0: 0.5}) == 0
     # both count alike, however many rows there are
     assert choose({1.0: 0.5}, {1.0: 1.3}, n_source=40) == choose({1.0: 0.5}, {1.0: 1.3}) == 1
+
+
+def test_measured_errors_follow_labels_and_keep_to_the_expectation_without():
+    doubts, expected = np.random.RandomState(0).uniform(0.05, 0.45, 500), ExpectedError(0.25, 0.22, 0.28)
+    few = measure_error(expected, doubts, doubts[:4], np.array([True, False, False, False]))
+    assert few.error == pytest.approx(0.25, abs=0.03)
+    agreeing = measure_error(expected, doubts, doubts[:100], np.arange(100) < 25)
+    assert agreeing.error == pytest.approx(0.25, abs=0.01)
+    contradicting = measure_error(expected, doubts, doubts[:100], np.arange(100) < 60)
+    assert contradicting.error == pytest.approx(0.6, abs=0.06)
+    assert contradicting.low < 0.6 < contradicting.high
+    assert contradicting.high - contradicting.low > agreeing.high - agreeing.low
+
+
+def test_measured_errors_allow_for_rows_that_were_chosen_as_doubtful():
+    """As many of the doubtful rows are wrong as was to be expected: the error stays as it was."""
+    doubts, expected = np.concatenate([np.full(400, 0.1), np.full(100, 0.5)]), ExpectedError(0.18, 0.1, 0.3)
+    measured = measure_error(expected, doubts, doubts[400:460], np.arange(60) < 30)
+    assert measured.error == pytest.approx(0.18, abs=0.02)

@@ -1,5 +1,7 @@
 """Labels of target rows: learnt in fit and by update, against systems that are solved from scratch."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -62,22 +64,27 @@ class Oracle:
         weight = np.concatenate([state.weight[:n], np.where(has_label, 0.0, pseudo[1])])
         wanted = np.where(np.concatenate([y, pseudo[0]]) == 1, 1.0, -1.0)
 
-        def solve(A):
-            # minimise |w|^2 / 2 + C / 2 sum weight (wanted - w.h - b)^2 over w and b together
-            train = weight > 0
-            B = np.hstack([A, np.ones((len(A), 1))])[train] * np.sqrt(state.C * weight[train])[:, None]
-            penalty = np.diag([1.0] * A.shape[1] + [0.0])
-            return np.linalg.solve(B.T @ B + penalty, B.T @ (np.sqrt(state.C * weight) * wanted)[train])
+        self._target, self._weight, self._wanted = np.hstack([self.rows, particular]), weight, wanted
+        self._features, self._C = both, state.C
+        self.scores = self._solve()
+        for _ in range(30):  # Newton's method on the log loss; weight 1 is that of an undecided row
+            before = self.scores[is_labelled]
+            p = expit((before + border) / state.temperature)
+            weight[is_labelled] = 4 * label_weight * p * (1 - p)
+            wanted[is_labelled] = before + state.temperature * (labels[has_label] - p) / (p * (1 - p))
+            self.scores = self._solve()
 
-        solution = solve(self.rows)
-        before = (self.rows @ solution[:-1] + solution[-1])[is_labelled]
-        # a step of Newton's method on the log loss of the labels; weight 1 is that of an undecided row
-        p = expit((before + border) / state.temperature)
-        variance = np.maximum(p * (1 - p), 0.01)
-        weight[is_labelled] = 4 * label_weight * variance
-        wanted[is_labelled] = before + state.temperature * (labels[has_label] - p) / variance
-        solution = solve(both)
-        self.scores = np.hstack([self.rows, particular]) @ solution[:-1] + solution[-1]  # as target rows
+    def _solve(self, without=None):
+        """Minimise |w|^2 / 2 + C / 2 sum weight (wanted - w.h - b)^2; score rows as those of the target."""
+        weight = np.where(np.arange(len(self._weight)) == without, 0.0, self._weight)
+        B = np.hstack([self._features, np.ones((len(weight), 1))]) * np.sqrt(self._C * weight)[:, None]
+        penalty = np.diag([1.0] * self._features.shape[1] + [0.0])
+        solution = np.linalg.solve(B.T @ B + penalty, B.T @ (np.sqrt(self._C * weight) * self._wanted))
+        return self._target @ solution[:-1] + solution[-1]
+
+    def leave_out(self, row):
+        """Score a row without its label; the others count as they do with it."""
+        return self._solve(without=row)[row]
 
 
 def find_border_of(state, rows, codes):
@@ -112,11 +119,9 @@ def test_shares_are_estimated_again_with_labels_left_out():
     classifier.update(X_target[rows], y_target[rows])
     state, labels = classifier.update_state_, give_labels(y_target, rows)
     given = classifier.label_weight_, find_border_of(state, rows, y_target[rows])
-    left_out = []
-    for row in rows:
-        others = np.where(np.arange(len(labels)) == row, np.nan, labels)
-        left_out.append(Oracle(classifier, X, y, X_target, others, *given).scores[len(X) + row])
-    scores = Oracle(classifier, X, y, X_target, labels, *given).scores[len(X) :, None] / state.temperature
+    oracle = Oracle(classifier, X, y, X_target, labels, *given)
+    left_out = [oracle.leave_out(len(X) + row) for row in rows]
+    scores = oracle.scores[len(X) :, None] / state.temperature
     seen = Rescored(np.array(left_out)[:, None] / state.temperature, y_target[rows], scores)
     held_out = state.held_out
     shares = state.first_scores, held_out.scores, held_out.codes, 2, None, seen, held_out.transfer
@@ -245,10 +250,10 @@ def test_a_new_batch_has_its_shares_and_border():
     classifier.update_target(batch)
     assert abs(classifier.target_shares_[0][1] - y_batch.mean()) < 0.08
     assert np.mean(classifier.predict(batch) != y_batch) <= before
+    with pytest.warns(UndriftWarning, match="harder than the target of the fit"):
+        copy(classifier).update_target(np.random.RandomState(0).poisson(1.0, size=batch.shape).astype(float))
     classifier.update(X_target[:30], y_target[:30])  # keeps the batch's border
     assert abs(classifier.target_shares_[0][1] - y_batch.mean()) < 0.15
-    with pytest.warns(UndriftWarning, match="harder than the target of the fit"):
-        classifier.update_target(np.random.RandomState(0).poisson(1.0, size=batch.shape).astype(float))
 
 
 def test_asked_rows_have_no_label_and_differ():
@@ -282,12 +287,13 @@ def test_labels_after_a_batch_are_weighed_at_its_border(set_limits, spy):
     X, y, X_target, y_target = make_domains(600, 600, shift=0.2)
     batch = make_domains(600, 600, shift=0.2, share=0.15)[2]
     classifier = make_classifier().fit(X, y, X_target).update_target(batch)
-    calls = spy(labels_module, "weigh_evidence")
+    calls = spy(labels_module, "Seen")
     set_limits(Rescored=lambda *given: None, Labelled=lambda *given: None)  # no labels count for shares
     set_limits(choose_label_weight=lambda measure: 0.0)
     classifier.update(X_target[:30], y_target[:30])
     # labels of weight 0 leave the classifier as it was, and the border is what its scores are shifted by
-    np.testing.assert_allclose(calls[0][0], classifier.decision_function(X_target[:30])[:, None], atol=1e-8)
+    at_border = calls[0][1] + calls[0][2]
+    np.testing.assert_allclose(at_border, classifier.decision_function(X_target[:30])[:, None], atol=1e-8)
 
 
 def test_what_cannot_be_meant_is_refused():
@@ -299,11 +305,58 @@ def test_what_cannot_be_meant_is_refused():
         classifier.ask(X_target, 3, "fun")
 
 
-def test_few_labels_have_no_weight():
+@pytest.mark.parametrize("n_labels", [1, 24, 25])
+def test_any_number_of_labels_is_learnt(n_labels):
     X, y, X_target, y_target = make_domains()
-    classifier = make_classifier().fit(X, y, X_target).update(X_target[:24], y_target[:24])
-    assert classifier.label_weight_ == 0
-    assert classifier.update(X_target[24:25], y_target[24:25]).label_weight_ > 0
+    classifier = make_classifier().fit(X, y, X_target).update(X_target[:n_labels], y_target[:n_labels])
+    assert classifier.label_weight_ == 4
+    assert classifier.update_state_.labelled.codes.shape == (n_labels,)
+
+
+def learn_random_labels(n_classes, share_wrong, seeds=range(3)):
+    """Return the errors before, and after 30 labels of which a share is wrong; of classes far apart."""
+    before, after = [], []
+    for seed in seeds:
+        rng = np.random.RandomState(seed)
+        y = np.arange(400) % n_classes
+        rates = rng.uniform(0.2, 1.2, size=(n_classes, 30))
+        other = rates * rng.uniform(0.4, 1.6, size=rates.shape)
+        X, X_target = rng.poisson(2 * rates[y]).astype(float), rng.poisson(2 * other[y]).astype(float)
+        classifier = make_classifier(MSDAClassifier, self_training=True).fit(X, y, X_target)
+        rows, labels = rng.permutation(400)[:30], y.copy()
+        wrong = rows[: round(30 * share_wrong)]
+        labels[wrong] = (y[wrong] + 1) % n_classes
+        rest = np.setdiff1d(np.arange(400), rows)
+        before.append(np.mean(classifier.predict(X_target)[rest] != y[rest]))
+        classifier.update(X_target[rows], labels[rows])
+        after.append(np.mean(classifier.predict(X_target)[rest] != y[rest]))
+    return np.mean(before), np.mean(after)
+
+
+def test_correct_labels_of_three_classes_do_not_cost():
+    before, after = learn_random_labels(3, 0.0)
+    assert after <= before
+
+
+def test_wrong_labels_of_classes_far_apart_cost_little():
+    before, after = learn_random_labels(2, 0.2)
+    assert before < 0.03
+    assert after < before + 0.06  # one step of Newton's method: 0.28
+
+
+def test_labels_win_over_the_expected_error():
+    """Labels of half of the rows contradict the scores: the error is what they say, within an interval."""
+    X, y, X_target, y_target = make_domains(600, 800, shift=0.2)
+    classifier = make_classifier().fit(X, y, X_target)
+    expected = classifier.expected_error_[0]["error"]
+    rng = np.random.RandomState(1)
+    labels = np.where(rng.uniform(size=800) < 0.4, 1 - y_target, y_target)
+    classifier.update(X_target[:400], labels[:400])
+    truth = np.mean(classifier.predict(X_target[400:]) != labels[400:])
+    measured = classifier.expected_error_[0]
+    assert truth > expected + 0.1
+    assert measured["error"] == pytest.approx(truth, abs=0.04)
+    assert measured["low"] < truth < measured["high"]
 
 
 def test_held_out_rows_of_both_domains_choose_the_weight(set_limits):

@@ -6,9 +6,8 @@ ends with the same step, so that updating equals fitting again with the same lay
 pseudo-labels.
 
 Least squares is a Gaussian process with a posterior covariance S (`solve`). This tells how labels change
-scores, and how much a label counts. Labels of rows J are learnt by their log loss, to second order at the
-scores that they had: as in least squares, where scores are off by ``residual`` with a precision ``p``. They
-change all scores by ``S(x, J) g`` with ``g = (S(J, J) + diag(1 / p))^-1 residual``.
+scores, and how much a label counts. Labels of rows J are learnt by their log loss. They change all scores by
+``S(x, J) g``, where g is the slope of the log likelihood of the labels at the mode of the posterior.
 
 Targets also have features of their own: their scores have a second part, which no other row informs. Its
 covariance is `TARGET_PART` times the Gram matrix (the feature augmentation of Daume, 2007). For labels of
@@ -22,13 +21,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from scipy.special import expit, log_expit, logit
+from scipy.stats import norm
 
 from ..core import Rows, array_ops
-from .calibrate import Target, class_probabilities, describe_target, find_border
-from .constants import FEW_LABELS, LABEL_WEIGHTS, MOST_STEPS, TARGET_PART
+from .calibrate import ExpectedError, Target, class_probabilities, describe_target, find_border
+from .constants import CORRECTION_SPREAD, EXPECTED_HOLDS, LABEL_WEIGHTS, MOST_STEPS, TARGET_PART
 from .layers import score_centres
 from .shares import Labelled, Rescored, Shares, estimate_shares
-from .solve import Conditioned, Posterior, multiply, signs
+from .solve import Conditioned, Posterior, multiply, predict_codes, signs
 from .state import LabelledRows, UpdateState, score_columns
 from .train import Readout
 
@@ -55,29 +56,29 @@ def learn_labels(state: UpdateState) -> Learnt:
     """Return the classifier of a state with its labels learnt: shares and borders, and the weights."""
     labelled, scores = state.labelled, state.scores
     shares = _estimate_all(state, partial(_take_first, state))
-    weights, intercept, chosen, left_out = state.weights, state.intercept, 0.0, None
+    weights, intercept, change = state.weights, state.intercept, None
     if labelled is not None and len(labelled.codes):
         train = np.flatnonzero(state.weight)
         posterior = Posterior(state.inverse)
         rows = posterior.condition(labelled.products[train])
-        chosen, learning, g = _choose_change(state, labelled, posterior, rows, shares)
-        left_out, particular = learning.left_out, TARGET_PART * learning.g
-        dual = rows.spread_change(g)
-        coef = np.zeros((len(state.domain), g.shape[1]))
+        change = _choose_change(state, labelled, posterior, rows, shares)
+        particular = TARGET_PART * change.learning.g
+        dual = rows.spread_change(change.g)
+        coef = np.zeros((len(state.domain), change.g.shape[1]))
         coef[train] = dual.coef
-        changes = state.combine(coef, labelled, g + particular)
+        changes = state.combine(coef, labelled, change.g + particular)
         weights = [w + change for w, change in zip(weights, changes, strict=True)]
         intercept = intercept + dual.intercept
         scores = _score_target_anchors(state, weights, intercept, coef, labelled.products @ particular)
-    offsets = score_centres(state.means, weights)
+    offsets, weight = score_centres(state.means, weights), 0.0 if change is None else change.weight
     if shares is None:
-        return Learnt(weights, intercept, offsets, None, chosen)
+        return Learnt(weights, intercept, offsets, None, weight)
     groups = _score_targets(state, weights, intercept, scores)
-    if labelled is not None and left_out is not None:
-        again = partial(_take_left_out, state.temperature, labelled.codes, left_out, groups)
+    if labelled is not None and change is not None:
+        again = partial(_take_left_out, state.temperature, labelled.codes, change.learning.left_out, groups)
         shares = _estimate_all(state, again) or []
-    targets = _describe_all(state, groups, shares)
-    return Learnt(weights, intercept, offsets, targets, chosen)
+    targets = _describe_all(state, groups, shares, change)
+    return Learnt(weights, intercept, offsets, targets, weight)
 
 
 def _score_targets(
@@ -113,8 +114,11 @@ def _take_first(state: UpdateState, k: int, rows: np.ndarray) -> Labelled:
     """Take labelled rows as the classifier trained on the source alone scores them."""
     labelled = state.labelled
     assert labelled is not None  # there are rows
-    scores = score_columns([B[rows] for B in labelled.columns], state.first_weights) + state.first_intercept
-    return Labelled(scores, labelled.codes[rows])
+    return Labelled(_score_first(state, labelled, rows), labelled.codes[rows])
+
+
+def _score_first(state: UpdateState, labelled: LabelledRows, rows: np.ndarray) -> np.ndarray:
+    return score_columns([B[rows] for B in labelled.columns], state.first_weights) + state.first_intercept
 
 
 def _take_left_out(
@@ -134,16 +138,27 @@ def _take_left_out(
     return Rescored(find_odds(left_out[rows]), codes[rows], find_odds(groups[k]))
 
 
+@dataclass(frozen=True)
+class Change:
+    """What the labels change."""
+
+    weight: float  # of a label, against a labelled source row
+    learning: Learning
+    g: np.ndarray  # (n, n_outputs) coefficients of the labelled rows, in terms of the state
+    cross_fitted: np.ndarray  # (n, n_outputs) scores that rows would have without their own labels
+
+
 def _choose_change(
     state: UpdateState,
     labelled: LabelledRows,
     posterior: Posterior,
     rows: Conditioned,
     shares: Sequence[Shares] | None,
-) -> tuple[float, Learning, np.ndarray]:
-    """Return the weight of the labels, their effect with it, and the coefficients of the labelled rows.
+) -> Change:
+    """Choose the weight of the labels, and learn them.
 
-    A row with a label has no pseudo-label, whatever the weight of labels is.
+    A row with a label has no pseudo-label, whatever the weight of labels is. It would have it without its
+    label, so cross-fitted scores take it into account.
     """
     K = state.find_products_among(labelled.columns, labelled.domain)
     covariance = rows.covariance(K)
@@ -159,22 +174,21 @@ def _choose_change(
     apart = remove_rows(covariance, scores, before, evidence)
     covariance = apart.covariance + TARGET_PART * K
     seen = Seen(covariance, apart.scores, border, labelled.codes, state.temperature)
-    learnings, weight = dict[float, Learning](), 0.0
-    if len(labelled.codes) >= FEW_LABELS:
-        train = np.flatnonzero(state.weight)
-        codes, n = state.codes[train], int((train < state.n_source).sum())
-        source = take_source_rows(posterior, rows, signs(codes, state.n_classes), n)
+    train = np.flatnonzero(state.weight)
+    codes, n = state.codes[train], int((train < state.n_source).sum())
+    source = take_source_rows(posterior, rows, signs(codes, state.n_classes), n)
 
-        def measure(weight: float) -> tuple[np.ndarray, np.ndarray]:
-            learning = seen.learn(weight * state.C)
-            learnings[weight] = replace(learning, inverses=[])  # which are large
-            of_target = learning.left_out + border, labelled.codes, state.temperature
-            of_source = source.score_left_out(apart, learning), codes[:n], state.held_out.temperature
-            return log_loss(*of_target), log_loss(*of_source)
+    def measure(weight: float) -> tuple[np.ndarray, np.ndarray]:
+        learning = seen.learn(weight * state.C)
+        of_target = learning.left_out + border, labelled.codes, state.temperature
+        of_source = source.score_left_out(apart, learning), codes[:n], state.held_out.temperature
+        return log_loss(*of_target), log_loss(*of_source)
 
-        weight = choose_label_weight(measure)
-    learning = learnings.get(weight) or seen.learn(weight * state.C)
-    return weight, learning, apart.restore(learning.g)
+    weight = choose_label_weight(measure)
+    learning = seen.learn(weight * state.C)
+    variance = learning.variance
+    cross_fitted = (learning.left_out + variance * evidence) / (1 + variance * before[:, None])
+    return Change(weight, learning, apart.restore(learning.g), cross_fitted)
 
 
 def _score_target_anchors(
@@ -202,15 +216,58 @@ def _score_target_anchors(
 
 
 def _describe_all(
-    state: UpdateState, groups: dict[int, np.ndarray], shares: Sequence[Shares]
+    state: UpdateState, groups: dict[int, np.ndarray], shares: Sequence[Shares], change: Change | None
 ) -> list[Target]:
-    """Find border and expected error of every target from the scores of its rows."""
-    targets = []
+    """Find border and error of every target, from the scores of its rows and from its labels."""
+    targets, labelled = [], state.labelled
     for k, target_shares in zip(state.target_positions, shares, strict=True):
-        parts = groups[k], state.temperature, state.first_scores_of(k), state.held_out
-        described = describe_target(*parts, target_shares, state.gain, is_balanced=state.is_balanced)
-        targets.append(described)
+        first = state.first_scores_of(k)
+        parts = groups[k], state.temperature, first, state.held_out
+        target = describe_target(*parts, target_shares, state.gain, is_balanced=state.is_balanced)
+        targets.append(target)
+        if labelled is None or change is None or target.expected_error is None:
+            continue
+        rows = np.flatnonzero((labelled.domain == k) & labelled.is_current)
+        if len(rows):
+            temperature = state.held_out.target_temperature()
+            border = find_border(first, temperature, target_shares.mean)
+            own = _score_first(state, labelled, rows)
+            p, own_p = (class_probabilities(each + border, temperature) for each in (first, own))
+            is_wrong = predict_codes(change.cross_fitted[rows] + target.shift) != labelled.codes[rows]
+            doubts = 1 - p.max(axis=1), 1 - own_p.max(axis=1)
+            measured = measure_error(target.expected_error, *doubts, is_wrong)
+            targets[-1] = replace(target, expected_error=measured)
     return targets
+
+
+def measure_error(
+    expected: ExpectedError, doubts: np.ndarray, labelled_doubts: np.ndarray, is_wrong: np.ndarray
+) -> ExpectedError:
+    """Correct the expected error by labelled rows, each of them predicted without its label.
+
+    A row is wrong with log odds of its doubt plus a correction, the same for all rows: the labelled ones may
+    have been chosen by their scores. The correction is within the interval of the expected error with
+    probability `EXPECTED_HOLDS`, else within a few units of log odds. So labels win where they contradict.
+
+    Parameters
+    ----------
+    doubts, labelled_doubts : arrays of shape (n_target,) and (n,)
+        Probabilities that predictions are wrong, by scores alone.
+    is_wrong : bool array of shape (n,)
+        Which of the labelled rows were predicted wrongly.
+    """
+    odds, own = (logit(np.clip(each, 1e-3, 1 - 1e-3)) for each in (doubts, labelled_doubts))
+    correction = np.linspace(-8, 8, 321)
+    errors = expit(odds + correction[:, None]).mean(axis=1)
+    low, high = np.interp([expected.low, expected.high], errors, correction)
+    spread = max((high - low) / (2 * norm.ppf(0.95)), correction[1] - correction[0])
+    holds, fails = (norm.pdf(correction, (low + high) / 2, each) for each in (spread, CORRECTION_SPREAD))
+    log_likelihood = log_expit(np.where(is_wrong, 1, -1) * (own + correction[:, None])).sum(axis=1)
+    prior = EXPECTED_HOLDS * holds + (1 - EXPECTED_HOLDS) * fails
+    weight = np.exp(log_likelihood - log_likelihood.max()) * prior
+    weight /= weight.sum()
+    low, high = np.interp([0.05, 0.95], np.cumsum(weight), errors)
+    return ExpectedError(float(weight @ errors), float(low), float(high))
 
 
 def find_covariance(
@@ -267,6 +324,7 @@ class Learning:
 
     g: np.ndarray  # (n, n_outputs) coefficients of the labelled rows
     left_out: np.ndarray  # (n, n_outputs) scores of every row, had the labels of all others been learnt
+    variance: np.ndarray  # (n, n_outputs) of these scores
     inverses: list[np.ndarray]  # of every output: of the covariance with noise; empty without weight
 
 
@@ -288,26 +346,25 @@ class Seen:
         of that curvature, which lies above it, until nothing changes. The noise of rows left out is that of
         the mode's curvature, for every output by itself.
         """
-        S, g = self.covariance, np.zeros(self.scores.shape)
+        S, (n, n_outputs) = self.covariance, self.scores.shape
+        g, variance = np.zeros((n, n_outputs)), np.tile(np.diagonal(S)[:, None], n_outputs)
         if not strength:
-            return Learning(g, self.scores.copy(), [])
-        n, n_outputs = g.shape
+            return Learning(g, self.scores.copy(), variance, [])
         bound = strength if n_outputs == 1 else 2 * strength
         damped = np.linalg.inv(S + np.eye(n) / bound)
         for _ in range(MOST_STEPS):
             p, slope = self._measure(self.scores + S @ g, strength)
-            step = damped @ (slope / bound - g / bound)
+            step = damped @ (slope - g) / bound
             g += step
             if np.abs(step).max() < 1e-10 * strength * self.temperature:
                 break
-        scores, left_out, inverses = self.scores + S @ g, np.empty(g.shape), []
-        root = np.sqrt(4 * strength * p * (1 - p))
-        for k in range(n_outputs):
-            noisy = np.eye(n) + root[:, k, None] * S * root[:, k]
-            inverses.append(root[:, k, None] * np.linalg.inv(noisy) * root[:, k])
-            variance = np.diagonal(S) - ((S @ inverses[k]) * S).sum(axis=1)
-            left_out[:, k] = scores[:, k] - g[:, k] * variance / (1 - root[:, k] ** 2 * variance)
-        return Learning(g, left_out, inverses)
+        precision, inverses = 4 * strength * p * (1 - p), []
+        for k, root in enumerate(np.sqrt(precision).T):
+            noisy = np.eye(n) + root[:, None] * S * root
+            inverses.append(root[:, None] * np.linalg.inv(noisy) * root)
+            variance[:, k] -= ((S @ inverses[k]) * S).sum(axis=1)
+        variance /= 1 - precision * variance
+        return Learning(g, self.scores + S @ g - g * variance, variance, inverses)
 
     def _measure(self, scores: np.ndarray, strength: float) -> tuple[np.ndarray, np.ndarray]:
         """Return probabilities of the classes that outputs stand for, and slopes of the log likelihood."""
