@@ -251,7 +251,8 @@ def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
             f"{name}{fell_back}: {t['adapted_error']:.1%} wrong (95% interval {low:.1%} to {high:.1%}) on "
             f"{count(t['scored'], 'labelled row')}{how}, {baseline}{verdict}."
         )
-    when = "expected " + ("before its labels were learnt" if summary.get("n_learnt") else "without labels")
+    n_learnt = summary.get("n_learnt")
+    when = f"measured with {count(n_learnt, 'label')}" if n_learnt else "expected without labels"
     if expected and expected["error"] is not None:
         when += _compare_with_chance(expected["error"], t)
     return f"{name}{fell_back}: {describe_expected(expected, when)}."
