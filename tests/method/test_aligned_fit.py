@@ -425,7 +425,7 @@ def draw_uneven(rng, n, share, n_features=6):
     return X + 3, codes
 
 
-def test_a_fallback_uses_shares_that_are_known_and_else_the_source_s(rng):
+def test_a_fallback_uses_shares_that_are_known_and_else_the_odds_of_the_source(rng):
     X, _ = draw_uneven(rng, 300, 0.1)
     y = rng.permutation((np.arange(300) < 30).astype(int))  # labels that cannot be learnt
     Z, _ = draw_uneven(rng, 300, 0.1)
@@ -435,7 +435,7 @@ def test_a_fallback_uses_shares_that_are_known_and_else_the_source_s(rng):
             model = MSDAClassifier(**options, target_shares=known).fit(X, y, Z)
         assert model.caution_["fell_back"]
         assert "uncertain-shares" not in model.caution_["codes"]
-        assert_allclose(model.predict_proba(Z)[:, 1].mean(), share, atol=1e-3)
+        assert_allclose(model.predict_proba(Z)[:, 1].mean(), share, atol=1e-3 if known else 0.05)
 
 
 @pytest.mark.parametrize("case", ["constant", "rare class", "few rows"])

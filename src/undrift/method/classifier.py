@@ -57,7 +57,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
     Learns mSDA's representation from all rows, labelled or not, and a linear classifier on
     ``[x, h^1, ..., h^l]`` of the labelled ones (section 3.4). Then it estimates the class shares of every
     target, aligns its classes with the source's, and trains in rounds on target rows with pseudo-labels.
-    Where label-free diagnostics say that adaptation will not help, it keeps the source-only classifier.
+    Where label-free diagnostics say that adaptation will not help, it keeps the source-only classifier, with
+    the decision threshold of the source.
 
     Parameters
     ----------

@@ -55,7 +55,11 @@ def fit_source_only(K: Array, labels: Labels, anchors: Anchors, stack: Stack, C:
 
 
 def fall_back(fit: Fit, readout: Readout) -> Readout:
-    """Return the source-only classifier as a readout: layers get weight 0, targets share one offset."""
+    """Return the source-only classifier as a readout: layers get weight 0, targets share one offset.
+
+    Its decision threshold is that of the source, with the source's class shares as odds, unless the user
+    gave a target's. No score of the target moves it. `lab/scripts/fallback.py` compares the thresholds.
+    """
     base = fit.base
     source_only, chosen, labels = base.source_only, base.chosen, base.labels
     assert source_only is not None
@@ -94,14 +98,19 @@ def _fit_to_all(base: Base, source_only: SourceOnly) -> SourceOnly:
 
 
 def _find_shifts(fit: Fit, source_only: SourceOnly, temperature: float) -> np.ndarray:
-    """Return the shift of every target's scores for the shares that are known, or else for the source's.
+    """Return the shift of every target's scores: for the shares that the user gave, or for the source's odds.
 
     The source-only classifier was trained with classes that count alike.
     """
-    base, labels, shifts = fit.base, fit.base.labels, []
-    assumed = (np.bincount(labels.codes, minlength=labels.n_classes) / len(labels.codes)).tolist()
-    for group, known in zip(base.anchors.list_target_rows(base.domains), fit.known_shares, strict=True):
-        shares = np.array(known or assumed)
-        border = find_border(source_only.scores[group], temperature, shares)
-        shifts.append(split_border(border, temperature, shares, fit.is_balanced)[0])
+    labels, shifts = fit.base.labels, []
+    shares = np.bincount(labels.codes, minlength=labels.n_classes) / len(labels.codes)
+    none = np.zeros(source_only.scores.shape[1])
+    odds = none if fit.is_balanced else split_border(none, temperature, shares, is_balanced=True)[1]
+    groups = fit.base.anchors.list_target_rows(fit.base.domains)
+    for group, known in zip(groups, fit.known_shares, strict=True):
+        if known is None:
+            shifts.append(odds)
+        else:
+            border = find_border(source_only.scores[group], temperature, np.array(known))
+            shifts.append(split_border(border, temperature, np.array(known), fit.is_balanced)[0])
     return np.array(shifts)
