@@ -44,6 +44,7 @@ _SCALARS = (bool, int, float, str, type(None))
 _OF_THE_SESSION = (
     "_skl_callbacks", "_sklearn_output_config", "_metadata_request", "_cached_vectorizer", "target_scores_",
 )  # fmt: skip
+PARTS = {"layers": "representation_", "training_rows": "update_state_"}  # attributes that make a file large
 
 
 class ModelFileError(UndriftError):
@@ -102,6 +103,18 @@ def _sort_metadata(path: Path) -> None:
         header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
         file.seek(8)
         file.write(json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode().ljust(n_bytes))
+
+
+def measure_parts(path: str | os.PathLike[str]) -> dict[str, int]:
+    """Return the bytes of a model file that its layers, its training rows and the rest take."""
+    parts, n_all = dict.fromkeys(PARTS, 0), os.path.getsize(path)
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    for name, entry in header.items():
+        for part, attribute in PARTS.items():
+            if f".{attribute}." in name:
+                parts[part] += entry["data_offsets"][1] - entry["data_offsets"][0]
+    return {**parts, "rest": n_all - sum(parts.values())}
 
 
 def round_layers(estimator: Any, dtype: Any = None) -> Any:

@@ -126,7 +126,7 @@ def _format_error(error: BaseException) -> str:
     message = error.args[0] if isinstance(error, LookupError) and error.args else str(error)
     if hasattr(error, "format_message"):  # click's, which names the option
         message = error.format_message()
-    line = " ".join(str(message).split()) or type(error).__name__
+    line = " ".join(str(message).split()).removeprefix("Invalid value: ") or type(error).__name__
     extra = re.fullmatch(r"Got unexpected extra argument\S* \((.*)\)", line)
     if extra and all(map(os.path.exists, extra[1].split())):
         line += ": if the shell made these of a pattern, quote it ('reviews-*.csv'), so that it is one domain"

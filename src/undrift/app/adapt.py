@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from ..errors import UndriftWarning
 from ..method import MSDAClassifier
-from ..persist import round_layers, save_model
+from ..persist import measure_parts, round_layers, save_model
 from ..text import N_TERMS, TextAdapter
 from .distill import distill_domains, summarize_distilled
 from .domains import check_labels, check_outputs, find_text, match_shares
@@ -175,7 +175,8 @@ def _save_adapter(adapter: TextAdapter, job: Job, rows: LocalRows) -> dict[str, 
     is_half = n_same == n_checked
     rows.show_stage("saving the model", None)
     save_model(adapter, job.model, updatable=job.updatable, half=is_half)
-    return {"bytes": job.model.stat().st_size, "half": is_half, "n_checked": n_checked, "n_same": n_same}
+    check = {"half": is_half, "n_checked": n_checked, "n_same": n_same}
+    return {"bytes": job.model.stat().st_size, "parts": measure_parts(job.model), **check}
 
 
 def _score_targets(

@@ -5,6 +5,7 @@ A command imports its work when it runs, so that help and errors of options are 
 
 from __future__ import annotations
 
+import inspect
 import shlex
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def show_version(
     show: Annotated[
-        bool, typer.Option("--version", "-V", help="Print the version and stop.", is_eager=True)
+        bool, typer.Option("--version", "-V", help="Print the version and stop.", is_eager=True, metavar="")
     ] = False,
 ) -> None:
     """Print the version, if that is asked for."""
@@ -37,14 +38,12 @@ def show_version(
         raise typer.Exit
 
 
-Model = Annotated[
-    Path | None, typer.Option(help="Model that `adapt` saved; may also come first.", metavar="FILE")
-]
+Model = Annotated[Path | None, typer.Option(help="Model that `adapt` saved; may come first.", metavar="FILE")]
 Input = Annotated[
     Path | None,
-    typer.Option("--input", "--target", help="File of rows; may also come second.", metavar="FILE"),
+    typer.Option("--input", "--target", help="File of rows; may come second.", metavar="FILE"),
 ]
-Files = Annotated[list[Path] | None, typer.Argument(metavar="[MODEL] [FILE]", show_default=False)]
+Files = Annotated[list[Path] | None, typer.Argument(metavar="MODEL FILE", hidden=True)]
 
 
 @app.command()
@@ -80,14 +79,19 @@ def demo(
 )
 def adapt(
     context: typer.Context,
-    sources: Annotated[
-        list[Path], typer.Option("--source", help="Labelled rows; may be repeated.", metavar="FILE")
-    ],
-    targets: Annotated[
-        list[Path], typer.Option("--target", help="Rows to predict; may be repeated.", metavar="FILE")
-    ],
     label: Annotated[str, typer.Option(help="Column of the source's labels.", metavar="COL")],
     out: Annotated[Path, typer.Option(help="Where predictions are written.", metavar="FILE")],
+    files: Annotated[list[Path] | None, typer.Argument(metavar="SOURCE TARGET", hidden=True)] = None,
+    sources: Annotated[
+        list[Path] | None,
+        typer.Option("--source", help="Labelled rows; may be repeated, and may come first.", metavar="FILE"),
+    ] = None,
+    targets: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--target", help="Rows to predict; may be repeated, and may come second.", metavar="FILE"
+        ),
+    ] = None,
     text: options.Text = None,
     model: Annotated[Path | None, typer.Option(help="Save the model here.", metavar="FILE")] = None,
     report: Annotated[
@@ -116,6 +120,7 @@ def adapt(
         bool,
         typer.Option(
             "--updatable",
+            metavar="",
             help="Keep the training rows in the model that `ask` and `update` need.",
             rich_help_panel=LABELS,
         ),
@@ -140,6 +145,7 @@ def adapt(
         bool | None,
         typer.Option(
             "--fast/--thorough",
+            metavar="",
             help="Sooner, with smaller layers; or later, with more terms and larger layers.",
             show_default=False,
             rich_help_panel=LEARNING,
@@ -196,12 +202,18 @@ def adapt(
 
     Example (books.csv has the columns review and stars, kitchen.csv has review):
 
-        undrift adapt --source books.csv --target kitchen.csv --label stars --out predicted.csv
+        undrift adapt books.csv kitchen.csv --label stars --out predicted.csv
+
+    With --model kitchen.model --updatable you can label rows afterwards, and the model learns them:
+
+        undrift label kitchen.model kitchen.csv
     """
     from .adapt import build_adapter, run_adapt
     from .summary import describe_summary
 
     given = locals() | {"command": format_command(context)}
+    given |= options.place_files(files, {"sources": sources, "targets": targets}) | {"files": None}
+    sources, targets = given["sources"], given["targets"]
     given["target_shares"] = options.parse_shares(target_shares, len(targets))
     cluster = device if device.startswith(("local", "tcp://", "tls://")) else None
     if cluster and Path("-") in (*sources, *targets, labels, out):
@@ -226,6 +238,7 @@ def predict(
         bool,
         typer.Option(
             "--as-fitted",
+            metavar="",
             help="Keep the model's class shares and threshold: for single rows, and answers row by row.",
         ),
     ] = False,
@@ -233,10 +246,13 @@ def predict(
         str | None, typer.Option(help="Align the rows of each value of this column apart.", metavar="COL")
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Warn where the rows are not what the model was adapted to.")
+        bool,
+        typer.Option(
+            "--check", help="Warn where the rows are not what the model was adapted to.", metavar=""
+        ),
     ] = False,
     fail_on_drift: Annotated[
-        bool, typer.Option("--fail-on-drift", help="Exit with status 3 then; implies --check.")
+        bool, typer.Option("--fail-on-drift", help="Exit with status 3 then; implies --check.", metavar="")
     ] = False,
     probabilities: options.Probabilities = False,
     min_confidence: options.MinConfidence = None,
@@ -271,7 +287,7 @@ def ask(
     model: Model = None,
     input: Input = None,
     text: options.Text = None,
-    n: Annotated[int, typer.Option("--n", help="How many rows to ask for.", min=1)] = 50,
+    n: Annotated[int, typer.Option("--n", help="How many rows to ask for.", min=1, metavar="N")] = 50,
     purpose: Annotated[
         Literal["predictions", "estimate"],
         typer.Option(
@@ -317,9 +333,11 @@ def label(
             help="CSV file of the labels, also of earlier ones. Default: beside FILE.", metavar="CSV"
         ),
     ] = None,
-    port: Annotated[int, typer.Option(help="Port of the page; 0 takes a free one.", min=0, max=65535)] = 0,
+    port: Annotated[
+        int, typer.Option(help="Port of the page; 0 takes a free one.", min=0, max=65535, metavar="N")
+    ] = 0,
     opens_browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
+        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.", metavar="")
     ] = True,
     text: options.Text = None,
     domain: options.Domain = None,
@@ -346,11 +364,11 @@ def label(
 @app.command()
 def update(
     *,
-    files: Annotated[list[Path] | None, typer.Argument(metavar="[MODEL] [LABELS]")] = None,
+    files: Annotated[list[Path] | None, typer.Argument(metavar="MODEL LABELS", hidden=True)] = None,
     model: Model = None,
     labels: Annotated[
         Path | None,
-        typer.Option(help="Labelled rows of the target; may also come second.", metavar="FILE"),
+        typer.Option(help="Labelled rows of the target; may come second.", metavar="FILE"),
     ] = None,
     input: Annotated[
         Path | None, typer.Option("--target", "--input", help="A new batch without labels.", metavar="FILE")
@@ -366,8 +384,8 @@ def update(
 ) -> None:
     """Update a saved model at once: by labels of target rows, or by a new batch without labels.
 
-    Examples
-    --------
+    For example:
+
         undrift update kitchen.model ask.csv --out kitchen-2.model
 
         undrift update kitchen.model --target may.csv --out may.model
@@ -387,7 +405,7 @@ def update(
 @app.command()
 def distill(
     *,
-    files: Annotated[list[Path] | None, typer.Argument(metavar="[MODEL] [FILE]...")] = None,
+    files: Annotated[list[Path] | None, typer.Argument(metavar="MODEL FILE", hidden=True)] = None,
     model: Model = None,
     targets: Annotated[
         list[Path] | None,
@@ -432,21 +450,21 @@ def distill(
 def explain(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[MODEL] [WORD]...", help="Terms to explain; quote bigrams."),
+        typer.Argument(metavar="MODEL [WORD]", hidden=True),
     ] = None,
     model: Model = None,
     document: Annotated[
         list[str] | None,
         typer.Option(help="A document to explain; may be repeated.", metavar="TEXT"),
     ] = None,
-    top: Annotated[int, typer.Option(help="How many terms to list.", min=1)] = 10,
+    top: Annotated[int, typer.Option(help="How many terms to list.", min=1, metavar="N")] = 10,
     as_json: options.Json = False,
     verbose: options.Verbose = None,
 ) -> None:
     """Show which terms reconstruct a term, and its weight, whether or not the labelled source contains it.
 
-    Examples
-    --------
+    For example:
+
         undrift explain kitchen.model "energy efficient" sturdy
 
         undrift explain kitchen.model --document "The lid broke after a week"
@@ -466,9 +484,12 @@ def explain(
 def format_command(context: typer.Context) -> str:
     """Return the command that is running, with the options that are not their defaults."""
     words = context.command_path.split()
-    for parameter in context.command.params:
+    for parameter in sorted(context.command.params, key=lambda each: each.param_type_name):
         value: Any = context.params.get(parameter.name or "")
         if value is None or value == parameter.get_default(context):
+            continue
+        if parameter.param_type_name == "argument":
+            words += map(str, value)
             continue
         if isinstance(value, bool):
             words += [parameter.opts[0] if value else (parameter.secondary_opts or parameter.opts)[0]]
@@ -476,3 +497,13 @@ def format_command(context: typer.Context) -> str:
         for item in value if isinstance(value, list | tuple) else [value]:
             words += [parameter.opts[0], str(item)]
     return shlex.join(words)
+
+
+def join_lines(doc: str) -> str:
+    """Return a docstring as help: one line for each paragraph, and examples as they are."""
+    paragraphs = inspect.cleandoc(doc).split("\n\n")
+    return "\n\n".join(text if text.startswith(" ") else " ".join(text.split()) for text in paragraphs)
+
+
+for command in app.registered_commands:
+    command.help = join_lines((command.callback and command.callback.__doc__) or "")

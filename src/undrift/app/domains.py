@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cached_property
-from itertools import chain
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import count
+from ..errors import count, warn
 from ..inputs import spell_label
 from ..method import check_shares
 from ..text import hash_text
@@ -31,6 +33,8 @@ from .tables import (
 )
 
 MISSING = ("", "nan", "<na>")  # cells without a label, in small letters: as pandas writes them as text
+WHOLE_NUMBER = re.compile(r"0|-?[1-9]\d{0,17}")  # that fits 64 bits
+RARE_CLASS = 0.05  # share of another class's labels below which a similar name may be a typo
 LEAST_LABELLED, LEAST_TARGET = 20, 30  # rows below which a fit is refused
 TEXT_WORDS = 3  # mean number of words from which a column counts as text
 TEXT_LENGTH = 20  # mean number of characters from which it does where words are not separated
@@ -141,14 +145,15 @@ def parse_label(value: Any) -> Any:
 def unify_labels(labels: Sequence[Any]) -> list[Any]:
     """Return labels in one spelling: all whole numbers, or all text; None stays.
 
-    Whole numbers that are written as 1.0 become 1. Where numbers and text are mixed, all become text.
+    Whole numbers of a text file are numbers too, and 1.0 becomes 1. Where numbers and text are mixed, all
+    become text.
     """
-    kinds = {type(label) for label in labels if label is not None}
-    if kinds <= {int, float} and all(float(label).is_integer() for label in labels if label is not None):
-        return [None if label is None else int(label) for label in labels]
-    if kinds == {bool}:
+    if {type(label) for label in labels if label is not None} == {bool}:
         return list(labels)
-    return [None if label is None else spell_label(label) for label in labels]
+    spelt = [None if label is None else spell_label(label) for label in labels]
+    if all(text is None or WHOLE_NUMBER.fullmatch(text) for text in spelt):
+        return [None if text is None else int(text) for text in spelt]
+    return spelt
 
 
 def tidy_labels(labels: Sequence[Any]) -> tuple[dict[Any, Any], list[str]]:
@@ -161,6 +166,32 @@ def tidy_labels(labels: Sequence[Any]) -> tuple[dict[Any, Any], list[str]]:
     shown = "; ".join(", ".join(f"{name!r} ({counts[name]:,})" for name in names) for names in several[:3])
     notes = [f"labels that differ in case or spaces alone count as one: {shown}"] if several else []
     return {name: names[0] for names in several for name in names}, notes
+
+
+def warn_of_similar(counts: Counter[Any]) -> None:
+    """Warn of two classes that look like two spellings of one: a name and its beginning, or a rare typo."""
+    names = sorted(label for label, _ in counts.most_common(50) if isinstance(label, str))
+    pairs = [
+        f"{first!r} ({counts[first]:,}) and {second!r} ({counts[second]:,})"
+        for first, second in combinations(names, 2)
+        if _is_beginning(first, second) or _is_typo(first, second, counts)
+    ]
+    if pairs:
+        shown = "; ".join(pairs[:3])
+        warn(f"labels that look alike count as two classes: {shown}. If they are one class, spell them alike")
+
+
+def _is_beginning(first: str, second: str) -> bool:
+    """Tell whether a name of at least three letters is the beginning of another, as in neg and negative."""
+    return len(first) >= 3 and first[-1].isalpha() and second.casefold().startswith(first.casefold())
+
+
+def _is_typo(first: str, second: str, counts: Counter[Any]) -> bool:
+    """Tell whether a rare name has nearly the letters of a frequent one; digits make another name."""
+    few, many = sorted((counts[first], counts[second]))
+    digits = [[letter for letter in name if letter.isdigit()] for name in (first, second)]
+    is_rare = few < RARE_CLASS * many and digits[0] == digits[1]
+    return is_rare and SequenceMatcher(None, first, second).ratio() > 0.85
 
 
 def check_labels(
@@ -185,6 +216,7 @@ def check_labels(
         fault = f"has {count(n_labels, 'label')}; at least {LEAST_LABELLED} are needed: label more rows"
     if fault:
         raise TableError(f"{', '.join(map(str, job.sources))}: column {job.label!r} {fault}")
+    warn_of_similar(counts)
     for target in targets:
         if target.n_rows < LEAST_TARGET:
             raise TableError(

@@ -45,13 +45,14 @@ def describe_target(model: Any, documents: Sequence[str]) -> dict[str, Any]:
     rows, held_out = keep_terms(X, frequency >= least), keep_terms(X[chosen], frequency > least)
     own = np.asarray(held_out.multiply(rows[chosen]).sum(axis=1)).ravel()
     terms = np.array(model.terms_, dtype=object)
+    unseen = measure_unseen(model, [documents[i] for i in chosen], terms[frequency > least])
     return {
         "n": len(documents),
         "mean": np.asarray(rows.sum(axis=0)).ravel().astype(np.float32) / len(documents),
         "is_known": frequency >= least,
         "rows": held_out.astype(np.float32),
         "own": own.astype(np.float32),  # products of these rows with themselves in the mean
-        "unseen_terms": measure_unseen(model, [documents[i] for i in chosen], terms[frequency > least]),
+        "unseen_terms": unseen[~np.isnan(unseen)],
     }
 
 
@@ -108,7 +109,6 @@ class Batch:
     def check(self) -> dict[str, Any]:
         """Compare the batch with the fit; JSON-ready, with `drifted` and the `reasons`."""
         unseen, reference = self._unseen[~np.isnan(self._unseen)], self.reference["unseen_terms"]
-        reference = reference[~np.isnan(reference)]
         batch, fit = _mean(unseen), _mean(reference)
         p = _compare(unseen, reference)
         drifted = p < LEVEL and batch - fit >= LEAST_UNSEEN

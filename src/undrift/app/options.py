@@ -40,7 +40,10 @@ Formats = Annotated[
 Json = Annotated[
     bool,
     typer.Option(
-        "--json", help="Print a machine-readable summary on standard output.", rich_help_panel=RUNNING
+        "--json",
+        help="Print a machine-readable summary on standard output.",
+        rich_help_panel=RUNNING,
+        metavar="",
     ),
 ]
 MinConfidence = Annotated[
@@ -57,11 +60,12 @@ Probabilities = Annotated[
     bool,
     typer.Option(
         "--probabilities",
+        metavar="",
         help="Add a column p_LABEL for each class, with its probability.",
         rich_help_panel=OUTPUT,
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of the random numbers.", rich_help_panel=RUNNING)]
+Seed = Annotated[int, typer.Option(help="Seed of the random numbers.", rich_help_panel=RUNNING, metavar="N")]
 Text = Annotated[
     list[str] | None,
     typer.Option(
@@ -75,6 +79,7 @@ Verbose = Annotated[
     typer.Option(
         "--verbose/--quiet",
         "-v/-q",
+        metavar="",
         help="Print more; or warnings and errors alone.",
         show_default=False,
         rich_help_panel=RUNNING,
@@ -144,13 +149,18 @@ def open_job(given: dict[str, Any], needed: Sequence[str] = (), tools: Sequence[
 
 
 def place_files(files: list[Path] | None, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the file of every option: arguments without a name fill the options that are missing."""
+    """Return the files of every option: arguments without a name fill the options that are missing.
+
+    `targets` takes all arguments that are left, unless a source may come without a name too.
+    """
     rest, placed = list(files or []), dict[str, Any]()
+    options = {"sources": "--source", "targets": "--target"}
     for name, path in given.items():
         if not path and not rest:
-            raise typer.BadParameter(f"Missing option '--{'target' if name == 'targets' else name}'")
-        placed[name] = path or (rest[:] if name == "targets" else rest[0])
-        rest = rest if path else [] if name == "targets" else rest[1:]
+            raise typer.BadParameter(f"Missing option '{options.get(name, f'--{name}')}'")
+        n_taken = 0 if path else len(rest) if name == "targets" and "sources" not in given else 1
+        placed[name] = path or (rest[:n_taken] if name in options else rest[0])
+        rest = rest[n_taken:]
     if placed.get("model") == _DASH:
         raise typer.BadParameter("--model -: only rows are read or written by -; give a file")
     if rest:

@@ -28,7 +28,7 @@ from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
 from .distill import describe_distilled
 from .domains import JobDomain
 from .job import Job
-from .terminal import describe_file
+from .terminal import describe_file, format_size
 
 ONE_CLASS = 0.97  # share of a target's rows above which a note says that one class is nearly all there is
 
@@ -188,8 +188,19 @@ def describe_adapt(summary: dict[str, Any]) -> Iterator[str]:
     for target in summary["targets"]:
         yield describe_error(target, summary)
         yield _describe_shares(target)
-    outputs = [summary["out"], summary["model"], summary["report"], summary.get("distilled", {}).get("out")]
-    yield f"Wrote {', '.join(describe_file(path) for path in outputs if path)}."
+    outputs = [summary["out"], summary["report"], summary.get("distilled", {}).get("out")]
+    written = [describe_file(path) for path in outputs if path]
+    if summary["model"]:
+        written.insert(1, _describe_model(summary))
+    yield f"Wrote {', '.join(written)}."
+
+
+def _describe_model(summary: dict[str, Any]) -> str:
+    """Name the model file, its size, the size of its parts, and whether it can learn labels."""
+    file = summary["model_file"]
+    sizes = [f"{name.replace('_', ' ')} {format_size(size)}" for name, size in file["parts"].items() if size]
+    learns = "" if summary["updatable"] else "; --updatable adds the training rows to learn labels with"
+    return f"{summary['model']} ({format_size(file['bytes'])}: {', '.join(sizes)}{learns})"
 
 
 def _describe_files(summary: dict[str, Any]) -> str:
@@ -279,7 +290,10 @@ def _describe_shares(t: dict[str, Any]) -> str:
     if t["target_shares_given"]:
         line += f"; given {list_shares(t['target_shares'])}"
     elif t["target_shares"]:
-        line += f"; estimated {list_shares(t['target_shares'], t['target_shares_interval'])}"
+        interval = t["target_shares_interval"]
+        is_unknown = all(high - low > 0.9 for low, high in interval.values())
+        estimated = f"estimated {list_shares(t['target_shares'], interval)}"
+        line += "; the estimate is uncertain" if is_unknown else f"; {estimated}"
     return f"{line}."
 
 
@@ -308,20 +322,21 @@ def list_doubts(summary: dict[str, Any]) -> list[str]:
 
 
 def choose_next(summary: dict[str, Any]) -> Iterator[str]:
-    """Say what to do next, and the command for it: look at the report, label a sample, predict new rows."""
+    """Say what to do next, and the command for it: look at the report, label rows, predict new rows."""
     target, is_scored = summary["targets"][0], any(t.get("scored") for t in summary["targets"])
+    model = summary["model"] or summary.get("distilled", {}).get("out")
     if summary["report"] and is_scored:
         yield f"Next: open {summary['report']}"
         return
-    if not summary["model"]:
-        yield "Next: save the model with --model FILE, for `undrift predict`"
+    if not model:
+        yield "Next: save the model with --model FILE, for `undrift predict` and `undrift label`"
         return
     domain = ["--domain", Path(target["file"]).name] if len(summary["targets"]) > 1 else []
-    if is_scored or not summary["updatable"]:
+    if is_scored or not summary["model"]:
         yield "Next: predict new rows:"
-        command = ["predict", summary["model"], "NEW.csv", *domain, "--out", "FILE"]
+        command = ["predict", model, "NEW.csv", *domain, "--out", "FILE"]
     else:
-        yield "Next: label 50 rows, to measure how many predictions are wrong:"
-        command = ["ask", summary["model"], target["file"], *domain, "--for", "estimate"]
-        command += ["--out", "sample.csv"]
+        learn = ", and to learn from them" if summary["updatable"] else ""
+        yield f"Next: label some rows, to measure the error{learn}:"
+        command = ["label", model, target["file"], *domain]
     yield f"  {shlex.join(['undrift', *command])}"

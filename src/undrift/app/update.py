@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shlex
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ import pandas as pd
 
 from ..errors import count, warn
 from ..files import replace_file
+from ..inputs import spell_label
 from ..persist import save_model
 from ..scoring import describe_expected, error_interval, list_shares
 from ..text import TextAdapter
@@ -77,6 +79,7 @@ def run_ask(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
         "rows": target.n_rows,
         "asked": len(rows),
         "purpose": job.purpose,
+        "interface": _write_interface(adapter.classes_.tolist()) if is_for_tool else None,
         "bad_rows": target.n_bad,
         "domain": job.domain,
     }
@@ -92,16 +95,29 @@ def _write_tasks(path: Path, rows: pd.DataFrame, texts: Sequence[str]) -> None:
         new.write_text(f"{content}\n", encoding="utf-8", errors="backslashreplace")
 
 
+def _write_interface(classes: Sequence[Any]) -> str:
+    """Return the labelling interface that Label Studio needs for these classes."""
+    choices = "".join(f'<Choice value="{html.escape(spell_label(label))}"/>' for label in classes)
+    text = '<Text name="text" value="$text"/>'
+    return f'<View>{text}<Choices name="label" toName="text">{choices}</Choices></View>'
+
+
 def describe_ask(summary: dict[str, Any]) -> Iterator[str]:
     """Say where the rows are, and the command that learns their labels."""
     why = "to improve predictions" if summary["purpose"] == PREDICTIONS else "to estimate the error"
     rows = count(summary["rows"], "row")
     yield f"Wrote {summary['out']}: {summary['asked']:,} of {rows} to label, {why}."
     path = Path(summary["model"])
-    command = ["undrift", "update", summary["model"], summary["out"]]
+    is_for_tool = summary["interface"] is not None
+    command = ["undrift", "update", summary["model"], "EXPORT.json" if is_for_tool else summary["out"]]
     command += ["--domain", summary["domain"]] if summary["domain"] else []
     command += ["--out", str(path.with_stem(f"{path.stem}-updated"))]
-    yield "Next: fill in the column `label`, then"
+    if is_for_tool:
+        yield "Next: import it into Label Studio with this interface, label, and export as JSON:"
+        yield f"  {summary['interface']}"
+        yield "Then"
+    else:
+        yield "Next: fill in the column `label`, then"
     yield f"  {shlex.join(command)}"
 
 

@@ -66,6 +66,26 @@ def test_ask_label_update_predict(folder, undrift, model, purpose):
         assert json.loads(out)["n_learnt"] == n_labels
 
 
+def test_label_studio_and_back(folder, undrift, model):
+    truth = {row["review"]: row["truth"] for row in read_csv("kitchen.csv")}
+    status, out, err = undrift(*ask(model, out="tasks.json", n="30", format="label-studio"))
+    assert (status, err) == (0, "")
+    said = " ".join(out.split())
+    assert '<Choices name="label" toName="text"><Choice value="negative"/>' in said
+    assert "Next: import it into Label Studio with this interface" in said
+    tasks = json.loads((folder / "tasks.json").read_text())
+    for task in tasks:
+        result = {"from_name": "label", "to_name": "text", "type": "choices"}
+        choices = [truth[task["data"]["text"]] or "negative"]
+        task["annotations"] = [{"result": [result | {"value": {"choices": choices}}]}]
+    (folder / "EXPORT.json").write_text(json.dumps(tasks))
+    command = shlex.split(out[out.index("undrift update") :])[1:]
+    command[-1] = "new.safetensors"
+    status, out, err = undrift(*command)
+    assert (status, err) == (0, "")
+    assert "Learnt 30 labels." in out
+
+
 def test_labels_of_no_weight_measure_no_error(folder, undrift, model):
     assert undrift(*ask(model), "--for", "estimate")[0] == 0
     fill_labels()
@@ -113,7 +133,9 @@ def test_several_targets_need_a_name(folder, undrift):
     two = ["--target", "camping.csv", "--model", "two.safetensors", "--updatable"]
     status, out, _ = undrift(*change_options(ADAPT, out="both.csv"), *two)
     assert status == 0
-    assert undrift(*shlex.split(out.splitlines()[-1])[1:])[0] == 0  # the next command, as it is written
+    _, command, *rest = shlex.split(out.splitlines()[-1])
+    assert command == "label"
+    assert undrift("ask", *rest, "--out", "sample.csv")[0] == 0  # takes the same files and options
     said = check_refused(undrift, folder, ask("two.safetensors"))
     assert said == "the model has 2 target domains: choose one with --domain: kitchen.csv, camping.csv"
     command = ask("two.safetensors", input="camping.csv", domain="camping.csv")
