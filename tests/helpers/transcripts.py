@@ -13,7 +13,11 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "docs/tutorial.md", "docs/day-after.md")  # in one folder, in this order
+PAGES = ("docs/tutorial.md", "docs/day-after.md")  # in one folder, in this order
+PROGRAMS = (  # pages of programs that need no file
+    "docs/teacher.md",
+    *sorted(f"docs/how-to/{path.name}" for path in (ROOT / "docs/how-to").glob("*.md")),
+)
 BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.DOTALL)
 PROGRAM = re.compile(  # and what it prints
     r"```python\n(?P<program>.*?)```\n(?P<shown>\n```text\n(?!undrift |\$ ).*?```)?", re.DOTALL
@@ -96,6 +100,6 @@ if __name__ == "__main__":
         os.chdir(folder)
         for page in PAGES:
             (ROOT / page).write_text(rewrite_page(page, _run), encoding="utf-8")
-        how_to = sorted((ROOT / "docs/how-to").glob("*.md"))
-        for path in [ROOT / "README.md", ROOT / "docs/tutorial.md", *how_to]:
-            path.write_text(rewrite_programs(path.read_text(encoding="utf-8")), encoding="utf-8")
+        for page in ["README.md", "docs/tutorial.md", *PROGRAMS]:
+            head, mark, text = (ROOT / page).read_text(encoding="utf-8").rpartition("## The same in Python")
+            (ROOT / page).write_text(head + mark + rewrite_programs(text), encoding="utf-8")

@@ -60,7 +60,7 @@ def _find_source(name: str) -> Source:
     if name == "amazon-mat":
         raise ValueError(
             "amazon-mat cannot be fetched: no lasting public address of amazon.mat is known. Put your copy "
-            "at DIR/amazon-mat/amazon.mat, or fetch amazon-bow, the same reviews (docs/data.md)"
+            "at DIR/amazon-mat/amazon.mat, or fetch amazon-bow, the same reviews (lab/pages/data.md)"
         )
     if name not in SOURCES:
         raise ValueError(f"there is no data set {name!r} to fetch; choose one of {', '.join(SOURCES)}")
