@@ -10,7 +10,7 @@ import pytest
 from sklearn import config_context
 
 import undrift
-from tests.helpers.transcripts import PROGRAM, check_shown
+from tests.helpers.transcripts import PROGRAM, PROGRAMS, check_shown
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -75,15 +75,8 @@ def test_the_quick_start_runs(tmp_path, monkeypatch, capsys):
 @pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
 def test_the_tutorial_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    n_shown = run_programs(read("docs/tutorial.md").partition("## In Python")[2], {}, capsys)
+    n_shown = run_programs(read("docs/tutorial.md").partition("## The same in Python")[2], {}, capsys)
     assert n_shown == 2
-
-
-def test_the_page_on_small_models_runs(capsys):
-    names: dict = {}
-    for program in code_blocks("python", "docs/distill.md"):
-        exec(compile(program, "docs/distill.md", "exec"), names)
-    assert names["pipeline"].predict(["Rusted"]) == names["distilled"].predict(["Rusted"])
 
 
 def test_commands_of_the_documents_have_the_options_they_name():
@@ -205,14 +198,46 @@ def test_the_citation_names_the_version():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", sorted((ROOT / "docs/how-to").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: Path(page).stem)
 @pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
-def test_programs_of_the_how_to_pages_run(page, tmp_path, monkeypatch, capsys):
+def test_programs_of_the_pages_run_and_print_what_is_shown(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert code_blocks("python", f"docs/how-to/{page.name}") or page.stem in ("monitoring", "big-data")
+    assert code_blocks("python", page)
     # importing skada changes scikit-learn's configuration, and another test may have imported it
-    with config_context(enable_metadata_routing=page.stem == "skada"):
-        run_programs(page.read_text(encoding="utf-8"), {}, capsys)
+    with config_context(enable_metadata_routing="skada" in page):
+        run_programs(read(page), {}, capsys)
+
+
+USER_PAGES = [
+    "README.md",
+    *(page for page in DOCUMENTS if page.startswith("docs/")),
+    *sorted(f"docs/reference/{path.name}" for path in (ROOT / "docs/reference").glob("*-*.md")),
+]
+MOST_WORDS = 28  # in a sentence
+
+
+def list_sentences(page: str) -> list[str]:
+    """Return the sentences of a page: its prose without code, links' addresses and markup."""
+    text = re.sub(r"```.*?```|<!--.*?-->", "\n\n", read(page), flags=re.DOTALL)
+    text = re.sub(r"!\[[^]]*\]\([^)]*\)|(?<=\])\([^)]*\)|https?://\S+", "", text)
+    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[*|#-]|\d+\.) ?)|\|", text)
+    return [part for block in blocks for part in re.split(r"(?<=[.!?])\**\s+", " ".join(block.split()))]
+
+
+@pytest.mark.parametrize("page", USER_PAGES)
+def test_no_sentence_of_a_user_page_is_long(page):
+    sentences = list_sentences(page)
+    assert len(sentences) > 3
+    assert not [sentence for sentence in sentences if len(sentence.split()) > MOST_WORDS]
+
+
+def test_pages_keep_to_their_lengths():
+    words = {page: len(read(page).split()) for page in USER_PAGES}
+    assert len(read("README.md").splitlines()) <= 110
+    assert len(read("CHANGELOG.md").splitlines()) <= 80
+    assert sum(words.values()) <= 22_000
+    prose = {page: re.sub(r"```.*?```", "", read(page), flags=re.DOTALL) for page in USER_PAGES}
+    assert {page for page in prose if "/how-to/" in page and len(prose[page].split()) > 500} == set()
 
 
 def test_every_page_of_the_site_is_in_a_list():

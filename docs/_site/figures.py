@@ -62,6 +62,8 @@ def draw_idea() -> None:
     adapter = TextAdapter(3000).fit(books.texts, books.y, kitchen.texts)
     labelled = [books.texts[row] for row in books.train if books.y[row] == 0]
     known, new = (describe_weight(adapter, word) for word in ("awful", "rusted"))
+    alone = find_sentence(kitchen.texts, "rusted")
+    verdict = ("negative", "positive")[int(adapter.predict([alone])[0])]
     steps = [
         ("A labelled book review", find_sentence(labelled, "awful"), ["Label: negative.", f"awful: {known}"]),
         (
@@ -71,8 +73,8 @@ def draw_idea() -> None:
         ),
         (
             "Another kitchen review",
-            find_sentence(kitchen.texts, "rusted"),
-            ["No labelled review says rusted.", f"rusted: {new}", "Prediction: negative."],
+            alone,
+            ["No labelled review says rusted.", f"rusted: {new}", f"Prediction: {verdict}."],
         ),
     ]
     parts = [part for i, step in enumerate(steps) for part in draw_step(i, *step)]
@@ -297,7 +299,66 @@ def draw_curve(points: list[tuple[float, float]], cls: str) -> str:
     return tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points), cls=f"curve {cls}")
 
 
+# the design
+
+PACKAGES = {
+    "app": "commands, their jobs, files of rows",
+    "report": "an adaptation as one HTML page",
+    "datasets": "generated reviews",
+    "distributed": "rows on a Dask cluster",
+    "text": "raw text in, predictions out",
+    "persist, scoring, explain": "model files, errors with intervals, reasons",
+    "method": "MSDAClassifier, one module for each step",
+    "msda": "MDA and MSDA, scikit-learn transformers",
+    "inputs": "checks of everything that a user may pass",
+    "core": "the paper: arrays in, arrays out",
+    "errors, files": "messages, atomic writes",
+}
+FLOW = [
+    ("app/rows.py", "read the files", "documents and labels by domain"),
+    ("text/terms.py", "count terms", "sparse rows over one vocabulary"),
+    ("method/layers.py", "learn the layers", "layers, and the Gram matrix of anchors"),
+    ("method/solve.py", "least squares on labels", "a classifier, and held-out scores"),
+    ("method/shares.py, align.py", "class shares, alignment", "shares with intervals, moved rows"),
+    ("method/self_train.py", "rounds of pseudo-labels", "the final weights"),
+    ("method/calibrate.py", "calibrate", "threshold, probabilities, expected error"),
+    ("method/doubts.py", "warnings, fallback", "a fitted classifier"),
+    ("app/adapt.py, report/", "write", "predictions, model, report"),
+]
+
+
+def draw_packages() -> None:
+    """Draw the packages in their order: each imports only from packages below it."""
+    parts = []
+    for i, (name, holds) in enumerate(PACKAGES.items()):
+        y = 4 + 36 * i
+        parts += [
+            tag("rect", x=4, y=y, width=560, height=32, rx=6, cls="card"),
+            text(16, y + 21, name, cls="strong"),
+            text(230, y + 21, holds, cls="soft"),
+        ]
+    parts.append(tag("path", d="M590 12v372m-6 -6l6 6l6 -6", cls="arrow"))
+    parts.append(text(604, 200, "imports", cls="soft"))
+    save_figure("packages", "The packages; each imports only from packages below it", 670, 404, *parts)
+
+
+def draw_flow() -> None:
+    """Draw how data flows through `undrift adapt`: a module, its step, its result."""
+    parts = []
+    for i, (module, step, result) in enumerate(FLOW):
+        y = 4 + 58 * i
+        parts += [
+            tag("rect", x=4, y=y, width=240, height=40, rx=6, cls="card"),
+            text(16, y + 17, step, cls="strong"),
+            text(16, y + 34, module, cls="soft"),
+            text(266, y + 25, f"→ {result}"),
+        ]
+        if i + 1 < len(FLOW):
+            parts.append(tag("path", d=f"M124 {y + 41}v14m-5 -5l5 5l5 -5", cls="arrow"))
+    save_figure("flow", "How data flows through undrift adapt", 580, 516, *parts)
+
+
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
-    for draw in (draw_idea, draw_steps, draw_shares, draw_expected, draw_teacher):
+    for draw in (draw_idea, draw_steps, draw_shares, draw_expected, draw_teacher, draw_packages, draw_flow):
         draw()
