@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
+    "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = [
@@ -58,9 +59,13 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = f"undrift {release}"
 html_show_sourcelink = False
+html_static_path = ["_site/static"]
+html_css_files = ["site.css"]
+copybutton_prompt_text = "$ "
+copybutton_only_copy_prompt_lines = True
 html_extra_path = ["llms.txt", "_demo"]
 html_theme_options = {
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "navigation_with_keys": False,
     "show_prev_next": True,
     "use_edit_page_button": False,

@@ -2,8 +2,8 @@
 From one domain to another
 ==========================
 
-Reviews of books have labels, reviews of kitchen appliances do not. The corpus is generated: the two domains share some words
-of praise and blame, and each has words that the other lacks.
+Reviews of books have labels, reviews of kitchen appliances do not. The corpus is generated. The two domains share some words of praise
+and blame, and each has words that the other lacks.
 """
 
 import matplotlib.pyplot as plt

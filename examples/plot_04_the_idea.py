@@ -22,7 +22,7 @@ terms = vectorizer.get_feature_names_out()
 X, Z = (vectorizer.transform(domain.texts).astype(np.float32) for domain in (books, kitchen))
 
 # %%
-# **1. Rows are words that occur or do not.** Some columns are empty in one of the domains: nothing can be learnt about them from labels alone.
+# **1. A row says which words occur.** Some columns are empty in one of the domains. Labels alone teach nothing about them.
 
 figure, panels = plt.subplots(2, 1, figsize=(8, 3), layout="constrained", sharex=True)
 order = np.argsort(np.asarray(X.mean(axis=0)).ravel() - np.asarray(Z.mean(axis=0)).ravel())
@@ -32,8 +32,8 @@ for axes, rows, name in zip(panels, (X, Z), ("books", "kitchen"), strict=True):
 panels[1].set_xlabel("terms, from those of kitchen to those of books")
 
 # %%
-# **2. A layer fills in words that were removed at random.** The noise is integrated out: the weights are those of infinitely many noisy
-# copies, from one linear solve. Each row of weights says from which words a word is reconstructed:
+# **2. A layer fills in words that were removed at random.** The weights are those of infinitely many noisy copies, from one linear
+# solve. They say from which words a word is reconstructed:
 
 stack = MSDA(1, noise=0.7).fit(np.vstack([X.toarray(), Z.toarray()]))
 word = next(term for term in ("rusted", "leaks", "wobbles", "sturdy") if term in terms)
@@ -41,10 +41,10 @@ sources = reconstruction(stack, list(terms), word, 10)
 print(word, "<-", sources)
 
 # %%
-# **3. A stack repeats this** on the layer's output, squashed by tanh, so that words of words come in. A document of the target,
-# reconstructed, has values for words that it does not contain:
+# **3. A stack repeats this** on the layer's output, squashed by tanh. A reconstructed document has values for words that it does not
+# contain:
 
-stack = MSDA(3, noise=0.7, binarize=True, include_input=False).fit(np.vstack([X.toarray(), Z.toarray()]))
+stack = MSDA(3, noise=0.7, include_input=False).fit(np.vstack([X.toarray(), Z.toarray()]))
 hidden = list(stack.hidden(Z[:40].toarray()))
 figure, panels = plt.subplots(1, 4, figsize=(9, 3), layout="constrained", sharey=True)
 for axes, rows, title in zip(panels, [Z[:40].toarray(), *hidden], ["x", "h1", "h2", "h3"], strict=True):
@@ -52,11 +52,10 @@ for axes, rows, title in zip(panels, [Z[:40].toarray(), *hidden], ["x", "h1", "h
     axes.set(title=title, xticks=[], yticks=[])
 
 # %%
-# **4. A linear classifier on x, h1, h2, h3** is trained on the labelled rows of the source alone. Through the layers, words of the target
-# get weights:
+# **4. A linear classifier on x, h1, h2, h3** is trained on the labels of the source. Through the layers, words of the target get weights:
 
 is_labelled = ~np.isnan(books.y)
-classifier = MSDAClassifier(3, noise=0.7, binarize=True).fit(X[is_labelled], books.y[is_labelled], Z)
+classifier = MSDAClassifier(3, random_state=0).fit(X[is_labelled], books.y[is_labelled], Z)
 scores = classifier.decision_function(np.eye(len(terms), dtype=np.float32))
 scores -= classifier.decision_function(np.zeros((1, len(terms)), dtype=np.float32))
 is_new = np.asarray(X[is_labelled].sum(axis=0)).ravel() == 0
@@ -68,7 +67,7 @@ axes.set(xlabel="effect of the word alone on the score", title="words that no la
 axes.spines[["top", "right"]].set_visible(False)
 
 # %%
-# **5. The scores of the target come apart**, without one of its labels:
+# **5. The scores of the target separate**, without one of its labels:
 
 is_known = ~np.isnan(kitchen.y)
 scores = classifier.decision_function(Z[is_known])

@@ -2,10 +2,10 @@
 A few labels of the target
 ==========================
 
-A fitted model says which rows are most worth labelling, and learns their labels at once: ``undrift ask`` and ``undrift update`` do the
-same with files. Half of the labelled reviews of the target may be used here, the other half is for scoring.
+A fitted model says which rows are most worth labelling, and learns their labels at once. ``undrift ask`` and ``undrift update`` do the
+same with files. One half of the target's labels may be used here, the other half is for scoring.
 
-The case is a hard one: 400 reviews of each domain, and most of those of the target are positive. Without a label their shares are estimated wrongly.
+This is a hard case: 400 reviews of each domain, and 80% of the target are positive. Without labels the class shares are estimated wrongly.
 """
 
 from copy import deepcopy
@@ -35,7 +35,7 @@ print(
 )
 
 # %%
-# Rows that are asked for are those whose labels are expected to change most:
+# ``ask`` names rows with the most informative labels:
 
 asked = may_be_labelled[adapter.ask(texts[may_be_labelled], 100)]
 for text in list(dict.fromkeys(texts[asked]))[:3]:

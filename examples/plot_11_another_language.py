@@ -2,8 +2,8 @@
 Another language
 ================
 
-Reviews of restaurants have labels, reviews of phones do not, and both are in Chinese, without spaces between words. Nothing needs to be said about that.
-The sentences are generated; a sentence has an opinion that both domains share, or one of its domain, or both.
+Reviews of restaurants have labels, reviews of phones do not. Both are in Chinese, without spaces between words. Nothing needs to be set.
+The sentences are generated. A sentence has an opinion that both domains share, or one of its domain, or both.
 """
 
 import matplotlib.pyplot as plt
@@ -49,7 +49,7 @@ phones, truth = write_reviews("phones")
 print(restaurants[0], phones[0], sep="\n")
 
 # %%
-# Words are not separated, so that terms are made of characters:
+# Words are not separated, so terms are made of characters:
 
 adapter = TextAdapter().fit(restaurants, labels, phones)
 print(adapter.vectorizer_.tokens_, "-", adapter.vectorizer_.tokens_reason_)

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.linear_model import RidgeClassifier
 
-from undrift import MSDAClassifier, TextAdapter
+from undrift import MSDAClassifier, TermVectorizer, TextAdapter
 from undrift.datasets import make_reviews
 from undrift.explain import term_weight
 from undrift.report.svg import Scale, horizontal_axis, line, percent, tag, text, vertical_axis
@@ -131,9 +131,9 @@ def draw_steps() -> None:
     corpus = make_reviews(1500, domains=["books", "kitchen"], style="mixed", positive_share=0.75)
     books, kitchen = corpus.domains["books"], corpus.domains["kitchen"]
     rows = np.append(kitchen.test, kitchen.unlabelled)
-    adapter = TextAdapter(1500).fit_vocabulary([*books.texts, *kitchen.texts])
-    X = adapter.vectorizer_.transform([books.texts[row] for row in books.train])
-    Z = adapter.vectorizer_.transform([kitchen.texts[row] for row in rows])
+    vectorizer = TermVectorizer(1500).fit([*books.texts, *kitchen.texts])
+    X = vectorizer.transform([books.texts[row] for row in books.train])
+    Z = vectorizer.transform([kitchen.texts[row] for row in rows])
     y, truth = books.y[books.train], kitchen.y[kitchen.test]
     raw = RidgeClassifier().fit(X, y)
     frames = [("1. Words as they are", raw, X, Z)]
