@@ -30,7 +30,7 @@ class UndriftWarning(UserWarning):
 
 
 def warn(message: str, code: str = "") -> None:
-    """Warn, as from the line outside of this library, and of scikit-learn, that called it."""
+    """Warn at the line of the caller, outside of this library and of scikit-learn."""
     warning = UndriftWarning(message)
     warning.code = code
     frame, level = sys._getframe(1), 2

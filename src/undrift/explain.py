@@ -42,7 +42,7 @@ Classifier = MSDAClassifier | DistilledClassifier
 
 
 def reconstruction(stack: MSDA, terms: Sequence[str], term: str, k: int = 10) -> dict[str, Any]:
-    """Return the k terms that the first layer reconstructs `term` from, and those it reconstructs from it.
+    """Return the k terms that reconstruct `term` in the first layer, and the k terms that it reconstructs.
 
     `stack` is a fitted MSDA, such as the ``representation_`` of a classifier. The result has ``term``, and
     ``from`` and ``to``, lists of ``[term, weight]`` by decreasing weight. ``from`` is empty for a term that

@@ -138,7 +138,7 @@ class MDA(Denoiser):
         return self
 
     def partial_fit(self, X, y=None, *, sample_domain=None):
-        """Add the rows of `X` to those seen so far: exactly as if all had been given to `fit`.
+        """Add rows to the rows seen so far; the result is that of one `fit` on all of them.
 
         Sums are kept in float64, whatever the rows. The layer is computed when it is next used.
         """
@@ -171,7 +171,7 @@ class MDA(Denoiser):
             raise self._with_feature_names(error) from None
 
     def transform(self, X):
-        """Hidden rows of `X`, dense, of shape (n, d); lazy for rows of Dask."""
+        """Return the hidden rows of `X`, dense, of shape (n, d); lazy for rows of Dask."""
         check_is_fitted(self)
         if on_cluster(X):
             return self._apply_lazily("transform", X, len(self.layer_.intercept))
@@ -181,7 +181,7 @@ class MDA(Denoiser):
         return H.astype(dtype_of(X), copy=False)
 
     def get_feature_names_out(self, input_features=None):
-        """Names of the output columns: ``h1:`` and the feature that the column reconstructs."""
+        """Return the names of the output columns: ``h1:`` and the feature that the column reconstructs."""
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
         return np.array([f"h1:{name}" for name in names], dtype=object)
@@ -349,7 +349,7 @@ class MSDA(CallbackSupportMixin, Denoiser):
         yield from self._hidden(X, place, layers)
 
     def transform(self, X):
-        """``[X, h^1, ..., h^l]`` of the rows of `X`, always dense; without X if not `include_input`.
+        """Return ``[X, h^1, ..., h^l]`` of the rows of `X`, dense; without X if not `include_input`.
 
         Of rows of Dask: lazy, block by block.
         """
@@ -370,7 +370,7 @@ class MSDA(CallbackSupportMixin, Denoiser):
         return out
 
     def get_feature_names_out(self, input_features=None):
-        """Names of the output columns: ``x:`` for the input, ``h1:``, ``h2:``, ... for the layers."""
+        """Return names of the output columns: ``x:`` of the input, ``h1:``, ``h2:``, ... of the layers."""
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
         reconstructed = names[self.pivots_] if hasattr(self, "pivots_") else names

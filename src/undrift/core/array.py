@@ -30,7 +30,7 @@ def register_ops(library: str, load: Callable[[], Any]) -> None:
 
 
 def array_ops(array: Rows) -> Any:
-    """Return the module whose functions work on `array`."""
+    """Return the operations of the library that `array` belongs to."""
     torch = sys.modules.get("torch")  # without torch imported there are no tensors
     is_tensor = torch is not None and isinstance(array, torch.Tensor)
     return _LOADERS["torch" if is_tensor else "numpy"]()

@@ -37,7 +37,7 @@ class Blocks(Protocol):
         """Return the same rows after `layer`, computed when they are needed."""
 
     def total(self, fn: Callable[[Rows], Any]) -> Any:
-        """Sum `fn` over the blocks; what it returns must support addition."""
+        """Sum `fn` over the blocks; its results must support addition."""
 
 
 def row_slices(n: int, width: int, entries: int = 0) -> list[slice]:
@@ -123,7 +123,7 @@ class StoredBlocks:
         return mapped
 
     def total(self, fn: Callable[[Rows], T]) -> T:
-        """Sum `fn` over the blocks; computes and stores what `map` left to do."""
+        """Sum `fn` over the blocks; computes and stores the layers that `map` deferred."""
         return sum_in_place(fn(block) for block in self)
 
     def __iter__(self) -> Iterator[Rows]:

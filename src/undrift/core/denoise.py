@@ -101,7 +101,7 @@ class System:
 
 
 def find_system(stats: Scatter | ColumnMoments, noise: Noise, ridge: float) -> System:
-    """Return the system whose solution is the denoiser of rows with these moments."""
+    """Build the linear system of a denoiser from the moments of its rows."""
     if not isinstance(noise, np.ndarray):
         keep, description = 1.0 - noise, f"noise={noise:g} and ridge={ridge:g}"
         damping = noise * stats.energy + ridge / keep

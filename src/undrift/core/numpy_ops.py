@@ -224,7 +224,7 @@ def add_inner_products(K: np.ndarray, H: np.ndarray, share: float) -> np.ndarray
 
 
 def zeros_like(A: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return zeros of `shape` in the dtype of `A`; what is never written to takes no memory."""
+    """Return zeros of `shape` in the dtype of `A`; pages that are never written take no memory."""
     return np.zeros(shape, A.dtype)
 
 

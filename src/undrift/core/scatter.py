@@ -9,7 +9,7 @@ import numpy as np
 
 from .array import Array, Rows, array_ops
 
-ROUNDING = 1e-6  # share of the energy below which what centring leaves counts as rounding
+ROUNDING = 1e-6  # share of the energy; a smaller remainder after centring counts as rounding
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def moments(X: Rows) -> Moments:
 
 
 def sum_columns(stats: Scatter | ColumnMoments) -> Moments:
-    """Moments of the rows that a scatter, or column moments, are of."""
+    """Return the moments behind a scatter or column moments."""
     ops = array_ops(stats.energy)
     return Moments(stats.n, stats.total, float(ops.to_numpy(stats.energy).sum()))
 

@@ -127,7 +127,7 @@ class TextAdapter(CallbackSupportMixin, TextModel):
     def fit_rows(
         self, vectorizer: TermVectorizer, X: Any, y: Any, X_target: Any = None, **options: Any
     ) -> TextAdapter:
-        """Second half of `fit`, given rows that a fitted vectoriser made; as :meth:`MSDAClassifier.fit`."""
+        """Fit the classifier to rows of a fitted vectoriser; parameters as of :meth:`MSDAClassifier.fit`."""
         self.vectorizer_ = vectorizer
         classifier = MSDAClassifier() if self.classifier is None else clone(self.classifier)
         is_verbose = "ipykernel" in sys.modules if self.verbose is None else self.verbose
@@ -145,7 +145,7 @@ class TextAdapter(CallbackSupportMixin, TextModel):
 
     @property
     def terms_(self) -> list[str]:  # type: ignore[override]
-        """The term that each column of the rows stands for."""
+        """The term of each column of the rows."""
         check_is_fitted(self)
         return self.vectorizer_.get_feature_names_out().tolist()
 
@@ -177,7 +177,7 @@ class TextAdapter(CallbackSupportMixin, TextModel):
     def distill(
         self, documents: Targets | None = None, labels: Any = None, *, random_state: int = 0
     ) -> DistilledText:
-        """Return a small linear model on terms that predicts the labels that this one does.
+        """Return a small linear model on terms that imitates this one.
 
         It is learnt from the scores that this model gives the documents, its ridge chosen on held-out ones.
 

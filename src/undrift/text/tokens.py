@@ -130,7 +130,7 @@ _ODD = re.compile(f"[{_SPACELESS}{_MARKS}{_EMOJI}\U0001f1e6-\U0001f1ff]")
 
 
 def separate_runs(document: str) -> str:
-    """Return a normalised document with one blank in place of all that is in no word."""
+    """Replace everything between the words of a normalised document by one blank."""
     return NO_WORD.sub(" ", normalise(document))
 
 
@@ -212,7 +212,7 @@ def unseen_share(target: Iterable[str], known: set[str], tokens: str = "words") 
 
 
 def hash_text(text: str) -> int:
-    """Return a number that texts share which differ in whitespace and case alone."""
+    """Hash a text, ignoring whitespace and case."""
     key = " ".join(text.split()).casefold().encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(key, digest_size=8).digest(), "big")
 

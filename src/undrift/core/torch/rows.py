@@ -100,7 +100,7 @@ class DeviceBlocks:
         self._budget = free_bytes(self._device) if memory_budget is None else memory_budget
         self._layers: tuple[Layer, ...] = ()
         self._store = TensorStore()
-        # the input rows first: those that do not fit are copied once for each scatter and layer
+        # the input rows first; rows that do not fit are copied once for each scatter and layer
         self._blocks, self._budget = self._move_to_device([TensorBlock.of(block) for block in blocks])
 
     def _move_to_device(self, blocks: list[TensorBlock]) -> tuple[list[TensorBlock], float]:
