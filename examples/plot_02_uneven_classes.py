@@ -17,13 +17,13 @@ titles = {"classes": "classes aligned (default)", "domains": "means aligned", Fa
 errors = {title: [] for title in titles.values()}
 estimates = []
 for share in shares:
-    corpus = make_reviews(1000, domains=["books", "kitchen"], positive_share=share)
+    corpus = make_reviews(700, domains=["books", "kitchen"], positive_share=share)
     books, kitchen = corpus.domains["books"], corpus.domains["kitchen"]
     target = [kitchen.texts[row] for row in np.append(kitchen.test, kitchen.unlabelled)]
     truth = kitchen.y[kitchen.test]
     for center, title in titles.items():
         classifier = MSDAClassifier(center=center, random_state=0)
-        adapter = TextAdapter(1000, classifier=classifier).fit(books.texts, books.y, target)
+        adapter = TextAdapter(600, classifier=classifier).fit(books.texts, books.y, target)
         errors[title].append(np.mean(adapter.predict(target[: len(truth)]) != truth))
         if center == "classes":
             estimates.append(adapter.classifier_.target_shares_[0][1.0])

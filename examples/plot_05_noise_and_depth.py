@@ -12,13 +12,13 @@ import numpy as np
 from undrift import MSDAClassifier, TextAdapter
 from undrift.datasets import make_reviews
 
-corpus = make_reviews(800, domains=["electronics", "kitchen"])
+corpus = make_reviews(600, domains=["electronics", "kitchen"])
 source, kitchen = corpus.domains["electronics"], corpus.domains["kitchen"]
 target = [kitchen.texts[row] for row in np.append(kitchen.test, kitchen.unlabelled)]
 truth = kitchen.y[kitchen.test]  # for scoring alone
 
 classifier = MSDAClassifier(noise=[0.5, 0.7, 0.9], n_layers=[1, 3, 5], C=[0.3, 1.0], random_state=0)
-adapter = TextAdapter(600, classifier=classifier).fit(source.texts, source.y, target)
+adapter = TextAdapter(400, classifier=classifier).fit(source.texts, source.y, target)
 print("chosen:", adapter.classifier_.best_params_)
 for result in adapter.classifier_.selection_results_[:4]:
     print(result)
@@ -31,7 +31,7 @@ for noise in (0.5, 0.7, 0.9):
     errors[noise] = []
     for depth in (1, 3, 5):
         fixed = MSDAClassifier(noise=noise, n_layers=depth, random_state=0)
-        fixed = TextAdapter(600, classifier=fixed).fit(source.texts, source.y, target)
+        fixed = TextAdapter(400, classifier=fixed).fit(source.texts, source.y, target)
         errors[noise].append(np.mean(fixed.predict(target[: len(truth)]) != truth))
 
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
