@@ -211,7 +211,7 @@ def test_programs_of_the_pages_run_and_print_what_is_shown(page, tmp_path, monke
 USER_PAGES = [
     "README.md",
     *(page for page in DOCUMENTS if page.startswith("docs/")),
-    *sorted(f"docs/reference/{path.name}" for path in (ROOT / "docs/reference").glob("*-*.md")),
+    *(f"docs/reference/{name}.md" for name in ("file-formats", "json-fields", "model-format")),
 ]
 MOST_WORDS = 28  # in a sentence
 
