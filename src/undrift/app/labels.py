@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from ..core import Rows as Matrix
 from ..core import stack_rows
@@ -197,40 +198,29 @@ def gather_labels(
     `rows` has the rows of every target, here or on a cluster.
     """
     spellings = {spell_label(label): label for label in classes}
-    answers: dict[int, set[Any]] = {}
+    tables = []
     for target in targets:
-        for key, label in zip(target.keys, target.labels or [], strict=True):
-            if label is None:
-                continue
-            if spell_label(label) not in spellings:
-                listed = ", ".join(map(str, classes[:10]))
-                raise TableError(
-                    f"{target.path}: the label {label!r} cannot be learnt; the classes are {listed}"
-                )
-            answers.setdefault(key, set()).add(spellings[spell_label(label)])
-    n_odd = sum(len(labels) > 1 for labels in answers.values())
-    if n_odd:
-        warn(
-            f"{count(n_odd, 'text')} with contradicting labels, none of which is taken",
-        )
-    parts, y, names, keys, weights = [], [], [], [], []
-    for target, X in zip(targets, rows, strict=True):
-        positions = [
-            row
-            for row, (key, label) in enumerate(zip(target.keys, target.labels or [], strict=True))
-            if label is not None and len(answers[key]) == 1
-        ]
-        if positions:
-            parts.append(gather_rows(X[np.array(positions)]))
-        keys += [target.keys[row] for row in positions]
-        y += [next(iter(answers[target.keys[row]])) for row in positions]
-        weights += [(target.weights or [1.0] * target.n_rows)[row] for row in positions]
-        names += [target.name] * len(positions)
+        weights = target.weights or [1.0] * target.n_rows
+        table = pd.DataFrame({"key": target.keys, "y": target.labels, "weight": weights, "name": target.name})
+        tables.append(table[table["y"].notna()].assign(y=lambda t: t["y"].map(spell_label)))
+        unknown = tables[-1]["y"][~tables[-1]["y"].isin(spellings)]
+        if len(unknown):
+            listed = ", ".join(map(str, classes[:10]))
+            label = f"the label {unknown.iloc[0]!r} cannot be learnt"
+            raise TableError(f"{target.path}: {label}; the classes are {listed}")
+    n_answers = pd.concat(tables).groupby("key")["y"].nunique()
+    odd = n_answers.index[n_answers > 1]
+    if len(odd):
+        warn(f"{count(len(odd), 'text')} with contradicting labels, none of which is taken")
+    tables = [table[~table["key"].isin(odd)] for table in tables]
+    parts = [gather_rows(X[t.index.to_numpy()]) for X, t in zip(rows, tables, strict=True) if len(t)]
     if not parts:
         files = ", ".join(str(target.path) for target in targets)
         raise TableError(f"{files}: no row has a label to learn from")
-    codes = np.array(y, dtype=object)
-    return TrainingLabels(stack_rows(parts), codes, np.array(names, dtype=object), keys, np.array(weights))
+    whole = pd.concat(tables)
+    y = np.array([spellings[label] for label in whole["y"]], dtype=object)
+    names, weights = whole["name"].to_numpy(dtype=object), whole["weight"].to_numpy(dtype=float)
+    return TrainingLabels(stack_rows(parts), y, names, whole["key"].tolist(), weights)
 
 
 def learn_labels(
@@ -240,17 +230,11 @@ def learn_labels(
     X, y, names = labels.X[rows], labels.y[rows], labels.names[rows]
     for name in dict.fromkeys(names.tolist()):
         mine = np.flatnonzero(names == name)
-        kept = mine[list_consistent(list_row_keys(X[mine], np.zeros(len(mine), dtype=int)), y[mine])]
+        keys = list_row_keys(X[mine], np.zeros(len(mine), dtype=int))
+        n_answers = pd.Series(y[mine]).groupby(pd.factorize(pd.Series(keys))[0]).transform("nunique")
+        kept = mine[(n_answers == 1).to_numpy()]
         classifier.update(X[kept], y[kept], target=name)
     return classifier
-
-
-def list_consistent(keys: Sequence[Any], y: np.ndarray) -> np.ndarray:
-    """Return the rows that no other row equals, by the keys of rows, whose label is another."""
-    answers = dict[Any, set[Any]]()
-    for key, label in zip(keys, y.tolist(), strict=True):
-        answers.setdefault(key, set()).add(label)
-    return np.array([i for i, key in enumerate(keys) if len(answers[key]) == 1], dtype=int)
 
 
 def cross_fit(classifier: MSDAClassifier, labels: TrainingLabels) -> np.ndarray:
