@@ -33,27 +33,16 @@ def main(arguments: list[str] | None = None, app: Any = None) -> NoReturn:
     except KeyboardInterrupt:
         print(_describe_interrupt(), file=sys.stderr)
         code = 130
-    status = _exit_status(code)
-    try:
-        _flush_output()
-        raise SystemExit(status)
-    except KeyboardInterrupt:  # everything is done
-        os._exit(status)
-
-
-def _flush_output() -> None:
+    if isinstance(code, str):  # an error, as Python has it
+        print(escape_controls(f"undrift: {code}"), file=sys.stderr)
+    status = 1 if isinstance(code, str) else code or 0
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
-
-
-def _exit_status(code: str | int | None) -> int:
-    """Return the exit status as Python does: 0 for None; a text is an error, and is printed."""
-    if code is None or isinstance(code, int):
-        return code or 0
-    print(escape_controls(f"undrift: {code}"), file=sys.stderr)
-    return 1
+    except KeyboardInterrupt:  # everything is done
+        os._exit(status)
+    raise SystemExit(status)
 
 
 def _run(arguments: list[str] | None, app: Any) -> NoReturn:
@@ -65,7 +54,7 @@ def _run(arguments: list[str] | None, app: Any) -> NoReturn:
     if app is None:
         from .cli import app
     WRITTEN.clear()
-    signal.signal(signal.SIGTERM, _terminate)  # so that half-written files are removed then too
+    signal.signal(signal.SIGTERM, lambda signum, _: sys.exit(128 + signum))  # unfinished files are removed
     try:
         status = get_command(app).main(args=arguments, prog_name="undrift", standalone_mode=False)
     except typer.Abort:
@@ -113,11 +102,8 @@ def _locate(error: BaseException) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    where = (
-        ""
-        if trace is None
-        else f" in {os.path.basename(trace.tb_frame.f_code.co_filename)}, line {trace.tb_lineno}"
-    )
+    file = os.path.basename(trace.tb_frame.f_code.co_filename) if trace else ""
+    where = f" in {file}, line {trace.tb_lineno}" if trace else ""
     return f"{type(error).__name__}: {error}{where}"
 
 
@@ -145,7 +131,3 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
         signal.default_int_handler(signum, frame)
     os.write(2, f"{_describe_interrupt()}\n".encode())
     os._exit(130)
-
-
-def _terminate(signum: int, frame: Any) -> None:
-    raise SystemExit(128 + signum)

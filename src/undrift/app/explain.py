@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -42,11 +43,13 @@ def explain_words(
     is_cut = getattr(adapter.vectorizer_, "tokens_", None) == "characters"
     queries = [word if is_cut else " ".join(words_of(word)) or word for word in words]
     queries, unknown = _split_unknown(queries, terms)
-    target = classifier.target_names_[0]
+    target, stack = classifier.target_names_[0], getattr(classifier, "representation_", None)
+    nothing: dict[str, Any] = {"from": [], "to": []}  # of a distilled model
+    reconstruct: Any = partial(reconstruction, stack) if stack else lambda **_: nothing
     explanation: dict[str, Any] = {
         "unknown": unknown,
         "words": [
-            {**term_weight(classifier, terms, term), **_reconstruct(classifier, terms, term, top)}
+            {**term_weight(classifier, terms, term), **reconstruct(terms=terms, term=term, k=top)}
             for term in queries
         ],
         "documents": [
@@ -77,14 +80,6 @@ def _split_unknown(words: list[str], terms: list[str]) -> tuple[list[str], list[
     if messages and not known:
         raise LookupError("; ".join(messages))
     return known, messages
-
-
-def _reconstruct(classifier: Any, terms: list[str], term: str, top: int) -> dict[str, Any]:
-    """Return the terms that reconstruct a term, and those that it does; a distilled model has none."""
-    stack = getattr(classifier, "representation_", None)
-    if stack is None:
-        return {"from": [], "to": []}
-    return reconstruction(stack, terms, term, top)
 
 
 def _count_labelled(n_labelled: int | None) -> str:

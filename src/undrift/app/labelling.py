@@ -21,6 +21,7 @@ from ..method import predict_codes
 from ..scoring import measure_error
 from ..text import TextAdapter, hash_text
 from .labels import ESTIMATE, N_FOLDS, PREDICTIONS
+from .predict import describe_target_shares
 
 LEARN_EVERY = 5  # labels
 N_ASKED, N_DOUBTFUL = 10, 200  # rows that are asked for at once, among the least certain ones
@@ -267,12 +268,17 @@ class LabelSession:
         """Return the state of the session, ready for JSON."""
         measured = self._measure()
         changed = np.flatnonzero(self._codes != self._before).tolist()
-        shares, intervals = self._find_shares()
+        names = self.classifier.target_names_
+        known = describe_target_shares(self.classifier, names[0] if self.target is None else self.target)
+        shares, intervals = self._find_shares(known)
+        expected = known["expected_error"]
+        if expected is not None:
+            expected = {key: expected[key] for key in ("error", "low", "high")} | {"measured": False}
         return {
             "n_labels": len(self.answers),
             "n_rows": len(self._order),
             "n_learnt": self._n_learnt if self.can_learn else 0,
-            "error": measured or self._find_expected(),
+            "error": measured or expected,
             "advice": advise(measured, self.can_learn),
             "shares": shares,
             "shares_interval": intervals,
@@ -293,29 +299,12 @@ class LabelSession:
             },
         }
 
-    def _find_target(self) -> int:
-        names = list(self.classifier.target_names_)
-        return names.index(self.target) if self.target in names else 0
-
-    def _find_expected(self) -> dict[str, Any] | None:
-        values = self.classifier.expected_error_
-        expected = values[self._find_target()] if values else None
-        if expected is None:
-            return None
-        return {key: expected[key] for key in ("error", "low", "high")} | {"measured": False}
-
-    def _find_shares(self) -> tuple[dict[str, float], dict[str, list[float]] | None]:
+    def _find_shares(self, known: dict[str, Any]) -> tuple[dict[str, float], dict[str, list[float]] | None]:
         """Return the estimated class shares and their intervals; else the shares of the predictions."""
-        classifier, k = self.classifier, self._find_target()
-        shares = classifier.target_shares_[k] if classifier.target_shares_ else None
-        if shares is None:
-            counts = np.bincount(self._codes, minlength=len(self.classes)) / max(len(self._codes), 1)
-            return dict(zip(self.classes, counts.tolist(), strict=True)), None
-        intervals = classifier.target_shares_interval_[k] or {}
-        return (
-            {spell_label(label): float(share) for label, share in shares.items()},
-            {spell_label(label): [float(end) for end in ends] for label, ends in intervals.items()},
-        )
+        if known["target_shares"]:
+            return known["target_shares"], known["target_shares_interval"] or {}
+        counts = np.bincount(self._codes, minlength=len(self.classes)) / max(len(self._codes), 1)
+        return dict(zip(self.classes, counts.tolist(), strict=True)), None
 
 
 def advise(error: dict[str, Any] | None, can_learn: bool) -> str:

@@ -34,7 +34,7 @@ def open_model(job: Job, path: Path, load: Any = load_adapter) -> tuple[Any, str
         model.classifier_.set_params(device=job.device)
     names = model.classifier_.target_names_
     listed = ", ".join(map(str, names))
-    if job.domain is None and len(names) > 1:
+    if job.domain is None and len(names) != 1:
         raise ValueError(f"the model has {len(names)} target domains: choose one with --domain: {listed}")
     if job.domain is not None and job.domain not in names:
         raise ValueError(f"the model has no target domain {job.domain!r}: its target domains are {listed}")

@@ -244,8 +244,9 @@ def describe_details(summary: dict[str, Any]) -> Iterator[str]:
         yield from describe_distilled(summary["distilled"])
     if any(target["expected_error"] for target in summary["targets"]):
         yield f"Expected errors: {EXPECTED_ERROR_RECORD}."
-    for note in list_notes(summary):
-        yield f"Note: {note}."
+    for note in (*summary["notes"], *list_doubts(summary)):
+        if not any(warning.startswith(note) for warning in summary["warnings"]):
+            yield f"Note: {note}."
 
 
 def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
@@ -256,7 +257,9 @@ def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
     if t.get("scored"):
         low, high = t["adapted_error_interval"]
         baseline = f"{t['baseline_error']:.1%} with a linear SVM trained on the source"
-        verdict = "" if t["fell_back"] else f": {_judge(t)}"
+        least, most = t["gain_interval"]
+        gain = "adaptation hurt" if most < 0 else "too few labels to tell whether adaptation helped"
+        verdict = "" if t["fell_back"] else ": adaptation helped" if least > 0 else f": {gain}"
         verdict = _compare_with_chance(t["adapted_error"], t) or verdict
         return (
             f"{name}{fell_back}: {t['adapted_error']:.1%} wrong (95% interval {low:.1%} to {high:.1%}) on "
@@ -277,13 +280,6 @@ def _compare_with_chance(error: float, target: dict[str, Any]) -> str:
     return f": no better than chance (always answering {chance['label']} is wrong for {chance['error']:.1%})"
 
 
-def _judge(t: dict[str, Any]) -> str:
-    low, high = t["gain_interval"]
-    if low > 0:
-        return "adaptation helped"
-    return "adaptation hurt" if high < 0 else "too few labels to tell whether adaptation helped"
-
-
 def _describe_shares(t: dict[str, Any]) -> str:
     """Say which classes were predicted, and which shares they were given or estimated to have."""
     line = f"Class shares of {t['file']}: predicted {list_shares(t['predicted_shares'])}"
@@ -295,12 +291,6 @@ def _describe_shares(t: dict[str, Any]) -> str:
         estimated = f"estimated {list_shares(t['target_shares'], interval)}"
         line += "; the estimate is uncertain" if is_unknown else f"; {estimated}"
     return f"{line}."
-
-
-def list_notes(summary: dict[str, Any]) -> list[str]:
-    """Return what else there is to say, without what a warning has said."""
-    notes = [*summary["notes"], *list_doubts(summary)]
-    return [note for note in notes if not any(warning.startswith(note) for warning in summary["warnings"])]
 
 
 def list_doubts(summary: dict[str, Any]) -> list[str]:

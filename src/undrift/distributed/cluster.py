@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import operator
 import os
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
+from functools import reduce
 from typing import Any
 
 from ..core import N_PROCESSORS
@@ -64,15 +66,12 @@ def tree_sum(values: Sequence[Delayed], name: str, workers: Sequence[Any] | None
 def _sum_in_tree(values: list[Delayed], stage: Stage, worker: str | None = None) -> Delayed:
     while len(values) > 1:
         groups = [values[i : i + TREE_WIDTH] for i in range(0, len(values), TREE_WIDTH)]
-        values = [group[0] if len(group) == 1 else stage(_add, *group, worker=worker) for group in groups]
+        values = [group[0] if len(group) == 1 else stage(_sum, *group, worker=worker) for group in groups]
     return values[0]
 
 
-def _add(*values: Any) -> Any:
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return total
+def _sum(*values: Any) -> Any:
+    return reduce(operator.add, values)
 
 
 def find_client(values: Sequence[Any]) -> Any:
@@ -89,7 +88,7 @@ def find_workers(blocks: Sequence[Delayed]) -> list[Any]:
     from distributed import futures_of
 
     futures = [futures_of(block)[:1] for block in blocks]
-    with translate_connection_errors():
+    with translate_errors(reads_files=False):
         holders = client.who_has([future for group in futures for future in group])
     return [min(holders.get(group[0].key, ()), default=None) if group else None for group in futures]
 
@@ -99,7 +98,7 @@ def assign_workers(sizes: Sequence[int], values: Sequence[Delayed]) -> list[Any]
     client = find_client(values)
     if client is None:
         return [None] * len(sizes)
-    with translate_connection_errors():
+    with translate_errors(reads_files=False):
         workers = sorted(client.nthreads().items())
     if not workers:  # they may come later
         return [None] * len(sizes)
@@ -131,8 +130,11 @@ def persist(*values: Delayed) -> tuple[Delayed, ...]:
 
 
 @contextmanager
-def translate_errors() -> Iterator[None]:
-    """Raise the failures of a cluster as `ClusterLost`, in one line with a remedy."""
+def translate_errors(reads_files: bool = True) -> Iterator[None]:
+    """Raise the failures of a cluster as `ClusterLost`, in one line with a remedy.
+
+    Where no file is read, every OSError is one of the connection.
+    """
     try:
         yield
     except (CancelledError, RuntimeError) as error:
@@ -143,9 +145,9 @@ def translate_errors() -> Iterator[None]:
             "start a scheduler and run again"
         ) from error
     except OSError as error:
-        if type(error).__module__.partition(".")[0] != "distributed":
+        if reads_files and type(error).__module__.partition(".")[0] != "distributed":
             raise  # a file that a worker cannot read, say
-        raise _unreachable(error) from error
+        raise ClusterLost(f"the Dask scheduler cannot be reached: {error}; check its address") from error
     except Exception as error:
         if type(error).__name__ != "KilledWorker":
             raise
@@ -153,23 +155,6 @@ def translate_errors() -> Iterator[None]:
             f"a task ended every worker that tried it ({error}); the usual cause is memory: "
             "give smaller row blocks, or workers with more"
         ) from error
-
-
-@contextmanager
-def translate_connection_errors() -> Iterator[None]:
-    """As `translate_errors`, where no file is read: every OSError is one of the connection."""
-    try:
-        with translate_errors():
-            yield
-    except ClusterLost:
-        raise
-    except OSError as error:
-        raise _unreachable(error) from error
-
-
-def _unreachable(error: OSError) -> ClusterLost:
-    """Return the error of a scheduler that does not answer."""
-    return ClusterLost(f"the Dask scheduler cannot be reached: {error}; check its address")
 
 
 @contextmanager

@@ -116,7 +116,8 @@ def open_table(
         elif layout.kind == "xlsx":
             _keep_frame(table, _read_sheet(table.path, sheet))
         else:
-            _open_text(table, TextFile.detect(table.path, layout.compression, encoding), layout.kind)
+            found = detect_encoding(path, partial(open_bytes, table.path, layout.compression), encoding)
+            _open_text(table, TextFile(table.path, layout.compression, found), layout.kind)
     table.require_column(text)
     return table
 
@@ -170,11 +171,6 @@ class TextFile:
     path: Path
     compression: str
     encoding: Encoding
-
-    @classmethod
-    def detect(cls, path: Path, compression: str, encoding: str | None) -> TextFile:
-        """Return the file with its encoding."""
-        return cls(path, compression, detect_encoding(path, partial(open_bytes, path, compression), encoding))
 
     @contextmanager
     def open(self) -> Iterator[Any]:
