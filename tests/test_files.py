@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from undrift.files import make_hidden_folder, replace_file, write_text_atomically
+from undrift.files import replace_file, write_text_atomically
 
 
 @pytest.mark.parametrize(
@@ -83,18 +83,3 @@ def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tm
         first.write_text("first")
     assert (tmp_path / "out.csv").read_text() == "first"
     assert set(tmp_path.iterdir()) == {tmp_path / "out.csv", stranger}
-
-
-def test_hidden_folders_of_killed_processes_are_removed_and_those_in_use_are_not(tmp_path):
-    program = "from undrift.files import make_hidden_folder; from pathlib import Path; import os, sys\n"
-    program += "with make_hidden_folder(Path(sys.argv[1])) as new:\n"
-    program += "    (new / 'part').write_text('half'); os.kill(os.getpid(), 9)"
-    subprocess.run([sys.executable, "-c", program, tmp_path], check=False)
-    (abandoned,) = tmp_path.iterdir()
-    with make_hidden_folder(tmp_path) as first:
-        assert not abandoned.exists()
-        (first / "part").write_text("half")
-        with make_hidden_folder(tmp_path):  # two runs at once
-            assert (first / "part").exists()
-        assert list(tmp_path.iterdir()) == [first]
-    assert list(tmp_path.iterdir()) == []

@@ -5,12 +5,10 @@ from __future__ import annotations
 import glob
 import os
 import re
-import secrets
-import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 try:
@@ -51,22 +49,6 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         os.close(handle)
         UNFINISHED.discard(name)
-
-
-@contextmanager
-def make_hidden_folder(parent: Path) -> Iterator[Path]:
-    """Yield a new folder in `parent`, removed at the end with all in it; so are those of killed processes."""
-    if fcntl is not None:
-        for path in parent.glob(".undrift-*.part"):
-            with suppress(OSError), _hold(path, fcntl.LOCK_EX | fcntl.LOCK_NB):  # fails if it is in use
-                shutil.rmtree(path)
-    folder = parent / f".undrift-{secrets.token_hex(6)}.part"
-    folder.mkdir()
-    try:
-        with nullcontext() if fcntl is None else _hold(folder, fcntl.LOCK_SH):
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -118,24 +118,20 @@ def adapter() -> TextAdapter:
     return TextAdapter(100, classifier=MSDAClassifier(1, random_state=0))
 
 
-def test_several_domains_and_a_file_for_each_shard(cluster, reviews):
+def test_several_domains_of_several_shards(cluster, reviews):
     sources = [reviews / "books-?.csv", reviews / "books-1?.csv"]
     targets = [reviews / "kitchen-*.csv", reviews / "kitchen-*.jsonl"]
     model = reviews / "model.safetensors"
     run_adapt(Job(sources, targets, ("text",), "label", reviews / "plain.csv"), adapter())
     small = reviews / "small.safetensors"
-    job = Job(sources, targets, ("text",), "label", reviews / "out", model, distilled=small)
+    job = Job(sources, targets, ("text",), "label", reviews / "out.csv", model, distilled=small)
     found = run_adapt(job, adapter(), cluster=cluster.scheduler.address)
     distilled = load_model(small)
     assert distilled.classifier_.domains_ == [path.name for path in targets]
     assert distilled.fidelity_ == found.summary["distilled"]["fidelity"]
     assert found.summary["model_file"]["n_checked"] > 0
-    shards = [path.name for pattern in targets for path in shard_paths(pattern)]
-    assert sorted(path.name for path in (reviews / "out").iterdir()) == sorted(shards)
-    answers = [value for name in shards for value in column(reviews / "out" / name, "prediction")]
-    assert answers == column(reviews / "plain.csv", "prediction")
-    domains = [value for name in shards for value in column(reviews / "out" / name, "domain")]
-    assert domains == column(reviews / "plain.csv", "domain")
+    for name in ("text", "prediction", "domain"):
+        assert column(reviews / "out.csv", name) == column(reviews / "plain.csv", name)
     assert found.adapter.classifier_.domains_ == [0, 1, *(path.name for path in targets)]
     assert model.exists()
 
@@ -162,34 +158,25 @@ def test_a_folder_of_any_formats_and_several_text_columns_on_a_cluster(cluster, 
 
 
 def test_probabilities_known_shares_and_gaps_on_a_cluster(cluster, reviews):
-    """In one file, and in a file for each shard; the counts are of all shards."""
+    """The counts are of all shards."""
     files = [reviews / "books-*.csv"], [reviews / "kitchen-*.csv", reviews / "kitchen-*.jsonl"]
     options = {"probabilities": True, "min_confidence": 0.6}
     options["target_shares"] = [{"0": 0.3, "1": 0.7}, {"0.0": 0.6, "1.0": 0.4}]
     names = ["prediction", "score", "probability", "p_0", "p_1", "domain"]
     plain = run_adapt(Job(*files, ("text",), "label", reviews / "plain.csv", **options), adapter()).summary
     assert [entry["target_shares"]["1"] for entry in plain["targets"]] == [0.7, 0.4]
-    for out in ("one.csv", "folder"):
-        job = Job(*files, ("text",), "label", reviews / out, **options)
-        summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
-        assert [entry["n_doubtful"] for entry in summary["targets"]] == [
-            entry["n_doubtful"] for entry in plain["targets"]
-        ]
-        assert all(0 < entry["n_doubtful"] < entry["rows"] for entry in summary["targets"])
-        for entry, expected in zip(summary["targets"], plain["targets"], strict=True):
-            assert entry["predicted_shares"] == expected["predicted_shares"]
-            assert entry["target_shares"] == expected["target_shares"]
-        parts = [reviews / out]
-        if out == "folder":
-            parts = [reviews / out / path.name for pattern in files[1] for path in shard_paths(pattern)]
-        assert open_table(parts[0]).columns == ("text", "truth", *names)
-        for name in ("prediction", "domain"):
-            values = [value or "" for part in parts for value in column(part, name)]
-            assert values == column(reviews / "plain.csv", name)
-        for name in ("probability", "p_0", "p_1"):
-            values = np.array([value for part in parts for value in column(part, name)], float)
-            expected = np.array(column(reviews / "plain.csv", name), float)
-            np.testing.assert_allclose(values, expected, atol=1e-4)
+    job = Job(*files, ("text",), "label", reviews / "one.csv", **options)
+    summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
+    assert all(0 < entry["n_doubtful"] < entry["rows"] for entry in summary["targets"])
+    for entry, expected in zip(summary["targets"], plain["targets"], strict=True):
+        for name in ("n_doubtful", "predicted_shares", "target_shares"):
+            assert entry[name] == expected[name]
+    assert open_table(job.out).columns == ("text", "truth", *names)
+    for name in ("prediction", "domain"):
+        assert column(job.out, name) == column(reviews / "plain.csv", name)
+    for name in ("probability", "p_0", "p_1"):
+        values, expected = (np.array(column(path, name), float) for path in (job.out, reviews / "plain.csv"))
+        np.testing.assert_allclose(values, expected, atol=1e-4)
 
 
 def test_shares_and_columns_are_checked_on_a_cluster_too(cluster, reviews):
@@ -226,12 +213,10 @@ def test_the_summary_is_the_same_wherever_the_job_was_computed(cluster, reviews)
 def test_neither_predictions_nor_model_on_a_cluster_if_one_fails(cluster, reviews, fail):
     fail("undrift.app.adapt.save_model", OSError(28, "No space left on device"))
     files = [reviews / "books.csv"], [reviews / "kitchen.csv"]
-    for out in ("o.csv", "folder"):
-        job = Job(*files, ("text",), "label", reviews / out, reviews / "model.safetensors")
-        with pytest.raises(OSError, match="No space left"):
-            run_adapt(job, adapter(), cluster=cluster.scheduler.address)
+    job = Job(*files, ("text",), "label", reviews / "o.csv", reviews / "model.safetensors")
+    with pytest.raises(OSError, match="No space left"):
+        run_adapt(job, adapter(), cluster=cluster.scheduler.address)
     assert not (reviews / "o.csv").exists()
-    assert list((reviews / "folder").iterdir()) == []
 
 
 def shards_of(folder) -> list[Shard]:

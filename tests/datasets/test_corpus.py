@@ -27,8 +27,8 @@ def corpus(*domains, **kwargs):
 
 def test_task_takes_the_source_train_rows_and_the_target_test_rows():
     task = Task(features("books"), features("kitchen", start=100))
-    X_train, y_train = task.training_set()
-    X_test, y_test = task.test_set()
+    X_train, y_train = task.source.labelled("train")
+    X_test, y_test = task.target.labelled("test")
     assert task.name == "books->kitchen"
     assert_array_equal(X_train, [[0, 1], [2, 3]])
     assert_array_equal(y_train, [1, -1])
@@ -37,7 +37,7 @@ def test_task_takes_the_source_train_rows_and_the_target_test_rows():
 
 
 def test_texts_labels_and_tasks_of_a_corpus():
-    texts, y = Task(documents("books"), documents("kitchen")).test_set()
+    texts, y = documents("kitchen").labelled("test")
     assert texts == ["kitchen 1"]
     assert y.tolist() == [0]
     assert y.dtype == np.int64
@@ -97,6 +97,6 @@ def test_corpora_and_tasks_refuse_domains_that_do_not_fit():
         corpus()
     task = Task(features("a", train=[]), features("b", test=[]))
     with pytest.raises(ValueError, match="domain 'a' has no train rows"):
-        task.training_set()
+        task.source.labelled("train")
     with pytest.raises(ValueError, match="domain 'b' has no test rows"):
-        task.test_set()
+        task.target.labelled("test")

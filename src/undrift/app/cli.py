@@ -190,7 +190,7 @@ def adapt(
         str,
         typer.Option(
             help="Where to compute: cpu, cuda, or a Dask cluster (local, local:N or tcp://host:port), whose "
-            "workers read the files; --out may be a folder then.",
+            "workers read the files.",
             metavar="WHERE",
             rich_help_panel=RUNNING,
         ),

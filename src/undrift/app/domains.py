@@ -254,28 +254,17 @@ def match_shares(job: Job, classes: Sequence[Any]) -> dict[str, dict[Any, float]
     return shares
 
 
-def is_folder(path: Path) -> bool:
-    """Tell whether an output path means a folder: it is one, or has no ending."""
-    return path.is_dir() or path.suffix == ""
-
-
 def check_outputs(job: Job, *, has_cluster: bool = False) -> None:
     """Refuse, before the work starts, outputs that cannot be written or would replace another file."""
     if has_cluster and job.report is not None:
         raise TableError("--report needs the documents here, and a cluster leaves them on workers: drop it")
-    inputs, outputs = [*job.sources, *job.targets, *([job.labels] if job.labels else [])], [job.out]
-    if has_cluster and is_folder(job.out):
-        outputs = [job.out / shard.name for path in job.targets for shard in shard_paths(path)]
-    for path in outputs:
-        refuse_overwriting(path, inputs)
-    others = [*inputs, *outputs]
-    for path in filter(None, (job.model, job.distilled, job.report)):
+    others = [*job.sources, *job.targets, *([job.labels] if job.labels else [])]
+    for path in filter(None, (job.out, job.model, job.distilled, job.report)):
         refuse_overwriting(path, others)
         others.append(path)
-        check_file(path)
-    if outputs != [job.out]:
-        job.out.mkdir(parents=True, exist_ok=True)
-    check_writable(outputs[0])
+        if path is not job.out:
+            check_file(path)
+    check_writable(job.out)
 
 
 def check_file(path: Path) -> None:

@@ -33,7 +33,7 @@ class Job:
     targets: list[Path] = field(default_factory=list)
     text: Sequence[str] = ()  # columns, which are joined; empty: the model's, or the only column of text
     label: str = "label"
-    out: Path = Path()  # of `adapt` on a cluster also a folder, with a file for each shard of the targets
+    out: Path = Path()
     model: Any = None  # path of the model, which `adapt` saves and other commands load
     report: Path | None = None
     distilled: Path | None = None

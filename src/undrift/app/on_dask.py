@@ -31,7 +31,6 @@ from ..distributed import (
     tree_sum,
 )
 from ..errors import UndriftWarning, warn
-from ..files import make_hidden_folder
 from ..text import (
     SAMPLE_DOCUMENTS,
     DocumentFrequencies,
@@ -40,11 +39,11 @@ from ..text import (
     hash_text,
     interleave,
 )
-from .domains import JobDomain, is_folder, name_domains, open_rows, parse_label
+from .domains import JobDomain, name_domains, open_rows, parse_label
 from .job import Job, Reading, ShowStage
 from .predict import predict_rows
 from .rows import LocalRows, count_mistakes
-from .tables import Table, TableError, join_kinds, list_texts, list_values, shard_paths, write_table
+from .tables import Table, join_kinds, list_texts, list_values, shard_paths, write_table
 
 sizeof.register(DocumentFrequencies, n_bytes)
 
@@ -171,26 +170,6 @@ def _predict_shard(shard: Shard, model: Any, predict: Predict) -> tuple[dict[str
     return answers, total
 
 
-def write_shards(
-    shards: Sequence[Shard], folder: Path, kinds: dict[str, Any], model: Any, predict: Predict
-) -> Any:
-    """Let the workers write the predictions of each shard, whole or not at all; returns all counts added."""
-    stage, sent, how = Stage("write"), send_model(model), literal(predict, "function")
-    written = [stage(_write_shard, literal(shard, "shard"), folder, kinds, sent, how) for shard in shards]
-    return sum(compute(*persist(*written)))
-
-
-def _write_shard(shard: Shard, folder: Path, kinds: dict[str, Any], model: Any, predict: Predict) -> Any:
-    """On a worker: a shard of predictions. Done again after a failure, it replaces the same file."""
-    total: Any = 0
-    with write_table(folder / shard.path.name, kinds) as write:
-        for frame in shard.table():
-            columns, counts = predict(model, list_texts(frame, shard.text))
-            write(frame.assign(**columns))
-            total = total + counts
-    return total
-
-
 HEAD_DOCUMENTS = 20_000  # of each domain, from which the share of unseen words is taken
 
 
@@ -251,21 +230,13 @@ class ClusterRows(LocalRows):
     def write_predictions(
         self, adapter: TextAdapter, kinds: dict[str, Any], added: Sequence[str]
     ) -> Iterator[list[np.ndarray]]:
-        """Write predictions, to one file or a file for each shard, put in place when the context ends."""
-        tasks = []  # shards of each target, and how they are predicted
-        for target, surveyed in zip(self.targets, self.surveyed[len(self.sources) :], strict=True):
-            options: dict[str, Any] = {"added": added, "min_confidence": self.job.min_confidence}
-            predict = partial(_predict_documents, name=target.name, **options)
-            tasks.append(([item.shard for item in surveyed], predict))
-        if is_folder(self.job.out):
-            with _write_folder(self.job.out, adapter, tasks, kinds) as counts:
-                yield counts
-            return
-        counts = []
+        """Write predictions shard by shard, put in place when the context ends."""
+        counts, limit = [], self.job.min_confidence
         with write_table(self.job.out, kinds) as write:
-            for shards, predict in tasks:
-                total: Any = 0
-                for shard, predicted in zip(shards, predict_shards(shards, adapter, predict), strict=True):
+            for target, surveyed in zip(self.targets, self.surveyed[len(self.sources) :], strict=True):
+                shards, total = [item.shard for item in surveyed], np.zeros(1)
+                how = partial(_predict_documents, name=target.name, added=added, min_confidence=limit)
+                for shard, predicted in zip(shards, predict_shards(shards, adapter, how), strict=True):
                     columns, shard_counts = compute(predicted)[0]
                     _write_rows(write, shard, columns)
                     total = total + shard_counts
@@ -313,23 +284,3 @@ def _write_rows(write: Any, shard: Shard, added: dict[str, list[Any]]) -> None:
         stop = start + len(frame)
         write(frame.assign(**{name: values[start:stop] for name, values in added.items()}))
         start = stop
-
-
-@contextmanager
-def _write_folder(out: Path, model: Any, tasks: list, kinds: dict[str, Any]) -> Iterator[list[np.ndarray]]:
-    """Let the workers write into a hidden folder, whose files are moved to `out` when the context ends.
-
-    Gives the counts of every target. The hidden folder is removed in any case, with whatever a killed
-    worker left in it.
-    """
-    names = [shard.path.name for shards, _ in tasks for shard in shards]
-    repeated = {name for name in names if names.count(name) > 1}
-    if repeated:
-        raise TableError(f"two shards are called {min(repeated)}, which cannot both be written to {out}")
-    with make_hidden_folder(out) as hidden:
-        counts = []
-        for shards, predict in tasks:
-            counts.append(write_shards(shards, hidden.resolve(), kinds, model, predict))
-        yield counts
-        for name in names:
-            (hidden / name).replace(out / name)

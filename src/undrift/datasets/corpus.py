@@ -112,14 +112,6 @@ class Task:
         """The two domains, as in ``"books->kitchen"``."""
         return f"{self.source.name}->{self.target.name}"
 
-    def training_set(self) -> tuple[Rows, np.ndarray]:
-        """Rows and labels of the source's train part."""
-        return self.source.labelled("train")
-
-    def test_set(self) -> tuple[Rows, np.ndarray]:
-        """Rows and labels of the target's test part."""
-        return self.target.labelled("test")
-
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
