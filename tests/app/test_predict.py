@@ -1,5 +1,7 @@
 """Columns that predictions add: labels, scores, probabilities, and what is left empty as doubtful."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -46,6 +48,22 @@ def test_probabilities_are_those_of_the_estimator(tmp_path, reviews, border):
     assert all(row["probability"] == row[f"p_{row['prediction']}"] for row in rows)
     if border == "error":
         assert all(float(row["probability"]) >= 0.5 for row in rows)
+
+
+def test_texts_without_a_known_term_have_the_class_shares_and_no_prediction(tmp_path, reviews):
+    """In `adapt` as in `predict`, and by the estimator."""
+    source, target = write_reviews(tmp_path, reviews)
+    target = write_csv(tmp_path / "target.csv", {"text": [*reviews["kitchen"][0], "", "zyxwv"]})
+    job = Job([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
+    adapter = run_adapt(replace(job, model=tmp_path / "model"), build_adapter()).adapter
+    shares = list(adapter.target_shares_[0].values())
+    assert_allclose(adapter.predict_proba(["", "zyxwv"]), [shares, shares], atol=1e-6)
+    given = {"model": tmp_path / "model", "input": target, "out": tmp_path / "new.csv"}
+    run_predict(Job(**given, as_fitted=True, probabilities=True))
+    for path in (job.out, tmp_path / "new.csv"):
+        for row in read_csv(path)[-2:]:
+            assert row["prediction"] == ""
+            assert_allclose([float(row[f"p_{label}"]) for label in adapter.classes_], shares, atol=1e-6)
 
 
 def test_doubtful_predictions_are_left_empty_and_counted(tmp_path, reviews):

@@ -111,7 +111,8 @@ def predict_rows(classifier: Any, X: Matrix, target: str | None = None, scores: 
     """
     if scores is None:
         scores = classifier.decision_function(X, target=target)
-    probabilities = classifier.scores_to_proba(scores, target=target).astype(float).round(6)
+    probabilities = classifier.scores_to_proba(scores, target=target).astype(float)
+    probabilities = classifier.fill_unknown(probabilities, X, target).round(6)
     scores = np.asarray(scores, dtype=float).reshape(X.shape[0], -1)
     labels, score = classifier.classes_.tolist(), np.round(scores.max(axis=1), 6)
     return Predictions(labels, predict_codes(scores), score, probabilities, np.diff(X.indptr))

@@ -125,6 +125,14 @@ class TargetModel:
             return np.tile(sizes @ values / sizes.sum(), (n, 1))
         return values[self.find_domains(target, sample_domain, n)]
 
+    def fill_unknown(self, p: np.ndarray, X: Rows, target: Name | None = None) -> np.ndarray:
+        """Give sparse rows without any known feature the class shares of their target as probabilities."""
+        i = self.find_target(target) - self.n_sources_ if self.target_names_ else -1
+        shares = self.target_shares_[i] if i >= 0 else None
+        if shares is not None:
+            p[np.diff(X.indptr) == 0] = list(shares.values())
+        return p
+
     def _keep_targets(self, targets: Sequence[Target] | None) -> None:
         """Keep the results of every target; None where they were not aligned."""
         none = [None] * len(self.target_names_)

@@ -81,7 +81,8 @@ class DistilledText(TextModel):
         """Return the same model as a scikit-learn pipeline that needs no undrift: it predicts the same.
 
         It can be pickled. Its `decision_function` gives log odds: the scores here over the temperature.
-        With ``border="balanced"`` its probabilities are those of classes that are equally frequent.
+        With ``border="balanced"`` its probabilities are those of classes that are equally frequent. Those of
+        a document without a known term follow from the intercept alone.
 
         Parameters
         ----------

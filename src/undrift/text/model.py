@@ -52,9 +52,13 @@ class TextModel(ClassifierMixin, BaseEstimator):
     def predict_proba(
         self, documents: Iterable[str], *, target: str | None = None, **teacher: Any
     ) -> np.ndarray:
-        """Return calibrated probabilities of the classes; the parameters are those of `decision_function`."""
+        """Return calibrated probabilities of the classes; the parameters are those of `decision_function`.
+
+        Those of a document without a known term are the class shares of its target.
+        """
         rows = self._count_terms(documents)
-        return self.classifier_.predict_proba(rows, target=target, **teacher)
+        p = self.classifier_.predict_proba(rows, target=target, **teacher)
+        return p if teacher else self.classifier_.fill_unknown(p, rows, target)
 
     def score(self, documents, y, sample_weight=None, *, target: str | None = None) -> float:
         """Return the accuracy of `predict`; the parameters are those of `decision_function`."""
