@@ -73,6 +73,15 @@ def test_other_rows_are_drift(rng):
     assert any("unknown to the model" in reason for reason in foreign["reasons"])
 
 
+@pytest.mark.parametrize(("p", "more", "found"), [(0.006, 0.02, 0), (0.004, 0.02, 2), (0.004, 0.009, 1)])
+def test_drift_is_a_rare_chance_and_a_difference_that_counts(rng, set_limits, p, more, found):
+    fit = draw_documents(rng, 60)
+    model = make_model(fit)
+    means = iter([0.2 + more, 0.2, 0.5])  # of terms unknown in the batch and in the fit; of the direction
+    set_limits(_compare=lambda *given: p, _mean=lambda *given: next(means))
+    assert len(check(model, describe_target(model, fit), fit[:10])["reasons"]) == found
+
+
 def test_a_measure_says_what_the_rule_decides(rng):
     fit = draw_documents(rng, 300)
     model = make_model(fit)

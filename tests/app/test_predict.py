@@ -10,7 +10,7 @@ from tests.helpers.review_files import make_review_texts, read_csv, write_csv
 from undrift import MSDAClassifier, TextAdapter
 from undrift.app.adapt import run_adapt
 from undrift.app.job import Job
-from undrift.app.predict import run_predict
+from undrift.app.predict import Predictions, run_predict
 from undrift.app.tables import list_values, open_table
 
 
@@ -48,6 +48,13 @@ def test_probabilities_are_those_of_the_estimator(tmp_path, reviews, border):
     assert all(row["probability"] == row[f"p_{row['prediction']}"] for row in rows)
     if border == "error":
         assert all(float(row["probability"]) >= 0.5 for row in rows)
+
+
+def test_a_prediction_with_exactly_the_least_confidence_stays():
+    p = np.array([[0.25, 0.75], [0.375, 0.625]])
+    predictions = Predictions(["a", "b"], np.array([1, 1]), np.zeros(2), p, np.ones(2, dtype=int))
+    assert predictions.columns(["prediction"], 0.75) == {"prediction": ["b", None]}
+    assert predictions.count(0.75).tolist() == [0, 2, 1, 0]
 
 
 def test_texts_without_a_known_term_have_the_class_shares_and_no_prediction(tmp_path, reviews):

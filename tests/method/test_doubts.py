@@ -43,6 +43,10 @@ def test_disagreement_is_counted_by_hand():
     source_only = SourceOnly(np.zeros((1, 1)), np.zeros(1), np.zeros(1), before, 0.25, 1.0)
     signals = compare_with_source_only(Signals(4, 0.0, 0.0), after, 0.75, source_only)
     # rows 0 and 3 differ; the surer half is rows 0 and 1; both times half are positive
+    surest = compare_with_source_only(
+        Signals(4, 0.0, 0.0), -before * [[1], [1], [0], [-1]], 0.75, source_only
+    )
+    assert (surest.disagreement, surest.sure_disagreement) == (0.75, 1.0)
     assert (signals.disagreement, signals.sure_disagreement, signals.class_shift) == (0.5, 0.5, 0.0)
     assert (signals.retained, signals.source_only_retained) == (0.75, 0.25)
     moved = compare_with_source_only(Signals(4, 0.0, 0.0), np.ones((4, 1)), 0.75, source_only)

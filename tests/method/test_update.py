@@ -1,5 +1,7 @@
 """Labels of target rows: learnt in fit and by update, against systems that are solved from scratch."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +12,6 @@ from undrift import MSDAClassifier, load_model, save_model
 from undrift.errors import UndriftWarning
 from undrift.method import labels as labels_module
 from undrift.method.calibrate import find_border
-from undrift.method.constants import TARGET_PART
 from undrift.method.shares import Labelled, Rescored, estimate_shares
 from undrift.method.state import score_columns
 from undrift.method.update import choose_for_estimate, choose_for_predictions
@@ -56,7 +57,7 @@ class Oracle:
         has_label, has_anchors = ~np.isnan(labels), len(state.codes) > n
         pseudo = (state.codes[n:], state.weight[n:]) if has_anchors else np.zeros((2, len(labels)))
         # features for all domains, and again, of smaller variance, for labelled target rows alone
-        particular = np.sqrt(TARGET_PART) * self.rows
+        particular = np.sqrt(0.15) * self.rows
         is_labelled = np.concatenate([np.zeros(n, dtype=bool), has_label])
         both = np.hstack([self.rows, np.where(is_labelled[:, None], particular, 0.0)])
         weight = np.concatenate([state.weight[:n], np.where(has_label, 0.0, pseudo[1])])
@@ -346,6 +347,24 @@ def test_wrong_labels_of_classes_far_apart_cost_little():
     before, after = learn_random_labels(2, 0.2)
     assert before < 0.03
     assert after < before + 0.06  # one step of Newton's method: 0.28
+
+
+def test_cross_fitted_scores_are_those_without_the_own_label(spy):
+    """Without its label a row has its pseudo-label again."""
+    X, y, X_target, y_target = make_domains(shift=0.95)
+    rows, calls = np.arange(40), spy(labels_module, "Change")
+    fitted = make_classifier(self_training=True).fit(X, y, X_target)
+    copy(fitted).update(X_target[rows], y_target[rows])
+    weight, learning, _, cross_fitted = calls[0]
+    alone = []
+    for row in rows:
+        others, before = np.delete(rows, row), len(calls)
+        left = copy(fitted).update(X_target[others], y_target[others])
+        scores = left.decision_function(X_target)[:, None]
+        shift = labels_module.learn_labels(left.update_state_).targets[0].shift
+        alone.append(scores[row] - shift if calls[before][0] == weight else [np.nan])
+    off, off_without = (np.nanmean(np.abs(each - alone)) for each in (cross_fitted, learning.left_out))
+    assert off < 0.6 * off_without
 
 
 def test_labels_win_over_the_expected_error():

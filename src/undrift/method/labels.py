@@ -186,8 +186,7 @@ def _choose_change(
 
     weight = choose_label_weight(measure)
     learning = seen.learn(weight * state.C)
-    variance = learning.variance
-    cross_fitted = (learning.left_out + variance * evidence) / (1 + variance * before[:, None])
+    cross_fitted = seen.add_pseudo_labels(learning, apart.covariance, before, evidence)
     return Change(weight, learning, apart.restore(learning.g), cross_fitted)
 
 
@@ -324,7 +323,6 @@ class Learning:
 
     g: np.ndarray  # (n, n_outputs) coefficients of the labelled rows
     left_out: np.ndarray  # (n, n_outputs) scores of every row, had the labels of all others been learnt
-    variance: np.ndarray  # (n, n_outputs) of these scores
     inverses: list[np.ndarray]  # of every output: of the covariance with noise; empty without weight
 
 
@@ -347,9 +345,9 @@ class Seen:
         the mode's curvature, for every output by itself.
         """
         S, (n, n_outputs) = self.covariance, self.scores.shape
-        g, variance = np.zeros((n, n_outputs)), np.tile(np.diagonal(S)[:, None], n_outputs)
+        g = np.zeros((n, n_outputs))
         if not strength:
-            return Learning(g, self.scores.copy(), variance, [])
+            return Learning(g, self.scores.copy(), [])
         bound = strength if n_outputs == 1 else 2 * strength
         damped = np.linalg.inv(S + np.eye(n) / bound)
         for _ in range(MOST_STEPS):
@@ -358,13 +356,34 @@ class Seen:
             g += step
             if np.abs(step).max() < 1e-10 * strength * self.temperature:
                 break
-        precision, inverses = 4 * strength * p * (1 - p), []
-        for k, root in enumerate(np.sqrt(precision).T):
+        left_out, inverses = self.scores + S @ g, []
+        for k, precision in enumerate((4 * strength * p * (1 - p)).T):
+            root = np.sqrt(precision)
             noisy = np.eye(n) + root[:, None] * S * root
             inverses.append(root[:, None] * np.linalg.inv(noisy) * root)
-            variance[:, k] -= ((S @ inverses[k]) * S).sum(axis=1)
-        variance /= 1 - precision * variance
-        return Learning(g, self.scores + S @ g - g * variance, variance, inverses)
+            variance = np.diagonal(S) - ((S @ inverses[k]) * S).sum(axis=1)
+            left_out[:, k] -= g[:, k] * variance / (1 - precision * variance)
+        return Learning(g, left_out, inverses)
+
+    def add_pseudo_labels(
+        self, learning: Learning, shared: np.ndarray, precision: np.ndarray, evidence: np.ndarray
+    ) -> np.ndarray:
+        """Return the scores of rows left out, had each its pseudo-label instead.
+
+        A pseudo-label informs the part of scores that all domains have, with the covariance `shared`: it
+        counts as a label of least squares with a precision, which times the label is the evidence.
+        """
+        scores, spread = learning.left_out.copy(), np.diagonal(shared)
+        A, S = (each - np.diag(np.diagonal(each)) for each in (shared, self.covariance))
+        for k, g in enumerate(learning.g.T):
+            M = learning.inverses[k] if learning.inverses else np.zeros(S.shape)
+            own = (A * M).sum(axis=1)
+            removed = own / np.maximum(np.diagonal(M), 1e-300)  # the row itself
+            mean = self.scores[:, k] + A @ g - removed * g
+            variance = spread - ((A @ M) * A).sum(axis=1) + removed * own
+            covariance = spread - ((A @ M) * S).sum(axis=1) + removed * (S * M).sum(axis=1)
+            scores[:, k] += covariance * (evidence[:, k] - precision * mean) / (1 + precision * variance)
+        return scores
 
     def _measure(self, scores: np.ndarray, strength: float) -> tuple[np.ndarray, np.ndarray]:
         """Return probabilities of the classes that outputs stand for, and slopes of the log likelihood."""
