@@ -1,12 +1,17 @@
-"""Draw the figures of the user pages: ``python docs/_site/figures.py``.
+"""Draw the figures of the user pages: ``python docs/_site/figures.py [NAME...]``.
 
 Figures of the method are drawn from fits on generated reviews, figures of errors from the records of the lab.
+``report`` is a photograph of the demo's report, and needs Chromium.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
+import sys
+import tempfile
 import textwrap
 from collections import defaultdict
 from pathlib import Path
@@ -358,7 +363,30 @@ def draw_flow() -> None:
     save_figure("flow", "How data flows through undrift adapt", 580, 516, *parts)
 
 
+def photograph_report() -> None:
+    """Run the demo and photograph the first screen of its report."""
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as player:
+        subprocess.run([sys.executable, "-m", "undrift", "demo", "--out", folder], check=True)
+        browser = player.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1080, "height": 700}, device_scale_factor=1.25)
+        page.goto(Path(folder, "report.html").as_uri())
+        page.screenshot(path=str(IMAGES / "report.png"))
+        browser.close()
+
+
+DRAWINGS = {
+    "idea": draw_idea,
+    "steps": draw_steps,
+    "shares": draw_shares,
+    "expected": draw_expected,
+    "teacher": draw_teacher,
+    "packages": draw_packages,
+    "flow": draw_flow,
+    "report": photograph_report,
+}
+
 if __name__ == "__main__":
-    IMAGES.mkdir(exist_ok=True)
-    for draw in (draw_idea, draw_steps, draw_shares, draw_expected, draw_teacher, draw_packages, draw_flow):
-        draw()
+    for name in sys.argv[1:] or DRAWINGS:
+        DRAWINGS[name]()
