@@ -215,7 +215,7 @@ def try_constants(fit: Scores, constants: Constants) -> tuple[float, ...]:
     """Return how far the share is off, whether its interval holds the true one, error, and that expected."""
     from undrift.method import shares as module
     from undrift.method.calibrate import expect_error, find_border
-    from undrift.method.constants import LEAST_GAIN
+    from undrift.method.constants import LEAST_ERROR_RATIO
     from undrift.method.solve import predict_codes
 
     held_out, transfer = fit.held_out, constants.transfer
@@ -228,7 +228,7 @@ def try_constants(fit: Scores, constants: Constants) -> tuple[float, ...]:
     )
     predicted = predict_codes(fit.final + find_border(fit.final, after, shares.mean))
     first_codes = predict_codes(fit.first + find_border(fit.first, before, shares.mean))
-    gain = max(LEAST_GAIN, 1 - constants.gain * fit.pseudo_per_label)
+    gain = max(LEAST_ERROR_RATIO, 1 - constants.gain * fit.pseudo_per_label)
     expected = expect_error(fit.first, before, shares, first_codes).scale(gain)
     share, error = fit.truth.mean(), np.mean(predicted != fit.truth)
     off = abs(shares.mean[1] - share), abs(expected.error - error)

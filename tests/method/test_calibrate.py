@@ -13,10 +13,10 @@ from undrift.method.calibrate import (
     as_logits,
     class_probabilities,
     expect_error,
+    expect_error_ratio,
     find_border,
     find_offset,
     fit_temperature,
-    self_training_gain,
 )
 from undrift.method.shares import Shares
 
@@ -160,4 +160,4 @@ def test_without_doubt_the_expected_error_is_the_mean_probability_of_the_other_c
 
 @pytest.mark.parametrize(("pseudo_weight", "expected"), [(0, 1.0), (50, 0.95), (90, 0.91), (500, 0.88)])
 def test_self_training_gains_more_the_more_pseudo_labels_there_are(pseudo_weight, expected):
-    assert self_training_gain(200, pseudo_weight) == pytest.approx(expected)
+    assert expect_error_ratio(200, pseudo_weight) == pytest.approx(expected)

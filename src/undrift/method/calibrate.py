@@ -20,7 +20,7 @@ from ..inputs import savable
 from .constants import (
     GAIN_OF_PSEUDO_LABELS,
     LARGEST_TEMPERATURE,
-    LEAST_GAIN,
+    LEAST_ERROR_RATIO,
     LEAST_SHARE,
     LOG_TEMPERATURE_SPREAD,
     LONGEST_STEP,
@@ -94,14 +94,13 @@ def describe_target(
     first_scores: np.ndarray,
     held_out: HeldOut,
     shares: Shares,
-    gain: float = 1.0,
+    error_ratio: float = 1.0,
     *,
     is_balanced: bool,
 ) -> Target:
     """Find the decision threshold of a target for its shares, and the error to expect of its predictions.
 
-    The expected error comes from scores *before* self-training, which inflates margins, times the `gain` that
-    self-training brought on the benchmark.
+    The expected error comes from scores *before* self-training, which inflates margins, times `error_ratio`.
     """
     border = find_border(scores, temperature, shares.mean)
     added, prior = split_border(border, temperature, shares.mean, is_balanced)
@@ -112,7 +111,7 @@ def describe_target(
     if shares.is_assumed:
         return Target(shares, added, prior, None)
     expected = expect_error(first_scores, first_temperature, shares, codes)
-    return Target(shares, added, prior, expected.scale(gain))
+    return Target(shares, added, prior, expected.scale(error_ratio))
 
 
 def split_border(
@@ -126,8 +125,8 @@ def split_border(
     return border - prior, prior
 
 
-def self_training_gain(n_labelled: int, pseudo_weight: float) -> float:
-    """Errors that are expected after self-training over those before it.
+def expect_error_ratio(n_labelled: int, pseudo_weight: float) -> float:
+    """Return the expected ratio of errors after self-training to errors before it.
 
     Parameters
     ----------
@@ -136,7 +135,7 @@ def self_training_gain(n_labelled: int, pseudo_weight: float) -> float:
     pseudo_weight : float
         Sum of the weights of target rows with pseudo-labels, where a labelled row has weight 1.
     """
-    return max(LEAST_GAIN, 1 - GAIN_OF_PSEUDO_LABELS * pseudo_weight / n_labelled)
+    return max(LEAST_ERROR_RATIO, 1 - GAIN_OF_PSEUDO_LABELS * pseudo_weight / n_labelled)
 
 
 def as_logits(scores: np.ndarray) -> np.ndarray:

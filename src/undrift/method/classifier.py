@@ -329,7 +329,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         # 7. Doubts: warnings, and the fallback to the source alone.
         self.labelled_counts_ = to_host(array_ops(domains.labelled).nonzero_counts(domains.labelled))
         self.caution_ = judge_fit(fit, readout.targets, self.labelled_counts_)
-        self.batch_ = keep_batch_reference(fit, readout.gain, self._dtype)
+        self.batch_ = keep_batch_reference(fit, readout.error_ratio, self._dtype)
         if self.caution_ is not None and self.caution_["fell_back"] and self._may_fall_back:
             readout, self.batch_ = fall_back(fit, readout), None
         self.update_state_ = state if keeps_state else None

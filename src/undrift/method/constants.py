@@ -21,7 +21,7 @@ MOST_PIVOTS = {"auto": 5_000, "few": 2_500, "many": 8_000}
 LEAST_PIVOTS = 2_500
 PIVOTS_PER_ROW = 4  # fewer rows need fewer pivots, though not in proportion
 
-# Rows whose inner products are kept. Limits of memory and time, not of accuracy.
+# Rows with inner products that are kept. Limits of memory and time, not of accuracy.
 # Command: python lab/scripts/many_rows.py. Independent of everything else.
 GRAM_LIMIT = 20_000  # labelled rows; above it sums over all rows replace their inner products
 ANCHOR_LIMIT = 12_000  # labelled and target rows together, where target rows can be left out
@@ -73,7 +73,7 @@ class Transfer:
     after_self_training: float
 
 
-# Layers that were learnt from several domains carry over better than those of a pair.
+# Layers of several domains carry over better than layers of a pair.
 SEVERAL_DOMAINS = Transfer(-0.2, 0.2, 0.35, 1 / 0.93, 1 / 0.75)
 PAIR = Transfer(-0.29, 0.21, 0.4, 1 / 0.86, 1 / 0.7)
 
@@ -102,7 +102,7 @@ OFFSET_ROWS = 1_000  # that an offset is computed from, at most
 LOG_TEMPERATURE_SPREAD = 0.15  # standard deviation of the logarithm of a target's temperature
 LARGEST_TEMPERATURE = 5.0  # over the root mean square of scores that say nothing of the classes
 GAIN_OF_PSEUDO_LABELS = 0.2  # of the errors, for every pseudo-label beside a label, both weighted
-LEAST_GAIN = 0.88  # errors after self-training over those before it, at least
+LEAST_ERROR_RATIO = 0.88  # errors after self-training over errors before it, at least
 EXPECTED_ERROR_RECORD = (
     "on 165 benchmark runs with four or ten domains, at class shares from 10% to 90%, this estimate was off "
     "by 1.7 points on average, and on 220 pairs of two domains alone, many of them from uneven sources, "

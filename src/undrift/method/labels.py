@@ -222,7 +222,7 @@ def _describe_all(
     for k, target_shares in zip(state.target_positions, shares, strict=True):
         first = state.first_scores_of(k)
         parts = groups[k], state.temperature, first, state.held_out
-        target = describe_target(*parts, target_shares, state.gain, is_balanced=state.is_balanced)
+        target = describe_target(*parts, target_shares, state.error_ratio, is_balanced=state.is_balanced)
         targets.append(target)
         if labelled is None or change is None or target.expected_error is None:
             continue

@@ -75,7 +75,7 @@ class UpdateState:
     held_out: HeldOut  # labelled rows
     target_positions: list[int]  # of the target domains
     temperature: float
-    gain: float  # errors after self-training over those before it
+    error_ratio: float  # errors after self-training over errors before it
     is_aligned: bool  # center="classes"
     is_balanced: bool  # border="balanced"
     known_shares: Sequence[Sequence[float] | None]  # of every target; None where they are estimated
@@ -359,7 +359,7 @@ def keep_state(fit: Fit, readout: Readout, drawn: StateRows) -> UpdateState:
         held_out=held_out if is_complete else replace(held_out),  # without grids of all rows
         target_positions=base.domains.target_positions,
         temperature=readout.temperature,
-        gain=readout.gain,
+        error_ratio=readout.error_ratio,
         is_aligned=aligned is not None,
         is_balanced=fit.is_balanced,
         known_shares=list(fit.known_shares),

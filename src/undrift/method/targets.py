@@ -35,7 +35,7 @@ class BatchReference:
     weights: list[np.ndarray]  # of every layer, (d_t, n_outputs): the classifier trained on the source alone
     intercept: np.ndarray  # (n_outputs,), or one for each domain of a distilled classifier
     held_out: HeldOut
-    gain: float  # errors after self-training over those before it
+    error_ratio: float  # errors after self-training over errors before it
     is_balanced: bool
 
     def describe(self, scores: np.ndarray, first_scores: np.ndarray, temperature: float) -> Target:
@@ -46,17 +46,17 @@ class BatchReference:
         held_out, n_classes = self.held_out, max(2, scores.shape[1])
         given = first_scores, held_out.scores, held_out.codes, n_classes
         shares = estimate_shares(*given, transfer=held_out.transfer)
-        parts = scores, temperature, first_scores, held_out, shares, self.gain
+        parts = scores, temperature, first_scores, held_out, shares, self.error_ratio
         return describe_target(*parts, is_balanced=self.is_balanced)
 
 
-def keep_batch_reference(fit: Fit, gain: float, dtype: str) -> BatchReference | None:
+def keep_batch_reference(fit: Fit, error_ratio: float, dtype: str) -> BatchReference | None:
     """Return the numbers of a fit that batches are aligned by; None where its targets are not aligned."""
     if fit.aligned is None:
         return None
     first = [w.astype(dtype) for w in fit.weights.first]
     intercept = fit.weights.first_intercept - fit.aligned.center
-    return BatchReference(first, intercept, fit.held_out, gain, fit.is_balanced)
+    return BatchReference(first, intercept, fit.held_out, error_ratio, fit.is_balanced)
 
 
 class TargetModel:

@@ -17,7 +17,7 @@ import numpy as np
 from ..core import Array, Rows, array_ops, hidden_rows, primal_weights
 from ..inputs import to_host
 from .align import Alignment, move_rows, undo_moves
-from .calibrate import HeldOut, Target, describe_target, self_training_gain
+from .calibrate import HeldOut, Target, describe_target, expect_error_ratio
 from .choose import Base
 from .constants import PSEUDO_WEIGHT
 from .self_train import Trained
@@ -217,7 +217,7 @@ class Readout:
     temperature: float  # of target rows
     source_temperature: float
     targets: list[Target] | None = None  # None where they are not aligned
-    gain: float = 1.0  # errors after self-training over those before it
+    error_ratio: float = 1.0  # errors after self-training over errors before it
     label_weight: float | None = None  # of a target label, where some were learnt
 
 
@@ -230,14 +230,16 @@ def read_out(fit: Fit) -> Readout:
         temperature = held_out.temperature
         return Readout(weights.last, weights.intercept, offsets, temperature, temperature)
     temperature = held_out.target_temperature(trained.n_pseudo_labels > 0)
-    gain = self_training_gain(len(base.domains.y), PSEUDO_WEIGHT * trained.n_pseudo_labels)
+    error_ratio = expect_error_ratio(len(base.domains.y), PSEUDO_WEIGHT * trained.n_pseudo_labels)
     targets = []
     for k, group, shares in zip(base.domains.target_positions, aligned.groups, aligned.shares, strict=True):
         scores = trained.scores[group], temperature, aligned.scores[group]
-        targets.append(describe_target(*scores, held_out, shares, gain, is_balanced=fit.is_balanced))
+        targets.append(describe_target(*scores, held_out, shares, error_ratio, is_balanced=fit.is_balanced))
         offsets[k] -= targets[-1].shift
     source_temperature = temperature / held_out.transfer.before_self_training
-    return Readout(weights.last, weights.intercept, offsets, temperature, source_temperature, targets, gain)
+    return Readout(
+        weights.last, weights.intercept, offsets, temperature, source_temperature, targets, error_ratio
+    )
 
 
 def list_target_scores(fit: Fit, readout: Readout) -> list[np.ndarray | None]:
