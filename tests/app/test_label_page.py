@@ -123,6 +123,20 @@ def test_keys_label_and_everything_follows(opened, serve, adapted):
     }  # fmt: skip
 
 
+def test_keys_work_wherever_the_focus_is(opened, serve):
+    server = serve()
+    page = opened(server)
+    before = page.inner_text("#deck-place")
+    page.keyboard.press("1")  # nothing was clicked yet
+    wait_for_row(page, before)
+    page.click("#shares-title")
+    before = page.inner_text("#deck-place")
+    page.keyboard.press("2")
+    wait_for_row(page, before)
+    assert [line["label"] for line in read_file(server.session.path)] == ["negative", "positive"]
+    assert opened(server).inner_text("#deck-result") == "2 labels saved before."
+
+
 def test_undo_skip_and_the_other_purpose(opened, serve):
     server = serve()
     page = opened(server)

@@ -66,8 +66,9 @@ def demo(
 
 @app.command(
     epilog="[bold]Files[/] end in .csv, .tsv, .jsonl or .json, all of them also with .gz, .bz2, .xz or .zst, "
-    "or in .parquet or .xlsx; - is standard input or output, with --format. Each file is a domain. So is a "
-    "folder, or a pattern in quotes ('reviews-*.csv'): its files are read in the order of their names. "
+    "or in .parquet or .xlsx; - is standard input or output, with --format. --source and --target may be "
+    "repeated: each file is a domain. So is a folder, or a pattern in quotes ('reviews-*.csv'): its files "
+    "are read in the order of their names. "
     "Source rows without a label serve as unlabelled rows.\n\n"
     "[bold]Output[/]: every column and row of the target, in order, with `prediction`, `score` and "
     "`probability` (of the predicted label) added. With two labels a positive score means the second of them "
@@ -84,13 +85,11 @@ def adapt(
     files: Annotated[list[Path] | None, typer.Argument(metavar="SOURCE TARGET", hidden=True)] = None,
     sources: Annotated[
         list[Path] | None,
-        typer.Option("--source", help="Labelled rows; may be repeated, and may come first.", metavar="FILE"),
+        typer.Option("--source", help="Labelled rows, or the first argument.", metavar="FILE"),
     ] = None,
     targets: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--target", help="Rows to predict; may be repeated, and may come second.", metavar="FILE"
-        ),
+        typer.Option("--target", help="Rows to predict, or the second argument.", metavar="FILE"),
     ] = None,
     text: options.Text = None,
     model: Annotated[Path | None, typer.Option(help="Save the model here.", metavar="FILE")] = None,
@@ -204,9 +203,7 @@ def adapt(
 
         undrift adapt books.csv kitchen.csv --label stars --out predicted.csv
 
-    With --model kitchen.model --updatable you can label rows afterwards, and the model learns them:
-
-        undrift label kitchen.model kitchen.csv
+    Add --model FILE --updatable to label rows afterwards, with `undrift label`.
     """
     from .adapt import build_adapter, run_adapt
     from .summary import describe_summary

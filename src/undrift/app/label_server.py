@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+import shlex
 import threading
 import webbrowser
 from http import HTTPStatus
@@ -42,9 +43,12 @@ def run_label(job: Job) -> None:
     server = terminal.run_job(lambda show: start_server(job, show))
     terminal.say_line(f"Label rows at {server.address}")
     terminal.say_line(f"Answers are saved to {server.session.path}. Ctrl-C ends.")
+    if not server.session.can_learn:
+        terminal.say(f"Labels measure the error. {describe_unlearnt(job)}")
     server.serve(job.opens_browser)
-    for line in terminal.run_job(lambda show: finish_session(job, server.session, show)):
-        terminal.say(line)
+    lines = terminal.run_job(lambda show: finish_session(job, server.session, show))
+    for line in lines:
+        (terminal.say_line if line.startswith("  ") else terminal.say)(line)
 
 
 def start_server(job: Job, show_stage: ShowStage = ignore_stage) -> LabelServer:
@@ -73,14 +77,21 @@ def finish_session(job: Job, session: LabelSession, show_stage: ShowStage = igno
         lines.append(f"Error, measured on {count(error['n'], 'label')}: {error['error']:.1%} ({interval}).")
     lines.append(f"Wrote {describe_file(str(session.path))}: {count(len(session.answers), 'label')}.")
     if not session.can_learn:
-        return [*lines, f"{job.model} cannot learn labels: run `undrift adapt` with --updatable for that."]
+        return [*lines, describe_unlearnt(job)]
     given: dict[str, Any] = {"text": session.columns, "domain": job.domain}
     model = job.model.with_name(f"{job.model.stem.removesuffix('-labelled')}-labelled{job.model.suffix}")
     run_update(Job(model=job.model, labels=session.path, out=model, **given), show_stage)
     out = name_output(job, "predictions.csv")
     again = Job(model=model, input=job.input, out=out, as_fitted=True, reading=job.reading, **given)
     run_predict(again, show_stage)
-    return [*lines, f"Wrote {describe_file(str(model))}.", f"Wrote {describe_file(str(out))}."]
+    written = [f"Wrote {describe_file(str(path))}." for path in (model, out)]
+    command = ["undrift", "predict", str(model), "NEW.csv", "--out", "FILE"]
+    return [*lines, *written, "Next: predict new rows:", f"  {shlex.join(command)}"]
+
+
+def describe_unlearnt(job: Job) -> str:
+    """Say that a model cannot learn labels, and how to get one that can."""
+    return f"{job.model} cannot learn them: run `undrift adapt` with --updatable for that."
 
 
 class RequestError(UndriftError):

@@ -79,6 +79,7 @@ class LabelSession:
             self._base = copy.copy(self._base).update(rows, withdrawn, target=target)
         self._hidden = self._base.representation_.transform(self._X[self._compared])
         self._n_learnt = 0
+        self._learnt: dict[int, str] = {}  # labels that the classifier has learnt
         self._asked: list[int] = []
         self._is_wrong: dict[int, bool] = {}  # of rows drawn at random, predicted without their label
         self._codes = self._before = self._predict(self._base, self._compared)
@@ -215,17 +216,25 @@ class LabelSession:
         """Learn all labels, compare predictions with those before, and measure the error anew."""
         self._before = self._codes
         self.classifier = self._learn(list(self.answers))
+        self._learnt = {row: given.label for row, given in self.answers.items() if self.can_learn}
         self._codes = self._predict(self.classifier, self._compared)
         self._n_learnt, self._asked = len(self.answers), []
         self._is_wrong = self._cross_fit()
 
     def _learn(self, rows: list[int]) -> Any:
-        """Return a classifier that has learnt the labels of these rows, and no others."""
+        """Return a classifier that has learnt the labels of these rows, and no others.
+
+        It starts from the one that learnt last: withdrawing a few labels is quick.
+        """
         if not rows or not self.can_learn:
             return self._base
+        wanted = {row: self.answers[row].label for row in rows}
+        changed = [row for row in {**self._learnt, **wanted} if wanted.get(row) != self._learnt.get(row)]
+        if not changed:
+            return self.classifier
         names = dict(zip(self.classes, self.adapter.classes_.tolist(), strict=True))
-        y = np.array([names[self.answers[row].label] for row in rows], dtype=object)
-        return copy.copy(self._base).update(self._X[rows], y, target=self.target)
+        y = np.array([names.get(wanted.get(row, "")) for row in changed], dtype=object)
+        return copy.copy(self.classifier).update(self._X[changed], y, target=self.target)
 
     def _score(self, classifier: Any, rows: list[int]) -> np.ndarray:
         """Return scores of shape (n, n_outputs); layers are not passed again for rows that are compared."""
@@ -235,7 +244,8 @@ class LabelSession:
             return np.asarray(scores).reshape(len(rows), -1)
         intercept = classifier.intercept_[classifier.find_target(self.target)]
         weights = np.vstack(classifier.coef_)  # after a fallback of the input alone
-        return self._hidden[places, : len(weights)] @ weights + intercept
+        hidden = self._hidden if rows == self._compared else self._hidden[places]
+        return hidden[:, : len(weights)] @ weights.astype(hidden.dtype) + intercept
 
     def _predict(self, classifier: Any, rows: list[int]) -> np.ndarray:
         """Return the classes of rows, as positions among the classes."""

@@ -299,7 +299,7 @@ def chart_words(data: dict[str, Any]) -> Chart:
         parts += [
             text(left - 8, y + 17, ("", "☆ ", "★ ")[row["rarity"]] + shorten(row["term"], 14), "end"),
             bar(left, y + 4, width, height - 8, f"mark {colour_of(row['code'])}", says),
-            text(left + width + 6, y + 17, percent(row["push"]), "start", "tick"),
+            text(left + width + 6, y + 17, f"{row['push']:.2%}", "start", "tick"),
         ]
     title = f"Words rare in labelled rows made {share:.0%} of the difference"
     return Chart(

@@ -88,6 +88,7 @@ def test_killed_and_run_again_it_goes_on_and_ctrl_c_writes_everything(folder, ad
     assert texts == adapted[1]
     assert [row["prediction"] for row in rows] == updated.predict(texts).tolist()
     assert {"kitchen-labelled.model", "kitchen.predictions.csv"} <= set(re.findall(r"Wrote (\S+)", said))
+    assert said.endswith("  undrift predict kitchen-labelled.model NEW.csv --out FILE\n")
 
 
 def test_an_updated_model_measures_as_the_first_one_did(folder, adapted):
@@ -110,11 +111,13 @@ def test_finish_on_the_page_ends_the_command(folder, adapted):
 
 def test_a_model_that_cannot_learn_says_how_to_get_one_that_can(folder, adapted):
     with run_label(folder, "fixed.model", "kitchen.csv", "--labels", "more.csv") as (process, address):
+        assert "Answers are saved to more.csv" in process.stdout.readline()
+        assert process.stdout.readline().startswith("Labels measure the error. fixed.model cannot learn")
         label_rows(address, adapted[2], 3)
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=120)
     assert process.returncode == 0, said
-    assert "--updatable" in said
+    assert "fixed.model cannot learn them: run `undrift adapt` with --updatable" in said
     assert not (folder / "fixed-labelled.model").exists()
 
 

@@ -50,7 +50,8 @@
     return classes.map((label) => own.includes(label) ? label : spare.shift() || "");
   };
 
-  /* `backend` has `classes`, `help`, and acts that end in a view: mode, place, text (null at the end), result. */
+  /* `backend` has `classes`, `help`, and acts that end in a view: mode, place, text (null at the end), result.
+     Keys count inside the element `keysOf`. */
   const startLabelling = (backend) => {
     const words = byId("deck-text"), keys = byId("deck-keys"), result = byId("deck-result");
     const { classes } = backend, keyOf = chooseKeys(classes);
@@ -85,7 +86,7 @@
     classes.forEach((label, code) => add(keyOf[code], nameClass(label), () => act("label", code), { "data-code": code, class: `c${Math.min(code, 5)}` }));
     add("space", "skip", () => act("label", -1), { "data-code": -1 });
     add("U", "undo", () => act("undo"));
-    byId("deck").addEventListener("keydown", (event) => {
+    (backend.keysOf || byId("deck")).addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       const key = event.key.toLowerCase(), code = keyOf.indexOf(key);
       const isOver = keys.querySelector("[data-code]").disabled;

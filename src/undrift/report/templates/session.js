@@ -45,18 +45,24 @@
       }));
     };
     const view = async (state) => {
-      tell(state || await ask("state"));
+      tell(state);
       current = await ask("next");
       const isOver = current.row === null;
       return { mode, place: isOver ? "All rows are done" : `Row ${current.row + 1}, ${plural(current.n_left, "row")} left`, text: current.text, result: last };
     };
     startLabelling({
       classes: session.classes,
+      keysOf: document,
       help: {
         estimate: "Rows are drawn at random. They measure the error, and are learnt too.",
         predictions: "The rows whose labels would change predictions most. They do not measure the error.",
       },
-      open: (name) => { mode = name; last = last || "No label yet."; return view(); },
+      open: async (name) => {
+        mode = name;
+        const state = await ask("state");
+        last = last || (state.n_labels ? `${plural(state.n_labels, "label")} saved before.` : "No label yet.");
+        return view(state);
+      },
       label: async (code) => {
         const state = await ask("label", { row: current.row, label: code < 0 ? null : session.classes[code], mode });
         last = `Row ${current.row + 1}: ${code < 0 ? "skipped" : `${nameClass(session.classes[code])}, saved`}.`;
