@@ -127,7 +127,7 @@ class MDA(Denoiser):
         self.activation = activation
 
     @all_or_nothing
-    def fit(self, X, y=None, *, sample_domain=None):
+    def fit(self, X: Any, y: Any = None, *, sample_domain: Any = None) -> MDA:
         """Learn the layer from the rows of `X`, a matrix or a re-iterable of blocks; the rest is not used."""
         self._check_denoiser()
         rows = check_fit_rows(self, X)
@@ -137,7 +137,7 @@ class MDA(Denoiser):
         self._layer: Layer | None = self._solve()
         return self
 
-    def partial_fit(self, X, y=None, *, sample_domain=None):
+    def partial_fit(self, X: Any, y: Any = None, *, sample_domain: Any = None) -> MDA:
         """Add rows to the rows seen so far; the result is that of one `fit` on all of them.
 
         Sums are kept in float64, whatever the rows. The layer is computed when it is next used.
@@ -170,7 +170,7 @@ class MDA(Denoiser):
         except SingularSystem as error:
             raise self._with_feature_names(error) from None
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Array:
         """Return the hidden rows of `X`, dense, of shape (n, d); lazy for rows of Dask."""
         check_is_fitted(self)
         if on_cluster(X):
@@ -275,7 +275,7 @@ class MSDA(CallbackSupportMixin, Denoiser):
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y=None, *, sample_domain=None):
+    def fit(self, X: Any, y: Any = None, *, sample_domain: Any = None) -> MSDA:
         """Learn the layers from the rows of `X`; `y` and `sample_domain` are not used.
 
         `X` is a matrix, or a re-iterable of blocks, which is read once per layer (with `n_pivots`, once per
@@ -330,7 +330,7 @@ class MSDA(CallbackSupportMixin, Denoiser):
             SingularSystem(f"in layer {depth + 1}, {error.cause}", error.features)
         )
 
-    def hidden(self, X) -> Iterator[Array]:
+    def hidden(self, X: Any) -> Iterator[Array]:
         """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time; lazy for rows of Dask."""
         check_is_fitted(self)
         if on_cluster(X):
@@ -348,7 +348,7 @@ class MSDA(CallbackSupportMixin, Denoiser):
             yield as_array(X)
         yield from self._hidden(X, place, layers)
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Array:
         """Return ``[X, h^1, ..., h^l]`` of the rows of `X`, dense; without X if not `include_input`.
 
         Of rows of Dask: lazy, block by block.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..core import SingularSystem, array_ops, choose_pivots
+from ..core import Rows, SingularSystem, array_ops, choose_pivots
 from ..inputs import (
     CallbackSupportMixin,
     all_or_nothing,
@@ -35,7 +37,7 @@ from .align import align_targets
 from .calibrate import class_probabilities, score_held_out
 from .choose import Base, Grid, Search, check_grid
 from .constants import N_LAYERS, NOISE, RIDGE, C
-from .domains import UNLABELLED, Domains, check_domains
+from .domains import UNLABELLED, Domains, Name, check_domains
 from .doubts import judge_fit, warn_of_blocking
 from .labels import learn_from_state
 from .layers import LayerFitter, count_pivots, draw_anchors
@@ -184,7 +186,17 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y, X_target=None, *, y_target=None, teacher=None, sample_domain=None, **options):
+    def fit(
+        self,
+        X: Rows | None,
+        y: ArrayLike | None,
+        X_target: Rows | Mapping[str, Rows] | None = None,
+        *,
+        y_target: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        teacher: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        sample_domain: ArrayLike | None = None,
+        **options: Any,
+    ) -> MSDAClassifier:
         """Learn from labelled source rows and unlabelled rows of any domain, or from a teacher.
 
         A fit that fails leaves a fitted classifier as it was.
@@ -369,7 +381,15 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
             msda.pivots_, msda.parts_ = split.pivots, split.parts
         return msda
 
-    def decision_function(self, X, *, target=None, sample_domain=None, teacher=None, teacher_confidence=None):
+    def decision_function(
+        self,
+        X: Rows,
+        *,
+        target: Name | None = None,
+        sample_domain: ArrayLike | None = None,
+        teacher: ArrayLike | None = None,
+        teacher_confidence: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
 
         They are in float32, the precision of the layers, as are probabilities.
@@ -391,7 +411,15 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         scores = self._score(X, teacher, teacher_confidence, given).astype(self._dtype)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X, *, target=None, sample_domain=None, teacher=None, teacher_confidence=None):
+    def predict(
+        self,
+        X: Rows,
+        *,
+        target: Name | None = None,
+        sample_domain: ArrayLike | None = None,
+        teacher: ArrayLike | None = None,
+        teacher_confidence: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Predict labels; the parameters are those of `decision_function`."""
         given = {"target": target, "sample_domain": sample_domain}
         if on_cluster(X):
@@ -399,7 +427,15 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         codes = predict_codes(self._score(X, teacher, teacher_confidence, given))
         return self.classes_[codes]
 
-    def predict_proba(self, X, *, target=None, sample_domain=None, teacher=None, teacher_confidence=None):
+    def predict_proba(
+        self,
+        X: Rows,
+        *,
+        target: Name | None = None,
+        sample_domain: ArrayLike | None = None,
+        teacher: ArrayLike | None = None,
+        teacher_confidence: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Calibrated probabilities of the classes; the parameters are those of `decision_function`."""
         given = {"target": target, "sample_domain": sample_domain}
         if on_cluster(X):
@@ -415,7 +451,15 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         p = class_probabilities(logits, self.take_by_domain(self.temperatures_, *domain))
         return p.astype(self._dtype)
 
-    def score(self, X, y, sample_weight=None, *, target=None, sample_domain=None):
+    def score(
+        self,
+        X: Rows,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        target: Name | None = None,
+        sample_domain: ArrayLike | None = None,
+    ) -> float:
         """Accuracy of `predict` on rows of a target, or of the domains in `sample_domain`."""
         predicted = self.predict(X, target=target, sample_domain=sample_domain)
         return accuracy_score(to_host(y), predicted, sample_weight=to_host(sample_weight))

@@ -13,7 +13,7 @@ from ..errors import warn
 from ..inputs import check_choice, check_count, choose_place, to_host
 from .calibrate import class_probabilities
 from .constants import ASKED_ROWS, ASKED_WEIGHT, BATCH_ROWS
-from .domains import check_target_labels
+from .domains import Name, check_target_labels
 from .labels import find_covariance, learn_labels
 from .solve import predict_codes
 from .state import UpdateState, score_columns
@@ -33,7 +33,7 @@ class LearnsTargetLabels(LayeredModel):
     target_scores_: list[np.ndarray | None] | None
     random_state: Any
 
-    def update(self, X, y, *, target=None, sample_domain=None):
+    def update(self, X: Rows, y: Any, *, target: Name | None = None, sample_domain: Any = None) -> Any:
         """Learn labels of a few target rows, at once: layers, alignment and pseudo-labels stay.
 
         Equals fitting again with these labels and the same layers, alignment and pseudo-labels. Rows that
@@ -64,7 +64,7 @@ class LearnsTargetLabels(LayeredModel):
             self._keep_learnt(state)
         return self
 
-    def update_target(self, X, *, target=None):
+    def update_target(self, X: Rows, *, target: Name | None = None) -> Any:
         """Take a new batch of unlabelled rows for a target: its class shares, border and expected error.
 
         No layer is learnt again. Warns where that is not enough: where the error to expect is above the
@@ -102,15 +102,15 @@ class LearnsTargetLabels(LayeredModel):
 
     def ask(
         self,
-        X,
-        n,
-        purpose="predictions",
+        X: Rows,
+        n: int,
+        purpose: str = "predictions",
         *,
-        target=None,
-        sample_domain=None,
-        return_weights=False,
-        random_state=None,
-    ):
+        target: Name | None = None,
+        sample_domain: Any = None,
+        return_weights: bool = False,
+        random_state: Any = None,
+    ) -> Any:
         """Return the positions of the n rows most worth labelling.
 
         Rows with a label are left out, and of equal rows all but the first.
