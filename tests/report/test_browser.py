@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from tests.helpers.browser import open_browser
 from tests.helpers.commands import run_command
-from tests.report.test_rows import weighted_interval
+from tests.report.test_evidence import weighted_interval
 from undrift.report import Report
 from undrift.scoring import gain_interval
 from undrift.text import TermVectorizer
