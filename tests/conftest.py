@@ -99,6 +99,18 @@ def undrift(capsys):
     return command
 
 
+@pytest.fixture
+def succeed(undrift):
+    """Run a command that has to succeed; returns what it printed."""
+
+    def command(*arguments):
+        status, out, err = undrift(*arguments)
+        assert status == 0, err
+        return out
+
+    return command
+
+
 def pytest_addoption(parser) -> None:
     parser.addoption("--device", default="cpu", help="device of torch that the torch tests run on, e.g. cuda")
 

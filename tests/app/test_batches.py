@@ -78,20 +78,18 @@ def test_shares_and_threshold_follow_the_file(folder, undrift, model, reviews, n
     assert len(read_csv("out.csv")) == len(table["review"])
 
 
-def test_a_small_file_is_predicted_as_fitted_and_says_so(folder, undrift, model, reviews):
+def test_a_small_file_is_predicted_as_fitted_and_says_so(folder, undrift, succeed, model, reviews):
     write_batch(reviews, 0.5, 60)
-    status, out, _ = undrift("predict", model, "may.csv", "--out", "out.csv")
-    assert status == 0
+    out = succeed("predict", model, "may.csv", "--out", "out.csv")
     assert "As fitted: 60 rows have a known word, and 200 are needed." in " ".join(out.split())
-    _, out, _ = undrift("predict", model, "may.csv", "--out", "out.csv", "--json")
-    summary = json.loads(out)
+    summary = json.loads(succeed("predict", model, "may.csv", "--out", "out.csv", "--json"))
     assert summary["aligned"] is False
     scores = [row["score"] for row in read_csv("out.csv")]
     undrift("predict", model, "may.csv", "--out", "out.csv", "--as-fitted")
     assert [row["score"] for row in read_csv("out.csv")] == scores
 
 
-def test_groups_of_a_column_are_aligned_apart(folder, undrift, model, reviews):
+def test_groups_of_a_column_are_aligned_apart(folder, undrift, succeed, model, reviews):
     table = write_batch(reviews, 0.5, 240)
     months = [
         "may" if label == "positive" or i % 3 == 0 else "june" for i, label in enumerate(table["truth"])
@@ -99,9 +97,7 @@ def test_groups_of_a_column_are_aligned_apart(folder, undrift, model, reviews):
     table = {name: values * 2 for name, values in table.items()} | {"month": months * 2}
     write_csv("may.csv", table)
     command = ["predict", model, "may.csv", "--out", "out.csv", "--by"]
-    status, out, _ = undrift(*command, "month", "--json")
-    assert status == 0
-    summary = json.loads(out)
+    summary = json.loads(succeed(*command, "month", "--json"))
     n_rows = {name: sum(month == name for month in table["month"]) for name in ("may", "june")}
     assert {name: group["aligned"] for name, group in summary["groups"].items()} == {
         name: n >= 200 for name, n in n_rows.items()

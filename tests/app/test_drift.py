@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from undrift.app.drift import Batch, describe_target, measure_unseen, start_check
+from undrift.app.drift import Batch, describe_target, measure_unseen
 from undrift.text import TermVectorizer
 
 WORDS = [f"w{i}" for i in range(4000)]
@@ -110,9 +110,3 @@ def test_empty_documents_are_no_drift_by_themselves(rng):
     model = make_model(fit)
     found = check(model, describe_target(model, fit), [""] * 5)
     assert found["unseen_terms"]["batch"] == 0
-
-
-def test_models_without_a_reference_are_refused(rng):
-    model = make_model(draw_documents(rng, 20))
-    with pytest.raises(ValueError, match="the model holds none of them"):
-        start_check(model, "a.csv")

@@ -1,7 +1,6 @@
 """The page of `undrift label` in a real browser, against the real server."""
 
 import csv
-import errno
 import threading
 
 import pytest
@@ -187,22 +186,6 @@ def test_a_server_that_is_gone_is_said_and_another_goes_on(opened, serve, adapte
     assert again.text_content("#deck-text") == shown
 
 
-def test_a_full_disk_is_said_and_the_row_stays(opened, serve, fail, monkeypatch):
-    server = serve()
-    page = opened(server)
-    shown = page.text_content("#deck-text")
-    fail("undrift.app.labelling.write_text_atomically", OSError(errno.ENOSPC, "No space left on device"))
-    page.locator("#deck-text").focus()
-    page.keyboard.press("1")
-    page.wait_for_function(
-        "() => document.getElementById('deck-result').textContent.includes('No space left')"
-    )
-    assert page.text_content("#deck-text") == shown
-    monkeypatch.undo()
-    press(page, "1")
-    assert len(read_file(server.session.path)) == 1
-
-
 def test_a_key_that_comes_too_early_labels_no_unseen_row(opened, serve):
     server = serve()
     page = opened(server)
@@ -246,15 +229,6 @@ def test_nothing_is_hard_to_reach_on_any_screen(opened, serve, adapted, width, s
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     keys = page.locator("#deck-keys").bounding_box()
     assert keys["y"] + keys["height"] < 844, "keys are on the first screen"
-
-
-def test_a_screen_reader_has_names_for_everything(opened, serve):
-    page = opened(serve())
-    for name in ("negative", "positive", "skip", "undo", "Finish"):
-        assert page.get_by_role("button", name=name, exact=True).count() == 1
-    assert page.get_by_role("group", name="Purpose of the labels").count() == 1
-    assert page.locator("#deck-result").get_attribute("role") == "status"
-    assert page.locator("#deck-text").get_attribute("aria-label") == "Text to label"
 
 
 def test_finish_ends_the_session(opened, serve):

@@ -211,15 +211,6 @@ def test_equal_and_empty_texts_are_shown_once_or_not_at_all(start, adapted):
     assert session.next_row()["text"] is None
 
 
-def test_compared_rows_are_scored_as_the_classifier_scores_them(start, adapted):
-    session, (adapter, texts, truth) = start(), adapted
-    label_rows(session, truth, 5)
-    X = adapter.vectorizer_.transform(texts)
-    for classifier in (adapter.classifier_, session.classifier):
-        ours = session._score(classifier, list(range(40)))[:, 0]
-        assert_allclose(ours, classifier.decision_function(X[:40]), atol=1e-5)
-
-
 def test_a_model_that_cannot_learn_still_measures(start, adapted):
     adapter = copy.copy(adapted[0])
     adapter.classifier_ = copy.copy(adapter.classifier_)

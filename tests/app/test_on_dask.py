@@ -179,19 +179,6 @@ def test_probabilities_known_shares_and_gaps_on_a_cluster(cluster, reviews):
         np.testing.assert_allclose(values, expected, atol=1e-4)
 
 
-def test_shares_and_columns_are_checked_on_a_cluster_too(cluster, reviews):
-    files = [reviews / "books.csv"], [reviews / "kitchen.csv"]
-    address = cluster.scheduler.address
-    job = Job(*files, ("text",), "label", reviews / "o.csv", target_shares=[{"0": 0.2, "good": 0.8}])
-    with pytest.raises(ValueError, match="'good', which is not a class; the classes are '0', '1'"):
-        run_adapt(job, adapter(), cluster=address)
-    write(reviews / "kitchen.csv", ["a pan", "a pot"] * 20, p_1=["0.5", "0.5"] * 20)
-    job = Job(*files, ("text",), "label", reviews / "o.csv", probabilities=True)
-    with pytest.raises(TableError, match=r"kitchen.csv already has a column 'p_1'.*rename it"):
-        run_adapt(job, adapter(), cluster=address)
-    assert not (reviews / "o.csv").exists()
-
-
 def test_the_summary_is_the_same_wherever_the_job_was_computed(cluster, reviews):
     """Counts, notes, warnings, distances and errors, of targets with and without labels to score with."""
     write(reviews / "empty.csv", ["...", "ganz andere Wörter", ""] * 10, truth=[""] * 30)
@@ -304,22 +291,3 @@ def test_warnings_of_workers_reach_the_summary(cluster, reviews):
     job = Job([reviews / "books-*.csv"], [reviews / "kitchen-*.csv"], ("text",), "label", reviews / "o.csv")
     summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
     assert any("books-0.csv" in warning for warning in summary["warnings"])
-
-
-def test_labels_1_and_1_0_are_one_label_on_a_cluster_too(cluster, reviews):
-    """The source has integers, the target floats, as pandas writes a column with empty cells."""
-    integers = [None if value == "" else int(value) for value in column(reviews / "books.csv", "label")]
-    write(reviews / "books.jsonl", column(reviews / "books.csv", "text"), label=integers)
-    floats = [None if value == "" else float(value) for value in column(reviews / "kitchen.csv", "truth")]
-    truth = {"jsonl": floats, "csv": ["" if value is None else str(value) for value in floats]}
-    for ending, values in truth.items():
-        target = reviews / f"floats.{ending}"
-        write(target, column(reviews / "kitchen.csv", "text"), truth=values)
-        job = Job(
-            [reviews / "books.jsonl"], [target], ("text",), "label", reviews / "o.csv", target_label="truth"
-        )
-        (sharded,) = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary["targets"]
-        (plain,) = run_adapt(job, adapter()).summary["targets"]
-        assert sharded["scored"] == plain["scored"] == 200
-        for error in ("source_only_error", "adapted_error"):
-            assert sharded[error] == plain[error] < 0.5

@@ -54,14 +54,6 @@ def test_every_target_has_its_shares_and_its_expected_error(job_of):
         assert (entry["fell_back"], entry["target_shares_given"]) == (False, False)
 
 
-@pytest.mark.parametrize("center", ["domains", False])
-def test_without_alignment_only_predictions_have_shares(job_of, center):
-    (entry,) = run_adapt(job_of("kitchen"), build_adapter(center=center)).summary["targets"]
-    assert set(entry["predicted_shares"]) == {"negative", "positive"}
-    for name in ("target_shares", "target_shares_interval", "expected_error"):
-        assert entry[name] is None
-
-
 def test_the_classifier_that_is_passed_keeps_its_parameters(job_of):
     shares = {"negative": 0.1, "positive": 0.9}
     adapter = build_adapter()

@@ -42,13 +42,6 @@ def test_primal_weights_are_combinations_of_centred_rows(counts, domain, means, 
     assert_allclose(weights, (counts - means[domain]).T @ dual, rtol=1e-9, atol=1e-9)
 
 
-def test_float32_stays_float32(counts, domain, means):
-    H = counts.astype(np.float32)
-    for rows in (H, sp.csr_array(H)):
-        assert domain_centred_gram(rows, means, domain).dtype == np.float32
-        assert primal_weights(rows, means, domain, np.ones((60, 1))).dtype == np.float32
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_decision_is_the_product_with_the_concatenation(counts, form, rng):
     answer = algorithm_2(counts, 0.6, 3)

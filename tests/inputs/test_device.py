@@ -109,19 +109,6 @@ def test_a_classifier_learns_and_predicts_the_same(name, form, shifted):
     close(ours.predict_proba(form(Z)), theirs.predict_proba(Z))
 
 
-def test_a_classifier_that_fell_back(form, shifted):
-    X, y, _, _ = shifted
-    Z = np.zeros((150, 2 * D))
-    Z[:, D:] = X[:150]
-    X = np.hstack([X, np.zeros_like(X)])
-    models = []
-    for own in (form, np.asarray):
-        with pytest.warns(UserWarning, match="share almost no vocabulary"):
-            models.append(classifier().fit(own(X), y, own(Z)))
-    assert models[0].caution_["fell_back"]
-    close(models[0].predict_proba(form(X)), models[1].predict_proba(X))
-
-
 # -- where the work is done --------------------------------------------------------------------------
 
 
@@ -222,14 +209,6 @@ def test_kinds_of_tensors(kind, place, there, shifted):
     ours, theirs = classifier().fit(rows, y, target), classifier().fit(X, y, Z)
     close(ours.decision_function(target), theirs.decision_function(Z))
     assert not torch.is_grad_enabled() or rows.grad is None
-
-
-def test_dtypes_of_the_output(there, shifted):
-    X = there(shifted[0])
-    model = MSDA(1).fit(X)
-    dtypes = {torch.float16: "float32", torch.float32: "float32", torch.int64: "float64"}
-    for own, expected in dtypes.items():
-        assert model.transform(X.to(own)).dtype == expected
 
 
 @pytest.mark.parametrize("place", ["there", "here"])

@@ -322,15 +322,6 @@ def test_in_a_target_of_one_class_no_other_is_invented(present):
     assert certain.expected_error_[0]["error"] < 1e-3
 
 
-def test_a_target_of_twelve_rows():
-    X, y, Z, z = make_pair((0.5, 0.5), (0.5, 0.5), n_target=12)
-    model = MSDAClassifier(**OPTIONS).fit(X, y, Z)
-    assert np.mean(model.predict(Z) == z) >= 9 / 12
-    assert sum(model.target_shares_[0].values()) == pytest.approx(1)
-    low, high = model.target_shares_interval_[0][1]
-    assert 0 <= low < 0.5 < high <= 1
-
-
 def test_classes_that_hardly_come_apart_leave_shares_uncertain():
     rng = np.random.default_rng(1)
     y, z = np.arange(400) % 2, (np.arange(300) % 10 > 7).astype(int)

@@ -102,18 +102,6 @@ def test_the_interval_of_known_shares_is_that_of_the_temperature(rng):
         assert_allclose(end, 1 - p[np.arange(500), codes].mean(), atol=1e-6)
 
 
-def test_the_interval_widens_with_doubt_about_the_shares(rng):
-    scores = rng.normal(size=(2000, 1))
-    codes = (scores[:, 0] > 0).astype(int)
-
-    def width(spread):
-        draws = np.linspace(0.5 - spread, 0.5 + spread, 25)
-        expected = expect_error(scores, 0.5, Shares(np.column_stack([1 - draws, draws]), np.zeros(1)), codes)
-        return expected.high - expected.low
-
-    assert width(0.2) > width(0.02) > 0
-
-
 def test_rounding_of_scores_does_not_move_the_interval(rng):
     """Of classes far apart: the error depends on the shares alone, so that all temperatures say the same."""
     scores = np.repeat([-9.0, 9.0], [1000, 600])[:, None]

@@ -180,17 +180,6 @@ def test_few_labels_correct_the_shares():
     assert low < high  # labels make the shares more certain
 
 
-def test_labels_help_where_domains_differ():
-    errors = {0: [], 60: []}
-    for seed in range(5):
-        X, y, X_target, y_target = make_domains(200, 400, seed=seed, shift=0.95)
-        for n, values in errors.items():
-            labels = {"y_target": give_labels(y_target, np.arange(n))} if n else {}
-            classifier = make_classifier(self_training=True).fit(X, y, X_target, **labels)
-            values.append(np.mean(classifier.predict(X_target[60:]) != y_target[60:]))
-    assert np.mean(errors[60]) < np.mean(errors[0]) - 0.02
-
-
 def test_three_classes_and_two_targets():
     X, y, X_target, y_target = make_domains(150, 160, n_classes=3)
     targets, labels = (

@@ -6,10 +6,8 @@ import scipy.sparse as sp
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -17,11 +15,6 @@ from tests.helpers.exact import SpillingMSDA
 from tests.helpers.oracles import algorithm_1, algorithm_2, relative_error, weights
 from undrift import MDA, MSDA
 from undrift import msda as mda
-
-
-def in_float32(X):
-    return X.astype(np.float32) if hasattr(X, "astype") else np.asarray(X, dtype=np.float32)
-
 
 CONFIGURATIONS = [
     MDA(),
@@ -115,14 +108,6 @@ def test_the_dtype_that_goes_in_comes_out(counts, estimator, container, dtype):
         assert [h.dtype for h in model.hidden(X.astype(other))] == [other, other]
     layers = [model.layer_] if isinstance(model, MDA) else model.layers_
     assert {layer.coef.dtype for layer in layers} == {np.dtype(dtype)}
-
-
-def test_read_only_and_memory_mapped_rows(counts, tmp_path):
-    np.save(tmp_path / "X.npy", counts)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    expected = MSDA(2).fit(counts).transform(counts)
-    assert_allclose(MSDA(2).fit(mapped).transform(mapped), expected, rtol=1e-9, atol=1e-12)
-    assert_allclose(MDA().partial_fit(mapped).transform(mapped), expected[:, 9:18], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("container", [np.asarray, *SPARSE])
@@ -249,14 +234,6 @@ def test_partial_fit_solves_only_when_the_layer_is_used(counts, spy):
 # ------------------------------------------------------------------ pipelines, routing
 
 
-def test_before_a_classifier_in_a_pipeline(counts):
-    y = (counts[:, 0] > counts[:, 1]).astype(int)
-    pipeline = make_pipeline(MSDA(2), LogisticRegression()).fit(sp.csr_array(counts), y)
-    assert pipeline.score(sp.csr_array(counts), y) > 0.8
-    to_float32 = FunctionTransformer(in_float32, accept_sparse=True)
-    assert make_pipeline(to_float32, MSDA(2)).fit_transform(counts).dtype == np.float32
-
-
 def test_sample_domain_with_routing_on(counts):
     y, domain = (counts[:, 0] > 1).astype(int), np.arange(60) % 2
     with sklearn.config_context(enable_metadata_routing=True):
@@ -267,12 +244,3 @@ def test_sample_domain_with_routing_on(counts):
         with pytest.raises(TypeError, match="sample_domain"):
             refusing.fit(counts, y, sample_domain=domain)
     assert pipeline.predict(counts).shape == (60,)
-
-
-@pytest.mark.parametrize("use", [lambda m, X: m.transform(X), lambda m, X: m.get_feature_names_out()])
-@pytest.mark.parametrize("model", [MDA(), MSDA()], ids=str)
-def test_nothing_works_before_fit(counts, model, use):
-    with pytest.raises(NotFittedError):
-        use(model, counts)
-    with pytest.raises(NotFittedError):
-        model.layer_ if isinstance(model, MDA) else model.hidden(counts)

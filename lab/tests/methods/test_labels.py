@@ -5,11 +5,13 @@ from copy import copy
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
 from undrift import MSDAClassifier
 from undrift.text import TFIDF_LENGTH
 from undrift_lab.methods.baselines import weight_tfidf
+from undrift_lab.methods.labels import LabelTask
 from undrift_lab.parts import load_corpus, sample_target
 from undrift_lab.plan import load_plan
 from undrift_lab.results import read
@@ -88,3 +90,18 @@ def test_labels_have_a_table_and_a_figure(records):
         "none", "labels", "asked", "updated", "updated-asked", "augmented", "target-only",
     ]  # fmt: skip
     assert figure["series"][2]["x"] == [0, 8]
+
+
+def test_augmented_features_give_the_same_in_any_order():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=(2, 160)).astype(float)
+    X, target = (sp.csr_array(rng.poisson(0.3 + 0.35 * np.outer(y, np.arange(12) < 4))) for y in truth)
+    predicted, chosen = [], []
+    for order in ((4, 100), (100, 4)):
+        task = LabelTask(X, truth[0], target, truth[1], 5.0, MSDAClassifier())
+        by_number = {n: task.predict_augmented(np.arange(n), np.arange(100, 160)).tolist() for n in order}
+        predicted.append(by_number)
+        chosen.append(task.augmented_C)
+    assert predicted[0] == predicted[1]
+    assert chosen[0] == chosen[1]
+    assert chosen[0][4] != chosen[0][100]

@@ -70,11 +70,3 @@ def test_an_error_of_one_task_leaves_the_others(X):
     assert isinstance(fitted.pop((0, 1)), ValueError)
     assert all(isinstance(task.classifier, MSDAClassifier) for task in fitted.values())
     assert len(fitted) == 5
-
-
-@pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
-def test_times_are_of_shared_layers_and_of_each_task(X):
-    classifier = MSDAClassifier([1, 2], [0.5, 0.9], random_state=0)
-    for task in dict(fit_together(classifier, X, make_tasks())).values():
-        assert 0 < task.layer_seconds < task.search_seconds
-        assert task.seconds > 0

@@ -38,9 +38,8 @@ def test_predict_and_pipeline_agree(small, undrift, folder):
     assert p == pytest.approx(pipeline.predict_proba(texts)[:, 1].tolist(), abs=1e-6)
 
 
-def test_explain_takes_it(small, undrift, folder):
-    status, out, _ = undrift("explain", "--model", "small.safetensors", "the", "--document", "the best")
-    assert status == 0
+def test_explain_takes_it(small, undrift, succeed, folder):
+    out = succeed("explain", "--model", "small.safetensors", "the", "--document", "the best")
     assert "the: in " in out
     assert "expected from" not in out
     arguments = ["explain", "--model", "small.safetensors", "--document", "the best", "--json"]
@@ -53,11 +52,9 @@ def test_explain_takes_it(small, undrift, folder):
     assert undrift("explain", "--model", "small.safetensors")[0] == 0
 
 
-def test_adapt_distills_all_targets(undrift, folder, model):
+def test_adapt_distills_all_targets(undrift, succeed, folder, model):
     arguments = [*ADAPT, "--target", "camping.csv", "--distilled", "small.safetensors"]
-    status, out, _ = undrift(*arguments, "--json")
-    assert status == 0
-    assert json.loads(out)["distilled"]["fidelity"]["n_held_out"] == 20
+    assert json.loads(succeed(*arguments, "--json"))["distilled"]["fidelity"]["n_held_out"] == 20
     distilled = load_model("small.safetensors")
     assert distilled.classifier_.target_names_ == ["kitchen.csv", "camping.csv"]
     status, _, err = undrift(*PREDICT, "--out", "out.csv")
@@ -105,10 +102,10 @@ def test_what_cannot_be_done_is_one_line(small, undrift, folder, model):
     assert "nowhere/p cannot be written" in check_refused(undrift, folder, nowhere)
 
 
-def test_new_rows_can_be_checked(small, undrift, folder):
-    status, out, _ = undrift(*PREDICT, "--out", "out.csv", "--fail-on-drift", "--json")
-    assert status == 0
-    assert not json.loads(out)["check"]["drifted"]
+def test_new_rows_can_be_checked(small, undrift, succeed, folder):
+    assert not json.loads(succeed(*PREDICT, "--out", "out.csv", "--fail-on-drift", "--json"))["check"][
+        "drifted"
+    ]
     write_csv(folder / "other.csv", {"review": ["ganz andere Wörter", "als drüben"] * 30})
     other = change_options(PREDICT, input="other.csv", out="out.csv")
     status, out, _ = undrift(*other, "--fail-on-drift", "--json")

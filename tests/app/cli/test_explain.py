@@ -6,49 +6,41 @@ from tests.helpers.commands import check_refused
 from undrift import load_model
 
 
-def test_explain_words(folder, undrift, model):
+def test_explain_words(folder, succeed, model):
     terms = load_model(model).vectorizer_.terms_
     bigram = next(term for term in terms if " " in term)
-    status, out, _ = undrift("explain", "--model", model, bigram.upper(), "the", "--top", "3")
-    assert status == 0
+    out = succeed("explain", "--model", model, bigram.upper(), "the", "--top", "3")
     assert f"{bigram}: " in out
     assert "expected from" in out
-    status, out, _ = undrift("explain", "--model", model, "the", "--top", "3", "--json")
-    (word,) = json.loads(out)["words"]
+    (word,) = json.loads(succeed("explain", "--model", model, "the", "--top", "3", "--json"))["words"]
     assert word["term"] == "the"
     assert len(word["from"]) == len(word["to"]) == 3
     assert word["outputs"][0]["class"] == "positive"
 
 
-def test_explain_documents(folder, undrift, model):
+def test_explain_documents(folder, succeed, model):
     text = "Excellent, [bold]highly[/bold] recommended"
-    status, out, _ = undrift("explain", "--model", model, "--document", text, "--document", "zzz")
-    assert status == 0
+    out = succeed("explain", "--model", model, "--document", text, "--document", "zzz")
     assert text in out  # markup in data is data
     assert "knows none of its words" in out
-    _, out, _ = undrift("explain", "--model", model, "--document", text, "--json")
-    (found,) = json.loads(out)["documents"]
+    (found,) = json.loads(succeed("explain", "--model", model, "--document", text, "--json"))["documents"]
     adapter = load_model(model)
     assert found["prediction"] == adapter.predict([text])[0]
     assert {own["term"] for own in found["terms"]} <= set(adapter.vectorizer_.terms_)
 
 
-def test_explain_alone_lists_the_strongest_terms(folder, undrift, model):
-    _, out, _ = undrift("explain", "--model", model, "--top", "4", "--json")
-    top = json.loads(out)["top"]
+def test_explain_alone_lists_the_strongest_terms(folder, succeed, model):
+    top = json.loads(succeed("explain", "--model", model, "--top", "4", "--json"))["top"]
     assert [own["class"] for own in top] == ["negative"] * 4 + ["positive"] * 4
-    status, out, _ = undrift("explain", "--model", model)
-    assert status == 0
+    out = succeed("explain", "--model", model)
     assert top[0]["term"] in out
 
 
-def test_numbers_say_which_way_they_point(folder, undrift, model):
-    _, out, _ = undrift("explain", "--model", model, "--top", "3", "--json")
-    for top in json.loads(out)["top"]:
+def test_numbers_say_which_way_they_point(folder, undrift, succeed, model):
+    for top in json.loads(succeed("explain", "--model", model, "--top", "3", "--json"))["top"]:
         _, out, _ = undrift("explain", "--model", model, top["term"])
         assert f"speaks for {top['class']}: weight {top['weight']:.3g} " in " ".join(out.split())
-        _, out, _ = undrift("explain", "--model", model, top["term"], "--json")
-        (word,) = json.loads(out)["words"]
+        (word,) = json.loads(succeed("explain", "--model", model, top["term"], "--json"))["words"]
         assert word["outputs"][0]["favours"] == top["class"]
     _, out, _ = undrift("explain", "--model", model, "--document", f"{top['term']} {top['term']}")
     assert "Effect: how much the term changes the score for " in out

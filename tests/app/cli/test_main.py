@@ -10,15 +10,17 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
+from rich.progress import Progress
 
 from tests.helpers.commands import ADAPT, change_options, run_program
 from undrift import __version__
+from undrift.app.terminal import LayerCallback, StageBar
 
 
-def test_version_and_help(undrift):
+def test_version_and_help(undrift, succeed):
     assert undrift("--version") == (0, f"undrift {__version__}\n", "")
-    status, out, _ = undrift("--help")
-    assert status == 0
+    out = succeed("--help")
     for command in ("adapt", "demo", "explain", "predict"):
         assert command in out
         assert undrift(command, "--help")[0] == 0
@@ -92,11 +94,10 @@ def test_quiet_prints_nothing_but_json(folder, undrift):
     assert "Read books.csv" in undrift(*ADAPT)[1]  # it does not stay quiet
 
 
-def test_short_names_and_the_first_screen_of_help(undrift, monkeypatch):
+def test_short_names_and_the_first_screen_of_help(undrift, succeed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert undrift("-V") == undrift("--version")
-    status, out, _ = undrift("adapt", "-h")
-    assert status == 0
+    out = succeed("adapt", "-h")
     lines = out.splitlines()
     assert max(map(len, lines)) <= 80
     first = " ".join(lines[:24])
@@ -104,6 +105,8 @@ def test_short_names_and_the_first_screen_of_help(undrift, monkeypatch):
     assert all(f"--{name} " in first for name in names)
     for panel in ("Labels of the target", "Class shares", "Learning", "Output", "Running"):
         assert f"─ {panel} ─" in out
+    for fact in ("undrift adapt books.csv kitchen.csv", "score|train|both", "error|balanced", ".parquet"):
+        assert fact in " ".join(out.split())
     assert "--install-completion" in undrift("--help")[1]
 
 
@@ -159,29 +162,21 @@ cli.main(["--version"])
 
 
 def test_one_bar_names_its_stage_and_moves():
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from undrift.app.terminal import LayerCallback, StageBar
-
     progress = Progress(console=Console(file=io.StringIO()))
     bar = StageBar(progress)
     seen = []
-
-    def look():
+    callback = LayerCallback(bar)
+    layer = SimpleNamespace(task_name="layer")
+    for step in (
+        lambda: bar("reading books.csv", 0.5),
+        lambda: callback.setup(None, SimpleNamespace(max_subtasks=2)),
+        lambda: callback.on_fit_task_end(None, layer),
+        lambda: callback.on_fit_task_end(None, layer),
+        lambda: bar("saving the model"),
+    ):
+        step()
         (task,) = progress.tasks
         seen.append((task.description, task.total, task.completed))
-
-    bar("reading books.csv", 0.5)
-    look()
-    callback = LayerCallback(bar)
-    callback.setup(None, SimpleNamespace(max_subtasks=2))
-    look()
-    for _ in range(2):
-        callback.on_fit_task_end(None, SimpleNamespace(task_name="layer"))
-        look()
-    bar("saving the model")
-    look()
     assert seen == [
         ("reading books.csv", 1.0, 0.5),
         ("learning layers", 1.0, 0.0),

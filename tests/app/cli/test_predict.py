@@ -61,13 +61,11 @@ def test_predict_gives_the_probabilities_and_the_gaps_of_adapt(folder, undrift, 
     assert "'--min-confidence': Input should be less than or equal to 1" in said
 
 
-def test_predict_in_json_and_with_bad_rows(folder, undrift, model):
+def test_predict_in_json_and_with_bad_rows(folder, undrift, succeed, model):
     with (folder / "kitchen.csv").open("a") as file:
         file.write("a,b,c,d\n")
     assert "kitchen.csv:102: " in check_refused(undrift, folder, predict(model))
-    status, out, _ = undrift(*predict(model), "--json", "--format", "skip-bad")
-    assert status == 0
-    summary = json.loads(out)
+    summary = json.loads(succeed(*predict(model), "--json", "--format", "skip-bad"))
     assert (summary["input"], summary["out"]) == ("kitchen.csv", "out.csv")
     assert (summary["rows"], summary["bad_rows"], summary["unknown_rows"]) == (100, 1, 0)
 
@@ -79,7 +77,7 @@ def test_a_check_of_the_target_itself_finds_no_drift(folder, undrift, model):
     assert undrift(*predict(model), "--fail-on-drift")[0] == 0
 
 
-def test_rows_of_another_domain_and_language_are_drift(folder, undrift, model):
+def test_rows_of_another_domain_and_language_are_drift(folder, undrift, succeed, model):
     status, out, err = undrift(*predict(model, input="books.csv"), "--fail-on-drift")
     assert status == 3
     assert "Drift: " in out
@@ -87,9 +85,7 @@ def test_rows_of_another_domain_and_language_are_drift(folder, undrift, model):
     assert "the words are not those of the fit" in err
     assert len(read_csv("out.csv")) == 100  # written all the same
     write_csv(folder / "new.csv", {"review": ["孩子很喜欢", "a good pan", ""] * 40})
-    status, out, _ = undrift(*predict(model, input="new.csv"), "--check", "--json")
-    assert status == 0
-    check = json.loads(out)["check"]
+    check = json.loads(succeed(*predict(model, input="new.csv"), "--check", "--json"))["check"]
     assert check["drifted"] is True
     assert check["reasons"]
     first, second, third = read_csv("out.csv")[:3]

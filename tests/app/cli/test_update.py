@@ -30,7 +30,7 @@ def fill_labels(name="ask.csv"):
 
 
 @pytest.mark.parametrize("purpose", ["predictions", "estimate"])
-def test_ask_label_update_predict(folder, undrift, model, purpose):
+def test_ask_label_update_predict(folder, undrift, succeed, model, purpose):
     status, out, err = undrift(*ask(model), "--for", purpose)
     assert (status, err) == (0, "")
     assert "Wrote ask.csv: 20 of 100 rows to label" in out
@@ -50,20 +50,15 @@ def test_ask_label_update_predict(folder, undrift, model, purpose):
     assert re.search(r"\d+ of 100 predictions changed", said)
     predict = ["predict", "--input", "kitchen.csv", "--text", "review", "--out", "again.csv"]
     assert undrift(*predict, "--model", "new.safetensors", "--check")[0] == 0
-    status, out, _ = undrift(*update("new.safetensors", out="newer.safetensors"), "--json")
-    assert status == 0
-    summary = json.loads(out)
+    summary = json.loads(succeed(*update("new.safetensors", out="newer.safetensors"), "--json"))
     assert summary["n_labels"] == n_labels
     assert summary["measured"] is None
     more = ["--labels", "ask.csv", "--json"]
-    _, out, _ = undrift(*ADAPT, *more)
-    (target,) = json.loads(out)["targets"]
+    (target,) = json.loads(succeed(*ADAPT, *more))["targets"]
     assert target["scored"] == (0 if purpose == "predictions" else n_labels)
     for uses, n_scored in (("train", 0), ("both", target["scored"])):
-        _, out, _ = undrift(*ADAPT, *more, "--use-labels", uses)
-        (entry,) = json.loads(out)["targets"]
-        assert entry["scored"] == n_scored
-        assert json.loads(out)["n_learnt"] == n_labels
+        summary = json.loads(succeed(*ADAPT, *more, "--use-labels", uses))
+        assert (summary["targets"][0]["scored"], summary["n_learnt"]) == (n_scored, n_labels)
 
 
 def test_label_studio_and_back(folder, undrift, model):
@@ -116,31 +111,32 @@ def test_a_batch_of_unknown_words(folder, undrift, model):
     assert "unknown to the model" in err
 
 
-def test_a_new_batch_without_labels(folder, undrift, model):
-    status, out, _ = undrift(*update(model, labels=None, label=None, target="kitchen.csv"))
-    assert status == 0
+def test_a_new_batch_without_labels(folder, undrift, succeed, model):
+    out = succeed(*update(model, labels=None, label=None, target="kitchen.csv"))
     assert "Took 100 rows of kitchen.csv as the new batch." in out
     assert load_model("new.safetensors").facts_["references"]["kitchen.csv"]["n"] == 100
-    status, out, _ = undrift(*update(model, labels=None, target="camping.csv", out="c.safetensors"), "--json")
-    assert json.loads(out)["target"] == "camping.csv"
+    assert (
+        json.loads(succeed(*update(model, labels=None, target="camping.csv", out="c.safetensors"), "--json"))[
+            "target"
+        ]
+        == "camping.csv"
+    )
     assert undrift(*ADAPT, "--model", "small.safetensors")[0] == 0
     said = check_refused(undrift, folder, ask("small.safetensors", out="other.csv"))
     assert said.startswith("small.safetensors holds no training rows, which `undrift ask` and `undrift")
     assert said.endswith("with --model and --updatable")
 
 
-def test_several_targets_need_a_name(folder, undrift):
+def test_several_targets_need_a_name(folder, undrift, succeed):
     two = ["--target", "camping.csv", "--model", "two.safetensors", "--updatable"]
-    status, out, _ = undrift(*change_options(ADAPT, out="both.csv"), *two)
-    assert status == 0
+    out = succeed(*change_options(ADAPT, out="both.csv"), *two)
     _, command, *rest = shlex.split(out.splitlines()[-1])
     assert command == "label"
     assert undrift("ask", *rest, "--out", "sample.csv")[0] == 0  # takes the same files and options
     said = check_refused(undrift, folder, ask("two.safetensors"))
     assert said == "the model has 2 target domains: choose one with --domain: kitchen.csv, camping.csv"
     command = ask("two.safetensors", input="camping.csv", domain="camping.csv")
-    status, out, _ = undrift(*command)
-    assert status == 0
+    out = succeed(*command)
     fill_labels()
     assert "--domain camping.csv" in out.splitlines()[-1]
     assert undrift(*update("two.safetensors", domain="camping.csv"))[0] == 0
@@ -149,9 +145,7 @@ def test_several_targets_need_a_name(folder, undrift):
     scores = [m.decision_function(texts, target="camping.csv") for m in (before, after)]
     assert abs(scores[0] - scores[1]).max() > 0.01
     more = ["--target", "camping.csv", "--labels", "ask.csv", "--use-labels", "both", "--json"]
-    status, out, _ = undrift(*change_options(ADAPT, out="both.csv"), *more)
-    assert status == 0
-    assert json.loads(out)["n_learnt"] > 0
+    assert json.loads(succeed(*change_options(ADAPT, out="both.csv"), *more))["n_learnt"] > 0
 
 
 @pytest.mark.parametrize(
