@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.helpers.review_files import make_review_texts
+
 
 @pytest.fixture(scope="session")
 def adapted():
@@ -17,3 +19,9 @@ def adapted():
     labels = [names.get(float(label), "positive") for label in kitchen.y]
     truth = dict(zip(kitchen.texts, labels, strict=True))
     return adapter, list(truth), truth
+
+
+@pytest.fixture(scope="session")
+def reviews():
+    """Texts and labels of every domain, a quarter of them without a label."""
+    return make_review_texts(120, unlabelled_share=0.25, seed=1)

@@ -8,18 +8,13 @@ from numpy.testing import assert_allclose
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import LinearSVC
 
-from tests.helpers.review_files import make_review_texts, read_csv, write_csv
-from undrift import MSDAClassifier, TermVectorizer, TextAdapter
+from tests.helpers.review_files import build_adapter, read_csv, write_csv
+from undrift import MSDAClassifier, TermVectorizer
 from undrift.app.adapt import run_adapt
 from undrift.app.domains import unify_labels
 from undrift.app.job import Job
 from undrift.app.tables import TableError
 from undrift.text import tokens
-
-
-@pytest.fixture(scope="module")
-def reviews():
-    return make_review_texts(120, unlabelled_share=0.25, seed=1)
 
 
 @pytest.fixture
@@ -31,11 +26,6 @@ def files(tmp_path, reviews):
         label = "label" if name == "books" else "truth"
         paths[name] = write_csv(tmp_path / f"{name}.csv", {"id": ids, "text": texts, label: labels})
     return paths
-
-
-def small(**options):
-    settings = {"C": 0.3, "self_training": False, "random_state": 0, **options}
-    return TextAdapter(150, classifier=MSDAClassifier(2, 0.7, **settings))
 
 
 def job_of(files, tmp_path, *targets, **options):
@@ -61,14 +51,14 @@ def job_of(files, tmp_path, *targets, **options):
 )
 def test_what_updating_needs_is_computed_where_something_reads_it(files, tmp_path, options, has_state):
     options = {name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()}
-    adapted = run_adapt(job_of(files, tmp_path, **options), small())
+    adapted = run_adapt(job_of(files, tmp_path, **options), build_adapter())
     assert (adapted.adapter.classifier_.update_state_ is not None) == has_state
 
 
 def test_predictions_are_those_of_the_estimator(files, tmp_path, reviews):
-    adapted = run_adapt(job_of(files, tmp_path), small())
+    adapted = run_adapt(job_of(files, tmp_path), build_adapter())
     (books, labels), (kitchen, _) = reviews["books"], reviews["kitchen"]
-    expected = small().fit(books, [label or None for label in labels], kitchen)
+    expected = build_adapter().fit(books, [label or None for label in labels], kitchen)
     rows = read_csv(tmp_path / "out.csv")
     assert list(rows[0]) == ["id", "text", "truth", "prediction", "score", "probability"]
     assert [row["text"] for row in rows] == kitchen
@@ -86,7 +76,7 @@ def test_summary_counts_and_is_json(files, tmp_path, reviews):
     job = job_of(
         files, tmp_path, "kitchen", "camping", target_label="truth", model=tmp_path / "m.safetensors"
     )
-    summary = run_adapt(job, small()).summary
+    summary = run_adapt(job, build_adapter()).summary
     assert json.loads(json.dumps(summary)) == summary
     n_unlabelled = reviews["books"][1].count("")
     (source,) = summary["sources"]
@@ -106,7 +96,7 @@ def test_summary_counts_and_is_json(files, tmp_path, reviews):
 
 def test_errors_are_of_the_labelled_rows(files, tmp_path, reviews):
     job = job_of(files, tmp_path, "kitchen", "camping", target_label="truth")
-    adapted = run_adapt(job, small())
+    adapted = run_adapt(job, build_adapter())
     rows = read_csv(tmp_path / "out.csv")
     for target, name in zip(adapted.summary["targets"], ("kitchen.csv", "camping.csv"), strict=True):
         scored = [row for row in rows if row["domain"] == name and row["truth"]]
@@ -127,10 +117,10 @@ def test_errors_are_of_the_labelled_rows(files, tmp_path, reviews):
 
 def test_target_rows_pass_the_layers_once_at_most(files, tmp_path, spy, set_limits):
     calls = spy(MSDAClassifier, "decision_function")
-    run_adapt(job_of(files, tmp_path, "kitchen", "camping", target_label="truth"), small())
+    run_adapt(job_of(files, tmp_path, "kitchen", "camping", target_label="truth"), build_adapter())
     assert calls == []  # the fit knows their scores
     set_limits(TARGET_ROWS=200, COMPARED_ROWS=200)
-    run_adapt(job_of(files, tmp_path, "kitchen", "camping", target_label="truth"), small())
+    run_adapt(job_of(files, tmp_path, "kitchen", "camping", target_label="truth"), build_adapter())
     assert [X.shape[0] for _, X in calls] == [120, 120]
 
 
@@ -139,7 +129,7 @@ def test_several_sources_and_targets_with_other_columns(files, tmp_path, reviews
     extra = write_csv(tmp_path / "extra.csv", {"label": labels, "text": texts, "seller": ["x"] * 120})
     out = tmp_path / "out.csv"
     job = Job([files["books"], extra], [files["kitchen"], extra], ("text",), "label", out)
-    summary = run_adapt(job, small()).summary
+    summary = run_adapt(job, build_adapter()).summary
     rows = read_csv(out)
     columns = ["id", "text", "truth", "label", "seller", "prediction", "score", "probability", "domain"]
     assert list(rows[0]) == columns
@@ -150,12 +140,12 @@ def test_several_sources_and_targets_with_other_columns(files, tmp_path, reviews
 
 
 def test_labels_in_the_target_change_nothing(files, tmp_path, reviews):
-    run_adapt(job_of(files, tmp_path), small())
+    run_adapt(job_of(files, tmp_path), build_adapter())
     before = [row["score"] for row in read_csv(tmp_path / "out.csv")]
     texts, _ = reviews["kitchen"]
     for labels in (["positive"] * 120, ["?"] * 120):
         files["kitchen"] = write_csv(tmp_path / "kitchen.csv", {"text": texts, "label": labels})
-        summary = run_adapt(job_of(files, tmp_path), small()).summary
+        summary = run_adapt(job_of(files, tmp_path), build_adapter()).summary
         assert [row["score"] for row in read_csv(tmp_path / "out.csv")] == before
         assert any("ignored" in note for note in summary["notes"])
 
@@ -163,7 +153,7 @@ def test_labels_in_the_target_change_nothing(files, tmp_path, reviews):
 def test_every_document_is_analysed_four_times_at_most(files, tmp_path, spy):
     """For unseen words, vocabulary and rows; the first thousand for tokens and to describe a target."""
     seen = spy(tokens, "normalise")
-    run_adapt(job_of(files, tmp_path, target_label="truth"), small())
+    run_adapt(job_of(files, tmp_path, target_label="truth"), build_adapter())
     assert 0 < len(seen) <= 4 * 240 + 120
 
 
@@ -171,7 +161,7 @@ def test_neither_predictions_nor_model_if_one_fails(files, tmp_path, fail):
     fail("undrift.app.adapt.save_model", OSError(28, "No space left on device"))
     job = job_of(files, tmp_path, model=tmp_path / "model.safetensors")
     with pytest.raises(OSError, match="No space left"):
-        run_adapt(job, small())
+        run_adapt(job, build_adapter())
     assert sorted(os.listdir(tmp_path)) == sorted(path.name for path in files.values())
 
 
@@ -183,7 +173,7 @@ def test_a_failed_job_leaves_an_older_output_alone(files, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_adapt(job_of(files, tmp_path), small(), interrupt_writing)
+        run_adapt(job_of(files, tmp_path), build_adapter(), interrupt_writing)
     assert (tmp_path / "out.csv").read_text() == "precious"
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
 
@@ -193,17 +183,17 @@ def test_a_clash_of_columns_is_seen_early(files, tmp_path, reviews, fail, name):
     fail("undrift.TextAdapter.fit_rows", AssertionError("too late"))
     write_csv(files["kitchen"], {"text": reviews["kitchen"][0], name: [1] * 120})
     with pytest.raises(TableError, match=rf"kitchen.csv already has a column '{name}'.*; rename it"):
-        run_adapt(job_of(files, tmp_path, "kitchen", "camping", probabilities=True), small())
+        run_adapt(job_of(files, tmp_path, "kitchen", "camping", probabilities=True), build_adapter())
 
 
 def test_a_target_without_truth_or_with_truth_of_other_names(files, tmp_path, reviews):
     write_csv(files["kitchen"], {"text": reviews["kitchen"][0], "truth": [""] * 120})
-    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), small()).summary
+    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), build_adapter()).summary
     assert summary["targets"][0]["scored"] == 0
     assert summary["targets"][0]["adapted_error"] is None
     assert "kitchen.csv has no label to score with" in summary["notes"]
     write_csv(files["kitchen"], {"text": reviews["kitchen"][0], "truth": ["1", "0"] * 60})
-    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), small()).summary
+    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), build_adapter()).summary
     assert summary["targets"][0]["adapted_error"] == 1
     (warning,) = summary["warnings"]
     assert "none of the target's labels (0, 1) is one of the source's (negative, positive)" in warning
@@ -224,7 +214,7 @@ def test_numbers_and_texts_of_one_label_are_equal(tmp_path, reviews):
         {"text": texts, "truth": ["" if not label else int(label == "positive") for label in labels]},
     )
     job = Job([source], [target], ("text",), "label", tmp_path / "out.jsonl", target_label="truth")
-    summary = run_adapt(job, small()).summary
+    summary = run_adapt(job, build_adapter()).summary
     assert summary["classes"] == [0, 1]
     assert summary["warnings"] == []
     assert summary["targets"][0]["scored"] == 120 - labels.count("")
@@ -257,7 +247,7 @@ def test_labels_become_unify_labels(labels, expected):
 def test_every_stage_is_shown(files, tmp_path):
     shown = []
     job = job_of(files, tmp_path, model=tmp_path / "m.safetensors")
-    run_adapt(job, small(), lambda stage, share: shown.append((stage, share)))
+    run_adapt(job, build_adapter(), lambda stage, share: shown.append((stage, share)))
     stages = list(dict.fromkeys(stage for stage, _ in shown))
     assert stages[:2] == ["reading books.csv", "reading kitchen.csv"]
     assert stages[-3:] == ["writing predictions", "describing the target", "saving the model"]
@@ -267,5 +257,5 @@ def test_every_stage_is_shown(files, tmp_path):
 def test_other_warnings_stay_where_they_are(files, tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        run_adapt(job_of(files, tmp_path), small())
+        run_adapt(job_of(files, tmp_path), build_adapter())
     assert caught == []

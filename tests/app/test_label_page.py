@@ -199,11 +199,18 @@ def test_a_key_that_comes_too_early_labels_no_unseen_row(opened, serve):
     assert len(server.session.answers) == 1
 
 
-def test_all_rows_done_is_said(opened, serve, adapted):
+def test_the_end_of_rows_and_of_the_session_is_said(opened, serve, adapted):
     page = opened(serve(adapted[1][:2]))
     press(page, "1")
     press(page, "2")
     assert page.inner_text("#deck-place") == "All rows are done"
+    assert page.locator("[data-code='0']").is_disabled()
+    server = serve()
+    page = opened(server)
+    press(page, "1")
+    page.click("#finish")
+    wait_for_word(page, "#finished", "Finished.")
+    assert server.is_finished
     assert page.locator("[data-code='0']").is_disabled()
 
 
@@ -229,13 +236,3 @@ def test_nothing_is_hard_to_reach_on_any_screen(opened, serve, adapted, width, s
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     keys = page.locator("#deck-keys").bounding_box()
     assert keys["y"] + keys["height"] < 844, "keys are on the first screen"
-
-
-def test_finish_ends_the_session(opened, serve):
-    server = serve()
-    page = opened(server)
-    press(page, "1")
-    page.click("#finish")
-    wait_for_word(page, "#finished", "Finished.")
-    assert server.is_finished
-    assert page.locator("[data-code='0']").is_disabled()

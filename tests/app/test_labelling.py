@@ -33,7 +33,7 @@ def read_file(path):
         return list(csv.DictReader(file))
 
 
-def test_every_answer_is_in_the_file_at_once(start, adapted):
+def test_every_answer_is_in_the_file_at_once_and_other_lines_stay(start, adapted):
     session, truth = start(), adapted[2]
     for n in range(1, 4):
         label_rows(session, truth, 1)
@@ -41,6 +41,17 @@ def test_every_answer_is_in_the_file_at_once(start, adapted):
         assert len(lines) == n
     assert [line["label"] for line in lines] == [truth[line["text"]] for line in lines]
     assert {line["sampled"] for line in lines} == {"estimate"}
+    with open(session.path, "a", encoding="utf-8") as file:
+        file.write("a text of another file,positive,estimate,1\n")
+    again = start()
+    label_rows(again, truth, 1)
+    assert len(again.answers) == 4
+    assert read_file(again.path)[-1]["text"] == "a text of another file"
+    session = start()
+    session.path.write_text("text,label\nmine,positive\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="another program changed"):
+        label_rows(session, truth, 1)
+    assert "mine" in session.path.read_text()
 
 
 def test_a_session_goes_on_where_it_was(start, adapted):
@@ -115,7 +126,7 @@ def test_undo_takes_back_label_file_and_error(start, adapted):
     assert not session.state()["error"]["measured"]
 
 
-def test_a_skipped_row_is_not_shown_again_and_not_saved(start):
+def test_skipped_rows_and_tabs(start):
     session = start()
     row = session.next_row()["row"]
     session.answer(row, None)
@@ -123,9 +134,6 @@ def test_a_skipped_row_is_not_shown_again_and_not_saved(start):
     assert not session.path.exists()
     session.undo()
     assert session.next_row()["row"] == row
-
-
-def test_two_tabs_get_different_rows_and_undo_their_own(start):
     session = start()
     one, two = (session.next_row(tab=tab)["row"] for tab in "ab")
     assert one != two
@@ -154,26 +162,6 @@ def test_a_full_disk_loses_nothing_and_claims_nothing(start, fail, monkeypatch):
     monkeypatch.undo()
     session.answer(row, "positive")
     assert [line["label"] for line in read_file(session.path)] == ["negative", "positive"]
-
-
-def test_labels_of_other_texts_stay_in_the_file(start, adapted):
-    session, truth = start(), adapted[2]
-    label_rows(session, truth, 2)
-    with open(session.path, "a", encoding="utf-8") as file:
-        file.write("a text of another file,positive,estimate,1\n")
-    again = start()
-    label_rows(again, truth, 1)
-    assert len(again.answers) == 3
-    assert read_file(again.path)[-1]["text"] == "a text of another file"
-
-
-def test_a_file_that_another_program_changed_is_not_overwritten(start, adapted):
-    session, truth = start(), adapted[2]
-    label_rows(session, truth, 1)
-    session.path.write_text("text,label\nmine,positive\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="another program changed"):
-        label_rows(session, truth, 1)
-    assert "mine" in session.path.read_text()
 
 
 @pytest.mark.parametrize(

@@ -338,10 +338,12 @@ def test_update_takes_a_new_batch(files, model, reviews):
     one = [text for text, label in zip(kitchen, truth, strict=True) if label != "negative"]
     path = write_csv(files["folder"] / "may.csv", {"text": one})
     out = files["folder"] / "new.safetensors"
-    if load_model(model).classifier_.caution_["fell_back"]:
-        with pytest.raises(ValueError, match="a new batch is no reason to adapt it"):
-            run_update(Job(model=model, out=out, input=path))
-        return
+    with pytest.raises(ValueError, match="a new batch is no reason to adapt it"):  # it fell back
+        run_update(Job(model=model, out=out, input=path))
+    adapted = TextAdapter(300, classifier=MSDAClassifier(3, random_state=0))
+    assert not run_adapt(make_job(files, model=model, updatable=True), adapted).summary["caution"][
+        "fell_back"
+    ]
     summary = run_update(Job(model=model, out=out, input=path))
     expected = load_model(model).update_target(one)
     new = load_model(out)

@@ -105,15 +105,6 @@ def test_labels_are_learnt_and_cross_fitted_on_a_cluster_too(reviews):
     assert predictions[0] == predictions[1]
 
 
-def test_the_plain_command_reads_patterns_too(reviews):
-    common = ["--text", "text", "--label", "label", "--max-features", "100", "--set", "layers=1"]
-    for mark, run in ((".csv", "plain"), ("-*", "pattern")):
-        files = ["--source", reviews / f"books{mark}", "--target", reviews / f"kitchen{mark}"]
-        adapt(*files, *common, "--out", reviews / f"{run}.csv")
-    for name in ("text", "truth", "prediction"):
-        assert column(reviews / "pattern.csv", name) == column(reviews / "plain.csv", name)
-
-
 def adapter() -> TextAdapter:
     return TextAdapter(100, classifier=MSDAClassifier(1, random_state=0))
 

@@ -6,23 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from tests.helpers.review_files import make_review_texts, read_csv, write_csv
-from undrift import MSDAClassifier, TextAdapter
+from tests.helpers.review_files import build_adapter, read_csv, write_csv
 from undrift.app.adapt import run_adapt
 from undrift.app.job import Job
 from undrift.app.predict import Predictions, run_predict
 from undrift.app.tables import list_values, open_table
-
-
-@pytest.fixture(scope="module")
-def reviews():
-    return make_review_texts(120, unlabelled_share=0.25, seed=1)
-
-
-def build_adapter(**options):
-    return TextAdapter(
-        150, classifier=MSDAClassifier(2, 0.7, 0.3, self_training=False, random_state=0, **options)
-    )
 
 
 def write_reviews(folder, reviews, name="kitchen"):

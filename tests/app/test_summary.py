@@ -4,15 +4,9 @@ import json
 
 import pytest
 
-from tests.helpers.review_files import make_review_texts, read_csv, write_csv
-from undrift import MSDAClassifier, TextAdapter
+from tests.helpers.review_files import build_adapter, read_csv, write_csv
 from undrift.app.adapt import run_adapt
 from undrift.app.job import Job
-
-
-@pytest.fixture(scope="module")
-def reviews():
-    return make_review_texts(120, unlabelled_share=0.25, seed=1)
 
 
 @pytest.fixture
@@ -29,12 +23,6 @@ def job_of(tmp_path, reviews):
         return Job([source], paths, ("text",), "label", tmp_path / "out.csv", **options)
 
     return describe
-
-
-def build_adapter(**options):
-    return TextAdapter(
-        150, classifier=MSDAClassifier(2, 0.7, 0.3, self_training=False, random_state=0, **options)
-    )
 
 
 def test_every_target_has_its_shares_and_its_expected_error(job_of):

@@ -155,17 +155,6 @@ def test_affine_writes_into_out_and_promotes(rng, torch_device):
     close(out, X @ C + C[0], "float64")
 
 
-@pytest.mark.parametrize("name", ["high", "highest"])
-def test_precision_is_put_back(name):
-    before = torch.get_float32_matmul_precision()
-    with torch_ops.precision(name):
-        assert torch.get_float32_matmul_precision() == name
-    assert torch.get_float32_matmul_precision() == before
-    with pytest.raises(ZeroDivisionError), torch_ops.precision(name):
-        _ = 1 / 0
-    assert torch.get_float32_matmul_precision() == before
-
-
 # -- the inverse -------------------------------------------------------------------------------------
 
 

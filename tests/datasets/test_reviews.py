@@ -111,23 +111,6 @@ def test_some_opinions_are_one_domain_s_own(corpus):
 
 
 @pytest.mark.parametrize(
-    ("term", "domain", "label"),
-    [
-        ("energy efficient", "kitchen", 1),
-        ("page-turner", "books", 1),
-        ("reboot", "electronics", 0),
-        ("excellent", "books", 1),
-        ("refund", "camping", 0),
-    ],
-)
-def test_opinions_mostly_agree_with_the_label(corpus, term, domain, label):
-    domain = corpus.domains[domain]
-    labels = np.array([y for text, y in zip(domain.texts, domain.y, strict=True) if term in text.lower()])
-    agreement = np.mean(labels[~np.isnan(labels)] == label)
-    assert 0.7 < agreement < 1
-
-
-@pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"domains": ["books", "cars"]}, "domains must be a list from books, kitchen"),

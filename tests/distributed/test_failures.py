@@ -220,19 +220,3 @@ def test_a_scheduler_that_no_longer_answers_questions(cluster, monkeypatch, ask)
     monkeypatch.setattr(cluster, ask, silent)
     with pytest.raises(ClusterLost, match=r"scheduler cannot be reached: Timed out.*check its address"):
         MSDA(2).fit(rows)
-
-
-def test_a_worker_short_of_memory_spills():
-    # hidden rows of 40 blocks are 192 MB, and the worker keeps at most 10% of 1 GB of results
-    n, d = 3000, 200
-    with (
-        dask.config.set({"distributed.worker.memory.target": 0.1}),
-        LocalCluster(n_workers=1, **OPTIONS) as cluster,
-        Client(cluster) as client,
-    ):
-        pids = client.run(os.getpid)
-        fitted = MSDA(3, noise=0.6).fit([delayed(block)(i, n, d) for i in range(40)])
-        written = client.run(lambda dask_worker: dask_worker.data.cumulative_metrics["disk-write", "bytes"])
-        assert client.run(os.getpid) == pids
-    assert sum(written.values()) > 50e6
-    assert len(fitted.layers_) == 3

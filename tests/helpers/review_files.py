@@ -4,6 +4,7 @@ import csv
 import gzip
 from pathlib import Path
 
+from undrift import MSDAClassifier, TextAdapter
 from undrift.app.tables import open_table, write_table
 from undrift.datasets import make_reviews
 
@@ -16,6 +17,12 @@ def make_review_texts(n: int, unlabelled_share: float, seed: int) -> dict[str, t
         name: (list(domain.texts), ["" if y != y else names[int(y)] for y in domain.y])
         for name, domain in corpus.domains.items()
     }
+
+
+def build_adapter(**options) -> TextAdapter:
+    """Return a small adapter of two layers, not fitted."""
+    settings = {"C": 0.3, "self_training": False, "random_state": 0, **options}
+    return TextAdapter(150, classifier=MSDAClassifier(2, 0.7, **settings))
 
 
 def open_text(path: Path | str, mode: str):

@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -31,32 +28,6 @@ CONFIGURATIONS = [
 @pytest.mark.filterwarnings("ignore:after the first layer:undrift.UndriftWarning")  # means of 100
 @parametrize_with_checks(CONFIGURATIONS)
 def test_keeps_scikit_learns_contract(estimator, check):
-    check(estimator)
-
-
-class SingleMSDA(MSDA):
-    """MSDA that sees every matrix in float32, so that the whole contract is checked in it too."""
-
-    def fit(self, X, y=None, *, sample_domain=None):
-        return super().fit(_single(X), y)
-
-    def transform(self, X):
-        return super().transform(_single(X))
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float32"]
-        return tags
-
-
-def _single(X):
-    numeric = hasattr(X, "dtype") and X.dtype in (np.float64, np.int64, np.int32)
-    return X.astype(np.float32) if numeric else X
-
-
-@pytest.mark.filterwarnings("ignore:after the first layer:undrift.UndriftWarning")  # means of 100
-@parametrize_with_checks([SingleMSDA(n_layers=2), SingleMSDA(n_layers=2, n_pivots=1, random_state=0)])
-def test_keeps_scikit_learns_contract_in_float32(estimator, check):
     check(estimator)
 
 
@@ -232,15 +203,3 @@ def test_partial_fit_solves_only_when_the_layer_is_used(counts, spy):
 
 
 # ------------------------------------------------------------------ pipelines, routing
-
-
-def test_sample_domain_with_routing_on(counts):
-    y, domain = (counts[:, 0] > 1).astype(int), np.arange(60) % 2
-    with sklearn.config_context(enable_metadata_routing=True):
-        pipeline = make_pipeline(MSDA(2), LogisticRegression())
-        pipeline.fit(counts, y, sample_domain=domain)
-        assert MDA().get_metadata_routing().fit.requests == {"sample_domain": True}
-        refusing = make_pipeline(MDA().set_fit_request(sample_domain=False), LogisticRegression())
-        with pytest.raises(TypeError, match="sample_domain"):
-            refusing.fit(counts, y, sample_domain=domain)
-    assert pipeline.predict(counts).shape == (60,)

@@ -1,8 +1,5 @@
 """SDA against a numpy transcription of one step, and its promises on seeds, precision and devices."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -157,18 +154,3 @@ def test_a_device_trains_as_well_as_the_cpu_and_the_same_each_time(torch_device)
     cpu, first, again = (SDA(2, **settings, device=d).fit(rows) for d in ("cpu", torch_device, torch_device))
     assert_array_equal(first.transform(rows), again.transform(rows))
     assert_allclose(first.losses_[0][-1], cpu.losses_[0][-1], rtol=0.15)
-
-
-def test_importing_the_baselines_leaves_torch_alone_and_its_lack_is_said_plainly():
-    code = (
-        "import sys\n"
-        "class NoTorch:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.split('.')[0] == 'torch': raise ModuleNotFoundError(name)\n"
-        "sys.meta_path.insert(0, NoTorch())\n"
-        "from undrift_lab.baselines import SDA\n"
-        "try: SDA().fit([[1.0, 0.0], [0.0, 1.0]])\n"
-        "except ImportError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "SDA needs the `torch` extra: pip install 'undrift-lab[torch]'"

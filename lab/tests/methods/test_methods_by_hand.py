@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.model_selection import StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
@@ -30,7 +29,6 @@ from undrift_lab.methods.baselines import Candidate, Representation, classify_by
 from undrift_lab.methods.cells import Cell, GridPoint, Outcome
 from undrift_lab.methods.svm import (
     choose_C,
-    cross_validate,
     in_domain_error,
     predict_targets,
     source_problem,
@@ -380,16 +378,6 @@ def test_a_record_has_the_loss_and_ratio_of_its_error(data, tmp_path):
 class TestClassify:
     """The C search and the SVM themselves, on inner products."""
 
-    def test_the_C_of_highest_accuracy(self, corpus):
-        problem = source_problem(corpus, "books", N_FOLDS, SEED)
-        Z, y = of_part(corpus, by_hand.dense(corpus), "books", "train")
-        expected = [cv_accuracy(Z, y, C) for C in CS]
-        assert len(set(expected)) > 1
-        np.testing.assert_allclose(cross_validate(Z @ Z.T, problem, CS), expected, rtol=1e-9)
-        assert choose_C(Z @ Z.T, problem, CS) == (CS[np.argmax(expected)], pytest.approx(max(expected)))
-        worst_first = [C for _, C in sorted(zip(expected, CS, strict=True))]
-        assert choose_C(Z @ Z.T, problem, worst_first)[1] == pytest.approx(max(expected))
-
     def test_of_equals_the_first(self, corpus):
         problem = source_problem(corpus, "books", N_FOLDS, SEED)
         Z, _ = of_part(corpus, by_hand.dense(corpus), "books", "train")
@@ -403,14 +391,6 @@ class TestClassify:
         assert np.isnan(score)
         expected = 0.1, pytest.approx(cv_accuracy(Z, y, 0.1), rel=1e-9)
         assert choose_C(Z @ Z.T, problem, (0.1,), always=True) == expected
-
-    def test_folds_are_stratified_and_the_seed_decides_them(self, corpus):
-        problem = source_problem(corpus, "toys", N_FOLDS, SEED)
-        _, y = of_part(corpus, by_hand.dense(corpus), "toys", "train")
-        np.testing.assert_array_equal(problem.y, y)
-        expected = StratifiedKFold(N_FOLDS, shuffle=True, random_state=SEED).split(y, y)
-        for own, other in zip(problem.folds, expected, strict=True):
-            np.testing.assert_array_equal(own[1], other[1])
 
     def test_classes_may_be_more_than_two_and_be_words(self):
         rng = np.random.default_rng(0)

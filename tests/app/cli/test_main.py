@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -57,18 +56,6 @@ def test_as_a_program(folder):
 def test_a_text_to_exit_with_and_an_interrupt_are_one_line(undrift, fail, error, status, says):
     fail("undrift.app.demo.make_reviews", error)
     assert undrift("demo") == (status, "", says)
-
-
-def test_the_version_is_shown_in_half_of_the_time_that_scikit_learn_takes():
-    def measure(*arguments: str) -> float:
-        start = time.perf_counter()
-        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
-        return time.perf_counter() - start
-
-    ratios = [
-        measure("-m", "undrift", "--version") / measure("-c", "import sklearn.linear_model") for _ in range(3)
-    ]
-    assert min(ratios) < 0.5
 
 
 def test_an_interrupt_during_an_import_is_one_line(folder, heeded_interrupts):

@@ -191,15 +191,7 @@ def test_models_from_elsewhere(folder, undrift, model):
     assert "was not written by undrift" in check_refused(undrift, folder, predict("other.safetensors"))
     save_model(MDA().fit(np.eye(3)), "mda.safetensors")
     assert "holds a MDA, not a text model" in check_refused(undrift, folder, predict("mda.safetensors"))
-    whole = model.read_bytes()
-    (folder / "half.safetensors").write_bytes(whole[: len(whole) // 2])
-    assert "half.safetensors is truncated or not a model file" in check_refused(
-        undrift, folder, predict("half.safetensors")
-    )
-    (folder / "touched.safetensors").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    assert "has been changed since it was saved" in check_refused(
-        undrift, folder, predict("touched.safetensors")
-    )
+    (folder / "half.safetensors").write_bytes(model.read_bytes()[:9000])
     for command in (
         ["explain", "good", "--model", "half.safetensors"],
         ["explain", "--model", "kitchen.csv"],
