@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from .core import (
     Layer,
     LayerSolver,
     PivotSplit,
-    Rows,
     SingularSystem,
     array_ops,
     choose_pivots,
@@ -337,16 +337,8 @@ class MSDA(CallbackSupportMixin, Denoiser):
             return load_cluster().lazy_hidden(self, X)
         X = check_rows(self, X, reset=False)
         place = choose_place([X], self.device, self._precision, self._memory_budget)
-        return self._hidden(X, place, place.move_layers(self.layers_))
-
-    def _hidden(self, X: Rows, place: Place, layers: Sequence[Layer]) -> Iterator[Array]:
+        layers = place.move_layers(self.layers_)
         return (h.astype(dtype_of(X), copy=False) for h in place.hidden(layers, X))
-
-    def _output(self, X: Rows, place: Place, layers: Sequence[Layer]) -> Iterator[Array]:
-        """Yield the groups of columns of `transform`."""
-        if self.include_input:
-            yield as_array(X)
-        yield from self._hidden(X, place, layers)
 
     def transform(self, X: Any) -> Array:
         """Return ``[X, h^1, ..., h^l]`` of the rows of `X`, dense; without X if not `include_input`.
@@ -365,7 +357,8 @@ class MSDA(CallbackSupportMixin, Denoiser):
         out = np.empty((X.shape[0], sum(widths)), dtype=dtype_of(X))
         edges = np.cumsum([0, *widths])
         for rows in row_slices(X.shape[0], max(widths)):
-            for start, piece in zip(edges, self._output(X[rows], place, layers), strict=False):
+            given = [as_array(X[rows])] if self.include_input else []
+            for start, piece in zip(edges, chain(given, place.hidden(layers, X[rows])), strict=False):
                 out[rows, start : start + piece.shape[1]] = piece
         return out
 

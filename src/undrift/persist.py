@@ -179,7 +179,9 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     if _digest(metadata, arrays) != metadata.get("digest"):
         raise ModelFileError(f"{path} has been changed since it was saved; save the model again")
     try:
-        _check_finite(arrays)
+        for name, array in arrays.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise ValueError(f"{name} has values that are not finite")
         model = _decode_estimator(json.loads(metadata["model"]), arrays)
         check_is_fitted(model)  # estimators among its parameters need not be
         _try_model(model, path.stat().st_size)
@@ -206,13 +208,6 @@ def _check_header(path: Path, metadata: dict[str, str]) -> None:
             f"{path} has format version {version!r}, and undrift {__version__} reads {FORMAT_VERSION}: "
             f"upgrade undrift (the file was written by {metadata.get('library_version', '?')}), or fit again"
         )
-
-
-def _check_finite(arrays: dict[str, np.ndarray]) -> None:
-    """Refuse arrays with NaN or infinity: a model with such weights would predict nonsense."""
-    for name, array in arrays.items():
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ValueError(f"{name} has values that are not finite")
 
 
 def _digest(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
@@ -257,20 +252,14 @@ def _encode_instance(value: Any, key: str, arrays: dict[str, np.ndarray]) -> dic
     if type(value) not in (SAVABLE.get(name), _CORE_CLASSES.get(name)):
         raise TypeError(f"cannot save {key}: {name} is neither an array, a plain value nor ours")
     if isinstance(value, BaseEstimator):
-        fields = {"params": value.get_params(deep=False), "fitted": _learnt_attributes(value)}
+        params = value.get_params(deep=False)
+        learnt = {k: v for k, v in vars(value).items() if k not in (*params, *_OF_THE_SESSION)}
+        fields = {"params": params, "fitted": learnt}
         encoded = {part: _encode(field, f"{key}.{part}", arrays) for part, field in fields.items()}
         return {"estimator": name, **encoded}
     value = value.shrink() if hasattr(value, "shrink") else value
     names = [field.name for field in dataclasses.fields(value)]
     return {name: {field: _encode(getattr(value, field), f"{key}.{field}", arrays) for field in names}}
-
-
-def _learnt_attributes(estimator: BaseEstimator) -> dict[str, Any]:
-    """Return everything an estimator learnt, by attribute name."""
-    learnt = dict(vars(estimator))
-    for name in [*estimator.get_params(deep=False), *_OF_THE_SESSION]:
-        learnt.pop(name, None)
-    return learnt
 
 
 def _encode_array(value: np.ndarray, key: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -302,8 +291,8 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
     if kind in ("list", "tuple"):
         items = [_decode(item, arrays) for item in content]
         return items if kind == "list" else tuple(items)
-    if kind == "dict":
-        return {_check_key(k): _decode(v, arrays) for k, v in content}
+    if kind == "dict" and all(isinstance(key, _SCALARS) for key, _ in content):
+        return {key: _decode(value, arrays) for key, value in content}
     if kind == "csr":
         data, indices, indptr = (arrays.pop(content[name]["array"]) for name in ("data", "indices", "indptr"))
         rows = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, content["width"]))
@@ -336,12 +325,6 @@ def _decode_strings(encoded: np.ndarray, shape: list[int], dtype: str) -> Any:
     strings = np.empty(len(items), dtype=object)
     strings[:] = items
     return strings.astype(kind).reshape(shape)
-
-
-def _check_key(key: Any) -> Any:
-    if not isinstance(key, _SCALARS):
-        raise ValueError(f"unexpected key {key!r}")
-    return key
 
 
 def _check_layer(layer: Layer) -> Layer:

@@ -126,8 +126,10 @@ def _write_domain(
     """Write one domain: as many train, test and unlabelled rows as `sizes` says, in this order."""
     rng = random.Random(f"{seed} {name}")  # the domains do not depend on each other
     product = PRODUCTS[name]
-    shares = (0.5, positive_share, positive_share)
-    labels = [label for n, share in zip(sizes, shares, strict=True) for label in _draw_labels(rng, n, share)]
+    labels: list[int] = []
+    for n, share in zip(sizes, (0.5, positive_share, positive_share), strict=True):
+        n_positive = round(share * n)
+        labels += rng.sample([1] * n_positive + [0] * (n - n_positive), n)
     texts = [_write_review(rng, product, style, is_liked=label == 1) for label in labels]
     train, test, unlabelled = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:2])
     y = np.array(labels, dtype=float)
@@ -135,29 +137,20 @@ def _write_domain(
     return Domain(name=name, texts=texts, y=y, train=train, test=test, unlabelled=unlabelled)
 
 
-def _draw_labels(rng: random.Random, n: int, positive_share: float) -> list[int]:
-    """Shuffle that share of ones, to the nearest row, among zeros."""
-    n_positive = round(positive_share * n)
-    return rng.sample([1] * n_positive + [0] * (n - n_positive), n)
-
-
 def _write_review(rng: random.Random, product: Product, style: Style, is_liked: bool) -> str:
     """Write one review: up to two facts, opinions in words of its domain and, mostly, in shared words."""
     facts = rng.sample(PHRASES["common_facts"] + product.facts, rng.randint(0, 2))
     n_specific = rng.randint(1, 3)
-    specific = [_write_domain_opinion(rng, product, style, is_liked) for _ in range(n_specific)]
+    specific = []
+    for _ in range(n_specific):
+        contrary = rng.random() < style.contrary_specific
+        opinion = rng.choice(product.praise if is_liked != contrary else product.complaints)
+        specific.append(f"Others may say: {opinion}" if contrary else opinion)
     n_shared = rng.choice(style.n_shared)
     shared = [_write_shared_opinion(rng, style, is_liked) for _ in range(n_shared)]
     sentences = list(dict.fromkeys(facts + specific + shared))
     rng.shuffle(sentences)
     return " ".join(_fill_slots(rng, sentence, product) for sentence in sentences)
-
-
-def _write_domain_opinion(rng: random.Random, product: Product, style: Style, positive: bool) -> str:
-    """Write an opinion in words of this domain, which may go against the verdict."""
-    contrary = rng.random() < style.contrary_specific
-    opinion = rng.choice(product.praise if positive != contrary else product.complaints)
-    return f"Others may say: {opinion}" if contrary else opinion
 
 
 def _write_shared_opinion(rng: random.Random, style: Style, positive: bool) -> str:

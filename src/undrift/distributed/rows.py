@@ -127,10 +127,13 @@ class OnDask:
     def total(self, fn: Callable[[Rows], Any]) -> Any:
         """Sum of `fn` over blocks, added on the workers; one value comes here."""
         blocks, pending = self._find_deepest()
-        if self._keeps and pending:
+        keeps = len(self._layers) > int(self._sparse) and find_client(self._blocks) is not None
+        if keeps and pending:
             hidden, workers = self._make_hidden(blocks, pending)
             (result, *self._hidden) = persist(self._sum_blocks(hidden, (), fn, workers), *hidden)
-            self._forget_before()
+            ancestor = self._before
+            while ancestor is not None:  # workers drop shallower rows, each block once its successor is there
+                ancestor._hidden, ancestor = None, ancestor._before
         else:
             (result,) = persist(self._sum_blocks(blocks, pending, fn, find_workers(blocks)))
         return compute(result)[0]
@@ -143,16 +146,6 @@ class OnDask:
                 return ancestor._hidden, self._layers[len(ancestor._layers) :]
             ancestor = ancestor._before
         return self._blocks, self._layers
-
-    @property
-    def _keeps(self) -> bool:
-        return len(self._layers) > int(self._sparse) and find_client(self._blocks) is not None
-
-    def _forget_before(self) -> None:
-        """Let the workers drop shallower rows, each block as soon as its successor is there."""
-        ancestor = self._before
-        while ancestor is not None:
-            ancestor._hidden, ancestor = None, ancestor._before
 
     def _make_hidden(
         self, blocks: list[Delayed], pending: tuple[SentLayer, ...]

@@ -140,12 +140,11 @@ def chart_errors(data: dict[str, Any]) -> Chart | None:
         f"Intervals are Wilson's, {level}%." if level == 95 else "Intervals hold with a probability of 90%.",
         drawing("How many predictions are wrong", bottom + 24, *parts),
         ("target", "classifier", "rows", "error", "low", "high"),
-        [(row[0], names[row[1]], row[2], *map(_write_end, row[3].values())) for row in table],
+        [
+            (row[0], names[row[1]], row[2], *("" if end is None else f"{end:.2%}" for end in row[3].values()))
+            for row in table
+        ],
     )
-
-
-def _write_end(share: float | None) -> str:
-    return "" if share is None else f"{share:.2%}"
 
 
 def _write_error(error: dict[str, Any], level: int) -> str:
@@ -317,13 +316,6 @@ def _seen(row: dict[str, Any]) -> str:
     return f"in {count(row['n_labelled'], 'labelled row')}" if row["n_labelled"] else "in no labelled row"
 
 
-def _point(x: float, y: float, cls: str, says: str, is_new: bool) -> Markup:
-    place = f"translate({x:.1f} {y:.1f})"
-    return (
-        tag("path", hint(says), d=DIAMOND, transform=place, cls=cls) if is_new else dot(x, y, 3.2, cls, says)
-    )
-
-
 def chart_map(data: dict[str, Any]) -> Chart:
     """Draw terms by the share of documents that contain them, in the source and in the target, both log.
 
@@ -353,7 +345,9 @@ def chart_map(data: dict[str, Any]) -> Chart:
         y = (up(p["target"]) if p["target"] > 0 else 306) + (i * 5 % 11 - 5) * 0.6
         shares = f"{percent(p['source'])} of {source}, {percent(p['target'])} of {target}"
         says = f"{p['term']}: {shares}; speaks for {classes[p['code']]}, {_seen(p)}"
-        parts.append(_point(x, y, f"dot {colour_of(p['code'])}", says, not p["n_labelled"]))
+        look, place = f"dot {colour_of(p['code'])}", f"translate({x:.1f} {y:.1f})"
+        diamond = tag("path", hint(says), d=DIAMOND, transform=place, cls=look)
+        parts.append(dot(x, y, 3.2, look, says) if p["n_labelled"] else diamond)
         named += [(p["term"], x, y)] if p["is_named"] else []
         places.append((x, y))
     parts += place_names(named, (48, 32, NARROW, 328), 12, (EDGE, FLOOR), 26, places)

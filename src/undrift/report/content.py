@@ -33,11 +33,14 @@ def adaptation_data(given: ReportData) -> dict[str, Any]:
     """Gather everything that a report of an adaptation shows."""
     table = term_statistics(given)
     difference, cards = difference_terms(given, table), describe_domains(given)
+    source, target = (
+        " + ".join(domain.name for domain in domains) for domains in (given.sources, given.target_rows)
+    )
     data: dict[str, Any] = {
         "kind": "adaptation",
-        "title": f"{_names(given.sources)} → {_names(given.target_rows)}",
-        "source_name": _names(given.sources),
-        "target_name": _names(given.target_rows),
+        "title": f"{source} → {target}",
+        "source_name": source,
+        "target_name": target,
         "classes": given.classes,
         "verdict": judge(given, [card for card in cards if card["role"] == "target"]),
         "settings": {name: float(value) for name, value in given.classifier.best_params_.items()},
@@ -58,10 +61,6 @@ def adaptation_data(given: ReportData) -> dict[str, Any]:
     }
     data["next"] = advise(data)
     return data
-
-
-def _names(domains: Any) -> str:
-    return " + ".join(domain.name for domain in domains)
 
 
 def _list_notes(given: ReportData) -> list[str]:

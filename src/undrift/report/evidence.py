@@ -106,7 +106,8 @@ def difference_terms(given: ReportData, table: dict[str, np.ndarray], k: int = 1
     adapted, before = np.zeros(shape), np.zeros(shape)  # pushes toward each class
     for target in given.targets:
         X, old, new = target.rows.X, target.baseline, target.codes
-        weights = [_in_deviations(w, X) for w in (given.weights, given.baseline_weights)]
+        both = given.weights, given.baseline_weights
+        weights = [w / (float(np.mean(np.std(X @ w, axis=0))) or 1.0) for w in both]
         mean = np.asarray(X.mean(axis=0)).ravel()
         for a, b in np.unique(np.column_stack([old, new])[old != new], axis=0).tolist():
             rows = X[np.flatnonzero((old == a) & (new == b))]
@@ -134,12 +135,6 @@ def difference_terms(given: ReportData, table: dict[str, np.ndarray], k: int = 1
             if total[j] > 0
         ],
     }
-
-
-def _in_deviations(weights: np.ndarray, X: Any) -> np.ndarray:
-    """Scale weights so that the scores they give to `X` have standard deviation 1."""
-    deviation = float(np.mean(np.std(X @ weights, axis=0)))
-    return weights / (deviation if deviation > 0 else 1.0)
 
 
 def rarity(given: ReportData, table: dict[str, np.ndarray]) -> np.ndarray:
@@ -374,7 +369,11 @@ def make_decks(given: ReportData) -> dict[str, Any] | None:
     to learn from. A row is its text, its predicted class, the baseline's, and its weight: the number of
     target rows that it stands for in an estimate, 0 for rows of the second deck.
     """
-    pools = [(target, _list_unlabelled(target)) for target in given.targets]
+    pools = []
+    for target in given.targets:
+        texts = target.rows.documents or []
+        rows = np.flatnonzero(~target.rows.known[: len(texts)]).tolist()
+        pools.append((target, np.array([i for i in rows if texts[i].strip()], dtype=int)))
     n_rows = sum(len(pool) for _, pool in pools)
     if not n_rows:
         return None
@@ -388,13 +387,6 @@ def make_decks(given: ReportData) -> dict[str, Any] | None:
         "estimate": _write_deck(estimate),
         "predictions": _write_deck(asked),
     }
-
-
-def _list_unlabelled(target: Target) -> np.ndarray:
-    """Return the rows of a target that have a text and no label."""
-    documents = target.rows.documents
-    rows = [] if documents is None else np.flatnonzero(~target.rows.known).tolist()
-    return np.array([i for i in rows if documents[i].strip()], dtype=int)  # type: ignore[index]
 
 
 def _draw_estimate(pools: list[tuple[Target, np.ndarray]], n_rows: int) -> list[Drawn]:
