@@ -226,8 +226,8 @@ def test_rows_of_shards_are_those_of_the_documents(cluster, reviews):
     vectorizer = TermVectorizer(50, tokens="words").choose_tokens([])
     facts, found = survey_shards(shards_of(reviews), vectorizer, 2)
     assert [own.n_rows for own in facts] == [15] * 20
-    assert facts[3].head == column(reviews / "books.csv", "text")[45:47]
-    rows = vectorize_shards(facts, vectorizer.fit_frequencies(found))
+    assert facts[3].documents == column(reviews / "books.csv", "text")[45:47]
+    rows = vectorize_shards(shards_of(reviews), facts, vectorizer.fit_frequencies(found))
     expected = vectorizer.transform(column(reviews / "books.csv", "text"))
     assert abs(rows.gather() - expected).max() == 0
 

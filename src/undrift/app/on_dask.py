@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dask.delayed import Delayed
+import pandas as pd
 from dask.sizeof import sizeof
 from scipy import sparse
 
@@ -70,25 +70,10 @@ class Shard:
             yield from list_texts(frame, self.text)
 
 
-@dataclass(frozen=True)
-class ShardSummary:
-    """What one reading of a shard gave, as far as the client needs it."""
-
-    shard: Shard
-    kinds: dict[str, Any]
-    n_rows: int
-    n_bad: int
-    n_empty: int  # documents without text
-    labels: list[Any]  # values of the label column; empty without one
-    head: list[str]  # its first documents
-    warnings: list[str]
-    keys: list[int]  # `hash_text` of every document, if the shard needs it
-
-
 def _survey_shard(
     shard: Shard, vectorizer: TermVectorizer, n_head: int
-) -> tuple[ShardSummary, DocumentFrequencies]:
-    """On a worker: read a shard once, for its document frequencies and whatever else the client needs."""
+) -> tuple[tuple[JobDomain, list[str]], DocumentFrequencies]:
+    """On a worker: read a shard once; return it with its first documents, warnings, and frequencies."""
     labels: list[Any] = []
     head: list[str] = []
     keys: list[int] = []
@@ -103,21 +88,19 @@ def _survey_shard(
                 texts = list_texts(frame, shard.text)
                 n_empty += sum(not text.strip() for text in texts)
                 head.extend(islice(texts, max(0, n_head - len(head))))
-                labels.extend(list_values(frame, shard.label) if shard.label else [])
+                labels.extend(map(parse_label, list_values(frame, shard.label)) if shard.label else [])
                 keys.extend(map(hash_text, texts) if shard.needs_keys else [])
                 yield from texts
 
         frequencies = vectorizer.frequencies(documents())
     messages = [str(warning.message) for warning in caught if warning.category is UndriftWarning]
-    n_rows = frequencies.n_documents
-    counts = n_rows, table.n_bad, n_empty
-    summary = ShardSummary(shard, dict(table.kinds), *counts, labels, head, messages, keys)
-    return summary, frequencies
+    facts = dict(table.kinds), frequencies.n_documents, n_empty, table.n_bad, labels, head
+    return (JobDomain(shard.path, shard.path.name, *facts, stored_keys=keys), messages), frequencies
 
 
 def survey_shards(
     shards: Sequence[Shard], vectorizer: TermVectorizer, n_head: int
-) -> tuple[list[ShardSummary], DocumentFrequencies]:
+) -> tuple[list[JobDomain], DocumentFrequencies]:
     """Read every shard once, on the workers; document frequencies are added in a tree."""
     stage, sent = Stage("survey"), literal(vectorizer, "vectorizer")
     pairs = [stage(_survey_shard, literal(shard, "shard"), sent, n_head) for shard in shards]
@@ -126,48 +109,43 @@ def survey_shards(
         *(first(getitem, pair, 0) for pair in pairs),
         tree_sum([second(getitem, pair, 1) for pair in pairs], "frequencies"),
     )
-    return facts, frequencies
+    for message in dict.fromkeys(message for _, messages in facts for message in messages):
+        warn(message)
+    return [surveyed for surveyed, _ in facts], frequencies
 
 
-def vectorize_shards(summaries: Sequence[ShardSummary], vectorizer: TermVectorizer) -> OnDask:
+def vectorize_shards(
+    shards: Sequence[Shard], surveyed: Sequence[JobDomain], vectorizer: TermVectorizer
+) -> OnDask:
     """Count the terms of shards on the workers and leave the rows there, in the order of the shards."""
     stage, (sent,) = Stage("count-terms"), persist(literal(vectorizer, "vectorizer"))
-    filled = [summary for summary in summaries if summary.n_rows]
-    workers = assign_workers([summary.n_rows for summary in filled], [sent])
+    filled = [(shard, each.n_rows) for shard, each in zip(shards, surveyed, strict=True) if each.n_rows]
+    workers = assign_workers([n_rows for _, n_rows in filled], [sent])
     blocks = persist(
         *(
-            stage(_count_terms, literal(summary.shard, "shard"), sent, worker=worker)
-            for summary, worker in zip(filled, workers, strict=True)
+            stage(_count_terms, literal(shard, "shard"), sent, worker=worker)
+            for (shard, _), worker in zip(filled, workers, strict=True)
         )
     )
     dtype, d = np.dtype(vectorizer.dtype), len(vectorizer.terms_)
-    return OnDask(blocks, [BlockFacts(summary.n_rows, d, dtype, True) for summary in filled])
+    return OnDask(blocks, [BlockFacts(n_rows, d, dtype, True) for _, n_rows in filled])
 
 
 def _count_terms(shard: Shard, vectorizer: TermVectorizer) -> sparse.csr_array:
     return vectorizer.transform(shard.documents())
 
 
-# model, documents -> columns, and counts that add up over documents
-Predict = Callable[[Any, Sequence[str]], tuple[dict[str, list[Any]], np.ndarray]]
-
-
-def predict_shards(shards: Sequence[Shard], model: Any, predict: Predict) -> list[Delayed]:
-    """Predict every shard on the workers; returns the columns to add to each and its counts, lazily."""
-    stage, sent, how = Stage("predict"), send_model(model), literal(predict, "function")
-    return list(persist(*(stage(_predict_shard, literal(shard, "shard"), sent, how) for shard in shards)))
-
-
-def _predict_shard(shard: Shard, model: Any, predict: Predict) -> tuple[dict[str, list[Any]], Any]:
-    answers: dict[str, list[Any]] = {}
-    total: Any = 0
+def _predict_shard(
+    shard: Shard, model: TextAdapter, name: str, added: Sequence[str], min_confidence: float | None
+) -> tuple[pd.DataFrame, Any]:
+    """On a worker: return the columns that predictions add to all rows of a shard, and counts."""
+    frames, total = [pd.DataFrame(columns=list(added), dtype=object)], np.zeros(len(model.classes_) + 2, int)
     documents = shard.documents()
     while block := list(islice(documents, BLOCK_DOCUMENTS)):
-        columns, counts = predict(model, block)
-        total = total + counts
-        for name, values in columns.items():
-            answers.setdefault(name, []).extend(values)
-    return answers, total
+        predicted = predict_rows(model.classifier_, model.vectorizer_.transform(block), name)
+        frames.append(pd.DataFrame(predicted.columns(added, min_confidence, name), dtype=object))
+        total = total + predicted.count(min_confidence)
+    return pd.concat(frames, ignore_index=True), total
 
 
 HEAD_DOCUMENTS = 20_000  # of each domain, from which the share of unseen words is taken
@@ -196,12 +174,11 @@ class ClusterRows(LocalRows):
         vectorizer.choose_tokens(interleave(heads))
         n_head = -(-HEAD_DOCUMENTS // max(map(len, shards)))
         surveyed, frequencies = survey_shards(every_shard, vectorizer, n_head)
-        for message in dict.fromkeys(message for item in surveyed for message in item.warnings):
-            warn(message)
         rest = iter(surveyed)
+        self.shards = shards
         self.surveyed = [[next(rest) for _ in domain_shards] for domain_shards in shards]
         domains = [
-            _describe_domain(path, name, items, label)
+            _join_shards(path, name, items, label)
             for path, name, items, label in zip(paths, names, self.surveyed, columns, strict=True)
         ]
         for domain in domains:
@@ -212,7 +189,8 @@ class ClusterRows(LocalRows):
 
     def count_terms(self, adapter: TextAdapter) -> TermVectorizer:
         """Make the rows of every domain on the workers, one block for each shard."""
-        self.X = [vectorize_shards(items, self.vectorizer) for items in self.surveyed]
+        each = zip(self.shards, self.surveyed, strict=True)
+        self.X = [vectorize_shards(*domain, self.vectorizer) for domain in each]
         return self.vectorizer
 
     @cached_property
@@ -232,15 +210,20 @@ class ClusterRows(LocalRows):
     ) -> Iterator[list[np.ndarray]]:
         """Write predictions shard by shard, put in place when the context ends."""
         counts, limit = [], self.job.min_confidence
+        stage, sent = Stage("predict"), send_model(adapter)
         with write_table(self.job.out, kinds) as write:
-            for target, surveyed in zip(self.targets, self.surveyed[len(self.sources) :], strict=True):
-                shards, total = [item.shard for item in surveyed], np.zeros(1)
-                how = partial(_predict_documents, name=target.name, added=added, min_confidence=limit)
-                for shard, predicted in zip(shards, predict_shards(shards, adapter, how), strict=True):
+            for target, shards in zip(self.targets, self.shards[len(self.sources) :], strict=True):
+                how = target.name, added, limit
+                tasks = [stage(_predict_shard, literal(shard, "shard"), sent, *how) for shard in shards]
+                counts.append(np.zeros(len(adapter.classes_) + 2, int))
+                for shard, predicted in zip(shards, persist(*tasks), strict=True):
                     columns, shard_counts = compute(predicted)[0]
-                    _write_rows(write, shard, columns)
-                    total = total + shard_counts
-                counts.append(total)
+                    counts[-1] += shard_counts
+                    start = 0
+                    for frame in shard.table():
+                        part = columns.iloc[start : start + len(frame)]
+                        write(frame.assign(**part.to_dict("list")))
+                        start += len(frame)
             yield counts
 
 
@@ -249,9 +232,9 @@ def _list_shards(path: Path, job: Job, label: str | None) -> list[Shard]:
     return [Shard(shard.resolve(), job.text, label, job.reading, needs_keys) for shard in shard_paths(path)]
 
 
-def _describe_domain(path: Path, name: str, surveyed: Sequence[ShardSummary], label: str | None) -> JobDomain:
+def _join_shards(path: Path, name: str, surveyed: Sequence[JobDomain], label: str | None) -> JobDomain:
     """Add up what the workers say of the shards of a domain."""
-    labels = [parse_label(value) for item in surveyed for value in item.labels]
+    labels = [value for item in surveyed for value in item.labels or []]
     return JobDomain(
         path,
         name,
@@ -260,27 +243,6 @@ def _describe_domain(path: Path, name: str, surveyed: Sequence[ShardSummary], la
         n_empty=sum(item.n_empty for item in surveyed),
         n_bad=sum(item.n_bad for item in surveyed),
         labels=None if label is None else labels,
-        documents=[document for item in surveyed for document in item.head],
+        documents=[document for item in surveyed for document in item.documents],
         stored_keys=[key for item in surveyed for key in item.keys],
     )
-
-
-def _predict_documents(
-    model: TextAdapter,
-    documents: Sequence[str],
-    added: Sequence[str],
-    min_confidence: float | None,
-    name: str,
-) -> tuple[dict[str, list[Any]], np.ndarray]:
-    """On a worker: return the columns that predictions add to documents of a target, and counts."""
-    predictions = predict_rows(model.classifier_, model.vectorizer_.transform(documents), name)
-    return predictions.columns(added, min_confidence, name), predictions.count(min_confidence)
-
-
-def _write_rows(write: Any, shard: Shard, added: dict[str, list[Any]]) -> None:
-    """Append a shard, with the columns that a worker predicted for all of its rows."""
-    start = 0
-    for frame in shard.table():
-        stop = start + len(frame)
-        write(frame.assign(**{name: values[start:stop] for name, values in added.items()}))
-        start = stop
