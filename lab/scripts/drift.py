@@ -1,8 +1,8 @@
-"""False alarms of `undrift predict --check`, and the drift that it detects, on batches of fdu-mtl.
+"""False alarms of `undrift predict --check`, and the drift that it detects, on batches of a corpus.
 
-The vocabulary is that of the source and of half of the target's labelled rows. Batches come from the other
-half (the same domain: any alarm is false), from every other domain, from sentences in other languages, and
-from the other half with 30 points more or fewer rows of class 1, which are no drift of words.
+The vocabulary is that of the source and of some of the target's labelled rows. Batches come from the other
+rows (the same domain: any alarm is false), from every other domain, from sentences in other languages, and
+from the other rows with 30 points more or fewer rows of class 1, which are no drift of words.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
-from harness import data_folder, draw_share
+from harness import draw_share
 
 PAIRS = [
     "books:kitchen_housewares", "dvd:baby", "electronics:books", "music:electronics", "baby:camera_photo",
@@ -61,9 +61,11 @@ KINDS = ("same domain", "another domain", "another language", "a share changed b
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", default="fdu-mtl")
     parser.add_argument("--pairs", nargs="+", default=PAIRS, metavar="SOURCE:TARGET")
     parser.add_argument("--batches", type=int, default=20, help="of every kind, for every pair")
-    parser.add_argument("--size", type=int, default=300, help="rows of a batch")
+    parser.add_argument("--sizes", type=int, nargs=2, default=(100, 1000), help="least and most rows of one")
+    parser.add_argument("--fit", type=int, default=1000, help="rows of the target that the fit sees")
     parser.add_argument("--rows", type=int, help="of each domain, at most, for a trial")
     parser.add_argument("--terms", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
@@ -106,15 +108,17 @@ def draw_batches(corpus, pair: str, args: argparse.Namespace) -> Iterator[tuple[
 
     source, target = pair.split(":")
     (texts, _), (target_texts, y) = labelled(source), labelled(target)
-    half = len(target_texts) // 2
-    check = partial(check_batch, *start_pair(texts, target_texts[:half], args.terms))
-    same, y = target_texts[half:], y[half:]
-    size = min(args.size, half // 2)
-    others = {name: labelled(name)[0][: 2 * size] for name in corpus.domains if name != target}
+    n_fit = min(args.fit, len(target_texts) // 2)
+    check = partial(check_batch, *start_pair(texts, target_texts[:n_fit], args.terms))
+    same, y = target_texts[n_fit:], y[n_fit:]
+    others = {name: labelled(name)[0] for name in corpus.domains if name != target}
+    least, most = args.sizes
     for i in range(args.batches):
+        size = int(rng.integers(min(least, len(same) // 2), min(most, len(same) * 4 // 5)))
         yield KINDS[0], check([same[j] for j in rng.choice(len(same), size, replace=False)])
         other = list(others.values())[i % len(others)]
-        yield KINDS[1], check([other[j] for j in rng.choice(len(other), size, replace=False)])
+        drawn = rng.choice(len(other), min(size, len(other)), replace=False)
+        yield KINDS[1], check([other[j] for j in drawn])
         yield KINDS[2], check(write_foreign(size, rng))
         share = float(y.mean()) + (0.3 if i % 2 else -0.3)
         rows = draw_share(y, np.arange(len(y)), share, size, int(rng.integers(2**31)))
@@ -123,11 +127,11 @@ def draw_batches(corpus, pair: str, args: argparse.Namespace) -> Iterator[tuple[
 
 def main() -> None:
     from undrift import UndriftWarning
-    from undrift_lab.corpora import load_fdu_mtl
+    from undrift_lab.corpora import LOADERS
 
     warnings.simplefilter("ignore", UndriftWarning)
     args, began = parse_arguments(), time.perf_counter()
-    corpus = load_fdu_mtl(data_folder() / "fdu-mtl")
+    corpus = LOADERS[args.corpus]()
     alarms: dict[str, list[bool]] = {}
     causes: dict[str, Counter] = {}
     for pair in args.pairs:

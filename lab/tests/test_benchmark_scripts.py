@@ -133,7 +133,7 @@ def test_constants_of_another_domain_are_recovered_from_normal_scores(rng):
 
 
 def test_batches_of_drift_are_counted_by_kind(print_script, data_folder):
-    text = print_script("drift", "--pairs", "books:dvd", "--batches", 2, "--size", 20, *SMALL[:4])
+    text = print_script("drift", "--pairs", "books:dvd", "--batches", 2, "--sizes", 10, 20, *SMALL[:4])
     rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if line.startswith("|")]
     called = {row[1]: (row[2], row[3]) for row in rows[2:]}
     kinds = ["same domain", "another domain", "another language", "a share changed by 30 points"]

@@ -159,6 +159,7 @@ def _learn_labels(
     show_stage("measuring the error", None)
     before = classifier.predict(X, target=name)
     summary = {
+        "labels": str(job.labels),
         "n_labels": len(given),
         "n_unmatched": int((state.find_anchors(X, domain) < 0).sum()),
         "measured_before": _measure_error(given, before),
@@ -231,8 +232,21 @@ def describe_update(summary: dict[str, Any]) -> Iterator[str]:
         shares = list_shares(summary["target_shares"], summary["target_shares_interval"])
         yield f"Class shares: {shares}."
     yield f"Wrote {describe_file(summary['out'])}."
-    yield "Next: predict with it:"
-    yield f"  undrift predict {shlex.join([summary['out']])} NEW.csv --out predicted.csv"
+    if _is_contradicted(summary):
+        labels = shlex.join(["--labels", summary["labels"], "--use-labels", "both"])
+        yield "Next: fit again with the labels, so that pseudo-labels follow them too:"
+        yield f"  undrift adapt SOURCE.csv TARGET.csv --label COL {labels} --out predicted.csv"
+    else:
+        yield "Next: predict with it:"
+        yield f"  undrift predict {shlex.join([summary['out']])} NEW.csv --out predicted.csv"
+
+
+def _is_contradicted(summary: dict[str, Any]) -> bool:
+    """Tell whether the labels rule out the error that was expected."""
+    measured, expected = summary.get("measured"), summary["expected_error_before"]
+    if not measured or not expected or expected["error"] is None:
+        return False
+    return not measured["low"] <= expected["error"] <= measured["high"]
 
 
 def _describe_measured(summary: dict[str, Any]) -> Iterator[str]:
@@ -246,13 +260,9 @@ def _describe_measured(summary: dict[str, Any]) -> Iterator[str]:
         return
     line = "{error:.1%} wrong (95% interval {low:.1%} to {high:.1%}), measured on {rows:,} labels, each "
     line = line.format(**measured) + f"predicted without its own; {before['error']:.1%} before."
-    expected = summary["expected_error_before"]
-    if (
-        expected
-        and expected["error"] is not None
-        and not measured["low"] <= expected["error"] <= measured["high"]
-    ):
-        line += f" Trust this, not the {expected['error']:.0%} that was expected without labels."
+    if _is_contradicted(summary):
+        expected = summary["expected_error_before"]["error"]
+        line += f" Trust this, not the {expected:.0%} that was expected before."
     if measured["error"] > before["error"]:
         line += " The labels did not make it better."
     yield line

@@ -9,6 +9,7 @@ import pytest
 from tests.helpers.commands import ADAPT, change_options, check_refused
 from tests.helpers.review_files import read_csv, write_csv
 from undrift import load_model
+from undrift.app.update import describe_update
 
 
 def ask(model, **options):
@@ -59,6 +60,20 @@ def test_ask_label_update_predict(folder, undrift, succeed, model, purpose):
     for uses, n_scored in (("train", 0), ("both", target["scored"])):
         summary = json.loads(succeed(*ADAPT, *more, "--use-labels", uses))
         assert (summary["targets"][0]["scored"], summary["n_learnt"]) == (n_scored, n_labels)
+
+
+@pytest.mark.parametrize(("expected", "is_contradicted"), [(0.05, True), (0.2, False), (None, False)])
+def test_labels_that_contradict_the_expected_error_say_so_and_what_to_do(tmp_path, expected, is_contradicted):
+    (tmp_path / "new").touch()
+    measured = {"rows": 50, "error": 0.3, "low": 0.18, "high": 0.44}
+    summary = {"labels": "ask.csv", "n_labels": 50, "n_unmatched": 0, "out": str(tmp_path / "new")}
+    summary |= {"changed": {"predictions": 9, "rows": 90}, "target_shares": None, "measured": measured}
+    before = {"error": expected, "low": 0.0, "high": 0.5}
+    said = " ".join(describe_update(summary | {"measured_before": measured, "expected_error_before": before}))
+    assert ("Trust this, not the 5% that was expected before" in said) == is_contradicted
+    again = "undrift adapt SOURCE.csv TARGET.csv --label COL --labels ask.csv --use-labels both --out"
+    assert (again in said) == is_contradicted
+    assert ("Next: predict with it" in said) == (not is_contradicted)
 
 
 def test_label_studio_and_back(folder, undrift, model):
