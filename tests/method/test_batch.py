@@ -11,7 +11,7 @@ from undrift.datasets import make_reviews
 
 @pytest.fixture(scope="module")
 def reviews():
-    return make_reviews(600, unlabelled_share=0.0, random_state=0).domains
+    return make_reviews(600, unlabelled_share=0.0, style="mixed", random_state=0).domains
 
 
 @pytest.fixture(scope="module")

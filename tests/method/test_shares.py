@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, logit
 from scipy.stats import norm, t
 
 from undrift.method import shares as module
 from undrift.method.calibrate import HeldOut
 from undrift.method.constants import PAIR, SEVERAL_DOMAINS
 from undrift.method.shares import (
+    Labelled,
     Mixture,
     Rescored,
     Shares,
@@ -27,8 +28,13 @@ def draw_scores(rng, n, share, separation=1.2, midpoint=0.0, spread=0.5):
     return midpoint + spread * (rng.normal(size=n) + np.where(is_upper, separation, -separation)), is_upper
 
 
-def posterior_by_hand(target, source, is_class, loss=-0.2, spread_of_loss=0.2, midpoint_spread=0.35):
-    """The posterior of the module's docstring, one grid point at a time with SciPy's densities."""
+def posterior_by_hand(
+    target, source, is_class, loss=-0.2, slope=0.0, spread_of_loss=0.2, midpoint_spread=0.35
+):
+    """The posterior of the module's docstring, one grid point at a time with SciPy's densities.
+
+    Returned are the posterior of the shares, the mean of the midpoint, and the probability of one class.
+    """
     upper, lower = source[is_class], source[~is_class]
     spread = np.sqrt((upper.var() + lower.var()) / 2)
     separation, center = (upper.mean() - lower.mean()) / 2 / spread, (upper.mean() + lower.mean()) / 2
@@ -36,27 +42,30 @@ def posterior_by_hand(target, source, is_class, loss=-0.2, spread_of_loss=0.2, m
         np.sqrt((len(part) * part.var() + 400 * spread**2) / (len(part) + 400)) / spread
         for part in (upper, lower)
     )
-    middle = np.log(min(separation, 3)) + loss
-    deviations = [
-        0.55 * i for i in range(-200, 5) if i >= -4 or middle + 0.55 * spread_of_loss * i >= np.log(0.25)
-    ]
-    table = np.zeros((101, len(deviations)))
+    middle, n = np.log(min(separation, 3)), min(len(target), 300)
+    grid = np.arange(np.log(0.1), middle + 1, 0.1)
+    table = np.zeros((101, len(grid)))
     midpoints = np.zeros(table.shape)
     same = norm.pdf(np.linspace(0, 1, 101), is_class.mean(), 0.02)
     for i, share in enumerate(np.linspace(0, 1, 101)):
-        for j, deviation in enumerate(deviations):
-            d = np.exp(middle + spread_of_loss * deviation)
+        for j, log_d in enumerate(grid):
+            d = np.exp(log_d)
             s = np.sqrt(target.var() / (share * r1**2 + (1 - share) * r0**2 + 4 * share * (1 - share) * d**2))
             midpoint = target.mean() - (2 * share - 1) * d * s
             density = share * norm.pdf(target, midpoint + d * s, s * r1)
             density = density + (1 - share) * norm.pdf(target, midpoint - d * s, s * r0)
-            prior = norm.pdf(midpoint - center, 0, midpoint_spread * s) * s * t.pdf(deviation, 5)
+            expected = middle + loss + slope * np.log(s / spread)
+            prior = norm.pdf(midpoint - center, 0, midpoint_spread * s) * s
+            prior *= 0.1 * t.pdf(log_d, 5, expected, spread_of_loss)
             prior *= 0.5 * same[i] / same.sum() + 0.5 / 101
-            table[i, j] = np.log(density).mean() * min(len(target), 300) + np.log(prior)
+            table[i, j] = np.log(density).mean() * n + np.log(prior)
             midpoints[i, j] = midpoint
+    one = norm.logpdf(target, target.mean(), target.std()).mean() * n
+    one += np.log(t.pdf(target.mean() - center, 2, 0, 1.5 * target.std()) * target.std())
+    odds = 0.15 / 0.85 * np.exp(one - table.max()) / np.exp(table - table.max()).sum()
     table = np.exp(table - table.max())
     table /= table.sum()
-    return table.sum(axis=1), (table * midpoints).sum()
+    return table.sum(axis=1), (table * midpoints).sum(), odds / (1 + odds)
 
 
 @pytest.mark.parametrize(("n", "separation"), [(80, 1.2), (400, 1.2), (400, 0.2), (400, 8.0)])
@@ -64,10 +73,12 @@ def test_the_posterior_is_that_of_the_model(rng, n, separation):
     target, _ = draw_scores(rng, n, 0.8, midpoint=0.2)
     source, is_class = draw_scores(rng, 200, 0.4, separation)
     source[is_class] = 1.4 * source[is_class] - 0.4 * source[is_class].mean()
-    weight, midpoint = make_grid(target, source, is_class).weigh()
-    expected, expected_midpoint = posterior_by_hand(target, source, is_class)
+    grid = make_grid(target, source, is_class)
+    weight, midpoint = grid.weigh()
+    expected, expected_midpoint, unseparated = posterior_by_hand(target, source, is_class)
     assert_allclose(weight, expected, rtol=1e-7, atol=1e-12)
     assert_allclose(midpoint, expected_midpoint, rtol=1e-7)
+    assert_allclose(grid.unseparated, unseparated, rtol=1e-6, atol=1e-12)
     assert separation < 1 or 0.7 < weight @ np.linspace(0, 1, 101) < 0.9
 
 
@@ -98,6 +109,29 @@ def test_few_rows_that_hardly_come_apart_say_little_and_the_share_is_the_sources
     shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2)
     assert np.ptp(shares.interval()[1]) > 0.25
     assert_allclose(shares.mean[1], source_share, atol=0.12)
+
+
+def test_an_interval_has_the_spread_of_the_log_odds_beside_that_of_the_posterior():
+    draws = np.linspace(0.2, 0.6, 25)
+    low, high = Shares(np.column_stack([1 - draws, draws]), np.zeros(1)).interval()[1]
+    ends = np.quantile(draws, [0.05, 0.95])
+    reach = np.sqrt((logit(ends) - logit(0.4)) ** 2 + (1.6448536 * 0.4) ** 2)
+    assert_allclose([low, high], expit(logit(0.4) + reach * np.array([-1, 1])), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("center", "is_doubtful"), [(-0.6, True), (-1.5, True), (0.0, False)])
+def test_scores_of_one_group_near_one_class_may_be_of_classes_that_are_not_told_apart(
+    rng, center, is_doubtful
+):
+    target = center + 0.35 * rng.normal(size=800)
+    if not is_doubtful:
+        target, _ = draw_scores(rng, 800, 0.15, separation=1.5)
+    source, is_class = draw_scores(rng, 1000, 0.5, separation=1.5)
+    given = target[:, None], source[:, None], is_class.astype(int), 2
+    shares = estimate_shares(*given, transfer=PAIR)
+    assert shares.is_doubtful is is_doubtful
+    seen = Labelled(target[:30, None], np.zeros(30, dtype=int))
+    assert estimate_shares(*given, labelled=seen, transfer=PAIR).unseparated == 0  # labels measure the error
 
 
 def test_known_shares_are_taken_and_only_the_midpoint_is_estimated(rng):
@@ -133,6 +167,7 @@ def test_with_a_handful_of_rows_the_source_s_shares_are_assumed(rng):
     assert_allclose(shares.interval(), [[0, 1], [0, 1]])
     assert shares.is_assumed
     assert shares.is_uncertain
+    assert shares.unseparated == 0
 
 
 def test_many_values_quantiles_and_uncertain_intervals(rng):
@@ -153,10 +188,11 @@ def test_a_pair_of_domains_has_priors_of_its_own(rng):
     target, _ = draw_scores(rng, 300, 0.8, midpoint=0.2)
     source, is_class = draw_scores(rng, 300, 0.5)
     scores = target[:, None], source[:, None], is_class.astype(int), 2
-    expected = posterior_by_hand(target, source, is_class, -0.29, 0.21, 0.4)
-    weight, midpoint = make_grid(target, source, is_class, transfer=PAIR).weigh()
+    expected = posterior_by_hand(target, source, is_class, 0, 1.9, 0.21, 0.4)
+    grid = make_grid(target, source, is_class, transfer=PAIR)
+    weight, midpoint = grid.weigh()
     assert_allclose(weight, expected[0], atol=1e-9)
-    assert_allclose(midpoint, expected[1], rtol=1e-7)
+    assert_allclose([midpoint, grid.unseparated], expected[1:], rtol=1e-6)
     pair, several = (estimate_shares(*scores, transfer=transfer) for transfer in (PAIR, SEVERAL_DOMAINS))
     assert np.ptp(pair.interval()[1]) > np.ptp(several.interval()[1])
     held_out = HeldOut(source[:, None], is_class.astype(int), np.ones(300), n_domains=2)

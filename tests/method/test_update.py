@@ -245,7 +245,7 @@ def test_a_new_batch_has_its_shares_and_border():
 def test_a_batch_that_is_harder_than_the_last_one_is_warned_of():
     X, y, X_target, _ = make_domains()
     classifier = make_classifier().fit(X, y, X_target)
-    classifier.expected_error_ = [{"error": 0.03, "low": 0.02, "high": 0.04}]
+    classifier.expected_error_ = [{"error": 0.03, "low": 0.02, "high": 0.04, "known": True}]
     with pytest.warns(UndriftWarning, match=r"harder than the target of the fit: .* 3\.0% before"):
         classifier.update_target(X_target)
 

@@ -18,12 +18,15 @@ from sklearn.utils import check_random_state
 
 from ..inputs import savable
 from .constants import (
+    BEST_ERROR_RATIO,
     GAIN_OF_PSEUDO_LABELS,
     LARGEST_TEMPERATURE,
+    LEAST_DOUBT,
     LEAST_ERROR_RATIO,
     LEAST_SHARE,
     LOG_TEMPERATURE_SPREAD,
     LONGEST_STEP,
+    MOST_DOUBT,
     OFFSET_ROWS,
     PAIR,
     SEVERAL_DOMAINS,
@@ -110,8 +113,9 @@ def describe_target(
     codes = predict_codes(first_scores + first_border)
     if shares.is_assumed:
         return Target(shares, added, prior, None)
-    expected = expect_error(first_scores, first_temperature, shares, codes)
-    return Target(shares, added, prior, expected.scale(error_ratio))
+    expected = expect_error(first_scores, first_temperature, shares, codes).scale(error_ratio)
+    chance = expect_chance(codes, held_out.codes, len(shares.mean))
+    return Target(shares, added, prior, expected.allow(chance, shares.unseparated))
 
 
 def split_border(
@@ -237,13 +241,31 @@ def _thin_logits(logits: np.ndarray) -> np.ndarray:
 class ExpectedError:
     """Share of a target's predictions that are expected to be wrong, with a 90% interval."""
 
-    error: float
+    error: float | None  # None where only bounds are known
     low: float
     high: float
 
-    def scale(self, factor: float) -> ExpectedError:
-        """Return the same times a factor."""
-        return ExpectedError(factor * self.error, factor * self.low, factor * self.high)
+    def scale(self, gain: float) -> ExpectedError:
+        """Return the error after self-training, which now and then brings far more than this gain."""
+        error = None if self.error is None else gain * self.error
+        return ExpectedError(error, BEST_ERROR_RATIO * gain * self.low, gain * self.high)
+
+    def allow(self, error: float, probability: float) -> ExpectedError:
+        """Return bounds that reach another error, and no estimate where that error is probable."""
+        if probability < LEAST_DOUBT:
+            return self
+        middle = self.error if probability < MOST_DOUBT else None
+        return ExpectedError(middle, self.low, max(self.high, error))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the values that estimators show."""
+        return {**vars(self), "known": self.error is not None}
+
+
+def expect_chance(codes: np.ndarray, source_codes: np.ndarray, n_classes: int) -> float:
+    """Return the error of predictions that do not depend on the class, at the source's class shares."""
+    predicted, shares = (np.bincount(each, minlength=n_classes) / len(each) for each in (codes, source_codes))
+    return float(1 - predicted @ shares)
 
 
 def expect_error(scores: np.ndarray, temperature: float, shares: Shares, codes: np.ndarray) -> ExpectedError:

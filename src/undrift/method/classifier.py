@@ -102,8 +102,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         The labels.
     targets_ : dict
         For every target, by name: its `shares` (class -> share), their 90% interval `shares_interval` (class
-        -> (low, high)), the `expected_error` of its predictions (`error`, `low` and `high`, as fractions) and
-        a list of `warnings`. Estimates are None where the target was not aligned, or has too few rows.
+        -> (low, high)), the `expected_error` of its predictions and a list of `warnings`. Estimates are None
+        where the target was not aligned, or has too few rows. An expected error has `error`, `low` and `high`
+        as fractions, and `known`: where that is False, `error` is None, and only the bounds can be said.
     target_shares_, target_shares_interval_, expected_error_ : list
         The same as lists, in the order of the targets.
     domains_ : list
@@ -343,7 +344,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         self.caution_ = judge_fit(fit, readout.targets, self.labelled_counts_)
         self.batch_ = keep_batch_reference(fit, readout.error_ratio, self._dtype)
         if self.caution_ is not None and self.caution_["fell_back"] and self._may_fall_back:
-            readout, self.batch_ = fall_back(fit, readout), None
+            keeps_shares = "not-known" in self.caution_["codes"]
+            readout, self.batch_ = fall_back(fit, readout, keeps_shares=keeps_shares), None
         self.update_state_ = state if keeps_state else None
         self.target_scores_ = list_target_scores(fit, readout) if readout is calibrated else None
         self.self_training_rounds_ = [vars(r) for r in trained.rounds]

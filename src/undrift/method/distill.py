@@ -171,9 +171,26 @@ def distill(X: Rows, taught: Taught, seed: int = 0) -> tuple[DistilledClassifier
     _set_border(model, X, taught, temperature)
     model.batch_ = None
     if taught.first is not None and taught.batch is not None:
-        first = _fit_ridge(X, replace(taught, scores=taught.first), ridge)
-        model.batch_ = replace(taught.batch, weights=[first.coef_], intercept=first.intercept_)
+        model.batch_ = _distill_batch(X, replace(taught, scores=taught.first), ridge, rest, unseen)
     return model, held_out, codes
+
+
+def _distill_batch(
+    X: Rows, taught: Taught, ridge: float, rows: np.ndarray, unseen: np.ndarray
+) -> BatchReference:
+    """Return the numbers that batches are aligned by.
+
+    A ridge shrinks scores of unseen rows, and class shares are read from their spread: they are stretched
+    until they have the spread that they should have.
+    """
+    assert taught.batch is not None
+    trial, first = _fit_ridge(X[rows], taught.select(rows), ridge), _fit_ridge(X, taught, ridge)
+    shrunk = _scores(trial, X[unseen], taught.domain[unseen]).std(axis=0)
+    stretch = taught.scores[unseen].std(axis=0) / np.maximum(shrunk, 1e-12)
+    sizes = np.bincount(taught.domain, minlength=len(taught.names))
+    means = _domain_means(taught.scores, taught.domain, sizes)
+    intercept = means + stretch * (first.intercept_ - means)
+    return replace(taught.batch, weights=[stretch * first.coef_], intercept=intercept)
 
 
 def _choose_ridge(X: Rows, taught: Taught, rows: np.ndarray, held_out: np.ndarray) -> float:

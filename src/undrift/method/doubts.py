@@ -18,11 +18,14 @@ from ..errors import warn
 from ..inputs import on_cluster
 from .calibrate import Target
 from .constants import (
+    FADED,
     FAR_APART,
     FEW_TARGET_ROWS,
+    LEAST_CORRELATION,
     LEAST_HELD_OUT_AUC,
     LEAST_RETAINED,
     MANY_EMPTY,
+    MOST_DOUBT,
     NOTHING_SHARED,
     SURE_DISAGREEMENT,
     UNEVEN_RETAINED,
@@ -53,6 +56,8 @@ class Signals:
     retained: float | None = None  # of the source's area under the ROC curve above chance, after a round trip
     source_only_retained: float | None = None  # the same for the source-only classifier
     held_out_auc: float | None = None  # area under the ROC curve of held-out labelled rows
+    unseparated: float | None = None  # least probability, over targets, that scores do not tell classes apart
+    correlation: float | None = None  # largest, over targets, of adapted and source-only scores
 
 
 @dataclass(frozen=True)
@@ -108,13 +113,22 @@ def compare_with_source_only(
     )
 
 
-def find_reasons(signals: Signals, shares: Sequence[Shares] = ()) -> list[Reason]:
+def find_reasons(signals: Signals, shares: Sequence[Shares] = (), faded: str = "one class") -> list[Reason]:
     """Return what speaks against adapting, blocking reasons first; nothing where all is well.
 
-    `shares` are those of aligned targets.
+    `shares` are those of aligned targets, and `faded` is the class that hardly seems to occur there.
     """
-    reasons = [*_blocking_reasons(signals), *_doubts(signals, is_aligned=bool(shares))]
-    if any(estimate.is_uncertain for estimate in shares):
+    reasons = [*_blocking_reasons(signals, faded), *_doubts(signals, is_aligned=bool(shares))]
+    is_blocked = any(reason.is_blocking for reason in reasons)
+    if any(estimate.is_doubtful for estimate in shares) and not is_blocked:
+        reasons.append(
+            Reason(
+                "error-not-known",
+                "the scores of the target do not show its classes apart, so that the error is not known: "
+                "label about 30 of its rows drawn at random (undrift label) to measure it",
+            )
+        )
+    elif any(estimate.is_uncertain for estimate in shares):
         reasons.append(
             Reason(
                 "uncertain-shares",
@@ -140,7 +154,7 @@ def _can_rely_on_source_only(signals: Signals) -> bool:
     return _is_near(signals) or makes_trip
 
 
-def _blocking_reasons(s: Signals) -> Iterator[Reason]:
+def _blocking_reasons(s: Signals, faded: str) -> Iterator[Reason]:
     if s.held_out_auc is not None and s.held_out_auc < LEAST_HELD_OUT_AUC:
         yield Reason(
             "not-learnable",
@@ -170,6 +184,21 @@ def _blocking_reasons(s: Signals) -> Iterator[Reason]:
             "in both files? If so, add target rows",
             is_blocking=True,
         )
+    elif is_contradicted(s):
+        yield Reason(
+            "not-known",
+            f"either hardly any row is {faded}, or the words of {faded} have changed, and scores cannot tell "
+            "which; classes are taken to be as frequent as in the source: label about 30 rows drawn at "
+            "random (undrift label) to know",
+            is_blocking=True,
+        )
+
+
+def is_contradicted(s: Signals) -> bool:
+    """Tell whether scores show one class alone, and source-only orders the rows another way."""
+    if s.unseparated is None or s.correlation is None:
+        return False
+    return s.unseparated >= MOST_DOUBT and s.correlation < LEAST_CORRELATION
 
 
 def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
@@ -209,9 +238,11 @@ def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
         )
 
 
-def decide_fallback(signals: Signals, can_fall_back: bool, shares: Sequence[Shares] = ()) -> dict[str, Any]:
+def decide_fallback(
+    signals: Signals, can_fall_back: bool, shares: Sequence[Shares] = (), faded: str = "one class"
+) -> dict[str, Any]:
     """Decide whether to fall back; return signals, reasons in words and codes, and what was done."""
-    reasons = find_reasons(signals, shares)
+    reasons = find_reasons(signals, shares, faded)
     blocking = [reason.text for reason in reasons if reason.is_blocking]
     if blocking and can_fall_back:  # the shares were estimated for a classifier that is not used
         reasons = [reason for reason in reasons if reason.code != "uncertain-shares"]
@@ -257,4 +288,27 @@ def judge_fit(
         signals = replace(signals, held_out_auc=mean_auc(held_out.scores, held_out.codes))
     has_labels = bool((base.anchors.target_codes != UNLABELLED).any())
     can_fall_back = source_only is not None and not has_labels and not has_teacher
-    return decide_fallback(signals, can_fall_back, [target.shares for target in targets or []])
+    shares = [target.shares for target in targets or []]
+    if fit.aligned is not None and shares and source_only is not None:
+        pairs = [(fit.aligned.scores[group], source_only.scores[group]) for group in fit.aligned.groups]
+        signals = replace(
+            signals,
+            unseparated=min(estimate.unseparated for estimate in shares),
+            correlation=max(_correlate(*pair) for pair in pairs),
+        )
+    return decide_fallback(signals, can_fall_back, shares, _name_faded(fit, shares))
+
+
+def _correlate(scores: np.ndarray, others: np.ndarray) -> float:
+    """Return the mean correlation of two classifiers' scores of the same rows; 1 where one is constant."""
+    columns = zip(scores.T, others.T, strict=True)
+    found = [np.corrcoef(own, other)[0, 1] for own, other in columns if own.std() > 0 and other.std() > 0]
+    return float(np.mean(found)) if found else 1.0
+
+
+def _name_faded(fit: Fit, shares: Sequence[Shares]) -> str:
+    """Name the class that seems to occur far less in a target than in the source."""
+    codes, classes = fit.held_out.codes, fit.base.domains.classes
+    source = np.bincount(codes, minlength=len(classes)) / len(codes)
+    drops = np.max([source - estimate.mean for estimate in shares], axis=0) if shares else np.zeros(1)
+    return repr(classes[drops.argmax()].item()) if drops.max() > FADED else "one class"

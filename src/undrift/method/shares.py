@@ -10,9 +10,11 @@ the scores are known well, so that ``share`` and the separation ``d = m / s`` de
 
 Normal distributions that overlap can be separated only with prior knowledge. Three priors supply it:
 
-    (log d - log d_source - log_separation_loss) / log_separation_spread  ~  Student's t(TAIL)
-              classes are less separated in another domain, now and then much less; d_source counts as at most
-              MOST_SEPARATED, since classes that come apart so far say nothing of another domain
+    (log d - log d_source - log_separation_loss - separation_slope log(s / s_source)) / log_separation_spread
+              ~  Student's t(TAIL)
+              classes are less separated in another domain, now and then much less, and scores that are less
+              spread separate them less; d_source counts as at most MOST_SEPARATED, since classes that come
+              apart so far say nothing of another domain
     (mu - mu_source) / s  ~  N(0, midpoint_spread^2)
               another domain moves the midpoint a little, other class shares move the mean a lot
     share  ~  as in the source (within SAME_SPREAD) with probability SAME, else anything from 0 to 1
@@ -20,6 +22,10 @@ Normal distributions that overlap can be separated only with prior knowledge. Th
 With a flat prior on ``log s``, integrating over ``mu`` and ``s`` near the values above multiplies by their
 posterior widths, which grow as ``s^2``, and by their prior densities, which fall as ``1 / s^2``: no power of
 ``s`` is left.
+
+A second hypothesis has the prior probability UNSEPARATED: scores do not tell the classes apart. They are then
+one normal distribution, and its mean may be far from the source's midpoint. Scores near those of one class
+say either that the other class hardly occurs, or this. Where it is likely, the error is not known.
 
 Scores are only nearly normal, so a target counts as at most `EFFECTIVE_ROWS` rows. The posterior is summed
 over a grid of (share, d); nothing is maximised. Where scores say little the result is wide, and close to the
@@ -35,7 +41,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit, logsumexp, ndtri
+from scipy.stats import norm, t
 
 from .constants import (
     EFFECTIVE_ROWS,
@@ -44,6 +51,7 @@ from .constants import (
     LEAST_ROWS,
     LEAST_SEPARATED,
     LEAST_SPREAD,
+    MOST_DOUBT,
     MOST_SEPARATED,
     MOST_VALUES,
     N_DRAWS,
@@ -51,14 +59,17 @@ from .constants import (
     SAME,
     SAME_SPREAD,
     SEVERAL_DOMAINS,
+    SHARE_SPREAD,
     SPREAD_ROWS,
     TAIL,
+    UNSEPARATED,
+    UNSEPARATED_MIDPOINT,
     WIDE,
     Transfer,
 )
 
 _SHARES = np.linspace(0, 1, 101)
-_STEP, _STEPS_UP = 0.55, 4  # of the grid of log d, in spreads of its prior; those above its middle
+_STEP, _UP = 0.1, 1.0  # of the grid of log d, and its reach above the source's
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,7 @@ class Shares:
     draws: np.ndarray  # (n_draws, n_classes)
     midpoint: np.ndarray  # (n_outputs,) posterior mean of mu
     is_assumed: bool = False  # the source's, since there are too few rows to estimate them
+    unseparated: float = 0.0  # posterior probability that scores do not tell the classes apart
 
     @property
     def mean(self) -> np.ndarray:
@@ -78,12 +90,27 @@ class Shares:
         """Lower and upper end for every class, of shape (n_classes, 2)."""
         if self.is_assumed:
             return np.tile([0.0, 1.0], (self.draws.shape[1], 1))
+        if len(self.draws) == 1:  # known
+            return np.tile(self.mean[:, None], 2)
+        odds, ends = (
+            logit(np.clip(p, LEAST_ODDS, 1 - LEAST_ODDS)) for p in (self.mean[:, None], self._ends())
+        )
+        reach = np.hypot(ends - odds, ndtri(0.95) * SHARE_SPREAD)
+        return expit(odds + reach * [-1, 1])
+
+    def _ends(self) -> np.ndarray:
+        """Lower and upper end of the posterior for every class, of shape (n_classes, 2)."""
         return np.quantile(self.draws, [0.05, 0.95], axis=0).T
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Tell whether scores probably do not tell the classes apart."""
+        return self.unseparated >= MOST_DOUBT
 
     @property
     def is_uncertain(self) -> bool:
         """Tell whether the scores say little, so that the shares are mostly the prior's."""
-        return bool((np.ptp(self.interval(), axis=1) > WIDE).any())
+        return self.is_assumed or bool((np.ptp(self._ends(), axis=1) > WIDE).any())
 
 
 @dataclass(frozen=True)
@@ -200,6 +227,9 @@ def estimate_shares(
         midpoint = [posterior(output, code, known[code])[1] for output, code in outputs]
         return Shares(np.array([known], dtype=float), np.array(midpoint), is_assumed)
     posteriors = [posterior(output, code) for output, code in outputs]
+    doubt = 0.0  # labels measure the error
+    if labelled is None:
+        doubt = float(np.mean([grids[output, None].unseparated for output, _ in outputs]))
     levels = np.tile((np.arange(N_DRAWS) + 0.5) / N_DRAWS, (len(outputs), 1))
     if n_classes > 2:  # draws of different classes are combined at random, then made to sum to one
         levels = np.random.default_rng(0).permuted(levels, axis=1)
@@ -207,12 +237,12 @@ def estimate_shares(
         [find_quantiles(weight, level) for (weight, _), level in zip(posteriors, levels, strict=True)]
     )
     if n_classes == 2:
-        return Shares(np.column_stack([1 - draws, draws]), np.array([posteriors[0][1]]))
+        return Shares(np.column_stack([1 - draws, draws]), np.array([posteriors[0][1]]), False, doubt)
     draws = np.maximum(draws, 1e-6)
     draws /= draws.sum(axis=1, keepdims=True)
     means = draws.mean(axis=0)
     midpoint = [posterior(output, code, means[code])[1] for output, code in outputs]
-    return Shares(draws, np.array(midpoint))
+    return Shares(draws, np.array(midpoint), False, doubt)
 
 
 def _says_little(target: np.ndarray, source: np.ndarray, codes: np.ndarray, n_classes: int) -> bool:
@@ -238,6 +268,7 @@ class Grid:
 
     mixture: Mixture
     log_posterior: np.ndarray
+    unseparated: float  # posterior probability that scores do not tell the classes apart
 
     def weigh(self, log_likelihood: np.ndarray | float = 0.0) -> tuple[np.ndarray, float]:
         """Return the posterior of the shares, and the posterior mean of the midpoint, given labels."""
@@ -270,29 +301,27 @@ def make_grid(
     source_spread = np.sqrt((upper.var() + lower.var()) / 2) + 1e-12
     separation = max((upper.mean() - lower.mean()) / (2 * source_spread), 0.05)
     ratios = _spread_ratio(upper, source_spread), _spread_ratio(lower, source_spread)
-    d, log_prior = _separations(separation, transfer)
-    share = (_SHARES if known_share is None else np.array([known_share]))[:, None]
+    middle = np.log(min(separation, MOST_SEPARATED))
+    log_d = np.arange(np.log(LEAST_SEPARATED), middle + _UP, _STEP)
+    share, d = (_SHARES if known_share is None else np.array([known_share]))[:, None], np.exp(log_d)
     within = share * ratios[0] ** 2 + (1 - share) * ratios[1] ** 2
-    s = np.sqrt((target.var() + 1e-12) / (within + 4 * share * (1 - share) * d**2))
+    variance = target.var() + 1e-12
+    s = np.sqrt(variance / (within + 4 * share * (1 - share) * d**2))
     midpoint = target.mean() - (2 * share - 1) * d * s
     mixture = Mixture(share, midpoint, d * s, s * ratios[0], s * ratios[1])
+    loss = transfer.log_separation_loss + transfer.separation_slope * np.log(s / source_spread)
+    deviation = (log_d - middle - loss) / transfer.log_separation_spread
     log_posterior = mixture.log_likelihood(target)
-    log_posterior -= ((midpoint - source_midpoint) / (transfer.midpoint_spread * s)) ** 2 / 2
-    log_posterior += log_prior
+    log_posterior += t.logpdf(deviation, TAIL) + np.log(_STEP / transfer.log_separation_spread)
+    log_posterior += norm.logpdf(midpoint - source_midpoint, scale=transfer.midpoint_spread * s) + np.log(s)
     if known_share is None:
         same = np.exp(-(((share - is_class.mean()) / SAME_SPREAD) ** 2) / 2)
         log_posterior += np.log(SAME * same / same.sum() + (1 - SAME) / len(share))
-    return Grid(mixture, log_posterior)
-
-
-def _separations(in_source: float, transfer: Transfer) -> tuple[np.ndarray, np.ndarray]:
-    """Return a grid of separations in the target, and the log of their prior up to a constant."""
-    middle = np.log(min(in_source, MOST_SEPARATED)) + transfer.log_separation_loss
-    step = _STEP * transfer.log_separation_spread
-    n_down = max(int((middle - np.log(LEAST_SEPARATED)) / step), _STEPS_UP)
-    deviation = _STEP * np.arange(-n_down, _STEPS_UP + 1)
-    log_d = middle + transfer.log_separation_spread * deviation
-    return np.exp(log_d), -(TAIL + 1) / 2 * np.log1p(deviation**2 / TAIL)
+    one = Mixture(np.array(0.5), target.mean(), np.array(0.0), np.sqrt(variance), np.sqrt(variance))
+    moved = (target.mean() - source_midpoint) / np.sqrt(variance)
+    log_one = one.log_likelihood(target) + t.logpdf(moved, 2, scale=UNSEPARATED_MIDPOINT)
+    log_odds = np.log(UNSEPARATED / (1 - UNSEPARATED)) + log_one - logsumexp(log_posterior)
+    return Grid(mixture, log_posterior, float(expit(log_odds)))
 
 
 def _spread_ratio(scores: np.ndarray, pooled: float) -> float:

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core import Array, domain_centred_gram, primal_weights
-from .calibrate import find_border, score_held_out, split_border
+from .calibrate import (
+    ExpectedError,
+    HeldOut,
+    Target,
+    expect_chance,
+    find_border,
+    score_held_out,
+    split_border,
+)
 from .self_train import retained_auc, round_trip_auc
-from .solve import Labels, NormalEquations, Posterior, mean_auc, multiply, read_layers, signs
+from .shares import Shares
+from .solve import Labels, NormalEquations, Posterior, mean_auc, multiply, predict_codes, read_layers, signs
 
 if TYPE_CHECKING:
     from .choose import Base
@@ -54,11 +63,13 @@ def fit_source_only(K: Array, labels: Labels, anchors: Anchors, stack: Stack, C:
     return SourceOnly(weights, dual.intercept, offset, scores, retained, C)
 
 
-def fall_back(fit: Fit, readout: Readout) -> Readout:
+def fall_back(fit: Fit, readout: Readout, *, keeps_shares: bool) -> Readout:
     """Return the source-only classifier as a readout: layers get weight 0, targets share one offset.
 
     Its decision threshold is that of the source, with the source's class shares as odds, unless the user
     gave a target's. No score of the target moves it. `lab/scripts/fallback.py` compares the thresholds.
+    With `keeps_shares` it is instead where every target gets the source's class shares, and the results say
+    the bounds of its error.
     """
     base = fit.base
     source_only, chosen, labels = base.source_only, base.chosen, base.labels
@@ -72,18 +83,43 @@ def fall_back(fit: Fit, readout: Readout) -> Readout:
     K = domain_centred_gram(X, chosen.stack.means[0], domain)
     C = chosen.candidate.C / (float(K.diagonal().mean()) or 1.0)
     posterior, scores = Posterior.invert(K, C, labels.weight), labels.fit(K, C).scores(K)
-    temperature = score_held_out(posterior, labels, scores, fit.seed).temperature
+    held_out, targets = score_held_out(posterior, labels, scores, fit.seed), []
     if base.center == "classes":
-        offsets[positions] -= _find_shifts(fit, source_only, temperature)
+        targets = _describe_targets(fit, source_only, held_out, keeps_shares)
+        offsets[positions] -= [target.shift for target in targets]
     return replace(
         readout,
         weights=weights,
         intercept=source_only.intercept,
         offsets=offsets,
-        temperature=temperature,
-        source_temperature=temperature,
-        targets=None,
+        temperature=held_out.temperature,
+        source_temperature=held_out.temperature,
+        targets=targets if keeps_shares else None,
     )
+
+
+def _describe_targets(
+    fit: Fit, source_only: SourceOnly, held_out: HeldOut, keeps_shares: bool
+) -> list[Target]:
+    """Return the decision threshold of every target, and the bounds of its error.
+
+    At best it is as wrong as held-out rows of the source are, and at worst as predictions at random. The
+    source-only classifier was trained with classes that count alike.
+    """
+    labels, temperature, targets = fit.base.labels, held_out.temperature, []
+    least = float(np.mean(predict_codes(held_out.scores) != held_out.codes))
+    source = np.bincount(labels.codes, minlength=labels.n_classes) / len(labels.codes)
+    none = np.zeros(source_only.scores.shape[1])
+    odds = split_border(none, temperature, source, is_balanced=True)[1]
+    groups = fit.base.anchors.list_target_rows(fit.base.domains)
+    for group, known in zip(groups, fit.known_shares, strict=True):
+        scores, shares = source_only.scores[group], np.array(known or source)
+        border = odds if known is None and not keeps_shares else find_border(scores, temperature, shares)
+        shift, prior = split_border(border, temperature, shares, fit.is_balanced)
+        chance = expect_chance(predict_codes(scores + shift), labels.codes, labels.n_classes)
+        bounds = ExpectedError(None, min(least, chance), chance)
+        targets.append(Target(Shares(shares[None], none, is_assumed=True), shift, prior, bounds))
+    return targets
 
 
 def _fit_to_all(base: Base, source_only: SourceOnly) -> SourceOnly:
@@ -95,22 +131,3 @@ def _fit_to_all(base: Base, source_only: SourceOnly) -> SourceOnly:
     primal = NormalEquations(rows, Y, source_only.C, base.weight).start
     weights = primal.weights[0] * np.sqrt(stack.shares[0])
     return replace(source_only, weights=weights, intercept=primal.intercept)
-
-
-def _find_shifts(fit: Fit, source_only: SourceOnly, temperature: float) -> np.ndarray:
-    """Return the shift of every target's scores: for the shares that the user gave, or for the source's odds.
-
-    The source-only classifier was trained with classes that count alike.
-    """
-    labels, shifts = fit.base.labels, []
-    shares = np.bincount(labels.codes, minlength=labels.n_classes) / len(labels.codes)
-    none = np.zeros(source_only.scores.shape[1])
-    odds = none if fit.is_balanced else split_border(none, temperature, shares, is_balanced=True)[1]
-    groups = fit.base.anchors.list_target_rows(fit.base.domains)
-    for group, known in zip(groups, fit.known_shares, strict=True):
-        if known is None:
-            shifts.append(odds)
-        else:
-            border = find_border(source_only.scores[group], temperature, np.array(known))
-            shifts.append(split_border(border, temperature, np.array(known), fit.is_balanced)[0])
-    return np.array(shifts)

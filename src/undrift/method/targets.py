@@ -146,7 +146,7 @@ class TargetModel:
         self.target_shares_[i] = dict(zip(labels, target.shares.mean.tolist(), strict=True))
         self.target_shares_interval_[i] = dict(zip(labels, map(tuple, intervals), strict=True))
         expected = target.expected_error
-        self.expected_error_[i] = None if expected is None else vars(expected).copy()
+        self.expected_error_[i] = None if expected is None else expected.describe()
         self.prior_[self.n_sources_ + i] = target.prior
 
     def align(self, X: Rows, *, target: Name | None = None) -> Any:

@@ -12,7 +12,7 @@ from ..core import Rows
 from ..errors import warn
 from ..inputs import check_choice, check_count, choose_place, to_host
 from .calibrate import class_probabilities
-from .constants import ASKED_ROWS, ASKED_WEIGHT, BATCH_ROWS
+from .constants import ASKED_ROWS, ASKED_WEIGHT, BATCH_ROWS, HARDER
 from .domains import Name, check_target_labels
 from .labels import find_covariance, learn_labels
 from .solve import predict_codes
@@ -93,10 +93,15 @@ class LearnsTargetLabels(LayeredModel):
         before = self.expected_error_[i]
         self._keep_learnt(state.replace_target(k, self._read_columns(X[rows])))
         after = self.expected_error_[i]
-        if before is not None and after is not None and after["error"] > before["high"]:
+        if after is not None and not after["known"]:
+            warn(
+                f"the error of the new batch is not known, from {after['low']:.1%} to {after['high']:.1%}: "
+                "label about 30 of its rows drawn at random"
+            )
+        elif before and after and before["known"] and after["error"] > HARDER * before["error"]:
             warn(
                 f"the new batch is harder than the target of the fit: an error of {after['error']:.1%} is "
-                f"expected, {before['error']:.1%} before; fit again with it",
+                f"expected, {before['error']:.1%} before; fit again with it"
             )
         return self
 
