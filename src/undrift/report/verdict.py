@@ -104,7 +104,7 @@ def judge(given: ReportData, cards: list[dict[str, Any]]) -> dict[str, Any]:
         "chance": find_chance(shares | {"border": given.classifier.border}),
     }
     if given.fell_back:
-        data |= _say_fallback(data["whole"])
+        data |= _say_fallback(data["whole"], data["expected_error"])
     elif data["whole"]:
         data |= _say_scores(data["whole"], data["agreement"])
     else:
@@ -116,11 +116,18 @@ def _points(share: float) -> str:
     return f"{100 * share:.1f}".replace("-", "\N{MINUS SIGN}")
 
 
-def _say_fallback(whole: dict[str, Any] | None) -> dict[str, str]:
-    headline = "Not adapted: the predictions are those of the source-only classifier."
+def _say_fallback(whole: dict[str, Any] | None, expected: dict[str, Any] | None) -> dict[str, str]:
+    headline, sure = "Not adapted: the predictions are those of the source-only classifier.", ""
     if whole:
         headline = f"Not adapted: {whole['adapted']['error']:.1%} of the source-only predictions are wrong."
-    return {"answer": "fallback", "headline": headline, "sure": ""}
+    elif expected:
+        headline, sure = _say_bounds(expected), "The predictions are those of the source-only classifier."
+    return {"answer": "fallback", "headline": headline, "sure": sure}
+
+
+def _say_bounds(expected: dict[str, Any]) -> str:
+    bounds = f"{write_percent(expected['low'])} to {write_percent(expected['high'])}"
+    return f"The error is not known: expect {bounds} of these predictions to be wrong."
 
 
 def _say_scores(whole: dict[str, Any], changes: dict[str, Any]) -> dict[str, str]:
@@ -162,10 +169,8 @@ def say_estimate(data: dict[str, Any]) -> dict[str, str]:
         headline = f"Adaptation changed {changed}; without target labels its gain is unknown."
         return {"answer": "unknown", "headline": headline, "sure": sure}
     if expected["error"] is None:
-        bounds = f"{write_percent(expected['low'])} to {write_percent(expected['high'])}"
-        headline = f"The error is not known: expect {bounds} of these predictions to be wrong."
         sure = "The rows cannot tell how often each class occurs. 30 labels can: label rows on this page."
-        return {"answer": "unbounded", "headline": headline, "sure": sure}
+        return {"answer": "unbounded", "headline": _say_bounds(expected), "sure": sure}
     error, interval = write_estimate(*expected.values())
     headline = f"About {error} of these predictions are expected to be wrong (90% interval {interval})."
     return {"answer": "unknown", "headline": headline, "sure": sure}
