@@ -91,7 +91,9 @@ def describe_expected(expected: dict[str, Any] | None, when: str = "expected") -
         return "how many predictions are wrong cannot be said without labels"
     low, high = f"{expected['low']:.0%}", f"{expected['high']:.0%}"
     if expected["error"] is None:
-        return f"how many are wrong is not known, {low} to {high}: label about 30 rows (undrift label) to know"
+        return (
+            f"how many are wrong is not known, {low} to {high}: label about 30 rows (undrift label) to know"
+        )
     return f"about {expected['error']:.0%} wrong (90% interval {low} to {high}), {when}"
 
 

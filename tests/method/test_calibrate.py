@@ -12,6 +12,7 @@ from undrift.method.calibrate import (
     ExpectedError,
     as_logits,
     class_probabilities,
+    expect_chance,
     expect_error,
     expect_error_ratio,
     find_border,
@@ -149,3 +150,23 @@ def test_without_doubt_the_expected_error_is_the_mean_probability_of_the_other_c
 @pytest.mark.parametrize(("pseudo_weight", "expected"), [(0, 1.0), (50, 0.95), (90, 0.91), (500, 0.88)])
 def test_self_training_gains_more_the_more_pseudo_labels_there_are(pseudo_weight, expected):
     assert expect_error_ratio(200, pseudo_weight) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("probability", "error", "high"), [(0.04, 0.1, 0.2), (0.05, 0.1, 0.5), (0.49, 0.1, 0.5), (0.5, None, 0.5)]
+)
+def test_bounds_reach_the_error_of_classes_that_are_not_told_apart(probability, error, high):
+    allowed = ExpectedError(0.1, 0.05, 0.2).allow(0.5, probability)
+    assert allowed.describe() == {"error": error, "low": 0.05, "high": high, "known": error is not None}
+    assert ExpectedError(0.1, 0.05, 0.2).allow(0.15, 0.9).high == 0.2
+
+
+def test_predictions_that_do_not_depend_on_the_class_are_wrong_by_the_source_s_shares(rng):
+    codes, source = rng.integers(3, size=500), np.repeat([0, 1, 2], [10, 20, 70])
+    truth = rng.choice(source, size=(2000, 1))  # of any row
+    assert expect_chance(codes, source, 3) == pytest.approx(np.mean(codes != truth), abs=0.01)
+
+
+def test_self_training_may_bring_far_more_at_the_lower_end():
+    scaled = ExpectedError(0.2, 0.1, 0.3).scale(0.9)
+    assert_allclose([scaled.error, scaled.low, scaled.high], [0.18, 0.6 * 0.09, 0.27])

@@ -67,6 +67,7 @@ def test_disagreement_is_counted_by_hand():
         ({"empty": 0.31}, "31% of the target's rows are empty", False),
         ({"unseen": 0.51}, "rows of an intermediate domain", False),
         ({"sure_disagreement": 0.16}, "disagree on 16%", False),
+        ({"unseparated": 0.5, "correlation": 0.79}, "either hardly any row is one class", True),
     ],
 )
 def test_each_reason_is_given_alone(changes, word, is_blocking):
@@ -88,6 +89,8 @@ def test_each_reason_is_given_alone(changes, word, is_blocking):
         {"n_target": 100},
         {"empty": 0.3},
         {"sure_disagreement": 0.15},
+        {"unseparated": 0.49, "correlation": 0.1},
+        {"unseparated": 0.9, "correlation": 0.8},
     ],
 )
 def test_nothing_is_said_up_to_the_thresholds(changes):
@@ -107,6 +110,34 @@ def test_a_round_trip_through_few_rows_does_not_block():
     assert ("99 rows" in few.text, few.is_blocking) == (True, False)
     (lost,) = find_reasons(with_changes(n_target=100, retained=0.1))
     assert ("recovers only 10%" in lost.text, lost.is_blocking) == (True, True)
+
+
+@pytest.mark.parametrize(("unseparated", "codes"), [(0.5, ["error-not-known"]), (0.49, [])])
+def test_classes_that_scores_do_not_tell_apart_are_a_doubt(unseparated, codes):
+    shares = Shares(np.array([[0.5, 0.5]]), np.zeros(1), unseparated=unseparated)
+    signals = with_changes(unseparated=unseparated, correlation=0.9)
+    assert [reason.code for reason in find_reasons(signals, [shares])] == codes
+    contradicted = with_changes(unseparated=0.9, correlation=0.5)
+    assert [reason.code for reason in find_reasons(contradicted, [shares], "'on'")] == ["not-known"]
+
+
+def test_where_shares_cannot_be_known_source_only_keeps_those_of_the_source(rng):
+    words = rng.permutation(40)  # one class has words of its own in the target
+    y, z = np.arange(600) % 3 == 0, np.arange(400) % 2 == 0
+    X, Z = (rng.poisson(0.4, size=(len(codes), 40)).astype(float) for codes in (y, z))
+    X[y] += 2 * rng.poisson(0.5, size=(y.sum(), 40)) * (words < 8)
+    Z[z] += 4 * rng.poisson(0.5, size=(z.sum(), 40)) * (words > 31)
+    Z[:, words < 8] *= rng.random((400, 8)) < 0.3
+    with pytest.warns(UndriftWarning, match="either hardly any row is True, or the words of True"):
+        model = MSDAClassifier(2, 0.6, random_state=0).fit(X, y, Z)
+    assert model.caution_["codes"][0] == "not-known"
+    assert model.target_shares_[0][True] == pytest.approx(1 / 3)
+    assert model.target_shares_interval_[0][True] == (0, 1)
+    assert_allclose(model.predict_proba(Z)[:, 1].mean(), 1 / 3, atol=1e-3)
+    expected, predicted = model.expected_error_[0], model.predict(Z).mean()
+    assert (expected["error"], expected["known"]) == (None, False)
+    assert expected["high"] == pytest.approx(1 - predicted / 3 - (1 - predicted) * 2 / 3)
+    assert 0 < expected["low"] < expected["high"] / 2
 
 
 def test_of_aligned_targets_only_uncertain_shares_are_a_doubt():

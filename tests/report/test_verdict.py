@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from tests.report.test_rows import weighted_interval
+from tests.report.test_evidence import weighted_interval
 from undrift.report import Report
 from undrift.report.content import describe_domains
 from undrift.report.data import DomainRows, ReportData

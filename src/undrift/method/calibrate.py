@@ -245,10 +245,10 @@ class ExpectedError:
     low: float
     high: float
 
-    def scale(self, gain: float) -> ExpectedError:
-        """Return the error after self-training, which now and then brings far more than this gain."""
-        error = None if self.error is None else gain * self.error
-        return ExpectedError(error, BEST_ERROR_RATIO * gain * self.low, gain * self.high)
+    def scale(self, error_ratio: float) -> ExpectedError:
+        """Return the error after self-training; at the lower end it helps far more."""
+        error = None if self.error is None else error_ratio * self.error
+        return ExpectedError(error, BEST_ERROR_RATIO * error_ratio * self.low, error_ratio * self.high)
 
     def allow(self, error: float, probability: float) -> ExpectedError:
         """Return bounds that reach another error, and no estimate where that error is probable."""
