@@ -164,7 +164,7 @@ def estimate_constants(fits: Sequence[Scores], spread_work: Callable) -> Constan
     losses, midpoints, before, after, gains = np.array(list(spread_work(measure, fits))).T
     spread = float(np.sqrt(np.mean(midpoints**2)))
     gain = float(np.mean(1 - gains) / np.mean([fit.pseudo_per_label for fit in fits]))
-    transfer = Transfer(losses.mean(), losses.std(), spread, 1 / before.mean(), 1 / after.mean())
+    transfer = Transfer(losses.mean(), 0.0, losses.std(), spread, 1 / before.mean(), 1 / after.mean())
     return Constants(transfer, gain)
 
 

@@ -67,7 +67,9 @@ def list_tasks(domains: dict[str, list[str]]) -> list[Task]:
     tasks += [Task("teacher", "fdu-mtl", *pair) for pair in reviews]
     for share in (0.1, 0.5, 0.9):
         tasks += [Task("pair", "fdu-mtl", *pair, share) for pair in reviews if pair[1] in UNEVEN]
-    tasks += [Task("several", "amazon-bow", *p, share) for share in SEVEN for p in _pairs(domains["amazon-bow"])]
+    tasks += [
+        Task("several", "amazon-bow", *p, share) for share in SEVEN for p in _pairs(domains["amazon-bow"])
+    ]
     for kind in ("teacher-flipped", "teacher-right"):
         tasks += [Task(kind, "fdu-mtl", *pair) for pair in reviews[::3]]
     tasks += [Task("teacher", "fdu-mtl", *pair, share) for share in (0.2, 0.8) for pair in reviews[::3]]
@@ -121,7 +123,10 @@ class Rows:
     def counts(self, corpus: str, domain: str) -> sp.csr_array:
         key = f"{corpus}/{domain}"
         indptr = np.concatenate([[0], np.cumsum(self._stored[f"{key}/lengths"].astype(np.int64))])
-        parts = self._stored[f"{key}/data"].astype(np.float32), self._stored[f"{key}/indices"].astype(np.int32)
+        parts = (
+            self._stored[f"{key}/data"].astype(np.float32),
+            self._stored[f"{key}/indices"].astype(np.int32),
+        )
         return sp.csr_array((*parts, indptr.astype(np.int32)), shape=tuple(self._stored[f"{key}/shape"]))
 
     def values(self, corpus: str, domain: str, what: str) -> np.ndarray:
@@ -299,7 +304,11 @@ def score_tasks(arguments: argparse.Namespace) -> None:
         try:
             problem = make_problem(rows, task)
             is_taught = task.kind.startswith("teacher")
-            found = score_taught(problem, task, arguments.device) if is_taught else score_shares(problem, arguments.device)
+            found = (
+                score_taught(problem, task, arguments.device)
+                if is_taught
+                else score_shares(problem, arguments.device)
+            )
         except Exception as error:
             print(f"{task.name}: {type(error).__name__}: {error}", flush=True)
             continue
@@ -322,9 +331,7 @@ def write_scores(path: Path, arrays: dict[str, np.ndarray]) -> None:
 def start_workers(arguments: argparse.Namespace) -> None:
     """Run all workers at once."""
     command = [sys.executable, *sys.argv, "--deadline", str(arguments.deadline)]
-    processes = [
-        subprocess.Popen([*command, "--worker", str(worker)]) for worker in range(arguments.workers)
-    ]
+    processes = [subprocess.Popen([*command, "--worker", str(worker)]) for worker in range(arguments.workers)]
     for process in processes:
         process.wait()
 

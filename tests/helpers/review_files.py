@@ -9,9 +9,11 @@ from undrift.app.tables import open_table, write_table
 from undrift.datasets import make_reviews
 
 
-def make_review_texts(n: int, unlabelled_share: float, seed: int) -> dict[str, tuple[list[str], list[str]]]:
+def make_review_texts(
+    n: int, unlabelled_share: float, seed: int, style: str = "clear"
+) -> dict[str, tuple[list[str], list[str]]]:
     """Texts and labels (empty where there is none) of every domain."""
-    corpus = make_reviews(n, unlabelled_share=unlabelled_share, random_state=seed)
+    corpus = make_reviews(n, unlabelled_share=unlabelled_share, style=style, random_state=seed)
     names = ["negative", "positive"]
     return {
         name: (list(domain.texts), ["" if y != y else names[int(y)] for y in domain.y])
