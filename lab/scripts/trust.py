@@ -1,4 +1,4 @@
-"""Store the scores that share estimates, expected errors and teachers are judged by, for tasks of six corpora.
+"""Store scores of many tasks, and judge estimates of shares, expected errors and teachers by them.
 
 Three steps. The second may run on another machine, which needs torch and scikit-learn alone:
 
@@ -19,7 +19,6 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -114,20 +113,19 @@ class Rows:
     """The rows of a bundle, read when they are first needed."""
 
     def __init__(self, path: Path) -> None:
-        self._stored = np.load(path)
+        self._stored, self._counts = np.load(path), dict[tuple[str, str], sp.csr_array]()
 
     def domains(self, corpus: str) -> list[str]:
         return self._stored[f"{corpus}/domains"].tolist()
 
-    @lru_cache(maxsize=64)  # noqa: B019: one for the whole run
     def counts(self, corpus: str, domain: str) -> sp.csr_array:
         key = f"{corpus}/{domain}"
-        indptr = np.concatenate([[0], np.cumsum(self._stored[f"{key}/lengths"].astype(np.int64))])
-        parts = (
-            self._stored[f"{key}/data"].astype(np.float32),
-            self._stored[f"{key}/indices"].astype(np.int32),
-        )
-        return sp.csr_array((*parts, indptr.astype(np.int32)), shape=tuple(self._stored[f"{key}/shape"]))
+        if (corpus, domain) not in self._counts:
+            indptr = np.concatenate([[0], np.cumsum(self._stored[f"{key}/lengths"].astype(np.int64))])
+            data, indices = self._stored[f"{key}/data"], self._stored[f"{key}/indices"]
+            parts = data.astype(np.float32), indices.astype(np.int32), indptr.astype(np.int32)
+            self._counts[corpus, domain] = sp.csr_array(parts, shape=tuple(self._stored[f"{key}/shape"]))
+        return self._counts[corpus, domain]
 
     def values(self, corpus: str, domain: str, what: str) -> np.ndarray:
         return self._stored[f"{corpus}/{domain}/{what}"]
@@ -249,9 +247,9 @@ def _copy(K: Any) -> Any:
 def score_taught(problem: Problem, task: Task, device: str) -> dict[str, np.ndarray]:
     """Fit with the stored scores of an encoder as teacher; return scores of the student and of both."""
     from scipy.special import expit
-    from undrift_lab.teachers import read_scores
 
     from undrift import MSDAClassifier
+    from undrift_lab.teachers import read_scores
 
     stored = read_scores(ROOT / "lab" / "results" / f"teachers-{task.corpus}.npz")
     odds = stored.find("finetuned", task.source, task.target)[problem.rows]

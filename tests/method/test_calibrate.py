@@ -92,12 +92,12 @@ def test_the_expected_error_of_calibrated_scores_is_their_error(rng):
 
 
 def test_the_interval_of_known_shares_is_that_of_the_temperature(rng):
-    """Its logarithm has a standard deviation of 0.15, and three points stand for its distribution."""
+    """Its logarithm has a standard deviation of 0.3, and three points stand for its distribution."""
     scores, shares = rng.normal(size=(500, 1)), Shares(np.array([[0.5, 0.5]]), np.zeros(1))
     codes = (scores[:, 0] > 0).astype(int)
     expected = expect_error(scores, 0.5, shares, codes)
     for end, sign in ((expected.low, -1), (expected.high, 1)):
-        temperature = 0.5 * np.exp(sign * 0.15 * np.sqrt(3))
+        temperature = 0.5 * np.exp(sign * 0.3 * np.sqrt(3))
         border = find_border(scores, temperature, shares.mean)
         p = class_probabilities(scores + border, temperature)
         assert_allclose(end, 1 - p[np.arange(500), codes].mean(), atol=1e-6)
