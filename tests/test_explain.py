@@ -75,7 +75,7 @@ def test_reconstruction_and_weights_with_pivots(domains):
         reconstruction(MSDA(1).fit(np.eye(5)), TERMS, "good")
 
 
-def test_a_term_without_labels_gets_its_weight_from_the_layers(domains):
+def test_weights_of_terms_without_labels_and_their_reconstruction(domains):
     model = fit_classifier(domains)
     for term, sign in (("energy efficient", 1), ("flimsy", -1)):
         weight = term_weight(model, TERMS, term)
@@ -87,9 +87,6 @@ def test_a_term_without_labels_gets_its_weight_from_the_layers(domains):
     assert sorted(ranks) == list(range(1, 9))
     weights = effective_weights(model)[:, 0]
     assert [TERMS[j] for j in np.argsort(-weights)] == [t for _, t in sorted(zip(ranks, TERMS, strict=True))]
-
-
-def test_reconstruction_lists_the_largest_weights(domains):
     stack = fit_classifier(domains).representation_
     layer = stack.layers_[0]
     listed = reconstruction(stack, TERMS, "energy efficient", 3)

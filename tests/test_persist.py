@@ -62,10 +62,14 @@ def test_a_loaded_model_is_the_saved_one(counts, path, model, dtype):
     assert_array_equal(loaded.get_feature_names_out(), model.get_feature_names_out())
 
 
-def test_a_loaded_layer_goes_on_learning(counts, path):
+def test_loaded_layers_go_on_learning_and_settings_do_not_hinder(counts, path):
     save_model(MDA().partial_fit(counts[:20]), path)
     loaded = load_model(path).partial_fit(counts[20:])
     assert_array_equal(weights(loaded.layer_), weights(MDA().fit(counts).layer_))
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = MSDA(1).set_fit_request(sample_domain=False).set_output(transform="default").fit(counts)
+        save_model(model, path)
+    assert_array_equal(load_model(path).transform(counts), model.transform(counts))
 
 
 def test_feature_names_survive(counts, path):
@@ -77,13 +81,6 @@ def test_feature_names_survive(counts, path):
     assert loaded.feature_names_in_.dtype == object
     with pytest.raises(ValueError, match="feature names"):
         loaded.transform(pd.DataFrame(counts, columns=names[::-1]))
-
-
-def test_routing_requests_output_settings_and_callbacks_do_not_hinder(counts, path):
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = MSDA(1).set_fit_request(sample_domain=False).set_output(transform="default").fit(counts)
-        save_model(model, path)
-    assert_array_equal(load_model(path).transform(counts), model.transform(counts))
 
 
 def test_a_refused_file_is_one_short_line_whatever_its_values_are(saved):

@@ -116,13 +116,7 @@ def test_the_rate_is_the_best_of_the_held_out_part(set_limits):
     assert seen == [(2e-5, 16), (5e-5, 16), (1e-4, 16)]
 
 
-def test_the_learning_rate_rises_for_a_tenth_of_the_steps_then_falls():
-    rates = [_rate_at(step, 100) for step in range(100)]
-    assert_allclose(rates[:10], np.arange(1, 11) / 10)
-    assert_allclose(rates[10:], np.arange(90, 0, -1) / 90)
-
-
-def test_every_epoch_has_every_row_once_and_batches_of_about_equal_length():
+def test_batches_of_an_epoch_and_the_learning_rate():
     lengths = np.random.default_rng(0).integers(1, 256, 100)
     batches = list(_training_batches(lengths, np.random.default_rng(0)))
     n = -(-100 // BATCH_ROWS)
@@ -130,6 +124,9 @@ def test_every_epoch_has_every_row_once_and_batches_of_about_equal_length():
     for epoch in range(N_EPOCHS):
         assert_array_equal(np.sort(np.concatenate(batches[epoch * n : (epoch + 1) * n])), np.arange(100))
     assert np.mean([np.ptp(lengths[rows]) for rows in batches]) < 0.6 * np.ptp(lengths)
+    rates = [_rate_at(step, 100) for step in range(100)]
+    assert_allclose(rates[:10], np.arange(1, 11) / 10)
+    assert_allclose(rates[10:], np.arange(90, 0, -1) / 90)
 
 
 def test_the_packaged_model_gives_the_published_example():

@@ -36,15 +36,6 @@ def test_what_is_fetched_is_where_a_run_looks(command, site, tmp_path):
     assert f"`undrift-lab fetch fdu-mtl --data {tmp_path}`" in "".join(said.splitlines())
 
 
-def test_by_default_it_goes_to_undrift_data_once(command, site, tmp_path, monkeypatch):
-    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
-    for _ in range(2):
-        status, printed, _ = command("fetch", "fdu-mtl")
-        assert status == 0
-        assert f"fdu-mtl is in {tmp_path}/fdu-mtl" in "".join(printed.splitlines())
-    assert len(site.requests) == 4  # of four files, not eight
-
-
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [

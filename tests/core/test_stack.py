@@ -104,13 +104,3 @@ def test_as_many_pivots_as_features_is_the_plain_stack(counts):
     plain, pivoted = MSDA(n_layers=2).fit(counts), MSDA(n_layers=2, n_pivots=9).fit(counts)
     for a, b in zip(plain.layers_, pivoted.layers_, strict=True):
         assert relative_error(weights(b), weights(a)) < 1e-9
-
-
-def test_new_rows_are_transformed_by_the_stored_layers(counts):
-    model = MSDA(n_layers=2, n_pivots=4, random_state=1).fit(counts[:40])
-    W = section_4(counts[:40], 0.5, model.pivots_, model.parts_)
-    h1 = np.tanh(counts[40:] @ W[:-1] + W[-1])
-    out = model.transform(sp.csr_array(counts[40:]))
-    assert out.shape == (20, 9 + 4 + 4)
-    assert_array_equal(out[:, :9], counts[40:])
-    assert_allclose(out[:, 9:13], h1, rtol=1e-9)

@@ -206,14 +206,11 @@ def test_duplicate_and_constant_columns_without_noise_or_ridge(counts, estimator
     assert_says(message, "constant over all 60 rows", "features 9", "ridge > 0")
 
 
-def test_an_upper_layer_that_cannot_be_solved_says_which(counts):
+def test_an_upper_layer_that_cannot_be_solved_says_which_and_names_pivots(counts):
     """With relu, hidden features can be zero in all rows, whatever the input."""
     X = -counts - 1
     message = message_of(lambda: MSDA(n_layers=3, ridge=0, activation="relu").fit(X))
     assert_says(message, "layer 2", "zero in all 60 rows", "ridge > 0")
-
-
-def test_an_upper_layer_over_pivots_names_the_pivots(counts):
     X = -counts - 1
     X[:30, :5] = 0  # the pivots are the last four
     model = MSDA(n_layers=3, ridge=0, activation="relu", n_pivots=4, random_state=0)

@@ -188,16 +188,6 @@ def test_a_round_whose_round_trip_fails_is_undone(misleading, set_rounds):
     assert np.abs(scores[3] - scores[4]).max() > 0.1
 
 
-def test_self_training_helps_where_the_classes_come_apart(two_domains):
-    X, y, Z, z = two_domains
-    options = {"n_layers": 1, "noise": 0.5, "C": 0.05, "center": "domains"}
-    plain = np.mean(MSDAClassifier(**options, self_training=False).fit(X, y, Z).predict(Z) != z)
-    trained = MSDAClassifier(**options).fit(X, y, Z)
-    assert trained.self_training_rounds_[-1]["kept"]
-    assert np.mean(trained.predict(Z) != z) < plain
-    assert plain < 0.5
-
-
 def test_self_training_without_a_target_is_an_ordinary_classifier(two_domains):
     X, y, _, _ = two_domains
     one, other = (MSDAClassifier(1, self_training=value).fit(X, y) for value in (True, False))

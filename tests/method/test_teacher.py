@@ -99,21 +99,15 @@ def test_student_of_flipped_labels_is_better_than_they_are(flipped):
     assert weight > 0
 
 
-def test_a_good_teacher_is_followed():
+def test_a_good_teacher_is_followed_and_a_source_is_not_needed():
     labels = exchange(TARGET[1], 0.02)
     classifier = fit(labels)
     assert error(classifier.predict(TARGET[0], teacher=labels)) <= error(labels) + 0.003
-
-
-def test_without_a_source_the_teacher_is_enough():
     labels = exchange(TARGET[1], 0.2)
     classifier = fit(labels, source=(None, None))
     assert error(classifier.predict(TARGET[0])) < 0.06
     assert not classifier.has_source_
     assert classifier.classes_.tolist() == [0, 1]
-
-
-def test_rows_in_place_of_a_source_have_few_wrong_labels():
     labels = exchange(TARGET[1], 0.2)
     rows = choose_source(TARGET[0], read_words((labels, None), 800, np.arange(2)), 2)
     assert len(rows) == pytest.approx(0.6 * 800, abs=2)

@@ -449,22 +449,6 @@ def test_every_class_has_a_key_of_its_own(browser, unscored, classes, keys, tmp_
     own.context.close()
 
 
-def test_no_line_of_a_chart_goes_through_its_text(opened):
-    page = opened("unscored").page
-    crossed = page.evaluate(
-        """() => [...document.querySelectorAll("svg.drawing")].flatMap((svg) => {
-            const box = (e) => e.getBoundingClientRect();
-            const lines = [...svg.querySelectorAll("line.grid, line.zero")].map(box);
-            return [...svg.querySelectorAll("text")].filter((t) => lines.some((l) => {
-                const b = box(t);
-                return l.left < b.right - 1 && l.right > b.left + 1
-                    && l.top < b.bottom - 3 && l.bottom > b.top + 3;
-            })).map((t) => t.textContent);
-        })"""
-    )
-    assert crossed == []
-
-
 SENTENCES = {
     "unscored": [
         "The lid is flimsy and it does n't close. I hate it!",

@@ -140,13 +140,18 @@ def guesses(truth, adapted, before, n_targets=1, weights=None, border="error"):
     return judge(given, describe_domains(given)[1:])
 
 
-def test_targets_are_pooled_by_rows():
+def test_targets_are_pooled_by_rows_and_rows_by_weight():
     truth = ["a", "b"] * 50
     one, two = (guesses(truth, [*truth[:90], *["a"] * 10], ["a"] * 100, n) for n in (1, 2))
     assert (two["whole"]["n_rows"], two["whole"]["n_corrected"]) == (200, 2 * one["whole"]["n_corrected"])
     assert two["whole"]["adapted"]["error"] == one["whole"]["adapted"]["error"] == 0.05
     assert [row["name"] for row in two["scored"]] == ["t0", "t1"]
     assert two["scored"][0]["n_rows"] == 100
+    truth, adapted = ["a", "b"] * 20, ["a", "b"] * 15 + ["a"] * 10
+    own = guesses(truth, adapted, ["b"] * 40, weights=[1.0] * 30 + [0.0] * 6 + [5.0] * 4)
+    assert own["whole"]["n_rows"] == 34
+    assert own["whole"]["adapted"]["error"] == pytest.approx(10 / 50)
+    assert own["chance"]["error"] == pytest.approx(0.5)
 
 
 def test_chance_and_no_change_are_called_so():
@@ -168,14 +173,6 @@ def test_chance_and_no_change_are_called_so():
     assert own["answer"] == "same"
     assert own["headline"] == "Adaptation changed no prediction: 1.0% are wrong, with it and without."
     assert "0.0 to 0.0" not in own["sure"]
-
-
-def test_rows_of_weight_zero_are_not_scored_and_others_count_by_their_weight():
-    truth, adapted = ["a", "b"] * 20, ["a", "b"] * 15 + ["a"] * 10
-    own = guesses(truth, adapted, ["b"] * 40, weights=[1.0] * 30 + [0.0] * 6 + [5.0] * 4)
-    assert own["whole"]["n_rows"] == 34
-    assert own["whole"]["adapted"]["error"] == pytest.approx(10 / 50)
-    assert own["chance"]["error"] == pytest.approx(0.5)
 
 
 def test_an_error_that_is_not_known_is_said_with_its_bounds_and_the_way_to_know(unscored):

@@ -89,7 +89,7 @@ def test_a_balanced_border_moves_predictions_and_not_probabilities():
     np.testing.assert_allclose(difference, shift * moved.temperature_, atol=1e-2)
 
 
-def test_it_predicts_what_the_adapter_does(adapter, distilled, reviews):
+def test_it_predicts_what_the_adapter_does_and_measures_its_fidelity(adapter, distilled, reviews):
     kitchen, _ = reviews["kitchen"]
     agreement = np.mean(distilled.predict(kitchen) == adapter.predict(kitchen))
     assert agreement > 0.9
@@ -100,10 +100,6 @@ def test_it_predicts_what_the_adapter_does(adapter, distilled, reviews):
         distilled.predict_proba(kitchen).mean(axis=0), adapter.predict_proba(kitchen).mean(axis=0), atol=1e-3
     )
     assert distilled.target_shares_ == adapter.target_shares_
-
-
-def test_fidelity_is_measured_on_documents_that_it_has_not_learnt_from(adapter, reviews):
-    """With labels that are the adapter's predictions, the error is what is missing from the agreement."""
     kitchen, _ = reviews["kitchen"]
     fidelity = adapter.distill(kitchen, adapter.predict(kitchen).tolist(), random_state=3).fidelity_
     assert fidelity["adapted_error"] == 0

@@ -140,7 +140,7 @@ def test_rows_are_chosen_where_one_view_alone_is_confident():
     assert_array_equal(labels, [-1, -1, 1, 1])
 
 
-def test_rounds_label_the_target_and_help():
+def test_rounds_label_the_target_and_views_share_out_the_features():
     alone = CODA(random_state=0).fit(XS, YS)
     adapted = CODA(random_state=0, n_per_round=40).fit(XS, YS, XT)
     assert adapted.score(XT, YT) > alone.score(XT, YT) + 0.03
@@ -150,9 +150,6 @@ def test_rounds_label_the_target_and_help():
     assert {r.n_labelled + r.n_unlabelled for r in adapted.rounds_} == {800}
     assert_allclose([r.penalty for r in adapted.rounds_], 0.1 / 1.1 ** np.arange(len(moved)), rtol=1e-9)
     assert not alone.rounds_
-
-
-def test_coda_views_share_out_the_features():
     fitted = CODA(random_state=0, max_rounds=2).fit(XS, YS, XT)
     assert fitted.views_.shape == (2, XS.shape[1])
     assert_array_equal((fitted.views_ != 0).all(axis=0), False)

@@ -1,4 +1,3 @@
-import subprocess
 import sys
 
 import pytest
@@ -36,12 +35,3 @@ def test_missing_data_says_what_to_do(name, load, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(FileNotFoundError, match=rf"Where is {name}\? .* set UNDRIFT_DATA .*{remedy}"):
         load()
-
-
-def test_loaders_need_no_extra():
-    blocked = "import sys; sys.modules.update(dict.fromkeys(['pooch', 'rich', 'typer']))"
-    code = f"{blocked}; from undrift_lab.corpora import load_amazon_bow; load_amazon_bow('nowhere')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (
-        done.stderr.strip().split("\n")[-1].startswith("FileNotFoundError: amazon-bow: there is no nowhere")
-    )

@@ -122,16 +122,13 @@ def test_naive_bayes_features_are_presence_times_the_log_count_ratio():
         peers.NaiveBayesFeatures().fit(X, np.array([0, 1, 2]))
 
 
-def test_prior_ratio_is_that_of_a_target_with_other_shares(rng):
+def test_em_finds_and_predicts_for_the_targets_shares(rng):
     y, truth = np.repeat([0, 1], 500), rng.random(20_000) < 0.8
     likelihood = np.exp(2 * rng.normal(2 * truth - 1, 1))  # two normal distributions of distance 2
     p = np.column_stack([1 - likelihood / (1 + likelihood), likelihood / (1 + likelihood)])  # at equal shares
     np.testing.assert_allclose(estimate_prior_ratio(p, y), [0.2 / 0.5, 0.8 / 0.5], atol=0.02)
     alike = estimate_prior_ratio(np.tile([0.5, 0.5], (10, 1)), y)
     np.testing.assert_allclose(alike, [1, 1])  # rows that say nothing leave the shares
-
-
-def test_logistic_regression_with_em_predicts_for_the_targets_shares(rng):
     codes, truth = np.repeat([0, 1], 300), np.repeat([0, 1], [450, 50])
     X, target = (sp.csr_array(rng.normal(2.0 * c[:, None] - 1, 1.5, (len(c), 1))) for c in (codes, truth))
     predictions = {}

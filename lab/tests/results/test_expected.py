@@ -87,7 +87,7 @@ def test_means_are_compared_over_the_same_tasks(measure, more):
     )
 
 
-def test_bars_are_met_when_all_pass_and_none_is_incomplete(records):
+def test_bars_are_met_when_all_pass_and_none_is_incomplete_or_a_trial(records):
     good, missed = judged(records, at_most=0.9), judged(records, at_most=0.1)
     denied = judged(records, at_most=0.1, claim=True)
     some, nothing = judged(records[:4], at_most=0.9), judged([], at_most=0.9)
@@ -100,6 +100,13 @@ def test_bars_are_met_when_all_pass_and_none_is_incomplete(records):
     assert are_met([some, nothing], partial=True)
     assert not are_met([some, missed], partial=True)
     assert not are_met([nothing], partial=True)
+    trial = [{**record, "trial": True} for record in records]
+    full, small = judged(records + trial, at_most=0.9), judged(trial, at_most=0.9)
+    assert (full.word, small.word) == ("pass", "trial")
+    assert small.n_tasks == 0
+    assert are_met([full])
+    assert not are_met([small])
+    assert not are_met([small], partial=True)
 
 
 def test_so_many_times_faster():
@@ -109,14 +116,11 @@ def test_so_many_times_faster():
         assert verdict.met is met
 
 
-def test_tasks_made_worse_are_named(records):
+def test_tasks_made_worse_are_named_and_claims_are_answered(records):
     for at_most, word in ((0, "FAIL"), (1, "pass")):
         verdict = judged(records, worse_than="svm", by=0.01, at_most_tasks=at_most)
         assert verdict.word == word
         assert verdict.summary == "worse by more than 1 points on 1 of 6 tasks: books->dvd"
-
-
-def test_claims_are_answered_yes_or_no(records):
     assert judged(records, at_most=0.1, claim=True).word == "no"
     assert judged(records, at_most=0.3, claim=True).word == "yes"
     about = {"plan": "far", "method": "msda-5", "measure": "distances_grown"}
@@ -165,13 +169,3 @@ def test_bad_bars(tmp_path, text, complaint):
     path.write_text(text)
     with pytest.raises(ValueError, match=complaint):
         load_bars(path)
-
-
-def test_a_trial_is_told_from_a_full_run(records):
-    trial = [{**record, "trial": True} for record in records]
-    full, small = judged(records + trial, at_most=0.9), judged(trial, at_most=0.9)
-    assert (full.word, small.word) == ("pass", "trial")
-    assert small.n_tasks == 0
-    assert are_met([full])
-    assert not are_met([small])
-    assert not are_met([small], partial=True)

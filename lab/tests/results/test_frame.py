@@ -82,7 +82,7 @@ def test_failures_are_those_that_have_not_succeeded_since():
     assert find_failures([done, mended]) == [mended]
 
 
-def test_the_larger_class_is_the_least_to_beat():
+def test_the_larger_class_harm_and_machines():
     frame = add_larger_class(make_frame([
         transfer("svm", "a", "b", 0.3, target_share=0.8),
         transfer("pca", "a", "b", 0.3, target_share=0.8),
@@ -90,9 +90,6 @@ def test_the_larger_class_is_the_least_to_beat():
     ]))  # fmt: skip
     (row,) = frame[frame["method"] == LARGER_CLASS].to_dict("records")
     assert (row["task"], row["transfer_error"], row["balanced_error"]) == ("a->b", pytest.approx(0.2), 0.5)
-
-
-def test_exactly_a_point_more_is_no_harm():
     ours = make_frame(
         [transfer("a", "a", "b", 0.26), transfer("a", "b", "a", 0.3), transfer("a", "c", "a", 0.9)]
     )
@@ -100,9 +97,6 @@ def test_exactly_a_point_more_is_no_harm():
     assert 0.26 - 0.25 > 0.01  # in floating point
     assert count_harm(ours, theirs) == "1 of 2"
     assert count_harm(ours, theirs.iloc[:0]) == ""
-
-
-def test_a_machine_is_told_without_its_packages():
     assert list_hardware("a CPU; a GPU; torch 2.11; numpy 2.5") == ["a CPU", "a GPU"]
     assert list_hardware(None) == []
 

@@ -33,7 +33,7 @@ def test_the_pages_show_every_figure_of_the_folder():
     assert figures == {link for link in links if link.is_relative_to(LAB / "figures")}
 
 
-def test_a_plan_s_table_has_the_means_and_says_what_failed(records):
+def test_a_plan_s_table_has_means_failures_and_the_contract_s_order(records):
     failed = {**transfer("coda", "books", "dvd", 0.0), "failed": "ValueError: no"}
     peak = {**records[-1], "peak_gigabytes": 2.0, "method_version": 3}
     table = show("tiny", [*records[:-1], peak, failed])
@@ -43,9 +43,6 @@ def test_a_plan_s_table_has_the_means_and_says_what_failed(records):
     assert "Failed: coda on books->dvd (ValueError: no)." in table
     assert "peak, GB" not in show("tiny", records)
     assert show("another", records) is None
-
-
-def test_methods_stand_in_the_contracts_order():
     records = [
         transfer(method, "a", "b", 0.3, variant=v)
         for v in "xy"
@@ -205,7 +202,7 @@ def test_a_page_is_filled_again_and_again(records):
     assert fill_page(once, DISTANCES) == once  # results of one plan leave the tables of others alone
 
 
-def test_the_paper_and_ours_side_by_side():
+def test_the_paper_others_and_ours_side_by_side():
     records = [
         transfer("msda-5", "books", "dvd", 0.2, plan="small", represent_seconds=4.0),
         transfer("msda-5", "books", "toys", 0.2, plan="small", represent_seconds=8.0),
@@ -218,9 +215,6 @@ def test_the_paper_and_ours_side_by_side():
     assert "| 380 tasks, baseline, mean error | 13.93% | 13.93% | 1 of 380 |" in table
     assert "| 380 tasks, SDA, mean error | 10.50% |  |  |" in table
     assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03% |  |  |" in table
-
-
-def test_others_errors_stand_beside_ours_on_all_their_test_rows_and_tasks():
     rows = {"books": 4465, "dvd": 3586, "electronics": 5681, "kitchen": 5945}
     records = [
         transfer(method, source, target, error, plan="small", n_test=n)

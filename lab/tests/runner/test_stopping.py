@@ -14,15 +14,6 @@ from undrift_lab.results import read
 
 AT_ONCE = 60  # seconds: less than anything here would still take, more than a busy machine needs
 STOPPED = "undrift-lab: stopped; what is done is kept, and the same command goes on from there\n"
-
-LONG = """
-methods = ["svm", "sda"]
-[corpus]
-loader = "amazon-bow"
-[parameters.sda]
-n_hidden = 12
-n_epochs = 1000000
-"""
 SLOW = """
 methods = ["coda"]
 [corpus]
@@ -102,19 +93,6 @@ def interrupted(process, kind=signal.SIGINT):
 
 
 COMMAND = ("-m", "undrift_lab", "run")
-ALONE = ("-m", "undrift_lab", "run", "--log")
-
-
-def test_while_sda_trains(start, data, tmp_path):
-    process = start(ALONE, LONG, data)
-    wait_until(lambda: (tmp_path / "said").read_text().count("sda, layer 1, epoch ") > 1, process)
-    assert interrupted(process) == 130
-    *before, last = (tmp_path / "said").read_text().splitlines(keepends=True)
-    assert last == STOPPED
-    assert before[-1].startswith("6/12 sda, layer 1, epoch ")
-    assert n_records(tmp_path, "transfer") == 6
-    assert (tmp_path / "r.jsonl").read_bytes().endswith(b"}\n")
-    assert {path.name for path in tmp_path.iterdir()} == {"plan.toml", "r.jsonl", "said"}
 
 
 @pytest.mark.parametrize(
