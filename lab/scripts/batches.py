@@ -50,9 +50,10 @@ def measure_pair(corpus, pair: str, args: argparse.Namespace, folder: Path) -> l
     from undrift.scoring import fitted_svm
 
     source, target = (corpus.domains[name] for name in pair.split(":"))
-    train = np.random.default_rng(0).permutation(np.concatenate([source.train, source.test]))[: args.rows]
+    rng = np.random.default_rng(0)
+    train = rng.permutation(np.concatenate([source.train, source.test]))[: args.rows]
     texts, y = [source.texts[i] for i in train], source.y[train].astype(int)
-    unlabelled = [target.texts[i] for i in target.unlabelled[: args.rows]]
+    unlabelled = [target.texts[i] for i in rng.permutation(target.unlabelled)[: args.rows]]
     files = write_rows(folder / "source.csv", text=texts, label=y.tolist())
     rows = write_rows(folder / "target.csv", text=unlabelled)
     model, out = folder / "model", folder / "out.csv"
