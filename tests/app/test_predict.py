@@ -41,8 +41,17 @@ def test_probabilities_are_those_of_the_estimator(tmp_path, reviews, border):
 def test_a_prediction_with_exactly_the_least_confidence_stays():
     p = np.array([[0.25, 0.75], [0.375, 0.625]])
     predictions = Predictions(["a", "b"], np.array([1, 1]), np.zeros(2), p, np.ones(2, dtype=int))
-    assert predictions.columns(["prediction"], 0.75) == {"prediction": ["b", None]}
+    assert predictions.columns(["prediction"], 0.75)["prediction"].tolist() == ["b", None]
     assert predictions.count(0.75).tolist() == [0, 2, 1, 0]
+
+
+def test_whole_numbers_stay_so_beside_a_text_without_a_known_term(tmp_path, reviews):
+    (books, labels), (kitchen, _) = reviews["books"], reviews["kitchen"]
+    numbers = ["" if label is None else int(label == "positive") for label in labels]
+    source = write_csv(tmp_path / "books.csv", {"text": books, "label": numbers})
+    target = write_csv(tmp_path / "kitchen.csv", {"text": [*kitchen, ""]})
+    run_adapt(Job([source], [target], ("text",), "label", tmp_path / "out.csv"), build_adapter())
+    assert {row["prediction"] for row in read_csv(tmp_path / "out.csv")} == {"0", "1", ""}
 
 
 def test_texts_without_a_known_term_have_the_class_shares_and_no_prediction(tmp_path, reviews):

@@ -68,12 +68,13 @@ class Predictions:
 
     def columns(
         self, names: Sequence[str], min_confidence: float | None = None, domain: str | None = None
-    ) -> dict[str, list[Any]]:
+    ) -> dict[str, Any]:
         """Return the columns to add; predictions that are doubtful or of no known term are left empty."""
         is_empty = (self.probability < (min_confidence or 0)) | (self.n_known == 0)
-        labels = zip(self.labels, is_empty.tolist(), strict=True)
-        values: dict[str, list[Any]] = {
-            "prediction": [None if empty else label for label, empty in labels],
+        predicted = np.array(self.labels, dtype=object)  # whole numbers stay so beside empty cells
+        predicted[is_empty] = None
+        values: dict[str, Any] = {
+            "prediction": predicted,
             "score": self.score.tolist(),
             "probability": self.probability.tolist(),
             "domain": [domain] * len(self.codes),
