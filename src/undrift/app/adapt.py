@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from ..report import ReportData
 
 HALF_ROWS = 200  # target rows whose predictions half precision must not change
+FIT_STAGES = {"counting terms": 0.6, "learning layers": 2.9, "fitting the classifier": 0.2}
+MODEL_STAGES = {"describing the target": 0.8, "saving the model": 0.4}
+REPORT_STAGES = {"writing the report": 2.6}  # seconds of each stage with 800 + 800 reviews, for the time left
 Mistakes = dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]  # by target: two models' mistakes, weights
 
 
@@ -49,6 +52,11 @@ class AdaptResult:
     adapter: TextAdapter
     summary: dict[str, Any]
     report_data: ReportData | None = None
+
+
+def list_stages(job: Job) -> dict[str, float]:
+    """Return the stages of a job that take time, in order, with their usual seconds."""
+    return {**FIT_STAGES, **(MODEL_STAGES if job.model else {}), **(REPORT_STAGES if job.report else {})}
 
 
 def build_adapter(

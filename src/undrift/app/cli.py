@@ -58,9 +58,8 @@ def demo(
     Writes the reviews of two products as CSV files, learns from the labels of the first, predicts the second,
     shows which words made the difference, and writes a report: one HTML page.
     """
-    from .demo import run_demo
-
-    terminal.set_verbosity(verbose)
+    with terminal.show_start(verbose):
+        from .demo import run_demo
     run_demo(out, format_command(context), as_json=as_json)
 
 
@@ -205,9 +204,6 @@ def adapt(
 
     Add --model FILE --updatable to label rows afterwards, with `undrift label`.
     """
-    from .adapt import build_adapter, run_adapt
-    from .summary import describe_summary
-
     given = locals() | {"command": format_command(context)}
     given |= options.place_files(files, {"sources": sources, "targets": targets}) | {"files": None}
     sources, targets = given["sources"], given["targets"]
@@ -215,9 +211,15 @@ def adapt(
     cluster = device if device.startswith(("local", "tcp://", "tls://")) else None
     if cluster and Path("-") in (*sources, *targets, labels, out):
         raise typer.BadParameter("workers of --device cannot read or write -; give files")
+    with terminal.show_start(verbose):
+        from .adapt import build_adapter, list_stages, run_adapt
+        from .summary import describe_summary
     with open_job(given) as job:
         adapter = build_adapter(max_features, tokens, is_fast, border, "cpu" if cluster else device, settings)
-        result = terminal.run_job(lambda show: run_adapt(job, adapter, show, cluster=cluster), adapter)
+        stages = {} if cluster else list_stages(job)
+        result = terminal.run_job(
+            lambda show: run_adapt(job, adapter, show, cluster=cluster), adapter, stages
+        )
         describe = partial(describe_summary, is_verbose=bool(verbose))
         terminal.show_summary(result.summary, describe, as_json=as_json)
 
@@ -268,8 +270,8 @@ def predict(
     follows. Files of fewer than 200 rows with known words are predicted as fitted. The columns added are
     those of `adapt`, and `known_terms`.
     """
-    from .predict import describe_predict, run_predict
-
+    with terminal.show_start(verbose):
+        from .predict import describe_predict, run_predict
     with open_job(locals() | {"check": check or fail_on_drift}, ["model", "input"]) as job:
         summary = terminal.run_job(lambda show: run_predict(job, show))
         terminal.show_summary(summary, describe_predict, as_json=as_json)
@@ -350,8 +352,8 @@ def label(
     Every answer is saved at once. Press Finish or Ctrl-C to write the updated model and the predictions. Run
     it again to go on. The model must have been saved with `adapt --updatable` to learn.
     """
-    from .label_server import run_label
-
+    with terminal.show_start(verbose):
+        from .label_server import run_label
     with open_job(locals(), ["model", "input"]) as job:
         if isinstance(job.input, options.StreamPath):
             raise typer.BadParameter("labels are kept beside the rows: give a file instead of -")

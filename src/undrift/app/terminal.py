@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from rich import markup
@@ -39,11 +40,28 @@ def set_verbosity(verbose: bool | None) -> None:
     output.is_verbose, output.quiet = verbose is True, verbose is False
 
 
-class StageBar:
-    """The one progress bar of a job: its stage, and the share of the stage that is done if that is known."""
+class TimeLeft(TimeRemainingColumn):
+    """The time left of the job where that can be estimated, else of its stage."""
 
-    def __init__(self, progress: Progress) -> None:
-        self.stage = ""
+    def render(self, task: Any) -> Text:
+        """Return the seconds left."""
+        ends = task.fields.get("ends")
+        return (
+            super().render(task) if ends is None else Text(f"about {max(ends - monotonic(), 1):.0f} s left")
+        )
+
+
+class StageBar:
+    """The one progress bar of a job: its stage, and the share of the stage that is done if that is known.
+
+    `stages` are those of the job that take time, in order, with their usual seconds: what they took so far
+    says when the job ends.
+    """
+
+    def __init__(self, progress: Progress, stages: dict[str, float] | None = None) -> None:
+        self.stage, self._stages = "", stages or {}
+        self._start = 0.0
+        self._ends: float | None = None
         self._progress, self._task = progress, progress.add_task("starting", total=None)
 
     def __call__(self, stage: str, share: float | None = None) -> None:
@@ -52,7 +70,18 @@ class StageBar:
             self.stage = stage
             self._progress.remove_task(self._task)
             self._task = self._progress.add_task(escape(stage), total=None if share is None else 1.0)
-        self._progress.update(self._task, completed=share or 0, total=None if share is None else 1.0)
+        total, ends = None if share is None else 1.0, self._estimate_end(stage, share or 0)
+        self._progress.update(self._task, completed=share or 0, total=total, ends=ends)
+
+    def _estimate_end(self, stage: str, share: float) -> float | None:
+        """Return the time at which the job will end; None before that can be estimated."""
+        if stage in self._stages:
+            names, now = list(self._stages), monotonic()
+            self._start = self._start or now
+            before = sum(self._stages[name] for name in names[: names.index(stage)])
+            done = (before + share * self._stages[stage]) / sum(self._stages.values())
+            self._ends = now + (now - self._start) * (1 - done) / done if done else None
+        return self._ends
 
 
 class LayerCallback:
@@ -87,7 +116,7 @@ class LayerCallback:
 @contextmanager
 def show_progress() -> Iterator[Progress]:
     """Show progress bars on standard error, with the time left; nothing where that is not a terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeLeft())
     is_hidden = output.quiet or not messages.is_terminal
     progress = Progress(*columns, console=messages, transient=True, disable=is_hidden)
     with nullcontext() if is_hidden else progress:  # rich before 15 ends a line even if it shows none
@@ -105,10 +134,21 @@ def show_warnings() -> Iterator[None]:
             show_warning(str(item.message))
 
 
-def run_job(run: Callable[[StageBar], Any], adapter: Any = None) -> Any:
+@contextmanager
+def show_start(verbose: bool | None) -> Iterator[None]:
+    """Show that a command has started, while it imports its work."""
+    set_verbosity(verbose)
+    with show_progress() as progress:
+        StageBar(progress)
+        yield
+
+
+def run_job(
+    run: Callable[[StageBar], Any], adapter: Any = None, stages: dict[str, float] | None = None
+) -> Any:
     """Run a job with its warnings and a progress bar, which follows the fit of `adapter`."""
     with show_warnings(), show_progress() as progress:
-        bar = StageBar(progress)
+        bar = StageBar(progress, stages)
         classifier: Any = getattr(adapter, "classifier", None)
         if hasattr(classifier, "set_callbacks"):  # of scikit-learn, from 1.9
             classifier.set_callbacks(LayerCallback(bar))

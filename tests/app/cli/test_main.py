@@ -1,11 +1,16 @@
 """The program as a whole: version, help, exit status."""
 
+import contextlib
+import fcntl
 import io
 import json
 import os
+import pty
 import signal
+import struct
 import subprocess
 import sys
+import termios
 from types import SimpleNamespace
 
 import pytest
@@ -146,6 +151,49 @@ cli.main(["--version"])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_time_left_follows_from_the_stages_that_are_over(monkeypatch):
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from undrift.app import terminal
+
+    now = [100.0]
+    monkeypatch.setattr(terminal, "monotonic", lambda: now[0])
+    progress = Progress(terminal.TimeLeft(), console=Console(file=io.StringIO()))
+    bar, shown = terminal.StageBar(progress, {"counting": 1.0, "learning": 3.0}), []
+    for seconds, stage, share in (
+        (0, "counting", None),
+        (2, "learning", 0.0),
+        (3, "learning", 0.5),
+        (2, "rest", 0),
+    ):
+        now[0] += seconds
+        bar(stage, share)
+        shown.append(progress.columns[0].render(progress.tasks[0]).plain)
+    assert shown == ["", "about 6 s left", "about 3 s left", "about 1 s left"]
+
+
+def test_a_terminal_shows_a_bar_at_once(folder):
+    """Before scikit-learn is imported, which takes most of the first second."""
+    read, write = pty.openpty()
+    fcntl.ioctl(write, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    script = "import os, sys; from undrift.app import main, terminal; bar = terminal.StageBar.__init__\n"
+    script += "def show(*given):\n    os.write(1, b'%d ' % ('sklearn' in sys.modules)); bar(*given)\n"
+    script += f"terminal.StageBar.__init__ = show; main({ADAPT!r})"
+    environment = {**os.environ, "TERM": "xterm"}
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=write, env=environment) as process:
+        os.close(write)
+        shown = b""
+        with contextlib.suppress(OSError):  # at its end
+            while part := os.read(read, 65536):
+                shown += part
+        said = process.stdout.read()
+    os.close(read)
+    assert said.startswith(b"0 1 Read books.csv")
+    assert shown.index(b"starting") < shown.index(b"counting terms")
 
 
 def test_one_bar_names_its_stage_and_moves():
