@@ -24,6 +24,7 @@ def test_the_demo_writes_predictions_a_model_and_a_report(tmp_path, monkeypatch,
 
 
 @pytest.mark.skipif(not HAS_REVIEWS, reason="set UNDRIFT_DATA to a folder with fdu-mtl")
+@pytest.mark.slow
 def test_the_commands_of_the_pages_print_what_is_shown(tmp_path, monkeypatch, undrift):
     monkeypatch.chdir(tmp_path)
     n_commands = 0
