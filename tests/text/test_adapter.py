@@ -1,3 +1,5 @@
+import inspect
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -5,7 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.utils import estimator_checks
 
-from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model, save_model
+from undrift import MSDA, MSDAClassifier, TermVectorizer, TextAdapter, load_model, save_model
 from undrift.text.adapter import load_adapter
 
 BOOKS = ["A gripping page-turner", "gripping and moving", "dull and boring", "boring prose", "so-so"]
@@ -182,3 +184,13 @@ def test_target_labels_are_learnt_asked_for_and_updated():
     several = small().fit(BOOKS, OPINIONS, targets, y_target={"kitchen": labels})
     several.update(GARDEN[:1], ["good"], target="garden")
     assert several.predict(GARDEN, target="garden").shape == (3,)
+
+
+def test_fit_says_what_the_target_is_called_and_has_type_hints():
+    with pytest.raises(TypeError, match="'X_target': documents are `target`"):
+        TextAdapter().fit(["a b"], [0], X_target=["a"])
+    with pytest.raises(TypeError, match="'target': the target's rows are X_target"):
+        MSDAClassifier().fit(np.eye(2), [0, 1], target=np.eye(2))
+    for method in (MSDAClassifier.fit, MSDAClassifier.predict, MSDA.fit, MSDA.transform, TextAdapter.fit):
+        hints = inspect.get_annotations(inspect.unwrap(method))
+        assert set(hints) == set(inspect.signature(method).parameters) - {"self"} | {"return"}

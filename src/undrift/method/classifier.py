@@ -234,7 +234,8 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         given = {"y_target": y_target, "sample_domain": sample_domain, "dtype": self._dtype}
         given["sample_weight"] = options.pop("sample_weight", None)
         if options:
-            raise TypeError(f"fit got an unexpected keyword argument {next(iter(options))!r}")
+            hint = ": the target's rows are X_target" if "target" in options else ""
+            raise TypeError(f"fit got an unexpected keyword argument {next(iter(options))!r}{hint}")
         grid, taught = self._check_parameters(), name_words(teacher, confidence, X_target)
         has_source = not taught or (X is not None and np.shape(X)[0] > 0)
         if not has_source:

@@ -110,6 +110,8 @@ class TextAdapter(CallbackSupportMixin, TextModel):
         **options
             Other parameters of :meth:`MSDAClassifier.fit`.
         """
+        if "X_target" in options:
+            raise TypeError("fit got an unexpected keyword argument 'X_target': documents are `target`")
         if target is not None:
             refuse_cross_validation()
         source, targets = [] if documents is None else _read_once(documents), _read_targets(target)
