@@ -55,8 +55,8 @@ def demo(
 ) -> None:
     """Do the whole job on the built-in corpus of synthetic reviews: adapt, score, explain, report.
 
-    Writes the reviews of two products as CSV files, learns from the labels of the first, predicts the second,
-    shows which words made the difference, and writes a report: one HTML page.
+    Writes reviews of two products as CSV files, learns from labels of the first, and predicts the second.
+    Shows the words that made the difference, and writes a report: one HTML page.
     """
     with terminal.show_start(verbose):
         from .demo import run_demo
