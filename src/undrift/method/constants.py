@@ -123,7 +123,7 @@ FAR_APART, NOTHING_SHARED = 0.5, 0.95  # of the target's nonzero entries, in fea
 SURE_DISAGREEMENT = 0.15  # share of the rows of which the source-only classifier is surer
 LEAST_HELD_OUT_AUC = 0.65  # area under the ROC curve
 UNEVEN_SHIFT, UNEVEN_RETAINED = 0.17, 0.33
-LEAST_CORRELATION = 0.8  # of adapted and source-only scores. Command: python lab/scripts/trust.py judge
+LEAST_CORRELATION = 0.8  # of adapted and source-only scores. Command: python lab/scripts/trust.py
 FADED = 0.2  # drop of a class's share, against the source, for it to be named
 
 # Labels of target rows. Chosen on fdu-mtl. Command: python lab/scripts/updating.py.
