@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -21,10 +20,6 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
-
-LAB = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(LAB.parent / "src"))  # this checkout, installed or not
-
 from trust_scores import SHARES
 
 from undrift.method import calibrate
@@ -33,6 +28,7 @@ from undrift.method.calibrate import ExpectedError, HeldOut, expect_chance, expe
 from undrift.method.constants import LEAST_CORRELATION, MOST_DOUBT, PSEUDO_WEIGHT
 from undrift.method.shares import Shares, estimate_shares
 
+LAB = Path(__file__).resolve().parents[1]
 STORED, PAGE, RECORDS = LAB / "results/trust-scores.npz", LAB / "pages/trust.md", LAB / "results/trust.jsonl"
 SPREADS, RATIOS, ODDS = (0.15, 0.2, 0.3, 0.4), (1.0, 0.8, 0.6, 0.5), (0.0, 0.2, 0.3, 0.4, 0.5)
 WANTED = 0.85  # share of the tasks of every corpus whose interval holds the truth
@@ -257,15 +253,15 @@ def main() -> None:
     text = f"""# Can the predictions and the expected error be trusted?
 
 `python lab/scripts/trust.py` writes this page from stored scores. The tasks are pairs of domains, as a user
-has two files. The target's rows are at hand without labels (transductive). Figures are in per cent, or points.
+has two files. The target's rows are at hand without labels (transductive). Figures are in per cent.
 
 ## By corpus
 
 {written["corpora"]}
 
-*Not known* counts tasks whose expected error is given as bounds alone. The better SVM is the better of a plain
-and a balanced tf-idf SVM, by the mean error of the corpus. The column of harm compares with both on every task.
-The source's scores do not tell the classes of the tweets (crisis) apart. The source-only classifier is then
+*Not known* counts tasks whose expected error is given as bounds alone. The better SVM is the better of a
+plain and a balanced tf-idf SVM, by the mean error of the corpus. The column of harm compares with both on
+every task. The source's scores do not tell the classes of the tweets (crisis) apart. The source-only classifier is then
 used, with the source's class shares.
 
 Limits. Three spreads of intervals were chosen on these corpora; the next table leaves each out. The limit of
@@ -274,7 +270,8 @@ classes at least {others:.2f}. It was set with tweets in view, and no other corp
 
 ## Intervals, with constants chosen on the other corpora
 
-Rule: the narrowest intervals that hold the truth in {WANTED:.0%} of the tasks of every other corpus, else the widest.
+Rule: the narrowest intervals that hold the truth in {WANTED:.0%} of the tasks of every other corpus, else
+the widest.
 
 {written["left out"]}
 
