@@ -261,8 +261,8 @@ has two files. The target's rows are at hand without labels (transductive). Figu
 
 *Not known* counts tasks whose expected error is given as bounds alone. The better SVM is the better of a
 plain and a balanced tf-idf SVM, by the mean error of the corpus. The column of harm compares with both on
-every task. The source's scores do not tell the classes of the tweets (crisis) apart. The source-only classifier is then
-used, with the source's class shares.
+every task. The source's scores do not tell the classes of the tweets (crisis) apart. The source-only
+classifier is then used, with the source's class shares.
 
 Limits. Three spreads of intervals were chosen on these corpora; the next table leaves each out. The limit of
 the correlation of adapted and source-only scores is {limits}
