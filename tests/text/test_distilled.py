@@ -77,6 +77,16 @@ def test_probabilities_and_class_shares_are_carried_over():
     assert model.temperature_ == pytest.approx(0.7, rel=0.15)
 
 
+def test_predictions_of_held_out_rows_do_not_depend_on_what_was_taught_there():
+    X, taught = make_taught(300, 1, 1)
+    _, held_out, codes = distill(sparse.csr_array(X), taught)
+    scores, probabilities = taught.scores.copy(), taught.probabilities.copy()
+    scores[held_out], probabilities[held_out] = 5.0, [0.001, 0.999]
+    _, same, again = distill(sparse.csr_array(X), replace(taught, scores=scores, probabilities=probabilities))
+    assert same.tolist() == held_out.tolist()
+    assert again.tolist() == codes.tolist()
+
+
 def test_a_balanced_border_moves_predictions_and_not_probabilities():
     X, taught = make_taught(600, 1, 1)
     shift = 1.2  # in log odds

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Layers and least squares. Chosen on amazon-bow, confirmed on fdu-mtl.
-# Command: python lab/scripts/family.py. Everything below depends on them.
+# Layers and least squares. Chosen on amazon-bow, confirmed on fdu-mtl. Everything below depends on them.
+# Command: undrift-lab run beyond-small --results beyond-small.jsonl; likewise beyond-multi.
 NOISE = 0.7  # probability that a feature is missing
 N_LAYERS = 5
 C = 1.0  # weight of the squared errors, for inner products of mean square norm 1
@@ -32,7 +32,7 @@ STATE_ROWS = 4_000  # labelled rows, and target rows, that `update` keeps where 
 MOST_COLUMNS = 46_000  # of [h^0, ..., h^l] whose products are summed; entries are counted in 32 bits
 N_FOLDS = 5  # of cross-validation and of held-out scores
 
-# Self-training. Chosen on amazon-bow. Command: python lab/scripts/family.py.
+# Self-training. Chosen on amazon-bow in an earlier round; no command chooses these numbers again.
 # After a change, estimate the group "another domain" and the group "expected error" again.
 N_ROUNDS = 5
 PSEUDO_SHARE = 0.9  # of the target rows that have a pseudo-label in the last round
@@ -41,7 +41,8 @@ LABEL_WEIGHT = 1.0  # of a target label during the rounds, against a label of th
 LEAST_RETAINED = 0.65  # of the source's area under the ROC curve above chance, after the round trip
 
 # A teacher. Chosen on 59 tasks of fdu-mtl and natural with a fine-tuned encoder and with labels exchanged at
-# random. Command: python lab/scripts/teacher.py. Independent of everything below.
+# random, in an earlier round. Command that measures them: python lab/scripts/trust.py (three steps, see there).
+# Independent of everything below.
 TAUGHT_PORTIONS = (0.6, 0.9, 1.0)  # of the target rows that have a pseudo-label in each round
 TAUGHT_WEIGHT = 1.0  # of a pseudo-label that a teacher had a part in, against a label
 MOST_TRUST = 1.25  # weight of a teacher against a student, both in units of their root mean squares

@@ -140,7 +140,8 @@ def distill(X: Rows, taught: Taught, seed: int = 0) -> tuple[DistilledClassifier
     """Fit a linear classifier to the scores and probabilities of another one.
 
     The ridge is chosen on a tenth of the rows. Temperature and border are those under which its probabilities
-    are closest to the other's, and its class shares equal.
+    are closest to the other's, and its class shares equal. Held-out rows have no part in the ridge, the
+    temperature or the border of the classifier that predicts them.
 
     Parameters
     ----------
@@ -163,9 +164,11 @@ def distill(X: Rows, taught: Taught, seed: int = 0) -> tuple[DistilledClassifier
     ridge = _choose_ridge(X, taught, rest, choosing)
     trial = _fit_ridge(X[rest], taught.select(rest), ridge)
     unseen = np.concatenate([choosing, held_out])
-    scores = _scores(trial, X[unseen], taught.domain[unseen])
-    temperature = _match_temperature(scores, taught.probabilities[unseen])
-    _set_border(trial, X[unseen], taught.select(unseen), temperature)
+    first, temperature = (
+        _match_temperature(_scores(trial, X[rows], taught.domain[rows]), taught.probabilities[rows])
+        for rows in (choosing, unseen)
+    )
+    _set_border(trial, X[rest], taught.select(rest), first)
     codes = predict_codes(_scores(trial, X[held_out], taught.domain[held_out]))
     model = _fit_ridge(X, taught, ridge)
     _set_border(model, X, taught, temperature)
