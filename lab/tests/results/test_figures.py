@@ -78,17 +78,19 @@ def test_errors_by_share_have_a_line_a_method_or_one_a_package():
     assert labels == {"undrift", "skada-tca", "nb-features", "larger class"}
 
 
-def test_trust_has_three_figures():
+def test_the_evidence_has_three_figures():
     corpus, expected, parts = all_figures(trusted())
     assert corpus["series"][0]["y"] == pytest.approx([0.05, 0.05])
-    assert corpus["series"][0]["label"] == "tweets: 20.0% → 25.0%"
-    assert [(p["x"], p["y"], p["is_known"]) for p in expected["points"]] == [
-        (0.25, 0.1, True),
-        (0.25, 0.275, False),
+    assert corpus["series"][0]["label"] == "trust: tweets, less svm-tfidf"
+    assert [(p["x"], p["y"], p["is_known"], p["y_interval"]) for p in expected["points"]] == [
+        (0.25, 0.1, True, [0.05, 0.15]),
+        (0.25, 0.275, False, [0.05, 0.5]),
     ]
-    assert parts["series"][0]["y"] == [28.000000000000004, 25.0, None, None, None, 25.0]
-    for figure in (corpus, expected, parts):
-        assert "tweets" in draw_svg(figure)
+    rows = {row["label"]: row["y"] for row in parts["series"]}
+    assert rows["uneven classes: none"] == pytest.approx([0.28])
+    assert rows["uneven classes: layers"] == pytest.approx([0.25])
+    assert all("tweets" in draw_svg(figure) for figure in (corpus, expected))
+    assert "uneven classes: layers" in draw_svg(parts)
 
 
 def test_figures_are_chosen_by_their_names_and_drawn_alike_each_time(records):

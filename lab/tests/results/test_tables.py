@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from lab.tests.helpers.corpus import DISTANCES, transfer
+from undrift_lab.results.expected import check_bars, parse_bar
 from undrift_lab.results.frame import MIN_DOMAINS, find_failures, make_frame
-from undrift_lab.results.page import fill_page
-from undrift_lab.results.tables import make_table, plan_table, published_table, varies_shares
+from undrift_lab.results.page import fill_page, make_table
+from undrift_lab.results.tables import plan_table, published_table, varies_shares
 
 LAB = Path(__file__).parents[2]
 TASKS = [("a", "b"), ("b", "a")]
@@ -140,27 +141,58 @@ def trusted():
     return records + [transfer("atc", *pair, 0.25, **about, **says, expected_error=0.2) for pair in TASKS]
 
 
-def test_trust_has_harm_coverage_estimates_and_parts():
-    rows = {row[1]: row for row in cells(show("trust", trusted())) if row[0] == "tweets"}
-    assert rows["undrift"] == ["tweets", "undrift", "2", "25.0", "30.0", "40.0", "2 of 2", "2 of 2"]
-    assert rows["svm-tfidf"][-2:] == ["0 of 2", "0 of 2"]
-    assert rows["larger class"][3:6] == ["20.0", "50.0", "0.0"]
-    assert "atc" not in rows
-    table = show("coverage", trusted())
-    assert "| trust | tweets | undrift | 2 | 25.0 | 10.0 | 15.0 | 100 | 50 | 50 | 1 |" in table
-    assert "atc" not in table
+def test_trust_has_errors_the_estimate_harm_and_f1():
+    row = cells(show("trust", trusted()))[2]
+    assert row[:6] == ["tweets", "2", "20.0", "30.0", "25.0", "20.0"]
+    assert row[6:] == ["25.0", "10.0", "15.0", "1 of 2", "50", "2 of 2", "40.0 / 40.0 / 40.0"]
+    without = [r for r in trusted() if r["method"] != "undrift"]
+    assert cells(show("trust", without))[2][2:8] == ["20.0", "30.0", "", "20.0", "", ""]
     table = show("estimates", trusted())
     assert "| class shares | undrift | 10.0 | 10.0 |" in table
     assert "| error | undrift | 15.0 | 15.0 |" in table
     assert "| error | `uncentred`, atc | 5.0 | 5.0 |" in table
-    assert "| trust | tweets | 28.0 | 25.0 |  |  |  | 25.0 |" in show("parts", trusted())
 
 
-def test_encoders_stand_beside_their_student():
-    records = shared({"minilm-finetuned": (0.2, 0.2), "undrift+teacher": (0.1, 0.3)}, "encoders")
-    table = show("encoders", records)
-    assert "| undrift+teacher | 10.0 | 30.0 | 2 of 4 |" in table
-    assert "| minilm-finetuned | 20.0 | 20.0 |  |" in table
+def test_each_question_has_a_table():
+    about = "| trust | tweets | seen | 2 "
+    assert f"{about}| svm-tfidf | 20.0 | 25.0 |  | +5.0 |  |" in show("strongest", trusted())
+    assert f"{about}| svm-tfidf | 2 of 2 | 2 of 2 | +5.0 | 0 of 2 | 2 of 2 |  |" in show("harm", trusted())
+    table = show("expected", trusted())
+    assert "| trust | tweets | seen | undrift | 2 | 25.0 | 10.0 | 15.0 | 15.0 | 100 | 50 | 50 | 1 |" in table
+    assert "atc" not in table
+    assert "| trust | tweets | uneven | 2 | 28.0 | 25.0 | 25.0 |" in show("parts", trusted())
+
+
+def test_baselines_lack_no_task_and_protocols_stand_apart():
+    errors = {"svm-tfidf": 0.3, "nb-features": 0.2, "undrift-pair": 0.25, "undrift": 0.1}
+    records = [
+        transfer(method, *pair, error, plan="small", variant=variant, expected_error=0.2)
+        for variant in ("shipped", "inductive")
+        for method, error in errors.items()
+        for pair in TASKS
+    ]
+    records.remove(next(r for r in records if r["method"] == "nb-features"))
+    rows = cells(show("strongest", records))[2:4]
+    assert [row[2:9] for row in rows] == [
+        ["seen", "2", "svm-tfidf", "30.0", "25.0", "10.0", "-5.0"],
+        ["unseen", "2", "nb-features", "20.0", "25.0", "10.0", "+5.0"],
+    ]
+    assert [row[2:4] for row in cells(show("expected", records))[2:4]] == [
+        ["seen", "undrift-pair"],
+        ["seen", "undrift"],
+    ]
+
+
+def test_an_ablation_is_read_as_parts():
+    variants = {"all": 0.1, "no centring": 0.3, "domains centred": 0.12, "noise 0.5": 0.5}
+    records = [
+        transfer("undrift", *pair, error, plan="beyond-small", variant=variant)
+        for variant, error in variants.items()
+        for pair in TASKS
+    ]
+    head, _, row = cells(show("parts", records))[:3]
+    assert row[2:] == ["equal", "2", "30.0", "12.0", "10.0"]
+    assert head[4] == "layers, self-training"
 
 
 @pytest.mark.parametrize("n_test", [40, 4000])
@@ -191,13 +223,18 @@ def test_a_table_of_distances_says_how_they_were_measured_and_what_failed(record
 
 def test_a_page_is_filled_again_and_again(records):
     page = "# Title\n<!-- bench table: tiny -->\nold\n<!-- end -->\nkept\n"
-    page += "<!-- bench table: distance -->\n<!-- end -->\n<!-- bench table: check -->\n<!-- end -->\n"
-    once = fill_page(page, [*records, *DISTANCES], "| verdicts |\n")
-    assert fill_page(once, [*records, *DISTANCES], "| verdicts |\n") == once
+    page += "".join(
+        f"<!-- bench table: {name} -->\n<!-- end -->\n" for name in ("distance", "check", "answers")
+    )
+    bar = {"says": "section 5: it is low", "plan": "tiny", "method": "svm", "n_tasks": 1, "at_most": 1.0}
+    verdicts = check_bars([parse_bar(bar), parse_bar(bar | {"says": "ours"})], records)
+    once = fill_page(page, [*records, *DISTANCES], verdicts)
+    assert fill_page(once, [*records, *DISTANCES], verdicts) == once
     assert "old" not in once
     assert once.startswith("# Title\n")
     assert "kept" in once
-    assert "-->\n| verdicts |\n<!-- end" in once
+    assert once.count("| section 5: it is low |") == 2
+    assert once.count("| ours |") == 1
     assert plan_table(make_frame(records)) in once
     assert fill_page(once, DISTANCES) == once  # results of one plan leave the tables of others alone
 
@@ -210,11 +247,11 @@ def test_the_paper_others_and_ours_side_by_side():
         transfer("svm", "a", "b", 0.1393, plan="full"),
     ]
     table = published_table(make_frame(records))
-    assert "| mSDA, 5 layers, 27,677 documents | < 2 min | 6 s | 2 of 12 |" in table
-    assert "| SDA against mSDA-5, time | 180 × | 100 × | 1 of 12 |" in table  # over the same tasks
-    assert "| 380 tasks, baseline, mean error | 13.93% | 13.93% | 1 of 380 |" in table
-    assert "| 380 tasks, SDA, mean error | 10.50% |  |  |" in table
-    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03% |  |  |" in table
+    assert "| mSDA, 5 layers, 27,677 documents | < 2 min |  | 6 s |  | 2 of 12 |" in table
+    assert "| SDA against mSDA-5, time | 180 × |  | 100 × |  | 1 of 12 |" in table  # over the same tasks
+    assert "| 380 tasks, baseline, mean error | 13.93% | unseen | 13.93% | unseen | 1 of 380 |" in table
+    assert "| 380 tasks, SDA, mean error | 10.50% | seen |  |  |  |" in table
+    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03% | unseen |  |  |  |" in table
     rows = {"books": 4465, "dvd": 3586, "electronics": 5681, "kitchen": 5945}
     records = [
         transfer(method, source, target, error, plan="small", n_test=n)
@@ -224,7 +261,10 @@ def test_the_paper_others_and_ours_side_by_side():
         if source != target
     ]
     table = published_table(make_frame(records))
-    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03% | 24.00% | 12 |" in table
-    assert "| DANN+mSDA, 12 tasks (Ganin et al. 2016, table 1) | 18.68% |  |  |" in table
+    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03% | unseen | 24.00% | unseen | 12 |" in table
+    assert (
+        "| SVM+mSDA, 12 tasks (Ganin et al. 2016, table 1) | 19.82% | unseen | 16.70% | seen | 12 |" in table
+    )
+    assert "| DANN+mSDA, 12 tasks (Ganin et al. 2016, table 1) | 18.68% | unseen |  |  |  |" in table
     trial = published_table(make_frame([{**record, "n_test": 50} for record in records]))
-    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03% |  |  |" in trial
+    assert "| SVM, 12 tasks (Ganin et al. 2016, table 1) | 24.03% | unseen |  |  |  |" in trial

@@ -3,6 +3,6 @@
 from .expected import are_met, check_bars, load_bars, verdict_table
 from .figures import all_figures, choose_figures
 from .frame import Where, find_failures, make_frame
-from .page import fill_pages
+from .page import fill_pages, make_table
 from .records import Journal, Unwritable, journal, merge_records, read
-from .tables import list_published, make_table, plan_table
+from .tables import list_published, plan_table

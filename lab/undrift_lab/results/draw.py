@@ -172,20 +172,23 @@ def _draw_pairs(axes: Axes, figure: dict[str, Any]) -> None:
 
 
 def _draw_estimates(axes: Axes, figure: dict[str, Any]) -> None:
-    """Draw a point with its interval for each task, measured against expected, a colour a label."""
+    """Draw a point for each task, measured against expected, with its interval; a colour a label."""
     labels = list(dict.fromkeys(point["label"] for point in figure["points"]))
-    axes.plot([0, 60], [0, 60], color=GREY, linestyle=":")
+    end = 100 * max(max(point["x"], point["y"]) for point in figure["points"])
+    axes.plot([0, end], [0, end], color=GREY, linestyle=":")
     for number, label in enumerate(labels):
-        colour = f"C{number}"
-        for point in (each for each in figure["points"] if each["label"] == label):
-            low, high = (100 * end for end in point["y_interval"])
-            axes.plot([100 * point["x"]] * 2, [low, high], color=colour, linewidth=0.6, alpha=0.6)
-            face = colour if point["is_known"] else "none"
-            axes.plot(
-                100 * point["x"], 100 * point["y"], "o", color=colour, markerfacecolor=face, markersize=4
-            )
-        axes.plot([], [], "o", color=colour, label=label)
-    axes.legend(fontsize=8, frameon=False)
+        look = {"color": f"C{number % 10}", "marker": "os^Dv"[number // 10 % 5]}
+        own = [point for point in figure["points"] if point["label"] == label]
+        held = [point for point in own if point["y_interval"]]
+        lows, highs = ([100 * point["y_interval"][end] for point in held] for end in (0, 1))
+        axes.vlines([100 * p["x"] for p in held], lows, highs, color=look["color"], linewidth=0.6, alpha=0.6)
+        for is_known in (True, False):
+            places = [(100 * p["x"], 100 * p["y"]) for p in own if p["is_known"] == is_known]
+            face = look["color"] if is_known else "none"
+            xs, ys = zip(*places, strict=True) if places else ((), ())
+            axes.plot(xs, ys, linestyle="none", markerfacecolor=face, markersize=3, alpha=0.6, **look)
+        axes.plot([], [], linestyle="none", label=label, **look)
+    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.set_xlabel(figure["x_label"])
     axes.set_ylabel(figure["y_label"])
 

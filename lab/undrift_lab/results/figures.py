@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ..catalogue import WITH_LABELS, split_label_method
+from .evidence import PARTS, list_estimates, list_parts, list_settings
 from .frame import (
     LARGER_CLASS,
     add_larger_class,
@@ -21,9 +22,7 @@ from .frame import (
 from .published import AMAZON, PAPER, SAME_ROWS, has_same_rows
 from .records import Record
 from .tables import (
-    PARTS,
     PEERS_PLAN,
-    PLAIN,
     TRUST_PLAN,
     average_complete,
     find_package,
@@ -52,7 +51,7 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
         if group["n_target_labels"].nunique() > 1:
             figures += label_figures(group)
         elif plan == TRUST_PLAN:
-            figures += [corpus_figure(group), expected_figure(group), parts_figure(group)]
+            continue  # its figures are those of all plans
         elif varies_shares(group):
             figures += share_figures(group, field=plan == PEERS_PLAN)
         elif group["n_features"].nunique() > 1:
@@ -61,6 +60,8 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
         else:
             for _, own in group.groupby("variant", sort=False):
                 figures += [figure_1(own), figure_2(own)]
+    whole = [corpus_figure(frame), expected_figure(frame), parts_figure(frame)]
+    figures += [figure for figure in whole if figure.get("series") or figure.get("points")]
     distances = [r for r in records if r.get("kind") == "distance"]
     settings = dict.fromkeys((r["plan"], r["variant"]) for r in distances)
     return figures + [
@@ -136,53 +137,52 @@ def label_figures(frame: pd.DataFrame) -> list[Figure]:
 
 
 def corpus_figure(frame: pd.DataFrame) -> Figure:
-    """Every task's error less that of the corpus's stronger SVM, a row a corpus."""
+    """Every task's error less that of the strongest baseline, a row a setting."""
     series = []
-    for variant, own in frame.groupby("variant", sort=False):
-        means = own.groupby("method")["transfer_error"].mean()
-        plain = min((name for name in PLAIN if name in means), key=lambda name: means[name], default=None)
-        if plain is None or "undrift" not in means:
+    for setting in list_settings(frame):
+        best, ours = setting.find_best(setting.baselines), setting.ours
+        if best is None or ours.empty:
             continue
-        errors = {name: average_tasks(own[own["method"] == name]) for name in ("undrift", plain)}
-        gaps = (errors["undrift"] - errors[plain]).dropna()
-        label = f"{variant}: {100 * means[plain]:.1f}% \N{RIGHTWARDS ARROW} {100 * means['undrift']:.1f}%"
-        series.append({"label": label, "of": str(variant), "y": list(gaps)})
-    title = "Error of undrift above that of the stronger tf-idf SVM, every task a point"
-    words = title, "task", "points of error above the SVM (below 0: undrift errs less)"
-    return make_figure(
-        "points", "trust-error-by-corpus", *words, x=[], series=series, percent=True, keeps_order=True
-    )
+        gaps = (average_tasks(ours) - average_tasks(setting.of(best))).dropna()
+        seen = "" if setting.is_seen else ", unseen rows"
+        label = f"{setting.plan}: {setting.name}{seen}, less {best}"
+        series.append({"label": label, "of": setting.plan, "y": list(gaps)})
+    title = "undrift with two files less the strongest baseline: every task a point, left is better"
+    words = title, "task", "difference in points"
+    data: dict[str, Any] = {"x": [], "series": series, "percent": True, "keeps_order": True}
+    return make_figure("points", "error-by-corpus", *words, **data)
 
 
 def expected_figure(frame: pd.DataFrame) -> Figure:
-    """Expected against measured error, every task a point with its interval."""
-    own = frame[(frame["method"] == "undrift") & frame["expected_low"].notna()]
+    """Expected against measured error, every task a point; with its interval where the record has one."""
     points = [
         {
-            "label": str(r.variant),
+            "label": f"{plan}: {name}{'' if seen else ', unseen rows'}",
             "x": r.transfer_error,
             "y": (r.expected_low + r.expected_high) / 2 if pd.isna(r.expected_error) else r.expected_error,
-            "y_interval": [r.expected_low, r.expected_high],
+            "y_interval": None if pd.isna(r.expected_low) else [r.expected_low, r.expected_high],
             "is_known": not pd.isna(r.expected_error),
         }
+        for plan, name, seen, own in list_estimates(frame)
         for r in own.itertuples()
     ]
-    words = "Expected against measured error, with 90% intervals", "measured error (%)", "expected error (%)"
-    note = "hollow: not known, the middle of the bounds is drawn"
-    return make_figure("estimates", "trust-expected-error", *words, points=points, note=note)
+    words = "Expected against measured error, every task a point", "measured error (%)", "expected error (%)"
+    note = "vertical lines: 90% intervals; hollow: not known, the middle of the bounds is drawn"
+    return make_figure("estimates", "expected-error", *words, points=points, note=note)
 
 
 def parts_figure(frame: pd.DataFrame) -> Figure:
-    """Mean error as parts are added, a line a corpus."""
-    series = []
-    for variant, own in frame.groupby("variant", sort=False):
-        means = [100 * mean_over_tasks(own[own["method"] == method]) for method in PARTS]
-        series.append(
-            {"label": str(variant), "x": list(range(len(PARTS))), "y": [None if m != m else m for m in means]}
-        )
-    words = "Mean error as parts are added", "", MEAN_ERROR
-    ticks = [says.removeprefix("+ ") for says in PARTS.values()]
-    return make_figure("lines", "trust-parts", *words, series=series, y_from=0.0, ticks=ticks)
+    """Mean error with some parts, a row for the parts and class shares, a mark for a plan and corpus."""
+    groups, series = list(list_parts(frame)), []
+    for shares in ("equal", "uneven"):
+        for part, says in PARTS.items():
+            errors = [means[part] for _, _, own, _, means in groups if own == shares and part in means]
+            if errors:
+                series.append({"label": f"{shares} classes: {says}", "of": shares, "y": errors})
+    words = "Mean error with each part, a mark for each plan and corpus", "", "mean error (%)"
+    data: dict[str, Any] = {"x": [], "series": series, "percent": True, "keeps_order": True}
+    note = "rows have different marks where records are missing: compare with the table"
+    return make_figure("points", "gain-by-part", *words, note=note, **data)
 
 
 def figure_1(frame: pd.DataFrame) -> Figure:

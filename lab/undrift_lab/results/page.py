@@ -3,28 +3,86 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from .expected import check_bars, load_bars, verdict_table
+import pandas as pd
+
+from .evidence import expected_table, harm_table, parts_table, strongest_table, trust_table
+from .expected import Verdict, check_bars, load_bars, verdict_table
 from .frame import find_failures, make_frame
+from .published import N_TASKS
 from .records import Record
-from .tables import make_table
+from .tables import (
+    HEADLINE,
+    PEERS_PLAN,
+    TRUST_PLAN,
+    distance_table,
+    estimates_table,
+    headline_table,
+    labels_table,
+    peers_table,
+    plan_table,
+    published_table,
+    share_table,
+    varies_shares,
+)
 
 _SLOT = re.compile(r"(<!-- bench table: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _FIGURE = re.compile(r"\]\([^)]*figures/([^)/]+)\.svg\)")
 PAGES = ("README.md", "docs/*.md", "lab/*.md", "lab/pages/*.md")
+OF_THE_PAPER = ("section ", "depth ", "figure ")  # how claims of the paper begin
 
 
-def fill_page(page: str, records: Sequence[Record], verdicts: str = "") -> str:
+def make_table(
+    name: str, records: Sequence[Record], frame: pd.DataFrame, failed: Sequence[Record]
+) -> str | None:
+    """Return the table of a page's slot, or None where the records have nothing for it."""
+    of_plan, its_failed = frame[frame["plan"] == name], [r for r in failed if r["plan"] == name]
+    if name == "distance":
+        has_any = any(r.get("kind") == "distance" for r in records)
+        return distance_table(records, [r for r in failed if r["kind"] == "distance"]) if has_any else None
+    makers: Mapping[str, tuple[Callable[[pd.DataFrame], str], pd.DataFrame]] = {
+        "headline": (headline_table, frame[frame["plan"].isin(list(HEADLINE))]),
+        "paper": (published_table, frame[frame["plan"].isin(list(N_TASKS))]),
+        "strongest": (strongest_table, frame),
+        "harm": (harm_table, frame),
+        "expected": (expected_table, frame),
+        "parts": (parts_table, frame),
+        "estimates": (estimates_table, frame[frame["plan"] == TRUST_PLAN]),
+        TRUST_PLAN: (trust_table, of_plan),
+    }
+    if name in makers:
+        make, rows = makers[name]
+        return make(rows) if len(rows) else None
+    if of_plan.empty:
+        return None
+    if name == PEERS_PLAN:
+        return peers_table(of_plan, its_failed)
+    if of_plan["n_target_labels"].nunique() > 1:
+        return labels_table(of_plan)
+    if varies_shares(of_plan):
+        return share_table(of_plan)
+    return plan_table(of_plan, its_failed)
+
+
+def fill_page(page: str, records: Sequence[Record], verdicts: Sequence[Verdict] = ()) -> str:
     """Put tables into the slots of a page: ``<!-- bench table: small -->`` up to ``<!-- end -->``.
 
-    `verdicts` is the table of the slot `check`. What there is no result for stays.
+    The slot `check` is for all verdicts, `answers` for those on claims of the paper. A slot without results
+    keeps its content.
     """
     frame, failed = make_frame(records), find_failures(records)
+    judged = {
+        "check": verdict_table(verdicts),
+        "answers": verdict_table([v for v in verdicts if v.bar.says.startswith(OF_THE_PAPER)]),
+    }
 
     def content(slot: re.Match[str]) -> str:
-        table = verdicts if slot[2] == "check" else make_table(slot[2], records, frame, failed)
+        if slot[2] in judged:
+            table = judged[slot[2]] if verdicts else None
+        else:
+            table = make_table(slot[2], records, frame, failed)
         return slot[1] + table + slot[4] if table else slot[0]
 
     return _SLOT.sub(content, page)
@@ -32,7 +90,7 @@ def fill_page(page: str, records: Sequence[Record], verdicts: str = "") -> str:
 
 def fill_pages(root: Path, records: Sequence[Record]) -> tuple[dict[Path, str], list[str]]:
     """Fill the pages of a checkout; return those with slots, and the names of the figures that pages show."""
-    verdicts = verdict_table(check_bars(load_bars(root / "lab/plans/expected.toml"), records))
+    verdicts = check_bars(load_bars(root / "lab/plans/expected.toml"), records)
     filled, figures = {}, set()
     for path in sorted(path for pattern in PAGES for path in root.glob(pattern)):
         page = path.read_text(encoding="utf-8")

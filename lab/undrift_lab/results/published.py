@@ -20,6 +20,7 @@ class Series:
     label: str
     reference: str
     protocol: str
+    test_rows: str  # whether they are among the unlabelled rows: "seen", "unseen" or "not stated"
     errors: dict[str, float]
     method: str | None = None
 

@@ -41,7 +41,7 @@ LABEL_WEIGHT = 1.0  # of a target label during the rounds, against a label of th
 LEAST_RETAINED = 0.65  # of the source's area under the ROC curve above chance, after the round trip
 
 # A teacher. Chosen on 59 tasks of fdu-mtl and natural with a fine-tuned encoder and with labels exchanged at
-# random, in an earlier round. Command that measures them: python lab/scripts/trust.py (three steps, see there).
+# random, in an earlier round. Command that measures them, in three steps: python lab/scripts/trust.py.
 # Independent of everything below.
 TAUGHT_PORTIONS = (0.6, 0.9, 1.0)  # of the target rows that have a pseudo-label in each round
 TAUGHT_WEIGHT = 1.0  # of a pseudo-label that a teacher had a part in, against a label
