@@ -177,7 +177,7 @@ def _draw_estimates(axes: Axes, figure: dict[str, Any]) -> None:
     end = 100 * max(max(point["x"], point["y"]) for point in figure["points"])
     axes.plot([0, end], [0, end], color=GREY, linestyle=":")
     for number, label in enumerate(labels):
-        look = {"color": f"C{number % 10}", "marker": "os^Dv"[number // 10 % 5]}
+        look: dict[str, Any] = {"color": f"C{number % 10}", "marker": "os^Dv"[number // 10 % 5]}
         own = [point for point in figure["points"] if point["label"] == label]
         held = [point for point in own if point["y_interval"]]
         lows, highs = ([100 * point["y_interval"][end] for point in held] for end in (0, 1))

@@ -236,7 +236,7 @@ def trust_table(frame: pd.DataFrame) -> str:
     for setting in list_settings(frame):
         ours, svm = setting.ours, setting.find_best([m for m in PLAIN if len(setting.of(m))])
         groups = [*(setting.of(method) for method in PLAIN), ours, setting.of(LARGER_CLASS)]
-        tasks = set((ours if len(ours) else setting.rows)["task"])
+        tasks = set.intersection(*(set(group["task"]) for group in groups if len(group)))
         groups = [group[group["task"].isin(tasks)] for group in groups]
         known = ours[ours["expected_error"].notna()]
         f1 = [format_points(group["f1"].mean()) or "none" for group in groups[:3] if len(group)]
@@ -258,7 +258,7 @@ def trust_table(frame: pd.DataFrame) -> str:
     ]
     names += ["worse than the better SVM by over 2 points", "F1 of the rarer class: SVM / balanced / undrift"]
     says = (
-        "Means over the tasks that undrift has a record of; without any, over all. An empty cell has no "
-        "record. Off by: mean absolute error in points. Intervals are of 90%."
+        "Means over the tasks that every method of a row has a record of. An empty cell has no record. "
+        "Off by: mean absolute error in points. Intervals are of 90%."
     )
     return write_table(names, rows, 1, says, *list_stamps(frame))

@@ -221,7 +221,26 @@ def labels_table(frame: pd.DataFrame) -> str:
             rows.append([str(corpus), f"{share:.0%}", kind, str(own["task"].nunique()), *cells])
     names = ["corpus", "positive", "method", "tasks", *map(str, numbers)]
     says = "Mean error over the tasks and draws, %, by the number of target labels."
-    return write_table(names, rows, 3, says, *list_stamps(frame))
+    return write_table(names, rows, 3, says, "", *_list_gains(frame), "", *list_stamps(frame))
+
+
+def _list_gains(frame: pd.DataFrame, n_labels: int = 50) -> list[str]:
+    """Lines of the differences that some labels make, with standard errors over the tasks."""
+    rows = []
+    for (corpus, share), own in frame.groupby(["corpus", "target_share"]):
+        errors = {kind: average_tasks(own[own["method"] == f"{kind}-{n_labels}"]) for kind in WITH_LABELS}
+        errors["none"] = average_tasks(own[own["method"] == "labels-0"])
+        pairs = [(kind, "none") for kind in WITH_LABELS] + [("asked", "labels"), ("labels", "updated")]
+        for kind, there in pairs:
+            gaps = 100 * (errors[kind] - errors[there]).dropna()
+            if len(gaps) > 1:
+                error = gaps.sem()
+                shows = "yes" if abs(gaps.mean()) > 2 * error else "no"
+                numbers = [f"{gaps.mean():+.2f}", f"{error:.2f}", f"{gaps.median():+.2f}", shows]
+                rows.append([str(corpus), f"{share:.0%}", kind, there, *numbers])
+    names = ["corpus", "positive", "method", "less", "difference", "standard error", "median"]
+    says = f"Differences with {n_labels} labels, in points; the standard error is over the tasks."
+    return [says, "", *table_lines([*names, "beyond two standard errors"], rows, 4)] if rows else []
 
 
 def peers_table(frame: pd.DataFrame, failed: Sequence[Record] = ()) -> str:
