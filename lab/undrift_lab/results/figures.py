@@ -60,7 +60,7 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
         else:
             for _, own in group.groupby("variant", sort=False):
                 figures += [figure_1(own), figure_2(own)]
-    whole = [corpus_figure(frame), expected_figure(frame), parts_figure(frame)]
+    whole = [draw(frame) for draw in (corpus_figure, expected_figure, parts_figure) if len(frame)]
     figures += [figure for figure in whole if figure.get("series") or figure.get("points")]
     distances = [r for r in records if r.get("kind") == "distance"]
     settings = dict.fromkeys((r["plan"], r["variant"]) for r in distances)
