@@ -322,7 +322,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         # 4. Weights of every layer, so that prediction is one pass; the rows that `update` needs.
         has_labels = bool((base.anchors.target_codes != UNLABELLED).any())
         drawn = draw_state_rows(base, seed) if domains.targets and (keeps_state or has_labels) else None
-        weights = trainer.finish(trained.coef, None if drawn is None else drawn.rows)
+        weights = trainer.finish(trained.coef, None if drawn is None else drawn[0])
 
         # 5. Calibration: temperature, decision thresholds, expected errors.
         given = known_shares, self.border == "balanced", lessons is not None, seed
@@ -332,7 +332,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         # 6. Labels of target rows, and the words of a teacher.
         state = None
         if drawn is not None:
-            state = keep_state(fit, readout, drawn)
+            state = keep_state(fit, readout, *drawn)
             readout = learn_from_state(readout, state)
         self.teacher_weight_ = np.zeros((len(domains.rows), 1))
         if lessons is not None:

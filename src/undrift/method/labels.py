@@ -16,9 +16,8 @@ target rows S is then ``S(x, z) + TARGET_PART k(x, z)``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from scipy.special import expit, log_expit, logit
@@ -40,22 +39,15 @@ class Learnt:
 
     weights: list[np.ndarray]
     intercept: np.ndarray
-    offsets: np.ndarray  # (n_domains, n_outputs) to subtract from the intercept; without the targets' shifts
+    offsets: np.ndarray  # (n_domains, n_outputs) to subtract from the intercept
     targets: list[Target] | None
     label_weight: float  # of a target label, against a labelled source row
-
-    def shifted_offsets(self, state: UpdateState) -> np.ndarray:
-        """Return the offsets with the shifts of the targets' borders."""
-        offsets = self.offsets.copy()
-        for k, target in zip(state.target_positions, self.targets or [], strict=False):
-            offsets[k] -= target.shift
-        return offsets
 
 
 def learn_labels(state: UpdateState) -> Learnt:
     """Return the classifier of a state with its labels learnt: shares and borders, and the weights."""
     labelled, scores = state.labelled, state.scores
-    shares = _estimate_all(state, partial(_take_first, state))
+    shares = _estimate_all(state)
     weights, intercept, change = state.weights, state.intercept, None
     if labelled is not None and len(labelled.codes):
         train = np.flatnonzero(state.weight)
@@ -70,15 +62,14 @@ def learn_labels(state: UpdateState) -> Learnt:
         weights = [w + change for w, change in zip(weights, changes, strict=True)]
         intercept = intercept + dual.intercept
         scores = _score_target_anchors(state, weights, intercept, coef, labelled.products @ particular)
-    offsets, weight = score_centres(state.means, weights), 0.0 if change is None else change.weight
-    if shares is None:
-        return Learnt(weights, intercept, offsets, None, weight)
-    groups = _score_targets(state, weights, intercept, scores)
-    if labelled is not None and change is not None:
-        again = partial(_take_left_out, state.temperature, labelled.codes, change.learning.left_out, groups)
-        shares = _estimate_all(state, again) or []
-    targets = _describe_all(state, groups, shares, change)
-    return Learnt(weights, intercept, offsets, targets, weight)
+    offsets, targets = score_centres(state.means, weights), None
+    if shares is not None:
+        groups = _score_targets(state, weights, intercept, scores)
+        if change is not None:
+            shares = _estimate_all(state, change.learning.left_out, groups) or []
+        targets = _describe_all(state, groups, shares, change)
+        offsets[state.target_positions] -= [target.shift for target in targets]
+    return Learnt(weights, intercept, offsets, targets, 0.0 if change is None else change.weight)
 
 
 def _score_targets(
@@ -92,10 +83,13 @@ def _score_targets(
     return groups
 
 
-def _estimate_all(state: UpdateState, take: Callable[[int, np.ndarray], Labelled]) -> list[Shares] | None:
+def _estimate_all(
+    state: UpdateState, left_out: np.ndarray | None = None, groups: Mapping[int, np.ndarray] | None = None
+) -> list[Shares] | None:
     """Estimate the shares of every target from the first scores and the labels; None without alignment.
 
-    `take` takes some of the labelled rows, those of the target at a position.
+    With `left_out`, labelled rows are scored by the classifier that has learnt the other labels, and the
+    targets' rows as in `groups`; else by the classifier trained on the source alone.
     """
     if not state.is_aligned:
         return None
@@ -103,39 +97,25 @@ def _estimate_all(state: UpdateState, take: Callable[[int, np.ndarray], Labelled
     for k, known in zip(state.target_positions, state.known_shares, strict=True):
         seen = None
         if labelled is not None and (chosen := (labelled.domain == k) & labelled.is_current).any():
-            seen = take(k, np.flatnonzero(chosen))
+            if left_out is None or groups is None:
+                seen = Labelled(_score_first(state, labelled, chosen), labelled.codes[chosen])
+            else:
+                scores = left_out[chosen], groups[k]
+                own, others = (_find_odds(each, state.temperature) for each in scores)
+                seen = Rescored(own, labelled.codes[chosen], others)
         given = state.first_scores_of(k), held_out.scores, held_out.codes, state.n_classes, known, seen
         grids = {} if k in state.batches else held_out.grids.setdefault(k, {})
         estimates.append(estimate_shares(*given, held_out.transfer, grids))
     return estimates
 
 
-def _take_first(state: UpdateState, k: int, rows: np.ndarray) -> Labelled:
-    """Take labelled rows as the classifier trained on the source alone scores them."""
-    labelled = state.labelled
-    assert labelled is not None  # there are rows
-    return Labelled(_score_first(state, labelled, rows), labelled.codes[rows])
-
-
 def _score_first(state: UpdateState, labelled: LabelledRows, rows: np.ndarray) -> np.ndarray:
     return score_columns([B[rows] for B in labelled.columns], state.first_weights) + state.first_intercept
 
 
-def _take_left_out(
-    temperature: float,
-    codes: np.ndarray,
-    left_out: np.ndarray,
-    groups: dict[int, np.ndarray],
-    k: int,
-    rows: np.ndarray,
-) -> Labelled:
-    """Take labelled rows as the classifier scores them that has learnt the other labels."""
-
-    def find_odds(scores: np.ndarray) -> np.ndarray:
-        p = np.clip(class_probabilities(scores, temperature), 1e-12, 1 - 1e-12)
-        return np.log(p / (1 - p))[:, -scores.shape[1] :]  # of two classes the second
-
-    return Rescored(find_odds(left_out[rows]), codes[rows], find_odds(groups[k]))
+def _find_odds(scores: np.ndarray, temperature: float) -> np.ndarray:
+    p = np.clip(class_probabilities(scores, temperature), 1e-12, 1 - 1e-12)
+    return np.log(p / (1 - p))[:, -scores.shape[1] :]  # of two classes the second
 
 
 @dataclass(frozen=True)
@@ -247,13 +227,7 @@ def measure_error(
     A row is wrong with log odds of its doubt plus a correction, the same for all rows: the labelled ones may
     have been chosen by their scores. The correction is within the interval of the expected error with
     probability `EXPECTED_HOLDS`, else within a few units of log odds. So labels win where they contradict.
-
-    Parameters
-    ----------
-    doubts, labelled_doubts : arrays of shape (n_target,) and (n,)
-        Probabilities that predictions are wrong, by scores alone.
-    is_wrong : bool array of shape (n,)
-        Which of the labelled rows were predicted wrongly.
+    Doubts are the probabilities, by scores alone, that predictions are wrong.
     """
     odds, own = (logit(np.clip(each, 1e-3, 1 - 1e-3)) for each in (doubts, labelled_doubts))
     correction = np.linspace(-8, 8, 321)
@@ -281,15 +255,7 @@ def learn_from_state(readout: Readout, state: UpdateState) -> Readout:
     """Return the classifier with the labels of target rows learnt, where its state holds some."""
     if state.labelled is None:
         return readout
-    learnt = learn_labels(state)
-    return replace(
-        readout,
-        weights=learnt.weights,
-        intercept=learnt.intercept,
-        offsets=learnt.shifted_offsets(state),
-        targets=learnt.targets,
-        label_weight=learnt.label_weight,
-    )
+    return replace(readout, **vars(learn_labels(state)))
 
 
 @dataclass(frozen=True)
@@ -432,22 +398,15 @@ def log_loss(scores: np.ndarray, codes: np.ndarray, temperature: float) -> np.nd
     return -np.log(np.maximum(p, 1e-6))
 
 
-def choose_label_weight(
-    measure: Callable[[float], Sequence[np.ndarray]], weights: Sequence[float] = LABEL_WEIGHTS
-) -> float:
-    """Choose the weight of labels by losses of labelled rows, of the target and of the source, held out.
+def choose_label_weight(measure: Callable[[float], Sequence[np.ndarray]]) -> float:
+    """Choose the weight of labels by the held-out losses that `measure` gives for the target and the source.
 
     The means of both count alike. The first weight is taken unless another one is better by more than two
     standard errors of the difference.
-
-    Parameters
-    ----------
-    measure : callable
-        From a weight to the losses of every row of the target, and of the source.
     """
-    losses = [measure(weight) for weight in weights]
+    losses = [measure(weight) for weight in LABEL_WEIGHTS]
     gains = [[first - loss for first, loss in zip(losses[0], each, strict=True)] for each in losses]
     means = [np.mean([gain.mean() for gain in both]) for both in gains]
     best = int(np.argmax(means))
     error = np.sqrt(sum(gain.var() / len(gain) for gain in gains[best])) / len(gains[best])
-    return weights[best if means[best] > 2 * error + 1e-9 else 0]  # rounding is no gain
+    return LABEL_WEIGHTS[best if means[best] > 2 * error + 1e-9 else 0]  # rounding is no gain

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from ..core import Array, Rows, primal_weights, row_slices, stack_rows, submatrix
+from ..core import Rows, primal_weights, row_slices, stack_rows, submatrix
 from ..inputs import OnHost, Place, savable, to_host
 from .calibrate import HeldOut
 from .choose import Base
@@ -208,15 +208,11 @@ class UpdateState:
             return state
         return state._add_rows([A[new] for A in columns], domain[new], codes[new], anchor[new])
 
-    def _list_labelled_keys(self) -> set[RowKey]:
-        if self.labelled is None:
-            return set()
-        return set(self.list_keys(self.labelled.columns[0], self.labelled.domain))
-
     def list_unlabelled(self, X: Rows, domain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows without a label, of equal ones the first, and how many rows equal each."""
         groups: dict[RowKey, list[int]] = {}
-        known = self._list_labelled_keys()
+        labelled = self.labelled
+        known = set() if labelled is None else set(self.list_keys(labelled.columns[0], labelled.domain))
         for row, key in enumerate(self.list_keys(X, domain)):
             if key not in known:
                 groups.setdefault(key, []).append(row)
@@ -262,13 +258,6 @@ class UpdateState:
         return weights
 
 
-def _invert_trained(K: Array, C: float, weight: np.ndarray) -> np.ndarray:
-    """Return P over the rows that have a weight."""
-    train = np.flatnonzero(weight)
-    K = K if len(train) == len(weight) else submatrix(K, train, train)
-    return np.asarray(to_host(Posterior.invert(K, C, weight[train]).inverse))
-
-
 def _convert_like(X: Rows, A: Rows) -> Rows:
     """Return rows in the form, sparse or dense, and the precision of others."""
     X = X.astype(A.dtype)
@@ -303,16 +292,8 @@ def score_columns(columns: Sequence[Rows], weights: Sequence[np.ndarray]) -> np.
     return scores
 
 
-@dataclass(frozen=True)
-class StateRows:
-    """Anchors that a state keeps."""
-
-    rows: np.ndarray
-    growth: np.ndarray  # number of rows that each one stands for
-
-
-def draw_state_rows(base: Base, seed: Any) -> StateRows:
-    """Choose the anchors that a state keeps.
+def draw_state_rows(base: Base, seed: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Choose the anchors that a state keeps, and return also how many rows each one stands for.
 
     All of them, up to `ANCHOR_LIMIT`; else samples of the labelled rows and of the target rows, in which
     target rows with a label are.
@@ -320,7 +301,7 @@ def draw_state_rows(base: Base, seed: Any) -> StateRows:
     n, target_codes = base.anchors.n_labelled, base.anchors.target_codes
     n_all, n_anchors = len(base.domains.y), n + len(target_codes)
     if n == n_all and n_anchors <= ANCHOR_LIMIT:
-        return StateRows(np.arange(n_anchors), np.ones(n_anchors))
+        return np.arange(n_anchors), np.ones(n_anchors)
     random_state = check_random_state(seed)
     drawn = draw_labelled_rows(base.labels.codes, min(n, STATE_ROWS), random_state)
     rank = np.where(target_codes == UNLABELLED, random_state.uniform(size=len(target_codes)), -1)
@@ -328,24 +309,26 @@ def draw_state_rows(base: Base, seed: Any) -> StateRows:
     growth = np.full(len(targets), len(target_codes) / max(len(targets), 1))
     growth[target_codes[targets] != UNLABELLED] = 1.0
     rows = np.concatenate([drawn, n + targets])
-    return StateRows(rows, np.concatenate([np.full(len(drawn), n_all / len(drawn)), growth]))
+    return rows, np.concatenate([np.full(len(drawn), n_all / len(drawn)), growth])
 
 
-def keep_state(fit: Fit, readout: Readout, drawn: StateRows) -> UpdateState:
-    """Return the state of a fit, with the labels of target rows that there are."""
+def keep_state(fit: Fit, readout: Readout, rows: np.ndarray, growth: np.ndarray) -> UpdateState:
+    """Return the state of a fit with the anchors and growth of `draw_state_rows`, and the target labels."""
     base, held_out, aligned, trained = fit.base, fit.held_out, fit.aligned, fit.trained
-    anchors, chosen, labels, rows, weights = base.anchors, base.chosen, base.labels, drawn.rows, fit.weights
+    anchors, chosen, labels, weights = base.anchors, base.chosen, base.labels, fit.weights
     first_scores, center = (trained.scores, 0.0) if aligned is None else (aligned.scores, aligned.center)
     targets = rows[rows >= anchors.n_labelled] - anchors.n_labelled
-    weight = np.concatenate([labels.weight, trained.weight])[rows] * drawn.growth
-    K = chosen.K if len(rows) == len(chosen.K) else submatrix(chosen.K, rows, rows)
+    weight = np.concatenate([labels.weight, trained.weight])[rows] * growth
+    is_trained = weight > 0
+    train = rows[is_trained]
+    K = chosen.K if len(train) == len(chosen.K) else submatrix(chosen.K, train, train)
     is_complete = len(targets) == len(first_scores)
     state = UpdateState(
         columns=weights.columns,
         domain=anchors.domain[rows],
         codes=np.concatenate([labels.codes, trained.codes])[rows],
         weight=weight,
-        inverse=_invert_trained(K, chosen.C, weight),
+        inverse=np.asarray(to_host(Posterior.invert(K, chosen.C, weight[is_trained]).inverse)),
         means=chosen.stack.move_means(weights.moves),
         shares=list(chosen.stack.shares),
         C=chosen.C,

@@ -157,15 +157,10 @@ class LearnsTargetLabels(LayeredModel):
             products = state.find_products(columns, domain, choose_place(columns, self.device, "high"))
             covariance = find_covariance(state, columns, domain, products)
             scores = score_columns(columns, self.coef_) + self.intercept_[domain]
-            rows = drawn[self._choose_rows(covariance, scores, domain, n)]
+            p = class_probabilities(scores + self.prior_[domain], self.temperature_)
+            rows = drawn[choose_for_predictions(covariance, p, 1 / (state.C * ASKED_WEIGHT), n)]
             weights = np.zeros(len(rows))
         return (free[rows], weights) if return_weights else free[rows]
-
-    def _choose_rows(
-        self, covariance: np.ndarray, scores: np.ndarray, domain: np.ndarray, n: int
-    ) -> np.ndarray:
-        p = class_probabilities(scores + self.prior_[domain], self.temperature_)
-        return choose_for_predictions(covariance, p, 1 / (self._check_state().C * ASKED_WEIGHT), n)
 
     def _find_changed(self, X: Rows, domain: np.ndarray, free: np.ndarray) -> np.ndarray | None:
         """Tell which predictions differ from the source-only classifier's; None where there is none."""
@@ -196,7 +191,7 @@ class LearnsTargetLabels(LayeredModel):
         """Learn the labels of a state, and keep both."""
         learnt = learn_labels(state)
         self.coef_ = [w.astype(self._dtype) for w in learnt.weights]
-        self.intercept_ = learnt.intercept - learnt.shifted_offsets(state)
+        self.intercept_ = learnt.intercept - learnt.offsets
         self.update_state_, self.label_weight_ = state, learnt.label_weight
         self.target_scores_ = None  # those were of another classifier
         self.temperature_ = state.temperature  # another one where the model had fallen back
@@ -214,15 +209,8 @@ def choose_for_predictions(covariance: np.ndarray, p: np.ndarray, noise: float, 
     posterior covariance; the variance of ``y - f(x)`` is ``S(x, x) + noise``. The worth of a label is the
     square of that change, as expected, summed over all rows z, each weighted by how undecided it is:
     ``sum_z undecided_z S(z, x)^2 / (S(x, x) + noise)``. Once a row is chosen its label counts as known: S
-    shrinks around it, and the next one is chosen elsewhere.
-
-    Parameters
-    ----------
-    covariance : array of shape (m, m)
-    p : array of shape (m, n_classes)
-        Probabilities of the classes.
-    noise : float
-        Variance of the noise of a label.
+    shrinks around it, and the next one is chosen elsewhere. `p` are the class probabilities of the rows, and
+    `noise` is the variance of a label.
     """
     S, chosen = covariance.copy(), []
     undecided = 1 - (p**2).sum(axis=1)
