@@ -20,7 +20,7 @@ from undrift.method.source_only import SourceOnly
 from undrift.persist import load_model, save_model
 from undrift.text import TermVectorizer
 
-WELL = Signals(1000, 0.0, 0.05, 0.2, 0.08, 0.14, 0.66, 0.58, 0.8)  # the worst seen on real pairs
+WELL = Signals(1000, 0.0, 0.05, 0.08, 0.14, 0.66, 0.58, 0.8)  # the worst seen on real pairs
 
 
 def with_changes(**changes):
@@ -46,8 +46,8 @@ def test_disagreement_is_counted_by_hand():
     surest = compare_with_source_only(
         Signals(4, 0.0, 0.0), -before * [[1], [1], [0], [-1]], 0.75, source_only
     )
-    assert (surest.disagreement, surest.sure_disagreement) == (0.75, 1.0)
-    assert (signals.disagreement, signals.sure_disagreement, signals.class_shift) == (0.5, 0.5, 0.0)
+    assert surest.sure_disagreement == 1.0
+    assert (signals.sure_disagreement, signals.class_shift) == (0.5, 0.0)
     assert (signals.retained, signals.source_only_retained) == (0.75, 0.25)
     moved = compare_with_source_only(Signals(4, 0.0, 0.0), np.ones((4, 1)), 0.75, source_only)
     assert moved.class_shift == 0.5
@@ -204,7 +204,7 @@ def test_of_rows_that_are_alike_nothing_is_said(halves, center):
     assert model.caution_["fell_back"] is False
     signals = model.caution_["signals"]
     assert signals["n_target"] == 400
-    assert 0 < signals["disagreement"] < 1
+    assert 0 <= signals["sure_disagreement"] < 0.15
     assert signals["held_out_auc"] > 0.9
     assert model.coef_[1].any()
 
@@ -219,9 +219,13 @@ def test_what_no_labelled_row_has_is_measured_on_the_rows(reviews):
 
 def test_disagreement_is_that_of_predictions(halves):
     X, y, Z = halves
+    Z = Z[source_only_scores(X, y, Z, "domains") > -0.2]  # centring exchanges labels of many of these
     model = settings(center="domains", self_training=False).fit(X, y, Z)
-    differs = model.predict(Z) != (source_only_scores(X, y, Z, "domains") > 0).astype(int)
-    assert_allclose(model.caution_["signals"]["disagreement"], differs.mean())
+    scores = source_only_scores(X, y, Z, "domains")
+    surer = np.argsort(-np.abs(scores), kind="stable")[: len(scores) // 2]
+    differs = model.predict(Z) != (scores > 0).astype(int)
+    assert 0 < differs[surer].mean() < differs.mean()
+    assert_allclose(model.caution_["signals"]["sure_disagreement"], differs[surer].mean())
 
 
 def source_only_scores(X, y, Z, center):

@@ -50,8 +50,7 @@ class Signals:
     n_target: int  # rows of the smallest target
     empty: float  # share of target rows that are all zero
     unseen: float  # share of the target's nonzero entries in features that no labelled row has
-    disagreement: float | None = None  # share of target rows that adapted and source-only label differently
-    sure_disagreement: float | None = None  # the same among the half of which source-only is surer
+    sure_disagreement: float | None = None  # share of labels that differ in the half source-only is surer of
     class_shift: float | None = None  # half the sum of how far the classes' shares among predictions moved
     retained: float | None = None  # of the source's area under the ROC curve above chance, after a round trip
     source_only_retained: float | None = None  # the same for the source-only classifier
@@ -105,7 +104,6 @@ def compare_with_source_only(
     shares = [np.bincount(codes, minlength=n_classes) / len(codes) for codes in (before, after)]
     return replace(
         signals,
-        disagreement=float(differs.mean()),
         sure_disagreement=float(differs[surer].mean()),
         class_shift=float(np.abs(shares[1] - shares[0]).sum() / 2),
         retained=retained,
@@ -140,18 +138,14 @@ def find_reasons(signals: Signals, shares: Sequence[Shares] = (), faded: str = "
     return reasons
 
 
-def _is_near(signals: Signals) -> bool:
-    """Tell whether domains share most words."""
-    return signals.unseen <= FAR_APART
-
-
-def _can_rely_on_source_only(signals: Signals) -> bool:
-    """Tell whether falling back is better than a failed round trip.
+def _fails_round_trip(s: Signals) -> bool:
+    """Tell whether adapting fails the round trip, and falling back is better.
 
     Where few words are shared source-only is worse still, unless it makes the round trip.
     """
-    makes_trip = signals.source_only_retained is not None and signals.source_only_retained >= LEAST_RETAINED
-    return _is_near(signals) or makes_trip
+    if s.n_target < FEW_TARGET_ROWS or s.retained is None or s.retained >= LEAST_RETAINED:
+        return False
+    return s.unseen <= FAR_APART or (s.source_only_retained or 0.0) >= LEAST_RETAINED
 
 
 def _blocking_reasons(s: Signals, faded: str) -> Iterator[Reason]:
@@ -171,17 +165,12 @@ def _blocking_reasons(s: Signals, faded: str) -> Iterator[Reason]:
             "intermediate domain",
             is_blocking=True,
         )
-    elif (
-        s.n_target >= FEW_TARGET_ROWS
-        and s.retained is not None
-        and s.retained < LEAST_RETAINED
-        and _can_rely_on_source_only(s)
-    ):
+    elif _fails_round_trip(s):
         yield Reason(
             "round-trip",
-            f"a classifier trained on the target's pseudo-labels recovers only {max(s.retained, 0):.0%} of "
-            f"what separates the source's classes (below {LEAST_RETAINED:.0%}): do the labels mean the same "
-            "in both files? If so, add target rows",
+            "a classifier trained on the target's pseudo-labels recovers only "
+            f"{max(s.retained or 0, 0):.0%} of what separates the source's classes (below "
+            f"{LEAST_RETAINED:.0%}): do the labels mean the same in both files? If so, add target rows",
             is_blocking=True,
         )
     elif is_contradicted(s):
@@ -203,7 +192,7 @@ def is_contradicted(s: Signals) -> bool:
 
 def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
     shift, retained = s.class_shift, s.source_only_retained
-    is_measured = shift is not None and retained is not None and _is_near(s) and not is_aligned
+    is_measured = shift is not None and retained is not None and s.unseen <= FAR_APART and not is_aligned
     if is_measured and shift > UNEVEN_SHIFT and retained < UNEVEN_RETAINED:  # type: ignore[operator]
         # no more than a doubt: a source that leans by its words alone looks the same
         yield Reason(
