@@ -120,7 +120,7 @@ def test_held_out_scores_are_those_of_refits(held_out_problem, n_classes, C, is_
     H, numbers = rows[:60], np.arange(60)
     labels = Labels(numbers % n_classes, n_classes, weight, numbers)
     K = pytest.importorskip("torch").from_numpy(rows @ rows.T) if is_tensor else rows @ rows.T
-    folds = labels.draw_folds(np.random.RandomState(0), 4)
+    folds = labels.draw_folds(np.random.RandomState(0))
     scores = Posterior.invert(K[:60, :60], C, weight).score_held_out(labels.Y, folds)
     expected = np.empty(labels.Y.shape)
     for test in folds:

@@ -40,13 +40,7 @@ class Alignment:
 def align_targets(
     base: Base, trainer: Trainer, held_out: HeldOut, known_shares: Sequence[Sequence[float] | None]
 ) -> Alignment | None:
-    """Estimate the class shares of every target, and move its rows; None where nothing is to be aligned.
-
-    Parameters
-    ----------
-    known_shares : sequence
-        Of every target, in class order; None where they are estimated.
-    """
+    """Estimate the class shares that are not known, and move targets; None where nothing is aligned."""
     if not base.is_aligned:
         return None
     anchors, labels, scores = base.anchors, base.labels, trainer.target_scores
@@ -57,7 +51,8 @@ def align_targets(
         k = domain[n + group[0]]
         offset = mean_scores[k] - center
         first[group] = scores[group] + offset
-        labelled = take_labelled(first[group], anchors.target_codes[group])
+        own = group[anchors.target_codes[group] != UNLABELLED]
+        labelled = Labelled(first[own], anchors.target_codes[own]) if len(own) else None
         seen = first[group], held_out.scores, held_out.codes
         grids = held_out.grids.setdefault(int(k), {})
         estimate = estimate_shares(*seen, labels.n_classes, known, labelled, held_out.transfer, grids)
@@ -66,12 +61,6 @@ def align_targets(
         moves[:, k] = choose_move(trainer.labelled_scores, labels.codes, labels.n_classes, change)
     trainer.move(moves)
     return Alignment(groups, estimates, moves, center, first)
-
-
-def take_labelled(scores: np.ndarray, target_codes: np.ndarray) -> Labelled | None:
-    """Return the scores and classes of target anchors whose class is known, None where there are none."""
-    has_label = target_codes != UNLABELLED
-    return Labelled(scores[has_label], target_codes[has_label]) if has_label.any() else None
 
 
 def average_classes(is_class: np.ndarray) -> np.ndarray:
@@ -92,12 +81,8 @@ def combine_midpoints(codes: np.ndarray, domain: np.ndarray, *, counts_alike: bo
     classes that it has, and from there the way to the mean over all classes in the sources that have all of
     them; if none has, in all sources together. The mean of its rows would have its label in it, and centring
     would take that away.
-
-    Parameters
-    ----------
-    counts_alike : bool
-        Whether all classes count alike. Otherwise they count by their shares in the sources that have all of
-        them, and only sources that lack a class are returned: the others are centred on their means.
+    Unless all classes count alike, they count by their shares in the sources that have all of them. Only
+    sources that lack a class are then returned: the others are centred on their means.
     """
     is_class = codes[:, None] == np.arange(codes.max() + 1)
     sources = {k: domain == k for k in np.unique(domain).tolist()}
@@ -123,13 +108,7 @@ def combine_midpoints(codes: np.ndarray, domain: np.ndarray, *, counts_alike: bo
 def choose_move(scores: np.ndarray, codes: np.ndarray, n_classes: int, change: np.ndarray) -> np.ndarray:
     """Return the combination of labelled rows, of shape (n,), that changes scores by `change` when added.
 
-    The shortest one along the class directions.
-
-    Parameters
-    ----------
-    scores : array of shape (n, n_outputs)
-        Of the labelled rows.
-    change : array of shape (n_outputs,)
+    It is the shortest one along the class directions. `scores` are of the labelled rows.
     """
     directions = class_directions(codes, n_classes)
     slopes = scores.T @ directions  # (n_outputs, n_classes); directions sum to 0, so intercepts do not count
@@ -139,14 +118,7 @@ def choose_move(scores: np.ndarray, codes: np.ndarray, n_classes: int, change: n
 def move_rows(K: Array, moves: np.ndarray, domain: np.ndarray) -> None:
     """Update inner products in place after combinations of labelled rows were added to the rows of domains.
 
-    Parameters
-    ----------
-    K : array of shape (n_anchors, n_anchors)
-        The labelled rows come first.
-    moves : array of shape (n, n_domains)
-        For each domain, the combination of the n labelled rows that is added to its rows.
-    domain : int array of shape (n_anchors,)
-        Domain of each anchor.
+    The labelled rows come first in `K`. Columns of `moves`, of shape (n, n_domains), are the combinations.
     """
     ops, n = array_ops(K), len(moves)
     U = ops.like(moves, K)

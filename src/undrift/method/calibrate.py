@@ -132,12 +132,7 @@ def split_border(
 def expect_error_ratio(n_labelled: int, pseudo_weight: float) -> float:
     """Return the expected ratio of errors after self-training to errors before it.
 
-    Parameters
-    ----------
-    n_labelled : int
-        Labelled rows.
-    pseudo_weight : float
-        Sum of the weights of target rows with pseudo-labels, where a labelled row has weight 1.
+    `pseudo_weight` is the sum of the weights of pseudo-labels, where a labelled row has weight 1.
     """
     return max(LEAST_ERROR_RATIO, 1 - GAIN_OF_PSEUDO_LABELS * pseudo_weight / n_labelled)
 
@@ -269,14 +264,9 @@ def expect_chance(codes: np.ndarray, source_codes: np.ndarray, n_classes: int) -
 
 
 def expect_error(scores: np.ndarray, temperature: float, shares: Shares, codes: np.ndarray) -> ExpectedError:
-    """Mean probability of the classes that were not predicted, over what shares and temperature may be.
+    """Mean probability of the classes other than the predicted `codes`, over shares and temperatures.
 
-    Parameters
-    ----------
-    scores : array of shape (n, n_outputs)
-        Of target rows, up to a constant per output.
-    codes : int array of shape (n,)
-        Predicted classes.
+    `scores` are of target rows, up to a constant per output.
     """
     logits = as_logits(scores)
     rows, sign = np.arange(len(codes)), np.where(codes == 1, 1, -1)

@@ -100,14 +100,8 @@ class Base:
 class Search:
     """Learns layers one after another, scores the candidates at every depth, and keeps the best.
 
-    Parameters
-    ----------
-    make_layers : callable
-        Returns a `LayerFitter`, or anything that has its `fit` and `split`.
-    keeps_hidden : bool
-        Whether anchors are kept at every layer, so that none is computed again.
-    random_state : RandomState
-        Of the folds, where there is something to choose.
+    `make_layers` returns a `LayerFitter`, or anything that has its `fit` and `split`. The folds are drawn
+    from `random_state`, where there is something to choose.
     """
 
     def __init__(

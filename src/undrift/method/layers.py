@@ -63,21 +63,11 @@ class Stack:
     means: tuple[np.ndarray, ...]  # each (n_domains, d_t); zeros without centring
     shares: tuple[float, ...]  # factors of their inner products
 
-    def add_layer(self, layer: Layer, means: np.ndarray, share: float) -> Stack:
-        """Return the stack with one more layer on top."""
-        return Stack((*self.layers, layer), (*self.means, means), (*self.shares, share))
-
     def move_means(self, moves: Sequence[np.ndarray] | None) -> list[np.ndarray]:
         """Return the vectors to subtract from rows that `moves`, (d_t, n_domains) each, are added to."""
         if moves is None:
             return list(self.means)
         return [means - move.T for means, move in zip(self.means, moves, strict=True)]
-
-    def score_means(
-        self, weights: Sequence[np.ndarray], moves: Sequence[np.ndarray] | None = None
-    ) -> np.ndarray:
-        """Scores of the centres of all domains: (n_domains, n_outputs)."""
-        return score_centres(self.move_means(moves), weights)
 
 
 def score_centres(centres: Sequence[np.ndarray], weights: Sequence[np.ndarray]) -> np.ndarray:
@@ -86,14 +76,9 @@ def score_centres(centres: Sequence[np.ndarray], weights: Sequence[np.ndarray]) 
 
 
 class LayerFitter:
-    """Learns the layers of every noise level; sums over the input serve all levels.
+    """Learns the layers of every noise level from rows of each domain; sums over the input serve all levels.
 
-    Parameters
-    ----------
-    domains : list of Blocks
-        Rows of each domain.
-    split : PivotSplit, optional
-        Pivots of the first layer (section 4).
+    `split` has the pivots of the first layer (section 4).
     """
 
     def __init__(
@@ -170,13 +155,8 @@ def draw_anchors(
     """Draw the labelled rows, and the target rows, whose inner products are kept.
 
     Target rows that have a label are always among them, and those that a teacher labelled are preferred.
-
-    Parameters
-    ----------
-    n_columns : int
-        Columns of the input and all layers together.
-    seed : int, RandomState or None
-        Of the labelled rows: nothing else that is drawn depends on how many they are.
+    `n_columns` counts the columns of the input and all layers together. Labelled rows have a `seed` of their
+    own: nothing else that is drawn depends on how many they are.
     """
     labelled = np.arange(len(domains.y))
     n_labelled = count_labelled_anchors(len(labelled), n_columns)
@@ -273,17 +253,12 @@ def grow_levels(
 ) -> Iterator[Level]:
     """Yield the input, then every depth of every noise level. A level is valid until the next one.
 
-    Parameters
-    ----------
-    layers : LayerFitter
-        Learns the layers; or anything that has its `fit`.
-    center : {"classes", "domains", False}
-        How the rows of domains are centred.
-    keeps_hidden : bool
-        Whether anchors are kept at every layer, so that none is computed again.
+    `layers` is a `LayerFitter`, or anything that has its `fit`. With `keeps_hidden` anchors are kept at every
+    layer, so that none is computed again.
     """
     reader = _AnchorReader(domains, anchors, center, place)
-    means, share = reader.measure(anchors.X, [_sum_moments(X) for X in domains.rows.values()])
+    totals = [X.total(moments) if on_cluster(X) else moments(X) for X in domains.rows.values()]
+    means, share = reader.measure(anchors.X, totals)
     start, bottom = RunningGram(), Stack((), (means,), (share,))
     start.add_rows(place.move_rows(anchors.X), means, anchors.domain, share)
     yield Level(0.0, bottom, start, start.scale(anchors.n_labelled), None)
@@ -299,12 +274,8 @@ def grow_levels(
                 hidden.append(H + 0)  # `add_rows` overwrites
             gram.add_rows(H, means, anchors.domain, share)
             del H
-            stack = stack.add_layer(grown.layer, means, share)
+            stack = Stack((*stack.layers, grown.layer), (*stack.means, means), (*stack.shares, share))
             yield Level(noise, stack, gram, gram.scale(anchors.n_labelled), hidden)
-
-
-def _sum_moments(X: Any) -> Moments:
-    return X.total(moments) if on_cluster(X) else moments(X)
 
 
 class _AnchorReader:

@@ -192,25 +192,22 @@ def estimate_shares(
 ) -> Shares:
     """Estimate class shares of a target from the scores of a classifier trained on the source.
 
+    With few rows on either side, or target scores that hardly differ, the source's shares are assumed.
+
     Parameters
     ----------
     target_scores : array of shape (n_target, n_outputs)
         Not centred: 0 is where the source's classifier puts the border.
-    source_scores : array of shape (n, n_outputs)
-        Of labelled rows, each held out when it was scored.
-    codes : int array of shape (n,)
-        Classes of the labelled rows.
+    source_scores, codes : arrays of shape (n, n_outputs) and (n,)
+        Of labelled rows, each held out when it was scored, and their classes.
     known : sequence of n_classes floats, optional
         Shares that the user knows; only the midpoint is then estimated.
     labelled : Labelled, optional
         Target rows whose classes are known, however they were chosen.
     grids : dict, optional
         Keeps what labels do not change, for the next estimate from the same scores.
-
-    With few rows on either side, or target scores that hardly differ, the source's shares are assumed.
     """
     outputs = [(0, 1)] if n_classes == 2 else [(k, k) for k in range(n_classes)]
-
     grids = {} if grids is None else grids
 
     def posterior(output: int, code: int, share: float | None = None) -> tuple[np.ndarray, float]:
@@ -285,16 +282,9 @@ def make_grid(
     known_share: float | None = None,
     transfer: Transfer = SEVERAL_DOMAINS,
 ) -> Grid:
-    """Multiply likelihood and priors of one class's share.
+    """Multiply likelihood and priors of one class's share, from scores of the class against the rest.
 
-    Parameters
-    ----------
-    target, source : arrays of shape (n_target,) and (n,)
-        Scores of this class against the rest.
-    is_class : bool array of shape (n,)
-        Which of the source's rows are of this class.
-    known_share : float, optional
-        Used instead of the grid.
+    `is_class` tells which of the source's rows are of this class. A known share takes the place of the grid.
     """
     upper, lower = source[is_class], source[~is_class]
     source_midpoint = (upper.mean() + lower.mean()) / 2
@@ -341,12 +331,7 @@ def thin_rows(rows: np.ndarray, rank: np.ndarray, most: int) -> np.ndarray:
 def check_shares(given: Any, classes: np.ndarray, targets: Sequence[Any]) -> list[list[float] | None]:
     """Return the known shares of every target in class order, None where they are to be estimated.
 
-    Parameters
-    ----------
-    given : dict or None
-        Class -> share for all targets, or name of a target -> such a dict for some of them.
-    targets : sequence
-        Names of the targets.
+    They are given as class -> share for all targets, or name of a target -> such a dict for some of them.
     """
     if given is None:
         return [None] * len(targets)

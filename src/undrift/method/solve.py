@@ -81,7 +81,7 @@ class Labels:
         n = len(self.codes)
         return least_squares(K[:n, :n], self.Y, C, self.weight)
 
-    def draw_folds(self, random_state: Any, n_folds: int = N_FOLDS) -> Folds | None:
+    def draw_folds(self, random_state: Any) -> Folds | None:
         """Draw stratified folds, fewer where a class is too small for as many; None with a class of one row.
 
         Equal rows are in one fold, unless all rows of a class are equal.
@@ -91,7 +91,7 @@ class Labels:
             codes = self.codes[distinct]
             smallest = int(np.bincount(codes, minlength=self.n_classes).min())
             if smallest > 1:
-                splitter = StratifiedKFold(min(n_folds, smallest), shuffle=True, random_state=random_state)
+                splitter = StratifiedKFold(min(N_FOLDS, smallest), shuffle=True, random_state=random_state)
                 fold = np.empty(len(distinct), dtype=int)
                 for k, (_, test) in enumerate(splitter.split(codes, codes)):
                     fold[test] = k
@@ -277,13 +277,7 @@ def read_layers(
     """Return rows at every layer, computed again for every pass.
 
     Inner products of layer t are to be multiplied by ``stack.shares[t]``: its rows are by the root of that.
-
-    Parameters
-    ----------
-    domain : int array of shape (n,)
-        Position of each row's domain.
-    moves : sequence of arrays of shape (d_t, n_domains), optional
-        Vectors that are added to the rows of each domain at every layer.
+    `moves`, of shape (d_t, n_domains) each, are added to the rows of the domains at every layer.
     """
     layers, roots, centres = place.move_layers(stack.layers), np.sqrt(stack.shares), stack.move_means(moves)
 

@@ -17,13 +17,13 @@ from .calibrate import (
     score_held_out,
     split_border,
 )
+from .layers import Anchors, Stack, score_centres
 from .self_train import retained_auc, round_trip_auc
 from .shares import Shares
 from .solve import Labels, NormalEquations, Posterior, mean_auc, multiply, predict_codes, read_layers, signs
 
 if TYPE_CHECKING:
     from .choose import Base
-    from .layers import Anchors, Stack
     from .train import Fit, Readout
 
 
@@ -44,13 +44,7 @@ def fit_source_only(K: Array, labels: Labels, anchors: Anchors, stack: Stack, C:
 
     Subtracting a mean from all training rows moves the intercept and nothing else, so that with one
     source this equals training on rows that are not centred. Target rows are centred on the sources' mean.
-
-    Parameters
-    ----------
-    K : array of shape (n_anchors, n_anchors)
-        Inner products of the anchors at the input.
-    stack : Stack
-        Without layers.
+    `K` are the inner products of the anchors at the input, and `stack` is without layers.
     """
     n, X, domain = anchors.n_labelled, anchors.X, anchors.domain[: anchors.n_labelled]
     C = C / (float(K.diagonal()[:n].mean()) or 1.0)
@@ -77,7 +71,7 @@ def fall_back(fit: Fit, readout: Readout, *, keeps_shares: bool) -> Readout:
     if base.anchors.needs_sums:
         source_only = _fit_to_all(base, source_only)
     weights = [source_only.weights, *(np.zeros_like(w) for w in readout.weights[1:])]
-    offsets, positions = chosen.stack.score_means(weights), base.domains.target_positions
+    offsets, positions = score_centres(chosen.stack.means, weights), base.domains.target_positions
     offsets[positions] = source_only.offset
     X, domain = base.anchors.X[: len(labels.codes)], base.anchors.domain[: len(labels.codes)]
     K = domain_centred_gram(X, chosen.stack.means[0], domain)

@@ -20,6 +20,7 @@ from .align import Alignment, move_rows, undo_moves
 from .calibrate import HeldOut, Target, describe_target, expect_error_ratio
 from .choose import Base
 from .constants import PSEUDO_WEIGHT
+from .layers import score_centres
 from .self_train import Trained
 from .solve import LayerRows, NormalEquations, Posterior, multiply, read_layers, signs
 
@@ -39,12 +40,7 @@ class Weights:
 class Trainer:
     """Trains on the labelled rows, then on target anchors with pseudo-labels as well.
 
-    Attributes
-    ----------
-    posterior : Posterior
-        Of the labelled anchors.
-    labelled_scores, target_scores : arrays of shape (n, n_outputs)
-        Of the anchors, by the classifier of the labelled rows alone.
+    `labelled_scores` and `target_scores` of the anchors are by the classifier of the labelled rows alone.
     """
 
     _intercept: np.ndarray  # of that classifier
@@ -170,7 +166,7 @@ class SumsTrainer(Trainer):
 
     def score_means(self) -> np.ndarray:
         """Scores of the centres of all domains, before pseudo-labels: (n_domains, n_outputs)."""
-        return self._chosen.stack.score_means(self._unscale(self._primal.weights))
+        return score_centres(self._chosen.stack.means, self._unscale(self._primal.weights))
 
     def _unscale(self, weights: list[np.ndarray]) -> list[np.ndarray]:
         """Return weights for rows that are not scaled."""
@@ -225,7 +221,7 @@ def read_out(fit: Fit) -> Readout:
     """Find temperature, decision thresholds and expected errors for the weights of every layer."""
     base, held_out, aligned, trained = fit.base, fit.held_out, fit.aligned, fit.trained
     weights = fit.weights
-    offsets = base.chosen.stack.score_means(weights.last, weights.moves)
+    offsets = score_centres(base.chosen.stack.move_means(weights.moves), weights.last)
     if aligned is None:
         temperature = held_out.temperature
         return Readout(weights.last, weights.intercept, offsets, temperature, temperature)
