@@ -51,8 +51,8 @@ def align_targets(
         k = domain[n + group[0]]
         offset = mean_scores[k] - center
         first[group] = scores[group] + offset
-        own = group[anchors.target_codes[group] != UNLABELLED]
-        labelled = Labelled(first[own], anchors.target_codes[own]) if len(own) else None
+        known_rows = group[anchors.target_codes[group] != UNLABELLED]
+        labelled = Labelled(first[known_rows], anchors.target_codes[known_rows]) if len(known_rows) else None
         seen = first[group], held_out.scores, held_out.codes
         grids = held_out.grids.setdefault(int(k), {})
         estimate = estimate_shares(*seen, labels.n_classes, known, labelled, held_out.transfer, grids)

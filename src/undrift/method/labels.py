@@ -101,8 +101,8 @@ def _estimate_all(
                 seen = Labelled(_score_first(state, labelled, chosen), labelled.codes[chosen])
             else:
                 scores = left_out[chosen], groups[k]
-                own, others = (_find_odds(each, state.temperature) for each in scores)
-                seen = Rescored(own, labelled.codes[chosen], others)
+                odds, others = (_find_odds(each, state.temperature) for each in scores)
+                seen = Rescored(odds, labelled.codes[chosen], others)
         given = state.first_scores_of(k), held_out.scores, held_out.codes, state.n_classes, known, seen
         grids = {} if k in state.batches else held_out.grids.setdefault(k, {})
         estimates.append(estimate_shares(*given, held_out.transfer, grids))
