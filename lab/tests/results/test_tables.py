@@ -9,7 +9,7 @@ from lab.tests.helpers.corpus import DISTANCES, transfer
 from undrift_lab.results.expected import check_bars, parse_bar
 from undrift_lab.results.frame import MIN_DOMAINS, find_failures, make_frame
 from undrift_lab.results.page import fill_page, make_table
-from undrift_lab.results.tables import plan_table, published_table, varies_shares
+from undrift_lab.results.tables import plan_table, published_table, table_lines, varies_shares
 
 LAB = Path(__file__).parents[2]
 TASKS = [("a", "b"), ("b", "a")]
@@ -126,12 +126,17 @@ def test_peers_have_errors_time_memory_and_harm():
     assert "Failed: skada-tca (MemoryError: too large)." in table
 
 
+def test_rows_are_as_long_as_the_names():
+    with pytest.raises(ValueError, match=r"rows of the table a, b \.\.\. differ"):
+        table_lines(["a", "b"], [["1"]])
+
+
 def trusted():
     about = {"plan": "trust", "variant": "tweets"}
     says = {"target_share": 0.2, "balanced_error": 0.3, "f1": 0.4}
     sure = {"estimated_share": 0.1, "share_low": 0.05, "share_high": 0.3}
     sure |= {"expected_error": 0.1, "expected_low": 0.05, "expected_high": 0.15}
-    unknown = {**sure, "expected_error": None, "expected_high": 0.5}
+    unknown = {**sure, "expected_error": None, "expected_high": 0.5, "fell_back": True}
     errors = {"svm-tfidf": 0.2, "svm-balanced": 0.3, "uncentred": 0.25, "undrift": 0.25, "source-only": 0.28}
     records = [
         transfer(method, *pair, error, **about, **says, **(given if method == "undrift" else {}))
@@ -144,7 +149,7 @@ def trusted():
 def test_trust_has_errors_the_estimate_harm_and_f1():
     row = cells(show("trust", trusted()))[2]
     assert row[:6] == ["tweets", "2", "20.0", "30.0", "25.0", "20.0"]
-    assert row[6:] == ["25.0", "10.0", "15.0", "1 of 2", "50", "2 of 2", "40.0 / 40.0 / 40.0"]
+    assert row[6:] == ["25.0", "10.0", "15.0", "1 of 2", "1 of 2", "50", "2 of 2", "40.0 / 40.0 / 40.0"]
     without = [r for r in trusted() if r["method"] != "undrift"]
     assert cells(show("trust", without))[2][2:8] == ["20.0", "30.0", "", "20.0", "", ""]
     table = show("estimates", trusted())

@@ -243,22 +243,22 @@ def trust_table(frame: pd.DataFrame) -> str:
         rows.append([
             setting.name, str(len(tasks)), *(format_points(mean_over_tasks(group)) for group in groups),
             *known[["transfer_error", "expected_error", "error_gap"]].mean().map(format_points),
-            f"{len(known)} of {len(ours)}" if len(ours) else "",
+            *(f"{n} of {len(ours)}" if len(ours) else "" for n in (len(known), _count_fallbacks(ours))),
             format_points(ours["error_held"].mean(), ".0f"),
             count_harm(ours, setting.of(svm), by=0.02) if svm and len(ours) else "",
             " / ".join(f1),
         ])  # fmt: skip
     names = ["corpus", "tasks", "SVM, %", "balanced SVM, %", "undrift, %", "larger class, %"]
-    names += [
-        "error where expected is known, %",
-        "expected, %",
-        "off by",
-        "known on",
-        "intervals that hold, %",
-    ]
-    names += ["worse than the better SVM by over 2 points", "F1 of the rarer class: SVM / balanced / undrift"]
+    names += ["error where expected is known, %", "expected, %", "off by", "known on", "fell back on"]
+    names += ["intervals that hold, %", "worse than the better SVM by over 2 points"]
+    names += ["F1 of the rarer class: SVM / balanced / undrift"]
     says = (
         "Means over the tasks that every method of a row has a record of. An empty cell has no record. "
-        "Off by: mean absolute error in points. Intervals are of 90%."
+        "Off by: mean absolute error in points. Intervals are of 90%. Where undrift falls back it predicts by "
+        "the classifier of the source alone."
     )
     return write_table(names, rows, 1, says, *list_stamps(frame))
+
+
+def _count_fallbacks(ours: pd.DataFrame) -> int:
+    return int(ours["fell_back"].eq(True).sum()) if "fell_back" in ours else 0

@@ -46,7 +46,10 @@ ABOUT_INTERVALS = (
 def table_lines(names: Sequence[str], rows: Iterable[Sequence[str]], n_left: int = 1) -> list[str]:
     """Lines of a Markdown table whose first columns are words and whose others are numbers."""
     rules = ["---"] * n_left + ["---:"] * (len(names) - n_left)
-    return ["| " + " | ".join(cells) + " |" for cells in (names, rules, *rows)]
+    lines = [names, rules, *rows]
+    if len({len(cells) for cells in lines}) > 1:
+        raise ValueError(f"rows of the table {', '.join(names[:3])} ... differ in length from its names")
+    return ["| " + " | ".join(cells) + " |" for cells in lines]
 
 
 def write_table(names: Sequence[str], rows: Iterable[Sequence[str]], n_left: int = 1, *notes: str) -> str:
