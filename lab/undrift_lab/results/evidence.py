@@ -254,8 +254,8 @@ def trust_table(frame: pd.DataFrame) -> str:
     names += ["F1 of the rarer class: SVM / balanced / undrift"]
     says = (
         "Means over the tasks that every method of a row has a record of. An empty cell has no record. "
-        "Off by: mean absolute error in points. Intervals are of 90%. Where undrift falls back it predicts by "
-        "the classifier of the source alone."
+        "Off by: mean absolute error in points. Intervals are of 90%. Where undrift "
+        "falls back it predicts by the classifier of the source alone."
     )
     return write_table(names, rows, 1, says, *list_stamps(frame))
 
