@@ -147,7 +147,7 @@ def corpus_figure(frame: pd.DataFrame) -> Figure:
         seen = "" if setting.is_seen else ", unseen rows"
         label = f"{setting.plan}: {setting.name}{seen}, less {best}"
         series.append({"label": label, "of": setting.plan, "y": list(gaps)})
-    title = "undrift with two files less the strongest baseline: every task a point, left is better"
+    title = "undrift with two files less the strongest baseline, every task a point"
     words = title, "task", "difference in points"
     data: dict[str, Any] = {"x": [], "series": series, "percent": True, "keeps_order": True}
     return make_figure("points", "error-by-corpus", *words, **data)
