@@ -160,7 +160,7 @@ def test_trust_has_errors_the_estimate_harm_and_f1():
 
 def test_each_question_has_a_table():
     about = "| trust | tweets | seen | 2 "
-    assert f"{about}| svm-tfidf | 20.0 | 25.0 |  | +5.0 |  |" in show("strongest", trusted())
+    assert f"{about}| 4 | svm-tfidf | 20.0 | 25.0 |  | +5.0 |  |" in show("strongest", trusted())
     assert f"{about}| svm-tfidf | 2 of 2 | 2 of 2 | +5.0 | 0 of 2 | 2 of 2 |  |" in show("harm", trusted())
     table = show("expected", trusted())
     assert "| trust | tweets | seen | undrift | 2 | 25.0 | 10.0 | 15.0 | 15.0 | 100 | 50 | 50 | 1 |" in table
@@ -178,9 +178,9 @@ def test_baselines_lack_no_task_and_protocols_stand_apart():
     ]
     records.remove(next(r for r in records if r["method"] == "nb-features"))
     rows = cells(show("strongest", records))[2:4]
-    assert [row[2:9] for row in rows] == [
-        ["seen", "2", "svm-tfidf", "30.0", "25.0", "10.0", "-5.0"],
-        ["unseen", "2", "nb-features", "20.0", "25.0", "10.0", "+5.0"],
+    assert [row[2:10] for row in rows] == [
+        ["seen", "2", "2", "svm-tfidf", "30.0", "25.0", "10.0", "-5.0"],
+        ["unseen", "2", "2", "nb-features", "20.0", "25.0", "10.0", "+5.0"],
     ]
     assert [row[2:4] for row in cells(show("expected", records))[2:4]] == [
         ["seen", "undrift-pair"],

@@ -120,10 +120,11 @@ def strongest_table(frame: pd.DataFrame) -> str:
         wide = setting.of("undrift") if setting.plan != TRUST_PLAN else ours[:0]
         same = theirs[theirs["task"].isin(ours["task"])]
         rows.append([
-            *setting.cells, best, *(format_points(mean_over_tasks(group)) for group in (same, ours, wide)),
+            *setting.cells, str(len(setting.baselines)), best,
+            *(format_points(mean_over_tasks(group)) for group in (same, ours, wide)),
             format_points(gap.mean, "+.1f"), interval if gap.n_domains >= MIN_DOMAINS else "",
         ])  # fmt: skip
-    names = [*NAMES, "strongest baseline", "its error, %", "undrift, two files, %"]
+    names = [*NAMES, "baselines", "strongest", "its error, %", "undrift, two files, %"]
     names += ["undrift, all domains, %", "two files less baseline, points", "95% interval"]
     says = (
         f"Baselines are all methods without our layers, and *{LARGER_CLASS}*. Intervals come from a "
