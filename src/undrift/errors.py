@@ -17,7 +17,17 @@ def escape_controls(text: str) -> str:
 
 
 class UndriftError(ValueError):
-    """The base class of this library's exceptions."""
+    """The base class of this library's exceptions.
+
+    Examples
+    --------
+    >>> import undrift
+    >>> try:
+    ...     undrift.load_model("no.model")
+    ... except (undrift.UndriftError, OSError) as error:
+    ...     print(type(error).__name__)
+    FileNotFoundError
+    """
 
 
 class UndriftWarning(UserWarning):

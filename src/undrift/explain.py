@@ -160,7 +160,8 @@ def document_terms(
     """List the k terms with the largest effect on the prediction of one row `x`, of shape (1, d).
 
     The effect of a term is exact: the score of the row less its score without the term. Each entry has
-    ``term``, ``effect`` on the score of the predicted class, and ``n_labelled``.
+    ``term``, ``effect`` on the score of the predicted class, and ``n_labelled``. `target` names the row's
+    target, where the classifier has several.
     """
     is_distilled = isinstance(classifier, DistilledClassifier)
     row = as_array(x if is_distilled else check_matrix(classifier, x, reset=False))

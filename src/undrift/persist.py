@@ -159,7 +159,7 @@ def _list_factors(layer: Layer) -> list[np.ndarray]:
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
-    """Load an estimator saved by :func:`save_model`; no code from the file is run.
+    """Load an estimator that :func:`save_model` wrote to `path`; no code from the file is run.
 
     A model that was fitted on a GPU has ``device="cpu"`` after loading where there is none. A file that is
     truncated, changed, from elsewhere, or from another version of the format raises a `ModelFileError`.

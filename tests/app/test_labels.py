@@ -333,6 +333,7 @@ def test_update_learns_and_measures_what_was_drawn_for_an_estimate(files, model)
     assert summary["bytes"] == out.stat().st_size
 
 
+@pytest.mark.filterwarnings("ignore:the error of the new batch is not known")  # it has one class
 def test_update_takes_a_new_batch(files, model, reviews):
     kitchen, truth = reviews["kitchen"]
     one = [text for text, label in zip(kitchen, truth, strict=True) if label != "negative"]

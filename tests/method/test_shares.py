@@ -131,7 +131,8 @@ def test_scores_of_one_group_near_one_class_may_be_of_classes_that_are_not_told_
     shares = estimate_shares(*given, transfer=PAIR)
     assert shares.is_doubtful is is_doubtful
     seen = Labelled(target[:30, None], np.zeros(30, dtype=int))
-    assert estimate_shares(*given, labelled=seen, transfer=PAIR).unseparated == 0  # labels measure the error
+    labelled = estimate_shares(*given, labelled=seen, transfer=PAIR)  # labels measure shares and error
+    assert (shares.spread, labelled.spread, labelled.unseparated) == (0.4, 0, 0)
 
 
 def test_known_shares_are_taken_and_only_the_midpoint_is_estimated(rng):

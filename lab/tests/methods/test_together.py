@@ -62,6 +62,7 @@ def test_each_is_what_it_would_be_alone_and_layers_are_learnt_once(X, parameters
             np.testing.assert_allclose(*scores, atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
 def test_an_error_of_one_task_leaves_the_others(X):
     tasks = make_tasks()
     no_labels = np.full(len(X), np.nan)

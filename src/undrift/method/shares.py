@@ -80,6 +80,7 @@ class Shares:
     midpoint: np.ndarray  # (n_outputs,) posterior mean of mu
     is_assumed: bool = False  # the source's, since there are too few rows to estimate them
     unseparated: float = 0.0  # posterior probability that scores do not tell the classes apart
+    spread: float = SHARE_SPREAD  # standard deviation of log odds beside that of the draws; 0 with labels
 
     @property
     def mean(self) -> np.ndarray:
@@ -95,7 +96,7 @@ class Shares:
         odds, ends = (
             logit(np.clip(p, LEAST_ODDS, 1 - LEAST_ODDS)) for p in (self.mean[:, None], self._ends())
         )
-        reach = np.hypot(ends - odds, ndtri(0.95) * SHARE_SPREAD)
+        reach = np.hypot(ends - odds, ndtri(0.95) * self.spread)
         return expit(odds + reach * [-1, 1])
 
     def _ends(self) -> np.ndarray:
@@ -224,9 +225,12 @@ def estimate_shares(
         midpoint = [posterior(output, code, known[code])[1] for output, code in outputs]
         return Shares(np.array([known], dtype=float), np.array(midpoint), is_assumed)
     posteriors = [posterior(output, code) for output, code in outputs]
-    doubt = 0.0  # labels measure the error
+    doubt, spread = 0.0, 0.0  # labels measure both
     if labelled is None:
-        doubt = float(np.mean([grids[output, None].unseparated for output, _ in outputs]))
+        doubt, spread = (
+            float(np.mean([grids[output, None].unseparated for output, _ in outputs])),
+            SHARE_SPREAD,
+        )
     levels = np.tile((np.arange(N_DRAWS) + 0.5) / N_DRAWS, (len(outputs), 1))
     if n_classes > 2:  # draws of different classes are combined at random, then made to sum to one
         levels = np.random.default_rng(0).permuted(levels, axis=1)
@@ -234,12 +238,12 @@ def estimate_shares(
         [find_quantiles(weight, level) for (weight, _), level in zip(posteriors, levels, strict=True)]
     )
     if n_classes == 2:
-        return Shares(np.column_stack([1 - draws, draws]), np.array([posteriors[0][1]]), False, doubt)
+        return Shares(np.column_stack([1 - draws, draws]), np.array([posteriors[0][1]]), False, doubt, spread)
     draws = np.maximum(draws, 1e-6)
     draws /= draws.sum(axis=1, keepdims=True)
     means = draws.mean(axis=0)
     midpoint = [posterior(output, code, means[code])[1] for output, code in outputs]
-    return Shares(draws, np.array(midpoint), False, doubt)
+    return Shares(draws, np.array(midpoint), False, doubt, spread)
 
 
 def _says_little(target: np.ndarray, source: np.ndarray, codes: np.ndarray, n_classes: int) -> bool:
