@@ -221,8 +221,8 @@ class ClusterRows(LocalRows):
                     counts[-1] += shard_counts
                     start = 0
                     for frame in shard.table():
-                        part = columns.iloc[start : start + len(frame)]
-                        write(frame.assign(**part.to_dict("list")))
+                        part = columns.iloc[start : start + len(frame)].set_index(frame.index)
+                        write(frame.join(part))
                         start += len(frame)
             yield counts
 
