@@ -311,13 +311,10 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         aligned = align_targets(base, trainer, held_out, known_shares)
 
         # 3. Self-training: rounds of pseudo-labels.
-        if lessons is not None:
-            plan, rule = lessons.plan_rounds(trainer.target_scores), lessons.make_rule(held_out, aligned)
-            trained = self_train(base, trainer, rule, plan)
-        elif self.self_training:
-            trained = self_train(base, trainer, make_rule(held_out, aligned), PLAN)
-        else:
-            trained = keep_start(trainer)
+        trained = keep_start(trainer)
+        if lessons is not None or self.self_training:
+            plan = PLAN if lessons is None else lessons.plan_rounds(trainer.target_scores)
+            trained = self_train(base, trainer, make_rule(held_out, aligned, lessons), plan)
 
         # 4. Weights of every layer, so that prediction is one pass; the rows that `update` needs.
         has_labels = bool((base.anchors.target_codes != UNLABELLED).any())

@@ -6,7 +6,7 @@ makes no assumption about how frequent the classes are there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,11 @@ from .align import Alignment
 from .calibrate import HeldOut, class_probabilities, find_border
 from .constants import LABEL_WEIGHT, LEAST_RETAINED, N_ROUNDS, PSEUDO_SHARE, PSEUDO_WEIGHT
 from .domains import UNLABELLED
-from .shares import Shares
 from .solve import Labels, confidence, least_squares, mean_auc, predict_codes, signs
 
 if TYPE_CHECKING:
     from .choose import Base
+    from .teacher import Lessons
     from .train import Trainer
 
 # scores of target anchors and a portion of them -> their pseudo-labels, and the rows that are to have them
@@ -123,43 +123,37 @@ def self_train(base: Base, trainer: Trainer, choose: ChoosePseudoLabels, plan: P
     return replace(kept, coef=coef, scores=scores)
 
 
-def make_rule(held_out: HeldOut, aligned: Alignment | None) -> ChoosePseudoLabels:
-    """Return the rule for pseudo-labels: by class and target where targets are aligned."""
-    if aligned is None:
+def make_rule(
+    held_out: HeldOut, aligned: Alignment | None, lessons: Lessons | None = None
+) -> ChoosePseudoLabels:
+    """Return the rule for pseudo-labels: by class and target where targets are aligned, or have a teacher.
+
+    Target anchors are then labelled by the thresholds of their targets and by the teacher together, and the
+    surest portion of every class of every target is chosen.
+    """
+    if aligned is None and lessons is None:
         return choose_most_confident
     temperature = held_out.target_temperature(has_pseudo_labels=True)
-    return lambda scores, portion: choose_surest(scores, portion, aligned.groups, aligned.shares, temperature)
+
+    def choose(scores: np.ndarray, portion: float) -> tuple[np.ndarray, np.ndarray]:
+        both, groups = scores.copy(), []
+        if aligned is not None:
+            groups = aligned.groups
+            for group, shares in zip(groups, aligned.shares, strict=True):
+                both[group] += find_border(both[group], temperature, shares.mean)
+        if lessons is not None:
+            groups = lessons.groups
+            lessons.add_words(both)
+        rows = [group[_surest(both[group], temperature, portion)] for group in groups]
+        return predict_codes(both), np.concatenate(rows)
+
+    return choose
 
 
 def choose_most_confident(scores: np.ndarray, portion: float) -> tuple[np.ndarray, np.ndarray]:
     """Label target rows as predicted; choose the portion of all of them that is most confident."""
     n_chosen = round(portion * len(scores))
     return predict_codes(scores), np.argsort(-confidence(scores), kind="stable")[:n_chosen]
-
-
-def choose_surest(
-    scores: np.ndarray,
-    portion: float,
-    groups: Sequence[np.ndarray],
-    shares: Sequence[Shares],
-    temperature: float,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Label target anchors by the thresholds of their targets; choose the surest portion of every class.
-
-    `groups` are the rows of `scores` that belong to every target.
-    """
-    at_threshold = scores.copy()
-    for group, target_shares in zip(groups, shares, strict=True):
-        at_threshold[group] += find_border(scores[group], temperature, target_shares.mean)
-    return pick_surest(at_threshold, portion, groups, temperature)
-
-
-def pick_surest(
-    scores: np.ndarray, portion: float, groups: Sequence[np.ndarray], temperature: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Label target anchors as predicted; choose the surest portion of every class of every target."""
-    rows = [group[_surest(scores[group], temperature, portion)] for group in groups]
-    return predict_codes(scores), np.concatenate(rows)
 
 
 def _surest(scores: np.ndarray, temperature: float, portion: float) -> np.ndarray:

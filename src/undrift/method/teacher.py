@@ -25,7 +25,7 @@ from sklearn.utils import check_random_state
 from ..core import Array, Rows, stack_rows, submatrix
 from ..errors import count, warn
 from ..inputs import as_array, check_rows, gather_rows, missing_mask, to_host
-from .calibrate import ExpectedError, HeldOut, Target, as_logits, find_border
+from .calibrate import ExpectedError, Target, as_logits
 from .constants import (
     FULL_TRUST,
     LEAST_AGREEMENT,
@@ -43,12 +43,11 @@ from .constants import (
     TAUGHT_WEIGHT,
 )
 from .domains import TARGET, UNLABELLED, Domains, Name, check_target_labels, name_targets, name_values
-from .self_train import ChoosePseudoLabels, Plan, Trained, pick_surest
+from .self_train import Plan, Trained
 from .shares import Shares
 from .solve import Posterior, least_squares, mean_auc, signs
 
 if TYPE_CHECKING:
-    from .align import Alignment
     from .choose import Base
     from .train import Readout, Trainer
 
@@ -292,31 +291,14 @@ class Lessons:
 
     def fill_shares(self, known: Sequence[list[float] | None]) -> list[list[float] | None]:
         """Return the class shares that the user knows, else those that the teacher tells."""
-        pairs = zip(known, self.lessons, strict=True)
-        return [
-            shares if shares is not None or lesson is None else lesson.shares.tolist()
-            for shares, lesson in pairs
-        ]
+        told = [None if lesson is None else lesson.shares.tolist() for lesson in self.lessons]
+        return [other if shares is None else shares for shares, other in zip(known, told, strict=True)]
 
-    def add_words(self, scores: np.ndarray, temperature: float, aligned: Alignment | None) -> np.ndarray:
-        """Put the scores of every target at its threshold, and add the teacher's."""
-        both = scores.copy()
-        for i, (group, lesson) in enumerate(zip(self.groups, self.lessons, strict=True)):
-            if aligned is not None:
-                both[group] += find_border(both[group], temperature, aligned.shares[i].mean)
+    def add_words(self, scores: np.ndarray) -> None:
+        """Add the teacher's scores to those of the target anchors, which are at their thresholds."""
+        for group, lesson in zip(self.groups, self.lessons, strict=True):
             if lesson is not None:
-                both[group] += lesson.weigh(both[group]) * lesson.words.scores
-        return both
-
-    def make_rule(self, held_out: HeldOut, aligned: Alignment | None) -> ChoosePseudoLabels:
-        """Return the rule for pseudo-labels: the surest of every class by student and teacher together."""
-        temperature = held_out.target_temperature(has_pseudo_labels=True)
-
-        def choose(scores: np.ndarray, portion: float) -> tuple[np.ndarray, np.ndarray]:
-            both = self.add_words(scores, temperature, aligned)
-            return pick_surest(both, portion, self.groups, temperature)
-
-        return choose
+                scores[group] += lesson.weigh(scores[group]) * lesson.words.scores
 
     def plan_rounds(self, first: np.ndarray) -> Plan:
         """Return the rounds, which start from the source's scores plus those of held-out students."""
