@@ -83,24 +83,9 @@ def ask_teacher(classifier: Any, X: Rows, target: Any = None) -> Taught:
 class DistilledClassifier(ClassifierMixin, TargetModel, BaseEstimator):
     """Linear classifier of sparse rows, with an intercept for every target domain.
 
-    :func:`distill` makes it. It predicts like :class:`MSDAClassifier`, and has no layers.
-
-    Attributes
-    ----------
-    classes_ : ndarray
-    coef_ : ndarray of shape (d, n_outputs)
-    intercept_ : ndarray of shape (n_domains, n_outputs)
-    domains_, domain_sizes_ : list
-        Names of the target domains, and how many rows each had.
-    temperature_ : float
-        Divisor that turns scores into log odds.
-    prior_ : ndarray of shape (n_domains, n_outputs)
-        Added to scores for probabilities; other than 0 with ``border="balanced"``.
-    ridge_ : float
-    labelled_counts_ : int array of shape (d,)
-        In how many labelled rows each feature is not zero; -1 where that is not known.
-    target_shares_, target_shares_interval_, expected_error_ : list
-        As of the classifier that was distilled.
+    :func:`distill` makes it. It predicts like :class:`MSDAClassifier`, and has no layers. Its attributes are
+    those of the classifier that was distilled, for the targets alone; `coef_` is one array of shape
+    (d, n_outputs), and `labelled_counts_` is -1 where a count is not known.
     """
 
     def fit(self, X: Rows, y: Any) -> DistilledClassifier:

@@ -123,13 +123,11 @@ class UpdateState:
         inverse = np.empty((n, n), dtype=packed.dtype)
         for i, end in enumerate(np.cumsum(np.arange(1, n + 1)).tolist()):
             inverse[i, : i + 1] = inverse[: i + 1, i] = packed[end - i - 1 : end]
-        state = replace(self, inverse=inverse)
-        state.check()
-        return state
+        self._check_shapes()
+        return replace(self, inverse=inverse)
 
-    def check(self) -> None:
-        """Raise ValueError where parts do not fit together."""
-        n, n_train, widths = len(self.domain), int((self.weight > 0).sum()), [len(w) for w in self.weights]
+    def _check_shapes(self) -> None:
+        n, widths = len(self.domain), [len(w) for w in self.weights]
         n_layers, n_domains = len(widths), len(self.means[0])
         labelled = [] if self.labelled is None else [(self.labelled.columns, len(self.labelled.domain))]
         batches = [(columns, columns[0].shape[0]) for columns in self.batches.values()]
@@ -139,7 +137,6 @@ class UpdateState:
         is_sound = (
             len(self.shares) == len(self.means) == n_layers
             and all(m.shape == (n_domains, width) for m, width in zip(self.means, widths, strict=True))
-            and self.inverse.shape == (n_train, n_train)
             and len(self.codes) == len(self.weight) == n >= len(self.scores) == len(self.first_scores)
             and self.domain.min() >= 0
             and self.domain.max() < n_domains
