@@ -44,7 +44,7 @@ def align_targets(
     if not base.is_aligned:
         return None
     anchors, labels, scores = base.anchors, base.labels, trainer.target_scores
-    n, domain, mean_scores = anchors.n_labelled, anchors.domain, trainer.score_means()
+    n, domain, mean_scores = anchors.n_labelled, anchors.domain, trainer.mean_scores
     center, groups = mean_scores[domain[:n]].mean(axis=0), anchors.list_target_rows(base.domains)
     moves, first, estimates = np.zeros((n, len(mean_scores))), np.zeros(scores.shape), []
     for group, known in zip(groups, known_shares, strict=True):

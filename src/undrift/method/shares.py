@@ -140,12 +140,6 @@ class Mixture:
             upper, lower = upper + np.log(self.share)[..., None], lower + np.log(1 - self.share)[..., None]
         return min(len(scores), EFFECTIVE_ROWS) * np.logaddexp(upper, lower).mean(axis=-1)
 
-    def log_likelihood_of_labels(self, scores: np.ndarray, is_upper: np.ndarray) -> np.ndarray:
-        """Return the log probability of labels given the scores, by which rows may have been chosen."""
-        upper, lower = self.log_densities(scores)
-        share = np.clip(self.share, LEAST_ODDS, 1 - LEAST_ODDS)
-        return _sum_log_probabilities(upper - lower + np.log(share / (1 - share))[..., None], is_upper)
-
 
 @dataclass(frozen=True)
 class Labelled:
@@ -155,8 +149,14 @@ class Labelled:
     codes: np.ndarray  # (n,)
 
     def log_likelihood(self, mixture: Mixture, output: int, code: int) -> np.ndarray:
-        """Return the log probability of the labels, of a class against the rest, at every point of a grid."""
-        return mixture.log_likelihood_of_labels(self.scores[:, output], self.codes == code)
+        """Return the log probability of the labels, of a class against the rest, at every point of a grid.
+
+        It is given the scores, by which rows may have been chosen.
+        """
+        upper, lower = mixture.log_densities(self.scores[:, output])
+        share = np.clip(mixture.share, LEAST_ODDS, 1 - LEAST_ODDS)
+        log_odds = upper - lower + np.log(share / (1 - share))[..., None]
+        return _sum_log_probabilities(log_odds, self.codes == code)
 
 
 @dataclass(frozen=True)

@@ -121,11 +121,7 @@ def list_taught_classes(given: dict[Name, Given]) -> np.ndarray:
 def read_words(given: Given, n: int, classes: np.ndarray, name: Name = TARGET) -> Words:
     """Check what a teacher says of the n rows of a target, and return it as scores.
 
-    Parameters
-    ----------
-    given : pair
-        Labels, None or NaN where the teacher is silent, and their probabilities or None; or probabilities of
-        all classes, of shape (n, n_classes), with rows of NaN.
+    Labels are None or NaN, and rows of probabilities NaN, where the teacher is silent.
     """
     labels, confidence = given
     if np.ndim(labels) == 2:

@@ -40,7 +40,8 @@ class Weights:
 class Trainer:
     """Trains on the labelled rows, then on target anchors with pseudo-labels as well.
 
-    `labelled_scores` and `target_scores` of the anchors are by the classifier of the labelled rows alone.
+    `labelled_scores` and `target_scores` of the anchors, and `mean_scores` of the centres of all domains, of
+    shape (n_domains, n_outputs), are by the classifier of the labelled rows alone.
     """
 
     _intercept: np.ndarray  # of that classifier
@@ -50,20 +51,16 @@ class Trainer:
         self._n, labels = base.anchors.n_labelled, base.labels
         self._moves: np.ndarray | None = None
         self._covariance: Array = None  # of the target anchors, once it is needed
-        scores = self._start()
+        scores, self.mean_scores = self._start()
         self.labelled_scores, self.target_scores = scores[: self._n], scores[self._n :]
         self.posterior = Posterior.invert(self._chosen.K[: self._n, : self._n], self._chosen.C, labels.weight)
 
-    def _start(self) -> np.ndarray:
-        """Train on the labelled rows, and return the scores of all anchors."""
+    def _start(self) -> tuple[np.ndarray, np.ndarray]:
+        """Train on the labelled rows, and return the scores of all anchors and of all domains' centres."""
         raise NotImplementedError
 
     def _find_covariance(self) -> Array:
         """Return the covariance of the scores of the target anchors, given the labelled rows."""
-        raise NotImplementedError
-
-    def score_means(self) -> np.ndarray:
-        """Scores of the centres of all domains, before pseudo-labels: (n_domains, n_outputs)."""
         raise NotImplementedError
 
     def move(self, moves: np.ndarray) -> None:
@@ -105,19 +102,16 @@ def make_trainer(base: Base) -> Trainer:
 class GramTrainer(Trainer):
     """Trains on the inner products of the anchors, which `move` changes in place."""
 
-    def _start(self) -> np.ndarray:
-        self._dual = self._base.labels.fit(self._chosen.K, self._chosen.C)
+    def _start(self) -> tuple[np.ndarray, np.ndarray]:
+        chosen, n = self._chosen, self._n
+        self._dual = self._base.labels.fit(chosen.K, chosen.C)
         self._intercept = self._dual.intercept
-        return self._dual.scores(self._chosen.K[:, : self._n])
+        return self._dual.scores(chosen.K[:, :n]), chosen.mean_products[:n].T @ self._dual.coef
 
     def _find_covariance(self) -> Array:
         K, n = self._chosen.K, self._n
         self._targets = self.posterior.condition(K[:n, n:])
         return self._targets.covariance(K[n:, n:])
-
-    def score_means(self) -> np.ndarray:
-        """Scores of the centres of all domains, before pseudo-labels: (n_domains, n_outputs)."""
-        return self._chosen.mean_products[: self._n].T @ self._dual.coef
 
     def finish(self, coef: np.ndarray, kept: np.ndarray | None) -> Weights:
         """Sum ``w_t = sum_i coef_i h^t(x_i)`` for every layer; prediction then needs no training row."""
@@ -146,7 +140,7 @@ class GramTrainer(Trainer):
 class SumsTrainer(Trainer):
     """Trains on all labelled rows by sums over them, and on target anchors."""
 
-    def _start(self) -> np.ndarray:
+    def _start(self) -> tuple[np.ndarray, np.ndarray]:
         domains, chosen = self._base.domains, self._chosen
         rows = read_layers(domains.labelled, domains.domain, chosen.stack, self._base.place)
         Y = signs(domains.y, self._base.labels.n_classes)
@@ -154,7 +148,8 @@ class SumsTrainer(Trainer):
         self._primal = self._equations.start
         self._intercept = self._primal.intercept
         self._vectors: list[np.ndarray] | None = None  # of `move`, by layer
-        return self._read(slice(None)).score(self._primal)
+        mean_scores = score_centres(chosen.stack.means, self._unscale(self._primal.weights))
+        return self._read(slice(None)).score(self._primal), mean_scores
 
     def _read(self, rows: slice) -> LayerRows:
         """Return some of the anchors at every layer, moved."""
@@ -163,10 +158,6 @@ class SumsTrainer(Trainer):
 
     def _find_covariance(self) -> Array:
         return self._equations.add_rows(self._read(slice(self._n, None)))
-
-    def score_means(self) -> np.ndarray:
-        """Scores of the centres of all domains, before pseudo-labels: (n_domains, n_outputs)."""
-        return score_centres(self._chosen.stack.means, self._unscale(self._primal.weights))
 
     def _unscale(self, weights: list[np.ndarray]) -> list[np.ndarray]:
         """Return weights for rows that are not scaled."""
