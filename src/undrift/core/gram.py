@@ -21,15 +21,7 @@ CENTRED_ENTRIES = 2**22  # entries of the rows that are centred at once, in plac
 
 
 def domain_centred_gram(H: Rows, means: np.ndarray, domain: np.ndarray) -> Array:
-    """Inner products of rows, from each of which the mean of its domain has been subtracted.
-
-    Parameters
-    ----------
-    H : rows of shape (n, d)
-    means : array of shape (n_domains, d)
-    domain : int array of shape (n,)
-        Row of `means` that belongs to each row of `H`.
-    """
+    """Inner products of rows, from each of which the mean of its domain, a row of `means`, is subtracted."""
     ops = array_ops(H)
     if not sp.issparse(H):
         return ops.inner_products(H - ops.like(means, H)[domain])

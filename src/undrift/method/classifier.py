@@ -335,7 +335,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         if lessons is not None:
             readout = lessons.describe(readout)
             self.teacher_weight_[domains.target_positions, 0] = lessons.measure_weights(trained, readout)
-            self.teacher_noise_ = lessons.list_noises()
+            self.teacher_noise_ = [None if each is None else each.noise.share for each in lessons.lessons]
 
         # 7. Doubts: warnings, and the fallback to the source alone.
         self.labelled_counts_ = to_host(array_ops(domains.labelled).nonzero_counts(domains.labelled))

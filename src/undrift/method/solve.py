@@ -22,7 +22,8 @@ of a size that does not depend on their number. ``A^-1 u`` are the weights, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -140,17 +141,19 @@ def least_squares(K: Array, Y: np.ndarray, C: float, weight: np.ndarray) -> Dual
     factorisation for any number of outputs.
     """
     outputs = np.column_stack([np.ones(len(Y)), Y])
-    try:
+    with _refuse_large(C):
         solved = array_ops(K).shifted_solve(K, 1 / (C * weight), outputs)
-    except NotPositiveDefinite:
-        raise too_large_error(C) from None
     intercept = solved[:, 1:].sum(axis=0) / solved[:, 0].sum()
     return Dual(solved[:, 1:] - solved[:, :1] * intercept, intercept)
 
 
-def too_large_error(C: float) -> ValueError:
-    """Return the error of a C for which rounding leaves no solution."""
-    return ValueError(f"C={C:g} is too large for inner products of this size; lower C")
+@contextmanager
+def _refuse_large(C: float) -> Iterator[None]:
+    """Raise ValueError for a C for which rounding leaves no solution."""
+    try:
+        yield
+    except NotPositiveDefinite:
+        raise ValueError(f"C={C:g} is too large for inner products of this size; lower C") from None
 
 
 def draw_labelled_rows(codes: np.ndarray, n: int, random_state: np.random.RandomState) -> np.ndarray:
@@ -172,10 +175,8 @@ class Posterior:
     @classmethod
     def invert(cls, K: Array, C: float, weight: np.ndarray) -> Posterior:
         """Return the posterior of rows with these inner products and weights."""
-        try:
+        with _refuse_large(C):
             return cls(shifted_inverse(K, 1 / (C * weight)))
-        except NotPositiveDefinite:
-            raise too_large_error(C) from None
 
     def condition(self, products: Array) -> Conditioned:
         """Take rows whose inner products with the training rows are the columns of `products`."""
@@ -306,10 +307,8 @@ class NormalEquations:
             u += multiply(joined.T, root * Y[block])
             A = ops.zeros_like(joined, (len(u), len(u))) if A is None else A
             A = ops.add_gram(A, joined)
-        try:
+        with _refuse_large(C):
             self._factor = ops.factor_spd(A, np.append(np.ones(len(u) - 1), 0.0))
-        except NotPositiveDefinite:
-            raise too_large_error(C) from None
         self._ops, self._half = ops, ops.solve_lower(self._factor, ops.like(u.T, A))  # (n_outputs, D + 1)
         self.start = self._solve(self._half)
 

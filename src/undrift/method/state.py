@@ -319,7 +319,7 @@ def keep_state(fit: Fit, readout: Readout, rows: np.ndarray, growth: np.ndarray)
     is_trained = weight > 0
     train = rows[is_trained]
     K = chosen.K if len(train) == len(chosen.K) else submatrix(chosen.K, train, train)
-    is_complete = len(targets) == len(first_scores)
+    is_complete, baseline = len(targets) == len(first_scores), base.source_only
     state = UpdateState(
         columns=weights.columns,
         domain=anchors.domain[rows],
@@ -343,9 +343,7 @@ def keep_state(fit: Fit, readout: Readout, rows: np.ndarray, growth: np.ndarray)
         is_aligned=aligned is not None,
         is_balanced=fit.is_balanced,
         known_shares=list(fit.known_shares),
+        baseline_weights=None if baseline is None else baseline.weights,
+        baseline_intercept=None if baseline is None else baseline.intercept - baseline.offset,
     )
-    baseline = base.source_only
-    if baseline is not None:
-        intercept = baseline.intercept - baseline.offset
-        state = replace(state, baseline_weights=baseline.weights, baseline_intercept=intercept)
     return state.label_anchors(anchors.target_codes[targets])

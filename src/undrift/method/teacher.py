@@ -311,10 +311,6 @@ class Lessons:
         triples = zip(self.groups, self.lessons, shifts, strict=True)
         return [0.0 if k is None else k.weigh(trained.scores[group] + shift) for group, k, shift in triples]
 
-    def list_noises(self) -> list[float | None]:
-        """Return, for every target, the share of the teacher's labels that look exchanged at random."""
-        return [None if lesson is None else lesson.noise.share for lesson in self.lessons]
-
     def describe(self, readout: Readout) -> Readout:
         """Return a readout with intervals of shares and expected errors of targets with a teacher."""
         if readout.targets is None:

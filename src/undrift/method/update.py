@@ -46,10 +46,8 @@ class LearnsTargetLabels(LayeredModel):
         y : array-like of shape (n,), or None
             Their labels; None or NaN withdraws the label that a row has. None withdraws them all. Labels end
             a fallback, for good.
-        target : str, optional
-            Name of the target that the rows are of; needed where `fit` had several.
-        sample_domain : int array of shape (n,), optional
-            Domain of each row, if `fit` had it too.
+        target, sample_domain
+            As for :meth:`decision_function`.
         """
         state = self._check_state()
         X = self._check_input(X)
