@@ -152,6 +152,8 @@ def test_trust_has_errors_the_estimate_harm_and_f1():
     assert row[6:] == ["25.0", "10.0", "15.0", "1 of 2", "1 of 2", "50", "2 of 2", "40.0 / 40.0 / 40.0"]
     without = [r for r in trusted() if r["method"] != "undrift"]
     assert cells(show("trust", without))[2][2:8] == ["20.0", "30.0", "", "20.0", "", ""]
+    some = [r for r in trusted() if r["method"] != "undrift" or r["source"] == "a"]
+    assert cells(show("trust", some))[2][1] == "1 of 2"
     table = show("estimates", trusted())
     assert "| class shares | undrift | 10.0 | 10.0 |" in table
     assert "| error | undrift | 15.0 | 15.0 |" in table

@@ -81,7 +81,12 @@ class Setting:
     def cells(self) -> list[str]:
         """Plan, name and protocol, and the number of tasks."""
         n_tasks = (self.ours if len(self.ours) else self.rows)["task"].nunique()
-        return [self.plan, self.name, "seen" if self.is_seen else "unseen", str(n_tasks)]
+        return [self.plan, self.name, "seen" if self.is_seen else "unseen", self.count(n_tasks)]
+
+    def count(self, n_tasks: int) -> str:
+        """Write a number of tasks, and of how many where records are missing."""
+        n_all = self.rows["task"].nunique()
+        return str(n_tasks) if n_tasks == n_all else f"{n_tasks} of {n_all}"
 
 
 NAMES = ["plan", "setting", "test rows", "tasks"]
@@ -242,7 +247,8 @@ def trust_table(frame: pd.DataFrame) -> str:
         known = ours[ours["expected_error"].notna()]
         f1 = [format_points(group["f1"].mean()) or "none" for group in groups[:3] if len(group)]
         rows.append([
-            setting.name, str(len(tasks)), *(format_points(mean_over_tasks(group)) for group in groups),
+            setting.name, setting.count(len(tasks)),
+            *(format_points(mean_over_tasks(group)) for group in groups),
             *known[["transfer_error", "expected_error", "error_gap"]].mean().map(format_points),
             *(f"{n} of {len(ours)}" if len(ours) else "" for n in (len(known), _count_fallbacks(ours))),
             format_points(ours["error_held"].mean(), ".0f"),
