@@ -34,6 +34,7 @@ from .summary import (
     summarize_shares,
 )
 from .tables import join_kinds, with_added
+from .teacher import check_teacher, describe_teachers, read_cells, read_teacher, summarize_teacher
 
 if TYPE_CHECKING:
     from ..report import ReportData
@@ -91,8 +92,10 @@ def run_adapt(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UndriftWarning)
         check_outputs(job, has_cluster=cluster is not None)
+        check_teacher(job, has_cluster=cluster is not None)
         if not job.text:
-            job = replace(job, text=find_text(job.sources[0], job.reading, (job.label, job.target_label)))
+            others = job.label, job.target_label, job.teacher, job.teacher_confidence
+            job = replace(job, text=find_text((job.sources or job.targets)[0], job.reading, others))
         if cluster is None:
             result = _adapt(job, adapter, LocalRows(job, show_stage))
         else:
@@ -116,6 +119,8 @@ def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> AdaptResult:
     for target in rows.targets:
         with_added(target.path, target.kinds, added)  # refuses names that clash
     rows.targets, more = attach_labels(job, rows.sources, rows.targets, classes)
+    if job.teacher:
+        rows.targets = [replace(t, teacher=read_teacher(job, t, classes)) for t in rows.targets]
     if job.target_shares:
         classifier = clone(adapter.classifier or MSDAClassifier())
         adapter.set_params(classifier=classifier.set_params(target_shares=match_shares(job, classes)))
@@ -137,6 +142,10 @@ def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> AdaptResult:
     kinds = join_kinds(target.kinds for target in rows.targets) | added
     with rows.write_predictions(adapter, kinds, list(added)) as counts:
         summarize_shares(summary, adapter, counts, job)
+        for i, target in enumerate(rows.targets if job.teacher else []):
+            known = target if learnt is None else replace(target, labels=None)  # labels that were learnt
+            said = summarize_teacher(rows.predictions[i], known, adapter.classifier_.teacher_noise_[i])
+            summary["targets"][i]["teacher"] = said
         summary |= _save_models(job, adapter, rows)
     if job.report is None:
         return AdaptResult(adapter, summary)
@@ -147,7 +156,11 @@ def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> AdaptResult:
 
 def _settle_labels(job: Job, rows: LocalRows) -> tuple[list[Any], list[str]]:
     """Return the labels of the source in one spelling, and notes; those of the targets are spelt alike."""
-    labels, rewritten, notes = check_labels(job, rows.sources, rows.targets)
+    sources = rows.sources
+    if not sources:
+        sources = [replace(target, labels=read_cells(job.teacher, target)) for target in rows.targets]
+        job = replace(job, sources=job.targets, label=job.teacher or "")
+    labels, rewritten, notes = check_labels(job, sources, rows.targets)
     for i, target in enumerate(rows.targets if rewritten else []):
         tidied = [rewritten.get(label, label) for label in target.labels or []]
         rows.targets[i] = replace(target, labels=tidied if target.labels is not None else None)
@@ -230,12 +243,16 @@ def gather_report(adapter: TextAdapter, rows: LocalRows, baseline: Any, cross_fi
     """Return the rows of every domain with their predictions."""
     from ..report import DomainRows, ReportData
 
-    domains = [*rows.sources, *rows.targets]
+    sources = rows.sources or [
+        replace(target, path=Path(f"teacher of {target.path.name}"), labels=target.teacher["teacher"])
+        for target in rows.targets
+    ]
+    domains = [*sources, *rows.targets]
     short = [domain.path.name.split(".")[0] or domain.path.name for domain in domains]
     names = short if len(set(short)) == len(short) else [str(domain.path) for domain in domains]
     shown = [
         DomainRows(name, X, domain.documents, domain.labels, weights=domain.weights)
-        for name, X, domain in zip(names, rows.X, domains, strict=True)
+        for name, X, domain in zip(names, [*rows.X[: len(sources)], *rows.target_rows], domains, strict=True)
     ]
     targets = [
         replace(
@@ -244,12 +261,12 @@ def gather_report(adapter: TextAdapter, rows: LocalRows, baseline: Any, cross_fi
             probabilities=predicted.probabilities,
             cross_fitted=cross_fitted.get(k),
         )
-        for k, (each, predicted) in enumerate(zip(shown[len(rows.sources) :], rows.predictions, strict=True))
+        for k, (each, predicted) in enumerate(zip(shown[len(sources) :], rows.predictions, strict=True))
     ]
     return ReportData(
         adapter.classifier_,
         adapter.terms_,
-        shown[: len(rows.sources)],
+        shown[: len(sources)],
         targets,
         given_baseline=baseline,
         vectorizer=adapter.vectorizer_,
@@ -264,7 +281,7 @@ def write_report(job: Job, data: ReportData, summary: dict[str, Any]) -> None:
         command=job.command,
         seconds=summary["seconds"],
         warnings=summary["warnings"],
-        notes=summary["notes"],
+        notes=[*summary["notes"], *describe_teachers(summary)],
         files=[_describe_file(path) for path in (*job.sources, *job.targets)],
         text_columns=list(job.text),
         use_labels=job.use_labels,

@@ -72,14 +72,16 @@ def demo(
     "[bold]Output[/]: every column and row of the target, in order, with `prediction`, `score` and "
     "`probability` (of the predicted label) added. With two labels a positive score means the second of them "
     "in sorted order. With more, the score is that of the predicted one. Several targets follow one another, "
-    "with a column `domain`.\n\n"
+    "with a column `domain`. With --teacher, `teacher_disagrees` says whether the model alone predicts "
+    "another label than the teacher.\n\n"
     "[bold]Settings[/] of the method: --set noise=0.5 --set layers=3 --set C=0.3 --set seed=1 --set "
     "center=domains. Of several values, as in --set noise=0.5,0.7,0.9, cross-validation on the source "
     "chooses one."
 )
 def adapt(
     context: typer.Context,
-    label: Annotated[str, typer.Option(help="Column of the source's labels.", metavar="COL")],
+    *,
+    label: Annotated[str | None, typer.Option(help="Column of the source's labels.", metavar="COL")] = None,
     out: Annotated[Path, typer.Option(help="Where predictions are written.", metavar="FILE")],
     files: Annotated[list[Path] | None, typer.Argument(metavar="SOURCE TARGET", hidden=True)] = None,
     sources: Annotated[
@@ -123,6 +125,21 @@ def adapt(
             rich_help_panel=LABELS,
         ),
     ] = False,
+    teacher: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of labels by another model, which may be wrong, or empty for most rows. Then "
+            "--source is optional.",
+            metavar="COL",
+            rich_help_panel=LABELS,
+        ),
+    ] = None,
+    teacher_confidence: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the probability of the teacher's labels.", metavar="COL", rich_help_panel=LABELS
+        ),
+    ] = None,
     target_shares: Annotated[
         list[str] | None,
         typer.Option(
@@ -205,8 +222,12 @@ def adapt(
     Add --model FILE --updatable to label rows afterwards, with `undrift label`.
     """
     given = locals() | {"command": format_command(context)}
-    given |= options.place_files(files, {"sources": sources, "targets": targets}) | {"files": None}
+    has_source = not teacher or sources or len(files or []) + bool(targets) > 1
+    needed = {"sources": sources, "targets": targets} if has_source else {"targets": targets}
+    given |= {"sources": []} | options.place_files(files, needed) | {"files": None}
     sources, targets = given["sources"], given["targets"]
+    if has_source and label is None:
+        raise typer.BadParameter("Missing option '--label'")
     given["target_shares"] = options.parse_shares(target_shares, len(targets))
     cluster = device if device.startswith(("local", "tcp://", "tls://")) else None
     if cluster and Path("-") in (*sources, *targets, labels, out):

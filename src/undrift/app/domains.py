@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import chain, combinations
@@ -55,6 +55,7 @@ class JobDomain:
     frame: pd.DataFrame | None = None  # all columns, to be written with predictions; None on a cluster
     weights: Sequence[float] | None = None  # of the labels in a score; 0 for rows that may not be scored
     stored_keys: Sequence[int] | None = None  # `keys`, where the documents are not here
+    teacher: dict[str, list[Any]] = field(default_factory=dict)  # parameters of `decision_function`
 
     @cached_property
     def keys(self) -> Sequence[int]:

@@ -39,6 +39,8 @@ class Job:
     distilled: Path | None = None
     target_label: str | None = None
     labels: Path | None = None  # labelled target rows, matched by text
+    teacher: str | None = None  # column of the target with labels by another model
+    teacher_confidence: str | None = None  # column with their probabilities
     use_labels: str = "score"  # labels of the target: "score", "train" or "both"
     updatable: bool = False  # whether the model holds what `update` needs
     target_shares: Sequence[dict[str, float]] = ()  # label -> share: one for all targets, or one for each

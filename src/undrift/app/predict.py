@@ -55,6 +55,8 @@ class Predictions:
     score: np.ndarray  # (n,)
     probabilities: np.ndarray  # (n, n_classes)
     n_known: np.ndarray  # (n,) terms of every row that the model knows
+    student: Sequence[Any] = ()  # labels without the teacher's scores, if there is a teacher
+    disagrees: Sequence[bool | None] = ()  # whether these are not the teacher's; None where it is silent
 
     @property
     def labels(self) -> list[Any]:
@@ -79,6 +81,7 @@ class Predictions:
             "probability": self.probability.tolist(),
             "domain": [domain] * len(self.codes),
             "known_terms": self.n_known.tolist(),
+            "teacher_disagrees": np.array(self.disagrees, dtype=object),
         }
         for label, column in zip(self.classes, self.probabilities.T.tolist(), strict=True):
             values[f"p_{label}"] = column
@@ -102,6 +105,7 @@ def list_added(
     kinds: dict[str, set[Any]] = {"prediction": {type(classes[0])}, "score": {float}, "probability": {float}}
     kinds |= {f"p_{label}": {float} for label in classes} if job.probabilities else {}
     kinds |= {"domain": {str}} if has_domain else {}
+    kinds |= {"teacher_disagrees": {bool}} if job.teacher else {}
     return kinds | ({"known_terms": {int}} if has_known_terms else {})
 
 
@@ -276,7 +280,7 @@ def _predict_groups(
     ]
     order = np.argsort(np.concatenate(places))
     fields = ("codes", "score", "probabilities", "n_known")
-    joined = [np.concatenate([getattr(part, name) for part in parts])[order] for name in fields]
+    joined: list[Any] = [np.concatenate([getattr(part, name) for part in parts])[order] for name in fields]
     return Predictions(parts[0].classes, *joined)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -41,8 +42,11 @@ class LocalRows:
         sizes = [source.n_rows for source in self.sources]
         domain = np.repeat(np.arange(len(sizes)), sizes) if len(sizes) > 1 else None
         targets = {target.name: X for target, X in zip(self.targets, self.target_rows, strict=True)}
-        options = {"sample_domain": domain, "keeps_state": self.job.needs_state}
-        adapter.fit_rows(vectorizer, self.source_rows, labels, targets, **options)
+        options: dict[str, Any] = {"sample_domain": domain, "keeps_state": self.job.needs_state}
+        for name in self.targets[0].teacher:
+            options[name] = {target.name: target.teacher[name] for target in self.targets}
+        source = (self.source_rows, labels) if self.sources else (None, None)
+        adapter.fit_rows(vectorizer, *source, targets, **options)
 
     def count_terms(self, adapter: TextAdapter) -> TermVectorizer:
         """Choose the vocabulary, and make the rows of every domain."""
@@ -53,8 +57,8 @@ class LocalRows:
 
     @cached_property
     def source_rows(self) -> Any:
-        """Rows of all sources, after `fit`."""
-        return stack_rows(self.X[: len(self.sources)])
+        """Rows of all sources, after `fit`; without a source, of all targets, which a teacher labelled."""
+        return stack_rows(self.X[: len(self.sources)] or self.X)
 
     @property
     def target_rows(self) -> list[Any]:
@@ -63,7 +67,7 @@ class LocalRows:
 
     def count_mistakes(self, i: int, baseline: Any, classifier: Any) -> np.ndarray:
         """Sum over the labelled rows of a target, and over those that each model gets wrong."""
-        target, scores = self.targets[i], self._find_scores(classifier, i)
+        target, scores = self.targets[i], self._add_teacher(classifier, i)
         return count_mistakes(self.target_rows[i], target.truth, baseline, classifier, target.name, scores)
 
     def _find_scores(self, classifier: Any, i: int) -> np.ndarray:
@@ -76,6 +80,13 @@ class LocalRows:
             self._scores[i] = np.asarray(classifier.decision_function(X, target=name))
         return self._scores[i]
 
+    def _add_teacher(self, classifier: Any, i: int) -> np.ndarray:
+        """Return the scores of student and teacher together; without a teacher, those of the model."""
+        target = self.targets[i]
+        if not target.teacher:
+            return self._find_scores(classifier, i)
+        return classifier.decision_function(self.target_rows[i], target=target.name, **target.teacher)
+
     @contextmanager
     def write_predictions(
         self, adapter: TextAdapter, kinds: dict[str, Any], added: Sequence[str]
@@ -86,8 +97,13 @@ class LocalRows:
         """
         classifier, limit = adapter.classifier_, self.job.min_confidence
         for i, (target, X) in enumerate(zip(self.targets, self.target_rows, strict=True)):
-            scores = self._find_scores(classifier, i)
-            self.predictions.append(predict_rows(classifier, X, target.name, scores))
+            predicted = predict_rows(classifier, X, target.name, self._add_teacher(classifier, i))
+            if target.teacher:
+                student = predict_rows(classifier, X, target.name, self._find_scores(classifier, i)).labels
+                pairs = zip(target.teacher["teacher"], student, strict=True)
+                disagrees = [None if label is None else label != own for label, own in pairs]
+                predicted = replace(predicted, student=student, disagrees=disagrees)
+            self.predictions.append(predicted)
         with write_table(self.job.out, kinds) as write:
             for target, predicted in zip(self.targets, self.predictions, strict=True):
                 self.show_stage("writing predictions", None)

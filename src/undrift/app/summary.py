@@ -28,6 +28,7 @@ from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
 from .distill import describe_distilled
 from .domains import JobDomain
 from .job import Job
+from .teacher import describe_teachers
 from .terminal import describe_file, format_size
 
 ONE_CLASS = 0.97  # share of a target's rows above which a note says that one class is nearly all there is
@@ -38,7 +39,7 @@ def summarize_domains(
 ) -> dict[str, Any]:
     """Begin a summary: what was read, and how many words of each target do not occur in the source."""
     known = collect_words(chain.from_iterable(source.documents for source in sources), tokens)
-    shares = [unseen_share(target.documents, known, tokens) for target in targets]
+    shares = [unseen_share(t.documents, known, tokens) if sources else float("nan") for t in targets]
     notes = []
     for target, share in zip(targets, shares, strict=True):
         name = target.path.name
@@ -188,6 +189,7 @@ def describe_adapt(summary: dict[str, Any]) -> Iterator[str]:
     for target in summary["targets"]:
         yield describe_error(target, summary)
         yield _describe_shares(target)
+    yield from describe_teachers(summary)
     outputs = [summary["out"], summary["report"], summary.get("distilled", {}).get("out")]
     written = [describe_file(path) for path in outputs if path]
     if summary["model"]:
@@ -210,7 +212,8 @@ def _describe_files(summary: dict[str, Any]) -> str:
         f"{source['file']}: {count(source['rows'], 'row')}{_count_odd(source)}, {source['labelled']:,} labels"
         for source in summary["sources"]
     ]
-    parts[-1] += f" ({', '.join(labels)})"
+    if parts:
+        parts[-1] += f" ({', '.join(labels)})"
     parts += [f"{t['file']}: {count(t['rows'], 'row')}{_count_odd(t)}" for t in summary["targets"]]
     return f"Read {'; '.join(parts)}."
 
@@ -256,7 +259,8 @@ def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
     fell_back = " (not adapted: source only)" if t["fell_back"] else ""
     if t.get("scored"):
         low, high = t["adapted_error_interval"]
-        baseline = f"{t['baseline_error']:.1%} with a linear SVM trained on the source"
+        taught_by = "the teacher's labels" if summary.get("sources") == [] else "the source"
+        baseline = f"{t['baseline_error']:.1%} with a linear SVM trained on {taught_by}"
         least, most = t["gain_interval"]
         gain = "adaptation hurt" if most < 0 else "too few labels to tell whether adaptation helped"
         verdict = "" if t["fell_back"] else ": adaptation helped" if least > 0 else f": {gain}"

@@ -35,6 +35,7 @@ def test_the_page_names_every_field(folder, undrift, model):
     outputs = ["--model", "m.safetensors", "--distilled", "s.safetensors", "--min-confidence", "0.8"]
     commands = [
         [*ADAPT, "--target-label", "truth", *outputs, "--json"],
+        [*ADAPT, "--target-label", "truth", "--teacher", "truth", "--json"],
         ["predict", *new, "new.csv", *text, "--check", "--min-confidence", "0.8"],
         ["predict", *new, "by.csv", *text, "--by", "truth"],
         ["ask", *new, "ask.csv", *text, "--n", "20", "--for", "estimate"],
