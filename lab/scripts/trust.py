@@ -20,6 +20,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import f1_score
 from trust_scores import SHARES
 
 from undrift.method import calibrate
@@ -86,6 +87,7 @@ def judge_task(arrays: Arrays) -> dict[str, Any]:
     error, share = float(np.mean(predicted[is_test] != truth)), float(truth.mean())
     return {
         "error": error,
+        "f1": f1_score(truth, predicted[is_test], pos_label=int(share < 0.5)),
         "expected": expected.error,
         "off": None if expected.error is None else abs(expected.error - error),
         "not_known": expected.error is None,
@@ -118,7 +120,8 @@ def read_svms() -> pd.DataFrame:
     ]
     frame = pd.DataFrame(kept)
     frame["corpus"] = frame["variant"].replace(names)
-    table = frame.pivot_table("transfer_error", ["corpus", "source", "target"], "method")
+    table = frame.pivot_table(["transfer_error", "f1"], ["corpus", "source", "target"], "method")
+    table.columns = [name if what == "transfer_error" else f"f1 {name}" for what, name in table.columns]
     return table.reset_index()
 
 
@@ -179,6 +182,8 @@ def summarise(frame: pd.DataFrame) -> pd.DataFrame:
             "tasks": len(part),
             "better SVM": "" if best is None else f"{100 * best:.1f}",
             "undrift": percent(part["error"]),
+            "F1 of the rarer class, balanced SVM": percent(part["f1 svm-balanced"]),
+            "F1, undrift": percent(part["f1"]),
             "worse than both SVMs by over 2 points": int(harm.sum()) if best is not None else "",
             "not known": int(part["not_known"].sum()),
             "expected, where known": percent(part["expected"]),
