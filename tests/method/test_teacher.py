@@ -149,6 +149,19 @@ def test_expected_error_and_updates_of_a_student(flipped):
     assert np.abs(changed.decision_function(TARGET[0]) - classifier.decision_function(TARGET[0])).max() > 0
 
 
+def test_few_labels_give_bounds_alone(spy):
+    labels = exchange(TARGET[1], 0.2).astype(object)
+    labels[399:] = None
+    calls = spy(module, "_expect_error")
+    expected = fit(labels).expected_error_[0]
+    noise, scores, codes = calls[0]
+    contradicted = np.mean(noise.find_probabilities(scores).argmax(axis=1) != codes)
+    assert (expected["error"], expected["known"]) == (None, False)
+    assert expected["high"] >= contradicted > 0.2
+    labels[399] = 0
+    assert fit(labels).expected_error_[0]["known"] is True
+
+
 def test_a_teacher_that_contradicts_the_source_is_named():
     with pytest.warns(UserWarning, match="the teacher contradicts the source"):
         fit(1 - TARGET[1])

@@ -12,12 +12,11 @@ import pandas as pd
 
 from ..errors import count
 from ..inputs import spell_label
+from ..method import FEW_TAUGHT
 from .domains import JobDomain, check_labels, parse_label
 from .job import Job
 from .predict import Predictions
 from .tables import TableError, list_values, require_column
-
-FEW_LABELS = 1_000  # of a teacher, below which its noise is hardly known
 
 
 def check_teacher(job: Job, *, has_cluster: bool) -> None:
@@ -77,7 +76,8 @@ def summarize_teacher(predicted: Predictions, target: JobDomain, noise: float) -
     truth = target.truth if target.n_scored else np.full((target.n_rows, 2), None)
     scored = [i for i in taught if truth[i, 0] is not None]
     entry: dict[str, Any] = {"n_labels": len(taught), "n_disagreeing": sum(map(bool, predicted.disagrees))}
-    entry |= {"noise": noise, "n_probably_wrong": round(noise * len(taught)), "n_scored": len(scored)}
+    entry |= {"noise": noise, "n_scored": len(scored)}
+    entry["n_probably_wrong"] = round(noise * len(taught)) if len(taught) >= FEW_TAUGHT else None
     views = {"teacher": target.teacher["teacher"], "student": predicted.student, "both": predicted.labels}
     for name, labels in views.items() if scored else ():
         wrong = np.array([spell_label(labels[i]) != spell_label(truth[i, 0]) for i in scored])
@@ -89,9 +89,11 @@ def describe_teachers(summary: dict[str, Any]) -> Iterator[str]:
     """Say of every target how many labels the teacher gave, and how many are probably wrong."""
     for target in [entry for entry in summary["targets"] if "teacher" in entry]:
         said = target["teacher"]
-        name, n_wrong = Path(target["file"]).name, f"about {said['n_probably_wrong']:,} probably wrong"
-        n_wrong += " (a rough estimate from so few)" if said["n_labels"] < FEW_LABELS else ""
-        line = f"Teacher of {name}: {count(said['n_labels'], 'label')}, {n_wrong}; "
+        name, n_wrong = Path(target["file"]).name, said["n_probably_wrong"]
+        wrong = (
+            "too few to say how many are wrong" if n_wrong is None else f"about {n_wrong:,} probably wrong"
+        )
+        line = f"Teacher of {name}: {count(said['n_labels'], 'label')}, {wrong}; "
         line += f"the student disagrees on {count(said['n_disagreeing'], 'row')} (teacher_disagrees)."
         if said["n_scored"]:
             errors = [f"{who} {said[f'{who}_error']:.1%}" for who in ("teacher", "student", "both")]

@@ -50,6 +50,7 @@ FULL_TRUST = 3.0  # log odds of a right label, against its being exchanged, at w
 REVIEWED_ROWS = 3_000  # of a teacher that its noise is found from
 SURE_PORTION, SURE_ROWS = 0.6, 2_000  # of a teacher's labels, that serve as source where there is none
 LEAST_TAUGHT = 20  # labels of a teacher
+FEW_TAUGHT = 400  # labels below which the prior decides about their noise
 LEAST_WORD = 0.001  # probability of a teacher, that lower ones are raised to
 LEAST_AGREEMENT = 0.4  # area under the ROC curve of the source's scores for the teacher's classes
 TAUGHT_SHARE_SPREAD = 0.06  # standard deviation of the largest class share around the teacher's

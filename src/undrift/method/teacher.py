@@ -27,6 +27,7 @@ from ..errors import count, warn
 from ..inputs import as_array, check_rows, gather_rows, missing_mask, to_host
 from .calibrate import ExpectedError, Target, as_logits
 from .constants import (
+    FEW_TAUGHT,
     FULL_TRUST,
     LEAST_AGREEMENT,
     LEAST_TAUGHT,
@@ -366,13 +367,19 @@ def _learn_lesson(base: Base, said: Words, anchors: np.ndarray) -> Lesson:
 
 
 def _expect_error(noise: Noise, scores: np.ndarray, codes: np.ndarray) -> ExpectedError:
-    """Expect the error of a held-out student; at best that of both, if they err independently."""
+    """Expect the error of a held-out student; at best that of both, if they err independently.
+
+    Of few labels bounds alone are known: the upper one is at least the share of labels that it contradicts.
+    """
     p, others = noise.find_probabilities(scores), len(noise.offset) - 1
     is_label = codes[:, None] == np.arange(others + 1)
     both = p * np.where(is_label, 1 - noise.share, noise.share / others)
     low = float(1 - (both.max(axis=1) / both.sum(axis=1)).mean())
     error = float(1 - p.max(axis=1).mean())
-    return ExpectedError(error, min(low, error), min(TAUGHT_HIGH * error, 1.0))
+    low, high = min(low, error), min(TAUGHT_HIGH * error, 1.0)
+    if len(codes) < FEW_TAUGHT:
+        return ExpectedError(None, low, max(high, float(np.mean(p.argmax(axis=1) != codes))))
+    return ExpectedError(error, low, high)
 
 
 def _compare_with_source(scores: np.ndarray, words: Words, name: Any) -> None:

@@ -89,6 +89,9 @@ def test_a_column_filled_for_some_rows_is_enough(folder, undrift, columns):
     assert [row["teacher_disagrees"] == "" for row in rows] == [not answer for answer in answers]
     assert all(row["prediction"] for row in rows)
     assert said["n_labels"] == said["n_scored"] == N_ROWS // 2
+    assert said["n_probably_wrong"] is None  # few labels: the prior decides about noise
+    assert summary["targets"][0]["expected_error"]["known"] is False
+    assert "too few to say how many are wrong" in " ".join(undrift(*WITH_SOURCE)[1].split())
     model, small = load_model("m.safetensors"), load_model("small.safetensors")
     texts = columns["kitchen"]["review"]
     student = model.predict(texts)  # a saved model is the student alone
