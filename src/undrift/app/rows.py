@@ -101,7 +101,7 @@ class LocalRows:
             if target.teacher:
                 student = predict_rows(classifier, X, target.name, self._find_scores(classifier, i)).labels
                 pairs = zip(target.teacher["teacher"], student, strict=True)
-                disagrees = [None if label is None else label != own for label, own in pairs]
+                disagrees = [None if label is None else label != answer for label, answer in pairs]
                 predicted = replace(predicted, student=student, disagrees=disagrees)
             self.predictions.append(predicted)
         with write_table(self.job.out, kinds) as write:
