@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+import sys
 import tarfile
 import tempfile
 import zlib
@@ -38,12 +39,14 @@ def fetch(
         raise ImportError("Downloading needs the `data` extra: pip install 'undrift-lab[data]'") from None
     assert root is not None  # with pooch there is a cache folder
     root.mkdir(parents=True, exist_ok=True)
-    pooch.get_logger().setLevel("INFO" if progress else "WARNING")
+    pooch.get_logger().setLevel("WARNING")
     with tempfile.TemporaryDirectory(dir=root, prefix=f".{source.name}-") as scratch:
         registry = {url.rsplit("/", 1)[1]: source.sha256.get(url.rsplit("/", 1)[1]) for url in source.urls}
         urls = dict(zip(registry, source.urls, strict=True))
         shelf = pooch.create(scratch, base_url="", registry=registry, urls=urls, retry_if_failed=N_RETRIES)
         for name, url in urls.items():
+            if progress:
+                print(f"Downloading {url}", file=sys.stderr)
             try:
                 path = Path(shelf.fetch(name))
             except (OSError, ValueError) as error:  # a connection, or a checksum
