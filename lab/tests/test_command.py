@@ -9,9 +9,8 @@ import pytest
 def test_a_plan_from_end_to_end(command, data, plan_file, tmp_path):
     results, out = tmp_path / "r.jsonl", tmp_path / "figures"
     arguments = ("run", plan_file, "--results", results, "--data", data)
-    status, printed, _ = command(*arguments, "--methods", "svm,msda-1", "--tasks", "books->*", "--json")
-    assert status == 0
-    assert json.loads(printed) == {"results": str(results), "n_before": 0, "n_new": 4, "n_failed": 0}
+    status, printed, _ = command(*arguments, "--methods", "svm,msda-1", "--tasks", "books->*")
+    assert (status, printed) == (0, f"4 tasks run, 0 done before: {results}\n")
     status, printed, _ = command(*arguments, "--methods", "svm", "--jobs", "1")
     assert "4 tasks run, 2 done before" in printed
     assert status == 0
@@ -21,9 +20,7 @@ def test_a_plan_from_end_to_end(command, data, plan_file, tmp_path):
     assert {path.suffix for path in out.iterdir()} == {".svg", ".md"}
     assert (out / "tiny-main-figure-1.svg").exists()
 
-    status, printed, _ = command("table", results)
-    assert printed == (out / "table.md").read_text()
-    assert "| tiny | main | svm | 6 |" in printed
+    assert "| tiny | main | svm | 6 |" in (out / "table.md").read_text()
 
     some = tmp_path / "some"
     arguments = ("figures", results, "--out", some, "--only", "*-figure-1")
@@ -102,7 +99,6 @@ def test_the_report_is_one_page_that_shows_hostile_records_as_text(command, reco
     page = out.read_text(encoding="utf-8")
     assert "<script" not in page
     assert page.count("<svg") == page.count("</svg>") == 2
-    assert "12 of 12 records" in page
     assert "msda-5&lt;/svg&gt;" in page
     status, _, said = command("report", written(tmp_path / "none.jsonl", []), "--out", out)
     assert (status, "no result to report on" in said) == (2, True)
@@ -112,14 +108,12 @@ def test_check_wants_every_task_of_a_bar(command, records, tmp_path):
     bars = tmp_path / "expected.toml"
     bars.write_text(BAR)
     files = {n: written(tmp_path / f"{n}.jsonl", records[:n]) for n in (0, 4, 12)}
-    for n, n_tasks, word, status, if_partial in (
-        (12, 6, "pass", 0, 0), (4, 2, "incomplete", 1, 0), (0, 0, "no results", 1, 1),
+    for n, words, status, if_partial in (
+        (12, "pass | 6", 0, 0), (4, "incomplete | 2", 1, 0), (0, "no results | 0", 1, 1),
     ):  # fmt: skip
         arguments = ("check", files[n], "--expected", bars)
-        found, printed, _ = command(*arguments, "--json")
-        assert found == status
-        (verdict,) = json.loads(printed)
-        assert (verdict["verdict"], verdict["n_tasks"], verdict["n_tasks_expected"]) == (word, n_tasks, 6)
+        found, printed, _ = command(*arguments)
+        assert (found, f"| low | {words} |" in printed) == (status, True)
         assert command(*arguments, "--partial")[0] == if_partial
 
 
@@ -133,8 +127,8 @@ def test_check_wants_every_task_of_a_bar(command, records, tmp_path):
         (("figures", "bad.toml", "--out", "figures"), "bad.toml, line 1 is not a record"),
         (("figures", "empty.jsonl", "--out", "figures"), "nothing to draw"),
         (("check", "none.jsonl", "--expected", "good.toml"), "none.jsonl"),
-        (("check", "empty.jsonl", "--expected", "bad.toml"), "bad.toml: methods is not known; give tables"),
-        (("check", "empty.jsonl", "--expected", "empty.jsonl"), "empty.jsonl has no bars"),
+        (("check", "empty.jsonl", "--expected", "bad.toml"), "bad.toml: bar is missing"),
+        (("check", "empty.jsonl", "--expected", "empty.jsonl"), "empty.jsonl: bar is missing"),
     ],
 )
 def test_what_the_user_can_mend_is_one_line(command, plan_file, tmp_path, monkeypatch, arguments, complaint):

@@ -39,8 +39,7 @@ def test_what_is_fetched_is_where_a_run_looks(command, site, tmp_path):
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        ("amazon-mat", "Put your copy at DIR/amazon-mat/amazon.mat"),
-        ("amazon", "choose one of amazon-bow, processed_acl, fdu-mtl, multidomain, multidomain-acl"),
+        ("amazon", "choose one of amazon-bow, processed_acl, fdu-mtl, multidomain"),
         ("fdu-mtl", "Cannot download http"),
     ],
 )

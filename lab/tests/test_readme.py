@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from undrift_lab.results import make_frame, read
+from undrift_lab.results.frame import make_frame
+from undrift_lab.results.records import read
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -23,7 +23,9 @@ class Ours:
     """`MSDAClassifier` with changes, for some class shares, and with other estimates beside its own."""
 
     changes: Mapping[str, Any] = field(default_factory=dict)
-    shares: Literal["", "em", "known"] = ""  # by EM on probabilities of the predicted rows; or the true ones
+    # class shares: by EM on probabilities of the predicted rows; the true ones; left out of the border;
+    # or those of the predicted rows, to which the fitted model is aligned as `undrift predict` does
+    shares: Literal["", "em", "known", "balanced", "batch"] = ""
     teacher: str = ""  # kind of stored scores that teach it
     estimate: str = ""  # of the class shares or of the error, by another package or paper
 
@@ -32,8 +34,10 @@ _LAYERS = {"center": False, "fallback": False}
 _LAYERS_ALONE = {**_LAYERS, "self_training": False}
 OURS: Mapping[str, Ours] = {
     "undrift": Ours(),
-    "balanced": Ours({"border": "balanced"}),  # predicts for the least mean of the classes' errors
+    "balanced": Ours(shares="balanced"),  # `border="balanced"`: the least mean of the classes' errors
+    "batch": Ours(shares="batch"),
     "oracle": Ours(shares="known"),
+    "aligned": Ours({"self_training": False}),
     "centred": Ours({"center": "domains"}),
     "uncentred": Ours(_LAYERS_ALONE),
     "uncentred-em": Ours(_LAYERS_ALONE, shares="em"),
@@ -89,10 +93,10 @@ PEERS: Mapping[str, Peer] = {
     "adapt-rulsif": Peer("adapt.instance_based", "RULSIF", {"kernel": "rbf", "gamma": 1.0}, {}, (100,)),
 }  # fmt: skip
 # methods that need the rows that they predict, unlabelled, while they learn
-TRANSDUCTIVE = ("pca", "scl", "coda", "sda", "msda", "labels", "uncentred-em", "uncentred-em-self")
+TRANSDUCTIVE = ("pca", "scl", "coda", "sda", "labels", "uncentred-em", "uncentred-em-self")
 
 _ESTIMATORS = {"pca": PCA, "scl": SCL, "coda": CODA, "sda": SDA}
-_SET_BY_RUNNER = {"random_state", "n_components:pca", "device:sda", "callback:sda"}
+_SET_BY_RUNNER = {"random_state", "n_components:pca", "device:sda"}
 _RUNNERS = ("device", "random_state", "verbose")  # not the plan's to decide
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -24,7 +23,6 @@ RESULTS = typer.Argument(..., metavar="RESULTS", help="JSON lines of `undrift-la
 DATA = typer.Option(
     None, "--data", metavar="DIR", help="Folder of the corpora. Default: UNDRIFT_DATA, or the cache folder."
 )
-JSON = typer.Option(False, "--json", help="Print a summary as JSON on standard output.")
 
 
 @app.command("run")
@@ -53,8 +51,7 @@ def run_plan(
         None, "--seed", min=0, help="Instead of the plan's. Results of several seeds may share a file."
     ),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what failed before."),
-    log: bool = typer.Option(False, "--log", help="Write one line a task on standard error, and no bar."),
-    as_json: bool = JSON,
+    log: bool = typer.Option(False, "--log", help="Write one line a task, also where no terminal shows it."),
 ) -> None:
     """Run a benchmark plan. Stop it at any time and run it again: it resumes where it was.
 
@@ -71,13 +68,15 @@ def run_plan(
     from .plan import load_plan
     from .runner import Request, run
 
+    def show(n_done: int, n_total: int, what: str) -> None:
+        if log or sys.stderr.isatty():
+            print(escape_controls(f"{n_done}/{n_total} {what}"), file=sys.stderr, flush=True)
+
     chosen = load_plan(plan).smaller(max_rows, max_features).seeded(seed)
     names = (_split_names(methods), _split_names(tasks), _split_names(variants))
-    with _ProgressBar(chosen.name, log) as show:
-        summary = run(chosen, results, Request(data, *names, jobs, device, retry_failed, show))
+    summary = run(chosen, results, Request(data, *names, jobs, device, retry_failed, show))
     failed = f"; {summary.n_failed} failed" if summary.n_failed else ""
-    done = f"{summary.n_new} tasks run, {summary.n_before} done before{failed}: {results}"
-    _say(json.dumps({"results": str(results), **vars(summary)}) if as_json else done)
+    _say(f"{summary.n_new} tasks run, {summary.n_before} done before{failed}: {results}")
     if summary.n_failed:
         raise typer.Exit(1)
 
@@ -96,8 +95,10 @@ def draw_figures(
 
         undrift-lab figures small.jsonl --out figures --only "small-authors-figure-?"
     """
-    from .results import choose_figures, make_frame, plan_table
     from .results.draw import write_figure
+    from .results.figures import choose_figures
+    from .results.frame import find_failures, make_frame
+    from .results.tables import plan_table
 
     records = _read_records(results)
     figures = choose_figures(records, _split_names(only))
@@ -107,7 +108,7 @@ def draw_figures(
         )
     for figure in figures:
         write_figure(figure, out)
-    write_text_atomically(out / "table.md", plan_table(make_frame(records)))
+    write_text_atomically(out / "table.md", plan_table(make_frame(records), find_failures(records)))
     _say(f"{len(figures)} figures and a table: {out}")
 
 
@@ -118,39 +119,18 @@ def check_results(
         Path("expected"), "--expected", metavar="FILE", help="The bars; by default those of the lab."
     ),
     partial: bool = typer.Option(False, "--partial", help="What is incomplete does not count."),
-    as_json: bool = JSON,
 ) -> None:
     """Check results against the bars of the plan file expected.toml, and answer its claims.
 
     Every bar is about a number of tasks. The exit status is 1 if one is missed, or if tasks of one are not
     there: records of a trial, run with --max-rows or --max-features, do not count.
     """
-    from .results import are_met, check_bars, load_bars, verdict_table
+    from .results.expected import are_met, check_bars, load_bars, verdict_table
 
     verdicts = check_bars(load_bars(expected), _read_records(results))
-    _say(json.dumps([each.to_dict() for each in verdicts]) if as_json else verdict_table(verdicts).rstrip())
+    _say(verdict_table(verdicts).rstrip())
     if not are_met(verdicts, partial):
         raise typer.Exit(1)
-
-
-@app.command("table")
-def print_table(
-    results: list[Path] = RESULTS,
-    plan: str | None = typer.Option(None, "--plan", help="Only this plan."),
-) -> None:
-    """Print results as Markdown tables."""
-    from .results import find_failures, make_frame, make_table, plan_table
-
-    records = [record for record in _read_records(results) if plan in (None, record.get("plan"))]
-    if not records:
-        raise ValueError("the results hold no record" + (f" of plan {plan}" if plan else ""))
-    frame, failed = make_frame(records), find_failures(records)
-    has_transfers = any(record.get("kind") == "transfer" for record in records)
-    tables = [
-        plan_table(frame, failed) if has_transfers else None,
-        make_table("distance", records, frame, failed),
-    ]
-    _say("\n".join(filter(None, tables)).removesuffix("\n"))
 
 
 @app.command("merge")
@@ -164,7 +144,7 @@ def merge_results(
 
         undrift-lab merge small-*.jsonl --out lab/results/small.jsonl
     """
-    from .results import merge_records
+    from .results.records import merge_records
 
     text = merge_records(_read_records(results))
     write_text_atomically(out, text)
@@ -180,8 +160,9 @@ def fill_all(
     Tables go between comments such as '<!-- bench table: small -->' and '<!-- end -->' in README.md, docs
     and lab; figures that these pages show are drawn in lab/figures. The same results give the same bytes.
     """
-    from .results import choose_figures, fill_pages
     from .results.draw import write_figure
+    from .results.figures import choose_figures
+    from .results.page import fill_pages
 
     paths = sorted((root / "lab/results").glob("*.jsonl"))
     if not paths:
@@ -207,10 +188,9 @@ def write_report(
 
         undrift-lab report results.jsonl --out results.html
     """
-    from .results import read
     from .results.report import write_page
 
-    write_text_atomically(out, write_page([record for path in results for record in read(path, "transfer")]))
+    write_text_atomically(out, write_page(_read_records(results, "transfer")))
     _say(f"Report: {out}")
 
 
@@ -219,7 +199,7 @@ def fetch_dataset(
     name: str = typer.Argument(..., metavar="NAME", help="Which data set."),
     data: Path | None = DATA,
 ) -> None:
-    """Download a public data set: amazon-bow, processed_acl, fdu-mtl, multidomain or multidomain-acl.
+    """Download a public data set: amazon-bow, processed_acl, fdu-mtl or multidomain.
 
     Example:
 
@@ -233,42 +213,14 @@ def fetch_dataset(
     _say(f"{name} is in {fetch(name, data, progress=True)}")
 
 
-class _ProgressBar:
-    """Shows how far a run is on standard error: a bar on a terminal, or the lines of a log."""
-
-    def __init__(self, title: str, is_log: bool) -> None:
-        from rich.progress import Progress
-
-        self._is_log, self._is_shown = is_log, sys.stderr.isatty() and not is_log
-        self._bar = Progress(transient=True, disable=not self._is_shown)
-        self._task = self._bar.add_task(title, total=None)
-
-    def __enter__(self) -> _ProgressBar:
-        if self._is_shown:
-            self._bar.start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        if self._is_shown:
-            self._bar.stop()
-
-    def __call__(self, n_done: int, n_total: int, what: str) -> None:
-        from rich.markup import escape
-
-        if self._is_log:
-            print(escape_controls(f"{n_done}/{n_total} {what}"), file=sys.stderr, flush=True)
-        about = escape(escape_controls(what)) or None
-        self._bar.update(self._task, completed=n_done, total=n_total, description=about)
-
-
 def _split_names(given: str | None) -> list[str] | None:
     return None if given is None else [name.strip() for name in given.split(",")]
 
 
-def _read_records(paths: list[Path]) -> list[dict]:
-    from .results import read
+def _read_records(paths: list[Path], kind: str | None = None) -> list[dict]:
+    from .results.records import read
 
-    return [record for path in paths for record in read(path)]
+    return [record for path in paths for record in read(path, kind)]
 
 
 def _say(text: str) -> None:

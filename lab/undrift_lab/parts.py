@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from undrift.datasets import Corpus, Domain
 from undrift.text import TermVectorizer
 
-from .corpora import LOADERS, SOURCES, data_folder
+from .corpora import LOADERS
 from .plan import CorpusSpec
 
 Part = tuple[str, str]  # domain, and "train", "test" or "all"
@@ -41,12 +41,9 @@ def load_corpus(
     that is not set, where ``undrift-lab fetch`` puts them. The vocabulary of an `inductive` corpus of texts
     is chosen without the test rows; the columns of counted files are given.
     """
-    options: dict[str, Any] = dict(spec.options)
-    if spec.loader != "reviews":
-        options["folder" if spec.loader != "amazon-mat" else "path"] = _folder(spec, data)
-    if spec.loader == "processed_acl":
-        options["max_features"] = max_features
-    corpus = take_rows(LOADERS[spec.loader](**options), spec.max_rows)
+    folder = [] if spec.loader == "reviews" else [None if data is None else Path(data) / spec.loader]
+    width = {"max_features": max_features} if spec.loader == "processed_acl" else {}
+    corpus = take_rows(LOADERS[spec.loader](*folder, **width), spec.max_rows)
     return take_columns(count_terms(corpus, max_features, inductive), max_features)
 
 
@@ -119,8 +116,7 @@ def take_pair(corpus: Corpus, source: str, target: str, *, has_whole_source: boo
     """Leave two domains; of the source all rows, or the train rows that other packages see."""
     given = corpus.domains[source]
     if not has_whole_source:
-        n = len(given.train)
-        given = Domain(source, X=given.X[given.train], y=given.y[given.train], train=np.arange(n))
+        given = _pick(given, given.train, train=np.arange(len(given.train)))
     return replace(corpus, domains={source: given, target: corpus.domains[target]})
 
 
@@ -160,40 +156,22 @@ def sample_target(
     if not 0 < n_second < n:
         raise ValueError(f"domain {target}: too few rows for a share of {share:g}")
     rows = np.sort(np.concatenate([groups[0][: n - n_second], groups[1][:n_second]]))
-    texts = None if domain.texts is None else [domain.texts[i] for i in rows]
-    X = None if domain.X is None else domain.X[rows]
-    sample = Domain(target, X=X, texts=texts, y=np.asarray(domain.y)[rows], test=np.arange(n))
-    return replace(corpus, domains={**corpus.domains, target: sample}), rows
+    return replace(corpus, domains={**corpus.domains, target: _pick(domain, rows, test=np.arange(n))}), rows
 
 
 def _take_domain_rows(domain: Domain, max_rows: int) -> Domain:
     parts = {part: space_evenly(getattr(domain, part), max_rows) for part in ("train", "test", "unlabelled")}
     rows = np.unique(np.concatenate(list(parts.values())))
-    moved: dict[str, Any] = {part: np.searchsorted(rows, index) for part, index in parts.items()}
+    return _pick(domain, rows, **{part: np.searchsorted(rows, index) for part, index in parts.items()})
+
+
+def _pick(domain: Domain, rows: np.ndarray, **parts: Any) -> Domain:
+    """Leave some rows of a domain, with these parts."""
     texts = None if domain.texts is None else [domain.texts[i] for i in rows]
     X = None if domain.X is None else domain.X[rows]
-    return Domain(domain.name, X=X, texts=texts, y=domain.y[rows], **moved)
+    return Domain(domain.name, X=X, texts=texts, y=np.asarray(domain.y)[rows], **parts)
 
 
 def space_evenly(index: np.ndarray, n: int) -> np.ndarray:
     """Return at most n of some row numbers, evenly spaced."""
     return index if len(index) <= n else index[np.linspace(0, len(index) - 1, n).round().astype(int)]
-
-
-def _folder(spec: CorpusSpec, data: str | Path | None) -> Path | None:
-    """Folder of the corpus, or None where the loader is to look for it by itself."""
-    if data is None and spec.folder is None:
-        return None
-    root = Path(data) if data is not None else data_folder() or Path()
-    path = root / (spec.folder or spec.loader)
-    if not path.exists():
-        raise FileNotFoundError(f"{spec.loader}: there is no {path}; {_remedy(spec, path)}.")
-    return path
-
-
-def _remedy(spec: CorpusSpec, path: Path) -> str:
-    """Say how to get a folder that a plan needs."""
-    if path.name in SOURCES:
-        command = f"undrift-lab fetch {path.name} --data {path.parent}"
-        return f"put its files there, or fetch them with `{command}`"
-    return "put its files there, or name another data folder"

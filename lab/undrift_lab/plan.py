@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, field, fields, replace
 from difflib import get_close_matches
-from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,7 +20,7 @@ from undrift.errors import UndriftError
 from .catalogue import PEERS, find_family, is_inductive, list_parameters
 from .corpora import LOADERS
 
-FOR_SHARES = ("target_share", "max_target_rows")  # settings of plans that vary class shares
+C_MULTIPLES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of the authors' rule, to choose from
 
 Count = Annotated[int, Ge(1)]
 Share = Annotated[float, Gt(0), Lt(1)]
@@ -50,19 +49,15 @@ def _suggest(name: str, known: set[str]) -> str:
 
 @dataclass(frozen=True, config=STRICT)
 class CorpusSpec:
-    """Where the rows come from: a loader of `LOADERS`, and its options."""
+    """Where the rows come from: a loader of `LOADERS`, which names the folder too."""
 
     loader: str
-    folder: str | None = None  # below the data folder; by default the loader's name
     max_features: Count = 5000  # size of the vocabulary of texts; columns kept of counted files
     max_rows: Count | None = None  # of each part of each domain, evenly spaced, for trials; by default all
-    options: dict[str, Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.loader not in LOADERS:
             raise ValueError(f"loader={self.loader!r} is not known; choose one of {', '.join(LOADERS)}")
-        known = set(signature(LOADERS[self.loader]).parameters) - {"folder", "path", "max_features"}
-        _check_names(self.options, known, "options")
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -73,9 +68,8 @@ class Setting:
     max_features: Count | None = None  # columns, the most frequent first; by default those of the corpus
     # levels, from which one is chosen for each source and depth by cross-validation there
     noise: Annotated[tuple[Noise, ...], Len(1)] = (0.5, 0.6, 0.7, 0.8, 0.9)
-    # C = 1 / mean |x|^2, or the best in cross-validation of the multiples `C` of it
+    # C = 1 / mean |x|^2, or the best in cross-validation of the multiples `C_MULTIPLES` of it
     c_rule: Literal["authors", "searched"] = "authors"
-    C: Annotated[tuple[Annotated[float, Gt(0)], ...], Len(1)] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
     # whether baselines choose more than C by cross-validation on the source: PCA and SCL counts or tf-idf
     # rows, SCL its scale (with negative weights kept), SDA its noise
     tuned: bool = False
@@ -83,13 +77,8 @@ class Setting:
     # "pair": vocabulary (with `max_features`), weights of terms and layers are those of a task's two domains
     fit_on: Literal["all", "pair"] = "all"
     n_pivots: Count | None = None  # outputs of the first layer, from as many columns on (section 4)
-    n_folds: Annotated[int, Ge(2)] = 5
-    n_rows: Count = 1000  # of each domain that a distance is measured on
     changes: dict[str, Value] = field(default_factory=dict)  # of method `undrift`; `length`: of tf-idf rows
     inductive: bool = False  # whether methods do without the test rows while they learn; only some can
-    # of method `undrift`, if inductive: whether the target's train rows, which were drawn like the test
-    # rows, are one target and its other rows another, so that each has class shares
-    train_apart: bool = False
     # share of the second class in the target, which is then a sample of its labelled rows, train and test,
     # drawn with the plan's seed, at most `max_target_rows`; it takes the place of the domain, and all of it
     # is predicted
@@ -101,10 +90,6 @@ class Setting:
     methods: Names | None = None  # those of the plan's that this variant runs; by default all
 
     def __post_init__(self) -> None:
-        if self.train_apart and not self.inductive:
-            raise ValueError(
-                "train_apart needs inductive = true: test rows that are seen are a target anyway"
-            )
         if self.target_share is not None and self.inductive:
             raise ValueError("inductive does not go with target_share, whose rows are all seen")
         _check_names(self.changes, list_parameters("undrift"), "changes")
@@ -112,7 +97,7 @@ class Setting:
     @property
     def Cs(self) -> tuple[float, ...]:
         """Candidates of C, in units of the authors' rule."""
-        return self.C if self.c_rule == "searched" else (1.0,)
+        return C_MULTIPLES if self.c_rule == "searched" else (1.0,)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -146,7 +131,10 @@ class Plan:
             raise ValueError(f"baseline_variant={self.baseline_variant!r} is none of the variants")
         for variant in self.variants:
             _check_methods(variant, self.methods)
-            _check_kind(variant, self.kind, self.methods)
+            if self.kind == "distance" and len(variant.noise) > 1:
+                raise ValueError('noise: kind="distance" takes one level, such as noise = [0.7]')
+        if self.kind == "distance" and not all(method.startswith("msda-") for method in self.methods):
+            raise ValueError('methods: kind="distance" is about msda-1, msda-5 and so on')
 
     def digest(self, variant: Setting, method: str) -> str:
         """Fingerprint of all that the plan says of a method's numbers, so that results do not get mixed.
@@ -211,19 +199,6 @@ def _check_methods(variant: Setting, methods: tuple[str, ...]) -> None:
             )
     if variant.changes and not any(find_family(method) == "undrift" for method in methods):
         raise ValueError("changes is about method undrift, which is not among the plan's methods")
-
-
-def _check_kind(variant: Setting, kind: str, methods: tuple[str, ...]) -> None:
-    """Refuse what a plan of distances would not look at."""
-    if kind == "transfer":
-        return
-    for method in methods:
-        if not method.startswith("msda-"):
-            raise ValueError(f'methods: kind="distance" is about msda-1, msda-5 and so on, not {method}')
-    if len(variant.noise) > 1:
-        raise ValueError('noise: kind="distance" takes one level, such as noise = [0.7]')
-    if variant.target_share is not None or variant.targets is not None:
-        raise ValueError('target_share and targets need kind="transfer"')
 
 
 def _checked(make: Any, *arguments: Any, **changes: Any) -> Any:

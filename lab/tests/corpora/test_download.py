@@ -111,7 +111,7 @@ def test_without_undrift_data_the_users_cache_is_used_and_a_missing_extra_is_nam
 
 
 def test_the_files_of_a_data_set_are_named_and_known():
-    counts = {"amazon-bow": 8, "processed_acl": 1, "fdu-mtl": 30, "multidomain": 1, "multidomain-acl": 1}
+    counts = {"amazon-bow": 8, "processed_acl": 1, "fdu-mtl": 30, "multidomain": 1}
     assert {name: len(source.urls) for name, source in SOURCES.items()} == counts
     for source in SOURCES.values():
         assert all(url.startswith("https://") for url in source.urls)

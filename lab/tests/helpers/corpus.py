@@ -31,7 +31,6 @@ def write_corpus(folder, n_rows=40, n_terms=30, seed=3):
 PLAN = """
 methods = ["svm", "msda-1", "msda-3", "undrift"]
 noise = [0.5, 0.8]
-n_folds = 3
 [corpus]
 loader = "amazon-bow"
 max_features = 30

@@ -17,7 +17,7 @@ from undrift.inputs.device import OnHost
 from undrift_lab.methods.cells import Bench
 from undrift_lab.methods.families import find_outcomes
 
-SEED, N_FOLDS = 4, 3
+SEED, N_FOLDS = 4, 5
 SIZES = {"books": 124, "dvd": 112, "toys": 100}
 TASKS = list(permutations(SIZES, 2))
 

@@ -10,21 +10,21 @@ from undrift import MSDA
 from undrift_lab.metrics import proxy_a_distance
 from undrift_lab.parts import load_corpus
 from undrift_lab.plan import load_plan
-from undrift_lab.results import read
+from undrift_lab.results.records import read
 from undrift_lab.runner import Request, run
 
 PLAN = """
 kind = "distance"
 methods = ["msda-2"]
 noise = [0.6]
-n_rows = 60
 [corpus]
 loader = "amazon-bow"
 """
 
 
 @pytest.mark.parametrize("n_pivots", [None, 9])
-def test_distances_are_those_of_the_representation(data, tmp_path, n_pivots):
+def test_distances_are_those_of_the_representation(data, tmp_path, n_pivots, set_limits):
+    set_limits(N_ROWS=60)
     path, results = tmp_path / "far.toml", tmp_path / "r.jsonl"
     path.write_text(PLAN if n_pivots is None else f"n_pivots = {n_pivots}\n{PLAN}")
     summary = run(load_plan(path), results, Request(data=data))

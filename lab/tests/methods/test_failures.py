@@ -78,19 +78,6 @@ def test_a_source_that_cannot_be_cross_validated_is_named(part, message):
         check_source(corpus, "a")
 
 
-def test_a_record_has_the_error_of_its_own_source(ran, monkeypatch):
-    first_call_fails(monkeypatch, msda, "choose_C", 2)
-    errors, failed = ran(["msda-1", "msda-3"])
-    no_luck = {"books": "ArithmeticError: no luck 1", "dvd": "ArithmeticError: no luck 2"}
-    assert failed == {
-        (method, own): no_luck[own.split("->")[0]]
-        for method in ("msda-1", "msda-3")
-        for own in ALL
-        if not own.startswith("toys")
-    }
-    assert len(errors) == 4
-
-
 def test_an_error_at_one_depth_leaves_the_other(ran, monkeypatch):
     plan = PLAN.replace("[0.5, 0.8]", "[0.5]")  # one stack, the shallow classifiers first
     first_call_fails(monkeypatch, msda, "predict_targets", 2)

@@ -11,7 +11,7 @@ from undrift_lab.methods import encoders
 from undrift_lab.methods.baselines import weight_tfidf
 from undrift_lab.parts import load_corpus, rank_columns, sample_target, take_pair
 from undrift_lab.plan import load_plan
-from undrift_lab.results import read
+from undrift_lab.results.records import read
 from undrift_lab.runner import Request, run
 from undrift_lab.runner.recording import f1_of_rarer
 from undrift_lab.teachers import TeacherScores, write_scores
@@ -23,7 +23,6 @@ methods = [
 ]
 fit_on = "pair"
 max_features = 20
-n_folds = 3
 tasks = ["books->dvd"]
 [corpus]
 loader = "amazon-bow"

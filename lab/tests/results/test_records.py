@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.tests.helpers.corpus import transfer
-from undrift_lab.results import read
-from undrift_lab.results.records import Damaged, InUse, Unwritable, journal, merge_records
+from undrift_lab.results.records import Damaged, InUse, Unwritable, journal, merge_records, read
 
 numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 plain = st.recursive(

@@ -1,17 +1,14 @@
 """What fails costs as little as it can, is recorded once, and no more is lost than was under way."""
 
 import threading
-import time
-from itertools import count, permutations
-from types import SimpleNamespace
+from itertools import permutations
 
 import pytest
 
 from lab.tests.helpers.corpus import DOMAINS
 from undrift_lab.methods import baselines, svm
 from undrift_lab.plan import load_plan
-from undrift_lab.results import read
-from undrift_lab.results.records import Journal, Unwritable
+from undrift_lab.results.records import Journal, Unwritable, read
 from undrift_lab.runner import Request, run
 
 
@@ -109,21 +106,3 @@ def test_a_full_disk_is_nobodys_failure(data, plan_file, tmp_path, monkeypatch):
         with pytest.raises(Unwritable, match="No space left"):
             run(load_plan(plan_file), results, Request(data=data, methods=["svm"]))
     assert {r["kind"] for r in read(results)} == {"in-domain"}
-
-
-SDA_PLAN = (
-    'methods = ["sda"]\n[corpus]\nloader = "amazon-bow"\n[parameters.sda]\nn_hidden = 12\nn_epochs = 3\n'
-)
-
-
-def test_sda_tells_how_far_it_is(data, tmp_path, set_limits):
-    (tmp_path / "sda.toml").write_text(SDA_PLAN)
-    seconds, seen = count(), []
-    set_limits(time=SimpleNamespace(monotonic=lambda: next(seconds), perf_counter=time.perf_counter))
-    request = Request(data=data, tasks=["books->dvd"], progress=lambda *step: seen.append(step))
-    assert run(load_plan(tmp_path / "sda.toml"), tmp_path / "r.jsonl", request).n_failed == 0
-    told = [step[2] for step in seen if "layer" in step[2]]
-    assert [words.rpartition(" ")[0] for words in told] == [
-        f"sda, layer 1, epoch {i} of 3, loss" for i in (1, 2, 3)
-    ]
-    assert seen[-1] == (1, 1, "sda books->dvd")

@@ -6,7 +6,6 @@ once a step, and input columns that a minibatch does not touch are not visited a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,7 +117,6 @@ def train_layer(
     recipe: Recipe,
     rng: np.random.RandomState,
     device: str,
-    report: Callable[[str], None],
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
     """Train one more layer on CSR rows: its encoder weights and bias, and the mean loss of each epoch.
 
@@ -142,5 +140,4 @@ def train_layer(
             noisy = mask(clean, recipe.noise, generator)
             total += sgd_step(net, noisy, clean, importance, recipe) * len(clean)
         losses.append(float(total) / len(order))
-        report(f"epoch {len(losses)} of {recipe.n_epochs}, loss {losses[-1]:.4g}")
     return net.encoder.cpu().numpy(), net.hidden_bias.cpu().numpy(), np.array(losses)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -58,8 +58,6 @@ class SDA(SparseRowsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         Share of the zeros that the first layer reconstructs, drawn anew for each row and weighted by its
         inverse (reconstruction sampling [2]_). Default: all of them.
     device : str, default="cpu"
-    callback : callable, optional
-        Called with a line about every epoch.
     random_state : int, RandomState or None, default=None
 
     References
@@ -81,7 +79,6 @@ class SDA(SparseRowsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         batch_size: int = 10,
         sampling: float | None = None,
         device: str = "cpu",
-        callback: Callable[[str], None] | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_layers = n_layers
@@ -93,7 +90,6 @@ class SDA(SparseRowsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.batch_size = batch_size
         self.sampling = sampling
         self.device = device
-        self.callback = callback
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike | None = None, *, sample_domain: ArrayLike | None = None) -> SDA:
@@ -114,12 +110,7 @@ class SDA(SparseRowsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             )
             recipe = Recipe(**values, batch_size=self.batch_size)
             below = [(layer.coef, layer.intercept) for layer in self.layers_]
-
-            def report(what: str, number: int = position + 1) -> None:
-                if self.callback is not None:
-                    self.callback(f"layer {number}, {what}")
-
-            coef, intercept, losses = train_layer(X, below, recipe, rng, device, report)
+            coef, intercept, losses = train_layer(X, below, recipe, rng, device)
             if not np.all(np.isfinite(losses)):
                 raise ValueError(
                     f"SDA diverged in layer {position + 1} (losses: {losses}); lower learning_rate"

@@ -41,6 +41,5 @@ SOURCES = {
         Source("processed_acl", (f"{_SENTIMENT}/processed_acl.tar.gz",), "processed_acl"),
         _list_files("fdu-mtl", _MAN),
         Source("multidomain", (f"{_SENTIMENT}/unprocessed.tar.gz",)),
-        Source("multidomain-acl", (f"{_SENTIMENT}/domain_sentiment_data.tar.gz",)),
     )
 }

@@ -38,22 +38,27 @@ def load_amazon_mat(
     """
     path = dataset_folder(path, "amazon-mat")
     path = path / "amazon.mat" if path.is_dir() else path
-    content = _read_mat(path)
-    X = sparse.csr_array(content["xx"].T, dtype=np.float32)[:, :max_features]
-    y = np.asarray(content["yy"]).ravel()
-    offset = np.asarray(content["offset"]).ravel().astype(np.int64)
-    _check(path, X, y, offset, names)
-    bounds = zip(names, offset[:-1], offset[1:], strict=True)
-    domains = [_domain(name, X[start:end], y[start:end], n_train) for name, start, end in bounds]
+    xx, yy, offset = _read_mat(path)
+    X = sparse.csr_array(xx.T, dtype=np.float32)[:, :max_features]
+    y, offset = np.asarray(yy).ravel(), np.asarray(offset).ravel().astype(np.int64)
+    n = X.shape[0]
+    is_rising = offset[0] == 0 and offset[-1] == n and (np.diff(offset) > 0).all()
+    if len(y) != n or len(offset) != len(names) + 1 or not is_rising:
+        raise ValueError(
+            f"{path}: xx has {n} documents and yy {len(y)} labels; offset is {offset.tolist()}, "
+            f"and must rise from 0 to {n}, with {len(names) + 1} entries."
+        )
+    if not np.isfinite(X.data).all() or not np.isfinite(y).all() or (y != np.rint(y)).any():
+        raise ValueError(f"{path}: xx holds counts, or yy labels, that are not whole numbers.")
+    domains = []
+    for name, start, end in zip(names, offset[:-1], offset[1:], strict=True):
+        train, test = np.split(np.arange(end - start), [n_train])
+        own = {"X": X[start:end], "y": y[start:end].astype(np.int64), "train": train, "test": test}
+        domains.append(Domain(name, **own))
     return corpus_of("amazon-mat", domains)
 
 
-def _domain(name: str, X: sparse.csr_array, y: np.ndarray, n_train: int) -> Domain:
-    rows = np.arange(len(y))
-    return Domain(name, X=X, y=y.astype(np.int64), train=rows[:n_train], test=rows[n_train:])
-
-
-def _read_mat(path: Path) -> dict[str, Any]:
+def _read_mat(path: Path) -> list[Any]:
     """Read the three variables of the file."""
     wanted = ["xx", "yy", "offset"]
     if not path.is_file():
@@ -68,19 +73,4 @@ def _read_mat(path: Path) -> dict[str, Any]:
     missing = [name for name in wanted if name not in content]
     if missing:
         raise ValueError(f"{path} lacks {', '.join(missing)}; amazon.mat holds xx, yy and offset.")
-    return content
-
-
-def _check(path: Path, X: sparse.csr_array, y: np.ndarray, offset: np.ndarray, names: Sequence[str]) -> None:
-    """Refuse a file whose three variables do not fit together."""
-    n_rows = X.shape[0]
-    if len(y) != n_rows:
-        raise ValueError(f"{path}: xx has {n_rows} columns (documents) but yy has {len(y)} labels.")
-    if not np.isfinite(X.data).all() or not np.isfinite(y).all() or (y != np.rint(y)).any():
-        raise ValueError(f"{path}: xx holds counts, or yy labels, that are not whole numbers.")
-    is_rising = offset[0] == 0 and offset[-1] == n_rows and (np.diff(offset) > 0).all()
-    if len(offset) != len(names) + 1 or not is_rising:
-        raise ValueError(
-            f"{path}: offset is {offset.tolist()}; it must rise from 0 to {n_rows} documents, with "
-            f"{len(names) + 1} entries for {len(names)} domains."
-        )
+    return [content[name] for name in wanted]

@@ -26,8 +26,8 @@ def fetch(
     """Download a public data set, unless its folder exists already; the folder appears when it is complete.
 
     `source` is a `Source` or the name of one: amazon-bow (13 MB), processed_acl (19 MB), fdu-mtl (27 MB),
-    multidomain (over a gigabyte), multidomain-acl (30 MB). It gets a folder of its name in the data folder
-    `data`, which is what its loader takes. With `progress` every file is named on standard error.
+    multidomain (over a gigabyte). It gets a folder of its name in the data folder `data`, which is what its
+    loader takes. With `progress` every file is named on standard error.
     """
     source = _find_source(source) if isinstance(source, str) else source
     root = data_folder() if data is None else Path(data)
@@ -60,11 +60,6 @@ def fetch(
 
 
 def _find_source(name: str) -> Source:
-    if name == "amazon-mat":
-        raise ValueError(
-            "amazon-mat cannot be fetched: no lasting public address of amazon.mat is known. Put your copy "
-            "at DIR/amazon-mat/amazon.mat, or fetch amazon-bow, the same reviews (lab/pages/data.md)"
-        )
     if name not in SOURCES:
         raise ValueError(f"there is no data set {name!r} to fetch; choose one of {', '.join(SOURCES)}")
     return SOURCES[name]

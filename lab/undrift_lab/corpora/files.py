@@ -32,27 +32,15 @@ def data_folder() -> Path | None:
 
 def dataset_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
     """Return `folder`, or the folder `name` in the data folder; it must exist."""
-    if folder is not None:
-        path, remedy = Path(folder), "pass the folder that holds its files"
-    else:
-        root = data_folder()
-        if root is None:
-            raise FileNotFoundError(
-                f"Where is {name}? Pass the folder of its files, "
-                f"or set UNDRIFT_DATA to the folder above it{_download_hint(name)}."
-            )
-        path, remedy = root / name, f"put its files there, or pass their folder{_download_hint(name)}"
-        if not os.environ.get("UNDRIFT_DATA"):
-            remedy += ", or set UNDRIFT_DATA to the folder above it"
+    root = data_folder()
+    if folder is None and root is None:
+        raise FileNotFoundError(f"Where is {name}? Set UNDRIFT_DATA to the folder above it, or pass its own.")
+    path = root / name if folder is None and root is not None else Path(folder or "")
     if not path.exists():
-        raise FileNotFoundError(f"{name}: there is no {path}; {remedy}.")
+        remedy = "put its files there, or set UNDRIFT_DATA to the folder above it"
+        fetched = f", or `undrift-lab fetch {name} --data {path.parent}`" if name in SOURCES else ""
+        raise FileNotFoundError(f"{name}: there is no {path}; {remedy}{fetched}.")
     return path
-
-
-def _download_hint(name: str) -> str:
-    if name not in SOURCES:
-        return ""
-    return f", or call undrift_lab.corpora.fetch({name!r}) (`undrift-lab fetch {name}`)"
 
 
 def optional_file(folder: Path, name: str) -> Path | None:

@@ -19,7 +19,7 @@ from undrift.datasets import Corpus
 from ..baselines import CODA, SCL, SDA
 from ..parts import part_rows, rows_to_learn_from
 from .cells import Bench, Cell, Finding, Outcome, attempt, group_cells
-from .resources import Cost, measure_cost, measure_time
+from .resources import measure_time
 from .stacks import row_products
 from .svm import bench_problem, choose_C, predict_targets
 
@@ -66,18 +66,12 @@ def classify_by_source(bench: Bench, cells: Sequence[Cell], represent: Represent
 
 
 def get_representation(represent: Represent, bench: Bench, source: str | None) -> Representation:
-    """Learn a representation once for all variants that it serves; an error of it is raised each time."""
+    """Learn a representation once for all variants that it serves."""
     width = next(iter(bench.corpus.domains.values())).X.shape[1]
     key = (represent, source, width, bench.setting.inductive, bench.setting.tuned)
     if key not in bench.representations:
-        try:
-            bench.representations[key] = represent(bench, source)
-        except Exception as error:
-            bench.representations[key] = error
-    known = bench.representations[key]
-    if isinstance(known, Exception):
-        raise known
-    return known
+        bench.representations[key] = represent(bench, source)
+    return bench.representations[key]
 
 
 def _find_outcomes(
@@ -145,19 +139,19 @@ def _weightings(bench: Bench) -> list[tuple[dict[str, str], Corpus]]:
 
 def principal_components(bench: Bench, source: str | None = None) -> Representation:
     """Scores on the leading principal components of all rows, in several numbers to choose from."""
-    candidates, cost = [], Cost()
+    candidates, seconds = [], 0.0
     for weighting, corpus in _weightings(bench):
         X, domain = corpus.rows()
         sizes = [k for k in PCA_SIZES if k < min(X.shape)] or [max(1, min(X.shape) - 1)]
         solver = "covariance_eigh" if X.shape[1] <= 10_000 else "arpack"
         options = {"svd_solver": solver, **bench.parameters_of("pca")}
         model = PCA(max(sizes), random_state=bench.seed, **options)
-        scores, its_cost = measure_cost("cpu", model.fit_transform, X)
-        cost += its_cost
+        scores, spent = measure_time(model.fit_transform, X)
+        seconds += spent
         for before, size in pairwise([0, *sizes]):
             rows = {name: scores[domain == i, before:size] for i, name in enumerate(corpus.domains)}
             candidates.append(Candidate({"n_components": size, **weighting}, rows, before > 0))
-    return Representation(candidates, cost.seconds, cost.memory)
+    return Representation(candidates, seconds)
 
 
 def correspondences(bench: Bench, source: str | None) -> Representation:
@@ -175,7 +169,7 @@ def correspondences(bench: Bench, source: str | None) -> Representation:
     is_source = domain == names.index(labelled.name)
     tuned: dict[str, Any] = {"clip_negative": False} if bench.setting.tuned else {}
     scl = SCL(**(tuned | bench.parameters_of("scl")))
-    model, cost = measure_cost("cpu", partial(scl.fit, X, y, sample_domain=np.where(is_source, 0, -1)))
+    model, seconds = measure_time(partial(scl.fit, X, y, sample_domain=np.where(is_source, 0, -1)))
     params, candidates = {"n_pivots": len(model.pivots_)}, []
     for weighting, corpus in _weightings(bench):
         for scale in SCL_SCALES if bench.setting.tuned else (model.scale,):
@@ -186,7 +180,7 @@ def correspondences(bench: Bench, source: str | None) -> Representation:
                 for name, X in _rows(bench.corpus).items()
             }
             candidates.append(Candidate({**params, **about}, rows))
-    return Representation(candidates, cost.seconds, cost.memory)
+    return Representation(candidates, seconds)
 
 
 def _beside(X: Rows, transformed: Rows, n_columns: int) -> Rows:
@@ -202,21 +196,18 @@ def autoencoded(bench: Bench, source: str | None = None) -> Representation:
         key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()
     }
     device = bench.device.removeprefix("torch:")
-    candidates, cost = [], Cost()
+    candidates, seconds = [], 0.0
     losses: list[list[float]] = []
-
-    def report(what: str) -> None:
-        bench.report(f"sda, {what}")
 
     for noise in SDA_NOISES if bench.setting.tuned else (None,):
         tuned = {} if noise is None else {"noise": noise}
-        sda = SDA(device=device, random_state=bench.seed, callback=report, **{**parameters, **tuned})
-        model, its_cost = measure_cost(device, sda.fit, X)
-        cost += its_cost
+        sda = SDA(device=device, random_state=bench.seed, **{**parameters, **tuned})
+        model, spent = measure_time(sda.fit, X)
+        seconds += spent
         rows = {name: model.transform(X) for name, X in _rows(bench.corpus).items()}
         candidates.append(Candidate({"n_layers": len(model.layers_), **tuned}, rows))
         losses = losses or [[round(float(loss), 4) for loss in layer] for layer in model.losses_]
-    return Representation(candidates, cost.seconds, {"losses": losses, **cost.memory})
+    return Representation(candidates, seconds, {"losses": losses})
 
 
 def fit_coda(bench: Bench, cells: Sequence[Cell]) -> Iterator[Finding]:

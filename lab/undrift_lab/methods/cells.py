@@ -76,10 +76,6 @@ class CellRecord:
 Finding = Outcome | GridPoint | Failure | CellRecord
 
 
-def say_nothing(what: str) -> None:
-    """Report no progress."""
-
-
 @dataclass(frozen=True)
 class Bench:
     """What every method is given: rows, settings, and a place to compute."""
@@ -94,15 +90,14 @@ class Bench:
     grid: Sequence[GridPoint] = ()  # from an earlier run
     row_numbers: Mapping[str, np.ndarray] = field(default_factory=dict)  # of sampled rows in their domain
     representations: dict[Hashable, Any] = field(default_factory=dict)  # that variants share
-    report: Callable[[str], None] = say_nothing  # of how far something that takes long has come
 
     def parameters_of(self, method: str) -> dict[str, Any]:
         """Parameters that the plan gives to a method's estimator."""
         return dict(self.parameters.get(method, {}))
 
     def detach(self) -> Bench:
-        """Return the bench for other processes, to which representations and reports do not travel."""
-        return replace(self, representations={}, report=say_nothing)
+        """Return the bench for other processes, to which representations do not travel."""
+        return replace(self, representations={})
 
     def spread(
         self,
@@ -127,10 +122,15 @@ class Bench:
                 found.close()
 
 
-def attempt(cells: Sequence[Cell], find: Callable[..., Iterable[Finding]], *arguments: Any) -> list[Finding]:
-    """Return the findings of a function; what it raises is the failure of all its cells."""
+def attempt(
+    cells: Sequence[Cell], find: Callable[..., Finding | Iterable[Finding]] | Exception, *arguments: Any
+) -> list[Finding]:
+    """Return the findings of a function; what it raises, or an error in its place, fails all its cells."""
     try:
-        return list(find(*arguments))
+        if isinstance(find, Exception):
+            raise find
+        found = find(*arguments)
+        return [found] if isinstance(found, Finding) else list(found)
     except Exception as error:
         return [Failure(cell, describe_failure(error)) for cell in cells]
 
@@ -147,27 +147,3 @@ def group_cells(cells: Iterable[Cell], *names: str) -> dict[Any, list[Cell]]:
         key = tuple(getattr(cell, name) for name in names)
         groups.setdefault(key if len(names) > 1 else key[0], []).append(cell)
     return groups
-
-
-class FailureLog:
-    """Errors of single cells beside which others go on."""
-
-    def __init__(self) -> None:
-        self._messages: dict[Cell, str] = {}
-
-    def __contains__(self, cell: Cell) -> bool:
-        return cell in self._messages
-
-    def capture(self, cells: Sequence[Cell], function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return ``[function(*arguments)]``; if it fails, log the error for `cells` and return ``[]``."""
-        try:
-            return [function(*arguments)]
-        except Exception as error:
-            for cell in cells:
-                self._messages.setdefault(cell, describe_failure(error))
-            return []
-
-    def failures(self) -> Iterator[Failure]:
-        """Yield what was logged, now that all other cells are done."""
-        for cell, message in self._messages.items():
-            yield Failure(cell, message)

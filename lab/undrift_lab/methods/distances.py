@@ -20,6 +20,8 @@ from .msda import depth_of
 from .resources import measure_time
 from .stacks import row_products
 
+N_ROWS = 1000  # of each domain that a distance is measured on
+
 
 def domain_pairs(domains: Sequence[str]) -> list[tuple[str, str]]:
     """Every pair of domains, once."""
@@ -29,7 +31,7 @@ def domain_pairs(domains: Sequence[str]) -> list[tuple[str, str]]:
 def measure_distances(bench: Bench, cells: Sequence[Cell]) -> Iterator[CellRecord]:
     """Yield the distance of each pair on binary rows, and on ``[x, h^1, ..., h^l]`` of the same rows.
 
-    The cells are of one method. The stack is fitted on all rows; a classifier separates `n_rows` of each
+    The cells are of one method. The stack is fitted on all rows; a classifier separates `N_ROWS` of each
     domain, evenly spaced.
     """
     setting, depth = bench.setting, depth_of(cells[0].method)
@@ -38,12 +40,12 @@ def measure_distances(bench: Bench, cells: Sequence[Cell]) -> Iterator[CellRecor
     n_pivots = setting.n_pivots if setting.n_pivots and setting.n_pivots < X.shape[1] else None
     model = MSDA(depth, setting.noise[0], n_pivots=n_pivots, device=bench.device, random_state=bench.seed)
     _, seconds = measure_time(model.fit, X)
-    before = {name: X[space_evenly(np.arange(X.shape[0]), setting.n_rows)] for name, X in domains.items()}
+    before = {name: X[space_evenly(np.arange(X.shape[0]), N_ROWS)] for name, X in domains.items()}
     after = {name: model.transform(X) for name, X in before.items()}
     measure = delayed(_measure_distance)
     jobs = [measure(rows, cell, bench.seed) for cell in cells for rows in (before, after)]
     found = iter(Parallel(bench.jobs, prefer="threads")(jobs))
-    params = {"noise": setting.noise[0], "n_layers": depth, "n_rows": setting.n_rows}
+    params = {"noise": setting.noise[0], "n_layers": depth, "n_rows": N_ROWS}
     for cell in cells:
         values: dict[str, Any] = {"params": params, "represent_seconds": seconds}
         for name, given in (("distance_before", next(found)), ("distance_after", next(found))):

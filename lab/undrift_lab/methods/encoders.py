@@ -10,7 +10,7 @@ import numpy as np
 from ..catalogue import ENCODERS
 from ..parts import part_labels, part_rows
 from ..teachers import read_scores
-from .cells import Bench, Cell, FailureLog, Finding, Outcome
+from .cells import Bench, Cell, Finding, Outcome, attempt
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"  # of a checkout
 
@@ -32,10 +32,8 @@ def take_scores(bench: Bench, cell: Cell, kind: str) -> np.ndarray:
 
 def score_by_encoders(bench: Bench, cells: Sequence[Cell]) -> Iterator[Finding]:
     """Predict by the sign of the stored scores; their time is not known."""
-    log = FailureLog()
     for cell in cells:
-        yield from log.capture([cell], _predict, bench, cell)
-    yield from log.failures()
+        yield from attempt([cell], _predict, bench, cell)
 
 
 def _predict(bench: Bench, cell: Cell) -> Outcome:

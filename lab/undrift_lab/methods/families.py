@@ -60,7 +60,7 @@ def find_outcomes(kind: str, bench: Bench, cells: Sequence[Cell]) -> Iterator[Pa
             try:
                 part = _choose_rows(bench, name, group[0], is_pair=group[0] in pairs)
             except ValueError as error:
-                yield bench, group, iter(attempt(group, _raise_error, error))
+                yield bench, group, iter(attempt(group, error))
             else:
                 yield part, group, FAMILIES[name](part, group)
 
@@ -79,7 +79,3 @@ def _choose_rows(bench: Bench, family: str, cell: Cell, *, is_pair: bool) -> Ben
     if corpus is bench.corpus:
         return bench
     return replace(bench, corpus=corpus, row_numbers=numbers, representations={})
-
-
-def _raise_error(error: Exception) -> Iterator[Finding]:
-    raise error

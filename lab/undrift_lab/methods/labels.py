@@ -36,7 +36,7 @@ from undrift.method import MSDAClassifier
 from ..catalogue import split_label_method
 from ..parts import part_labels, part_rows
 from .baselines import weight_tfidf
-from .cells import Bench, Cell, FailureLog, Finding, Outcome, attempt, group_cells
+from .cells import Bench, Cell, Finding, Outcome, attempt, group_cells
 from .resources import measure_time
 from .together import FittedTask, fit_together
 from .undrift import configure_undrift
@@ -130,14 +130,13 @@ def learn_labels(bench: Bench, cells: Sequence[Cell]) -> Iterator[Finding]:
 
 def _run_task(bench: Bench, cells: Sequence[Cell], draws: Sequence[Draw]) -> Iterator[Finding]:
     """Run ours, then the baselines."""
-    failure_log, task = FailureLog(), _take_task(bench, cells[0])
+    task = _take_task(bench, cells[0])
     ours = [cell for cell in cells if _split(cell)[0] in OURS]
     if ours:
         yield from _run_ours(task, ours, draws)
     for cell in cells:
         if cell not in ours:
-            yield from failure_log.capture([cell], _run_baseline, task, cell, draws)
-    yield from failure_log.failures()
+            yield from attempt([cell], _run_baseline, task, cell, draws)
 
 
 def _run_ours(task: LabelTask, cells: Sequence[Cell], draws: Sequence[Draw]) -> Iterator[Outcome]:

@@ -34,7 +34,7 @@ from ..parts import part_labels, part_rows
 from .baselines import get_representation, tfidf
 from .cells import Bench, Cell, Finding, Outcome
 from .estimates import estimate_prior_ratio
-from .resources import Cost, measure_cost, measure_time
+from .resources import measure_time
 
 C_GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 WIDE_GRID = (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5)  # for rows that a method may have scaled
@@ -99,25 +99,22 @@ def _fit_cell(bench: Bench, rows: Mapping[str, Rows], cells: Sequence[Cell]) -> 
     if bench.setting.inductive:
         seen = np.setdiff1d(seen, test)
     X, y, target = rows[cell.source][train], part_labels(corpus, cell.source, "train"), rows[cell.target]
-    predicted, params, cost, seconds = fit_task(
-        PEERS[cell.method], X, y, target[seen], target[test], bench.seed
-    )
-    yield Outcome(cell, predicted, params, cost.seconds, seconds, details=cost.memory)
+    yield Outcome(cell, *fit_task(PEERS[cell.method], X, y, target[seen], target[test], bench.seed))
 
 
 def fit_task(
     peer: Peer, X: Rows, y: np.ndarray, X_target: Rows, X_test: Rows, seed: int
-) -> tuple[np.ndarray, dict[str, Any], Cost, float]:
-    """Fit a peer; return predictions of test rows, parameters, cost of the fit, seconds of the prediction."""
+) -> tuple[np.ndarray, dict[str, Any], float, float]:
+    """Fit a peer; return predictions of test rows, parameters, and the seconds of fit and prediction."""
     # skada needs the routing of metadata, and enables it on import for the whole process
     routing = config_context(enable_metadata_routing=peer.package == "skada")
     with _limit_seconds(SECONDS), routing, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import_module(peer.package)  # before anything is timed
         fit = fit_sklearn if peer.package == "sklearn" else fit_dense
-        (predict, params), cost = measure_cost("cpu", fit, peer, X, y, X_target, seed)
+        (predict, params), fit_seconds = measure_time(fit, peer, X, y, X_target, seed)
         predicted, seconds = measure_time(predict, X_test)
-    return np.asarray(predicted), params, cost, seconds
+    return np.asarray(predicted), params, fit_seconds, seconds
 
 
 @contextmanager
@@ -171,17 +168,18 @@ def fit_dense(
 ) -> tuple[Predict, dict[str, Any]]:
     """Fit a method of skada or adapt on dense rows, with the best of its settings."""
     classes, codes = np.unique(y, return_inverse=True)
-    sizes = {n: reduce_rows(n, X, X_target, seed) for n in peer.n_components}
-    settings = [dict(zip(peer.grid, values, strict=True)) for values in product(*peer.grid.values())]
-    candidates = [(n, {**peer.settings, **each}) for n in sizes for each in settings]
-    package = peer.package.partition(".")[0]
+    reduction, source, target = reduce_rows(peer.n_components[0], X, X_target, seed)
+    settings = [
+        {**peer.settings, **dict(zip(peer.grid, values, strict=True))}
+        for values in product(*peer.grid.values())
+    ]
     scores = [0.0]
-    if len(candidates) > 1:
-        scores = [_score_without_labels(_build(peer, s), codes, *sizes[n][1:], seed) for n, s in candidates]
-    n, setting = candidates[int(np.argmax(scores))]
-    reduction, source, target = sizes[n]
-    predict = FITTERS[package](_build(peer, setting), source, codes, target)
-    params = {"components": n, **setting}
+    if len(settings) > 1:
+        scores = [_score_without_labels(_build(peer, s), codes, source, target, seed) for s in settings]
+    setting = settings[int(np.argmax(scores))]
+    fit = _fit_skada if peer.package == "skada" else _fit_adapt
+    predict = fit(_build(peer, setting), codes, source, target)
+    params = {"components": peer.n_components[0], **setting}
     return lambda rows: classes[np.asarray(predict(reduction.transform(rows))).astype(int)], params
 
 
@@ -211,13 +209,13 @@ def _stack_domains(
     return np.vstack([source, target]), labels, domains
 
 
-def _fit_skada(model: Any, source: np.ndarray, codes: np.ndarray, target: np.ndarray) -> Predict:
+def _fit_skada(model: Any, codes: np.ndarray, source: np.ndarray, target: np.ndarray) -> Predict:
     X, labels, domains = _stack_domains(source, codes, target)
     model.fit(X, labels, sample_domain=domains)
     return lambda rows: model.predict(rows, sample_domain=np.full(len(rows), TARGET))
 
 
-def _fit_adapt(model: Any, source: np.ndarray, codes: np.ndarray, target: np.ndarray) -> Predict:
+def _fit_adapt(model: Any, codes: np.ndarray, source: np.ndarray, target: np.ndarray) -> Predict:
     model.fit(source, codes, target)
     return model.predict
 
@@ -234,6 +232,3 @@ def _score_without_labels(
         scoring=metrics.CircularValidation(), error_score=-np.inf,
     )  # fmt: skip
     return float(np.mean(scored["test_score"]))
-
-
-FITTERS: Mapping[str, Callable[..., Predict]] = {"skada": _fit_skada, "adapt": _fit_adapt}

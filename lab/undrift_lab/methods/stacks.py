@@ -7,7 +7,7 @@ another), and the sums over levels are the Gram matrices of every depth; ``[h^0,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -21,21 +21,18 @@ from undrift.datasets import Corpus
 from undrift.inputs import OnHost, Place
 
 from ..parts import Part, part_rows
-from .resources import Cost, device_of, measure_cost
+from .resources import measure_time
+
+Parts = list[tuple[str, np.ndarray, Any]]  # domain, row numbers, and blocks of these rows
 
 
 @dataclass(frozen=True)
 class Level:
-    """One depth of a stack: 0 is the input. `cost` is that of the way from the rows."""
+    """One depth of a stack: 0 is the input. `seconds` are those of the way from the rows."""
 
     depth: int
-    cost: Cost
+    seconds: float
     rows: Callable[[str, np.ndarray], Rows]  # domain, row numbers -> their values at this depth
-
-    @property
-    def seconds(self) -> float:
-        """Time from the rows to this depth."""
-        return self.cost.seconds
 
 
 def row_products(A: Rows, B: Rows) -> Array:
@@ -70,6 +67,7 @@ class SharedStack:
 
     The rows of the corpus are the input block, h^0; `first` is what the first layer sees of them, such as
     their presence. With `n_pivots` the first layer has so many outputs (section 4), `seed` is of its parts.
+    An `inductive` stack is learnt without the test rows, which go through its layers all the same.
     """
 
     def __init__(
@@ -81,72 +79,79 @@ class SharedStack:
         activation: str = "tanh",
         n_pivots: int | None = None,
         seed: int = 0,
+        inductive: bool = False,
     ) -> None:
-        self._corpus, self._place = corpus, place or OnHost()
+        self._corpus, self._place, self._seed = corpus, place or OnHost(), seed
         self._options: dict[str, Any] = {"ridge": 1e-5, "activation": activation}
-        width = next(iter(corpus.domains.values())).X.shape[1]
-        self._n_pivots = n_pivots if n_pivots is not None and n_pivots < width else None
-        self._seed, self._width = seed, width
-        self._domains = [
-            self._place.store_rows(first(domain.X), self._n_pivots or width)
-            for domain in corpus.domains.values()
-        ]
+        self._width = next(iter(corpus.domains.values())).X.shape[1]
+        self._n_pivots = n_pivots if n_pivots is not None and n_pivots < self._width else None
+        rows = {name: np.arange(len(domain)) for name, domain in corpus.domains.items()}
+        unseen = {
+            name: np.sort(domain.test) if inductive else rows[name][:0]
+            for name, domain in corpus.domains.items()
+        }
+        self._seen = {name: np.setdiff1d(rows[name], unseen[name]) for name in rows}
+        self._unseen = {name: own for name, own in unseen.items() if len(own)}
+        self._domains, self._later = (
+            {name: self._store(first(corpus.domains[name].X[own])) for name, own in part.items()}
+            for part in (self._seen, self._unseen)
+        )
+
+    def _store(self, X: Rows) -> Any:
+        return self._place.store_rows(X, self._n_pivots or self._width)
 
     def levels(self, noise: float, n_layers: int) -> Iterator[Level]:
         """Yield the input and each layer's output; a level is valid until the next one is asked for."""
-        yield Level(0, Cost(), self._input_rows)
-        _, cost = self._shared
+        yield Level(0, 0.0, self._input_rows)
+        _, seconds = self._shared
         layers = self._fit_layers(noise, n_layers)
         for depth in range(1, n_layers + 1):
-            rows, layer_cost = self._measure(self._grow_layer, layers)
-            cost += layer_cost
-            yield Level(depth, cost, rows)
+            parts, spent = self._measure(next, layers)
+            seconds += spent
+            yield Level(depth, seconds, partial(_gather, parts))
 
     @cached_property
-    def _shared(self) -> tuple[LayerSolver, Cost]:
-        """What solves for first layers, with the scatter of the input or its pivots, and what that cost."""
+    def _shared(self) -> tuple[LayerSolver, float]:
+        """What solves for first layers, with the scatter of the input or its pivots, and its seconds."""
         return self._measure(self._make_solver)
 
     def _make_solver(self) -> LayerSolver:
-        split = None
+        domains, split = list(self._domains.values()), None
         if self._n_pivots is not None:
             rng = np.random.RandomState(self._seed)
-            split = choose_pivots(self._domains, self._width, self._n_pivots, rng)
-        solver = LayerSolver(self._domains, split)
+            split = choose_pivots(domains, self._width, self._n_pivots, rng)
+        solver = LayerSolver(domains, split)
         if split is None:
             float(solver.moments.energy)  # what all noise levels share is learnt now
-        if (device := device_of(self._place)).startswith("cuda"):
-            import torch
-
-            torch.cuda.synchronize(device)
         return solver
 
-    def _fit_layers(self, noise: float, n_layers: int) -> Iterator[Any]:
-        options = {"noise": noise, **self._options}
-        solver, _ = self._shared
-        yield from fit_layers(self._domains, n_layers, options, solver.fit(**options))
-
-    def _measure(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Cost]:
+    def _measure(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
         with self._place.set_precision():
-            return measure_cost(device_of(self._place), function, *arguments)
+            return measure_time(function, *arguments)
 
-    def _grow_layer(self, layers: Iterator[Any]) -> Callable[[str, np.ndarray], Rows]:
-        """Learn the next layer and bring all rows through it; their moments say that they have arrived."""
-        domains = dict(zip(self._corpus.domains, next(layers).domains, strict=True))
-        for blocks in domains.values():
-            float(blocks.total(moments).energy)
-        return partial(_gather, domains)
+    def _fit_layers(self, noise: float, n_layers: int) -> Iterator[Parts]:
+        """Learn layer by layer and bring all rows through it; their moments say that they have arrived."""
+        options, later = {"noise": noise, **self._options}, self._later
+        solver, _ = self._shared
+        for fitted in fit_layers(list(self._domains.values()), n_layers, options, solver.fit(**options)):
+            domains = dict(zip(self._domains, fitted.domains, strict=True))
+            later = {name: blocks.map(fitted.layer) for name, blocks in later.items()}
+            for blocks in domains.values():
+                float(blocks.total(moments).energy)
+            seen = [(name, self._seen[name], blocks) for name, blocks in domains.items()]
+            yield [*seen, *((name, self._unseen[name], blocks) for name, blocks in later.items())]
 
     def _input_rows(self, domain: str, rows: np.ndarray) -> Rows:
         return self._place.move_rows(self._corpus.domains[domain].X[rows])
 
 
-def _gather(domains: Mapping[str, Any], domain: str, rows: np.ndarray) -> Array:
-    """Rows of a domain by ascending number, copied from the blocks as they pass."""
-    pieces = []
-    for block, start in blocks_with_offsets(domains[domain]):
-        first, last = np.searchsorted(rows, (start, start + block.shape[0]))
-        pieces.append(block[as_slice(rows[first:last] - start)])
+def _gather(parts: Parts, domain: str, rows: np.ndarray) -> Array:
+    """Rows of a domain by ascending number, all in one part, copied from the blocks as they pass."""
+    numbers, blocks = next((own, b) for name, own, b in parts if name == domain and np.isin(rows, own).all())
+    places, pieces = np.searchsorted(numbers, rows), []
+    for block, start in blocks_with_offsets(blocks):
+        first, last = np.searchsorted(places, (start, start + block.shape[0]))
+        pieces.append(block[as_slice(places[first:last] - start)])
     if isinstance(pieces[0], np.ndarray):
         return np.concatenate(pieces)
     import torch

@@ -13,15 +13,13 @@ from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_sample_weight
 
 from undrift.datasets import Corpus
-from undrift.inputs import half_of_memory
 
 from ..metrics import transfer_error
 from ..parts import part_labels, part_rows
 from .cells import Bench
-from .resources import check_bytes
 from .stacks import row_products
 
-_SVM_BYTES = 8  # libsvm has a Gram matrix in float64
+N_FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -47,16 +45,10 @@ def check_source(corpus: Corpus, source: str) -> np.ndarray:
 
 
 def bench_problem(bench: Bench, source: str) -> SourceProblem:
-    """Return the labelled problem of a source."""
-    return source_problem(bench.corpus, source, bench.setting.n_folds, bench.seed)
-
-
-def source_problem(corpus: Corpus, source: str, n_folds: int, seed: int) -> SourceProblem:
     """Return the labelled problem of a source, whose folds the seed decides."""
-    y = check_source(corpus, source)
-    check_bytes(f"the train rows of domain {source}", _SVM_BYTES * len(y) ** 2, half_of_memory())
-    n_folds = min(n_folds, np.unique(y, return_counts=True)[1].min())
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=np.random.RandomState(seed))
+    y = check_source(bench.corpus, source)
+    n_folds = min(N_FOLDS, np.unique(y, return_counts=True)[1].min())
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=np.random.RandomState(bench.seed))
     return SourceProblem(y, list(folds.split(y, y)))
 
 

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from unittest.mock import patch
 
@@ -18,6 +18,8 @@ from undrift.method import MSDAClassifier, check_domains
 from undrift.method.calibrate import HeldOut, score_held_out
 from undrift.method.layers import LayerFitter
 from undrift.method.teacher import add_words
+
+from .resources import measure_time
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -32,62 +34,46 @@ class MeasuredLayer(FittedLayer):
 class SharedLayers:
     """Layers that the fits of several tasks need, each learnt once, by the first that asks for it.
 
-    The tasks have the same rows in the same domains, and their classifiers the same parameters. Domain k has
-    the number k in tasks where it is a source, and -1 - k where it is the target. Fits should proceed layer
-    by layer together: rows of a depth that has passed are computed again.
+    The tasks have the same rows in the same domains, and their classifiers the same noise. Domain k has the
+    number k in tasks where it is a source, and -1 - k where it is the target. Fits should proceed layer by
+    layer together: rows of a depth that has passed are computed again.
     """
 
     def __init__(self) -> None:
-        self.seconds: dict[tuple[float, int], float] = {}  # from the rows to each noise and depth
+        self.seconds = [0.0]  # from the rows to each depth, 0 included
+        self._layers: list[MeasuredLayer] = []
         self._fitter: LayerFitter | None = None
+        self._fits: Iterator[FittedLayer] = iter(())
         self._names: list[int] = []
-        self.total_seconds = 0.0  # of all layers that were learnt
-        self._first_seconds = 0.0
-        self._growing: dict[float, _GrowingStack] = {}
+        self._noise: float | None = None
 
     def join(self, numbers: Sequence[Any], make_fitter: Callable[[], LayerFitter]) -> SharedFitter:
         """Return the layers for a task whose domains have these numbers, in this order."""
         names = [number if number >= 0 else -1 - number for number in numbers]
         if self._fitter is None:
-            began = time.perf_counter()
-            self._fitter, self._names = make_fitter(), names
-            self._first_seconds = self.total_seconds = time.perf_counter() - began
+            self._fitter, seconds = measure_time(make_fitter)
+            self.seconds, self._names = [seconds], names
         return SharedFitter(self, self._fitter, [self._names.index(name) for name in names])
 
     def fit(self, noise: float, n_layers: int) -> Iterator[MeasuredLayer]:
-        """Yield the layers of one noise level, learning those that no fit has asked for yet."""
+        """Yield the layers, learning those that no fit has asked for yet."""
         assert self._fitter is not None
-        if noise not in self._growing:
-            self._growing[noise] = _GrowingStack(self._fitter.fit(noise, sys.maxsize))
-        stack = self._growing[noise]
-        stack.n_users += 1
-        try:
-            for t in range(n_layers):
-                if t == len(stack.layers):
-                    self._learn_next(noise, stack)
-                yield stack.layers[t]
-        finally:
-            stack.n_users -= 1
-            if not stack.n_users:
-                self._growing.pop(noise, None)
+        if self._noise is None:
+            self._noise, self._fits = noise, self._fitter.fit(noise, sys.maxsize)
+        if noise != self._noise:
+            raise ValueError(f"fits that share layers have one noise, but got {self._noise} and {noise}")
+        for t in range(n_layers):
+            if t == len(self._layers):
+                layer, seconds = measure_time(self._learn_next)
+                self._layers.append(layer)
+                self.seconds.append(self.seconds[-1] + seconds)
+            yield self._layers[t]
 
-    def _learn_next(self, noise: float, stack: _GrowingStack) -> None:
-        began, depth = time.perf_counter(), len(stack.layers)
-        fitted = next(stack.fits)
+    def _learn_next(self) -> MeasuredLayer:
+        fitted = next(self._fits)
         totals = [blocks.total(moments) for blocks in fitted.domains]
         mean_square(totals, False)  # a number: whatever the device, the rows have arrived
-        stack.layers.append(MeasuredLayer(fitted.layer, fitted.domains, totals))
-        seconds = time.perf_counter() - began
-        self.total_seconds += seconds
-        before = self.seconds[noise, depth] if depth else self._first_seconds
-        self.seconds[noise, depth + 1] = before + seconds
-
-
-@dataclass
-class _GrowingStack:
-    fits: Iterator[FittedLayer]
-    layers: list[MeasuredLayer] = field(default_factory=list)
-    n_users: int = 0
+        return MeasuredLayer(fitted.layer, fitted.domains, totals)
 
 
 @dataclass(frozen=True)
@@ -112,16 +98,11 @@ class SharedFitter:
 
 @dataclass(frozen=True)
 class FittedTask:
-    """A fitted classifier, and the time that it took.
-
-    `layer_seconds` is the time from the rows to the chosen layers, which other tasks share;
-    `search_seconds` that of all layers among which they were chosen; `seconds` that of the task alone.
-    """
+    """A fitted classifier, the time from the rows to its layers, which other tasks share, and its own."""
 
     classifier: MSDAClassifier
     held_out: HeldOut  # scores of labelled rows by classifiers that have not seen them
     layer_seconds: float
-    search_seconds: float
     seconds: float
 
 
@@ -192,18 +173,16 @@ class TaskFit:
 
     def advance(self) -> FittedTask | None:
         """Take the next layer; once there is none, solve for the classifier and return it."""
-        began, learning = time.perf_counter(), self._shared.total_seconds
+        began, learning = time.perf_counter(), self._shared.seconds[-1]
         with self._search.place.set_precision():
             is_done = next(self._steps, self) is self
             if is_done:
                 with keep_held_out() as seen:
                     self._classifier._adapt(self._search.result(), keeps_state=self._keeps_state)
-        self._seconds += time.perf_counter() - began - (self._shared.total_seconds - learning)
+        self._seconds += time.perf_counter() - began - (self._shared.seconds[-1] - learning)
         if not is_done:
             return None
-        best = self._classifier.best_params_
-        layer_seconds = self._shared.seconds[best["noise"], int(best["n_layers"])]
-        return FittedTask(self._classifier, seen[0], layer_seconds, self._shared.total_seconds, self._seconds)
+        return FittedTask(self._classifier, seen[0], self._shared.seconds[-1], self._seconds)
 
 
 @contextmanager

@@ -20,15 +20,16 @@ from undrift.core import stack_rows
 from undrift.datasets import Corpus
 from undrift.inputs import is_missing
 from undrift.method import MSDAClassifier
+from undrift.method.calibrate import LEAST_SHARE
 from undrift.text import TFIDF_LENGTH
 
 from ..catalogue import OURS, Ours
 from ..parts import part_labels, part_rows
 from .baselines import weight_tfidf
-from .cells import Bench, Cell, FailureLog, Finding, Outcome
+from .cells import Bench, Cell, Finding, Outcome, attempt
 from .encoders import take_scores
-from .estimates import ESTIMATES, estimate_prior_ratio
-from .resources import Cost, find_memory_limit, measure_time, meter_memory
+from .estimates import ESTIMATES, NO_ERROR, estimate_prior_ratio
+from .resources import find_memory_limit, measure_time
 from .stacks import row_products
 from .svm import check_source, predict_by_least_squares
 from .together import FittedTask, fit_together
@@ -76,15 +77,17 @@ def _predict_source_only(corpus: Corpus, C: float, cells: Sequence[Cell]) -> Ite
 
 def fit_undrift(bench: Bench, cells: Sequence[Cell]) -> Iterator[Finding]:
     """Fit groups of tasks whose Gram matrices fit into memory together, and predict their test rows."""
-    log, setting = FailureLog(), bench.setting
+    setting, left = bench.setting, []
     for cell in cells:
-        log.capture([cell], check_source, bench.corpus, cell.source)
+        try:
+            check_source(bench.corpus, cell.source)
+            left.append(cell)
+        except ValueError as error:
+            yield from attempt([cell], error)
     _, length = configure_undrift(bench)
     corpus = weight_tfidf(bench.corpus, length, setting.inductive)
-    left = [cell for cell in cells if cell not in log]
     classifiers = {cell: configure_undrift(bench, find_ours(cell))[0] for cell in left}
-    has_parts = setting.target_share is None and setting.fit_on == "all"
-    has_parts = has_parts and (setting.train_apart or not setting.inductive)
+    has_parts = setting.target_share is None and setting.fit_on == "all" and not setting.inductive
     for is_split in (True, False):
         chosen = [
             cell
@@ -92,8 +95,7 @@ def fit_undrift(bench: Bench, cells: Sequence[Cell]) -> Iterator[Finding]:
             if is_split is (classifier.center == "classes" and has_parts)
         ]
         for group in _group_by_memory(bench, corpus, chosen):
-            yield from _fit_group(bench, corpus, {c: classifiers[c] for c in group}, length, is_split, log)
-    yield from log.failures()
+            yield from _fit_group(bench, corpus, {c: classifiers[c] for c in group}, length, is_split)
 
 
 def _fit_group(
@@ -102,7 +104,6 @@ def _fit_group(
     classifiers: Mapping[Cell, MSDAClassifier],
     length: float,
     is_split: bool,
-    log: FailureLog,
 ) -> Iterator[Finding]:
     """Fit tasks that share their layers; methods that share a classifier read it one after another."""
     inductive, teachers = bench.setting.inductive, {}
@@ -114,37 +115,29 @@ def _fit_group(
     leaders = {group[0]: group for group in readers.values()}
     X, tasks = stack_tasks(corpus, list(leaders), inductive=inductive, is_split=is_split)
     for cell in leaders:
-        classifier = classifiers[cell]
-        ours, number = find_ours(cell), _target_number(corpus, cell)
+        classifier, ours = classifiers[cell], find_ours(cell)
         if ours.shares == "known":
             classifier.set_params(target_shares=_true_shares(corpus, cell, tasks[cell][1], inductive))
         if ours.teacher:
-            for scores in log.capture(leaders[cell], take_scores, bench, cell, ours.teacher):
-                teachers[cell] = {number: np.column_stack([expit(-scores), expit(scores)])}
-    tasks = {cell: task for cell, task in tasks.items() if cell not in log}
-    reset, peak = meter_memory(bench.device)
-    is_known = reset()
+            try:
+                scores = take_scores(bench, cell, ours.teacher)
+            except (OSError, ValueError) as error:
+                yield from attempt(leaders[cell], error)
+                del tasks[cell]
+            else:
+                said = np.column_stack([expit(-scores), expit(scores)])
+                teachers[cell] = {_target_number(corpus, cell): said}
     for cell, fitted in fit_together(classifiers, X, tasks, teachers=teachers):
         if isinstance(fitted, Exception):
-            log.capture(leaders[cell], _raise_error, fitted)
+            yield from attempt(leaders[cell], fitted)
             continue
-        memory = Cost(0.0, peak() if is_known else None).memory
         words = teachers.get(cell, {}).get(_target_number(corpus, cell))
         for reader in leaders[cell]:
-            yield from log.capture([reader], _predict, corpus, length, reader, fitted, words, memory)
-
-
-def _raise_error(error: Exception) -> None:
-    raise error
+            yield from attempt([reader], _predict, corpus, length, reader, fitted, words)
 
 
 def _predict(
-    corpus: Corpus,
-    length: float,
-    cell: Cell,
-    fitted: FittedTask,
-    words: np.ndarray | None,
-    memory: Mapping[str, float],
+    corpus: Corpus, length: float, cell: Cell, fitted: FittedTask, words: np.ndarray | None
 ) -> Outcome:
     classifier, ours, number = fitted.classifier, find_ours(cell), _target_number(corpus, cell)
     rows = part_rows(corpus, (cell.target, "test"))
@@ -152,24 +145,26 @@ def _predict(
     where: dict[str, Any] = {"sample_domain": np.full(len(truth), number)}
     if words is not None:
         where["teacher"] = words[rows]
+    if ours.shares == "batch" and classifier.batch_ is not None:
+        classifier = classifier.align(test, target=number)
     p, seconds = measure_time(lambda: classifier.predict_proba(test, **where))
+    says = describe_target(classifier, number, is_known=ours.shares == "known")
+    weights = np.ones(p.shape[1])
     if ours.shares == "em":
         p = p * estimate_prior_ratio(p, part_labels(corpus, cell.source, "train"))
         p /= p.sum(axis=1, keepdims=True)
-    predicted = classifier.classes_[p.argmax(axis=1)]
-    if classifier.border != "error":  # the most probable class is not what is predicted
-        predicted, seconds = measure_time(lambda: classifier.predict(test, **where))
-    says = describe_target(classifier, number, is_known=ours.shares == "known")
+    elif ours.shares == "balanced":
+        shares, says = classifier.targets_[number]["shares"] or {}, says | NO_ERROR
+        weights = np.array([1 / max(shares.get(label, 1.0), LEAST_SHARE) for label in classifier.classes_])
     if ours.estimate:
         says |= ESTIMATES[ours.estimate](fitted.held_out, p)
     return Outcome(
         cell,
-        predicted,
+        classifier.classes_[(p * weights).argmax(axis=1)],
         _describe(classifier, length),
         fitted.layer_seconds,
         fitted.seconds + seconds,
-        fitted.search_seconds if len(classifier.selection_results_) > 1 else 0.0,
-        {**memory, **says, "calibration_error": calibration_error(p, classifier.classes_, truth)},
+        details={**says, "calibration_error": calibration_error(p, classifier.classes_, truth)},
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..catalogue import METHODS
-from .records import Record
+from .records import DISTANCES, Record
 
 REFERENCE = "all"  # the variant of an ablation plan that the others are compared with
 LARGER_CLASS = "larger class"  # calls every row of a target the class of which it has more
@@ -20,7 +20,7 @@ SURE = 0.05  # error above the upper end of its interval by more than this is co
 KEY = ["plan", "variant", "method", "source", "target", "seed"]
 NUMBERS = [
     "transfer_error", "transfer_ratio", "transfer_loss", "baseline_in_domain_error", "represent_seconds",
-    "classify_seconds", "grid_seconds", "peak_gigabytes", "n_features", "n_test", "n_duplicates",
+    "classify_seconds", "grid_seconds", "n_features", "n_test", "n_duplicates",
     "error_without_duplicates", "target_share", "balanced_error", "f1", "estimated_share", "share_low",
     "share_high", "expected_error", "expected_low", "expected_high", "calibration_error", "n_target_labels",
 ]  # fmt: skip
@@ -36,7 +36,9 @@ def make_frame(records: Iterable[Record]) -> pd.DataFrame:
     given = [r for r in records if r.get("kind") == "transfer" and "failed" not in r]
     frame = pd.DataFrame([{"seed": 0, **r} for r in given])
     frame = frame.reindex(
-        columns=list(dict.fromkeys([*KEY, "corpus", "machine", "date", *NUMBERS, *frame.columns]))
+        columns=list(
+            dict.fromkeys([*KEY, "corpus", "machine", "date", "fell_back", *NUMBERS, *frame.columns])
+        )
     )
     frame = frame.drop_duplicates(KEY, keep="last").reset_index(drop=True)
     frame[NUMBERS] = frame[NUMBERS].astype(float)
@@ -44,17 +46,21 @@ def make_frame(records: Iterable[Record]) -> pd.DataFrame:
     error, share = frame["transfer_error"], frame["target_share"]
     frame["share_gap"] = (frame["estimated_share"] - share).abs()
     frame["error_gap"] = (frame["expected_error"] - error).abs()
-    frame["share_held"] = share.between(frame["share_low"], frame["share_high"]).where(
-        frame["share_low"].notna()
-    )
-    frame["error_held"] = error.between(frame["expected_low"], frame["expected_high"]).where(
-        frame["expected_low"].notna()
-    )
-    frame["is_sure"] = (error > frame["expected_high"] + SURE).where(frame["expected_high"].notna())
-    frame[["share_held", "error_held", "is_sure"]] = frame[["share_held", "error_held", "is_sure"]].astype(
-        float
-    )
+    for name, truth, end in (("share_held", share, "share"), ("error_held", error, "expected")):
+        low, high = frame[f"{end}_low"], frame[f"{end}_high"]
+        frame[name] = truth.between(low, high).where(low.notna()).astype(float)
+    high = frame["expected_high"]
+    frame["is_sure"] = (error > high + SURE).where(high.notna()).astype(float)
     return frame
+
+
+def frame_distances(records: Iterable[Record]) -> pd.DataFrame:
+    """Return the pairs of domains whose distance was measured, and whether it grew."""
+    measured = [{"params": None, **r} for r in records if r.get("kind") == "distance" and "failed" not in r]
+    columns = ["plan", "variant", "method", "source", "target", "params", *DISTANCES]
+    frame = pd.DataFrame(measured, columns=columns)
+    frame["task"] = frame["source"] + "->" + frame["target"]
+    return frame.assign(grows=(frame["distance_after"] > frame["distance_before"]).astype(float))
 
 
 def find_failures(records: Iterable[Record]) -> list[Record]:
@@ -70,9 +76,9 @@ def find_failures(records: Iterable[Record]) -> list[Record]:
 class Where:
     """A method under one setting of one plan."""
 
-    plan: str
-    variant: str
-    method: str
+    plan: str = ""
+    variant: str = ""
+    method: str = ""
 
     def of(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return its rows."""
@@ -94,13 +100,6 @@ def rank_method(method: str) -> tuple[int, str]:
     """Return the place of a method: the contract's order, by depth, then by name."""
     family = "msda-1" if method.startswith("msda-") else method
     return METHODS.index(family) if family in METHODS else len(METHODS), method.zfill(10)
-
-
-def list_hardware(machine: Any) -> list[str]:
-    """Return processor and, where a run had one, device: a description less the versions of packages."""
-    packages = ("torch ", "numpy ", "scikit-learn ")
-    parts = machine.split("; ") if isinstance(machine, str) else []
-    return [part for part in parts if part and not part.startswith(packages)]
 
 
 def add_larger_class(frame: pd.DataFrame) -> pd.DataFrame:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from .evidence import expected_table, harm_table, parts_table, strongest_table, trust_table
+from .evidence import expected_table, harm_table, parts_table, strongest_table
 from .expected import Verdict, check_bars, load_bars, verdict_table
-from .frame import find_failures, make_frame
-from .published import N_TASKS
+from .frame import find_failures, frame_distances, make_frame
 from .records import Record
 from .tables import (
     HEADLINE,
@@ -19,13 +20,14 @@ from .tables import (
     TRUST_PLAN,
     distance_table,
     estimates_table,
+    field_table,
     headline_table,
     labels_table,
-    peers_table,
     plan_table,
     published_table,
     share_table,
     varies_shares,
+    write_table,
 )
 
 _SLOT = re.compile(r"(<!-- bench table: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -40,25 +42,24 @@ def make_table(
     """Return the table of a page's slot, or None where the records have nothing for it."""
     of_plan, its_failed = frame[frame["plan"] == name], [r for r in failed if r["plan"] == name]
     if name == "distance":
-        has_any = any(r.get("kind") == "distance" for r in records)
-        return distance_table(records, [r for r in failed if r["kind"] == "distance"]) if has_any else None
+        distances, its_failed = frame_distances(records), [r for r in failed if r["kind"] == "distance"]
+        return distance_table(distances, its_failed) if len(distances) or its_failed else None
     makers: Mapping[str, tuple[Callable[[pd.DataFrame], str], pd.DataFrame]] = {
         "headline": (headline_table, frame[frame["plan"].isin(list(HEADLINE))]),
-        "paper": (published_table, frame[frame["plan"].isin(list(N_TASKS))]),
+        "paper": (published_table, frame),
         "strongest": (strongest_table, frame),
         "harm": (harm_table, frame),
         "expected": (expected_table, frame),
         "parts": (parts_table, frame),
         "estimates": (estimates_table, frame[frame["plan"] == TRUST_PLAN]),
-        TRUST_PLAN: (trust_table, of_plan),
     }
     if name in makers:
         make, rows = makers[name]
         return make(rows) if len(rows) else None
     if of_plan.empty:
         return None
-    if name == PEERS_PLAN:
-        return peers_table(of_plan, its_failed)
+    if name in (PEERS_PLAN, TRUST_PLAN):
+        return field_table(of_plan, its_failed)
     if of_plan["n_target_labels"].nunique() > 1:
         return labels_table(of_plan)
     if varies_shares(of_plan):
@@ -66,23 +67,33 @@ def make_table(
     return plan_table(of_plan, its_failed)
 
 
-def fill_page(page: str, records: Sequence[Record], verdicts: Sequence[Verdict] = ()) -> str:
+def show_script(result: Mapping[str, Any]) -> str:
+    """Return the rows that a script has stored, and when and where it was run."""
+    names = list(result["rows"][0])
+    rows = [[str(row[name]) for name in names] for row in result["rows"]]
+    return write_table(names, rows, 1, f"`{result['command']}`, {result['date']}: {result['machine']}.")
+
+
+def fill_page(
+    page: str,
+    records: Sequence[Record],
+    verdicts: Sequence[Verdict] = (),
+    scripts: Mapping[str, str] | None = None,
+) -> str:
     """Put tables into the slots of a page: ``<!-- bench table: small -->`` up to ``<!-- end -->``.
 
-    The slot `check` is for all verdicts, `answers` for those on claims of the paper. A slot without results
-    keeps its content.
+    The slot `check` is for all verdicts, `answers` for those on claims of the paper; `scripts` are tables of
+    their own. A slot without results keeps its content.
     """
     frame, failed = make_frame(records), find_failures(records)
     judged = {
         "check": verdict_table(verdicts),
         "answers": verdict_table([v for v in verdicts if v.bar.says.startswith(OF_THE_PAPER)]),
     }
+    given = {**(judged if verdicts else dict.fromkeys(judged)), **(scripts or {})}
 
     def content(slot: re.Match[str]) -> str:
-        if slot[2] in judged:
-            table = judged[slot[2]] if verdicts else None
-        else:
-            table = make_table(slot[2], records, frame, failed)
+        table = given[slot[2]] if slot[2] in given else make_table(slot[2], records, frame, failed)
         return slot[1] + table + slot[4] if table else slot[0]
 
     return _SLOT.sub(content, page)
@@ -91,10 +102,12 @@ def fill_page(page: str, records: Sequence[Record], verdicts: Sequence[Verdict] 
 def fill_pages(root: Path, records: Sequence[Record]) -> tuple[dict[Path, str], list[str]]:
     """Fill the pages of a checkout; return those with slots, and the names of the figures that pages show."""
     verdicts = check_bars(load_bars(root / "lab/plans/expected.toml"), records)
+    files = (root / "lab/results").glob("*.json")
+    scripts = {path.stem: show_script(json.loads(path.read_text(encoding="utf-8"))) for path in files}
     filled, figures = {}, set()
     for path in sorted(path for pattern in PAGES for path in root.glob(pattern)):
         page = path.read_text(encoding="utf-8")
         figures |= set(_FIGURE.findall(page))
         if _SLOT.search(page):
-            filled[path] = fill_page(page, records, verdicts)
+            filled[path] = fill_page(page, records, verdicts, scripts)
     return filled, sorted(figures)

@@ -3,59 +3,63 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
+from .frame import Where, average_tasks
+
 _DATA = tomllib.loads(Path(__file__).with_name("published.toml").read_text(encoding="utf-8"))
-N_TASKS = {"small": 12, "dimensions": 12, "full": 380}  # of the plans that the statements are about
-HIGH_DIMENSION = 30_000  # features, of the paper's times in section 5
 
 
 @dataclass(frozen=True)
-class Series:
-    """Transfer errors by task, from a table of accuracies; `method` is the one of ours that does the same."""
+class Published:
+    """A published time, or errors by task, and where ours are recorded."""
 
-    label: str
-    reference: str
-    protocol: str
-    test_rows: str  # whether they are among the unlabelled rows: "seen", "unseen" or "not stated"
-    errors: dict[str, float]
-    method: str | None = None
+    text: str
+    plan: str
+    variant: str
+    method: str
+    value: str = ""
+    than: str | None = None  # the method that a time is divided by
+    seconds: float | None = None
+    accuracies: list[float] = field(default_factory=list)
+    has_same_rows: bool = False
+    test_rows: str = ""  # whether they are among the unlabelled rows: "seen", "unseen" or "not stated"
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """Transfer errors by task; none where a time was published."""
+        errors = [round(1 - accuracy / 100, 4) for accuracy in self.accuracies]
+        return dict(zip(_DATA["tasks"], errors, strict=False))
 
     @property
     def mean(self) -> float:
         """Mean transfer error."""
         return sum(self.errors.values()) / len(self.errors)
 
-
-@dataclass(frozen=True)
-class Statement:
-    """What the paper's text says of a quantity that we measure too."""
-
-    text: str
-    value: str
-    plan: str
-    method: str
-    measure: str
-    than: str | None = None
-    seconds: float | None = None
-
-
-def _read_series(accuracies: list[float], **about: str) -> Series:
-    errors = [round(1 - accuracy / 100, 4) for accuracy in accuracies]
-    return Series(errors=dict(zip(_DATA["tasks"], errors, strict=True)), **about)
+    def find_ours(self, frame: pd.DataFrame) -> str:
+        """Return our number for it, over all its tasks; nothing where there is none."""
+        own = Where(self.plan, self.variant, self.method).of(frame)
+        if self.errors:
+            is_whole = has_same_rows(own) and own["task"].nunique() == len(self.errors)
+            return f"{average_tasks(own).mean():.2%}" if is_whole else ""
+        name = "represent_seconds"
+        there = Where(self.plan, self.variant, self.than or self.method).of(frame)
+        both = pd.concat([average_tasks(own, name), average_tasks(there, name)], axis=1).dropna()
+        if len(both) < len(_DATA["tasks"]):
+            return ""
+        mean, other = both.mean()
+        return f"{mean:.3g} s" if self.than is None else f"{mean / other:,.0f} ×"
 
 
-# tasks of amazon-bow, tested on the rows that ours are tested on
-AMAZON = tuple(_read_series(**table) for table in _DATA["series"])
-SAME_ROWS = AMAZON[0].protocol  # the same rows to learn from, too
-PAPER = tuple(Statement(**table) for table in _DATA["statements"])
+TIMES = tuple(Published(**table) for table in _DATA["times"])
+ERRORS = tuple(Published(**table) for table in _DATA["errors"])
 
 
 def has_same_rows(frame: pd.DataFrame) -> bool:
-    """Tell whether rows are of all test rows of amazon-bow, so that `AMAZON` may stand beside them."""
+    """Tell whether rows are of all test rows of amazon-bow, so that `ERRORS` may stand beside them."""
     is_amazon = frame["corpus"] == "amazon-bow"
     return bool(
         len(frame) and (is_amazon & (frame["n_test"] == frame["target"].map(_DATA["test_rows"]))).all()

@@ -14,11 +14,6 @@ from .frame import find_failures, make_frame
 from .records import Record
 from .tables import list_reasons, summarise
 
-MOST_RECORDS = 2_500  # rows of the table of all records
-SHOWN = (
-    "plan", "variant", "method", "source", "target", "transfer_error", "transfer_loss", "transfer_ratio",
-    "represent_seconds", "classify_seconds", "n_train", "n_test", "seed", "method_version", "machine",
-)  # fmt: skip
 STYLE = """
 body { font-family: system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; font-size: .85rem; } td, th { padding: .15rem .6rem; text-align: left; }
@@ -45,10 +40,6 @@ def write_page(records: Sequence[Mapping[str, Any]]) -> str:
         parts.append(f"<figure>{draw_svg(figure).partition('?>')[2].partition('>')[2]}</figure>")
     failed = [f"<li>{escape(reason)}</li>" for reason in list_reasons(find_failures(given))]
     parts += [f"<h2>Failed</h2><ul>{''.join(failed)}</ul>"] if failed else []
-    if not measured.empty:
-        shown = measured.reindex(columns=SHOWN).dropna(axis="columns", how="all")[:MOST_RECORDS]
-        about = f"{len(shown):,} of {len(measured):,} records"
-        parts += [f"<details><summary>{about}</summary>{_show(shown)}</details>"]
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
     return f"<!doctype html><html lang='en'><head>{head}</head><body>{''.join(parts)}</body></html>\n"
 

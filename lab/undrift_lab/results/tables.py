@@ -18,16 +18,15 @@ from .frame import (
     average_tasks,
     compare,
     count_harm,
-    list_hardware,
     mean_over_tasks,
     rank_method,
 )
-from .published import AMAZON, HIGH_DIMENSION, N_TASKS, PAPER, Statement, has_same_rows
+from .published import ERRORS, TIMES
 from .records import Record
 
-MEANS = {  # of records, and how tables name them; of memory the highest peak counts
+MEANS = {  # of records, and how tables name them
     "transfer_error": "mean error, %", "transfer_ratio": "mean ratio", "represent_seconds": "learn, s",
-    "grid_seconds": "grid, s", "classify_seconds": "classify, s", "peak_gigabytes": "peak, GB",
+    "grid_seconds": "grid, s", "classify_seconds": "classify, s",
 }  # fmt: skip
 SOURCE_ONLY = "source-only"
 PEERS_PLAN, TRUST_PLAN = "peers", "trust"
@@ -97,29 +96,26 @@ def summarise(frame: pd.DataFrame) -> pd.DataFrame:
     """Return means over the tasks, a row for every method under every setting."""
     rows = []
     for plan, variant, method, group in group_methods(frame):
-        means = {name: mean_over_tasks(group, name) for name in MEANS}
-        means["peak_gigabytes"] = group["peak_gigabytes"].max()
+        means = {says: mean_over_tasks(group, name) for name, says in MEANS.items()}
         place = {"plan": plan, "variant": variant, "method": method, "tasks": group["task"].nunique()}
-        rows.append(place | {MEANS[name]: value for name, value in means.items()})
+        rows.append(place | means)
     return pd.DataFrame(rows, columns=["plan", "variant", "method", "tasks", *MEANS.values()])
 
 
 def plan_table(frame: pd.DataFrame, failed: Sequence[Record] = ()) -> str:
-    """Mean error, mean ratio, times and (where a record has it) memory of every method and setting."""
+    """Mean error, mean ratio and times of every method and setting."""
     table = summarise(frame)
     table["mean error, %"] *= 100
     forms = {"mean error, %": "{:.2f}", "mean ratio": "{:.3f}", "tasks": "{}"}
-    has_memory = table["peak, GB"].notna().any()
-    columns = [name for name in table if has_memory or name != "peak, GB"]
     rows = [
         [
             value if isinstance(value, str) else format_number(value, forms.get(name, "{:.3g}"))
-            for name, value in zip(columns, row, strict=True)
+            for name, value in zip(table, row, strict=True)
         ]
-        for row in table[columns].itertuples(index=False)
+        for row in table.itertuples(index=False)
     ]
     more = [line for plan in dict.fromkeys(table["plan"]) for line in _list_differences(frame, plan)]
-    return write_table(columns, rows, 3, *list_stamps(frame), *list_reasons(failed), *more)
+    return write_table(list(table), rows, 3, *list_stamps(frame), *list_reasons(failed), *more)
 
 
 def _list_differences(frame: pd.DataFrame, plan: str) -> list[str]:
@@ -246,30 +242,30 @@ def _list_gains(frame: pd.DataFrame, n_labels: int = 50) -> list[str]:
     return [says, "", *table_lines([*names, "beyond two standard errors"], rows, 4)] if rows else []
 
 
-def peers_table(frame: pd.DataFrame, failed: Sequence[Record] = ()) -> str:
-    """Every method's error by corpus and class share, time, memory, and the tasks that it made worse."""
-    frame = add_larger_class(frame)
+def field_table(frame: pd.DataFrame, failed: Sequence[Record] = ()) -> str:
+    """Every method's error by variant, balanced error, F1, time, and the tasks that it made worse."""
+    frame = add_larger_class(frame.assign(seconds=frame["represent_seconds"] + frame["classify_seconds"]))
     errors = average_complete(frame)
     order = errors.notna().sum(axis=1).rsub(0).rename("n").to_frame().assign(total=errors.sum(axis=1))
     there, rows = frame[frame["method"] == SOURCE_ONLY], []
-    balanced = average_complete(frame, "balanced_error")
+    means = [errors, average_complete(frame, "balanced_error"), average_complete(frame, "f1")]
     for method in order.sort_values(["n", "total"]).index:
         own = frame[frame["method"] == method]
         rows.append([
             method, find_package(method), *(format_points(value) for value in errors.loc[method]),
-            *(format_points(table.loc[method].mean(skipna=False), ".2f") for table in (errors, balanced)),
-            *_cost_cells(own), count_harm(own, there), count_harm(own, there, "balanced_error"),
+            *(format_points(table.loc[method].mean(skipna=False), ".2f") for table in means),
+            format_number(mean_over_tasks(own, "seconds")),
+            count_harm(own, there), count_harm(own, there, "balanced_error"),
         ])  # fmt: skip
-    names = ["method", "package", *errors.columns, "mean", "balanced", "seconds", "peak, GB", "on", "harm"]
+    names = ["method", "package", *errors.columns, "mean", "balanced", "F1", "seconds", "harm"]
     says = (
-        "Mean error over the tasks, %; balanced: the mean of the two classes' errors. Seconds, on the mean, "
-        "and the highest peak of memory: of a task, by corpus, on the machine that most records are of. "
+        "Mean error over the tasks, %; balanced: the mean of the two classes' errors; F1 of the rarer class. "
+        "Seconds of a task, on the mean, of machines that differ. "
         f"Harm: tasks whose error, or balanced error, is above that of {SOURCE_ONLY} by more than a point. "
         f"The row {LARGER_CLASS} calls every row of the target the more frequent class."
     )
     reasons = dict.fromkeys(f"Failed: {r['method']} ({r['failed']})." for r in failed)
-    more = ["", *_compare_with_best(frame, errors), ""]
-    return write_table([*names, "harm, balanced"], rows, 2, says, *more, *list_stamps(frame), *reasons)
+    return write_table([*names, "harm, balanced"], rows, 2, says, *list_stamps(frame), *reasons)
 
 
 def average_complete(frame: pd.DataFrame, name: str = "transfer_error") -> pd.DataFrame:
@@ -278,42 +274,6 @@ def average_complete(frame: pd.DataFrame, name: str = "transfer_error") -> pd.Da
     groups = by_task.groupby(["method", "variant"])
     n_tasks = groups.size().unstack()
     return groups.mean().unstack().where(n_tasks == n_tasks.max())
-
-
-def _cost_cells(own: pd.DataFrame) -> list[str]:
-    """Seconds and gigabytes of a task of each corpus, on the machine that a method has most records of."""
-    hardware = own["machine"].map(lambda machine: (list_hardware(machine) or [""])[-1])
-    own, hardware = own[hardware != ""], hardware[hardware != ""]
-    if own.empty:
-        return [""] * 3
-    place = hardware.mode()[0]
-    groups = own[hardware == place].groupby("corpus")
-    seconds = (groups["represent_seconds"].mean() + groups["classify_seconds"].mean()).map(format_number)
-    peaks = groups["peak_gigabytes"].max()
-    return [" / ".join(seconds), " / ".join(peaks.map(format_number)) if peaks.notna().any() else "", place]
-
-
-def _compare_with_best(frame: pd.DataFrame, errors: pd.DataFrame) -> list[str]:
-    """Lines of ours less the best method of others, and less the best of layers alone, column by column."""
-    rows = []
-    is_ours = [method.removesuffix("-pair") in OURS for method in errors.index]
-    for variant in errors.columns:
-        others = errors[variant][[not own for own in is_ours]].dropna()
-        layers = errors[variant][errors.index.str.startswith("uncentred")].dropna()
-        best = [group.idxmin() for group in (others, layers) if len(group)]
-        for method in ("undrift-pair", "undrift"):
-            for there in best:
-                pair = (
-                    frame[(frame["variant"] == variant) & (frame["method"] == m)] for m in (method, there)
-                )
-                compared = compare(*pair)
-                if compared is not None:
-                    rows.append([variant, method, there, *difference_cells(compared)])
-    names = ["column", "method", "less", "difference", *BESIDE_A_DIFFERENCE]
-    says = (
-        "Ours less the best method of others, and less the best of our layers without alignment, in points."
-    )
-    return [says, "", *table_lines(names, rows, 3)] if rows else []
 
 
 def find_package(method: str) -> str:
@@ -338,86 +298,37 @@ def estimates_table(frame: pd.DataFrame) -> str:
     return write_table(names, rows, 2, "Absolute errors in points, on the mean over tasks.")
 
 
-def distance_table(records: Sequence[Record], failed: Sequence[Record] = ()) -> str:
+def distance_table(distances: pd.DataFrame, failed: Sequence[Record] = ()) -> str:
     """Distances of the pairs of domains, before and after, and how they were measured."""
-    measured = [r for r in records if r.get("kind") == "distance" and "failed" not in r]
     rows = []
-    for r in measured:
+    for r in distances.to_dict("records"):
         before, after = (
             f"{r[name]:.3f} ({r[name + '_low']:.3f} to {r[name + '_high']:.3f})"
             for name in ("distance_before", "distance_after")
         )
-        grows = "yes" if r["distance_after"] > r["distance_before"] else "no"
-        rows.append([f"{r['source']}, {r['target']}", before, after, grows])
-    settings = dict.fromkeys(tuple(sorted(r["params"].items())) for r in measured if r.get("params"))
-    notes = [
+        rows.append([f"{r['source']}, {r['target']}", before, after, "yes" if r["grows"] else "no"])
+    notes = dict.fromkeys(
         f"Of each domain {about['n_rows']:,} rows, evenly spaced, are told apart: before, by presence of "
         f"terms; after, by that and {about['n_layers']} layers, learnt from all rows at noise "
         f"{about['noise']:g}, not chosen. Intervals are 95%, by bootstrap over the rows held out."
-        for about in map(dict, settings)
-    ]
+        for about in distances["params"].dropna()
+    )
     return write_table(["domains", "before", "after", "grows"], rows, 1, *notes, *list_reasons(failed))
 
 
 def published_table(frame: pd.DataFrame) -> str:
-    """Published numbers beside ours, as a Markdown table."""
-    names = ["", "published", "their test rows", "here", "our test rows", "tasks"]
+    """Published numbers beside ours."""
+    names = ["published", "theirs", "their test rows", "here", "our test rows", "plan, variant, method"]
+    rows = []
+    for said in (*TIMES, *ERRORS):
+        here, value = said.find_ours(frame), said.value or f"{said.mean:.2%}"
+        seen = "unseen" if said.method == "svm" or said.variant in ("inductive", "published") else "seen"
+        ours = [here, seen if here and said.errors else "", f"{said.plan}, {said.variant}, {said.method}"]
+        rows.append([said.text, value, said.test_rows, *ours])
     says = (
         "Test rows are seen where they are among the unlabelled rows (transductive), else unseen (inductive)."
     )
-    return write_table(names, list_published(frame), 1, says)
-
-
-def list_published(frame: pd.DataFrame) -> list[list[str]]:
-    """List published numbers: what it is, theirs, ours in the plan's first variant, over how many tasks.
-
-    Beside each error stands whether test rows are seen there.
-    """
-    rows = []
-    for said in PAPER:
-        here, over = _find_ours(frame, said)
-        seen = _see_test_rows(said.method) if said.measure == "mean_error" else ""
-        rows.append([said.text, said.value, seen, here, seen if here else "", over])
-    is_same = has_same_rows(frame[frame["plan"] == "small"])
-    for series in AMAZON:
-        said = Statement(series.label, "", "small", series.method or "", "mean_error")
-        here, over = _find_ours(frame, said) if is_same else ("", "")
-        seen = _see_test_rows(series.method) if here else ""
-        text = f"{series.label}, 12 tasks ({series.reference})"
-        rows.append([text, f"{series.mean:.2%}", series.test_rows, here, seen, over])
-    return rows
-
-
-def _see_test_rows(method: str | None) -> str:
-    """Tell whether a method of the paper sees the test rows, unlabelled, while it learns."""
-    return "unseen" if method == "svm" else "seen"
-
-
-def _find_ours(frame: pd.DataFrame, said: Statement) -> tuple[str, str]:
-    """Our number for what the paper states, and over how many tasks it is; empty where there is none."""
-    own = frame[(frame["plan"] == said.plan) & (frame["method"] == said.method)]
-    own = own[own["corpus"] != "generated"]  # of others no one has stated
-    if said.plan == "dimensions":
-        own = own[own["n_features"] == HIGH_DIMENSION]
-    if own.empty:
-        return "", ""
-    variant = own["variant"].iloc[0]
-    name = "transfer_error" if said.measure == "mean_error" else "represent_seconds"
-    there = Where(said.plan, variant, said.than or said.method).of(frame)
-    both = pd.concat(
-        [average_tasks(own[own["variant"] == variant], name), average_tasks(there, name)], axis=1
-    )
-    both = both.dropna()
-    if both.empty:
-        return "", ""
-    mean, other = both.mean()
-    n_tasks, n_all = len(both), N_TASKS[said.plan]
-    over = str(n_tasks) if n_tasks >= n_all else f"{n_tasks} of {n_all}"
-    if said.measure == "mean_error":
-        return f"{mean:.2%}", over
-    if said.than is None:
-        return f"{format_number(mean)} s", over
-    return (f"{mean / other:,.0f} ×", over) if other else ("", "")
+    return write_table(names, rows, 1, says)
 
 
 def varies_shares(frame: pd.DataFrame) -> bool:

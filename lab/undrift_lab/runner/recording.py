@@ -89,7 +89,7 @@ def add_origin(
         "kind": kind,
         "plan": plan.name,
         "variant": variant.name,
-        "corpus": plan.corpus_of(variant).folder or plan.corpus_of(variant).loader,
+        "corpus": plan.corpus_of(variant).loader,
         **values,
         **({"trial": True} if plan.is_trial else {}),
         "seed": plan.seed,

@@ -11,7 +11,7 @@ from undrift._version import METHOD_VERSION
 from ..catalogue import depends_on_method
 from ..methods import Cell, GridPoint
 from ..plan import Plan, Setting
-from ..results import Journal
+from ..results.records import Journal
 
 Entry = tuple[str, Cell]  # name of a variant, and a cell
 
@@ -71,28 +71,17 @@ def is_current(record: Mapping[str, Any]) -> bool:
 
 def _check_same_plan(plan: Plan, journal: Journal, methods: Sequence[str]) -> None:
     """Refuse results of these methods from a plan of the same name that said something else but the seed."""
-    used = {*methods, GridPoint.method, "svm"}
-    records = [
-        record
-        for record in journal.records
-        if record.get("plan") == plan.name and record.get("method", GridPoint.method) in used
-    ]
-    try:
-        plans = {seed: plan.seeded(seed) for seed in {record.get("seed") for record in records}}
-    except ValueError as error:  # the file was not written by a run
-        raise ValueError(
-            f"{journal.path}: a record of plan {plan.name} is not valid: {error}; name another results file"
-        ) from None
-    digests = {
-        (variant.name, seed, method): each.digest(variant, method)
-        for seed, each in plans.items()
-        for variant in each.variants
-        for method in used
-    }
-    for record in records:
-        method = record.get("method", GridPoint.method)
-        if record.get("digest") != digests.get((record.get("variant", ""), record.get("seed"), method)):
+    variants = {variant.name: variant for variant in plan.variants}
+    used, digests = {*methods, GridPoint.method, "svm"}, {}
+    for record in journal.records:
+        method, name = record.get("method", GridPoint.method), record.get("variant", "")
+        if record.get("plan") != plan.name or method not in used:
+            continue
+        key = name, record.get("seed"), method
+        if key not in digests and name in variants:
+            digests[key] = plan.seeded(key[1]).digest(variants[name], method)
+        if record.get("digest") != digests.get(key):
             raise ValueError(
                 f"the results hold records of {method} from another version of plan {plan.name} "
-                f"(variant {record.get('variant')}): name another results file, or move this one away"
+                f"(variant {name}): name another results file, or move this one away"
             )

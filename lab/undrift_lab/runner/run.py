@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
@@ -15,7 +13,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from undrift.datasets import Corpus, Domain
-from undrift.inputs import OnHost, Place, check_count, check_place
+from undrift.inputs import OnHost, Place, check_place
 
 from ..methods import (
     Bench,
@@ -32,13 +30,12 @@ from ..methods import (
 )
 from ..parts import load_corpus, take_columns
 from ..plan import CorpusSpec, Plan, Setting
-from ..results import Journal, Unwritable, journal
+from ..results.records import Journal, Unwritable, journal
 from .recording import add_origin, grid_record, transfer_record
 from .resume import Resume
 
 Progress = Callable[[int, int, str], None]
 STOPPED = "undrift-lab: stopped; what is done is kept, and the same command goes on from there"
-SECONDS_BETWEEN = 1.0  # two reports on work that is under way
 PAIR_WIDTH = 5  # columns of the corpus over those that a pair of domains chooses from it
 
 
@@ -64,10 +61,6 @@ class Request:
     retry_failed: bool = False
     progress: Progress = lambda n_done, n_total, what: None
 
-    def __post_init__(self) -> None:
-        if self.jobs is not None:
-            check_count(self.jobs, "jobs", hint="leave it out for all cores")
-
 
 def run(plan: Plan, results: str | Path, request: Request | None = None) -> Summary:
     """Run what is left of a plan, appending a record for each task to `results`.
@@ -92,9 +85,8 @@ class Runner:
         self.plan, self.request, self.methods = plan, request, methods
         self.place, self.records = place, records
         self._resume = Resume(plan, records, methods)
-        self._corpora: list[tuple[tuple[CorpusSpec, bool], Corpus]] = []
+        self._corpora: dict[tuple[CorpusSpec, bool], Corpus] = {}
         self._representations: dict[Any, dict] = {}
-        self._reported_at = -math.inf
         self._n_total = self._n_before = self._n_new = 0
 
     def run(self) -> Summary:
@@ -119,12 +111,11 @@ class Runner:
     def _corpus(self, variant: Setting) -> Corpus:
         """Load the corpus of a variant once, as wide as any variant needs it."""
         spec, inductive = key = self.plan.corpus_of(variant), variant.inductive
-        known = next((corpus for other, corpus in self._corpora if other == key), None)
-        if known is None:
+        if key not in self._corpora:
             alike = [v for v in self.plan.variants if (self.plan.corpus_of(v), v.inductive) == key]
-            known = load_corpus(spec, self.request.data, max(map(self._width, alike)), inductive)
-            self._corpora.append((key, known))
-        return known
+            width = max(map(self._width, alike))
+            self._corpora[key] = load_corpus(spec, self.request.data, width, inductive)
+        return self._corpora[key]
 
     def _cells(self, variant: Setting) -> list[Cell]:
         """Everything that was asked for of a variant, method by method."""
@@ -158,7 +149,7 @@ class Runner:
             raise ValueError(
                 f"no variant is like {', '.join(self.request.variants or [])}; there are {names}"
             )
-        domains = dict.fromkeys(name for _, corpus in self._corpora for name in corpus.domains)
+        domains = dict.fromkeys(name for corpus in self._corpora.values() for name in corpus.domains)
         raise ValueError(
             f"no task is like {', '.join(self.request.tasks or [])}; "
             f"the domains are {', '.join(domains)}, and a task is written as source->target"
@@ -177,7 +168,6 @@ class Runner:
             jobs=self.request.jobs or 1,
             grid=self._resume.grid(variant),
             representations=self._representations.setdefault(spec, {}),
-            report=self._report_work,
         )
 
     def _width(self, variant: Setting) -> int:
@@ -241,13 +231,6 @@ class Runner:
 
     def _report(self, what: str) -> None:
         self.request.progress(self._n_before + self._n_new, self._n_total, what)
-
-    def _report_work(self, what: str) -> None:
-        """Report on work under way, now and then."""
-        now = time.monotonic()
-        if now - self._reported_at >= SECONDS_BETWEEN:
-            self._reported_at = now
-            self._report(what)
 
     def _baseline_errors(self, bench: Bench, cells: Sequence[Cell]) -> dict[str, float]:
         """In-domain errors of the baseline, e_b(T, T), of this variant or the one the plan names.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Layers and least squares. Chosen on amazon-bow, confirmed on fdu-mtl. Everything below depends on them.
-# Command: undrift-lab run beyond-small --results beyond-small.jsonl; likewise beyond-multi.
+# Command: undrift-lab run beyond --results beyond.jsonl.
 NOISE = 0.7  # probability that a feature is missing
 N_LAYERS = 5
 C = 1.0  # weight of the squared errors, for inner products of mean square norm 1
