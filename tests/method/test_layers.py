@@ -11,31 +11,7 @@ from undrift.core.blocks import StoredBlocks, StreamedBlocks, take_rows
 from undrift.inputs.device import OnHost
 from undrift.method import layers
 from undrift.method.domains import check_domains
-from undrift.method.layers import LayerFitter, RunningGram, draw_anchors, grow_levels
-
-DOMAIN = np.repeat([0, 1], [6, 4])
-
-
-def domain_means(H):
-    return np.stack([H[k == DOMAIN].mean(axis=0) for k in (0, 1)])
-
-
-@pytest.mark.parametrize("form", [np.array, sp.csr_array])
-@pytest.mark.parametrize("center", [True, False])
-def test_inner_products_of_layers_add_up(rng, form, center):
-    total, expected, products = RunningGram(), 0, 0
-    for share, width in ((1.0, 5), (0.5, 7), (2.0, 3)):
-        H = rng.gamma(1.0, size=(10, width))
-        means = center * domain_means(H)
-        centred = H - means[DOMAIN]
-        expected, products = expected + share * centred @ centred.T, products + share * centred @ means.T
-        copied = total.copy() if total.K is not None else None
-        before = None if copied is None else copied.K.copy()
-        total.add_rows(form(H), means, DOMAIN, share)
-        assert_allclose(total.K, expected, rtol=1e-10, atol=1e-12)
-        assert_allclose(total.mean_products, products, rtol=1e-10, atol=1e-12)
-        assert copied is None or np.array_equal(copied.K, before)
-    assert total.scale(4) == pytest.approx(np.diagonal(expected)[:4].mean())
+from undrift.method.layers import LayerFitter, draw_anchors, grow_levels
 
 
 @pytest.fixture
@@ -107,29 +83,33 @@ def test_of_too_many_labelled_rows_a_sample_is_anchors(counts, set_limits, n_col
     assert not np.array_equal(others.labelled, anchors.labelled)
 
 
-def test_levels_are_centred_and_scaled_layers_that_add_up(rng):
+@pytest.mark.parametrize("form", [np.array, sp.csr_array])
+@pytest.mark.parametrize("center", ["classes", False])
+def test_levels_are_centred_and_scaled_layers_that_add_up(rng, form, center):
     """By hand: every layer less its domain's centre, over its root mean square norm."""
     X, Z, y = rng.gamma(1.0, size=(30, 6)), rng.gamma(1.0, size=(20, 6)) + 0.5, np.arange(30) % 3 == 0
-    domains, anchors = draw(X, y, Z)
-    layers = LayerFitter([StoredBlocks(in_blocks(rows)) for rows in domains.rows.values()])
-    levels = grow_levels(domains, anchors, layers, (0.4,), 2, "classes", OnHost(), keeps_hidden=True)
-    H, K = np.vstack([X, Z]), np.zeros((50, 50))
-    for depth, level in enumerate(levels):
-        if depth:
+    domains, anchors = draw(form(X), y, form(Z))
+    layers = LayerFitter([StoredBlocks([rows]) for rows in domains.rows.values()])
+    levels = grow_levels(domains, anchors, layers, (0.3, 0.4), 2, center, OnHost(), keeps_hidden=True)
+    below, seen = {-1: (np.vstack([X, Z]), 0, 0)}, []
+    for level in levels:
+        H, K, products = below[level.depth - 1]
+        seen.append((level.noise, level.depth))
+        if level.depth:
             H = level.stack.layers[-1](H)
             assert_allclose(level.hidden[-1], H, rtol=1e-6)
-        source = (H[:30][y].mean(axis=0) + H[:30][~y].mean(axis=0)) / 2
-        centres = np.array([source, H[30:].mean(axis=0)])
-        mean_square = np.mean(
-            np.r_[((H[:30] - H[:30].mean(axis=0)) ** 2).sum(1), ((H[30:] - centres[1]) ** 2).sum(1)]
-        )
+        midpoint = (H[:30][y].mean(axis=0) + H[:30][~y].mean(axis=0)) / 2
+        means = np.array([H[:30].mean(axis=0), H[30:].mean(axis=0)])
+        centres = np.array([midpoint, means[1]]) if center else np.zeros(means.shape)
+        share = 1 / np.mean(((H - (means if center else centres)[anchors.domain]) ** 2).sum(axis=1))
         centred = H - centres[anchors.domain]
-        K = K + centred @ centred.T / mean_square
-        assert level.depth == depth
-        assert_allclose(level.gram.K, K, rtol=1e-8, atol=1e-9)
+        K, products = K + share * centred @ centred.T, products + share * centred @ centres.T
+        below[level.depth] = H, K, products
+        assert_allclose(level.K, K, rtol=1e-8, atol=1e-9)
+        assert_allclose(level.mean_products, products, rtol=1e-8, atol=1e-9)
         assert_allclose(level.stack.means[-1], centres, rtol=1e-9)
         assert_allclose(level.scale, np.diagonal(K)[:30].mean(), rtol=1e-9)
-    assert depth == 2
+    assert seen == [(0.0, 0), (0.3, 1), (0.3, 2), (0.4, 1), (0.4, 2)]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Least squares on a Gram matrix and by sums over rows, against ridge regression on explicit rows."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -81,7 +83,7 @@ def test_too_large_a_C_is_said_so(rng):
     with pytest.raises(ValueError, match=r"C=1e\+30 is too large for inner products of this size; lower C"):
         Posterior.invert(np.ones((6, 6)), 1e30, np.ones(6))
     H = np.ones((40, 3), dtype=np.float32)
-    rows = LayerRows([slice(0, 40)], [3], lambda block: [H[block]])
+    rows = LayerRows([slice(0, 40)], [2], np.ones(1), lambda block: H[block])
     with pytest.raises(ValueError, match="C=1e\\+12 is too large"):
         NormalEquations(rows, np.ones((40, 1)), 1e12, np.ones(40))
 
@@ -171,54 +173,34 @@ def test_folds_are_stratified_and_hold_equal_rows_together():
 # -- sums over rows --
 
 
-@pytest.fixture
-def layer_blocks(rng):
-    """Two layers of 50 rows, read in uneven blocks."""
-    H = [rng.normal(size=(50, 4)), rng.normal(size=(50, 3)) * 0.5]
-    blocks = [slice(0, 20), slice(20, 21), slice(21, 50)]
-    return np.hstack(H), LayerRows(blocks, [4, 3], lambda block: [h[block] for h in H])
-
-
-@pytest.fixture
-def labels(rng, layer_blocks):
-    scores = layer_blocks[0] @ rng.normal(size=(7, 2)) + rng.normal(size=(50, 2))
-    return np.where(scores > 0.3, 1.0, -1.0), rng.uniform(0.3, 2, size=50)
-
-
-@pytest.fixture
-def target_blocks(rng):
-    H = [rng.normal(size=(30, 4)) + 0.2, rng.normal(size=(30, 3))]
-    return np.hstack(H), LayerRows([slice(0, 12), slice(12, 30)], [4, 3], lambda b: [h[b] for h in H])
-
-
 @pytest.mark.parametrize("C", [0.05, 1.0, 50.0])
 @pytest.mark.parametrize("has_tensors", [False, True])
-def test_normal_equations_are_ridge_regression_on_all_rows(
-    layer_blocks, labels, target_blocks, rng, C, has_tensors
-):
-    (H, rows), (Y, weight), (T, added) = layer_blocks, labels, target_blocks
-    if has_tensors:
-        torch = pytest.importorskip("torch")
-        rows, added = (
-            LayerRows(r.blocks, r.widths, lambda b, r=r: [torch.as_tensor(h) for h in r.read(b)])
-            for r in (rows, added)
-        )
-    training = NormalEquations(rows, Y, C, weight)
-    check_ridge(training.start, C, H, Y, weight)
-    assert_allclose(np.vstack([np.asarray(part) for part in rows.combine(Y)]), H.T @ Y)
-    S, before = np.asarray(training.add_rows(added)), added.score(training.start)
+def test_normal_equations_are_ridge_regression_on_all_rows(rng, C, has_tensors):
+    """Of two layers, the second of which is read twice as large; weights are of rows as they were."""
+    H, T, scale = rng.normal(size=(50, 7)), rng.normal(size=(30, 7)) + 0.2, np.repeat([1.0, 2.0], [4, 3])
+    Y = np.where(H @ rng.normal(size=(7, 2)) + rng.normal(size=(50, 2)) > 0.3, 1.0, -1.0)
+    weight = rng.uniform(0.3, 2, size=50)
+    as_rows = pytest.importorskip("torch").tensor if has_tensors else np.array
+
+    def read(rows, *edges):
+        blocks, joined = [slice(*pair) for pair in pairwise(edges)], np.c_[rows * scale, np.ones(len(rows))]
+        return LayerRows(blocks, [4, 3], np.array([1.0, 2.0]), lambda block: as_rows(joined[block]))
+
+    training = NormalEquations(read(H, 0, 20, 21, 50), Y, C, weight)
+    weights, intercept = training.solve()
+    check_ridge(weights, intercept, scale, C, H, Y, weight)
+    S, before = np.asarray(training.add_rows(read(T, 0, 12, 30))), T @ np.vstack(weights) + intercept
     T_weight, Z = rng.uniform(0.1, 0.8, 30), np.where(rng.normal(size=(30, 2)) > 0, 1.0, -1.0)
     g = np.linalg.solve(S + np.diag(1 / (C * T_weight)), Z - before)
-    primal = training.finish(g)
-    check_ridge(primal, C, np.vstack([H, T]), np.vstack([Y, Z]), np.append(weight, T_weight))
-    assert_allclose(before + S @ g, T @ np.vstack(primal.weights) + primal.intercept, rtol=1e-8)
+    weights, intercept = training.solve(g)
+    check_ridge(weights, intercept, scale, C, np.vstack([H, T]), np.vstack([Y, Z]), np.r_[weight, T_weight])
+    assert_allclose(before + S @ g, T @ np.vstack(weights) + intercept, rtol=1e-8)
 
 
-def check_ridge(primal, C, H, Y, weight, **tolerance):
-    ridge = Ridge(alpha=1 / C, solver="cholesky").fit(H, Y, sample_weight=weight)
-    tolerance = tolerance or {"rtol": 1e-8, "atol": 1e-10}
-    assert_allclose(np.vstack(primal.weights), ridge.coef_.T, **tolerance)
-    assert_allclose(primal.intercept, ridge.intercept_, **tolerance)
+def check_ridge(weights, intercept, scale, C, H, Y, weight):
+    ridge = Ridge(alpha=1 / C, solver="cholesky").fit(H * scale, Y, sample_weight=weight)
+    assert_allclose(np.vstack(weights), ridge.coef_.T * scale[:, None], rtol=1e-8, atol=1e-10)
+    assert_allclose(intercept, ridge.intercept_, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
@@ -234,9 +216,9 @@ def test_rows_are_read_centred_moved_and_scaled(rng, form, has_moves):
     )
     H = [X, np.tanh(X @ layer.coef + layer.intercept)]
     assert rows.widths == [4, 3]
-    for found, h, mean, move, root in zip(rows.read(slice(0, 9)), H, means, moves, (2.0, 0.5), strict=True):
-        expected = root * (h - mean[domain] + has_moves * move.T[domain])
-        assert_allclose(found, expected, rtol=1e-12)
+    parts = zip(H, means, moves, (2.0, 0.5), strict=True)
+    expected = [root * (h - mean[domain] + has_moves * move.T[domain]) for h, mean, move, root in parts]
+    assert_allclose(rows.read(slice(2, 9)), np.hstack([*expected, np.ones((9, 1))])[2:], rtol=1e-12)
 
 
 def test_a_sample_of_the_labelled_rows_as_anchors_gives_nearly_the_same(rng, set_limits):

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Array, PivotSplit
+from ..core import PivotSplit
 from ..inputs import Place, check_count, check_noise, check_positive
 from .domains import Domains, find_equal_rows
-from .layers import Anchors, Level, Stack, grow_levels
+from .layers import Anchors, Level, grow_levels
 from .solve import Folds, Labels, source_cv
 from .source_only import SourceOnly, fit_source_only
 
@@ -60,15 +60,10 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The chosen candidate with its stack, and the inner products of the anchors at its depth."""
+class Chosen(Level):
+    """The chosen candidate at its depth."""
 
     candidate: Candidate
-    stack: Stack
-    K: Array  # (n_anchors, n_anchors)
-    scale: float  # mean of its diagonal over labelled rows
-    mean_products: np.ndarray  # (n_anchors, n_domains) of the centred anchors and the centres
-    hidden: list[Array] | None  # the anchors at every layer, where they are kept
 
     @property
     def C(self) -> float:
@@ -147,7 +142,7 @@ class Search:
         for level in grow_levels(*given, keeps_hidden=self._keeps_hidden):
             if level.depth == 0:
                 if len(self._anchors.target_codes):
-                    parts = level.gram.K, self._labels, self._anchors, level.stack
+                    parts = level.K, self._labels, self._anchors, level.stack
                     self._source_only = {C: fit_source_only(*parts, C) for C in self._grid.Cs}
                 continue
             if level.depth in self._grid.depths:
@@ -156,18 +151,17 @@ class Search:
 
     def _compare(self, level: Level) -> None:
         """Score all C at one depth; keep its Gram matrix if the best candidate so far is there."""
-        gram, candidates = level.gram, []
+        candidates = []
         for C in self._grid.Cs:
             score = float("nan")
             if self._folds:
-                score = source_cv(gram.K, self._labels, self._folds, C / level.scale)
+                score = source_cv(level.K, self._labels, self._folds, C / level.scale)
             candidates.append(Candidate(level.noise, level.depth, C, score))
         self._candidates += candidates
         best = max(candidates, key=lambda candidate: candidate.score)
         if self._best is None or best.score > self._best.candidate.score:
-            gram = gram.copy() if self._folds else gram  # the next layer is added to it in place
-            parts = level.stack, gram.K, level.scale, gram.mean_products, level.hidden
-            self._best = Chosen(best, *parts)
+            K = level.K + 0 if self._folds else level.K  # the next layer is added to it in place
+            self._best = Chosen(**{**vars(level), "K": K}, candidate=best)
 
     def result(self) -> Base:
         """Return the best candidate so far, with everything that adaptation needs."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from ..core import (
@@ -52,7 +51,7 @@ from .constants import (
     TARGET_ROWS,
 )
 from .domains import UNLABELLED, Domains, Name
-from .solve import draw_labelled_rows
+from .solve import draw_labelled_rows, mean_diagonal
 
 
 @dataclass(frozen=True)
@@ -230,8 +229,9 @@ class Level:
 
     noise: float
     stack: Stack
-    gram: RunningGram
-    scale: float  # mean of the diagonal over labelled rows
+    K: Array  # (n_anchors, n_anchors)
+    mean_products: np.ndarray  # (n_anchors, n_domains) of the centred anchors and the centres
+    scale: float  # mean of the diagonal of K over labelled rows
     hidden: list[Array] | None  # the anchors at every layer, where they are kept
 
     @property
@@ -251,31 +251,38 @@ def grow_levels(
     *,
     keeps_hidden: bool,
 ) -> Iterator[Level]:
-    """Yield the input, then every depth of every noise level. A level is valid until the next one.
+    """Yield the input, then every depth of every noise level. `K` of a level changes with the next one.
 
     `layers` is a `LayerFitter`, or anything that has its `fit`. With `keeps_hidden` anchors are kept at every
     layer, so that none is computed again.
     """
-    reader = _AnchorReader(domains, anchors, center, place)
+    reader, n, domain = _AnchorReader(domains, anchors, center, place), anchors.n_labelled, anchors.domain
     totals = [X.total(moments) if on_cluster(X) else moments(X) for X in domains.rows.values()]
     means, share = reader.measure(anchors.X, totals)
-    start, bottom = RunningGram(), Stack((), (means,), (share,))
-    start.add_rows(place.move_rows(anchors.X), means, anchors.domain, share)
-    yield Level(0.0, bottom, start, start.scale(anchors.n_labelled), None)
+    X, bottom = place.move_rows(anchors.X), Stack((), (means,), (share,))
+    first, first_products = share * domain_centred_gram(X, means, domain), share * _project(X, means, domain)
+    yield Level(0.0, bottom, first, first_products, mean_diagonal(first, n), None)
     for i, noise in enumerate(noises):
         is_last = i == len(noises) - 1
-        gram, stack = start if is_last else start.copy(), bottom
+        K, products, stack = first if is_last else first + 0, first_products, bottom
         hidden: list[Array] | None = [] if keeps_hidden else None
         reader.start()
         for grown in layers.fit(noise, n_layers, is_last=is_last):
             H, totals = reader.read(grown)
             means, share = reader.measure(H, totals)
             if hidden is not None:
-                hidden.append(H + 0)  # `add_rows` overwrites
-            gram.add_rows(H, means, anchors.domain, share)
+                hidden.append(H + 0)  # centring overwrites
+            products = products + share * _project(H, means, domain)
+            K = add_domain_centred_gram(K, H, means, domain, share)
             del H
             stack = Stack((*stack.layers, grown.layer), (*stack.means, means), (*stack.shares, share))
-            yield Level(noise, stack, gram, gram.scale(anchors.n_labelled), hidden)
+            yield Level(noise, stack, K, products, mean_diagonal(K, n), hidden)
+
+
+def _project(H: Rows, means: np.ndarray, domain: np.ndarray) -> np.ndarray:
+    """Inner products of rows, less the centres of their domains, with all centres: (n, n_domains)."""
+    ops = array_ops(H)
+    return ops.to_numpy(H @ ops.like(means.T, H)) - (means @ means.T)[domain]
 
 
 class _AnchorReader:
@@ -324,36 +331,3 @@ class _AnchorReader:
         for k, average in self._midpoints.items():
             means[k] = ops.to_numpy(labelled @ ops.like(average, rows))
         return means, share
-
-
-class RunningGram:
-    """A Gram matrix summed layer by layer: ``K = sum_t share_t h^t h^t'``, added to in place."""
-
-    def __init__(self) -> None:
-        self.K: Array = None  # until the first addition
-        self.mean_products: Any = 0.0  # (n, n_domains) of centred rows and the centres
-
-    def add_rows(self, H: Rows, means: np.ndarray, domain: np.ndarray, share: float = 1.0) -> None:
-        """Add `share` times the inner products of rows among themselves, less the centres of their domains.
-
-        `domain` says which row of `means` belongs to each row. From the second addition on, dense rows are
-        centred where they are: `H` is overwritten.
-        """
-        ops = array_ops(H)
-        products = ops.to_numpy(H @ ops.like(means.T, H)) - (means @ means.T)[domain]
-        self.mean_products = self.mean_products + share * products
-        if self.K is None or sp.issparse(H):
-            K = share * domain_centred_gram(H, means, domain)
-            self.K = K if self.K is None else self.K + K
-        else:
-            self.K = add_domain_centred_gram(self.K, H, means, domain, share)
-
-    def scale(self, n: int) -> float:
-        """Return the mean of the first n entries of the diagonal, or 1 where they are 0."""
-        return float(self.K.diagonal()[:n].mean()) or 1.0
-
-    def copy(self) -> RunningGram:
-        """Return another sum that starts from a copy of this one."""
-        other = RunningGram()
-        other.K, other.mean_products = self.K + 0, self.mean_products
-        return other

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,15 +35,17 @@ from sklearn.model_selection import StratifiedKFold
 
 from ..core import (
     Array,
+    Layer,
     NotPositiveDefinite,
     Rows,
     array_ops,
+    decision_scores,
     hidden_rows,
     row_slices,
     shifted_inverse,
     submatrix,
 )
-from ..inputs import Place
+from ..inputs import Place, dtype_of
 from .constants import N_FOLDS
 
 if TYPE_CHECKING:
@@ -156,6 +159,11 @@ def _refuse_large(C: float) -> Iterator[None]:
         raise ValueError(f"C={C:g} is too large for inner products of this size; lower C") from None
 
 
+def mean_diagonal(K: Array, n: int | None = None) -> float:
+    """Mean of the first n entries of the diagonal, or of all; 1 where they are 0."""
+    return float(K.diagonal()[:n].mean()) or 1.0
+
+
 def draw_labelled_rows(codes: np.ndarray, n: int, random_state: np.random.RandomState) -> np.ndarray:
     """Draw n rows at random, two of every class among them where there are two; in ascending order."""
     drawn = random_state.permutation(len(codes))
@@ -234,42 +242,13 @@ def source_cv(K: Array, labels: Labels, folds: Folds, C: float) -> float:
 
 
 @dataclass(frozen=True)
-class Primal:
-    """Weights of every layer, and an intercept for each output."""
-
-    weights: list[np.ndarray]  # of shape (d_t, n_outputs)
-    intercept: np.ndarray  # (n_outputs,)
-
-
-@dataclass(frozen=True)
 class LayerRows:
-    """Rows of every layer, centred and scaled, that fit no Gram matrix: read in row blocks."""
+    """Rows of all layers side by side, centred and scaled, and a constant 1: read in row blocks."""
 
     blocks: list[slice]
-    widths: list[int]
-    read: Callable[[slice], list[Array]]  # rows -> [h^0, h^1, ..., h^l]
-
-    def score(self, primal: Primal) -> np.ndarray:
-        """Scores of all rows, of shape (n, n_outputs)."""
-        scores = [sum(map(multiply, self.read(block), primal.weights)) for block in self.blocks]
-        return primal.intercept + np.concatenate(scores)
-
-    def combine(self, coef: np.ndarray) -> list[np.ndarray]:
-        """Sums of all rows with coefficients of shape (n, k): for every layer, of shape (d_t, k)."""
-        sums = [np.zeros((width, coef.shape[1])) for width in self.widths]
-        for block in self.blocks:
-            for total, H in zip(sums, self.read(block), strict=True):
-                total += multiply(H.T, coef[block])
-        return sums
-
-    def read_joined(self, block: slice) -> Array:
-        """Return rows of all layers side by side, and a constant 1."""
-        pieces = self.read(block)
-        joined = array_ops(pieces[0]).empty_like(pieces[0], (pieces[0].shape[0], sum(self.widths) + 1))
-        for piece, stop in zip(pieces, np.cumsum(self.widths), strict=True):
-            joined[:, stop - piece.shape[1] : stop] = piece
-        joined[:, -1] = 1
-        return joined
+    widths: list[int]  # of the layers
+    roots: np.ndarray  # that the rows of every layer are multiplied by
+    read: Callable[[slice], Array]
 
 
 def read_layers(
@@ -281,27 +260,32 @@ def read_layers(
     `moves`, of shape (d_t, n_domains) each, are added to the rows of the domains at every layer.
     """
     layers, roots, centres = place.move_layers(stack.layers), np.sqrt(stack.shares), stack.move_means(moves)
-
-    def read(block: slice) -> list[Array]:
-        x = place.move_rows(X[block])
-        pieces = [x.toarray() if sp.issparse(x) else x, *hidden_rows(layers, x)]
-        for t, H in enumerate(pieces):
-            centred = H - array_ops(H).like(centres[t], H)[domain[block]]
-            pieces[t] = centred * float(roots[t])
-        return pieces
-
     widths = [centre.shape[1] for centre in centres]
-    return LayerRows(row_slices(X.shape[0], sum(widths)), widths, read)
+
+    def read(block: slice) -> Array:
+        x = place.move_rows(X[block])
+        x = x.toarray() if sp.issparse(x) else x
+        joined = array_ops(x).empty_like(x, (x.shape[0], sum(widths) + 1))
+        parts = zip(
+            chain([x], hidden_rows(layers, x)), centres, roots.tolist(), np.cumsum(widths), strict=True
+        )
+        for H, centre, root, stop in parts:
+            centred = H - array_ops(H).like(centre, H)[domain[block]]
+            joined[:, stop - H.shape[1] : stop] = root * centred
+        joined[:, -1] = 1
+        return joined
+
+    return LayerRows(row_slices(X.shape[0], sum(widths)), widths, roots, read)
 
 
 class NormalEquations:
     """Least squares by sums over rows, which are read once; see the top of this module."""
 
     def __init__(self, rows: LayerRows, Y: np.ndarray, C: float, weight: np.ndarray) -> None:
-        self._widths = rows.widths
+        self._widths, self._roots = rows.widths, rows.roots
         A, u = None, np.zeros((sum(rows.widths) + 1, Y.shape[1]))
         for block in rows.blocks:
-            joined, root = rows.read_joined(block), np.sqrt(C * weight[block])[:, None]
+            joined, root = rows.read(block), np.sqrt(C * weight[block])[:, None]
             ops = array_ops(joined)
             joined *= ops.like(root, joined)
             u += multiply(joined.T, root * Y[block])
@@ -310,22 +294,37 @@ class NormalEquations:
         with _refuse_large(C):
             self._factor = ops.factor_spd(A, np.append(np.ones(len(u) - 1), 0.0))
         self._ops, self._half = ops, ops.solve_lower(self._factor, ops.like(u.T, A))  # (n_outputs, D + 1)
-        self.start = self._solve(self._half)
-
-    def _solve(self, half: Array) -> Primal:
-        """Return the weights from rows that the lower factor has been divided out of."""
-        solved = self._ops.to_numpy(self._ops.solve_lower(self._factor, half + 0, transposed=True)).T
-        parts = np.split(solved[:-1].astype(float), np.cumsum(self._widths)[:-1])
-        return Primal([part.copy() for part in parts], solved[-1].astype(float))
 
     def add_rows(self, rows: LayerRows) -> Array:
         """Take target rows, and return their posterior covariance."""
         T = self._ops.empty_like(self._half, (rows.blocks[-1].stop, self._half.shape[1]))
         for block in rows.blocks:
-            T[block] = rows.read_joined(block)
+            T[block] = rows.read(block)
         self._rows = self._ops.solve_lower(self._factor, T)
         return self._ops.inner_products(self._rows)
 
-    def finish(self, g: np.ndarray) -> Primal:
-        """Return the classifier of these coefficients of the target rows."""
-        return self._solve(self._half + (self._rows.T @ self._ops.like(g, self._rows)).T)
+    def solve(self, g: np.ndarray | None = None) -> tuple[list[np.ndarray], np.ndarray]:
+        """Return the weights of every layer, of rows that are not scaled, and the intercept.
+
+        `g` are coefficients of the target rows.
+        """
+        half = self._half + 0  # which is overwritten
+        if g is not None:
+            half = half + (self._rows.T @ self._ops.like(g, self._rows)).T
+        solved = self._ops.to_numpy(self._ops.solve_lower(self._factor, half, transposed=True)).T.astype(
+            float
+        )
+        parts = np.split(solved[:-1], np.cumsum(self._widths)[:-1])
+        return [root * part for root, part in zip(self._roots, parts, strict=True)], solved[-1]
+
+
+def score_rows(X: Rows, layers: Sequence[Layer], weights: Sequence[np.ndarray], place: Place) -> np.ndarray:
+    """Scores ``sum_t h^t w_t`` of rows, without an intercept, in row blocks."""
+    layers, dtype = place.move_layers(layers), dtype_of(X)
+    placed = [place.move_rows(w.astype(dtype, copy=False)) for w in weights]
+    width = max((len(layer.intercept) for layer in layers), default=X.shape[1])
+    scores = np.zeros((X.shape[0], weights[0].shape[1]))
+    with place.set_precision():
+        for rows in row_slices(X.shape[0], width):
+            scores[rows] = decision_scores(place.move_rows(X[rows]), layers, placed)
+    return scores

@@ -20,7 +20,17 @@ from .calibrate import (
 from .layers import Anchors, Stack, score_centres
 from .self_train import retained_auc, round_trip_auc
 from .shares import Shares
-from .solve import Labels, NormalEquations, Posterior, mean_auc, multiply, predict_codes, read_layers, signs
+from .solve import (
+    Labels,
+    NormalEquations,
+    Posterior,
+    mean_auc,
+    mean_diagonal,
+    multiply,
+    predict_codes,
+    read_layers,
+    signs,
+)
 
 if TYPE_CHECKING:
     from .choose import Base
@@ -47,7 +57,7 @@ def fit_source_only(K: Array, labels: Labels, anchors: Anchors, stack: Stack, C:
     `K` are the inner products of the anchors at the input, and `stack` is without layers.
     """
     n, X, domain = anchors.n_labelled, anchors.X, anchors.domain[: anchors.n_labelled]
-    C = C / (float(K.diagonal()[:n].mean()) or 1.0)
+    C = C / mean_diagonal(K, n)
     dual = labels.fit(K, C)
     weights = primal_weights(X[:n], stack.means[0], domain, dual.coef * stack.shares[0])
     offset = (stack.means[0] @ weights)[domain].mean(axis=0)
@@ -75,7 +85,7 @@ def fall_back(fit: Fit, readout: Readout, *, keeps_shares: bool) -> Readout:
     offsets[positions] = source_only.offset
     X, domain = base.anchors.X[: len(labels.codes)], base.anchors.domain[: len(labels.codes)]
     K = domain_centred_gram(X, chosen.stack.means[0], domain)
-    C = chosen.candidate.C / (float(K.diagonal().mean()) or 1.0)
+    C = chosen.candidate.C / mean_diagonal(K)
     posterior, scores = Posterior.invert(K, C, labels.weight), labels.fit(K, C).scores(K)
     held_out, targets = score_held_out(posterior, labels, scores, fit.seed), []
     if base.center == "classes":
@@ -122,6 +132,5 @@ def _fit_to_all(base: Base, source_only: SourceOnly) -> SourceOnly:
     bottom = replace(stack, layers=(), means=stack.means[:1], shares=stack.shares[:1])
     rows = read_layers(domains.labelled, domains.domain, bottom, base.place)
     Y = signs(domains.y, base.labels.n_classes)
-    primal = NormalEquations(rows, Y, source_only.C, base.weight).start
-    weights = primal.weights[0] * np.sqrt(stack.shares[0])
-    return replace(source_only, weights=weights, intercept=primal.intercept)
+    (weights,), intercept = NormalEquations(rows, Y, source_only.C, base.weight).solve()
+    return replace(source_only, weights=weights, intercept=intercept)

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..core import Rows, decision_scores, row_slices
+from ..core import Rows
 from ..inputs import check_rows, choose_place, gather_rows, savable, to_host
 from ..msda import MSDA
 from .calibrate import HeldOut, Target, describe_target
 from .constants import BATCH_ROWS
 from .domains import Name, check_domain_numbers
 from .shares import estimate_shares
+from .solve import score_rows
 
 if TYPE_CHECKING:
     from .train import Fit
@@ -192,16 +193,9 @@ class LayeredModel(TargetModel):
         return gather_rows(check_rows(self, X, reset=False, dtype=self._dtype))
 
     def _score_rows(self, X: Rows, weights: Sequence[np.ndarray] | None = None) -> np.ndarray:
-        """Scores ``sum_t h^t w_t`` of checked rows, without an intercept, in row blocks."""
-        weights, place = self.coef_ if weights is None else weights, choose_place([X], self.device, "high")
-        layers = place.move_layers(self.representation_.layers_)
-        width = max((len(layer.intercept) for layer in layers), default=X.shape[1])
-        placed = [place.move_rows(w) for w in weights]
-        scores = np.zeros((X.shape[0], weights[0].shape[1]))
-        with place.set_precision():
-            for rows in row_slices(X.shape[0], width):
-                scores[rows] = decision_scores(place.move_rows(X[rows]), layers, placed)
-        return scores
+        """Scores ``sum_t h^t w_t`` of checked rows, without an intercept."""
+        place = choose_place([X], self.device, "high")
+        return score_rows(X, self.representation_.layers_, self.coef_ if weights is None else weights, place)
 
     def _score_both(self, X: Rows, k: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return scores of rows of the domain at position k, and those by the source alone."""

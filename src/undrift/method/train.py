@@ -22,7 +22,7 @@ from .choose import Base
 from .constants import PSEUDO_WEIGHT
 from .layers import score_centres
 from .self_train import Trained
-from .solve import LayerRows, NormalEquations, Posterior, multiply, read_layers, signs
+from .solve import NormalEquations, Posterior, multiply, read_layers, score_rows, signs
 
 
 @dataclass(frozen=True)
@@ -141,41 +141,35 @@ class SumsTrainer(Trainer):
     """Trains on all labelled rows by sums over them, and on target anchors."""
 
     def _start(self) -> tuple[np.ndarray, np.ndarray]:
-        domains, chosen = self._base.domains, self._chosen
-        rows = read_layers(domains.labelled, domains.domain, chosen.stack, self._base.place)
-        Y = signs(domains.y, self._base.labels.n_classes)
-        self._equations = NormalEquations(rows, Y, chosen.C, self._base.weight)
-        self._primal = self._equations.start
-        self._intercept = self._primal.intercept
+        base, stack = self._base, self._chosen.stack
+        rows = read_layers(base.domains.labelled, base.domains.domain, stack, base.place)
+        Y = signs(base.domains.y, base.labels.n_classes)
+        self._equations = NormalEquations(rows, Y, self._chosen.C, base.weight)
+        self._weights, self._intercept = self._equations.solve()
         self._vectors: list[np.ndarray] | None = None  # of `move`, by layer
-        mean_scores = score_centres(chosen.stack.means, self._unscale(self._primal.weights))
-        return self._read(slice(None)).score(self._primal), mean_scores
-
-    def _read(self, rows: slice) -> LayerRows:
-        """Return some of the anchors at every layer, moved."""
-        X, domain = self._base.anchors.X[rows], self._domain[rows]
-        return read_layers(X, domain, self._chosen.stack, self._base.place, self._vectors)
+        centres = score_centres(stack.means, self._weights)
+        scores = score_rows(base.anchors.X, stack.layers, self._weights, base.place) + self._intercept
+        return scores - centres[self._domain], centres
 
     def _find_covariance(self) -> Array:
-        return self._equations.add_rows(self._read(slice(self._n, None)))
-
-    def _unscale(self, weights: list[np.ndarray]) -> list[np.ndarray]:
-        """Return weights for rows that are not scaled."""
-        return [w * np.sqrt(share) for w, share in zip(weights, self._chosen.stack.shares, strict=True)]
+        X, domain = self._base.anchors.X[self._n :], self._domain[self._n :]
+        moved = read_layers(X, domain, self._chosen.stack, self._base.place, self._vectors)
+        return self._equations.add_rows(moved)
 
     def move(self, moves: np.ndarray) -> None:
         """Add a combination of labelled anchors to the rows of every domain: (n, n_domains)."""
         super().move(moves)
-        sums, roots = self._read(slice(self._n)).combine(moves), np.sqrt(self._chosen.stack.shares)
-        self._vectors = [total / (root or 1.0) for total, root in zip(sums, roots, strict=True)]
+        rows, domain = self._read_anchors(slice(self._n)), self._domain[: self._n]
+        pairs = zip(rows, self._chosen.stack.means, strict=True)
+        self._vectors = [primal_weights(H, means, domain, moves) for H, means in pairs]
 
     def finish(self, coef: np.ndarray, kept: np.ndarray | None) -> Weights:
         """Return the classifier of coefficients of `retrain`, by layer, with the anchors `kept`."""
-        primal = self._equations.finish(coef) if coef.any() else self._primal
+        first = self._weights, self._intercept
+        last = self._equations.solve(coef) if coef.any() else first
         del self._equations  # the largest of all, and not needed afterwards
         columns = [] if kept is None else [to_host(H) for H in self._read_anchors(kept)]
-        last, first = self._unscale(primal.weights), self._unscale(self._primal.weights)
-        return Weights(last, primal.intercept, first, self._intercept, self._vectors, columns)
+        return Weights(*last, *first, self._vectors, columns)
 
 
 @dataclass(frozen=True)
