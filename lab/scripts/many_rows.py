@@ -21,13 +21,7 @@ import scipy.sparse as sp
 from harness import print_record, report, run_contender, time_call
 
 WORDS = 77  # in a row
-LIMITS = {  # of the library, on numbers of rows, and the modules that use each
-    "SAMPLED_ROWS": ("layers",),
-    "TARGET_ROWS": ("layers",),
-    "COMPARED_ROWS": ("layers",),
-    "ANCHOR_LIMIT": ("layers", "state"),
-    "GRAM_LIMIT": ("layers",),
-}
+LIMITS = ("SAMPLED_ROWS", "TARGET_ROWS", "COMPARED_ROWS", "ANCHOR_LIMIT", "GRAM_LIMIT")  # of the library
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -128,9 +122,7 @@ def fit(args: argparse.Namespace, n: int, way: str) -> dict:
     if way != "default":  # both ways get as many target rows
         limits |= {"GRAM_LIMIT": n if way == "dual" else n - 1, "ANCHOR_LIMIT": n + n_target}
     with ExitStack() as stack:
-        for name, modules in LIMITS.items():
-            for module in modules:
-                stack.enter_context(patch(f"undrift.method.{module}.{name}", limits[name]))
+        stack.enter_context(patch.multiple(constants, **limits))
         if args.blocks > 1:
             stack.enter_context(skip_blocks(args.blocks))
         _, seconds = time_call(lambda: model.fit(X, y, Z))

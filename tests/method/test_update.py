@@ -68,9 +68,9 @@ class Oracle:
         self.scores = self._solve()
         for _ in range(30):  # Newton's method on the log loss; weight 1 is that of an undecided row
             before = self.scores[is_labelled]
-            p = expit((before + border) / state.temperature)
+            p = expit((before + border) / state.readout.temperature)
             weight[is_labelled] = 4 * label_weight * p * (1 - p)
-            wanted[is_labelled] = before + state.temperature * (labels[has_label] - p) / (p * (1 - p))
+            wanted[is_labelled] = before + state.readout.temperature * (labels[has_label] - p) / (p * (1 - p))
             self.scores = self._solve()
 
     def _solve(self, without=None):
@@ -91,7 +91,7 @@ def find_border_of(state, rows, codes):
     seen = Labelled(state.first_scores[rows], codes)
     held_out = state.held_out
     given = state.first_scores, held_out.scores, held_out.codes, 2, None, seen, held_out.transfer
-    return find_border(state.scores, state.temperature, estimate_shares(*given).mean)[0]
+    return find_border(state.scores, state.readout.temperature, estimate_shares(*given).mean)[0]
 
 
 @pytest.mark.parametrize("self_training", [False, True])
@@ -120,8 +120,8 @@ def test_shares_are_estimated_again_with_labels_left_out():
     given = classifier.label_weight_, find_border_of(state, rows, y_target[rows])
     oracle = Oracle(classifier, X, y, X_target, labels, *given)
     left_out = [oracle.leave_out(len(X) + row) for row in rows]
-    scores = oracle.scores[len(X) :, None] / state.temperature
-    seen = Rescored(np.array(left_out)[:, None] / state.temperature, y_target[rows], scores)
+    scores = oracle.scores[len(X) :, None] / state.readout.temperature
+    seen = Rescored(np.array(left_out)[:, None] / state.readout.temperature, y_target[rows], scores)
     held_out = state.held_out
     shares = state.first_scores, held_out.scores, held_out.codes, 2, None, seen, held_out.transfer
     assert classifier.target_shares_[0][1] == pytest.approx(estimate_shares(*shares).mean[1], abs=1e-6)
@@ -417,8 +417,8 @@ def test_a_sample_of_rows_is_drawn_once_for_all_parts_of_the_state(set_limits, m
     state = make_classifier(random_state=random_state).fit(X, y, X_target).update_state_
     assert (len(state.domain), state.n_source) == (160, 80)
     columns = [A[80:] for A in state.columns]
-    means = np.sum([m[1] @ w for m, w in zip(state.means, state.weights, strict=True)], axis=0)
-    scores = score_columns(columns, state.weights) + state.intercept - means
+    means = np.sum([m[1] @ w for m, w in zip(state.means, state.readout.weights, strict=True)], axis=0)
+    scores = score_columns(columns, state.readout.weights) + state.readout.intercept - means
     np.testing.assert_allclose(scores, state.scores, atol=1e-8)
 
 

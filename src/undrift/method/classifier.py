@@ -39,7 +39,7 @@ from .choose import Base, Grid, Search, check_grid
 from .constants import N_LAYERS, NOISE, RIDGE, C
 from .domains import UNLABELLED, Domains, Name, check_domains
 from .doubts import judge_fit, warn_of_blocking
-from .labels import learn_from_state
+from .labels import learn_labels
 from .layers import LayerFitter, count_pivots, draw_anchors
 from .self_train import PLAN, keep_start, make_rule, self_train
 from .shares import check_shares
@@ -330,7 +330,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         state = None
         if drawn is not None:
             state = keep_state(fit, readout, *drawn)
-            readout = learn_from_state(readout, state)
+            readout = readout if state.labelled is None else learn_labels(state)
         self.teacher_weight_ = np.zeros((len(domains.rows), 1))
         if lessons is not None:
             readout = lessons.describe(readout)
@@ -357,15 +357,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         self.best_params_ = {"noise": chosen.noise, "n_layers": chosen.n_layers, "C": chosen.C}
         self.selection_results_ = [{**vars(c), "chosen": c is chosen} for c in base.candidates]
         self.representation_ = self._build_representation(base)
-        self.coef_ = [weights.astype(self._dtype) for weights in readout.weights]
-        self.intercept_ = readout.intercept - readout.offsets
-        self.temperature_, self.label_weight_ = readout.temperature, readout.label_weight
-        temperatures = [readout.source_temperature] * domains.n_sources
-        temperatures += [readout.temperature] * len(domains.targets)
-        self.temperatures_ = np.array(temperatures)[:, None]
         reference = [domains.rows[name] for name in domains.targets or domains.names]
         self.input_mean_ = np.mean([column_sums(X) / X.shape[0] for X in reference], axis=0)
-        self._keep_targets(readout.targets)
+        self._keep_readout(readout)
         warn_of_blocking(self.caution_)
 
     def _build_representation(self, base: Base) -> MSDA:
@@ -405,42 +399,24 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         teacher, teacher_confidence
             What the teacher says of these rows, as for `fit`, if it had one: scores are then those of both.
         """
-        given = {"target": target, "sample_domain": sample_domain}
         if on_cluster(X):
-            return self._answer_lazily("decision_function", X, given)
-        scores = self._score(X, teacher, teacher_confidence, given).astype(self._dtype)
+            return self._answer_lazily("decision_function", X, target=target, sample_domain=sample_domain)
+        scores = self._score(X, target, sample_domain, teacher, teacher_confidence).astype(self._dtype)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(
-        self,
-        X: Rows,
-        *,
-        target: Name | None = None,
-        sample_domain: ArrayLike | None = None,
-        teacher: ArrayLike | None = None,
-        teacher_confidence: ArrayLike | None = None,
-    ) -> np.ndarray:
+    def predict(self, X: Rows, *, target: Name | None = None, **given: Any) -> np.ndarray:
         """Predict labels; the parameters are those of `decision_function`."""
-        given = {"target": target, "sample_domain": sample_domain}
         if on_cluster(X):
-            return self._answer_lazily("predict", X, given)
-        codes = predict_codes(self._score(X, teacher, teacher_confidence, given))
+            return self._answer_lazily("predict", X, target=target, **given)
+        codes = predict_codes(self._score(X, target, **given))
         return self.classes_[codes]
 
-    def predict_proba(
-        self,
-        X: Rows,
-        *,
-        target: Name | None = None,
-        sample_domain: ArrayLike | None = None,
-        teacher: ArrayLike | None = None,
-        teacher_confidence: ArrayLike | None = None,
-    ) -> np.ndarray:
+    def predict_proba(self, X: Rows, *, target: Name | None = None, **given: Any) -> np.ndarray:
         """Calibrated probabilities of the classes; the parameters are those of `decision_function`."""
-        given = {"target": target, "sample_domain": sample_domain}
         if on_cluster(X):
-            return self._answer_lazily("predict_proba", X, given)
-        return self.scores_to_proba(self._score(X, teacher, teacher_confidence, given), **given)
+            return self._answer_lazily("predict_proba", X, target=target, **given)
+        scores = self._score(X, target, **given)
+        return self.scores_to_proba(scores, target=target, sample_domain=given.get("sample_domain"))
 
     def scores_to_proba(self, scores, *, target=None, sample_domain=None):
         """Return `predict_proba` of rows from their `decision_function`, at no cost."""
@@ -464,20 +440,27 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         predicted = self.predict(X, target=target, sample_domain=sample_domain)
         return accuracy_score(to_host(y), predicted, sample_weight=to_host(sample_weight))
 
-    def _score(self, X: Any, teacher: Any, confidence: Any, given: dict[str, Any]) -> np.ndarray:
+    def _score(
+        self,
+        X: Any,
+        target: Name | None,
+        sample_domain: Any = None,
+        teacher: Any = None,
+        teacher_confidence: Any = None,
+    ) -> np.ndarray:
         check_is_fitted(self)
         X = self._check_input(X)
-        scores, domain = self._score_rows(X), (given["target"], given["sample_domain"], X.shape[0])
+        scores, domain = self._score_rows(X), (target, sample_domain, X.shape[0])
         scores += self.take_by_domain(self.intercept_, *domain)
         if teacher is not None:
-            words = read_words((teacher, confidence), len(scores), self.classes_)
+            words = read_words((teacher, teacher_confidence), len(scores), self.classes_)
             scores += self.take_by_domain(self.teacher_weight_, *domain) * words.scores
         return scores
 
-    def _answer_lazily(self, method: str, X: Any, given: dict[str, Any]) -> Any:
+    def _answer_lazily(self, method: str, X: Any, **given: Any) -> Any:
         """Return a lazy Dask array: a method of this classifier on rows of Dask, block by block."""
         check_is_fitted(self)
-        if np.ndim(given["sample_domain"]) > 0:
+        if np.ndim(given.get("sample_domain", 0)) > 0:
             raise ValueError("rows of Dask are predicted block by block: give one sample_domain, or a target")
         n_classes, dtype = len(self.classes_), np.dtype(self._dtype)
         shape = {"predict": (), "predict_proba": (n_classes,)}.get(method, (n_classes,) * (n_classes > 2))

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import expit, log_expit, logit
 from scipy.stats import norm
 
-from ..core import Rows, array_ops
+from ..core import array_ops
 from .calibrate import ExpectedError, Target, class_probabilities, describe_target, find_border
 from .constants import CORRECTION_SPREAD, EXPECTED_HOLDS, LABEL_WEIGHTS, MOST_STEPS, TARGET_PART
 from .layers import score_centres
@@ -33,31 +33,17 @@ from .state import LabelledRows, UpdateState, score_columns
 from .train import Readout
 
 
-@dataclass(frozen=True)
-class Learnt:
-    """A classifier that has learnt target labels."""
-
-    weights: list[np.ndarray]
-    intercept: np.ndarray
-    offsets: np.ndarray  # (n_domains, n_outputs) to subtract from the intercept
-    targets: list[Target] | None
-    label_weight: float  # of a target label, against a labelled source row
-
-
-def learn_labels(state: UpdateState) -> Learnt:
-    """Return the classifier of a state with its labels learnt: shares and borders, and the weights."""
-    labelled, scores = state.labelled, state.scores
-    shares = _estimate_all(state)
-    weights, intercept, change = state.weights, state.intercept, None
+def learn_labels(state: UpdateState) -> Readout:
+    """Return the classifier of a state with its labels learnt: shares, thresholds and weights."""
+    labelled, scores, readout, shares = state.labelled, state.scores, state.readout, _estimate_all(state)
+    weights, intercept, change = readout.weights, readout.intercept, None
     if labelled is not None and len(labelled.codes):
-        train = np.flatnonzero(state.weight)
-        posterior = Posterior(state.inverse)
-        rows = posterior.condition(labelled.products[train])
-        change = _choose_change(state, labelled, posterior, rows, shares)
+        rows = state.condition(labelled.products)
+        change = _choose_change(state, labelled, rows, shares)
         particular = TARGET_PART * change.learning.g
         dual = rows.spread_change(change.g)
         coef = np.zeros((len(state.domain), change.g.shape[1]))
-        coef[train] = dual.coef
+        coef[state.train] = dual.coef
         changes = state.combine(coef, labelled, change.g + particular)
         weights = [w + change for w, change in zip(weights, changes, strict=True)]
         intercept = intercept + dual.intercept
@@ -69,7 +55,8 @@ def learn_labels(state: UpdateState) -> Learnt:
             shares = _estimate_all(state, change.learning.left_out, groups) or []
         targets = _describe_all(state, groups, shares, change)
         offsets[state.target_positions] -= [target.shift for target in targets]
-    return Learnt(weights, intercept, offsets, targets, 0.0 if change is None else change.weight)
+    learnt = replace(readout, weights=weights, intercept=intercept, offsets=offsets, targets=targets)
+    return replace(learnt, label_weight=0.0 if change is None else change.weight)
 
 
 def _score_targets(
@@ -101,7 +88,7 @@ def _estimate_all(
                 seen = Labelled(_score_first(state, labelled, chosen), labelled.codes[chosen])
             else:
                 scores = left_out[chosen], groups[k]
-                odds, others = (_find_odds(each, state.temperature) for each in scores)
+                odds, others = (_find_odds(each, state.readout.temperature) for each in scores)
                 seen = Rescored(odds, labelled.codes[chosen], others)
         given = state.first_scores_of(k), held_out.scores, held_out.codes, state.n_classes, known, seen
         grids = {} if k in state.batches else held_out.grids.setdefault(k, {})
@@ -129,38 +116,33 @@ class Change:
 
 
 def _choose_change(
-    state: UpdateState,
-    labelled: LabelledRows,
-    posterior: Posterior,
-    rows: Conditioned,
-    shares: Sequence[Shares] | None,
+    state: UpdateState, labelled: LabelledRows, rows: Conditioned, shares: Sequence[Shares] | None
 ) -> Change:
     """Choose the weight of the labels, and learn them.
 
     A row with a label has no pseudo-label, whatever the weight of labels is. It would have it without its
     label, so cross-fitted scores take it into account.
     """
-    K = state.find_products_among(labelled.columns, labelled.domain)
-    covariance = rows.covariance(K)
-    scores = score_columns(labelled.columns, state.weights) + state.intercept
-    scores -= score_centres(state.means, state.weights)[labelled.domain]
+    K, readout = state.find_products_among(labelled.columns, labelled.domain), state.readout
+    covariance, temperature = rows.covariance(K), readout.temperature
+    scores = score_columns(labelled.columns, readout.weights) + readout.intercept
+    scores -= score_centres(state.means, readout.weights)[labelled.domain]
     is_anchor = labelled.anchor >= 0
     before = state.C * np.where(is_anchor, state.weight[labelled.anchor], 0.0)
     evidence = before[:, None] * signs(state.codes[labelled.anchor], state.n_classes)
     border = np.zeros(scores.shape)
-    base = _score_targets(state, state.weights, state.intercept, state.scores)
+    base = _score_targets(state, readout.weights, readout.intercept, state.scores)
     for k, target_shares in zip(state.target_positions, shares or [], strict=False):
-        border[labelled.domain == k] = find_border(base[k], state.temperature, target_shares.mean)
+        border[labelled.domain == k] = find_border(base[k], temperature, target_shares.mean)
     apart = remove_rows(covariance, scores, before, evidence)
     covariance = apart.covariance + TARGET_PART * K
-    seen = Seen(covariance, apart.scores, border, labelled.codes, state.temperature)
-    train = np.flatnonzero(state.weight)
-    codes, n = state.codes[train], int((train < state.n_source).sum())
-    source = take_source_rows(posterior, rows, signs(codes, state.n_classes), n)
+    seen = Seen(covariance, apart.scores, border, labelled.codes, temperature)
+    codes, n = state.codes[state.train], int((state.train < state.n_source).sum())
+    source = take_source_rows(Posterior(state.inverse), rows, signs(codes, state.n_classes), n)
 
     def measure(weight: float) -> tuple[np.ndarray, np.ndarray]:
         learning = seen.learn(weight * state.C)
-        of_target = learning.left_out + border, labelled.codes, state.temperature
+        of_target = learning.left_out + border, labelled.codes, temperature
         of_source = source.score_left_out(apart, learning), codes[:n], state.held_out.temperature
         return log_loss(*of_target), log_loss(*of_source)
 
@@ -201,8 +183,8 @@ def _describe_all(
     targets, labelled = [], state.labelled
     for k, target_shares in zip(state.target_positions, shares, strict=True):
         first = state.first_scores_of(k)
-        parts = groups[k], state.temperature, first, state.held_out
-        target = describe_target(*parts, target_shares, state.error_ratio, is_balanced=state.is_balanced)
+        parts = groups[k], state.readout.temperature, first, state.held_out, target_shares
+        target = describe_target(*parts, state.readout.error_ratio, is_balanced=state.is_balanced)
         targets.append(target)
         if labelled is None or change is None or target.expected_error is None:
             continue
@@ -241,21 +223,6 @@ def measure_error(
     weight /= weight.sum()
     low, high = np.interp([0.05, 0.95], np.cumsum(weight), errors)
     return ExpectedError(float(weight @ errors), float(low), float(high))
-
-
-def find_covariance(
-    state: UpdateState, columns: Sequence[Rows], domain: np.ndarray, products: np.ndarray
-) -> np.ndarray:
-    """Posterior covariance of rows, whose `products` with the anchors are given, among themselves."""
-    rows = Posterior(state.inverse).condition(products[np.flatnonzero(state.weight)])
-    return rows.covariance(state.find_products_among(columns, domain))
-
-
-def learn_from_state(readout: Readout, state: UpdateState) -> Readout:
-    """Return the classifier with the labels of target rows learnt, where its state holds some."""
-    if state.labelled is None:
-        return readout
-    return replace(readout, **vars(learn_labels(state)))
 
 
 @dataclass(frozen=True)

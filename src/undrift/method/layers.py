@@ -36,20 +36,8 @@ from ..core import (
     take_rows,
 )
 from ..inputs import Place, check_choice, check_pivots, gather_rows, half_of_memory, on_cluster
+from . import constants
 from .align import combine_midpoints
-from .constants import (
-    ANCHOR_LIMIT,
-    COMPARED_ROWS,
-    GRAM_LIMIT,
-    LEAST_PIVOTS,
-    LEAST_ROWS,
-    MOST_COLUMNS,
-    MOST_PIVOTS,
-    PIVOTS_PER_ROW,
-    RIDGE,
-    SAMPLED_ROWS,
-    TARGET_ROWS,
-)
 from .domains import UNLABELLED, Domains, Name
 from .solve import draw_labelled_rows, mean_diagonal
 
@@ -81,7 +69,7 @@ class LayerFitter:
     """
 
     def __init__(
-        self, domains: list[Blocks], split: PivotSplit | None = None, *, ridge: float = RIDGE
+        self, domains: list[Blocks], split: PivotSplit | None = None, *, ridge: float = constants.RIDGE
     ) -> None:
         self.split, self._domains, self._ridge = split, domains, ridge
         self._solver: LayerSolver | None = LayerSolver(domains, split)  # for every noise level
@@ -100,7 +88,7 @@ def count_pivots(n_pivots: Any, d: int, n_rows: int, n_layers: int) -> int | Non
     """Return the number of features that the first layer reconstructs; None for all d of them."""
     if not isinstance(n_pivots, str):
         return None if n_pivots is None else check_pivots(n_pivots, d)
-    most = MOST_PIVOTS[check_choice(n_pivots, "n_pivots", tuple(MOST_PIVOTS))]
+    most = constants.MOST_PIVOTS[check_choice(n_pivots, "n_pivots", tuple(constants.MOST_PIVOTS))]
     limit = limit_pivots(most, d, n_rows, n_layers, half_of_memory())
     return None if limit >= d else limit
 
@@ -113,7 +101,7 @@ def limit_pivots(most: int, d: int, n_rows: int, n_layers: int, memory: float) -
     """
     n_squares = n_layers + 3
     fitting = int((np.sqrt(d**2 + n_squares * memory / 2) - d) / (2 * n_squares))
-    return max(1, min(most, fitting, max(LEAST_PIVOTS, PIVOTS_PER_ROW * n_rows)))
+    return max(1, min(most, fitting, max(constants.LEAST_PIVOTS, constants.PIVOTS_PER_ROW * n_rows)))
 
 
 @dataclass(frozen=True)
@@ -173,7 +161,7 @@ def draw_anchors(
         position.append(drawn)
         codes.append(domains.codes[name][drawn])
     parts = np.concatenate(domain), np.concatenate(position), labelled, np.concatenate(codes)
-    needs_sums = len(labelled) < len(domains.y) and n_columns <= MOST_COLUMNS
+    needs_sums = len(labelled) < len(domains.y) and n_columns <= constants.MOST_COLUMNS
     return Anchors(stack_rows(matrices), *parts, needs_sums)
 
 
@@ -198,9 +186,10 @@ def count_labelled_anchors(n: int, n_columns: int) -> int:
 
     Rows of too many columns for sums of their products are trained on by inner products, of a sample.
     """
-    if n <= GRAM_LIMIT:
+    most = constants.GRAM_LIMIT
+    if n <= most:
         return n
-    return min(SAMPLED_ROWS, GRAM_LIMIT) if n_columns <= MOST_COLUMNS else GRAM_LIMIT
+    return min(constants.SAMPLED_ROWS, most) if n_columns <= constants.MOST_COLUMNS else most
 
 
 def _allot_target_anchors(domains: Domains, n_labelled: int, self_training: bool) -> dict[Name, int]:
@@ -210,11 +199,12 @@ def _allot_target_anchors(domains: Domains, n_labelled: int, self_training: bool
     that is smaller than an equal part, and equal parts of the others. With many targets there are more, so
     that the class shares of each can be estimated, up to `ANCHOR_LIMIT`.
     """
-    n_left = COMPARED_ROWS
+    n_left = constants.COMPARED_ROWS
     if self_training:
-        is_sample = n_labelled <= SAMPLED_ROWS < len(domains.y)
-        n_left = min(TARGET_ROWS, max(ANCHOR_LIMIT - (0 if is_sample else n_labelled), COMPARED_ROWS))
-    n_left = max(n_left, min(LEAST_ROWS * len(domains.targets), ANCHOR_LIMIT))
+        is_sample = n_labelled <= constants.SAMPLED_ROWS < len(domains.y)
+        n_others = constants.ANCHOR_LIMIT - (0 if is_sample else n_labelled)
+        n_left = min(constants.TARGET_ROWS, max(n_others, n_left))
+    n_left = max(n_left, min(constants.LEAST_ROWS * len(domains.targets), constants.ANCHOR_LIMIT))
     sizes = {name: len(domains.codes[name]) for name in domains.targets}
     allotted: dict[Name, int] = {}
     for i, name in enumerate(sorted(sizes, key=lambda name: sizes[name])):

@@ -264,14 +264,12 @@ def read_layers(
 
     def read(block: slice) -> Array:
         x = place.move_rows(X[block])
-        x = x.toarray() if sp.issparse(x) else x
-        joined = array_ops(x).empty_like(x, (x.shape[0], sum(widths) + 1))
-        parts = zip(
-            chain([x], hidden_rows(layers, x)), centres, roots.tolist(), np.cumsum(widths), strict=True
-        )
-        for H, centre, root, stop in parts:
+        dense = x.toarray() if sp.issparse(x) else x
+        joined = array_ops(dense).empty_like(dense, (dense.shape[0], sum(widths) + 1))
+        pieces = chain([dense], hidden_rows(layers, x))
+        for H, centre, root, stop in zip(pieces, centres, roots, np.cumsum(widths), strict=True):
             centred = H - array_ops(H).like(centre, H)[domain[block]]
-            joined[:, stop - H.shape[1] : stop] = root * centred
+            joined[:, stop - H.shape[1] : stop] = float(root) * centred
         joined[:, -1] = 1
         return joined
 
@@ -311,9 +309,8 @@ class NormalEquations:
         half = self._half + 0  # which is overwritten
         if g is not None:
             half = half + (self._rows.T @ self._ops.like(g, self._rows)).T
-        solved = self._ops.to_numpy(self._ops.solve_lower(self._factor, half, transposed=True)).T.astype(
-            float
-        )
+        solved = self._ops.solve_lower(self._factor, half, transposed=True)
+        solved = self._ops.to_numpy(solved).T.astype(float)
         parts = np.split(solved[:-1], np.cumsum(self._widths)[:-1])
         return [root * part for root, part in zip(self._roots, parts, strict=True)], solved[-1]
 

@@ -15,11 +15,11 @@ from sklearn.utils import check_random_state
 
 from ..core import Rows, primal_weights, row_slices, stack_rows, submatrix
 from ..inputs import OnHost, Place, savable, to_host
+from . import constants
 from .calibrate import HeldOut
 from .choose import Base
-from .constants import ANCHOR_LIMIT, STATE_ROWS
 from .domains import UNLABELLED, RowKey, list_row_keys
-from .solve import Posterior, draw_labelled_rows
+from .solve import Conditioned, Posterior, draw_labelled_rows
 from .train import Fit, Readout
 
 LARGE_COLUMNS = 2**23  # bytes of hidden rows of a layer that are saved in 16 bits
@@ -66,16 +66,13 @@ class UpdateState:
     shares: list[float]  # of every layer, the factor of its inner products
     C: float  # in units of the inner products
     n_classes: int
-    weights: list[np.ndarray]  # of every layer, (d_t, n_outputs): the classifier without target labels
-    intercept: np.ndarray
+    readout: Readout  # the classifier without target labels
     first_weights: list[np.ndarray]  # the classifier trained on the source alone
     first_intercept: np.ndarray
     scores: np.ndarray  # (n_target_anchors, n_outputs) of the classifier without target labels
     first_scores: np.ndarray  # (n_target_anchors, n_outputs) of the classifier trained on the source alone
     held_out: HeldOut  # labelled rows
     target_positions: list[int]  # of the target domains
-    temperature: float
-    error_ratio: float  # errors after self-training over errors before it
     is_aligned: bool  # center="classes"
     is_balanced: bool  # border="balanced"
     known_shares: Sequence[Sequence[float] | None]  # of every target; None where they are estimated
@@ -127,7 +124,7 @@ class UpdateState:
         return replace(self, inverse=inverse)
 
     def _check_shapes(self) -> None:
-        n, widths = len(self.domain), [len(w) for w in self.weights]
+        n, widths = len(self.domain), [len(w) for w in self.readout.weights]
         n_layers, n_domains = len(widths), len(self.means[0])
         labelled = [] if self.labelled is None else [(self.labelled.columns, len(self.labelled.domain))]
         batches = [(columns, columns[0].shape[0]) for columns in self.batches.values()]
@@ -148,6 +145,15 @@ class UpdateState:
     def n_source(self) -> int:
         """Number of anchors of the sources, which come first."""
         return len(self.domain) - len(self.scores)
+
+    @property
+    def train(self) -> np.ndarray:
+        """Numbers of the anchors that were trained on."""
+        return np.flatnonzero(self.weight)
+
+    def condition(self, products: np.ndarray) -> Conditioned:
+        """Return other rows as the training rows see them, from their inner products with the anchors."""
+        return Posterior(self.inverse).condition(products[self.train])
 
     def label_anchors(self, target_codes: np.ndarray) -> UpdateState:
         """Return the state with the labels of target anchors, `UNLABELLED` for those without."""
@@ -297,12 +303,12 @@ def draw_state_rows(base: Base, seed: Any) -> tuple[np.ndarray, np.ndarray]:
     """
     n, target_codes = base.anchors.n_labelled, base.anchors.target_codes
     n_all, n_anchors = len(base.domains.y), n + len(target_codes)
-    if n == n_all and n_anchors <= ANCHOR_LIMIT:
+    if n == n_all and n_anchors <= constants.ANCHOR_LIMIT:
         return np.arange(n_anchors), np.ones(n_anchors)
     random_state = check_random_state(seed)
-    drawn = draw_labelled_rows(base.labels.codes, min(n, STATE_ROWS), random_state)
+    drawn = draw_labelled_rows(base.labels.codes, min(n, constants.STATE_ROWS), random_state)
     rank = np.where(target_codes == UNLABELLED, random_state.uniform(size=len(target_codes)), -1)
-    targets = np.sort(np.argsort(rank)[: max(STATE_ROWS, int((rank < 0).sum()))])
+    targets = np.sort(np.argsort(rank)[: max(constants.STATE_ROWS, int((rank < 0).sum()))])
     growth = np.full(len(targets), len(target_codes) / max(len(targets), 1))
     growth[target_codes[targets] != UNLABELLED] = 1.0
     rows = np.concatenate([drawn, n + targets])
@@ -330,16 +336,13 @@ def keep_state(fit: Fit, readout: Readout, rows: np.ndarray, growth: np.ndarray)
         shares=list(chosen.stack.shares),
         C=chosen.C,
         n_classes=labels.n_classes,
-        weights=weights.last,
-        intercept=readout.intercept,
+        readout=replace(readout, targets=None),
         first_weights=weights.first,
         first_intercept=weights.first_intercept - center,
         scores=trained.scores[targets],
         first_scores=first_scores[targets],
         held_out=held_out if is_complete else replace(held_out),  # without grids of all rows
         target_positions=base.domains.target_positions,
-        temperature=readout.temperature,
-        error_ratio=readout.error_ratio,
         is_aligned=aligned is not None,
         is_balanced=fit.is_balanced,
         known_shares=list(fit.known_shares),

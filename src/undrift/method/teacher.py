@@ -25,24 +25,8 @@ from sklearn.utils import check_random_state
 from ..core import Array, Rows, stack_rows, submatrix
 from ..errors import count, warn
 from ..inputs import as_array, check_rows, gather_rows, missing_mask, to_host
+from . import constants
 from .calibrate import ExpectedError, Target, as_logits
-from .constants import (
-    FEW_TAUGHT,
-    FULL_TRUST,
-    LEAST_AGREEMENT,
-    LEAST_TAUGHT,
-    LEAST_WORD,
-    MOST_TRUST,
-    N_DRAWS,
-    N_FOLDS,
-    REVIEWED_ROWS,
-    SURE_PORTION,
-    SURE_ROWS,
-    TAUGHT_HIGH,
-    TAUGHT_PORTIONS,
-    TAUGHT_SHARE_SPREAD,
-    TAUGHT_WEIGHT,
-)
 from .domains import TARGET, UNLABELLED, Domains, Name, check_target_labels, name_targets, name_values
 from .self_train import Plan, Trained
 from .shares import Shares
@@ -78,9 +62,9 @@ class Words:
     def check(self, classes: np.ndarray, name: Name) -> Words:
         """Return the words; refuse a teacher that says too little to learn from."""
         n, seen, title = len(self.taught), np.unique(self.codes[self.taught]), _title(name)
-        if n < LEAST_TAUGHT:
+        if n < (least := constants.LEAST_TAUGHT):
             raise ValueError(
-                f"{title} has labels for {count(n, 'row')}, and a student needs at least {LEAST_TAUGHT}: "
+                f"{title} has labels for {count(n, 'row')}, and a student needs at least {least}: "
                 "have it label more rows, or give these labels as y_target if they are true"
             )
         if len(seen) < 2:
@@ -156,7 +140,8 @@ def _weigh(codes: np.ndarray, confidence: Any, n_classes: int) -> np.ndarray:
 
 def _log_odds(p: np.ndarray) -> np.ndarray:
     """Return log odds of the second of two classes, or centred log probabilities of several."""
-    log_p = np.log(np.maximum(p / np.maximum(p.sum(axis=1, keepdims=True), LEAST_WORD), LEAST_WORD))
+    least = constants.LEAST_WORD
+    log_p = np.log(np.maximum(p / np.maximum(p.sum(axis=1, keepdims=True), least), least))
     return log_p[:, 1:] - log_p[:, :1] if p.shape[1] == 2 else log_p - log_p.mean(axis=1, keepdims=True)
 
 
@@ -182,7 +167,7 @@ class Noise:
     @property
     def trust(self) -> float:
         """Weight of the teacher in a sum with a student, both in units of their root mean squares."""
-        return float(min(MOST_TRUST, np.log((1 - self.share) / self.share) / FULL_TRUST))
+        return float(min(constants.MOST_TRUST, np.log((1 - self.share) / self.share) / constants.FULL_TRUST))
 
     def remove(self, codes: np.ndarray) -> np.ndarray:
         """Return the shares of the classes among labels, less the noise."""
@@ -219,7 +204,7 @@ def fit_noise(scores: np.ndarray, codes: np.ndarray, n_classes: int) -> Noise:
 def review_labels(K: Array, C: float, words: Words, n_classes: int) -> tuple[np.ndarray, Noise]:
     """Score rows by students of the labels of other rows; return the scores, and the noise in the labels."""
     n = len(words.codes)
-    folds = np.array_split(check_random_state(0).permutation(n), N_FOLDS)
+    folds = np.array_split(check_random_state(0).permutation(n), constants.N_FOLDS)
     scores = Posterior.invert(K, C, np.ones(n)).score_held_out(signs(words.codes, n_classes), folds)
     return scores, fit_noise(scores, words.codes, n_classes)
 
@@ -249,7 +234,7 @@ def choose_source(X: Rows, words: Words, n_classes: int) -> np.ndarray:
     scores, noise = review_labels(K, 1 / (float(K.diagonal().mean()) or 1.0), said, n_classes)
     both = as_logits(scores / _measure_size(scores) + noise.trust * said.scores / said.measure_size())
     support = both[np.arange(len(rows)), said.codes] - both.mean(axis=1)
-    portion = min(SURE_PORTION, SURE_ROWS / len(rows))
+    portion = min(constants.SURE_PORTION, constants.SURE_ROWS / len(rows))
     for code in np.unique(said.codes):
         members = np.flatnonzero(said.codes == code)
         surest = members[np.argsort(-support[members], kind="stable")]
@@ -259,9 +244,9 @@ def choose_source(X: Rows, words: Words, n_classes: int) -> np.ndarray:
 
 def _draw_rows(rows: np.ndarray) -> np.ndarray:
     """Draw at most `REVIEWED_ROWS` of the rows."""
-    if len(rows) <= REVIEWED_ROWS:
+    if len(rows) <= constants.REVIEWED_ROWS:
         return rows
-    return np.sort(check_random_state(0).choice(rows, REVIEWED_ROWS, replace=False))
+    return np.sort(check_random_state(0).choice(rows, constants.REVIEWED_ROWS, replace=False))
 
 
 @dataclass(frozen=True)
@@ -304,7 +289,7 @@ class Lessons:
             if lesson is not None:
                 size = _measure_size(first[group]) / _measure_size(lesson.scores)
                 start[group] += size * lesson.scores
-        return Plan(TAUGHT_PORTIONS, TAUGHT_WEIGHT, start, needs_round_trip=False)
+        return Plan(constants.TAUGHT_PORTIONS, constants.TAUGHT_WEIGHT, start, needs_round_trip=False)
 
     def measure_weights(self, trained: Trained, readout: Readout) -> list[float]:
         """Return, for every target, the factor of the teacher's scores in a sum with the student's."""
@@ -326,7 +311,7 @@ def _describe(target: Target, lesson: Lesson) -> Target:
     mean = target.shares.mean
     rest = mean * (np.arange(len(mean)) != np.argmax(mean))
     tilt = (np.arange(len(mean)) == np.argmax(mean)) - rest / max(rest.sum(), 1e-9)
-    steps = TAUGHT_SHARE_SPREAD * ndtri((np.arange(N_DRAWS) + 0.5) / N_DRAWS)
+    steps = constants.TAUGHT_SHARE_SPREAD * ndtri((np.arange(constants.N_DRAWS) + 0.5) / constants.N_DRAWS)
     limit = min(float(mean.max()), float(rest.sum()))  # so that draws are from 0 to 1, around the mean
     draws = mean + np.clip(steps, -limit, limit)[:, None] * tilt
     return replace(target, shares=Shares(draws, target.shares.midpoint), expected_error=lesson.expected_error)
@@ -376,8 +361,8 @@ def _expect_error(noise: Noise, scores: np.ndarray, codes: np.ndarray) -> Expect
     both = p * np.where(is_label, 1 - noise.share, noise.share / others)
     low = float(1 - (both.max(axis=1) / both.sum(axis=1)).mean())
     error = float(1 - p.max(axis=1).mean())
-    low, high = min(low, error), min(TAUGHT_HIGH * error, 1.0)
-    if len(codes) < FEW_TAUGHT:
+    low, high = min(low, error), min(constants.TAUGHT_HIGH * error, 1.0)
+    if len(codes) < constants.FEW_TAUGHT:
         return ExpectedError(None, low, max(high, float(np.mean(p.argmax(axis=1) != codes))))
     return ExpectedError(error, low, high)
 
@@ -385,7 +370,7 @@ def _expect_error(noise: Noise, scores: np.ndarray, codes: np.ndarray) -> Expect
 def _compare_with_source(scores: np.ndarray, words: Words, name: Any) -> None:
     """Warn if the source's scores order the teacher's classes the other way round."""
     auc = mean_auc(scores[words.taught], words.codes[words.taught])
-    if auc < LEAST_AGREEMENT:
+    if auc < constants.LEAST_AGREEMENT:
         warn(
             f"the teacher contradicts the source in {name!r}: scores of the source order its classes with an "
             f"area under the ROC curve of {auc:.2f}, where 0.5 is chance; do the labels mean the same?",

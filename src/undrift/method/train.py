@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Rows, array_ops, hidden_rows, primal_weights
-from ..inputs import to_host
+from ..inputs import savable, to_host
 from .align import Alignment, move_rows, undo_moves
 from .calibrate import HeldOut, Target, describe_target, expect_error_ratio
 from .choose import Base
@@ -188,6 +188,7 @@ class Fit:
     weights: Weights
 
 
+@savable
 @dataclass(frozen=True)
 class Readout:
     """``score(x) = sum_t h^t(x) weights_t + intercept``, for rows whose domain's centre was subtracted."""

@@ -14,10 +14,11 @@ from ..inputs import check_choice, check_count, choose_place, to_host
 from .calibrate import class_probabilities
 from .constants import ASKED_ROWS, ASKED_WEIGHT, BATCH_ROWS, HARDER
 from .domains import Name, check_target_labels
-from .labels import find_covariance, learn_labels
+from .labels import learn_labels
 from .solve import predict_codes
 from .state import UpdateState, score_columns
 from .targets import LayeredModel
+from .train import Readout
 
 PURPOSES = ("predictions", "estimate")  # of asking for labels
 
@@ -153,7 +154,7 @@ class LearnsTargetLabels(LayeredModel):
             chosen = free[drawn]
             columns, domain = self._read_columns(X[chosen]), domain[chosen]
             products = state.find_products(columns, domain, choose_place(columns, self.device, "high"))
-            covariance = find_covariance(state, columns, domain, products)
+            covariance = state.condition(products).covariance(state.find_products_among(columns, domain))
             scores = score_columns(columns, self.coef_) + self.intercept_[domain]
             p = class_probabilities(scores + self.prior_[domain], self.temperature_)
             rows = drawn[choose_for_predictions(covariance, p, 1 / (state.C * ASKED_WEIGHT), n)]
@@ -187,17 +188,21 @@ class LearnsTargetLabels(LayeredModel):
 
     def _keep_learnt(self, state: UpdateState) -> None:
         """Learn the labels of a state, and keep both."""
-        learnt = learn_labels(state)
-        self.coef_ = [w.astype(self._dtype) for w in learnt.weights]
-        self.intercept_ = learnt.intercept - learnt.offsets
-        self.update_state_, self.label_weight_ = state, learnt.label_weight
+        self.update_state_ = state
         self.target_scores_ = None  # those were of another classifier
-        self.temperature_ = state.temperature  # another one where the model had fallen back
-        self.temperatures_ = self.temperatures_.copy()  # of this model, not of one that it was copied from
-        self.temperatures_[state.target_positions] = state.temperature
         if self.caution_ is not None:
             self.caution_ = {**self.caution_, "fell_back": False}
-        self._keep_targets(learnt.targets)
+        self._keep_readout(learn_labels(state))
+
+    def _keep_readout(self, readout: Readout) -> None:
+        """Keep weights, temperatures, and the results of every target."""
+        self.coef_ = [weights.astype(self._dtype) for weights in readout.weights]
+        self.intercept_ = readout.intercept - readout.offsets
+        self.temperature_, self.label_weight_ = readout.temperature, readout.label_weight
+        temperatures = [readout.source_temperature] * self.n_sources_
+        temperatures += [readout.temperature] * len(self.target_names_)
+        self.temperatures_ = np.array(temperatures)[:, None]
+        self._keep_targets(readout.targets)
 
 
 def choose_for_predictions(covariance: np.ndarray, p: np.ndarray, noise: float, n: int) -> np.ndarray:
