@@ -51,12 +51,13 @@ def job_of(files, tmp_path, *targets, **options):
 )
 def test_what_updating_needs_is_computed_where_something_reads_it(files, tmp_path, options, has_state):
     options = {name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()}
-    adapted = run_adapt(job_of(files, tmp_path, **options), build_adapter())
-    assert (adapted.adapter.classifier_.update_state_ is not None) == has_state
+    adapter = build_adapter()
+    run_adapt(job_of(files, tmp_path, **options), adapter)
+    assert (adapter.classifier_.update_state_ is not None) == has_state
 
 
 def test_predictions_are_those_of_the_estimator(files, tmp_path, reviews):
-    adapted = run_adapt(job_of(files, tmp_path), build_adapter())
+    summary = run_adapt(job_of(files, tmp_path), build_adapter())
     (books, labels), (kitchen, _) = reviews["books"], reviews["kitchen"]
     expected = build_adapter().fit(books, [label or None for label in labels], kitchen)
     rows = read_csv(tmp_path / "out.csv")
@@ -68,7 +69,7 @@ def test_predictions_are_those_of_the_estimator(files, tmp_path, reviews):
     assert_allclose([float(row["score"]) for row in rows], scores[:, 0], atol=1e-6)
     probability = expected.classifier_.scores_to_proba(scores).max(axis=1)
     assert_allclose([float(row["probability"]) for row in rows], probability, atol=1e-6)
-    assert adapted.summary["out"] == str(tmp_path / "out.csv")
+    assert summary["out"] == str(tmp_path / "out.csv")
     assert sorted(os.listdir(tmp_path)) == sorted(["out.csv", *(path.name for path in files.values())])
 
 
@@ -76,7 +77,7 @@ def test_summary_counts_and_is_json(files, tmp_path, reviews):
     job = job_of(
         files, tmp_path, "kitchen", "camping", target_label="truth", model=tmp_path / "m.safetensors"
     )
-    summary = run_adapt(job, build_adapter()).summary
+    summary = run_adapt(job, build_adapter())
     assert json.loads(json.dumps(summary)) == summary
     n_unlabelled = reviews["books"][1].count("")
     (source,) = summary["sources"]
@@ -96,9 +97,9 @@ def test_summary_counts_and_is_json(files, tmp_path, reviews):
 
 def test_errors_are_of_the_labelled_rows(files, tmp_path, reviews):
     job = job_of(files, tmp_path, "kitchen", "camping", target_label="truth")
-    adapted = run_adapt(job, build_adapter())
+    summary = run_adapt(job, build_adapter())
     rows = read_csv(tmp_path / "out.csv")
-    for target, name in zip(adapted.summary["targets"], ("kitchen.csv", "camping.csv"), strict=True):
+    for target, name in zip(summary["targets"], ("kitchen.csv", "camping.csv"), strict=True):
         scored = [row for row in rows if row["domain"] == name and row["truth"]]
         assert_allclose(target["adapted_error"], np.mean([r["truth"] != r["prediction"] for r in scored]))
     (books, labels), (kitchen, truth) = reviews["books"], reviews["kitchen"]
@@ -112,7 +113,7 @@ def test_errors_are_of_the_labelled_rows(files, tmp_path, reviews):
     scored = np.array([bool(label) for label in truth])
     guesses = svm.predict(vectorizer.transform(kitchen)[scored])
     expected = np.mean(guesses != np.array(truth)[scored])
-    assert_allclose(adapted.summary["targets"][0]["source_only_error"], expected)
+    assert_allclose(summary["targets"][0]["source_only_error"], expected)
 
 
 def test_target_rows_pass_the_layers_once_at_most(files, tmp_path, spy, set_limits):
@@ -129,7 +130,7 @@ def test_several_sources_and_targets_with_other_columns(files, tmp_path, reviews
     extra = write_csv(tmp_path / "extra.csv", {"label": labels, "text": texts, "seller": ["x"] * 120})
     out = tmp_path / "out.csv"
     job = Job([files["books"], extra], [files["kitchen"], extra], ("text",), "label", out)
-    summary = run_adapt(job, build_adapter()).summary
+    summary = run_adapt(job, build_adapter())
     rows = read_csv(out)
     columns = ["id", "text", "truth", "label", "seller", "prediction", "score", "probability", "domain"]
     assert list(rows[0]) == columns
@@ -145,7 +146,7 @@ def test_labels_in_the_target_change_nothing(files, tmp_path, reviews):
     texts, _ = reviews["kitchen"]
     for labels in (["positive"] * 120, ["?"] * 120):
         files["kitchen"] = write_csv(tmp_path / "kitchen.csv", {"text": texts, "label": labels})
-        summary = run_adapt(job_of(files, tmp_path), build_adapter()).summary
+        summary = run_adapt(job_of(files, tmp_path), build_adapter())
         assert [row["score"] for row in read_csv(tmp_path / "out.csv")] == before
         assert any("ignored" in note for note in summary["notes"])
 
@@ -188,12 +189,12 @@ def test_a_clash_of_columns_is_seen_early(files, tmp_path, reviews, fail, name):
 
 def test_a_target_without_truth_or_with_truth_of_other_names(files, tmp_path, reviews):
     write_csv(files["kitchen"], {"text": reviews["kitchen"][0], "truth": [""] * 120})
-    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), build_adapter()).summary
+    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), build_adapter())
     assert summary["targets"][0]["scored"] == 0
     assert summary["targets"][0]["adapted_error"] is None
     assert "kitchen.csv has no label to score with" in summary["notes"]
     write_csv(files["kitchen"], {"text": reviews["kitchen"][0], "truth": ["1", "0"] * 60})
-    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), build_adapter()).summary
+    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), build_adapter())
     assert summary["targets"][0]["adapted_error"] == 1
     (warning,) = summary["warnings"]
     assert "none of the target's labels (0, 1) is one of the source's (negative, positive)" in warning
@@ -214,7 +215,7 @@ def test_numbers_and_texts_of_one_label_are_equal(tmp_path, reviews):
         {"text": texts, "truth": ["" if not label else int(label == "positive") for label in labels]},
     )
     job = Job([source], [target], ("text",), "label", tmp_path / "out.jsonl", target_label="truth")
-    summary = run_adapt(job, build_adapter()).summary
+    summary = run_adapt(job, build_adapter())
     assert summary["classes"] == [0, 1]
     assert summary["warnings"] == []
     assert summary["targets"][0]["scored"] == 120 - labels.count("")

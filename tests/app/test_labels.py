@@ -63,7 +63,7 @@ def error_of(files, rows, weights=None):
 
 def test_labels_of_a_file_score_the_rows_of_the_same_text(files):
     rows = list(range(0, 120, 3))
-    summary = run_adapt(make_job(files, labels=write_labels(files, rows)), build_adapter()).summary
+    summary = run_adapt(make_job(files, labels=write_labels(files, rows)), build_adapter())
     (entry,) = summary["targets"]
     assert entry["scored"] == len(rows)
     assert_allclose(entry["adapted_error"], error_of(files, rows))
@@ -77,7 +77,7 @@ def test_scores_are_weighted_and_leave_rows_for_predictions_out(files):
     weights = rng.integers(1, 9, 40).astype(float)
     columns = {"sampled": sampled, "weight": [*map(str, weights), *[""] * 20]}
     path = write_labels(files, rows, **columns)
-    (entry,) = run_adapt(make_job(files, labels=path), build_adapter()).summary["targets"]
+    (entry,) = run_adapt(make_job(files, labels=path), build_adapter())["targets"]
     assert entry["scored"] == 40
     assert_allclose(entry["adapted_error"], error_of(files, rows[:40], weights))
     assert entry["adapted_error"] != error_of(files, rows[:40])
@@ -87,9 +87,7 @@ def test_scores_are_weighted_and_leave_rows_for_predictions_out(files):
     assert_allclose(entry["labelled_shares"]["positive"], weights[is_positive].sum() / weights.sum())
     assert sum(entry["labelled_shares"].values()) == pytest.approx(1)
     for uses in ("train", "both"):
-        (entry,) = run_adapt(make_job(files, labels=path, use_labels=uses), build_adapter()).summary[
-            "targets"
-        ]
+        (entry,) = run_adapt(make_job(files, labels=path, use_labels=uses), build_adapter())["targets"]
         assert entry["scored"] == (0 if uses == "train" else 40)
 
 
@@ -98,7 +96,7 @@ def test_rows_of_one_text_share_the_weight_of_its_label(files):
     rows, weights = list(range(40)), np.repeat([2.0, 1.0], [10, 30])  # the first ten stand for two rows each
     columns = {"sampled": ["estimate"] * 40, "weight": list(map(str, weights))}
     path = write_labels(files, rows, **columns)
-    (entry,) = run_adapt(make_job(files, labels=path), build_adapter()).summary["targets"]
+    (entry,) = run_adapt(make_job(files, labels=path), build_adapter())["targets"]
     assert entry["scored"] == 50
     assert_allclose(entry["adapted_error"], error_of(files, rows, weights))
 
@@ -109,7 +107,7 @@ def test_rows_that_stand_in_the_source_are_not_scored(files, reviews):
     texts = [*files["texts"], *(f" {books[i].upper()} " for i in twice)]
     truth = [*files["truth"], *(stars[i] for i in twice)]
     write_csv(files["folder"] / "kitchen.csv", {"text": texts, "truth": truth})
-    summary = run_adapt(make_job(files, target_label="truth"), build_adapter()).summary
+    summary = run_adapt(make_job(files, target_label="truth"), build_adapter())
     assert summary["targets"][0]["scored"] == sum(map(bool, files["truth"]))
     (note,) = [note for note in summary["notes"] if "in the source too" in note]
     assert note.startswith(f"{len(twice)} labelled rows of kitchen.csv not scored")
@@ -121,15 +119,16 @@ def test_labels_are_learnt(files, uses, tmp_path):
     path, model = write_labels(files, rows), tmp_path / "model.safetensors"
     summary = run_adapt(
         make_job(files, labels=path, use_labels=uses, model=model, updatable=True), build_adapter()
-    ).summary
+    )
     learnt = [row["score"] for row in read_csv(files["folder"] / "out.csv")]
-    base = run_adapt(make_job(files, model=tmp_path / "base.safetensors", updatable=True), build_adapter())
+    base = build_adapter()
+    run_adapt(make_job(files, model=tmp_path / "base.safetensors", updatable=True), base)
     texts = [files["texts"][i] for i in rows]
     y = np.array([files["truth"][i] for i in rows], dtype=object)
     updated = load_model(tmp_path / "base.safetensors").update(texts, y)
     expected = updated.decision_function(files["texts"])
     assert_allclose(np.array(learnt, dtype=float), expected, atol=1e-3)
-    assert np.abs(expected - base.adapter.decision_function(files["texts"])).max() > 0.05
+    assert np.abs(expected - base.decision_function(files["texts"])).max() > 0.05
     assert summary["n_learnt"] == len(rows)
     (entry,) = summary["targets"]
     if uses == "train":
@@ -174,7 +173,7 @@ def test_rows_without_a_known_term_are_learnt_if_their_labels_agree(files):
         truth = ["negative", "positive"] * 10 + [""] * 100 + ["negative", "negative", last]
         write_csv(files["folder"] / "kitchen.csv", {"text": texts, "truth": truth})
         job = make_job(files, target_label="truth", use_labels="train")
-        assert run_adapt(job, build_adapter()).summary["n_learnt"] == 20 + n
+        assert run_adapt(job, build_adapter())["n_learnt"] == 20 + n
 
 
 def test_contradicting_labels_are_left_out(files):
@@ -184,7 +183,7 @@ def test_contradicting_labels_are_left_out(files):
     with pytest.warns(UndriftWarning, match=r"1 text with contradicting labels, none of which is taken"):
         given = read_labels(open_table(path), ("text",), ["label"], CLASSES)
     assert len(given) == 19
-    summary = run_adapt(make_job(files, labels=path, use_labels="train"), build_adapter()).summary
+    summary = run_adapt(make_job(files, labels=path, use_labels="train"), build_adapter())
     assert summary["n_learnt"] == 19
     assert sum("contradicting" in warning for warning in summary["warnings"]) == 1
 
@@ -342,9 +341,7 @@ def test_update_takes_a_new_batch(files, model, reviews):
     with pytest.raises(ValueError, match="a new batch is no reason to adapt it"):  # it fell back
         run_update(Job(model=model, out=out, input=path))
     adapted = TextAdapter(300, classifier=MSDAClassifier(3, random_state=0))
-    assert not run_adapt(make_job(files, model=model, updatable=True), adapted).summary["caution"][
-        "fell_back"
-    ]
+    assert not run_adapt(make_job(files, model=model, updatable=True), adapted)["caution"]["fell_back"]
     summary = run_update(Job(model=model, out=out, input=path))
     expected = load_model(model).update_target(one)
     new = load_model(out)
@@ -367,11 +364,11 @@ def test_update_takes_a_new_batch(files, model, reviews):
 
 
 def test_a_fallback_that_labels_end_is_not_reported(files):
-    before = run_adapt(make_job(files), build_adapter()).summary
+    before = run_adapt(make_job(files), build_adapter())
     assert before["caution"]["fell_back"]
     assert any("source-only" in text for text in before["warnings"])
     job = make_job(files, labels=write_labels(files, range(40)), use_labels="train")
-    summary = run_adapt(job, build_adapter()).summary
+    summary = run_adapt(job, build_adapter())
     assert not summary["caution"]["fell_back"]
     assert not any("source-only" in text for text in summary["warnings"])
 

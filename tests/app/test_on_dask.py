@@ -116,14 +116,15 @@ def test_several_domains_of_several_shards(cluster, reviews):
     run_adapt(Job(sources, targets, ("text",), "label", reviews / "plain.csv"), adapter())
     small = reviews / "small.safetensors"
     job = Job(sources, targets, ("text",), "label", reviews / "out.csv", model, distilled=small)
-    found = run_adapt(job, adapter(), cluster=cluster.scheduler.address)
+    own = adapter()
+    summary = run_adapt(job, own, cluster=cluster.scheduler.address)
     distilled = load_model(small)
     assert distilled.classifier_.domains_ == [path.name for path in targets]
-    assert distilled.fidelity_ == found.summary["distilled"]["fidelity"]
-    assert found.summary["model_file"]["n_checked"] > 0
+    assert distilled.fidelity_ == summary["distilled"]["fidelity"]
+    assert summary["model_file"]["n_checked"] > 0
     for name in ("text", "prediction", "domain"):
         assert column(reviews / "out.csv", name) == column(reviews / "plain.csv", name)
-    assert found.adapter.classifier_.domains_ == [0, 1, *(path.name for path in targets)]
+    assert own.classifier_.domains_ == [0, 1, *(path.name for path in targets)]
     assert model.exists()
 
 
@@ -137,12 +138,12 @@ def test_a_folder_of_any_formats_and_several_text_columns_on_a_cluster(cluster, 
             labels = [("good", "bad")[j % 2] for j in range(20)] if not n else texts
             write(tmp_path / name / f"part-{i}{ending}", texts, title=["第一"] * 20, label=labels)
     files = [tmp_path / "shops"], [tmp_path / "phones"], ["title", "text"], "label"
-    found = [
-        run_adapt(Job(*files, tmp_path / f"{name}.csv"), adapter(), cluster=address)
-        for name, address in (("plain", None), ("sharded", cluster.scheduler.address))
-    ]
-    assert [result.summary["tokens"] for result in found] == ["characters", "characters"]
-    assert found[0].adapter.terms_ == found[1].adapter.terms_
+    adapters = adapter(), adapter()
+    plain = run_adapt(Job(*files, tmp_path / "plain.csv"), adapters[0])
+    sharded = Job(*files, tmp_path / "sharded.csv")
+    summary = run_adapt(sharded, adapters[1], cluster=cluster.scheduler.address)
+    assert plain["tokens"] == summary["tokens"] == "characters"
+    assert adapters[0].terms_ == adapters[1].terms_
     for name in ("text", "prediction"):
         assert column(tmp_path / "plain.csv", name) == column(tmp_path / "sharded.csv", name)
     assert set(column(tmp_path / "plain.csv", "prediction")) == {"good", "bad"}
@@ -154,10 +155,10 @@ def test_probabilities_known_shares_and_gaps_on_a_cluster(cluster, reviews):
     options = {"probabilities": True, "min_confidence": 0.6}
     options["target_shares"] = [{"0": 0.3, "1": 0.7}, {"0.0": 0.6, "1.0": 0.4}]
     names = ["prediction", "score", "probability", "p_0", "p_1", "domain"]
-    plain = run_adapt(Job(*files, ("text",), "label", reviews / "plain.csv", **options), adapter()).summary
+    plain = run_adapt(Job(*files, ("text",), "label", reviews / "plain.csv", **options), adapter())
     assert [entry["target_shares"]["1"] for entry in plain["targets"]] == [0.7, 0.4]
     job = Job(*files, ("text",), "label", reviews / "one.csv", **options)
-    summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
+    summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address)
     assert all(0 < entry["n_doubtful"] < entry["rows"] for entry in summary["targets"])
     for entry, expected in zip(summary["targets"], plain["targets"], strict=True):
         for name in ("n_doubtful", "predicted_shares", "target_shares"):
@@ -176,8 +177,8 @@ def test_the_summary_is_the_same_wherever_the_job_was_computed(cluster, reviews)
     files = [reviews / "books.csv"], [reviews / "kitchen.csv", reviews / "empty.csv"]
     for scored in (None, "truth"):
         job = Job(*files, ("text",), "label", reviews / "o.csv", target_label=scored)
-        plain = run_adapt(job, adapter()).summary
-        sharded = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
+        plain = run_adapt(job, adapter())
+        sharded = run_adapt(job, adapter(), cluster=cluster.scheduler.address)
         assert list(sharded) == list(plain)
         for name in ("sources", "targets", "labels", "notes", "warnings", "chosen", "rule", "vocabulary"):
             assert sharded[name] == plain[name]
@@ -280,5 +281,5 @@ def test_warnings_of_workers_reach_the_summary(cluster, reviews):
             [("text", "label"), ("a café book, dull", "0"), ("a café book, good", "1")]
         )
     job = Job([reviews / "books-*.csv"], [reviews / "kitchen-*.csv"], ("text",), "label", reviews / "o.csv")
-    summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address).summary
+    summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address)
     assert any("books-0.csv" in warning for warning in summary["warnings"])

@@ -27,7 +27,8 @@ def read_column(path, name):
 def test_probabilities_are_those_of_the_estimator(tmp_path, reviews, border):
     source, target = write_reviews(tmp_path, reviews)
     job = Job([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
-    adapter = run_adapt(job, build_adapter(border=border)).adapter
+    adapter = build_adapter(border=border)
+    run_adapt(job, adapter)
     rows = read_csv(job.out)
     assert list(rows[0]) == ["text", "prediction", "score", "probability", "p_negative", "p_positive"]
     expected = adapter.predict_proba(reviews["kitchen"][0])
@@ -59,7 +60,8 @@ def test_texts_without_a_known_term_have_the_class_shares_and_no_prediction(tmp_
     source, target = write_reviews(tmp_path, reviews)
     target = write_csv(tmp_path / "target.csv", {"text": [*reviews["kitchen"][0], "", "zyxwv"]})
     job = Job([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
-    adapter = run_adapt(replace(job, model=tmp_path / "model"), build_adapter()).adapter
+    adapter = build_adapter()
+    run_adapt(replace(job, model=tmp_path / "model"), adapter)
     shares = list(adapter.target_shares_[0].values())
     assert_allclose(adapter.predict_proba(["", "zyxwv"]), [shares, shares], atol=1e-6)
     given = {"model": tmp_path / "model", "input": target, "out": tmp_path / "new.csv"}
@@ -73,10 +75,9 @@ def test_texts_without_a_known_term_have_the_class_shares_and_no_prediction(tmp_
 def test_doubtful_predictions_are_left_empty_and_counted(tmp_path, reviews):
     source, target = write_reviews(tmp_path, reviews)
     files = [source], [target], ("text",), "label"
-    all_kept = run_adapt(Job(*files, tmp_path / "all.csv"), build_adapter()).summary
+    all_kept = run_adapt(Job(*files, tmp_path / "all.csv"), build_adapter())
     job = Job(*files, tmp_path / "out.csv", min_confidence=0.7, model=tmp_path / "m.safetensors")
-    result = run_adapt(job, build_adapter())
-    (entry,) = result.summary["targets"]
+    (entry,) = run_adapt(job, build_adapter())["targets"]
     rows, every_row = read_csv(job.out), read_csv(tmp_path / "all.csv")
     for row, full in zip(rows, every_row, strict=True):
         is_doubtful = float(row["probability"]) < 0.7
@@ -116,7 +117,7 @@ def test_with_three_classes_probabilities_sum_to_one(tmp_path, rng):
     source = write_csv(tmp_path / "s.csv", {"text": texts, "label": labels})
     target = write_csv(tmp_path / "t.csv", {"text": texts[:40]})
     job = Job([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
-    summary = run_adapt(job, build_adapter()).summary
+    summary = run_adapt(job, build_adapter())
     rows = read_csv(job.out)
     p = np.array([[float(row[f"p_{label}"]) for label in "abc"] for row in rows])
     assert_allclose(p.sum(axis=1), 1, atol=2e-6)

@@ -26,8 +26,9 @@ def job_of(tmp_path, reviews):
 
 
 def test_every_target_has_its_shares_and_its_expected_error(job_of):
-    result = run_adapt(job_of("kitchen", "camping"), build_adapter())
-    summary, classifier = result.summary, result.adapter.classifier_
+    adapter = build_adapter()
+    summary = run_adapt(job_of("kitchen", "camping"), adapter)
+    classifier = adapter.classifier_
     assert json.loads(json.dumps(summary)) == summary
     rows = read_csv(summary["out"])
     for i, entry in enumerate(summary["targets"]):
@@ -48,18 +49,18 @@ def test_the_classifier_that_is_passed_keeps_its_parameters(job_of):
     classifier = adapter.classifier
     run_adapt(job_of("kitchen", target_shares=[shares]), adapter)
     assert classifier.target_shares is None
-    (entry,) = run_adapt(job_of("kitchen"), build_adapter(target_shares=shares)).summary["targets"]
+    (entry,) = run_adapt(job_of("kitchen"), build_adapter(target_shares=shares))["targets"]
     assert entry["target_shares_given"] is True
 
 
 def test_every_target_may_have_its_shares(job_of):
     few, many = {"negative": 0.9, "positive": 0.1}, {"negative": 0.1, "positive": 0.9}
-    entries = run_adapt(job_of("kitchen", "camping", target_shares=[few, many]), build_adapter()).summary
+    entries = run_adapt(job_of("kitchen", "camping", target_shares=[few, many]), build_adapter())
     kitchen, camping = entries["targets"]
     assert (kitchen["target_shares"], camping["target_shares"]) == (few, many)
     assert kitchen["target_shares_interval"] == {label: [share] * 2 for label, share in few.items()}
     assert kitchen["predicted_shares"]["positive"] < 0.3 < 0.7 < camping["predicted_shares"]["positive"]
-    both = run_adapt(job_of("kitchen", "camping", target_shares=[many]), build_adapter()).summary
+    both = run_adapt(job_of("kitchen", "camping", target_shares=[many]), build_adapter())
     assert [entry["target_shares"] for entry in both["targets"]] == [many, many]
 
 
@@ -81,14 +82,15 @@ def test_shares_name_numbers_as_any_file_spells_them(job_of, tmp_path, reviews, 
             job.sources[0],
             {"text": texts, "label": ["" if value is None else f"{value}.0" for value in values]},
         )
-    result = run_adapt(job, build_adapter())
-    assert list(result.adapter.classifier_.target_shares_[0].values()) == [0.25, 0.75]
-    assert set(result.summary["targets"][0]["target_shares"]) == set(map(str, result.adapter.classes_))
+    adapter = build_adapter()
+    summary = run_adapt(job, adapter)
+    assert list(adapter.classifier_.target_shares_[0].values()) == [0.25, 0.75]
+    assert set(summary["targets"][0]["target_shares"]) == set(map(str, adapter.classes_))
 
 
 def test_a_target_of_one_class_is_said_to_be_so(job_of):
     shares = {"negative": 0.0, "positive": 1.0}
-    summary = run_adapt(job_of("kitchen", target_shares=[shares]), build_adapter()).summary
+    summary = run_adapt(job_of("kitchen", target_shares=[shares]), build_adapter())
     assert summary["targets"][0]["predicted_shares"] == shares
     assert summary["notes"] == ["every prediction for kitchen.csv is 'positive'"]
 
@@ -97,7 +99,7 @@ def test_a_target_of_one_class_is_said_to_be_so(job_of):
 def test_a_target_of_nearly_one_class_is_said_to_be_so(job_of, share, is_noted):
     """Both classes are predicted all the same, with a border at which they count alike."""
     shares = {"negative": 1 - share, "positive": share}
-    summary = run_adapt(job_of("kitchen", target_shares=[shares]), build_adapter(border="balanced")).summary
+    summary = run_adapt(job_of("kitchen", target_shares=[shares]), build_adapter(border="balanced"))
     assert 0.2 < summary["targets"][0]["predicted_shares"]["positive"] < 0.8
     note = "nearly every row of kitchen.csv is 'positive' (its given share is 98.0%)"
     assert summary["notes"] == ([note] if is_noted else [])

@@ -6,7 +6,9 @@ import hashlib
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,42 +19,42 @@ from ..errors import UndriftWarning
 from ..method import MSDAClassifier
 from ..persist import measure_parts, round_layers, save_model
 from ..text import N_TERMS, TextAdapter
+from . import terminal
 from .distill import distill_domains, summarize_distilled
-from .domains import check_labels, check_outputs, find_text, match_shares
+from .domains import check_job, check_labels, find_text, match_shares
 from .drift import describe_target
-from .job import Job, ShowStage, ignore_stage
-from .labels import TrainingLabels, attach_labels, cross_fit, gather_labels, learn_labels
-from .options import parse_settings
+from .job import Job, ShowStage, ignore_stage, parse_settings
+from .labels import (
+    TrainingLabels,
+    attach_labels,
+    cross_fit,
+    gather_labels,
+    learn_labels,
+    read_cells,
+    read_teacher,
+)
 from .predict import list_added
 from .rows import LocalRows, fit_baseline, sample_rows, share_labels, sum_mistakes
 from .summary import (
     count_labels,
+    describe_summary,
+    describe_teachers,
     keep_warnings,
     summarize_choices,
     summarize_domains,
     summarize_errors,
     summarize_shares,
+    summarize_teacher,
 )
 from .tables import join_kinds, with_added
-from .teacher import check_teacher, describe_teachers, read_cells, read_teacher, summarize_teacher
 
 if TYPE_CHECKING:
-    from ..report import ReportData
+    from ..report import Report
 
 HALF_ROWS = 200  # target rows whose predictions half precision must not change
 FIT_STAGES = {"counting terms": 0.6, "learning layers": 2.9, "fitting the classifier": 0.2}
 MODEL_STAGES = {"describing the target": 0.8, "saving the model": 0.4}
 REPORT_STAGES = {"writing the report": 2.6}  # seconds of each stage with 800 + 800 reviews, for the time left
-Mistakes = dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]  # by target: two models' mistakes, weights
-
-
-@dataclass(frozen=True, eq=False)
-class AdaptResult:
-    """The fitted model, a summary ready for JSON and, if the job has a `report`, its data."""
-
-    adapter: TextAdapter
-    summary: dict[str, Any]
-    report_data: ReportData | None = None
 
 
 def list_stages(job: Job) -> dict[str, float]:
@@ -76,43 +78,51 @@ def build_adapter(
     return TextAdapter(n_terms, tokens=tokens, classifier=MSDAClassifier(**changes))
 
 
+def show_adapt(job: Job, adapter: TextAdapter, *, cluster: str | None = None, as_json: bool) -> None:
+    """Do the whole job with a progress bar, and show its summary."""
+    run = partial(run_adapt, job, adapter, cluster=cluster)
+    summary = terminal.run_job(run, adapter, {} if cluster else list_stages(job))
+    describe = partial(describe_summary, is_verbose=terminal.output.is_verbose)
+    terminal.show_summary(summary, describe, as_json=as_json)
+
+
 def run_adapt(
     job: Job,
     adapter: TextAdapter,
     show_stage: ShowStage = ignore_stage,
     *,
     cluster: str | None = None,
-) -> AdaptResult:
-    """Do the whole job, here or on a Dask cluster, and fit `adapter`. Nothing is written unless all can be.
+) -> dict[str, Any]:
+    """Do the whole job, here or on a Dask cluster: fit `adapter`, and return a summary ready for JSON.
 
-    `cluster` is ``local``, ``local:N`` or ``tcp://host:port``. Workers read and write the files themselves,
-    under the same absolute paths.
+    Nothing is written unless all can be. `cluster` is ``local``, ``local:N`` or ``tcp://host:port``. Workers
+    read and write the files themselves, under the same absolute paths.
     """
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UndriftWarning)
-        check_outputs(job, has_cluster=cluster is not None)
-        check_teacher(job, has_cluster=cluster is not None)
+        check_job(job, has_cluster=cluster is not None)
         if not job.text:
             others = job.label, job.target_label, job.teacher, job.teacher_confidence
             job = replace(job, text=find_text((job.sources or job.targets)[0], job.reading, others))
         if cluster is None:
-            result = _adapt(job, adapter, LocalRows(job, show_stage))
+            opened: Any = nullcontext(LocalRows(job, show_stage))
         else:
             from .on_dask import open_cluster_rows
 
-            with open_cluster_rows(cluster, job, adapter.new_vectorizer(), show_stage) as rows:
-                result = _adapt(job, adapter, rows)
+            opened = open_cluster_rows(cluster, job, adapter.new_vectorizer(), show_stage)
+        with opened as rows:
+            summary = _adapt(job, adapter, rows)
     given = [item.message for item in caught if isinstance(item.message, UndriftWarning)]
-    result.summary["warnings"] = keep_warnings(given, result.summary["targets"])
-    result.summary["seconds"] = round(time.perf_counter() - start, 2)
-    if job.report is not None and result.report_data is not None:
+    summary["warnings"] = keep_warnings(given, summary["targets"])
+    summary["seconds"] = round(time.perf_counter() - start, 2)
+    if job.report is not None:
         show_stage("writing the report", None)
-        write_report(job, result.report_data, result.summary)
-    return result
+        report_run(adapter, rows, summary).save(job.report)
+    return summary
 
 
-def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> AdaptResult:
+def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> dict[str, Any]:
     labels, notes = _settle_labels(job, rows)
     classes = sorted({label for label in labels if label is not None})
     added = list_added(job, classes, has_domain=len(rows.targets) > 1)
@@ -134,7 +144,7 @@ def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> AdaptResult:
     if job.use_labels != "score":
         learnt = gather_labels(rows.targets, rows.target_rows, adapter.classes_.tolist())
         summary["n_learnt"] = len(learnt.keys)
-    baseline, mistakes = _score_targets(summary["targets"], adapter, rows, labels, learnt)
+    _score_targets(summary["targets"], adapter, rows, labels, learnt)
     if learnt is not None:
         rows.show_stage("learning the target's labels", None)
         learn_labels(adapter.classifier_, learnt)
@@ -147,11 +157,7 @@ def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> AdaptResult:
             said = summarize_teacher(rows.predictions[i], known, adapter.classifier_.teacher_noise_[i])
             summary["targets"][i]["teacher"] = said
         summary |= _save_models(job, adapter, rows)
-    if job.report is None:
-        return AdaptResult(adapter, summary)
-    if learnt is not None:  # a report scores no prediction of a label that was learnt
-        rows.targets = [replace(target, weights=[0.0] * target.n_rows) for target in rows.targets]
-    return AdaptResult(adapter, summary, gather_report(adapter, rows, baseline, mistakes))
+    return summary
 
 
 def _settle_labels(job: Job, rows: LocalRows) -> tuple[list[Any], list[str]]:
@@ -206,13 +212,13 @@ def _score_targets(
     rows: LocalRows,
     labels: Sequence[Any],
     learnt: TrainingLabels | None,
-) -> tuple[Any, Mistakes]:
+) -> None:
     """Add to every target's entry whether it fell back and, if it has labels, the errors.
 
-    Labels that will be learnt from are scored by cross-fitting, or not at all. Returns the baseline, None if
-    no target is scored, and the mistakes of cross-fitting.
+    Labels that will be learnt from are scored by cross-fitting, or not at all. The rows keep the baseline and
+    the mistakes of cross-fitting, for a report.
     """
-    baseline, classifier, mistakes = None, adapter.classifier_, {}
+    classifier = adapter.classifier_
     if rows.job.use_labels == "both" and learnt is not None:
         rows.show_stage("cross-fitting", None)
         cross_fitted = cross_fit(classifier, learnt)
@@ -224,59 +230,46 @@ def _score_targets(
         if target.n_scored == 0 or rows.job.use_labels == "train":
             entry |= summarize_errors()
             continue
-        baseline = baseline or fit_baseline(rows.source_rows, labels)
+        rows.baseline = rows.baseline or fit_baseline(rows.source_rows, labels)
         if learnt is None:
-            counts = rows.count_mistakes(i, baseline, classifier)
+            counts = rows.count_mistakes(i, rows.baseline, classifier)
             entry["labelled_shares"] = share_labels(target.truth, classifier.classes_.tolist())
         else:
             mine = np.flatnonzero((learnt.names == target.name) & (learnt.weights > 0))
-            first = baseline.predict(learnt.X[mine]).tolist() if len(mine) else []
+            first = rows.baseline.predict(learnt.X[mine]).tolist() if len(mine) else []
             second, truth, weight = cross_fitted[mine].tolist(), learnt.y[mine], learnt.weights[mine]
             counts = sum_mistakes(truth.tolist(), weight, first, second)
             wrong = (np.array(answers, dtype=object) != truth for answers in (first, second))
-            mistakes[i] = (*wrong, weight)
+            rows.cross_fitted[i] = (*wrong, weight)
         entry |= summarize_errors(counts.tolist())
-    return baseline, mistakes
 
 
-def gather_report(adapter: TextAdapter, rows: LocalRows, baseline: Any, cross_fitted: Mistakes) -> ReportData:
-    """Return the rows of every domain with their predictions."""
-    from ..report import DomainRows, ReportData
+def report_run(adapter: TextAdapter, rows: LocalRows, summary: dict[str, Any]) -> Report:
+    """Return the report of a finished job: the rows of every domain, predictions, and facts about the run."""
+    from ..report import DomainRows, ReportData, RunFacts, make_report
 
+    job, is_learnt = rows.job, "n_learnt" in summary
     sources = rows.sources or [
         replace(target, path=Path(f"teacher of {target.path.name}"), labels=target.teacher["teacher"])
         for target in rows.targets
     ]
-    domains = [*sources, *rows.targets]
-    short = [domain.path.name.split(".")[0] or domain.path.name for domain in domains]
-    names = short if len(set(short)) == len(short) else [str(domain.path) for domain in domains]
-    shown = [
-        DomainRows(name, X, domain.documents, domain.labels, weights=domain.weights)
-        for name, X, domain in zip(names, [*rows.X[: len(sources)], *rows.target_rows], domains, strict=True)
-    ]
-    targets = [
-        replace(
-            each,
-            prediction=predicted.labels,
-            probabilities=predicted.probabilities,
-            cross_fitted=cross_fitted.get(k),
+    paths = [domain.path for domain in (*sources, *rows.targets)]
+    names = [path.name.split(".")[0] or path.name for path in paths]
+    names = names if len(set(names)) == len(names) else list(map(str, paths))
+    target_rows = [
+        DomainRows(
+            name,
+            rows.target_rows[k],
+            target.documents,
+            target.labels,
+            rows.predictions[k].labels,
+            rows.predictions[k].probabilities,
+            [0.0] * target.n_rows if is_learnt else target.weights,  # no label that was learnt is scored
+            unseen_share=summary["targets"][k]["unseen_share"],
+            cross_fitted=rows.cross_fitted.get(k),
         )
-        for k, (each, predicted) in enumerate(zip(shown[len(sources) :], rows.predictions, strict=True))
+        for k, (name, target) in enumerate(zip(names[len(sources) :], rows.targets, strict=True))
     ]
-    return ReportData(
-        adapter.classifier_,
-        adapter.terms_,
-        shown[: len(sources)],
-        targets,
-        given_baseline=baseline,
-        vectorizer=adapter.vectorizer_,
-    )
-
-
-def write_report(job: Job, data: ReportData, summary: dict[str, Any]) -> None:
-    """Write the page of a finished job."""
-    from ..report import RunFacts, make_report
-
     facts = RunFacts(
         command=job.command,
         seconds=summary["seconds"],
@@ -287,12 +280,19 @@ def write_report(job: Job, data: ReportData, summary: dict[str, Any]) -> None:
         use_labels=job.use_labels,
         n_learnt=summary.get("n_learnt", 0),
     )
-    targets = [
-        replace(rows, unseen_share=entry["unseen_share"])
-        for rows, entry in zip(data.target_rows, summary["targets"], strict=True)
-    ]
-    assert job.report is not None
-    make_report(replace(data, target_rows=targets, facts=facts)).save(job.report)
+    data = ReportData(
+        adapter.classifier_,
+        adapter.terms_,
+        [
+            DomainRows(name, X, source.documents, source.labels, weights=source.weights)
+            for name, X, source in zip(names, rows.X, sources, strict=False)
+        ],
+        target_rows,
+        facts,
+        rows.baseline,
+        adapter.vectorizer_,
+    )
+    return make_report(data)
 
 
 def _describe_file(path: Path) -> dict[str, Any]:

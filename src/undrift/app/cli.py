@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import typer
 
 from .. import __version__
-from . import options, terminal
-from .options import LABELS, LEARNING, OUTPUT, RUNNING, SHARES, open_job
+from . import terminal
+from .job import TOOLS, StreamPath, open_job, parse_shares, run_command
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -26,11 +25,63 @@ app = typer.Typer(
 )
 
 
+def option(
+    default: Any,
+    help: str,
+    metavar: str | None = None,
+    panel: str | None = None,
+    names: str = "",
+    **more: Any,
+) -> Any:
+    """Declare an option; without `names`, separated by spaces, it is called as its parameter."""
+    more |= {"help": help, "metavar": metavar, "rich_help_panel": panel}
+    return typer.Option(default, *names.split(), **more)
+
+
+def flag(names: str, help: str, panel: str | None = None, default: bool | None = False) -> Any:
+    """Declare an option without a value."""
+    return option(default, help, "", panel, names, show_default=default or False)
+
+
+def argument(metavar: str) -> Any:
+    """Declare files that come without a name; the help of their options says so."""
+    return typer.Argument(None, metavar=metavar, hidden=True)
+
+
+LABELS, SHARES, LEARNING = "Labels of the target", "Class shares", "Learning"
+OUTPUT, RUNNING = "Output", "Running"
+
+# options of several commands
+COLUMNS = option(
+    None,
+    "Column of the text. If repeated, the columns are joined. Default: the model's column, or the only "
+    "column of text.",
+    "COL",
+)
+DEVICE = option(None, "Where to compute: cpu, or cuda.", "WHERE", RUNNING)
+DOMAIN = option(None, "Target of the rows, if the model has several.", "NAME")
+FORMATS = option(
+    None,
+    "How files are read: csv, tsv or jsonl for standard input and output (-), encoding=NAME, sheet=NAME, "
+    "skip-bad (skip and count unreadable rows). May be repeated.",
+    "HOW",
+    RUNNING,
+    "--format",
+)
+INPUT = option(None, "File of rows; may come second.", "FILE", names="--input --target")
+JSON = flag("--json", "Print a machine-readable summary on standard output.", RUNNING)
+MIN_CONFIDENCE = option(
+    None, "Leave `prediction` empty where its probability is below P, such as 0.8.", "P", OUTPUT, min=0, max=1
+)
+MODEL = option(None, "Model that `adapt` saved; may come first.", "FILE")
+PREDICTIONS = option(..., "Where predictions are written.", "FILE")
+PROBABILITIES = flag("--probabilities", "Add a column p_LABEL for each class, with its probability.", OUTPUT)
+VERBOSE = flag("--verbose/--quiet -v/-q", "Print more; or warnings and errors alone.", RUNNING, default=None)
+
+
 @app.callback(invoke_without_command=True)
 def show_version(
-    show: Annotated[
-        bool, typer.Option("--version", "-V", help="Print the version and stop.", is_eager=True, metavar="")
-    ] = False,
+    show: bool = option(False, "Print the version and stop.", "", names="--version -V", is_eager=True),
 ) -> None:
     """Print the version, if that is asked for."""
     if show:
@@ -38,20 +89,12 @@ def show_version(
         raise typer.Exit
 
 
-Model = Annotated[Path | None, typer.Option(help="Model that `adapt` saved; may come first.", metavar="FILE")]
-Input = Annotated[
-    Path | None,
-    typer.Option("--input", "--target", help="File of rows; may come second.", metavar="FILE"),
-]
-Files = Annotated[list[Path] | None, typer.Argument(metavar="MODEL FILE", hidden=True)]
-
-
 @app.command()
 def demo(
     context: typer.Context,
-    out: Annotated[Path, typer.Option(help="Folder to write to.", metavar="DIR")] = Path("undrift-demo"),
-    as_json: options.Json = False,
-    verbose: options.Verbose = None,
+    out: Path = option("undrift-demo", "Folder to write to.", "DIR"),
+    as_json: bool = JSON,
+    verbose: bool | None = VERBOSE,
 ) -> None:
     """Do the whole job on the built-in corpus of synthetic reviews: adapt, score, explain, report.
 
@@ -80,138 +123,87 @@ def demo(
 )
 def adapt(
     context: typer.Context,
-    *,
-    label: Annotated[str | None, typer.Option(help="Column of the source's labels.", metavar="COL")] = None,
-    out: Annotated[Path, typer.Option(help="Where predictions are written.", metavar="FILE")],
-    files: Annotated[list[Path] | None, typer.Argument(metavar="SOURCE TARGET", hidden=True)] = None,
-    sources: Annotated[
-        list[Path] | None,
-        typer.Option("--source", help="Labelled rows, or the first argument.", metavar="FILE"),
-    ] = None,
-    targets: Annotated[
-        list[Path] | None,
-        typer.Option("--target", help="Rows to predict, or the second argument.", metavar="FILE"),
-    ] = None,
-    text: options.Text = None,
-    model: Annotated[Path | None, typer.Option(help="Save the model here.", metavar="FILE")] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a report here, an HTML page.", metavar="FILE")
-    ] = None,
-    target_label: Annotated[
-        str | None, typer.Option(help="Column of the target's labels.", metavar="COL")
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            help="Labelled rows of the target in a file of their own, matched by text.",
-            metavar="FILE",
-            rich_help_panel=LABELS,
-        ),
-    ] = None,
-    use_labels: Annotated[
-        Literal["score", "train", "both"],
-        typer.Option(
-            help="What the target's labels are for: score the predictions, train, or both (scored by "
-            "cross-fitting).",
-            rich_help_panel=LABELS,
-        ),
-    ] = "score",
-    updatable: Annotated[
-        bool,
-        typer.Option(
-            "--updatable",
-            metavar="",
-            help="Keep the training rows in the model that `ask` and `update` need.",
-            rich_help_panel=LABELS,
-        ),
-    ] = False,
-    teacher: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of labels by another model, which may be wrong, or empty for most rows. Then "
-            "--source is optional.",
-            metavar="COL",
-            rich_help_panel=LABELS,
-        ),
-    ] = None,
-    teacher_confidence: Annotated[
-        str | None,
-        typer.Option(
-            help="Column with the probability of the teacher's labels.", metavar="COL", rich_help_panel=LABELS
-        ),
-    ] = None,
-    target_shares: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Share of every class in the target, if you know it: no=0.2,yes=0.8, or JSON. Once for all, "
-            "or once per --target. Default: estimated.",
-            metavar="SHARES",
-            rich_help_panel=SHARES,
-        ),
-    ] = None,
-    border: Annotated[
-        Literal["error", "balanced"],
-        typer.Option(
-            help="error: as few errors as possible; balanced: errors in every class count alike.",
-            rich_help_panel=SHARES,
-        ),
-    ] = "error",
-    is_fast: Annotated[
-        bool | None,
-        typer.Option(
-            "--fast/--thorough",
-            metavar="",
-            help="Sooner, with smaller layers; or later, with more terms and larger layers.",
-            show_default=False,
-            rich_help_panel=LEARNING,
-        ),
-    ] = None,
-    max_features: Annotated[
-        int | None,
-        typer.Option(
-            help="Size of the vocabulary. Default: 20,000 terms, 40,000 with --thorough.",
-            min=1,
-            metavar="N",
-            rich_help_panel=LEARNING,
-        ),
-    ] = None,
-    tokens: Annotated[
-        Literal["auto", "words", "characters"],
-        typer.Option(
-            help="What terms are made of: words, or characters (n-grams inside words). auto takes characters "
-            "where a script has no spaces or words hardly repeat.",
-            rich_help_panel=LEARNING,
-        ),
-    ] = "auto",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="A setting of the method, such as layers=3; may be repeated. See below.",
-            metavar="NAME=VALUE",
-            rich_help_panel=LEARNING,
-        ),
-    ] = None,
-    distilled: Annotated[
-        Path | None,
-        typer.Option(
-            help="Save a small model here, to predict with.", metavar="FILE", rich_help_panel=OUTPUT
-        ),
-    ] = None,
-    probabilities: options.Probabilities = False,
-    min_confidence: options.MinConfidence = None,
-    reading: options.Formats = None,
-    device: Annotated[
-        str,
-        typer.Option(
-            help="Where to compute: cpu, cuda, or a Dask cluster (local, local:N or tcp://host:port), whose "
-            "workers read the files.",
-            metavar="WHERE",
-            rich_help_panel=RUNNING,
-        ),
-    ] = "cpu",
-    as_json: options.Json = False,
-    verbose: options.Verbose = None,
+    label: str | None = option(None, "Column of the source's labels.", "COL"),
+    out: Path = PREDICTIONS,
+    files: list[Path] | None = argument("SOURCE TARGET"),
+    sources: list[Path] | None = option(
+        None, "Labelled rows, or the first argument.", "FILE", names="--source"
+    ),
+    targets: list[Path] | None = option(
+        None, "Rows to predict, or the second argument.", "FILE", names="--target"
+    ),
+    text: list[str] | None = COLUMNS,
+    model: Path | None = option(None, "Save the model here.", "FILE"),
+    report: Path | None = option(None, "Write a report here, an HTML page.", "FILE"),
+    target_label: str | None = option(None, "Column of the target's labels.", "COL"),
+    labels: Path | None = option(
+        None, "Labelled rows of the target in a file of their own, matched by text.", "FILE", LABELS
+    ),
+    use_labels: Literal["score", "train", "both"] = option(
+        "score",
+        "What the target's labels are for: score the predictions, train, or both (scored by cross-fitting).",
+        panel=LABELS,
+    ),
+    updatable: bool = flag(
+        "--updatable", "Keep the training rows in the model that `ask` and `update` need.", LABELS
+    ),
+    teacher: str | None = option(
+        None,
+        "Column of labels by another model, which may be wrong, or empty for most rows. Then --source is "
+        "optional.",
+        "COL",
+        LABELS,
+    ),
+    teacher_confidence: str | None = option(
+        None, "Column with the probability of the teacher's labels.", "COL", LABELS
+    ),
+    target_shares: list[str] | None = option(
+        None,
+        "Share of every class in the target, if you know it: no=0.2,yes=0.8, or JSON. Once for all, or once "
+        "per --target. Default: estimated.",
+        "SHARES",
+        SHARES,
+    ),
+    border: Literal["error", "balanced"] = option(
+        "error",
+        "error: as few errors as possible; balanced: errors in every class count alike.",
+        panel=SHARES,
+    ),
+    is_fast: bool | None = flag(
+        "--fast/--thorough",
+        "Sooner, with smaller layers; or later, with more terms and larger layers.",
+        LEARNING,
+        default=None,
+    ),
+    max_features: int | None = option(
+        None, "Size of the vocabulary. Default: 20,000 terms, 40,000 with --thorough.", "N", LEARNING, min=1
+    ),
+    tokens: Literal["auto", "words", "characters"] = option(
+        "auto",
+        "What terms are made of: words, or characters (n-grams inside words). auto takes characters where a "
+        "script has no spaces or words hardly repeat.",
+        panel=LEARNING,
+    ),
+    settings: list[str] | None = option(
+        None,
+        "A setting of the method, such as layers=3; may be repeated. See below.",
+        "NAME=VALUE",
+        LEARNING,
+        "--set",
+    ),
+    distilled: Path | None = option(None, "Save a small model here, to predict with.", "FILE", OUTPUT),
+    probabilities: bool = PROBABILITIES,
+    min_confidence: float | None = MIN_CONFIDENCE,
+    reading: list[str] | None = FORMATS,
+    device: str = option(
+        "cpu",
+        "Where to compute: cpu, cuda, or a Dask cluster (local, local:N or tcp://host:port), whose workers "
+        "read the files.",
+        "WHERE",
+        RUNNING,
+    ),
+    as_json: bool = JSON,
+    verbose: bool | None = VERBOSE,
 ) -> None:
     """Learn from labelled source files and unlabelled target files; predict the target.
 
@@ -221,65 +213,39 @@ def adapt(
 
     Add --model FILE --updatable to label rows afterwards, with `undrift label`.
     """
-    given = locals() | {"command": format_command(context)}
     has_source = not teacher or sources or len(files or []) + bool(targets) > 1
-    needed = {"sources": sources, "targets": targets} if has_source else {"targets": targets}
-    given |= {"sources": []} | options.place_files(files, needed) | {"files": None}
-    sources, targets = given["sources"], given["targets"]
-    if has_source and label is None:
-        raise typer.BadParameter("Missing option '--label'")
-    given["target_shares"] = options.parse_shares(target_shares, len(targets))
-    cluster = device if device.startswith(("local", "tcp://", "tls://")) else None
-    if cluster and Path("-") in (*sources, *targets, labels, out):
-        raise typer.BadParameter("workers of --device cannot read or write -; give files")
+    given = locals() | {"command": format_command(context)}
+    given["target_shares"] = [parse_shares(value) for value in target_shares or []]
     with terminal.show_start(verbose):
-        from .adapt import build_adapter, list_stages, run_adapt
-        from .summary import describe_summary
-    with open_job(given) as job:
+        from .adapt import build_adapter, show_adapt
+    with open_job(given, ["sources", "targets"] if has_source else ["targets"]) as job:
+        if has_source and label is None:
+            raise typer.BadParameter("Missing option '--label'")
+        cluster = device if device.startswith(("local", "tcp://", "tls://")) else None
         adapter = build_adapter(max_features, tokens, is_fast, border, "cpu" if cluster else device, settings)
-        stages = {} if cluster else list_stages(job)
-        result = terminal.run_job(
-            lambda show: run_adapt(job, adapter, show, cluster=cluster), adapter, stages
-        )
-        describe = partial(describe_summary, is_verbose=bool(verbose))
-        terminal.show_summary(result.summary, describe, as_json=as_json)
+        show_adapt(job, adapter, cluster=cluster, as_json=as_json)
 
 
 @app.command()
 def predict(
-    *,
-    files: Files = None,
-    model: Model = None,
-    input: Input = None,
-    text: options.Text = None,
-    out: Annotated[Path, typer.Option(help="Where predictions are written.", metavar="FILE")],
-    domain: options.Domain = None,
-    as_fitted: Annotated[
-        bool,
-        typer.Option(
-            "--as-fitted",
-            metavar="",
-            help="Keep the model's class shares and threshold: for single rows, and answers row by row.",
-        ),
-    ] = False,
-    by: Annotated[
-        str | None, typer.Option(help="Align the rows of each value of this column apart.", metavar="COL")
-    ] = None,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check", help="Warn where the rows are not what the model was adapted to.", metavar=""
-        ),
-    ] = False,
-    fail_on_drift: Annotated[
-        bool, typer.Option("--fail-on-drift", help="Exit with status 3 then; implies --check.", metavar="")
-    ] = False,
-    probabilities: options.Probabilities = False,
-    min_confidence: options.MinConfidence = None,
-    reading: options.Formats = None,
-    device: options.Device = None,
-    as_json: options.Json = False,
-    verbose: options.Verbose = None,
+    files: list[Path] | None = argument("MODEL FILE"),
+    model: Path | None = MODEL,
+    input: Path | None = INPUT,
+    text: list[str] | None = COLUMNS,
+    out: Path = PREDICTIONS,
+    domain: str | None = DOMAIN,
+    as_fitted: bool = flag(
+        "--as-fitted", "Keep the model's class shares and threshold: for single rows, and answers row by row."
+    ),
+    by: str | None = option(None, "Align the rows of each value of this column apart.", "COL"),
+    check: bool = flag("--check", "Warn where the rows are not what the model was adapted to."),
+    fail_on_drift: bool = flag("--fail-on-drift", "Exit with status 3 then; implies --check."),
+    probabilities: bool = PROBABILITIES,
+    min_confidence: float | None = MIN_CONFIDENCE,
+    reading: list[str] | None = FORMATS,
+    device: str | None = DEVICE,
+    as_json: bool = JSON,
+    verbose: bool | None = VERBOSE,
 ) -> None:
     """Apply a saved model to new rows, in bounded memory.
 
@@ -291,38 +257,34 @@ def predict(
     follows. Files of fewer than 200 rows with known words are predicted as fitted. The columns added are
     those of `adapt`, and `known_terms`.
     """
+    given = locals() | {"check": check or fail_on_drift}
     with terminal.show_start(verbose):
         from .predict import describe_predict, run_predict
-    with open_job(locals() | {"check": check or fail_on_drift}, ["model", "input"]) as job:
-        summary = terminal.run_job(lambda show: run_predict(job, show))
-        terminal.show_summary(summary, describe_predict, as_json=as_json)
-        if fail_on_drift and summary["check"]["drifted"]:
-            raise typer.Exit(3)
+    summary = run_command(given, ["model", "input"], run_predict, describe_predict)
+    if fail_on_drift and summary["check"]["drifted"]:
+        raise typer.Exit(3)
 
 
 @app.command()
 def ask(
-    *,
-    files: Files = None,
-    model: Model = None,
-    input: Input = None,
-    text: options.Text = None,
-    n: Annotated[int, typer.Option("--n", help="How many rows to ask for.", min=1, metavar="N")] = 50,
-    purpose: Annotated[
-        Literal["predictions", "estimate"],
-        typer.Option(
-            "--for",
-            help="predictions: rows whose labels change predictions most; estimate: rows drawn at random, "
-            "to measure the error.",
-        ),
-    ] = "predictions",
-    out: Annotated[Path, typer.Option(help="Where the rows are written.", metavar="FILE")],
-    domain: options.Domain = None,
-    reading: options.Formats = None,
-    device: options.Device = None,
-    seed: options.Seed = 0,
-    as_json: options.Json = False,
-    verbose: options.Verbose = None,
+    files: list[Path] | None = argument("MODEL FILE"),
+    model: Path | None = MODEL,
+    input: Path | None = INPUT,
+    text: list[str] | None = COLUMNS,
+    n: int = option(50, "How many rows to ask for.", "N", names="--n", min=1),
+    purpose: Literal["predictions", "estimate"] = option(
+        "predictions",
+        "predictions: rows whose labels change predictions most; estimate: rows drawn at random, to measure "
+        "the error.",
+        names="--for",
+    ),
+    out: Path = option(..., "Where the rows are written.", "FILE"),
+    domain: str | None = DOMAIN,
+    reading: list[str] | None = FORMATS,
+    device: str | None = DEVICE,
+    seed: int = option(0, "Seed of the random numbers.", "N", RUNNING),
+    as_json: bool = JSON,
+    verbose: bool | None = VERBOSE,
 ) -> None:
     """Choose the rows most worth labelling, and write them with an empty column `label`.
 
@@ -335,34 +297,26 @@ def ask(
     The model must have been saved with `adapt --updatable`. Labels of rows asked for predictions are never
     counted in an error. --format label-studio writes a file that Label Studio imports.
     """
+    given = locals()
     from .update import describe_ask, run_ask
 
-    with open_job(locals(), ["model", "input"], options.TOOLS) as job:
-        summary = terminal.run_job(lambda show: run_ask(job, show))
-        terminal.show_summary(summary, describe_ask, as_json=as_json)
+    run_command(given, ["model", "input"], run_ask, describe_ask, TOOLS)
 
 
 @app.command()
 def label(
-    files: Files = None,
-    model: Model = None,
-    input: Input = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV file of the labels, also of earlier ones. Default: beside FILE.", metavar="CSV"
-        ),
-    ] = None,
-    port: Annotated[
-        int, typer.Option(help="Port of the page; 0 takes a free one.", min=0, max=65535, metavar="N")
-    ] = 0,
-    opens_browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.", metavar="")
-    ] = True,
-    text: options.Text = None,
-    domain: options.Domain = None,
-    reading: options.Formats = None,
-    verbose: options.Verbose = None,
+    files: list[Path] | None = argument("MODEL FILE"),
+    model: Path | None = MODEL,
+    input: Path | None = INPUT,
+    labels: Path | None = option(
+        None, "CSV file of the labels, also of earlier ones. Default: beside FILE.", "CSV"
+    ),
+    port: int = option(0, "Port of the page; 0 takes a free one.", "N", min=0, max=65535),
+    opens_browser: bool = flag("--browser/--no-browser", "Open the page in the browser.", default=True),
+    text: list[str] | None = COLUMNS,
+    domain: str | None = DOMAIN,
+    reading: list[str] | None = FORMATS,
+    verbose: bool | None = VERBOSE,
 ) -> None:
     """Label rows on a page of this machine; the model learns as you go, and the page shows the error.
 
@@ -373,34 +327,29 @@ def label(
     Every answer is saved at once. Press Finish or Ctrl-C to write the updated model and the predictions. Run
     it again to go on. The model must have been saved with `adapt --updatable` to learn.
     """
+    given = locals()
     with terminal.show_start(verbose):
         from .label_server import run_label
-    with open_job(locals(), ["model", "input"]) as job:
-        if isinstance(job.input, options.StreamPath):
+    with open_job(given, ["model", "input"]) as job:
+        if isinstance(job.input, StreamPath):
             raise typer.BadParameter("labels are kept beside the rows: give a file instead of -")
         run_label(job)
 
 
 @app.command()
 def update(
-    *,
-    files: Annotated[list[Path] | None, typer.Argument(metavar="MODEL LABELS", hidden=True)] = None,
-    model: Model = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(help="Labelled rows of the target; may come second.", metavar="FILE"),
-    ] = None,
-    input: Annotated[
-        Path | None, typer.Option("--target", "--input", help="A new batch without labels.", metavar="FILE")
-    ] = None,
-    text: options.Text = None,
-    label: Annotated[str, typer.Option(help="Column of the labels.", metavar="COL")] = "label",
-    out: Annotated[Path, typer.Option(help="Where the new model is written.", metavar="MODEL")],
-    domain: options.Domain = None,
-    reading: options.Formats = None,
-    device: options.Device = None,
-    as_json: options.Json = False,
-    verbose: options.Verbose = None,
+    files: list[Path] | None = argument("MODEL LABELS"),
+    model: Path | None = MODEL,
+    labels: Path | None = option(None, "Labelled rows of the target; may come second.", "FILE"),
+    input: Path | None = option(None, "A new batch without labels.", "FILE", names="--target --input"),
+    text: list[str] | None = COLUMNS,
+    label: str = option("label", "Column of the labels.", "COL"),
+    out: Path = option(..., "Where the new model is written.", "MODEL"),
+    domain: str | None = DOMAIN,
+    reading: list[str] | None = FORMATS,
+    device: str | None = DEVICE,
+    as_json: bool = JSON,
+    verbose: bool | None = VERBOSE,
 ) -> None:
     """Update a saved model at once: by labels of target rows, or by a new batch without labels.
 
@@ -413,41 +362,34 @@ def update(
     Labels are those of a table, or an export of Label Studio (JSON). Rows without a
     label are skipped. A new label of a text replaces its old one.
     """
-    from .update import describe_update, run_update
-
+    given = locals()
     if input and labels:
         raise typer.BadParameter("give either --labels FILE or --target FILE")
-    with open_job(locals(), ["model"] if input else ["model", "labels"]) as job:
-        summary = terminal.run_job(lambda show: run_update(job, show))
-        terminal.show_summary(summary, describe_update, as_json=as_json)
+    from .update import describe_update, run_update
+
+    run_command(given, ["model"] if input else ["model", "labels"], run_update, describe_update)
 
 
 @app.command()
 def distill(
-    *,
-    files: Annotated[list[Path] | None, typer.Argument(metavar="MODEL FILE", hidden=True)] = None,
-    model: Model = None,
-    targets: Annotated[
-        list[Path] | None,
-        typer.Option("--target", "--input", help="Rows of the target; may be repeated.", metavar="FILE"),
-    ] = None,
-    text: options.Text = None,
-    out: Annotated[Path, typer.Option(help="Where to save the distilled model.", metavar="FILE")],
-    domains: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--domain",
-            help="Which of the model's targets a file holds, once for each. Default: by the file's name.",
-            metavar="NAME",
-        ),
-    ] = None,
-    target_label: Annotated[
-        str | None, typer.Option(help="Column of labels, for scoring only.", metavar="COL")
-    ] = None,
-    reading: options.Formats = None,
-    device: options.Device = None,
-    as_json: options.Json = False,
-    verbose: options.Verbose = None,
+    files: list[Path] | None = argument("MODEL FILE"),
+    model: Path | None = MODEL,
+    targets: list[Path] | None = option(
+        None, "Rows of the target; may be repeated.", "FILE", names="--target --input"
+    ),
+    text: list[str] | None = COLUMNS,
+    out: Path = option(..., "Where to save the distilled model.", "FILE"),
+    domains: list[str] | None = option(
+        None,
+        "Which of the model's targets a file holds, once for each. Default: by the file's name.",
+        "NAME",
+        names="--domain",
+    ),
+    target_label: str | None = option(None, "Column of labels, for scoring only.", "COL"),
+    reading: list[str] | None = FORMATS,
+    device: str | None = DEVICE,
+    as_json: bool = JSON,
+    verbose: bool | None = VERBOSE,
 ) -> None:
     """Make a small, fast model for predicting from one that `adapt` saved.
 
@@ -459,27 +401,20 @@ def distill(
     gives the rows. It takes a few megabytes, and `predict` and `explain` take it like any model. A tenth of
     the rows is held out to say how often the two agree.
     """
+    given = locals()
     from .distill import describe_distilled, run_distill
 
-    with open_job(locals(), ["model", "targets"]) as job:
-        summary = terminal.run_job(lambda show: run_distill(job, show))
-        terminal.show_summary(summary, describe_distilled, as_json=as_json)
+    run_command(given, ["model", "targets"], run_distill, describe_distilled)
 
 
 @app.command()
 def explain(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="MODEL [WORD]", hidden=True),
-    ] = None,
-    model: Model = None,
-    document: Annotated[
-        list[str] | None,
-        typer.Option(help="A document to explain; may be repeated.", metavar="TEXT"),
-    ] = None,
-    top: Annotated[int, typer.Option(help="How many terms to list.", min=1, metavar="N")] = 10,
-    as_json: options.Json = False,
-    verbose: options.Verbose = None,
+    words: list[str] | None = argument("MODEL [WORD]"),
+    model: Path | None = MODEL,
+    document: list[str] | None = option(None, "A document to explain; may be repeated.", "TEXT"),
+    top: int = option(10, "How many terms to list.", "N", min=1),
+    as_json: bool = JSON,
+    verbose: bool | None = VERBOSE,
 ) -> None:
     """Show which terms reconstruct a term, and its weight, whether or not the labelled source contains it.
 

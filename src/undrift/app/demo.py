@@ -11,9 +11,8 @@ from ..datasets import Domain, make_reviews
 from ..explain import top_terms
 from ..text import TextAdapter
 from . import terminal
-from .adapt import build_adapter, list_stages, run_adapt
+from .adapt import build_adapter, show_adapt
 from .job import Job
-from .summary import describe_summary
 from .tables import write_table
 
 SOURCE, TARGET = "books", "kitchen"
@@ -40,8 +39,7 @@ def run_demo(out: Path, command: str, *, as_json: bool) -> None:
         command=command,
     )
     adapter = build_adapter(N_TERMS)
-    result = terminal.run_job(lambda show: run_adapt(job, adapter, show), adapter, list_stages(job))
-    terminal.show_summary(result.summary, describe_summary, as_json=as_json)
+    show_adapt(job, adapter, as_json=as_json)
     if not as_json:
         for line in _describe_words(adapter, job):
             terminal.say(line)

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import count, warn
+from ..errors import UndriftError, count, warn
 from ..inputs import spell_label
 from ..method import check_shares
 from ..text import hash_text
-from .job import Job, Reading, ShowStage
+from .job import Job, Reading, ShowStage, StreamPath
 from .tables import (
     Table,
     TableError,
@@ -255,14 +255,31 @@ def match_shares(job: Job, classes: Sequence[Any]) -> dict[str, dict[Any, float]
     return shares
 
 
-def check_outputs(job: Job, *, has_cluster: bool = False) -> None:
-    """Refuse, before the work starts, outputs that cannot be written or would replace another file."""
-    if has_cluster and job.report is not None:
-        raise TableError("--report needs the documents here, and a cluster leaves them on workers: drop it")
-    others = [*job.sources, *job.targets, *([job.labels] if job.labels else [])]
+def check_job(job: Job, *, has_cluster: bool = False) -> None:
+    """Refuse, before the work starts, options of `adapt` that do not go together, and outputs.
+
+    An output is refused that cannot be written or would replace another file.
+    """
+    n_shares, n_targets, fault = len(job.target_shares), len(job.targets), None
+    files = [*job.sources, *job.targets, *filter(None, [job.labels])]
+    if has_cluster and any(isinstance(path, StreamPath) for path in (*files, job.out)):
+        fault = "workers of --device cannot read or write -; give files"
+    elif has_cluster and job.report is not None:
+        fault = "--report needs the documents here, and a cluster leaves them on workers: drop it"
+    elif n_shares > 1 and n_shares != n_targets:
+        times = f"--target-shares is given {n_shares} times and --target {n_targets} times"
+        fault = f"{times}: give it once for all, or once for each --target, in their order"
+    elif job.teacher is None and job.teacher_confidence is not None:
+        fault = "--teacher-confidence needs the column of the teacher's labels: add --teacher COL"
+    elif job.teacher is not None and has_cluster:
+        fault = "--teacher needs the rows here, and a cluster leaves them on workers: drop --device"
+    elif job.teacher is not None and job.use_labels == "both":
+        fault = "--use-labels both cannot score a teacher: choose score or train"
+    if fault:
+        raise UndriftError(fault)
     for path in filter(None, (job.out, job.model, job.distilled, job.report)):
-        refuse_overwriting(path, others)
-        others.append(path)
+        refuse_overwriting(path, files)
+        files.append(path)
         if path is not job.out:
             check_file(path)
     check_writable(job.out)

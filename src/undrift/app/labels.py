@@ -1,4 +1,4 @@
-"""Labels of target rows: read from a file, also as Label Studio exports it, and matched to rows by text.
+"""Labels of target rows: those of a file, matched to rows by text, and those of a teacher, another model.
 
 Two texts are the same if they differ in whitespace and case alone. No row is scored whose label, or whose
 duplicate's label, was learnt from; rows that were asked for to improve predictions are never scored.
@@ -21,9 +21,9 @@ from ..errors import count, warn
 from ..inputs import gather_rows, spell_label
 from ..method import MSDAClassifier, list_row_keys
 from ..text import hash_text
-from .domains import JobDomain, open_rows, parse_label
+from .domains import JobDomain, check_labels, open_rows, parse_label
 from .job import Job
-from .tables import Table, TableError, write_text
+from .tables import Table, TableError, list_values, require_column, write_text
 
 SAMPLED, WEIGHT = "sampled", "weight"
 ESTIMATE, PREDICTIONS = "estimate", "predictions"  # purposes: rows drawn at random; doubtful rows
@@ -177,6 +177,44 @@ def _match_labels(target: JobDomain, given: dict[int, GivenLabel], source_keys: 
             weight = answer.weight / (n_equal[key] if is_sample else 1) if is_counted else 0.0
         weights.append(0.0 if key in source_keys else weight)
     return replace(target, labels=labels, weights=weights)
+
+
+def read_cells(column: str | None, target: JobDomain) -> list[Any]:
+    """Return the cells of a column, None where they are empty: what a teacher says of the rows."""
+    assert column is not None
+    assert target.frame is not None
+    require_column(target.path, list(target.kinds), column)
+    return [parse_label(value) for value in list_values(target.frame, column)]
+
+
+def read_teacher(job: Job, target: JobDomain, classes: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return a teacher's labels, spelt like the classes, and confidences, by parameters of `fit`."""
+    given = replace(job, sources=[target.path], label=job.teacher or "")
+    answers = check_labels(given, [replace(target, labels=read_cells(job.teacher, target))], [])[0]
+    names = {_fold(label): label for label in classes}
+    for i, answer in enumerate(answers, start=1):
+        if answer is not None and _fold(answer) not in names:
+            fault = f"row {i} has the label {answer!r}; the classes are {', '.join(map(str, classes[:10]))}"
+            raise TableError(f"{target.path}: column {job.teacher!r}: {fault}")
+    labels = [None if answer is None else names[_fold(answer)] for answer in answers]
+    column = job.teacher_confidence
+    return {"teacher": labels} | ({"teacher_confidence": _read_confidences(column, target)} if column else {})
+
+
+def _fold(label: Any) -> str:
+    """Return the same text for labels that differ in case or spaces alone."""
+    return " ".join(spell_label(label).split()).casefold()
+
+
+def _read_confidences(column: str, target: JobDomain) -> list[float]:
+    """Return the numbers of a column, NaN for empty cells; refuse values that are no probability."""
+    cells = read_cells(column, target)
+    numbers = pd.to_numeric(pd.Series(cells, dtype=object), errors="coerce").tolist()
+    for i, (cell, number) in enumerate(zip(cells, numbers, strict=True), start=1):
+        if cell is not None and not 0 <= number <= 1:
+            fault = f"row {i} has {cell!r}; a confidence is a number from 0 to 1"
+            raise TableError(f"{target.path}: column {column!r}: {fault}")
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -164,7 +164,12 @@ class ClusterRows(LocalRows):
     """Rows of a job on a cluster: most documents stay with the workers; counts and labels come here."""
 
     def __init__(self, job: Job, vectorizer: TermVectorizer, show_stage: ShowStage) -> None:
-        self.job, self.vectorizer, self.show_stage = job, vectorizer, show_stage
+        self.vectorizer = vectorizer
+        super().__init__(job, show_stage)
+
+    def read(self) -> None:
+        """Let the workers read every file once; choose the vocabulary."""
+        job, vectorizer = self.job, self.vectorizer
         paths = [*job.sources, *job.targets]
         names = [*name_domains(job.sources), *name_domains(job.targets)]
         columns = [job.label] * len(job.sources) + [job.target_label] * len(job.targets)

@@ -26,13 +26,20 @@ from .tables import write_table
 class LocalRows:
     """The rows of a job on this machine: files read whole, one matrix for each domain."""
 
+    baseline: Any = None  # once a target is scored
+
     def __init__(self, job: Job, show_stage: ShowStage) -> None:
         self.job, self.show_stage = job, show_stage
-        given = job.reading, job.text
-        self.sources = read_domains(job.sources, *given, job.label, show_stage)
-        self.targets = read_domains(job.targets, *given, job.target_label, show_stage)
         self.predictions: list[Predictions] = []  # of every target, once they are written
+        self.cross_fitted: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}  # see `DomainRows`
         self._scores: dict[int, np.ndarray] = {}  # of a target's rows, by its position
+        self.read()
+
+    def read(self) -> None:
+        """Read the files of every domain."""
+        given = self.job.reading, self.job.text
+        self.sources = read_domains(self.job.sources, *given, self.job.label, self.show_stage)
+        self.targets = read_domains(self.job.targets, *given, self.job.target_label, self.show_stage)
 
     def fit(self, adapter: TextAdapter, labels: np.ndarray) -> None:
         """Fit the adapter on all domains; `labels` are those of the source rows, None where there is none."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import UndriftWarning, count, warn
 from ..inputs import spell_label
-from ..method import EXPECTED_ERROR_RECORD
+from ..method import EXPECTED_ERROR_RECORD, FEW_TAUGHT
 from ..scoring import (
     MOST_LABELS,
     describe_expected,
@@ -28,7 +28,7 @@ from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
 from .distill import describe_distilled
 from .domains import JobDomain
 from .job import Job
-from .teacher import describe_teachers
+from .predict import Predictions
 from .terminal import describe_file, format_size
 
 ONE_CLASS = 0.97  # share of a target's rows above which a note says that one class is nearly all there is
@@ -175,6 +175,24 @@ def summarize_errors(counts: Sequence[float] | None = None) -> dict[str, Any]:
     }
 
 
+def summarize_teacher(predicted: Predictions, target: JobDomain, noise: float) -> dict[str, Any]:
+    """Count a teacher's labels, those that are probably wrong, and rows where the student disagrees.
+
+    With true labels, measure the errors of teacher, student and both on the rows that the teacher labelled.
+    """
+    taught = [i for i, answer in enumerate(predicted.disagrees) if answer is not None]
+    truth = target.truth if target.n_scored else np.full((target.n_rows, 2), None)
+    scored = [i for i in taught if truth[i, 0] is not None]
+    entry: dict[str, Any] = {"n_labels": len(taught), "n_disagreeing": sum(map(bool, predicted.disagrees))}
+    entry |= {"noise": noise, "n_scored": len(scored)}
+    entry["n_probably_wrong"] = round(noise * len(taught)) if len(taught) >= FEW_TAUGHT else None
+    views = {"teacher": target.teacher["teacher"], "student": predicted.student, "both": predicted.labels}
+    for name, labels in views.items() if scored else ():
+        wrong = np.array([spell_label(labels[i]) != spell_label(truth[i, 0]) for i in scored])
+        entry[f"{name}_error"] = float(np.average(wrong, weights=truth[scored, 1].astype(float)))
+    return entry
+
+
 def describe_summary(summary: dict[str, Any], is_verbose: bool = False) -> Iterator[str]:
     """Say what a job did, and what to do next."""
     yield from describe_adapt(summary)
@@ -222,6 +240,22 @@ def _count_odd(entry: dict[str, Any]) -> str:
     """Count the rows of a file that are empty, or could not be read."""
     empty = f", {entry['empty']:,} empty" if entry["empty"] else ""
     return empty + (f", {entry['bad_rows']:,} skipped as unreadable" if entry["bad_rows"] else "")
+
+
+def describe_teachers(summary: dict[str, Any]) -> Iterator[str]:
+    """Say of every target how many labels the teacher gave, and how many are probably wrong."""
+    for target in [entry for entry in summary["targets"] if "teacher" in entry]:
+        said = target["teacher"]
+        name, n_wrong = Path(target["file"]).name, said["n_probably_wrong"]
+        wrong = (
+            "too few to say how many are wrong" if n_wrong is None else f"about {n_wrong:,} probably wrong"
+        )
+        line = f"Teacher of {name}: {count(said['n_labels'], 'label')}, {wrong}; "
+        line += f"the student disagrees on {count(said['n_disagreeing'], 'row')} (teacher_disagrees)."
+        if said["n_scored"]:
+            errors = [f"{who} {said[f'{who}_error']:.1%}" for who in ("teacher", "student", "both")]
+            line += f" Wrong on {count(said['n_scored'], 'labelled row')}: {', '.join(errors)}."
+        yield line
 
 
 def describe_details(summary: dict[str, Any]) -> Iterator[str]:
