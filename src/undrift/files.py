@@ -28,10 +28,12 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     beside it are removed. A link stays a link, and the new file gets the permissions of an existing one.
     """
     final = Path(os.path.realpath(path))
+    if final.is_dir():
+        raise OSError(f"{path} is a folder; give the name of a file in it")
     if not final.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: the folder {final.parent} does not exist")
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {final.parent}")
     if final.exists() and not final.is_file():
-        raise OSError(f"cannot write {path}: it is not a regular file; give another name")
+        raise OSError(f"{path} is not a regular file, which it would be replaced by")
     prefix = f".{final.name}.unfinished-"
     _remove_abandoned(final.parent, prefix, final.suffix)
     handle, name = tempfile.mkstemp(prefix=prefix, suffix=final.suffix, dir=final.parent)

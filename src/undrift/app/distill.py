@@ -9,11 +9,11 @@ from typing import Any
 
 from ..persist import save_model
 from ..text import DistilledText, TextAdapter, load_adapter
-from .domains import JobDomain, check_file, read_domains, refuse_overwriting
+from .domains import JobDomain, read_domains, refuse_overwriting
 from .drift import describe_target
 from .job import Job, ShowStage, ignore_stage
 from .predict import choose_text
-from .tables import TableError
+from .tables import TableError, check_file
 
 
 def run_distill(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:

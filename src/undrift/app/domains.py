@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,7 +24,8 @@ from .job import Job, Reading, ShowStage, StreamPath
 from .tables import (
     Table,
     TableError,
-    check_writable,
+    check_file,
+    check_table,
     list_texts,
     list_values,
     open_table,
@@ -282,18 +282,7 @@ def check_job(job: Job, *, has_cluster: bool = False) -> None:
         files.append(path)
         if path is not job.out:
             check_file(path)
-    check_writable(job.out)
-
-
-def check_file(path: Path) -> None:
-    """Refuse a path where no file can be written."""
-    if path.is_dir():
-        raise TableError(f"{path} is a folder; give the name of a file in it")
-    try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise TableError(f"{path} cannot be written: {error.strerror}") from error
+    check_table(job.out)
 
 
 def _list_files(path: Path) -> list[Path]:

@@ -410,7 +410,7 @@ def test_a_fallback_is_reported_beside_the_baseline(folder, succeed):
         ({"out": "books.csv"}, "books.csv would replace another file"),
         ({"model": "out.csv"}, "out.csv would replace another file"),
         ({"model": "."}, "is a folder"),
-        ({"model": "none/m.safetensors"}, "none/m.safetensors cannot be written: No such file or directory"),
+        ({"model": "none/m.safetensors"}, "none/m.safetensors cannot be written: there is no folder"),
         ({"set": "noise=1.0"}, "noise=1.0 must be at least 0 and below 1"),
         ({"set": "noise=half"}, "--set 'noise=half': write a number"),
         ({"set": "layers=0"}, "n_layers=0 must be at least 1"),

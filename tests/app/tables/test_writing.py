@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.app.tables.test_reading import rows_of, saved
-from undrift.app.tables import TableError, check_writable, join_kinds, open_table, with_added, write_table
+from undrift.app.tables import TableError, check_table, join_kinds, open_table, with_added, write_table
 from undrift.app.tables.cells import find_kinds
 
 NAMES = ["t.csv", "t.tsv", "t.jsonl", "t.parquet", "t.csv.gz", "t.tsv.gz", "t.jsonl.gz"]
@@ -278,7 +278,7 @@ def test_a_failing_last_step_leaves_nothing(tmp_path, fail, step):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("attempt", [check_writable, lambda path: written(path, ROWS)])
+@pytest.mark.parametrize("attempt", [check_table, lambda path: written(path, ROWS)])
 def test_places_that_cannot_be_written(tmp_path, attempt):
     (tmp_path / "d.csv").mkdir()
     (tmp_path / "null.csv").symlink_to("/dev/null")
@@ -291,7 +291,7 @@ def test_places_that_cannot_be_written(tmp_path, attempt):
     ]:
         with pytest.raises(TableError, match=fault):
             attempt(tmp_path / path)
-    check_writable(tmp_path / "new.parquet")
+    check_table(tmp_path / "new.parquet")
     assert sorted(os.listdir(tmp_path)) == ["d.csv", "null.csv"]
 
 

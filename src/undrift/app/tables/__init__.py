@@ -1,6 +1,6 @@
 """Files of rows: CSV, TSV, JSON, spreadsheets and Parquet, read in bounded memory and written atomically."""
 
 from .cells import join_kinds, list_texts, list_values, require_column, with_added, write_text
-from .files import TableError, shard_paths
-from .reading import Table, open_table
-from .writing import check_writable, write_table
+from .files import TableError
+from .reading import Table, open_table, shard_paths
+from .writing import check_file, check_table, write_table

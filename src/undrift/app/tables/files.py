@@ -1,4 +1,4 @@
-"""Table files on disk: format, compression, encoding, the shards of a folder or pattern."""
+"""Bytes of table files: compression, encoding, limits against bombs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from glob import glob, has_magic
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -22,17 +21,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from ...errors import UndriftError, warn
 
-_KINDS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".parquet": "parquet",
-    ".xlsx": "xlsx",
-}
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
-_NO_TABLES = ("dataset_info.json", "dataset_infos.json", "state.json")  # Hugging Face puts them beside tables
 _SIGNATURES = {  # first bytes of the files most often given a wrong name
     b"PAR1": "a Parquet file: name it .parquet",
     b"\x1f\x8b": "compressed by gzip: add .gz to its name",
@@ -74,30 +63,8 @@ def translate_errors(path: str | PathLike[str], action: str = "read") -> Iterato
     except OSError as error:
         if isinstance(error, FileNotFoundError) and action == "read":
             raise TableError(f"{path} does not exist") from None
-        raise TableError(f"{path} cannot be {action}: {error.strerror or error}") from error
-
-
-class Layout(NamedTuple):
-    """Kind of a table file (``csv``, ``jsonl``, ...), and the ending of its compression, or nothing."""
-
-    kind: str
-    compression: str
-
-
-def infer_layout(path: str | PathLike[str]) -> Layout:
-    """Return the layout of the file called `path`, from its endings alone."""
-    name = Path(path)
-    compression = name.suffix.lower() if name.suffix.lower() in COMPRESSIONS else ""
-    kind = _KINDS.get((name.with_suffix("") if compression else name).suffix.lower())
-    if kind is None:
-        known, around = ", ".join(_KINDS), ", ".join(COMPRESSIONS)
-        raise TableError(
-            f"{path}: cannot tell the format from the name; use one of {known}, or any with {around}"
-        )
-    if compression and kind in ("parquet", "xlsx"):
-        what = "Parquet" if kind == "parquet" else "a spreadsheet"
-        raise TableError(f"{path}: {what} is compressed inside; drop {compression} from the name")
-    return Layout(kind, compression)
+        fault = f"{path} cannot be {action}: {error.strerror}" if error.strerror else str(error)
+        raise TableError(fault) from error
 
 
 def refuse_misnamed(path: str | PathLike[str], head: bytes) -> None:
@@ -131,45 +98,6 @@ def refuse_zip_bomb(path: Path) -> None:
             f"{path} is over {_BOMB_RATIO} times as large when decompressed ({n_expanded:,} bytes), which no "
             "table is; save it as CSV"
         )
-
-
-def is_pattern(path: str | PathLike[str]) -> bool:
-    """Tell whether `path` is a folder or a pattern, rather than the name of a file."""
-    return Path(path).is_dir() or (has_magic(str(path)) and not Path(path).exists())
-
-
-def shard_paths(path: str | PathLike[str]) -> list[Path]:
-    """List the files that `path` stands for, numbers in their names in order.
-
-    These are itself, those that match a pattern, or the tables in a folder and the folders in it. Names that
-    start with a dot or an underscore, and files that are no tables by their names, are left out.
-    """
-    if not is_pattern(path):
-        return [Path(path)]
-    if Path(path).is_dir():
-        paths = [inside for inside in Path(path).rglob("*") if _is_shard(inside, Path(path))]
-    else:
-        paths = [Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file()]
-    if not paths:
-        known = ", ".join(_KINDS)
-        raise TableError(
-            f"{path} has no file that ends in {known}" if Path(path).is_dir() else f"no file matches {path}"
-        )
-
-    def sort_key(shard: Path) -> list[tuple[int, str]]:
-        parts = re.split(r"(\d+)", str(shard))  # digits and the rest alternate, so that they never meet
-        return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
-
-    return sorted(paths, key=sort_key)
-
-
-def _is_shard(path: Path, folder: Path) -> bool:
-    """Tell whether a file inside a folder is one of the folder's tables."""
-    parts = path.relative_to(folder).parts
-    if path.name in _NO_TABLES or any(part.startswith((".", "_")) for part in parts) or not path.is_file():
-        return False
-    *_, before, last = ["", "", *(suffix.lower() for suffix in path.suffixes)]
-    return last in _KINDS or (last in COMPRESSIONS and before in _KINDS)
 
 
 @contextmanager

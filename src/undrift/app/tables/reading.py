@@ -1,4 +1,4 @@
-"""Tables read from files as data frames, block by block, in bounded memory.
+"""Tables read from files as data frames, block by block, in bounded memory; a format is read here alone.
 
 Delimited lines are parsed by csv, and JSON by json. pandas' own parsers cannot keep what is promised: they
 fill short rows with empty cells, change text after a closing quote, count records instead of lines, hold all
@@ -10,37 +10,109 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from glob import glob, has_magic
 from os import PathLike
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import pandas as pd
 
 from ...errors import count
 from .cells import find_kinds, join_kinds, refuse_repeated, require_column, write_text
 from .files import (
+    COMPRESSIONS,
     Encoding,
     TableError,
     detect_encoding,
     import_extra,
-    infer_layout,
-    is_pattern,
     open_bytes,
     refuse_unreadable,
     refuse_zip_bomb,
-    shard_paths,
     translate_errors,
 )
 
+_KINDS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".xlsx": "xlsx",
+}
+_NO_TABLES = ("dataset_info.json", "dataset_infos.json", "state.json")  # Hugging Face puts them beside tables
 BLOCK_ROWS, BLOCK_CHARACTERS = 4096, 1 << 23
 LINE_LIMIT = 1 << 24  # characters of a line, or of a field (about ten times *War and Peace*)
 ARRAY_LIMIT = 1 << 28  # characters of a JSON array, which is read whole
 MOST_COLUMNS = 10_000
+
+
+class Layout(NamedTuple):
+    """Kind of a table file (``csv``, ``jsonl``, ...), and the ending of its compression, or nothing."""
+
+    kind: str
+    compression: str
+
+
+def infer_layout(path: str | PathLike[str]) -> Layout:
+    """Return the layout of the file called `path`, from its endings alone."""
+    name = Path(path)
+    compression = name.suffix.lower() if name.suffix.lower() in COMPRESSIONS else ""
+    kind = _KINDS.get((name.with_suffix("") if compression else name).suffix.lower())
+    if kind is None:
+        known, around = ", ".join(_KINDS), ", ".join(COMPRESSIONS)
+        raise TableError(
+            f"{path}: cannot tell the format from the name; use one of {known}, or any with {around}"
+        )
+    if compression and kind in ("parquet", "xlsx"):
+        what = "Parquet" if kind == "parquet" else "a spreadsheet"
+        raise TableError(f"{path}: {what} is compressed inside; drop {compression} from the name")
+    return Layout(kind, compression)
+
+
+def is_pattern(path: str | PathLike[str]) -> bool:
+    """Tell whether `path` is a folder or a pattern, rather than the name of a file."""
+    return Path(path).is_dir() or (has_magic(str(path)) and not Path(path).exists())
+
+
+def shard_paths(path: str | PathLike[str]) -> list[Path]:
+    """List the files that `path` stands for, numbers in their names in order.
+
+    These are itself, those that match a pattern, or the tables in a folder and the folders in it. Names that
+    start with a dot or an underscore, and files that are no tables by their names, are left out.
+    """
+    if not is_pattern(path):
+        return [Path(path)]
+    if Path(path).is_dir():
+        paths = [inside for inside in Path(path).rglob("*") if _is_shard(inside, Path(path))]
+    else:
+        paths = [Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file()]
+    if not paths:
+        known = ", ".join(_KINDS)
+        raise TableError(
+            f"{path} has no file that ends in {known}" if Path(path).is_dir() else f"no file matches {path}"
+        )
+
+    def sort_key(shard: Path) -> list[tuple[int, str]]:
+        parts = re.split(r"(\d+)", str(shard))  # digits and the rest alternate, so that they never meet
+        return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+
+    return sorted(paths, key=sort_key)
+
+
+def _is_shard(path: Path, folder: Path) -> bool:
+    """Tell whether a file inside a folder is one of the folder's tables."""
+    parts = path.relative_to(folder).parts
+    if path.name in _NO_TABLES or any(part.startswith((".", "_")) for part in parts) or not path.is_file():
+        return False
+    *_, before, last = ["", "", *(suffix.lower() for suffix in path.suffixes)]
+    return last in _KINDS or (last in COMPRESSIONS and before in _KINDS)
 
 
 @dataclass

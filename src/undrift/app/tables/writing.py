@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...files import replace_file
 from .cells import Kinds, write_json, write_text, write_texts
-from .files import Layout, TableError, import_extra, infer_layout, open_compressed, translate_errors
+from .files import TableError, import_extra, open_compressed, translate_errors
+from .reading import Layout, infer_layout
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +39,6 @@ def write_table(path: str | PathLike[str], kinds: Kinds) -> Iterator[Callable[[p
     final, layout = Path(path), infer_layout(path)
     with ExitStack() as stack:
         with translate_errors(final, "written"):
-            _refuse_unwritable(final)
             new = stack.enter_context(replace_file(final))
             stream = stack.enter_context(_open_stream(new, layout))
             write = stack.enter_context(_WRITERS[layout.kind](stream, kinds, final))
@@ -53,25 +53,20 @@ def write_table(path: str | PathLike[str], kinds: Kinds) -> Iterator[Callable[[p
             stack.close()
 
 
-def check_writable(path: str | PathLike[str]) -> None:
+def check_table(path: str | PathLike[str]) -> None:
     """Raise a `TableError` now if `write_table` could not begin to write `path`."""
     with suppress(_Enough), write_table(path, {"column": {str}}):
         raise _Enough
 
 
+def check_file(path: str | PathLike[str]) -> None:
+    """Raise a `TableError` now if no file could be written at `path`."""
+    with suppress(_Enough), translate_errors(path, "written"), replace_file(path):
+        raise _Enough
+
+
 class _Enough(Exception):
     """Leaves a trial of writing before anything is kept."""
-
-
-def _refuse_unwritable(path: Path) -> None:
-    """Raise a `TableError` unless `path` is a regular file, or a name for one in an existing folder."""
-    if path.is_dir():
-        raise TableError(f"{path} is a folder; give the name of a file in it")
-    if path.exists() and not path.is_file():
-        raise TableError(f"{path} is not a regular file, which it would be replaced by")
-    folder = Path(os.path.realpath(path)).parent
-    if not folder.is_dir():
-        raise TableError(f"{path} cannot be written: there is no folder {folder}")
 
 
 @contextmanager
