@@ -24,7 +24,7 @@ from sklearn.linear_model import RidgeClassifier
 from undrift import MSDAClassifier, TermVectorizer, TextAdapter
 from undrift.datasets import make_reviews
 from undrift.explain import term_weight
-from undrift.report.svg import Scale, horizontal_axis, line, percent, tag, text, vertical_axis
+from undrift.report.svg import Scale, horizontal_axis, line, tag, text, vertical_axis
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
@@ -229,8 +229,8 @@ def draw_shares() -> None:
     """Draw the mean error against the share of positives in the target."""
     across, up = Scale(0.1, 0.9, 56, 540), Scale(0.0, 0.32, 300, 44)
     parts = [
-        vertical_axis(up, 56, 540, "predictions wrong", percent),
-        horizontal_axis(across, 300, 300, "positive reviews in the target", percent),
+        vertical_axis(up, 56, 540, "predictions wrong"),
+        horizontal_axis(across, 300, 300, "positive reviews in the target"),
     ]
     titles = {
         "source-only": ("c2", "trained on the source"),
@@ -254,8 +254,8 @@ def draw_expected() -> None:
     """Draw the expected error of every run against the error measured with its labels."""
     across, up = Scale(0.0, 0.36, 56, 460), Scale(0.0, 0.36, 420, 44)
     parts = [
-        vertical_axis(up, 56, 460, "measured error", percent),
-        horizontal_axis(across, 420, 420, "expected error, without labels", percent),
+        vertical_axis(up, 56, 460, "measured error"),
+        horizontal_axis(across, 420, 420, "expected error, without labels"),
         line(across(0), up(0), across(0.36), up(0.36), "rule"),
     ]
     for corpus, cls in (("amazon-bow", "s0"), ("fdu-mtl", "s1")):
@@ -284,8 +284,8 @@ def draw_teacher() -> None:
             values.append(float(np.mean(predicted != truth)))
     across, up = Scale(0.0, 0.32, 56, 460), Scale(0.0, 0.32, 300, 44)
     parts = [
-        vertical_axis(up, 56, 460, "predictions wrong", percent),
-        horizontal_axis(across, 300, 300, "labels of the teacher that are wrong", percent),
+        vertical_axis(up, 56, 460, "predictions wrong"),
+        horizontal_axis(across, 300, 300, "labels of the teacher that are wrong"),
         line(across(0), up(0), across(0.32), up(0.32), "rule"),
         text(across(0.25) - 8, up(0.27), "the teacher alone", "end", "soft"),
     ]

@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import LinearSVC
 
 from .errors import write_shares
+from .inputs import spell_label
 
 MOST_LABELS = 10  # that a line names
 WIDE_INTERVAL = 0.3  # of a share: from here on its middle says little
@@ -83,6 +84,18 @@ def find_chance(target: dict[str, Any]) -> dict[str, Any] | None:
 def is_no_better(error: float, chance: dict[str, Any]) -> bool:
     """Tell whether predictions with this error are no better than one answer for all rows."""
     return bool(error > chance["error"] - 1e-9)  # rounding is no gain
+
+
+def describe_shares(classifier: Any, target: Any) -> dict[str, Any]:
+    """Return the class shares of a target, their intervals and its expected error, ready for JSON."""
+    known = classifier.targets_[target]
+    shares, intervals = known["shares"], known["shares_interval"]
+    return {
+        "target_shares": shares and {spell_label(label): float(share) for label, share in shares.items()},
+        "target_shares_interval": intervals
+        and {spell_label(label): [float(end) for end in ends] for label, ends in intervals.items()},
+        "expected_error": known["expected_error"],
+    }
 
 
 def describe_expected(expected: dict[str, Any] | None, when: str = "expected") -> str:

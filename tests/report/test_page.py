@@ -13,7 +13,7 @@ from markupsafe import escape
 from tests.report.test_charts import shown_text
 from undrift import MSDAClassifier, TextAdapter, UndriftWarning
 from undrift.report import Report, adaptation_report
-from undrift.report.svg import Scale, cover, nice_step, percent, tag
+from undrift.report.svg import Scale, find_end, nice_step, percent, tag
 
 
 def test_it_is_small_and_names_no_address(report, unscored):
@@ -72,10 +72,8 @@ def test_scales_axes_and_tags_of_drawings():
     assert log.ticks() == pytest.approx([0.1, 1, 10, 100, 1000])
     assert Scale(0.015, 0.6, 0, 1, log=True).ticks() == pytest.approx([0.02, 0.05, 0.1, 0.2, 0.5])
     assert Scale(1e-6, 1e6, 0, 1, log=True).ticks() == pytest.approx([1e-6, 1e-4, 1e-2, 1, 1e2, 1e4, 1e6])
-    low, high = cover([2.0, 3.0, float("nan")])
-    assert low == 0
-    assert high > 3
-    assert cover([]) == (0.0, 1.0)
+    assert find_end([2.0, 3.0]) > 3
+    assert find_end([0.0]) == 1.0
     assert (
         tag("text", '<b>"&', data_term='"><i>')
         == '<text data-term="&#34;&gt;&lt;i&gt;">&lt;b&gt;&#34;&amp;</text>'

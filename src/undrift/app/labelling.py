@@ -18,10 +18,9 @@ from ..errors import count
 from ..files import write_text_atomically
 from ..inputs import spell_label
 from ..method import predict_codes
-from ..scoring import measure_error
+from ..scoring import describe_shares, measure_error
 from ..text import TextAdapter, hash_text
 from .labels import ESTIMATE, N_FOLDS, PREDICTIONS
-from .predict import describe_target_shares
 
 LEARN_EVERY = 5  # labels
 N_ASKED, N_DOUBTFUL = 10, 200  # rows that are asked for at once, among the least certain ones
@@ -279,7 +278,7 @@ class LabelSession:
         measured = self._measure()
         changed = np.flatnonzero(self._codes != self._before).tolist()
         names = self.classifier.target_names_
-        known = describe_target_shares(self.classifier, names[0] if self.target is None else self.target)
+        known = describe_shares(self.classifier, names[0] if self.target is None else self.target)
         shares, intervals = self._find_shares(known)
         expected = known["expected_error"]
         if expected is not None:

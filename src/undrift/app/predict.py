@@ -12,7 +12,7 @@ import numpy as np
 from ..core import Rows as Matrix
 from ..errors import count, warn
 from ..method import predict_codes
-from ..scoring import describe_expected, list_shares
+from ..scoring import describe_expected, describe_shares, list_shares
 from ..text import DistilledText, TextAdapter, load_adapter, load_text_model
 from .domains import find_text, open_rows, refuse_overwriting
 from .drift import start_check
@@ -175,19 +175,8 @@ class Group:
         return {
             "aligned": self.reason is None,
             "as_fitted_because": self.reason,
-            **describe_target_shares(self.classifier, target),
+            **describe_shares(self.classifier, target),
         }
-
-
-def describe_target_shares(classifier: Any, target: str) -> dict[str, Any]:
-    """Return the class shares of a target, their intervals and its expected error, ready for JSON."""
-    i = classifier.target_names_.index(target)
-    shares, interval = classifier.target_shares_[i], classifier.target_shares_interval_[i]
-    return {
-        "target_shares": shares and {str(label): share for label, share in shares.items()},
-        "target_shares_interval": interval and {str(label): [*ends] for label, ends in interval.items()},
-        "expected_error": classifier.expected_error_[i],
-    }
 
 
 class Sample:
@@ -221,9 +210,9 @@ def align_groups(
     Reads the file once. The classifier of the name None is that of the whole file.
     """
     if job.as_fitted:
-        return _Same(Group(model.classifier_, "--as-fitted"))
+        return {None: Group(model.classifier_, "--as-fitted")}
     if model.classifier_.batch_ is None:
-        return _Same(Group(model.classifier_, "the model is not aligned with its target"))
+        return {None: Group(model.classifier_, "the model is not aligned with its target")}
     samples: dict[str | None, Sample] = {}
     for frame in table:
         names = np.array(_name_groups(job, frame), dtype=object)
@@ -240,16 +229,6 @@ def align_groups(
     return {None: Group(model.classifier_, "--as-fitted"), **groups}
 
 
-class _Same(dict[str | None, Group]):
-    """The same classifier for every group."""
-
-    def __init__(self, group: Group) -> None:
-        super().__init__({None: group})
-
-    def __missing__(self, name: str | None) -> Group:
-        return self[None]
-
-
 def align_sample(model: TextModel, target: str, sample: Sample) -> Group:
     """Return the classifier that follows a sample of a file, or the one of the fit and a reason."""
     X = model.vectorizer_.transform(sample.documents)
@@ -259,7 +238,7 @@ def align_sample(model: TextModel, target: str, sample: Sample) -> Group:
         reason = f"{n_known:,} rows have a known word, and {LEAST_KNOWN} are needed"
         return Group(model.classifier_, reason)
     aligned = model.classifier_.align(X[known], target=target)
-    expected = aligned.expected_error_[aligned.target_names_.index(target)]
+    expected = aligned.targets_[target]["expected_error"]
     if expected is None or expected["error"] is None:
         return Group(model.classifier_, "its class shares cannot be known from its words")
     return Group(aligned)
@@ -269,7 +248,7 @@ def _predict_groups(
     groups: dict[str | None, Group], names: Sequence[str | None], X: Matrix, target: str
 ) -> Predictions:
     """Predict rows, each by the classifier of its group."""
-    present = list(dict.fromkeys(names))
+    present = list(dict.fromkeys(names)) if len(groups) > 1 else [None]
     if len(present) == 1:
         return predict_rows(groups[present[0]].classifier, X, target)
     of_rows = np.array(names, dtype=object)

@@ -18,6 +18,7 @@ from ..method import EXPECTED_ERROR_RECORD, FEW_TAUGHT
 from ..scoring import (
     MOST_LABELS,
     describe_expected,
+    describe_shares,
     error_interval,
     find_chance,
     gain_interval,
@@ -123,17 +124,12 @@ def summarize_shares(
     """
     classifier, labels = adapter.classifier_, [spell_label(label) for label in adapter.classes_.tolist()]
     for i, (entry, target_counts) in enumerate(zip(summary["targets"], counts, strict=True)):
-        shares, interval = classifier.target_shares_[i], classifier.target_shares_interval_[i]
+        known = describe_shares(classifier, classifier.target_names_[i])
         per_class = target_counts[: len(labels)]
         predicted = (per_class / max(per_class.sum(), 1)).tolist()
         entry["predicted_shares"] = dict(zip(labels, predicted, strict=True))
-        entry["target_shares"] = shares and dict(zip(labels, shares.values(), strict=True))
-        entry["target_shares_interval"] = interval and dict(
-            zip(labels, map(list, interval.values()), strict=True)
-        )
-        entry["target_shares_given"] = bool(shares and classifier.target_shares)
-        entry["border"] = classifier.border
-        entry["expected_error"] = classifier.expected_error_[i]
+        is_given = bool(known["target_shares"] and classifier.target_shares)
+        entry |= known | {"target_shares_given": is_given, "border": classifier.border}
         entry["unknown_rows"] = int(target_counts[-1])
         if job.min_confidence is not None:
             entry["n_doubtful"] = int(target_counts[len(labels)])

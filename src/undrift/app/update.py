@@ -16,7 +16,7 @@ from ..errors import count, warn
 from ..files import replace_file
 from ..inputs import spell_label
 from ..persist import save_model
-from ..scoring import describe_expected, error_interval, list_shares
+from ..scoring import describe_expected, describe_shares, error_interval, list_shares
 from ..text import TextAdapter
 from .domains import open_rows, read_domains, refuse_overwriting
 from .drift import describe_target
@@ -32,7 +32,7 @@ from .labels import (
     learn_labels,
     read_labels,
 )
-from .predict import describe_target_shares, open_model
+from .predict import open_model
 from .rows import sum_mistakes
 from .tables import TableError, with_added, write_table
 from .terminal import describe_file
@@ -136,7 +136,7 @@ def run_update(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]
         "out": str(job.out),
         **found,
         "expected_error_before": before,
-        **describe_target_shares(adapter.classifier_, name),
+        **describe_shares(adapter.classifier_, name),
         "bytes": job.out.stat().st_size,
     }
 

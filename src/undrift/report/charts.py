@@ -21,9 +21,9 @@ from .svg import (
     NARROW,
     Scale,
     bar,
-    cover,
     dot,
     drawing,
+    find_end,
     hint,
     horizontal_axis,
     line,
@@ -114,9 +114,9 @@ def chart_errors(data: dict[str, Any]) -> Chart | None:
     lanes = [table[i : i + len(names)] for i in range(0, len(table), len(names))][:MOST_TARGETS]
     if n_targets == 1:
         lanes = [[row] for row in table]
-    scale = Scale(0.0, min(cover([error["high"] for *_, error in table])[1], 1.0), 12, RIGHT)
+    scale = Scale(0.0, min(find_end(error["high"] for *_, error in table), 1.0), 12, RIGHT)
     bottom = 4 + 40 * len(lanes)
-    parts = [horizontal_axis(scale, bottom, bottom + 5, "", percent), line(12, bottom, RIGHT, bottom, "zero")]
+    parts = [horizontal_axis(scale, bottom, bottom + 5, ""), line(12, bottom, RIGHT, bottom, "zero")]
     for i, lane in enumerate(lanes):
         first, y = names[lane[0][1]] if n_targets == 1 else shorten(lane[0][0], 18), 30 + 40 * i
         says = [_write_error(error, level) for *_, error in lane]
@@ -196,7 +196,7 @@ def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None) ->
     scale = Scale(0.0, highest or 1.0, left, right)
     bottom = top + height * len(rows)
     parts = [
-        horizontal_axis(scale, top, bottom, "", percent, 2),
+        horizontal_axis(scale, top, bottom, "", 2),
         text(edge, 14, "predicted", "end", "tick"),
         *([text(398, 14, name, "end", "tick")] if name else []),
     ]
@@ -286,7 +286,7 @@ def chart_words(data: dict[str, Any]) -> Chart:
     """Draw a bar for each term that moved predictions, in the colour of the class it moves them to."""
     rows, share = data["difference"]["terms"][:14], data["difference"]["new_share"]
     left, height, top = 148, 24, 4
-    scale = Scale(*cover([row["push"] for row in rows]), left, RIGHT - 44)
+    scale = Scale(0.0, find_end(row["push"] for row in rows), left, RIGHT - 44)
     bottom = top + height * len(rows)
     parts = [
         line(left, top, left, bottom, "zero"),
@@ -328,8 +328,8 @@ def chart_map(data: dict[str, Any]) -> Chart:
     across = Scale(lowest / 1.3, 1.0, EDGE + 8, RIGHT, log=True)
     up = Scale(lowest / 1.3, 1.0, 272, 34, log=True)
     parts = [
-        horizontal_axis(across, 328, 332, f"share of {shorten(source, 20)} documents (log)", percent, 3),
-        vertical_axis(up, 48, 52, f"share of {shorten(target, 20)} documents (log)", percent),
+        horizontal_axis(across, 328, 332, f"share of {shorten(source, 20)} documents (log)", 3),
+        vertical_axis(up, 48, 52, f"share of {shorten(target, 20)} documents (log)"),
         line(48, 34, 48, 328, "zero"),
         line(48, 328, RIGHT, 328, "zero"),
         line(across(lowest), up(lowest), across(1.0), up(1.0), "diagonal"),
@@ -350,7 +350,7 @@ def chart_map(data: dict[str, Any]) -> Chart:
         parts.append(dot(x, y, 3.2, look, says) if p["n_labelled"] else diamond)
         named += [(p["term"], x, y)] if p["is_named"] else []
         places.append((x, y))
-    parts += place_names(named, (48, 32, NARROW, 328), 12, (EDGE, FLOOR), 26, places)
+    parts += place_names(named, places, (48, 32, NARROW, 328), (EDGE, FLOOR), 26)
     drawn = f"{len(points):,} of {n_terms:,} terms" if len(points) < n_terms else f"All {n_terms:,} terms"
     far = sorted(points, key=lambda p: -abs(p["target"] - p["source"]))[:60]
     return Chart(
@@ -423,8 +423,8 @@ def chart_coverage(rows: list[dict[str, Any]]) -> Chart:
     highest = max([row["expected"] for row in guessed] + [row["measured"]["high"] for row in measured])
     across, up = Scale(0.0, 1.0, 56, RIGHT), Scale(0.0, max(1.1 * highest, 0.02), 240, 56)
     parts = [
-        vertical_axis(up, 56, RIGHT, "share of those kept that are wrong", percent),
-        horizontal_axis(across, 240, 240, "predictions kept, the surest first", percent),
+        vertical_axis(up, 56, RIGHT, "share of those kept that are wrong"),
+        horizontal_axis(across, 240, 240, "predictions kept, the surest first"),
     ]
     if guessed:
         parts += [line(12, 16, 36, 16, "curve dashed soft-line"), text(42, 20, "expected")]

@@ -31,7 +31,7 @@ COVERAGES = np.arange(1, 21) / 20
 
 def adaptation_data(given: ReportData) -> dict[str, Any]:
     """Gather everything that a report of an adaptation shows."""
-    table = term_statistics(given)
+    table, (share_doubt, notes) = term_statistics(given), split_doubts(given)
     difference, cards = difference_terms(given, table), describe_domains(given)
     source, target = (
         " + ".join(domain.name for domain in domains) for domains in (given.sources, given.target_rows)
@@ -46,8 +46,8 @@ def adaptation_data(given: ReportData) -> dict[str, Any]:
         "settings": {name: float(value) for name, value in given.classifier.best_params_.items()},
         "seconds": given.facts.seconds,
         "warnings": list(given.facts.warnings),
-        "notes": _list_notes(given),
-        "share_doubt": find_share_doubt(given),
+        "notes": notes,
+        "share_doubt": share_doubt,
         "blocking": list(given.caution.get("blocking", [])),
         "domains": cards,
         "decks": make_decks(given),
@@ -63,21 +63,17 @@ def adaptation_data(given: ReportData) -> dict[str, Any]:
     return data
 
 
-def _list_notes(given: ReportData) -> list[str]:
-    """Return doubts of the fit and notes of the run, each once.
+def split_doubts(given: ReportData) -> tuple[str | None, list[str]]:
+    """Return the doubt about class shares, if there is one, and other doubts with the notes of the run.
 
-    Doubts about class shares stand apart, and so do the reasons for a fallback.
+    The reasons for a fallback are in neither: they stand apart.
     """
-    pairs = zip_longest(given.caution.get("reasons", []), given.caution.get("codes", []))
+    doubts = dict(zip_longest(given.caution.get("reasons", []), given.caution.get("codes", [])))
     apart = given.caution.get("blocking", []) if given.fell_back else []
-    reasons = [reason for reason, code in pairs if code != "uncertain-shares" and reason not in apart]
-    return list(dict.fromkeys([*reasons, *given.facts.notes]))
-
-
-def find_share_doubt(given: ReportData) -> str | None:
-    """Return the reason why class shares are uncertain, with what to do; None where they are not."""
-    pairs = zip(given.caution.get("codes", []), given.caution.get("reasons", []), strict=False)
-    return None if given.fell_back else dict(pairs).get("uncertain-shares")
+    of_shares = [reason for reason, code in doubts.items() if code == "uncertain-shares"]
+    others = [reason for reason in doubts if reason not in (*of_shares, *apart)]
+    doubt = of_shares[0] if of_shares and not given.fell_back else None
+    return doubt, list(dict.fromkeys([*others, *given.facts.notes]))
 
 
 def describe_domains(given: ReportData) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from ..core import stack_rows
 from ..explain import effective_weights
 from ..inputs import spell_label
 from ..method import MSDAClassifier, predict_codes
-from ..scoring import fitted_svm
+from ..scoring import describe_shares, fitted_svm
 
 MOST_BASELINE_ROWS = 3_000  # labelled rows that the baseline is fitted on
 
@@ -167,23 +167,12 @@ class ReportData:
 
     def estimates_of(self, target: Target) -> dict[str, Any]:
         """Return a target's class shares, their intervals and the expected error; None where unknown."""
-        classifier, shares, intervals, error = self.classifier, {}, {}, {}
-        if target.domain is not None:
-            k = classifier.target_names_.index(target.domain)
-            shares, intervals, error = (
-                dict(values[k] or {})
-                for values in (
-                    classifier.target_shares_, classifier.target_shares_interval_, classifier.expected_error_
-                )
-            )  # fmt: skip
-        return {
-            "target_shares": {spell_label(label): float(share) for label, share in shares.items()} or None,
-            "target_shares_interval": {
-                spell_label(label): list(map(float, ends)) for label, ends in intervals.items()
-            }
-            or None,
-            "are_shares_given": bool(shares) and classifier.target_shares is not None,
-            "expected_error": {key: error[key] for key in ("error", "low", "high")} if error else None,
+        nothing = dict.fromkeys(("target_shares", "target_shares_interval", "expected_error"))
+        known = nothing if target.domain is None else describe_shares(self.classifier, target.domain)
+        shares, error = known["target_shares"], known["expected_error"]
+        return known | {
+            "are_shares_given": bool(shares) and self.classifier.target_shares is not None,
+            "expected_error": error and {key: error[key] for key in ("error", "low", "high")},
         }
 
     @cached_property

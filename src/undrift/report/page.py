@@ -10,6 +10,7 @@ import re
 import tempfile
 import webbrowser
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from ..text import TextAdapter
 from .charts import adaptation_charts
 from .content import adaptation_data
 from .data import DomainRows, ReportData
-from .svg import read_asset
 from .verdict import write_percent
 
 
@@ -146,9 +146,13 @@ def render_page(data: dict[str, Any], charts: dict[str, Any], *, connects: bool 
 
     The page loads nothing and sends nothing; with `connects` its script may talk to the page's own server.
     """
-    style = read_asset("style.css") + read_asset("chart.css")
-    scripts = "".join(map(read_asset, ("script.js", "labelling.js", "decks.js", "sentence.js", "session.js")))
-    script = f'"use strict";\n(() => {{\n{scripts}}})();\n'
+    folder = files("undrift.report") / "templates"
+    scripts = "script.js", "labelling.js", "decks.js", "sentence.js", "session.js"
+    style, code = (
+        "".join((folder / name).read_text(encoding="utf-8") for name in names)
+        for names in (("style.css", "chart.css"), scripts)
+    )
+    script = f'"use strict";\n(() => {{\n{code}}})();\n'
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         f"img-src data:; base-uri 'none'; form-action 'none'"

@@ -7,20 +7,15 @@ classes, which light, dark and print define separately.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 
 from markupsafe import Markup, escape
 
 NARROW = 400  # charts that fit a telephone as they are, and stand side by side on a desk
 LETTER = 8.6  # width of a letter, at most, in the units of the drawing
+NAME_SIZE = 12  # of the names of points; other text has 14
 N_COLOURS = 6  # of classes and series; what comes after them is grey
-
-
-def read_asset(name: str) -> str:
-    """Read a style or a script of the folder `templates`."""
-    return (files("undrift.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 def tag(name: str, *children: str, **attributes: object) -> Markup:
@@ -65,10 +60,10 @@ def dot(x: float, y: float, r: float, cls: str, says: str) -> Markup:
     return tag("circle", hint(says), cx=float(x), cy=float(y), r=r, cls=cls)
 
 
-def drawing(title: str, height: float, *parts: str, width: float = NARROW, cls: str = "narrow") -> Markup:
+def drawing(title: str, height: float, *parts: str) -> Markup:
     """Put parts together as a chart that has a name for those who cannot see it."""
-    box = f"0 0 {width:g} {height:g}"
-    return tag("svg", *parts, viewBox=box, role="img", aria_label=title, cls=f"drawing {cls}")
+    box = f"0 0 {NARROW} {height:g}"
+    return tag("svg", *parts, viewBox=box, role="img", aria_label=title, cls="drawing narrow")
 
 
 @dataclass(frozen=True)
@@ -111,14 +106,9 @@ def nice_step(step: float) -> float:
     return next(k * power for k in (1, 2, 5, 10) if k * power >= step * (1 - 1e-9))
 
 
-def cover(values: Iterable[float], *, zero: bool = True, margin: float = 0.05) -> tuple[float, float]:
-    """Return an interval that holds all values, and 0 if asked, with a margin."""
-    finite = [value for value in values if math.isfinite(value)] + ([0.0] if zero else [])
-    low, high = min(finite, default=0.0), max(finite, default=0.0)
-    if low == high == 0:
-        return 0.0, 1.0
-    more = (high - low) * margin or 0.5
-    return (low if zero and low == 0 else low - more), (high if zero and high == 0 else high + more)
+def find_end(values: Iterable[float]) -> float:
+    """Return the end of an axis that starts at 0: the largest value, and a margin."""
+    return 1.05 * max(values) or 1.0
 
 
 def percent(value: float) -> str:
@@ -127,41 +117,27 @@ def percent(value: float) -> str:
     return f"{shown:.0f}%" if abs(shown) >= 10 or shown == round(shown) else f"{shown:.2g}%"
 
 
-def plain(value: float) -> str:
-    """Write a number without useless digits."""
-    return f"{value:.4g}" if abs(value) < 1e3 else f"{value:,.0f}"
-
-
-def horizontal_axis(
-    scale: Scale,
-    top: float,
-    bottom: float,
-    label: str,
-    shown: Callable[[float], str] = plain,
-    n_ticks: int = 5,
-) -> Markup:
-    """Draw grid lines from top to bottom, their values below them, and what they measure."""
+def horizontal_axis(scale: Scale, top: float, bottom: float, label: str, n_ticks: int = 5) -> Markup:
+    """Draw grid lines from top to bottom, their shares below them, and what they measure."""
     marks, taken = [], list[tuple[float, float]]()
     # powers of ten first: a value that would cover another is left out
     for value in sorted(scale.ticks(n_ticks), key=lambda tick: scale.log and f"{tick:e}"[0] != "1"):
-        x, half = scale(value), LETTER * len(shown(value)) / 2 + 2
+        x, half = scale(value), LETTER * len(percent(value)) / 2 + 2
         marks.append(line(x, top, x, bottom, "grid"))
         if all(x - half > end or x + half < start for start, end in taken):
-            marks.append(text(x, bottom + 18, shown(value), "middle", "tick"))
+            marks.append(text(x, bottom + 18, percent(value), "middle", "tick"))
             taken.append((x - half, x + half))
     middle = min((scale.start + scale.end) / 2, scale.end + 20 - 4 * len(label))  # of a long one: it fits
     middle = max(middle, 3.7 * len(label) + 4)
     return Markup("").join([*marks, text(middle, bottom + 40, label, "middle", "axis")])
 
 
-def vertical_axis(
-    scale: Scale, left: float, right: float, label: str, shown: Callable[[float], str] = plain
-) -> Markup:
-    """Draw grid lines from left to right, their values at the left, and what they measure on top."""
+def vertical_axis(scale: Scale, left: float, right: float, label: str) -> Markup:
+    """Draw grid lines from left to right, their shares at the left, and what they measure on top."""
     marks = []
     for value in scale.ticks():
         y = scale(value)
-        marks += [line(left, y, right, y, "grid"), text(left - 8, y + 5, shown(value), "end", "tick")]
+        marks += [line(left, y, right, y, "grid"), text(left - 8, y + 5, percent(value), "end", "tick")]
     return Markup("").join([*marks, text(4, min(scale.start, scale.end) - 12, label, "start", "axis")])
 
 
@@ -175,40 +151,35 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 def place_names(
     names: Sequence[tuple[str, float, float]],
+    points: Sequence[tuple[float, float]],
     bounds: Box,
-    size: int,
-    walls: tuple[float, float] = (-1.0, -1.0),
-    most: int = 99,
-    points: Sequence[tuple[float, float]] = (),
+    walls: tuple[float, float],
+    most: int,
 ) -> list[Markup]:
     """Write the names of points beside them, the first ones first, where they cover no name and no point.
 
     Names stay within `bounds` (left, top, right, bottom) and do not cross `walls` (an x and a y). `points`
-    are all points, if not all have names.
+    are all points, of which not all have names.
     """
-    taken: list[Box] = []
     written: list[Markup] = []
-    dots = [(x - 4, y - 4, x + 4, y + 4) for x, y in points or [(x, y) for _, x, y in names]]
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
 
-    def is_free(box: Box, boxes: list[Box]) -> bool:
-        return all(box[2] < a[0] or box[0] > a[2] or box[3] < a[1] or box[1] > a[3] for a in boxes)
+    def is_free(box: Box) -> bool:
+        left, top, right, bottom = box
+        is_inside = left > bounds[0] and top > bounds[1] and right < bounds[2] and bottom < bounds[3]
+        is_split = left < walls[0] < right or top < walls[1] < bottom
+        is_apart = all(right < a[0] or left > a[2] or bottom < a[1] or top > a[3] for a in taken)
+        return is_inside and not is_split and is_apart
 
     for name, x, y in names:
         if len(written) == most:
             break
-        width = LETTER * size / 14 * len(name)
-        starts = [x + 9, x - 9 - width, x - width / 2, x - width / 2]
-        places = [
-            ((start - 3, base - size, start + width + 3, base + 4), start, base)
-            for start, base in zip(starts, (y + 4, y + 4, y - 9, y + 18), strict=True)
-        ]
-        for box, start, base in places:
-            is_inside = (
-                box[0] > bounds[0] and box[1] > bounds[1] and box[2] < bounds[2] and box[3] < bounds[3]
-            )
-            is_split = box[0] < walls[0] < box[2] or box[1] < walls[1] < box[3]
-            if is_inside and not is_split and is_free(box, taken) and is_free(box, dots):
+        width = LETTER * NAME_SIZE / 14 * len(name)
+        places = (x + 9, y + 4), (x - 9 - width, y + 4), (x - width / 2, y - 9), (x - width / 2, y + 18)
+        for start, base in places:
+            box = (start - 3, base - NAME_SIZE, start + width + 3, base + 4)
+            if is_free(box):
                 taken.append(box)
-                written.append(text(start, base, name, "start", "name halo" if size < 14 else "halo"))
+                written.append(text(start, base, name, "start", "name halo"))
                 break
     return written
