@@ -1,6 +1,6 @@
 """The boundary: checks and conversions of parameters, rows, arrays, labels and devices."""
 
-from .device import OnHost, OnTorch, Place, check_device, check_place, find_accelerator, to_host
+from .device import OnHost, Place, check_device, check_place, find_accelerator, to_host
 from .estimators import (
     SAVABLE,
     CallbackSupportMixin,
