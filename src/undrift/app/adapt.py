@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -16,6 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..errors import UndriftWarning
+from ..inputs import spell_label
 from ..method import MSDAClassifier
 from ..persist import measure_parts, round_layers, save_model
 from ..text import N_TERMS, TextAdapter
@@ -36,7 +38,6 @@ from .labels import (
 from .predict import list_added
 from .rows import LocalRows, fit_baseline, sample_rows, share_labels, sum_mistakes
 from .summary import (
-    count_labels,
     describe_summary,
     describe_teachers,
     keep_warnings,
@@ -55,11 +56,6 @@ HALF_ROWS = 200  # target rows whose predictions half precision must not change
 FIT_STAGES = {"counting terms": 0.6, "learning layers": 2.9, "fitting the classifier": 0.2}
 MODEL_STAGES = {"describing the target": 0.8, "saving the model": 0.4}
 REPORT_STAGES = {"writing the report": 2.6}  # seconds of each stage with 800 + 800 reviews, for the time left
-
-
-def list_stages(job: Job) -> dict[str, float]:
-    """Return the stages of a job that take time, in order, with their usual seconds."""
-    return {**FIT_STAGES, **(MODEL_STAGES if job.model else {}), **(REPORT_STAGES if job.report else {})}
 
 
 def build_adapter(
@@ -81,7 +77,8 @@ def build_adapter(
 def show_adapt(job: Job, adapter: TextAdapter, *, cluster: str | None = None, as_json: bool) -> None:
     """Do the whole job with a progress bar, and show its summary."""
     run = partial(run_adapt, job, adapter, cluster=cluster)
-    summary = terminal.run_job(run, adapter, {} if cluster else list_stages(job))
+    stages = FIT_STAGES | (MODEL_STAGES if job.model else {}) | (REPORT_STAGES if job.report else {})
+    summary = terminal.run_job(run, adapter, {} if cluster else stages)
     describe = partial(describe_summary, is_verbose=terminal.output.is_verbose)
     terminal.show_summary(summary, describe, as_json=as_json)
 
@@ -137,7 +134,8 @@ def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> dict[str, Any]:
     rows.fit(adapter, np.array(labels, dtype=object))
     rows.show_stage("comparing words", None)
     summary = summarize_domains(job, rows.sources, rows.targets, adapter.vectorizer_.tokens_)
-    summary |= {"labels": count_labels(labels), "updatable": job.updatable}
+    counts = Counter(spell_label(label) for label in labels if label is not None)
+    summary |= {"labels": dict(counts), "updatable": job.updatable}
     summary["notes"] = [*notes, *more, *summary["notes"]]
     summary |= summarize_choices(adapter)
     learnt = None
@@ -150,8 +148,8 @@ def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> dict[str, Any]:
         learn_labels(adapter.classifier_, learnt)
         summary["caution"] = dict(adapter.classifier_.caution_)  # labels end a fallback
     kinds = join_kinds(target.kinds for target in rows.targets) | added
-    with rows.write_predictions(adapter, kinds, list(added)) as counts:
-        summarize_shares(summary, adapter, counts, job)
+    with rows.write_predictions(adapter, kinds, list(added)) as row_counts:
+        summarize_shares(summary, adapter, row_counts, job)
         for i, target in enumerate(rows.targets if job.teacher else []):
             known = target if learnt is None else replace(target, labels=None)  # labels that were learnt
             said = summarize_teacher(rows.predictions[i], known, adapter.classifier_.teacher_noise_[i])

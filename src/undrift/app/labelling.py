@@ -92,19 +92,15 @@ class LabelSession:
             raise ValueError(f"the mode is {ESTIMATE} or {PREDICTIONS}; got {purpose!r}")
         order = self._order if purpose == ESTIMATE or not self.can_learn else self._list_doubtful()
         self._lent.pop(tab, None)
-        free = [row for row in order if self._is_free(row, purpose)]
+        if purpose == ESTIMATE:  # rows drawn at random now: they count as such
+            drawn = [row for row in order if row in self.answers and row not in self._skipped]
+            self.answers |= {row: self.answers[row]._replace(purpose=ESTIMATE) for row in drawn}
+        free = [row for row in order if row not in self._skipped and row not in self.answers]
         row = next((row for row in free if row not in self._lent.values()), free[0] if free else None)
         if row is not None:
             self._lent[tab] = row
         text = None if row is None else self.documents[row]
         return {"row": row, "text": text, "mode": purpose, "classes": self.classes, "n_left": len(free)}
-
-    def _is_free(self, row: int, purpose: str) -> bool:
-        if row in self._skipped:
-            return False
-        if row in self.answers and purpose == ESTIMATE:  # drawn at random now: it counts as such
-            self.answers[row] = self.answers[row]._replace(purpose=ESTIMATE)
-        return row not in self.answers
 
     def _list_doubtful(self) -> list[int]:
         """Return rows that are most worth learning, chosen anew when all of the last are done."""
@@ -279,7 +275,8 @@ class LabelSession:
         changed = np.flatnonzero(self._codes != self._before).tolist()
         names = self.classifier.target_names_
         known = describe_shares(self.classifier, names[0] if self.target is None else self.target)
-        shares, intervals = self._find_shares(known)
+        counts = np.bincount(self._codes, minlength=len(self.classes)) / max(len(self._codes), 1)
+        predicted = dict(zip(self.classes, counts.tolist(), strict=True))
         expected = known["expected_error"]
         if expected is not None:
             expected = {key: expected[key] for key in ("error", "low", "high")} | {"measured": False}
@@ -289,8 +286,8 @@ class LabelSession:
             "n_learnt": self._n_learnt if self.can_learn else 0,
             "error": measured or expected,
             "advice": advise(measured, self.can_learn),
-            "shares": shares,
-            "shares_interval": intervals,
+            "shares": known["target_shares"] or predicted,
+            "shares_interval": (known["target_shares_interval"] or {}) if known["target_shares"] else None,
             "changed": {
                 "n": len(changed),
                 "of": len(self._compared),
@@ -307,13 +304,6 @@ class LabelSession:
                 ],
             },
         }
-
-    def _find_shares(self, known: dict[str, Any]) -> tuple[dict[str, float], dict[str, list[float]] | None]:
-        """Return the estimated class shares and their intervals; else the shares of the predictions."""
-        if known["target_shares"]:
-            return known["target_shares"], known["target_shares_interval"] or {}
-        counts = np.bincount(self._codes, minlength=len(self.classes)) / max(len(self._codes), 1)
-        return dict(zip(self.classes, counts.tolist(), strict=True)), None
 
 
 def advise(error: dict[str, Any] | None, can_learn: bool) -> str:

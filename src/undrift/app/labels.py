@@ -97,9 +97,19 @@ def _list_labels(table: Table, text: Sequence[str], label: str) -> Iterator[Give
                 f"{table.path}: row {n_rows} is not as Label Studio exports it: export it again, or give a "
                 f"table with the columns {', '.join([*text, label])}"
             ) from None
-        sampled, weight = (row.get(prefix + name, row.get(name)) for name in (SAMPLED, WEIGHT))
+        sampled, given_weight = (row.get(prefix + name, row.get(name)) for name in (SAMPLED, WEIGHT))
         texts = [write_text(row[name]) for name in text if name in row] or [write_text(row.get("text"))]
-        yield _make_label("\n".join(filter(None, texts)), row.get(label), sampled, weight)
+        try:
+            weight = float(write_text(given_weight) or "nan")
+        except ValueError:
+            fault = f"the column {WEIGHT!r} holds {given_weight!r}, which is not a number"
+            raise TableError(f"{table.path}: row {n_rows}: {fault}") from None
+        yield GivenLabel(
+            "\n".join(filter(None, texts)),
+            parse_label(row.get(label)),
+            write_text(sampled).strip() or None,
+            1.0 if np.isnan(weight) else weight,
+        )
 
 
 def _read_annotations(row: dict[str, Any], label: str) -> dict[str, Any]:
@@ -109,15 +119,6 @@ def _read_annotations(row: dict[str, Any], label: str) -> dict[str, Any]:
         for result in [] if annotation.get("was_cancelled") else annotation.get("result", []):
             choice = (result.get("value", {}).get("choices") or [choice])[0]
     return {**row["data"], label: choice}
-
-
-def _make_label(text: str, label: Any, sampled: Any, weight: Any) -> GivenLabel:
-    try:
-        number = float(write_text(weight) or "nan")
-    except ValueError:
-        raise TableError(f"the column {WEIGHT!r} holds {weight!r}, which is not a number") from None
-    number = 1.0 if np.isnan(number) else number
-    return GivenLabel(text, parse_label(label), write_text(sampled).strip() or None, number)
 
 
 def attach_labels(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import itemgetter
@@ -81,11 +80,6 @@ def keep_warnings(given: Sequence[UndriftWarning], targets: Sequence[dict[str, A
     if all(t.get("scored") and t.get("gain_interval", [0])[0] > 0 for t in targets):
         dropped.add("far-apart")
     return list(dict.fromkeys(str(warning) for warning in given if warning.code not in dropped))
-
-
-def count_labels(labels: Sequence[Any]) -> dict[str, int]:
-    """Count the labelled rows of every class."""
-    return dict(Counter(spell_label(label) for label in labels if label is not None))
 
 
 def _count_rows(domain: JobDomain) -> dict[str, Any]:

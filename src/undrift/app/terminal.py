@@ -124,17 +124,6 @@ def show_progress() -> Iterator[Progress]:
 
 
 @contextmanager
-def show_warnings() -> Iterator[None]:
-    """Print the library's warnings, one line each, when the context ends."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UndriftWarning)
-        yield
-    for item in caught:
-        if issubclass(item.category, UndriftWarning):
-            show_warning(str(item.message))
-
-
-@contextmanager
 def show_start(verbose: bool | None) -> Iterator[None]:
     """Show that a command has started, while it imports its work."""
     set_verbosity(verbose)
@@ -146,13 +135,18 @@ def show_start(verbose: bool | None) -> Iterator[None]:
 def run_job(
     run: Callable[[StageBar], Any], adapter: Any = None, stages: dict[str, float] | None = None
 ) -> Any:
-    """Run a job with its warnings and a progress bar, which follows the fit of `adapter`."""
-    with show_warnings(), show_progress() as progress:
+    """Run a job with a progress bar, which follows the fit of `adapter`; then print its warnings."""
+    with warnings.catch_warnings(record=True) as caught, show_progress() as progress:
+        warnings.simplefilter("always", UndriftWarning)
         bar = StageBar(progress, stages)
         classifier: Any = getattr(adapter, "classifier", None)
         if hasattr(classifier, "set_callbacks"):  # of scikit-learn, from 1.9
             classifier.set_callbacks(LayerCallback(bar))
-        return run(bar)
+        result = run(bar)
+    for item in caught:
+        if issubclass(item.category, UndriftWarning):
+            show_warning(str(item.message))
+    return result
 
 
 def show_summary(summary: dict[str, Any], describe: Callable[[Any], Iterable[str]], *, as_json: bool) -> None:
