@@ -1,7 +1,6 @@
 """Labels of target rows: read as tools export them, matched by text, learnt, and never scored twice."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from tests.helpers.review_files import make_review_texts, read_csv, write_csv
 from undrift import MSDAClassifier, TextAdapter, UndriftWarning, load_model
 from undrift.app.adapt import run_adapt
 from undrift.app.domains import parse_label
-from undrift.app.job import Job, Reading
+from undrift.app.job import Job
 from undrift.app.labels import TrainingLabels, cross_fit, read_labels
 from undrift.app.rows import sum_mistakes
 from undrift.app.tables import TableError, open_table
@@ -217,20 +216,6 @@ def test_what_tools_export_is_read(files, tmp_path):
     assert {(g.sampled, g.weight) for g in given} == {("estimate", 2.5)}
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"label": ["positive"]}, "1 labelled text, none of which is in a target file"),
-        ({"label": ["positive"], "weight": ["many"]}, "'weight' holds 'many', which is not a number"),
-    ],
-)
-def test_bad_labels_are_one_line(files, columns, message):
-    path = write_csv(files["folder"] / "bad.csv", {"text": ["never heard of"], **columns})
-    with pytest.raises(TableError, match=message):
-        run_adapt(make_job(files, labels=path), build_adapter())
-    assert not (files["folder"] / "out.csv").exists()
-
-
 def test_labels_to_learn_from_must_be_there(files):
     write_csv(files["folder"] / "kitchen.csv", {"text": files["texts"], "truth": [""] * 120})
     with pytest.raises(TableError, match=r"kitchen.csv: no row has a label to learn from"):
@@ -278,26 +263,6 @@ def test_ask_writes_rows_with_all_their_columns(files, model, purpose):
         assert_allclose(sum(weights), 120)
     else:
         assert {row["weight"] for row in rows} == {""}
-
-
-def test_rows_for_label_studio_come_back_as_labels(files, model):
-    out = files["folder"] / "ask.json"
-    reading, path = Reading(tool="label-studio"), files["folder"] / "kitchen.csv"
-    run_ask(Job(model=model, input=path, out=out, n=6, purpose="estimate", reading=reading))
-    tasks = json.loads(out.read_text())
-    for task in tasks:
-        label = files["truth"][int(task["data"]["id"])]
-        task["annotations"] = [{"result": [{"value": {"choices": [label]}}]}]
-    out.write_text(json.dumps(tasks))
-    assert len(tasks) == 6
-    given = read_labels(open_table(out), ("text",), ["label"], CLASSES)
-    assert len(given) == 6
-    assert {label.sampled for label in given.values()} == {"estimate"}
-    assert_allclose(sum(label.weight for label in given.values()), 120)
-    missing = {"model": Path("no model"), "input": Path("nothing.csv")}  # none is read
-    wrong = Job(**missing, out=Path("a.csv"), reading=reading)
-    with pytest.raises(TableError, match="imports files that end in"):
-        run_ask(wrong)
 
 
 def test_update_learns_and_measures_what_was_drawn_for_an_estimate(files, model):

@@ -143,9 +143,12 @@ def test_an_interrupt_says_what_was_written():
 
 def test_an_interrupt_when_all_is_done_is_no_traceback():
     program = """
-import signal, os
+import os, signal, sys
 from undrift import app as cli
-cli._flush_output = lambda: os.kill(os.getpid(), signal.SIGINT)
+class Output:
+    def flush(self): os.kill(os.getpid(), signal.SIGINT)
+    def __getattr__(self, name): return getattr(sys.__stdout__, name)
+sys.stdout = Output()
 signal.signal(signal.SIGINT, signal.default_int_handler)
 cli.main(["--version"])
 """
@@ -154,9 +157,6 @@ cli.main(["--version"])
 
 
 def test_the_time_left_follows_from_the_stages_that_are_over(monkeypatch):
-    from rich.console import Console
-    from rich.progress import Progress
-
     from undrift.app import terminal
 
     now = [100.0]

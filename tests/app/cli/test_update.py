@@ -78,12 +78,16 @@ def test_labels_that_contradict_the_expected_error_say_so_and_what_to_do(tmp_pat
 
 def test_label_studio_and_back(folder, undrift, model):
     truth = {row["review"]: row["truth"] for row in read_csv("kitchen.csv")}
-    status, out, err = undrift(*ask(model, out="tasks.json", n="30", format="label-studio"))
+    status, out, err = undrift(
+        *ask(model, out="tasks.json", n="30", format="label-studio"), "--for", "estimate"
+    )
     assert (status, err) == (0, "")
     said = " ".join(out.split())
     assert '<Choices name="label" toName="text"><Choice value="negative"/>' in said
     assert "Next: import it into Label Studio with this interface" in said
     tasks = json.loads((folder / "tasks.json").read_text())
+    assert {task["data"]["sampled"] for task in tasks} == {"estimate"}
+    assert sum(task["data"]["weight"] for task in tasks) == pytest.approx(100)
     for task in tasks:
         result = {"from_name": "label", "to_name": "text", "type": "choices"}
         choices = [truth[task["data"]["text"]] or "negative"]
@@ -172,6 +176,7 @@ def test_several_targets_need_a_name(folder, undrift, succeed):
         ({"out": "kitchen.csv"}, "would replace another file"),
         ({"model": "kitchen.csv"}, "not a model file"),
         ({"n": "0"}, "--n"),
+        ({"format": "label-studio"}, "ask.csv: Label Studio imports files that end in .json"),
     ],
 )
 def test_bad_questions(folder, undrift, model, options, message):
@@ -194,21 +199,12 @@ def test_bad_questions(folder, undrift, model, options, message):
         ),
         ({"review": ["fine"], "lable": ["positive"]}, "ask.csv has no column 'label'; did you mean 'lable'?"),
         ({"text": ["fine"], "label": ["positive"]}, "ask.csv has no column 'review'"),
+        (
+            {"review": ["fine"], "label": ["positive"], "weight": ["many"]},
+            "ask.csv: row 1: the column 'weight' holds 'many', which is not a number",
+        ),
     ],
 )
 def test_bad_labels(folder, undrift, model, rows, message):
     write_csv(folder / "ask.csv", rows)
     assert message in check_refused(undrift, folder, update(model))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"use_labels": "train"}, "--use-labels train needs labels: add --labels FILE or --target-label COL"),
-        ({"use_labels": "all"}, "'all' is not one of 'score', 'train', 'both'"),
-        ({"labels": "none.csv"}, "none.csv does not exist"),
-        ({"labels": "books.csv"}, "books.csv: 80 labelled texts, none of which is in a target file"),
-    ],
-)
-def test_bad_labels_of_adapt(folder, undrift, options, message):
-    assert message in check_refused(undrift, folder, change_options(ADAPT, **options))
