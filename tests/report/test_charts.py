@@ -11,9 +11,8 @@ from undrift import MSDAClassifier
 from undrift.method import EXPECTED_ERROR_RECORD
 from undrift.report import adaptation_report
 from undrift.report.charts import adaptation_charts, chart_shares, draw_shares, find_most_frequent
-from undrift.report.content import describe_domains
+from undrift.report.content import describe_domains, pool_estimates, write_estimate, write_percent
 from undrift.report.data import DomainRows, ReportData
-from undrift.report.verdict import pool_estimates, write_estimate, write_percent
 
 
 def make_rows(n, seed):

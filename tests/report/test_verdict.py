@@ -9,9 +9,8 @@ from scipy import stats
 
 from tests.report.test_evidence import weighted_interval
 from undrift.report import Report
-from undrift.report.content import describe_domains
+from undrift.report.content import advise, compare_mistakes, describe_domains, judge, say_estimate
 from undrift.report.data import DomainRows, ReportData
-from undrift.report.verdict import advise, compare_mistakes, judge, say_estimate
 from undrift.scoring import measure_error
 
 

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from ..errors import count, write_shares
 from ..scoring import error_interval
+from .content import name_class, write_estimate, write_percent
 from .svg import (
     N_COLOURS,
     NARROW,
@@ -34,7 +35,6 @@ from .svg import (
     text,
     vertical_axis,
 )
-from .verdict import name_class, write_estimate, write_percent
 
 DIAMOND = "M0-5L5 0L0 5L-5 0Z"
 RIGHT = NARROW - 22  # edge of the axes

@@ -1,8 +1,9 @@
-"""An adaptation as plain data, ready for JSON: everything that the page shows."""
+"""An adaptation as plain data, ready for JSON: everything that the page shows, in numbers and words."""
 
 from __future__ import annotations
 
 import platform
+import re
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import zip_longest
@@ -11,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
-from ..scoring import measure_error
+from ..method import EXPECTED_ERROR_RECORD
+from ..scoring import error_interval, find_chance, gain_interval, is_no_better, measure_error
+from ..text import FAR_APART
 from .data import DomainRows, ReportData, Target
 from .evidence import (
     difference_terms,
@@ -23,10 +26,12 @@ from .evidence import (
     shares,
     term_statistics,
 )
-from .verdict import advise, find_mistakes, judge, pool_estimates
 
 LEAST_MEASURED = 10  # labelled rows that a point of the curve stands for
 COVERAGES = np.arange(1, 21) / 20
+FEW_ROWS = 1_000  # target rows below which more rows are advised
+SHARE_ERROR = 0.1  # total variation distance of used and labelled shares above which a step is advised
+MANY_WRONG = 0.3  # error above which predictions are not recommended
 
 
 def adaptation_data(given: ReportData) -> dict[str, Any]:
@@ -201,3 +206,247 @@ def describe_run(given: ReportData) -> dict[str, Any]:
         | {name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
         "files": list(given.facts.files),
     }
+
+
+def name_class(label: str) -> str:
+    """Return a class name for a sentence: a number stands in backticks, which the page shows as code."""
+    return f"`{label}`" if re.fullmatch(r"-?[\d.,]+", label) else label
+
+
+def write_percent(share: float, size: float | None = None) -> str:
+    """Write a share in whole per cent; with one decimal where it, or the `size` beside it, is below 10%."""
+    return f"{share:.{int((share if size is None else size) < 0.0995)}%}"
+
+
+def write_estimate(share: float, low: float, high: float) -> tuple[str, str]:
+    """Write a share, and the ends of its interval with as many digits."""
+    return write_percent(share), f"{write_percent(low, share)} to {write_percent(high, share)}"
+
+
+def pool_estimates(cards: list[dict[str, Any]], key: str) -> dict[str, Any] | None:
+    """Return the shares or the expected error of all targets together; None where one has none.
+
+    Targets count by their rows. Ends of intervals are averaged too: estimates of several targets are likely
+    to be wrong in the same direction. An error that one target does not know is None.
+    """
+    values = [card[key] for card in cards]
+    if not values or None in values:
+        return None
+    weight = np.array([card["weight" if key == "labelled_shares" else "n_rows"] for card in cards], float)
+    columns = {name: [value[name] for value in values] for name in values[0]}
+    return {
+        name: None if None in column else float(weight @ column / weight.sum())
+        for name, column in columns.items()
+    }
+
+
+def compare_mistakes(name: str, before: np.ndarray, after: np.ndarray, weight: np.ndarray) -> dict[str, Any]:
+    """Compare the mistakes of two classifiers on the same rows."""
+    n, outcomes = float(weight.sum() ** 2 / np.sum(weight**2)), (before & ~after, after & ~before)
+    corrected, spoilt = (float(np.average(rows, weights=weight)) for rows in outcomes)
+    low, high = gain_interval(corrected, spoilt, n)
+    return {
+        "name": name,
+        "n_rows": len(before),
+        "n_corrected": int(outcomes[0].sum()),
+        "n_spoilt": int(outcomes[1].sum()),
+        "source_only": measure_error(before, weight),
+        "adapted": measure_error(after, weight),
+        "difference": {"gain": corrected - spoilt, "low": low, "high": high},
+    }
+
+
+def find_mistakes(given: ReportData) -> dict[str, list[np.ndarray]]:
+    """Return for each target with labels: the baseline's mistakes, the adapted classifier's, and weights.
+
+    Where labels were learnt, the mistakes are those of classifiers that did not learn the row's label.
+    """
+    mistakes = {}
+    for target in given.targets:
+        known = target.is_scored
+        if known.any():
+            wrong = [codes[known] != target.truth[known] for codes in (target.baseline, target.codes)]
+            mistakes[target.rows.name] = [*wrong, target.weight[known]]
+        elif target.rows.cross_fitted is not None and len(target.rows.cross_fitted[0]):
+            mistakes[target.rows.name] = list(target.rows.cross_fitted)
+    return mistakes
+
+
+def judge(given: ReportData, cards: list[dict[str, Any]]) -> dict[str, Any]:
+    """Say how many predictions are wrong and how certain that is: measured with labels, else expected."""
+    mistakes = find_mistakes(given)
+    n_rows = sum(len(target.rows) for target in given.targets)
+    n_changed = sum(int(target.is_changed.sum()) for target in given.targets)
+    rows = [compare_mistakes(name, *masks) for name, masks in mistakes.items()]
+    pooled = [np.concatenate(masks) for masks in zip(*mistakes.values(), strict=True)]
+    shares = {key: pool_estimates(cards, key) for key in ("labelled_shares", "target_shares")}
+    data: dict[str, Any] = {
+        "agreement": {"n_rows": n_rows, "n_changed": n_changed, "changed": n_changed / max(n_rows, 1)},
+        "scored": rows,
+        "basis": "measured" if rows else "expected",
+        "whole": compare_mistakes("all targets", *pooled) if rows else None,
+        "is_cross_fitted": bool(rows) and not any(target.is_scored.any() for target in given.targets),
+        "use": given.facts.use_labels,
+        "n_learnt": given.facts.n_learnt,
+        "fell_back": given.fell_back,
+        "predictor": "source-only" if given.fell_back else "adapted",
+        "expected_error": pool_estimates(cards, "expected_error"),
+        "record": EXPECTED_ERROR_RECORD,
+        "chance": find_chance(shares | {"border": given.classifier.border}),
+    }
+    if given.fell_back:
+        data |= _say_fallback(data["whole"], data["expected_error"])
+    elif data["whole"]:
+        data |= _say_scores(data["whole"], data["agreement"])
+    else:
+        data |= say_estimate(data)
+    return data | _say_chance(data)
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:.1f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _say_fallback(whole: dict[str, Any] | None, expected: dict[str, Any] | None) -> dict[str, str]:
+    headline, sure = "Not adapted: the predictions are those of the source-only classifier.", ""
+    if whole:
+        headline = f"Not adapted: {whole['adapted']['error']:.1%} of the source-only predictions are wrong."
+    elif expected:
+        headline, sure = _say_bounds(expected), "The predictions are those of the source-only classifier."
+    return {"answer": "fallback", "headline": headline, "sure": sure}
+
+
+def _say_bounds(expected: dict[str, Any]) -> str:
+    bounds = f"{write_percent(expected['low'])} to {write_percent(expected['high'])}"
+    return f"The error is not known: expect {bounds} of these predictions to be wrong."
+
+
+def _say_scores(whole: dict[str, Any], changes: dict[str, Any]) -> dict[str, str]:
+    gain, before, after = whole["difference"], whole["source_only"]["error"], whole["adapted"]["error"]
+    errors = f"{after:.1%} of the predictions are wrong, {before:.1%} would be without it"
+    if changes["n_changed"] == 0:
+        headline = f"Adaptation changed no prediction: {after:.1%} are wrong, with it and without."
+        return {"answer": "same", "headline": headline, "sure": ""}
+    if whole["n_corrected"] + whole["n_spoilt"] == 0:
+        sure = (
+            f"On none of the labelled rows is only one of the two right, though {changes['n_changed']:,} "
+            "other predictions changed: these labels cannot tell which is better."
+        )
+        return {"answer": "unclear", "headline": f"No difference was measured: {errors}.", "sure": sure}
+    sure = (
+        f"The gain is {_points(gain['gain'])} points, 95% interval {_points(gain['low'])} to "
+        f"{_points(gain['high'])}; {whole['n_corrected']:,} predictions were corrected, "
+        f"{whole['n_spoilt']:,} became wrong."
+    )
+    if gain["low"] > 0:
+        return {"answer": "yes", "headline": f"Adaptation helped: {errors}.", "sure": sure}
+    if gain["high"] < 0:
+        return {"answer": "no", "headline": f"Adaptation hurt: {errors}.", "sure": sure}
+    sure = f"{sure.partition(';')[0]}, which contains 0: these rows cannot tell which is better."
+    return {"answer": "unclear", "headline": f"No clear difference: {errors}.", "sure": sure}
+
+
+def say_estimate(data: dict[str, Any]) -> dict[str, str]:
+    """Say how many predictions are expected to be wrong, or that it is not known."""
+    changes, expected = data["agreement"], data["expected_error"]
+    changed = f"{changes['changed']:.1%} of the predictions"
+    sure = "Adaptation changed no prediction, so it neither helps nor hurts."
+    if changes["n_changed"]:
+        sure = (
+            f"Whether adaptation helped is not known without labels{' to score' if data['n_learnt'] else ''}"
+            f": it changed {changed}, and can have lowered or raised the error by no more than that."
+        )
+    if not expected:
+        headline = f"Adaptation changed {changed}; without target labels its gain is unknown."
+        return {"answer": "unknown", "headline": headline, "sure": sure}
+    if expected["error"] is None:
+        sure = "The rows cannot tell how often each class occurs. 30 labels can: label rows on this page."
+        return {"answer": "unbounded", "headline": _say_bounds(expected), "sure": sure}
+    error, interval = write_estimate(*expected.values())
+    headline = f"About {error} of these predictions are expected to be wrong (90% interval {interval})."
+    return {"answer": "unknown", "headline": headline, "sure": sure}
+
+
+def _say_chance(data: dict[str, Any]) -> dict[str, str]:
+    """Say so where the predictions are no better than one answer for all rows."""
+    chance = data["chance"]
+    error = data["whole"]["adapted"] if data["whole"] else data["expected_error"]
+    if chance is None or error is None or error["error"] is None or error["high"] < chance["error"]:
+        return {}
+    guess = f"always answering {name_class(chance['label'])} is wrong for {write_percent(chance['error'])}"
+    if not is_no_better(error["error"], chance):
+        return {"sure": f"{data['sure']} It is not certain that this is better than chance: {guess}.".strip()}
+    if data["fell_back"]:
+        return {
+            "headline": f"{data['headline'].rstrip('.')}, no better than chance.",
+            "sure": f"{guess[0].upper()}{guess[1:]}.",
+        }
+    written = f"{error['error']:.1%}" if data["whole"] else f"about {write_percent(error['error'])}"
+    verb = "are" if data["whole"] else "are expected to be"
+    headline = f"No better than chance: {written} of the predictions {verb} wrong; {guess}."
+    return {"answer": "chance", "headline": headline}
+
+
+def advise(data: dict[str, Any]) -> list[str]:
+    """List what to do next, the most useful first."""
+    verdict, steps = data["verdict"], []
+    answer = verdict["answer"]
+    if answer == "fallback":
+        steps.append("Act on the reason for the fallback above.")
+    if answer == "yes" and verdict["whole"]["adapted"]["error"] > MANY_WRONG:
+        steps.append("Do not rely on single predictions: many are wrong, though fewer than without it.")
+    elif answer == "yes":
+        steps.append(f"Use the predictions. {_advise_surest(data)}")
+    if verdict["basis"] == "expected":
+        steps.append(_advise_sample(data))
+        if answer == "unknown":
+            steps.append(f"Or use the predictions as they are. {_advise_surest(data)}")
+    elif answer == "unclear" and verdict["whole"]["n_corrected"] + verdict["whole"]["n_spoilt"]:
+        steps.append("Label more target rows, drawn at random: four times as many halve the interval.")
+    elif answer == "no":
+        steps.append("Use the baseline's predictions for now, or a source that is closer to the target.")
+    elif answer == "chance":
+        steps.append("Do not use these predictions. Add a source whose words the target shares.")
+    if data["decks"] and answer in ("yes", "no", "unclear", "chance", "same"):
+        steps.append(
+            "To lower the error, label the doubtful rows on this page and give the saved file to "
+            "undrift update --labels."
+        )
+    return steps + [step for card in data["domains"] for step in _advise_domain(card, answer)]
+
+
+def _advise_surest(data: dict[str, Any]) -> str:
+    """Say how many of the surest predictions are wrong, and how to keep only these."""
+    row = next(row for row in data["confidence"]["coverage"] if row["coverage"] > 0.79)
+    if not row["measured"] and row["expected"] is None:
+        return ""
+    share = row["measured"]["error"] if row["measured"] else row["expected"]
+    verb = "are wrong" if data["verdict"]["basis"] == "measured" else "are expected to be wrong"
+    keep = f"--min-confidence {row['threshold']:.2f} keeps only these."
+    return f"Of the surest 80%, {write_percent(share)} {verb}: {keep}"
+
+
+def _advise_sample(data: dict[str, Any]) -> str:
+    """Advise to label a random sample, and say how well it would measure the error."""
+    deck = data["decks"] and data["decks"]["estimate"]
+    n = min(len(deck) if deck else 100, data["verdict"]["agreement"]["n_rows"])
+    expected = data["verdict"]["expected_error"] or {"error": None}
+    low, high = error_interval(0.25 if expected["error"] is None else expected["error"], n)
+    within = f"this measures the error to within about {50 * (high - low):.0f} points, and the gain"
+    if deck:
+        return f"Label {n} rows on this page: {within}. Or run undrift label, which learns as you go."
+    return f"Label {n} target rows drawn at random, and run again with --target-label: {within}."
+
+
+def _advise_domain(card: dict[str, Any], answer: str) -> list[str]:
+    if card["role"] != "target":
+        return []
+    causes = {
+        "over half of its words are not in the labelled source. Add a source, or unlabelled documents, of an "
+        "intermediate domain.": (card["unseen_share"] or 0) > FAR_APART and answer != "yes",
+        f"add unlabelled rows if there are more; {card['n_rows']:,} are few to learn which words occur "
+        "together.": card["n_rows"] < FEW_ROWS,
+        "its labelled rows have other class shares than those used. If they are a random sample, give their "
+        "shares with --target-shares.": (card["share_error"] or 0) > SHARE_ERROR,
+    }
+    return [f"{card['name']}: {step}" for step, is_given in causes.items() if is_given]

@@ -22,9 +22,8 @@ from .._version import __version__
 from ..files import write_text_atomically
 from ..text import TextAdapter
 from .charts import adaptation_charts
-from .content import adaptation_data
+from .content import adaptation_data, write_percent
 from .data import DomainRows, ReportData
-from .verdict import write_percent
 
 
 class Report:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.app.tables.test_reading import rows_of, saved
 from undrift.app.tables import TableError, check_table, join_kinds, open_table, with_added, write_table
-from undrift.app.tables.cells import find_kinds
+from undrift.app.tables.files import find_kinds
 
 NAMES = ["t.csv", "t.tsv", "t.jsonl", "t.parquet", "t.csv.gz", "t.tsv.gz", "t.jsonl.gz"]
 ROWS = pd.DataFrame({"text": ['a, "b"\n\tc', "é", ""], "label": ["1.0", "x\ry", "07"]}, dtype=object)

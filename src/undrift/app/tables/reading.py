@@ -24,17 +24,21 @@ from typing import Any, NamedTuple, TextIO
 import pandas as pd
 
 from ...errors import count
-from .cells import find_kinds, join_kinds, refuse_repeated, require_column, write_text
 from .files import (
     COMPRESSIONS,
     Encoding,
     TableError,
     detect_encoding,
+    find_kinds,
     import_extra,
+    join_kinds,
     open_bytes,
+    refuse_repeated,
     refuse_unreadable,
     refuse_zip_bomb,
+    require_column,
     translate_errors,
+    write_text,
 )
 
 _KINDS = {

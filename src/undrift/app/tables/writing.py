@@ -14,8 +14,16 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ...files import replace_file
-from .cells import Kinds, write_json, write_text, write_texts
-from .files import TableError, import_extra, open_compressed, translate_errors
+from .files import (
+    Kinds,
+    TableError,
+    import_extra,
+    open_compressed,
+    translate_errors,
+    write_json,
+    write_text,
+    write_texts,
+)
 from .reading import Layout, infer_layout
 
 if TYPE_CHECKING:
