@@ -179,7 +179,7 @@ def test_the_report_is_imported_when_it_is_first_used():
 
 
 PUBLIC_PACKAGES = {"datasets"}  # whose `__all__` is for users
-BY_NAME = {"core.register_ops", "core.torch.ops"}  # used by the `__init__` itself, imported by a string
+BY_NAME = {"core.torch.ops"}  # imported by a string
 BY_NAME |= {f"distributed.{name}" for name in ("blockwise", "cluster_rows", "lazy_hidden")}  # by the registry
 
 

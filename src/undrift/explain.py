@@ -33,12 +33,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .core import Rows
 from .inputs import as_array, check_matrix
-from .method import DistilledClassifier, MSDAClassifier
+from .method import MSDAClassifier
 from .msda import MSDA
 
 __all__ = ["document_terms", "reconstruction", "term_weight", "top_terms"]
 
-Classifier = MSDAClassifier | DistilledClassifier
+Classifier = Any  # a MSDAClassifier, or a DistilledClassifier, which has no layers
 
 
 def reconstruction(stack: MSDA, terms: Sequence[str], term: str, k: int = 10) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def effective_weights(classifier: Classifier) -> np.ndarray:
     reconstructs.
     """
     check_is_fitted(classifier)
-    if isinstance(classifier, DistilledClassifier):
+    if not hasattr(classifier, "representation_"):
         return classifier.coef_.astype(np.float64)
     layers, slopes, H = classifier.representation_.layers_, [], classifier.input_mean_[None, :]
     for layer in layers:
@@ -106,7 +106,7 @@ def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> dict
     ``direct`` weight (of the input block alone) and ``rank`` (1 is the strongest for that class).
     """
     j, weights, labels = position_of(term, terms), effective_weights(classifier), classifier.classes_.tolist()
-    direct = weights if isinstance(classifier, DistilledClassifier) else classifier.coef_[0]
+    direct = classifier.coef_[0] if hasattr(classifier, "representation_") else weights
     other = labels[0] if len(labels) == 2 else None
     outputs = [
         {
@@ -163,8 +163,8 @@ def document_terms(
     ``term``, ``effect`` on the score of the predicted class, and ``n_labelled``. `target` names the row's
     target, where the classifier has several.
     """
-    is_distilled = isinstance(classifier, DistilledClassifier)
-    row = as_array(x if is_distilled else check_matrix(classifier, x, reset=False))
+    has_layers = hasattr(classifier, "representation_")
+    row = as_array(check_matrix(classifier, x, reset=False) if has_layers else x)
     if row.shape[0] != 1:
         raise ValueError(f"one row is explained at a time, got {row.shape[0]}")
     present = np.flatnonzero(row[0])

@@ -9,8 +9,10 @@ from scipy.optimize import check_grad
 
 from undrift import MSDAClassifier
 from undrift.method import teacher as module
+from undrift.method.calibrate import ExpectedError
 from undrift.method.domains import UNLABELLED
 from undrift.method.teacher import (
+    Lesson,
     Noise,
     choose_source,
     fit_noise,
@@ -207,7 +209,9 @@ def test_probabilities_and_their_silent_rows():
     np.testing.assert_allclose(words.scores[:, 0], [np.log(4), 0, -np.log(3)])
     assert words.codes.tolist() == [1, UNLABELLED, 0]
     words = read_words((np.array([[0.2, 0.8], [np.nan, np.nan]]), None), 2, CLASSES)
-    assert words.measure_size() == pytest.approx(np.log(4))
+    noise = Noise(0.02, 1.0, np.zeros(2))
+    lesson = Lesson(words, np.zeros((2, 1)), noise, np.full(2, 0.5), ExpectedError(0.1, 0.0, 0.2))
+    assert lesson.weigh(np.full((2, 1), 3.0)) == pytest.approx(3 * noise.trust / np.log(4))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from tests.helpers.review_files import make_review_texts
 from undrift import DistilledText, MSDAClassifier, TextAdapter, load_model, save_model
-from undrift.method import Taught, distill
+from undrift.text.distill import Taught, distill
 
 
 def make_adapter(**changes):

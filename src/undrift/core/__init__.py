@@ -17,10 +17,8 @@ paper                     here
 temporary ones that it wrote, and draws random numbers only from a generator that it is given.
 """
 
-from importlib import import_module
-
 from . import numpy_ops
-from .array import Array, NotPositiveDefinite, Rows, array_ops, register_ops, stack_rows
+from .array import Array, NotPositiveDefinite, Rows, array_ops, stack_rows
 from .blocks import (
     BLOCK_ENTRIES,
     Blocks,
@@ -50,6 +48,3 @@ from .stack import (
     fit_layers,
     hidden_rows,
 )
-
-register_ops("numpy", lambda: numpy_ops)
-register_ops("torch", lambda: import_module("undrift.core.torch.ops"))

@@ -7,13 +7,12 @@ arrays are. Each library has one module with the same functions: :mod:`.numpy_op
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, TypeAlias
 
 Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor
 Rows: TypeAlias = Any  # an Array or a SciPy sparse matrix or array, one sample a row
-
-_LOADERS: dict[str, Callable[[], Any]] = {}  # filled by this package's __init__
 
 
 class NotPositiveDefinite(ArithmeticError):
@@ -24,16 +23,11 @@ class NotPositiveDefinite(ArithmeticError):
         self.column = column
 
 
-def register_ops(library: str, load: Callable[[], Any]) -> None:
-    """Register the function that imports the array operations of a library."""
-    _LOADERS[library] = load
-
-
 def array_ops(array: Rows) -> Any:
     """Return the operations of the library that `array` belongs to."""
     torch = sys.modules.get("torch")  # without torch imported there are no tensors
     is_tensor = torch is not None and isinstance(array, torch.Tensor)
-    return _LOADERS["torch" if is_tensor else "numpy"]()
+    return import_module("undrift.core.torch.ops" if is_tensor else "undrift.core.numpy_ops")
 
 
 def stack_rows(blocks: Sequence[Rows]) -> Rows:

@@ -235,9 +235,6 @@ def check_target_labels(y: Any, n: int, classes: np.ndarray, title: str) -> np.n
 
 def list_row_keys(X: Rows, domain: np.ndarray) -> list[RowKey]:
     """Return a key for every row, made of its domain and its content: equal rows have equal keys."""
-    if not sp.issparse(X):
-        contents = [row.tobytes() for row in np.ascontiguousarray(X + 0.0)]  # where -0.0 is 0.0
-        return list(zip(domain.tolist(), contents, strict=True))
     X = sp.csr_array(X, copy=True)
     X.sum_duplicates()
     X.eliminate_zeros()

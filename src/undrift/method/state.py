@@ -183,8 +183,8 @@ class UpdateState:
         return np.array([anchors.get(key, -1) for key in self.list_keys(X, domain)])
 
     def list_keys(self, X: Rows, domain: np.ndarray) -> list[RowKey]:
-        """Return a key for every row, in the form and the precision of the anchors."""
-        return list_row_keys(_convert_like(X, self.columns[0]), domain)
+        """Return a key for every row, in the precision of the anchors."""
+        return list_row_keys(X.astype(self.columns[0].dtype), domain)
 
     def set_labels(
         self, columns: list[Rows], domain: np.ndarray, codes: np.ndarray, anchor: np.ndarray
@@ -259,14 +259,6 @@ class UpdateState:
                 w += primal_weights(lift(A[rows]), means, self.domain[rows], share * coef[rows])
             weights.append(w + share * (_centre(B, means, labelled.domain).T @ g))
         return weights
-
-
-def _convert_like(X: Rows, A: Rows) -> Rows:
-    """Return rows in the form, sparse or dense, and the precision of others."""
-    X = X.astype(A.dtype)
-    if sp.issparse(A):
-        return sp.csr_array(X)
-    return X.toarray() if sp.issparse(X) else X
 
 
 def _shrink_columns(columns: Sequence[Rows]) -> list[Rows]:

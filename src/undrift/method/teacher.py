@@ -55,10 +55,6 @@ class Words:
         """Return the words for some of the rows."""
         return Words(self.scores[rows], self.codes[rows])
 
-    def measure_size(self) -> float:
-        """Return the root mean square of the scores of rows with a label."""
-        return _measure_size(self.scores[self.taught])
-
     def check(self, classes: np.ndarray, name: Name) -> Words:
         """Return the words; refuse a teacher that says too little to learn from."""
         n, seen, title = len(self.taught), np.unique(self.codes[self.taught]), _title(name)
@@ -232,7 +228,7 @@ def choose_source(X: Rows, words: Words, n_classes: int) -> np.ndarray:
     inputs, said, chosen = gather_rows(X[rows]), words.take(rows), []
     K = as_array(inputs @ inputs.T)
     scores, noise = review_labels(K, 1 / (float(K.diagonal().mean()) or 1.0), said, n_classes)
-    both = as_logits(scores / _measure_size(scores) + noise.trust * said.scores / said.measure_size())
+    both = as_logits(scores / _measure_size(scores) + noise.trust * said.scores / _measure_size(said.scores))
     support = both[np.arange(len(rows)), said.codes] - both.mean(axis=1)
     portion = min(constants.SURE_PORTION, constants.SURE_ROWS / len(rows))
     for code in np.unique(said.codes):
@@ -261,7 +257,8 @@ class Lesson:
 
     def weigh(self, scores: np.ndarray) -> float:
         """Return the factor of the teacher's scores in a sum with these, which are at their threshold."""
-        return _measure_size(scores) * self.noise.trust / self.words.measure_size()
+        taught = self.words.scores[self.words.taught]
+        return _measure_size(scores) * self.noise.trust / _measure_size(taught)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from ..core import array_ops, stack_rows
 from ..explain import score_contributions
-from ..method import ask_teacher, choose_for_estimate, distill
+from ..method import choose_for_estimate
+from ..text import ask_teacher, distill
 from .data import ReportData, Target
 
 MOST_DRAWN = 240  # points of the map: more hide one another

@@ -1,6 +1,7 @@
 """Raw text in, predictions out: `TermVectorizer` and `TextAdapter`."""
 
 from .adapter import TextAdapter, load_adapter, load_text_model
+from .distill import ask_teacher, distill
 from .distilled import DistilledText
 from .terms import N_TERMS, TFIDF_LENGTH, DocumentFrequencies, TermVectorizer
 from .tokens import (

@@ -20,8 +20,9 @@ from ..inputs import (
     share_callbacks,
     with_callbacks,
 )
-from ..method import TARGET, MSDAClassifier, ask_teacher
+from ..method import TARGET, MSDAClassifier
 from ..persist import ModelFileError, load_model
+from .distill import ask_teacher
 from .distilled import DistilledText, distill_text
 from .model import TextModel
 from .terms import N_TERMS, TermVectorizer

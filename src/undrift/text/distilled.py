@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..inputs import savable, spell_label
-from ..method import Taught, distill
+from .distill import Taught, distill
 from .model import TextModel
 from .terms import TermVectorizer, build_tfidf, count_documents
 from .tokens import CHARACTER_NGRAMS, choose_pattern

@@ -29,9 +29,7 @@ SAMPLE_DOCUMENTS = 1000  # that tokens are chosen from, at most
 _SAMPLE_CHARACTERS = 1000  # of each of them
 _MANY_SPACELESS = 0.5  # share of letters in scripts without spaces, from which on characters are chosen
 _MANY_SINGLE = 0.4  # share of words that occur in one document only, from which on characters are chosen ...
-_FEW_DOCUMENTS = (
-    200  # ... unless there are fewer documents than this, in which words of any language are rare
-)
+_FEW_DOCUMENTS = 200  # ... unless there are fewer documents, in which words of any language are rare
 
 # Letters of Han with its radicals, kana, Thai and Lao, Burmese, Khmer: scripts without spaces.
 _SPACELESS = (
@@ -52,13 +50,10 @@ _RUN = rf"[^\W_{_SPACELESS}]+(?:[{_MARKS}]+[^\W_{_SPACELESS}]*)*"
 # A decimal number; letters and digits with apostrophes inside; a character of a script without spaces; an
 # emoji. Single characters are words too.
 WORD_PATTERN = rf"\d+(?:[.,]\d+)+|{_RUN}(?:'{_RUN})*|[{_SPACELESS}][{_MARKS}]*|{_FLAG}|[{_EMOJI}]"
-NO_WORD = re.compile(
-    rf"(?:[^\w{_MARKS}{_EMOJI}\U0001f1e6-\U0001f1ff]|_)+"
-)  # separators of runs of characters
+# separators of runs of characters
+NO_WORD = re.compile(rf"(?:[^\w{_MARKS}{_EMOJI}\U0001f1e6-\U0001f1ff]|_)+")
 _WORDS = re.compile(WORD_PATTERN)
-_PLAIN_WORDS = re.compile(
-    r"\d+(?:[.,]\d+)+|[^\W_]+(?:'[^\W_]+)*"
-)  # the same words of text without other letters
+_PLAIN_WORDS = re.compile(r"\d+(?:[.,]\d+)+|[^\W_]+(?:'[^\W_]+)*")  # of text without other letters
 
 _TAG_NAMES = (
     "a abbr address article aside audio b big blockquote body br button center cite code dd div dl dt em "

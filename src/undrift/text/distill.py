@@ -12,11 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows
 from ..inputs import savable
-from .calibrate import class_probabilities, find_border, fit_temperature
-from .constants import DISTILL_RIDGES, DISTILL_ROWS
-from .domains import Name
-from .solve import predict_codes
-from .targets import BatchReference, TargetModel
+from ..method import (
+    DISTILL_RIDGES,
+    DISTILL_ROWS,
+    BatchReference,
+    Name,
+    TargetModel,
+    class_probabilities,
+    find_border,
+    fit_temperature,
+    predict_codes,
+)
 
 LEAST_ROWS = 10
 TOLERANCE = 1e-5  # of the iterations
