@@ -110,6 +110,12 @@ def describe_expected(expected: dict[str, Any] | None, when: str = "expected") -
     return f"about {expected['error']:.0%} wrong (90% interval {low} to {high}), {when}"
 
 
+def write_class(label: Any) -> str:
+    """Write a label before its number; one that ends in a digit gets a colon."""
+    name = str(label)
+    return f"{name}:" if name[-1:].isdigit() else name
+
+
 def list_shares(shares: dict[Any, float], interval: dict[Any, Any] | None = None) -> str:
     """Write class shares in words, those of ten classes at most; a wide interval without its middle."""
     parts = []
@@ -118,9 +124,9 @@ def list_shares(shares: dict[Any, float], interval: dict[Any, Any] | None = None
         digits = int(high - low < 0.02)  # the ends of a narrow one would be equal
         between = f"{low:.{digits}%} to {high:.{digits}%}"
         if interval is None:
-            parts.append(f"{label} {share}")
+            parts.append(f"{write_class(label)} {share}")
         elif high - low >= WIDE_INTERVAL:
-            parts.append(f"{label} uncertain, {between}")
+            parts.append(f"{write_class(label)} uncertain, {between}")
         else:
-            parts.append(f"{label} {share} ({between})")
+            parts.append(f"{write_class(label)} {share} ({between})")
     return ", ".join([*parts, *([f"{len(shares) - len(parts):,} more"] if len(shares) > MOST_LABELS else [])])

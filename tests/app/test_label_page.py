@@ -105,7 +105,9 @@ def test_keys_label_and_everything_follows(opened, serve, adapted):
     state = server.session.state()
     error = state["error"]
     assert page.inner_text("#basis") == "measured on 6 labels"
-    assert page.inner_text("h1").startswith(f"{100 * error['error']:.1f}% of the predictions are wrong")
+    n_wrong = round(6 * error["error"])
+    verb = "was" if n_wrong == 1 else "were"
+    assert page.inner_text("h1").startswith(f"So far {n_wrong} of 6 labelled rows {verb} predicted wrongly")
     assert page.text_content("#errors-chart text").startswith(f"measured: {100 * error['error']:.1f}% (")
     assert page.inner_text("#advice") == state["advice"]
     assert page.inner_text("#learnt").startswith("6 labels saved, 5 labels learnt.")

@@ -354,6 +354,13 @@ def test_what_label_studio_did_not_export_is_one_line(tmp_path, row):
         read_labels(open_table(path), ("text",), ["label"], CLASSES)
 
 
+def test_tasks_that_were_not_labelled_yet_have_no_label(tmp_path):
+    path = tmp_path / "ask.json"
+    path.write_text(json.dumps([{"data": {"text": "b"}}]))
+    with pytest.raises(TableError, match=r"ask\.json: no row has a label"):
+        read_labels(open_table(path), ("text",), ["label"], CLASSES)
+
+
 def test_missing_cells_are_no_labels_and_one_thing_is_counted_as_one():
     missing = (None, float("nan"), "", "  ", "nan", "NaN", " <NA> ")
     assert [parse_label(cell) for cell in missing] == [None] * 7

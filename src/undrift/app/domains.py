@@ -183,8 +183,9 @@ def warn_of_similar(counts: Counter[Any]) -> None:
 
 
 def _is_beginning(first: str, second: str) -> bool:
-    """Tell whether a name of at least three letters is the beginning of another, as in neg and negative."""
-    return len(first) >= 3 and first[-1].isalpha() and second.casefold().startswith(first.casefold())
+    """Tell whether a name is the beginning of another, as in neg and negative, or in 5 and 5 stars."""
+    is_short = len(first) >= 3 and first[-1].isalpha() and second.casefold().startswith(first.casefold())
+    return is_short or (first.isdigit() and second.startswith(f"{first} "))
 
 
 def _is_typo(first: str, second: str, counts: Counter[Any]) -> bool:

@@ -21,7 +21,7 @@ from .job import Job, ShowStage, ignore_stage
 from .labelling import ESTIMATE, LabelSession
 from .predict import open_model, run_predict
 from .terminal import describe_file
-from .update import run_update
+from .update import FEW_MEASURED, run_update
 
 MOST_BYTES = 65_536  # of a request's body
 HEADERS = {
@@ -216,7 +216,7 @@ class LabelHandler(BaseHTTPRequestHandler):
             "kind": "label",
             "title": self.server.title,
             "labels_file": session.path.name,
-            "session": {"classes": session.classes, "can_learn": session.can_learn},
+            "session": {"classes": session.classes, "can_learn": session.can_learn, "few": FEW_MEASURED},
         }
         return render_page(data, {}, connects=True)
 

@@ -84,7 +84,7 @@ def read_labels(
 
 def _list_labels(table: Table, text: Sequence[str], label: str) -> Iterator[GivenLabel]:
     """Yield every row's text and label, from a table or an export of Label Studio."""
-    is_export = {"data", "annotations"} <= set(table.columns) and not {*text, label} <= set(table.columns)
+    is_export = "data" in table.columns and not {*text, label} <= set(table.columns)
     if not is_export:
         table.require_column([*text, label])
     prefix = label[: -len("label")] if label.endswith("label") else ""  # that `ask` was given
@@ -115,7 +115,7 @@ def _list_labels(table: Table, text: Sequence[str], label: str) -> Iterator[Give
 def _read_annotations(row: dict[str, Any], label: str) -> dict[str, Any]:
     """Return the cells of a row that Label Studio exported: what it was given, and the last choice."""
     choice = None
-    for annotation in row["annotations"] or []:
+    for annotation in row.get("annotations") or []:
         for result in [] if annotation.get("was_cancelled") else annotation.get("result", []):
             choice = (result.get("value", {}).get("choices") or [choice])[0]
     return {**row["data"], label: choice}

@@ -23,6 +23,7 @@ from ..scoring import (
     gain_interval,
     is_no_better,
     list_shares,
+    write_class,
 )
 from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
 from .distill import describe_distilled
@@ -214,7 +215,7 @@ def _describe_model(summary: dict[str, Any]) -> str:
 
 
 def _describe_files(summary: dict[str, Any]) -> str:
-    labels = [f"{label} {n:,}" for label, n in sorted(summary["labels"].items())]
+    labels = [f"{write_class(label)} {n:,}" for label, n in sorted(summary["labels"].items())]
     labels[MOST_LABELS:] = [f"{len(labels) - MOST_LABELS:,} more"] if len(labels) > MOST_LABELS else []
     parts = [
         f"{source['file']}: {count(source['rows'], 'row')}{_count_odd(source)}, {source['labelled']:,} labels"
@@ -347,7 +348,7 @@ def choose_next(summary: dict[str, Any]) -> Iterator[str]:
         yield f"Next: open {summary['report']}"
         return
     if not model:
-        yield "Next: save the model with --model FILE, for `undrift predict` and `undrift label`"
+        yield "Next: add --model FILE --updatable, for `undrift predict` and `undrift label`."
         return
     domain = ["--domain", Path(target["file"]).name] if len(summary["targets"]) > 1 else []
     if is_scored or not summary["model"]:

@@ -237,7 +237,7 @@ def describe_update(summary: dict[str, Any]) -> Iterator[str]:
         yield "Next: fit again with the labels, so that pseudo-labels follow them too:"
         yield f"  undrift adapt SOURCE.csv TARGET.csv --label COL {labels} --out predicted.csv"
     else:
-        yield "Next: predict with it:"
+        yield "Next: predict new rows with it; for rows of the fit add --as-fitted:"
         yield f"  undrift predict {shlex.join([summary['out']])} NEW.csv --out predicted.csv"
 
 

@@ -112,6 +112,10 @@ class UpdateState:
             labelled=labelled,
         )
 
+    def lift(self) -> UpdateState:
+        """Return the state with hidden rows that can be multiplied many times: 16 bits are slow."""
+        return replace(self, columns=[lift(A) for A in self.columns])
+
     def expand(self) -> UpdateState:
         """Return the state that was saved, with the whole inverse; refuse parts that do not fit together."""
         n, packed = int((self.weight > 0).sum()), self.inverse

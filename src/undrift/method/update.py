@@ -50,7 +50,7 @@ class LearnsTargetLabels(LayeredModel):
         target, sample_domain
             As for :meth:`decision_function`.
         """
-        state = self._check_state()
+        state = self._check_state().lift()
         X = self._check_input(X)
         domain = self._find_positions(target, sample_domain, X.shape[0])
         codes = check_target_labels(y, len(domain), self.classes_, "y")

@@ -45,7 +45,7 @@ def test_adapt_writes_predictions_and_says_where(folder, undrift):
     assert "; estimated negative " in shares
     assert "uncertain, " in shares  # few rows: no middle of a wide interval
     assert wrote == f"Wrote out.csv ({round(Path('out.csv').stat().st_size / 1000)} kB)."
-    assert following.startswith("Next: save the model with --model FILE")
+    assert following.startswith("Next: add --model FILE --updatable")
     assert all(len(line) <= 80 for line in out.splitlines())
     more = unwrap(undrift(*ADAPT, "--min-confidence", "0.7", "-v")[1])
     assert EXPECTED_ERROR_RECORD in " ".join(more)
@@ -104,6 +104,8 @@ def test_labels_that_look_alike_are_warned_of(folder, undrift, reviews):
         (["unhappy", "happy"], False),
         (["class 1", "class 2"], False),
         (["pos", "position"], True),
+        (["5", "5 stars"], True),
+        (["5", "50 stars"], False),
     ):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -80,6 +80,7 @@
     const add = (key, text, run, attributes = {}) => {
       const button = make("button", { type: "button", ...attributes }, make("kbd", { "aria-hidden": "true" }, key || "·"), make("span", {}));
       say(button.lastChild, text);
+      button.lastChild.className = text === `\`${key}\`` ? "hidden" : "";
       button.addEventListener("click", run);
       keys.append(button);
     };

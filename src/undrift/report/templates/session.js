@@ -18,6 +18,7 @@
       if (!response.ok) throw new Error(found.error);
       return found;
     };
+    const count = ({ error, n }) => `${Math.round(error * n)} of ${plural(n, "labelled row")} ${Math.round(error * n) === 1 ? "was" : "were"} predicted wrongly`;
     const bounds = ({ low, high }, level) => `${level}% interval ${percent(low)} to ${percent(high)}`;
     const tell = (state) => {
       const { error, shares, changed } = state;
@@ -25,6 +26,7 @@
       byId("basis").textContent = isMeasured ? `measured on ${plural(error.n, "label")}` : error && error.error === null ? "not known" : "expected";
       say(byId("headline"), !error ? "The error is not known yet."
         : error.error === null ? `The error is not known: expect ${percent(error.low)} to ${percent(error.high)} of the predictions to be wrong.`
+        : isMeasured && error.n < session.few ? `So far ${count(error)} (${bounds(error, 95)}).`
         : isMeasured ? `${percent(error.error)} of the predictions are wrong (${bounds(error, 95)}).`
         : `About ${percent(error.error)} of the predictions are expected to be wrong (${bounds(error, 90)}).`);
       say(byId("advice"), state.advice);
@@ -48,7 +50,7 @@
       tell(state);
       current = await ask("next");
       const isOver = current.row === null;
-      return { mode, place: isOver ? "All rows are done" : `Row ${current.row + 1}, ${plural(current.n_left, "row")} left`, text: current.text, result: last };
+      return { mode, place: isOver ? "All rows are done" : `Row ${(current.row + 1).toLocaleString("en")}${mode === "estimate" ? `, ${plural(current.n_left, "row")} left` : ""}`, text: current.text, result: last };
     };
     startLabelling({
       classes: session.classes,
