@@ -329,6 +329,9 @@ def test_the_verdict_follows_every_key_with_the_right_weights(opened, decks):
     assert len(seen) == 24
     assert page.inner_text("h1").startswith("By your 24 labels, ")
     assert page.inner_text("#was") == f"Before: {before}"
+    assert page.inner_text("#live-shares").startswith("By your 24 labels, ")
+    assert page.locator("#estimated-shares").is_hidden()
+    assert page.inner_text("#next-label").startswith(f"Label {len(decks['estimate']) - 24} more of the ")
     changed = [(r, c) for r, c in zip(decks["estimate"], codes, strict=False) if r[1] != r[2]]
     n, outcomes = len(changed), [(r[1] == c, r[2] == c) for r, c in changed]
     corrected, spoilt = (outcomes.count(pair) / n for pair in ((True, False), (False, True)))
@@ -340,6 +343,8 @@ def test_the_verdict_follows_every_key_with_the_right_weights(opened, decks):
         page.keyboard.press("u")
     assert page.inner_text("h1") == before
     assert page.locator("#live-shares").is_hidden()
+    assert page.locator("#estimated-shares").is_visible()
+    assert page.inner_text("#next-label").startswith(f"Label {len(decks['estimate'])} rows on this page")
 
 
 def test_twenty_labels_given_by_keyboard_are_saved_as_the_commands_take_them(opened, decks, tmp_path):

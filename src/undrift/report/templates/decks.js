@@ -6,8 +6,9 @@
     const done = []; /* decks, in the order of the keys pressed */
     const headline = byId("headline"), was = byId("was"), live = byId("live"), sure = byId("sure"), badge = byId("basis");
     const chart = byId("errors-chart"), expected = byId("expected"), shares = byId("live-shares"), saved = byId("saved");
+    const estimated = byId("estimated-shares") || shares, next = byId("next-label") || make("li", {});
     const isMeasured = byId("verdict").dataset.basis === "measured";
-    const first = [headline, sure, badge, chart, expected].map((element) => [element, [...element.childNodes], element.hidden]);
+    const first = [headline, sure, badge, chart, expected, next].map((element) => [element, [...element.childNodes], element.hidden]);
     const before = headline.textContent;
     let mode = "estimate", last = "", isKept = true;
 
@@ -58,6 +59,7 @@
       const found = measure();
       live.hidden = !found || !isMeasured;
       was.hidden = !found || isMeasured;
+      estimated.hidden = Boolean(found);
       shares.hidden = !found;
       if (byId("record")) byId("record").hidden = Boolean(found);
       if (!found) {
@@ -71,6 +73,8 @@
       const whole = `By your ${plural(n, "label")}: ${says}; ${so}${by}.`;
       const top = found.shares.map(([share, ...ends], code) => ({ share, ends, code })).sort((p, q) => q.share - p.share)[0];
       say(shares, `By your ${plural(n, "label")}, ${percent(top.share)} of the rows are ${nameClass(decks.classes[top.code])} (95% interval ${percent(top.ends[0])} to ${percent(top.ends[1])}).`);
+      const left = decks.estimate.length - labels.estimate.length;
+      next.textContent = left ? `Label ${left} more of the ${decks.estimate.length} rows, then save them.` : "Save the labels, so that they can be learnt.";
       if (isMeasured) {
         live.textContent = whole;
       } else {

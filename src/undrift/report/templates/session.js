@@ -18,6 +18,7 @@
       if (!response.ok) throw new Error(found.error);
       return found;
     };
+    const nameRow = (row) => `Row ${(row + 1).toLocaleString("en")}`;
     const count = ({ error, n }) => `${Math.round(error * n)} of ${plural(n, "labelled row")} ${Math.round(error * n) === 1 ? "was" : "were"} predicted wrongly`;
     const bounds = ({ low, high }, level) => `${level}% interval ${percent(low)} to ${percent(high)}`;
     const tell = (state) => {
@@ -50,7 +51,7 @@
       tell(state);
       current = await ask("next");
       const isOver = current.row === null;
-      return { mode, place: isOver ? "All rows are done" : `Row ${(current.row + 1).toLocaleString("en")}${mode === "estimate" ? `, ${plural(current.n_left, "row")} left` : ""}`, text: current.text, result: last };
+      return { mode, place: isOver ? "All rows are done" : `${nameRow(current.row)}${mode === "estimate" ? `, ${plural(current.n_left, "row")} left` : ""}`, text: current.text, result: last };
     };
     startLabelling({
       classes: session.classes,
@@ -67,12 +68,12 @@
       },
       label: async (code) => {
         const state = await ask("label", { row: current.row, label: code < 0 ? null : session.classes[code], mode });
-        last = `Row ${current.row + 1}: ${code < 0 ? "skipped" : `${nameClass(session.classes[code])}, saved`}.`;
+        last = `${nameRow(current.row)}: ${code < 0 ? "skipped" : `${nameClass(session.classes[code])}, saved`}.`;
         return view(state);
       },
       undo: async () => {
         const state = await ask("undo", {});
-        last = state.row === null ? "There is nothing to undo." : `Row ${state.row + 1}: answer withdrawn.`;
+        last = state.row === null ? "There is nothing to undo." : `${nameRow(state.row)}: answer withdrawn.`;
         return view(state);
       },
     });
