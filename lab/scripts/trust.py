@@ -25,6 +25,7 @@ from trust_scores import SHARES
 
 from undrift.method import calibrate
 from undrift.method import shares as share_module
+from undrift.method.align import correlate_scores
 from undrift.method.calibrate import ExpectedError, HeldOut, expect_chance, expect_error, find_border
 from undrift.method.constants import LEAST_CORRELATION, MOST_DOUBT, PSEUDO_WEIGHT
 from undrift.method.shares import Shares, estimate_shares
@@ -65,9 +66,11 @@ def judge_task(arrays: Arrays) -> dict[str, Any]:
         arrays["held_out"].astype(float)[:, None], codes, np.ones(len(codes)), int(arrays["n_domains"])
     )
     truth, n = arrays["truth"][is_test], len(first)
+    correlation, source = correlate_scores(first, source_only), codes.mean()
     shares = estimate_shares(first, held_out.scores, codes, 2, transfer=held_out.transfer)
-    correlation = float(np.corrcoef(first[:, 0], source_only[:, 0])[0, 1])
-    temperature, source = held_out.target_temperature(), codes.mean()
+    shares = shares.compare(held_out.class_shares, correlation, unseen=0.0)  # which is not stored
+    unseparated, shift, has_fallen_back = shares.unseparated, shares.shift, shares.is_unknown
+    temperature = held_out.target_temperature()
     first_codes = (first[:, 0] + find_border(first, temperature, shares.mean)[0] > 0).astype(int)
     nearest = int(np.argmin(np.abs(np.array([source, *SHARES]) - shares.mean[1])))
     predicted = np.unpackbits(arrays["predicted"][nearest], count=n).astype(int)
@@ -75,13 +78,12 @@ def judge_task(arrays: Arrays) -> dict[str, Any]:
         int(arrays["n_labelled"]), PSEUDO_WEIGHT * int(arrays["n_pseudo"][nearest])
     )
     expected = expect_error(first, temperature, shares, first_codes).scale(ratio)
-    expected = expected.allow(expect_chance(first_codes, codes, 2), shares.unseparated)
-    has_fallen_back = shares.unseparated >= MOST_DOUBT and correlation < LEAST_CORRELATION
+    expected = expected.allow_doubts(shares, first_codes, held_out)
     if has_fallen_back:
         border = find_border(source_only, temperature, np.array([1 - source, source]))
         predicted = (source_only[:, 0] + border[0] > 0).astype(int)
-        least = float(np.mean((held_out.scores[:, 0] > 0) != codes))
-        expected = ExpectedError(None, least, expect_chance(predicted, codes, 2))
+        chance = max(expect_chance(predicted, each) for each in (held_out.class_shares, shares.mean))
+        expected = ExpectedError(None, held_out.error, chance)
         shares = Shares(np.array([[1 - source, source]]), np.zeros(1), is_assumed=True)
     low, high = shares.interval()[1]
     error, share = float(np.mean(predicted[is_test] != truth)), float(truth.mean())
@@ -97,7 +99,8 @@ def judge_task(arrays: Arrays) -> dict[str, Any]:
         "share_off": abs(shares.mean[1] - share),
         "share_holds": low - 0.005 <= share <= high + 0.005,
         "correlation": correlation,
-        "unseparated": shares.unseparated,
+        "unseparated": unseparated,
+        "shift": shift,
     }
 
 

@@ -14,7 +14,7 @@ from undrift.app.predict import N_SAMPLED, Sample
 
 @pytest.fixture(scope="module")
 def reviews():
-    return make_review_texts(600, unlabelled_share=0.0, seed=4, style="mixed")
+    return make_review_texts(600, unlabelled_share=0.0, seed=5, style="mixed")
 
 
 @pytest.fixture(scope="module")

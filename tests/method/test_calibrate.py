@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from undrift.method import calibrate as calibration
 from undrift.method.calibrate import (
     ExpectedError,
+    HeldOut,
     as_logits,
     class_probabilities,
     expect_chance,
@@ -156,15 +157,35 @@ def test_self_training_gains_more_the_more_pseudo_labels_there_are(pseudo_weight
     ("probability", "error", "high"), [(0.04, 0.1, 0.2), (0.05, 0.1, 0.5), (0.49, 0.1, 0.5), (0.5, None, 0.5)]
 )
 def test_bounds_reach_the_error_of_classes_that_are_not_told_apart(probability, error, high):
-    allowed = ExpectedError(0.1, 0.05, 0.2).allow(0.5, probability)
+    shares = Shares(np.array([[0.5, 0.5]]), np.zeros(1), unseparated=probability)
+    held_out = HeldOut(np.array([[-1.0], [-1.0], [1.0], [1.0]]), np.array([0, 1, 1, 1]), np.ones(4))
+    allowed = ExpectedError(0.1, 0.05, 0.2).allow_doubts(shares, np.array([0, 1]), held_out)
     assert allowed.describe() == {"error": error, "low": 0.05, "high": high, "known": error is not None}
-    assert ExpectedError(0.1, 0.05, 0.2).allow(0.15, 0.9).high == 0.2
+    better = ExpectedError(0.4, 0.3, 0.6).allow_doubts(shares, np.array([0, 1]), held_out)
+    low = 0.3 if error is not None else 0.25  # one of the four held-out rows is wrong
+    assert (better.low, better.high) == (low, 0.6)
+
+
+@pytest.mark.parametrize(("correlation", "share", "expected"), [
+    (0.79, 0.3, (0.1, 0.05, 0.3)),  # a fifth more are wrong if the shares are the source's
+    (0.81, 0.3, (0.1, 0.05, 0.2)),
+    (0.79, 0.05, (None, 0.0, 0.55)),
+])  # fmt: skip
+def test_bounds_reach_the_error_at_the_source_s_shares_where_source_only_contradicts(
+    correlation, share, expected
+):
+    held_out = HeldOut(np.array([[-1.0], [1.0]]), np.array([0, 1]), np.ones(2))
+    shares = Shares(np.array([[1 - share, share]]), np.zeros(1)).compare(
+        np.array([0.5, 0.5]), correlation, 0.0
+    )
+    allowed = ExpectedError(0.1, 0.05, 0.2).allow_doubts(shares, np.array([0, 1]), held_out)
+    assert (allowed.error, allowed.low, allowed.high) == pytest.approx(expected)
 
 
 def test_predictions_that_do_not_depend_on_the_class_are_wrong_by_the_source_s_shares(rng):
-    codes, source = rng.integers(3, size=500), np.repeat([0, 1, 2], [10, 20, 70])
-    truth = rng.choice(source, size=(2000, 1))  # of any row
-    assert expect_chance(codes, source, 3) == pytest.approx(np.mean(codes != truth), abs=0.01)
+    codes, shares = rng.integers(3, size=500), np.array([0.1, 0.2, 0.7])
+    truth = rng.choice(3, size=(2000, 1), p=shares)  # of any row
+    assert expect_chance(codes, shares) == pytest.approx(np.mean(codes != truth), abs=0.01)
 
 
 def test_self_training_may_bring_far_more_at_the_lower_end():

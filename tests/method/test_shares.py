@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import norm, t
@@ -38,26 +39,28 @@ def posterior_by_hand(
     upper, lower = source[is_class], source[~is_class]
     spread = np.sqrt((upper.var() + lower.var()) / 2)
     separation, center = (upper.mean() - lower.mean()) / 2 / spread, (upper.mean() + lower.mean()) / 2
-    r1, r0 = (
-        np.sqrt((len(part) * part.var() + 400 * spread**2) / (len(part) + 400)) / spread
-        for part in (upper, lower)
-    )
     middle, n = np.log(min(separation, 3)), min(len(target), 300)
     grid = np.arange(np.log(0.1), middle + 1, 0.1)
     table = np.zeros((101, len(grid)))
     midpoints = np.zeros(table.shape)
     same = norm.pdf(np.linspace(0, 1, 101), is_class.mean(), 0.02)
+
+    def odds_density(log_odds):
+        """Density of log odds that differ from the source's by twice Student's t."""
+        return t.pdf(log_odds, 5, logit(is_class.mean()), 2)
+
     for i, share in enumerate(np.linspace(0, 1, 101)):
+        moved = quad(odds_density, *logit(np.clip([share - 0.005, share + 0.005], 0, 1)), epsabs=1e-12)[0]
         for j, log_d in enumerate(grid):
             d = np.exp(log_d)
-            s = np.sqrt(target.var() / (share * r1**2 + (1 - share) * r0**2 + 4 * share * (1 - share) * d**2))
+            s = np.sqrt(target.var() / (1 + 4 * share * (1 - share) * d**2))
             midpoint = target.mean() - (2 * share - 1) * d * s
-            density = share * norm.pdf(target, midpoint + d * s, s * r1)
-            density = density + (1 - share) * norm.pdf(target, midpoint - d * s, s * r0)
+            density = share * norm.pdf(target, midpoint + d * s, s)
+            density = density + (1 - share) * norm.pdf(target, midpoint - d * s, s)
             expected = middle + loss + slope * np.log(s / spread)
             prior = norm.pdf(midpoint - center, 0, midpoint_spread * s) * s
             prior *= 0.1 * t.pdf(log_d, 5, expected, spread_of_loss)
-            prior *= 0.5 * same[i] / same.sum() + 0.5 / 101
+            prior *= 0.5 * same[i] / same.sum() + 0.5 * moved
             table[i, j] = np.log(density).mean() * n + np.log(prior)
             midpoints[i, j] = midpoint
     one = norm.logpdf(target, target.mean(), target.std()).mean() * n
@@ -208,7 +211,7 @@ def test_labels_that_were_left_out_are_weighed_at_the_border_of_every_share(rng)
     scores = rng.normal(size=(300, 1)) + np.where(codes == 1, 1.0, -1.0)[:, None]
     grid = np.array([0.1, 0.35, 0.8])
     points = np.broadcast_to(grid[:, None], (3, 2))
-    mixture = Mixture(points, *np.zeros((4, 3, 2)))
+    mixture = Mixture(points, *np.zeros((3, 3, 2)))
     chosen = np.arange(40)
     log_likelihood = Rescored(scores[chosen], codes[chosen], scores).log_likelihood(mixture, 0, 1)
     for share, value in zip(grid, log_likelihood[:, 0], strict=True):
@@ -229,3 +232,26 @@ def test_labels_that_were_left_out_correct_the_shares(rng):
     seen = Rescored(odds[rows], is_upper[rows].astype(int), odds)
     after = estimate_shares(*given, labelled=seen).mean[1]
     assert abs(after - 0.25) < 0.04 < abs(before - 0.25)
+
+
+@pytest.mark.parametrize(
+    ("correlation", "unseen", "share", "unseparated", "is_unknown", "is_doubtful"),
+    [
+        (0.79, 0.35, 0.07, 0.0, True, True),  # odds of 1 : 13 where the source has 1 : 1
+        (0.81, 0.36, 0.07, 0.0, True, True),
+        (0.79, 0.36, 0.08, 0.49, False, False),
+        (0.81, 0.35, 0.01, 0.05, False, True),
+        (0.81, 0.35, 0.01, 0.04, False, False),
+        (0.79, 0.0, 0.5, 0.5, True, True),
+        (1.0, 0.0, 0.5, 0.5, False, True),
+        (0.79, 0.36, 0.5, 0.49, False, False),
+    ],
+)
+def test_shares_are_unknown_where_source_only_or_new_words_contradict_and_one_class_seems_gone(
+    correlation, unseen, share, unseparated, is_unknown, is_doubtful
+):
+    shares = Shares(np.array([[1 - share, share]]), np.zeros(1), unseparated=unseparated)
+    shares = shares.compare(np.array([0.5, 0.5]), correlation, unseen)
+    assert shares.shift == pytest.approx(abs(np.log(share / (1 - share))))
+    assert shares.is_contradicted == (correlation < 0.8 or unseen > 0.35)
+    assert (shares.is_unknown, shares.is_doubtful) == (is_unknown, is_doubtful)

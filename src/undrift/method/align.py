@@ -38,9 +38,16 @@ class Alignment:
 
 
 def align_targets(
-    base: Base, trainer: Trainer, held_out: HeldOut, known_shares: Sequence[Sequence[float] | None]
+    base: Base,
+    trainer: Trainer,
+    held_out: HeldOut,
+    known_shares: Sequence[Sequence[float] | None],
+    unseen: float = 0.0,
 ) -> Alignment | None:
-    """Estimate the class shares that are not known, and move targets; None where nothing is aligned."""
+    """Estimate the class shares that are not known, and move targets; None where nothing is aligned.
+
+    `unseen` is the share of the targets' nonzero entries in features that no labelled row has.
+    """
     if not base.is_aligned:
         return None
     anchors, labels, scores = base.anchors, base.labels, trainer.target_scores
@@ -56,11 +63,21 @@ def align_targets(
         seen = first[group], held_out.scores, held_out.codes
         grids = held_out.grids.setdefault(int(k), {})
         estimate = estimate_shares(*seen, labels.n_classes, known, labelled, held_out.transfer, grids)
+        if known is None and labelled is None and base.source_only is not None:
+            correlation = correlate_scores(first[group], base.source_only.scores[group])
+            estimate = estimate.compare(held_out.class_shares, correlation, unseen)
         estimates.append(estimate)
         change = offset - estimate.midpoint
         moves[:, k] = choose_move(trainer.labelled_scores, labels.codes, labels.n_classes, change)
     trainer.move(moves)
     return Alignment(groups, estimates, moves, center, first)
+
+
+def correlate_scores(scores: np.ndarray, others: np.ndarray) -> float:
+    """Return the mean correlation of two classifiers' scores of the same rows; 1 where one is constant."""
+    columns = zip(scores.T, others.T, strict=True)
+    found = [np.corrcoef(own, other)[0, 1] for own, other in columns if own.std() > 0 and other.std() > 0]
+    return float(np.mean(found)) if found else 1.0
 
 
 def average_classes(is_class: np.ndarray) -> np.ndarray:

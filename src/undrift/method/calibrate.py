@@ -26,7 +26,6 @@ from .constants import (
     LEAST_SHARE,
     LOG_TEMPERATURE_SPREAD,
     LONGEST_STEP,
-    MOST_DOUBT,
     OFFSET_ROWS,
     PAIR,
     SEVERAL_DOMAINS,
@@ -55,6 +54,17 @@ class HeldOut:
     def grids(self) -> dict[Any, dict[Any, Grid]]:
         """Posteriors of the shares of every target before labels, by its position."""
         return {}
+
+    @property
+    def class_shares(self) -> np.ndarray:
+        """Share of every class among these rows."""
+        n_classes = max(2, self.scores.shape[1])
+        return np.bincount(self.codes, minlength=n_classes) / len(self.codes)
+
+    @property
+    def error(self) -> float:
+        """Share of these rows that are predicted wrong, with classes that count alike."""
+        return float(np.mean(predict_codes(self.scores) != self.codes))
 
     @property
     def transfer(self) -> Transfer:
@@ -114,8 +124,7 @@ def describe_target(
     if shares.is_assumed:
         return Target(shares, added, prior, None)
     expected = expect_error(first_scores, first_temperature, shares, codes).scale(error_ratio)
-    chance = expect_chance(codes, held_out.codes, len(shares.mean))
-    return Target(shares, added, prior, expected.allow(chance, shares.unseparated))
+    return Target(shares, added, prior, expected.allow_doubts(shares, codes, held_out))
 
 
 def split_border(
@@ -245,22 +254,30 @@ class ExpectedError:
         error = None if self.error is None else error_ratio * self.error
         return ExpectedError(error, BEST_ERROR_RATIO * error_ratio * self.low, error_ratio * self.high)
 
-    def allow(self, error: float, probability: float) -> ExpectedError:
-        """Return bounds that reach another error, and no estimate where that error is probable."""
-        if probability < LEAST_DOUBT:
-            return self
-        middle = self.error if probability < MOST_DOUBT else None
-        return ExpectedError(middle, self.low, max(self.high, error))
+    def allow_doubts(self, shares: Shares, codes: np.ndarray, held_out: HeldOut) -> ExpectedError:
+        """Return bounds that hold if scores mislead, and no estimate where that is probable.
+
+        If scores do not tell the classes apart, the predictions `codes` are as wrong as chance. If only the
+        shares are wrong and in truth the source's, as many more predictions are wrong as the shares differ.
+        Without an estimate, they may be as right as held-out rows of the source.
+        """
+        middle, low, high, source = self.error, self.low, self.high, held_out.class_shares
+        if shares.unseparated >= LEAST_DOUBT:
+            high = max(high, expect_chance(codes, source))
+        if shares.is_contradicted and middle is not None:
+            high = max(high, middle + float(np.abs(shares.mean - source).sum() / 2))
+        if shares.is_doubtful:
+            middle, low = None, min(low, held_out.error)
+        return ExpectedError(middle, low, high)
 
     def describe(self) -> dict[str, Any]:
         """Return the values that estimators show."""
         return {**vars(self), "known": self.error is not None}
 
 
-def expect_chance(codes: np.ndarray, source_codes: np.ndarray, n_classes: int) -> float:
-    """Return the error of predictions that do not depend on the class, at the source's class shares."""
-    predicted, shares = (np.bincount(each, minlength=n_classes) / len(each) for each in (codes, source_codes))
-    return float(1 - predicted @ shares)
+def expect_chance(codes: np.ndarray, shares: np.ndarray) -> float:
+    """Return the error of predictions that do not depend on the class, at given class shares."""
+    return float(1 - np.bincount(codes, minlength=len(shares)) / len(codes) @ shares)
 
 
 def expect_error(scores: np.ndarray, temperature: float, shares: Shares, codes: np.ndarray) -> ExpectedError:

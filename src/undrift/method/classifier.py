@@ -38,7 +38,7 @@ from .calibrate import class_probabilities, score_held_out
 from .choose import Base, Grid, Search, check_grid
 from .constants import N_LAYERS, NOISE, RIDGE, C
 from .domains import UNLABELLED, Domains, Name, check_domains
-from .doubts import judge_fit, warn_of_blocking
+from .doubts import judge_fit, measure_rows, warn_of_blocking
 from .labels import learn_labels
 from .layers import LayerFitter, count_pivots, draw_anchors
 from .self_train import PLAN, keep_start, make_rule, self_train
@@ -305,10 +305,13 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         held_out = score_held_out(*parts, seed, len(domains.rows))
 
         # 2. Class shares of every target, and the move that aligns its classes with the source's.
+        self.labelled_counts_ = to_host(array_ops(domains.labelled).nonzero_counts(domains.labelled))
+        signals = measure_rows([domains.rows[name] for name in domains.targets], self.labelled_counts_)
         lessons = learn_teacher(base, trainer)
         if lessons is not None:
             known_shares = lessons.fill_shares(known_shares)
-        aligned = align_targets(base, trainer, held_out, known_shares)
+        unseen = 0.0 if signals is None else signals.unseen
+        aligned = align_targets(base, trainer, held_out, known_shares, unseen)
 
         # 3. Self-training: rounds of pseudo-labels.
         trained = keep_start(trainer)
@@ -338,8 +341,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
             self.teacher_noise_ = [None if each is None else each.noise.share for each in lessons.lessons]
 
         # 7. Doubts: warnings, and the fallback to the source alone.
-        self.labelled_counts_ = to_host(array_ops(domains.labelled).nonzero_counts(domains.labelled))
-        self.caution_ = judge_fit(fit, readout.targets, self.labelled_counts_)
+        self.caution_ = judge_fit(fit, readout.targets, signals)
         self.batch_ = keep_batch_reference(fit, readout.error_ratio, self._dtype)
         if self.caution_ is not None and self.caution_["fell_back"] and self._may_fall_back:
             keeps_shares = "not-known" in self.caution_["codes"]

@@ -84,6 +84,8 @@ PAIR = Transfer(0.0, 1.9, 0.21, 0.4, 1 / 0.86, 1 / 0.7)  # scores that are less 
 # domain"; the others guard against extremes and were set by hand.
 SAME = 0.5  # probability that a target has the source's shares
 SAME_SPREAD = 0.02  # standard deviation of such a share around the source's
+SHARE_SHIFT = 2.0  # scale of the difference of log odds of other shares. Command: python lab/scripts/trust.py
+FAR_SHIFT = 2.5  # difference of log odds that is rare. Command: python lab/scripts/trust.py
 EFFECTIVE_ROWS = 300  # that a target counts as, at most: scores are only nearly normal
 N_DRAWS = 25  # of the posterior
 LEAST_ROWS = 20  # of a target, and labelled, for an estimate
@@ -92,8 +94,7 @@ LEAST_SPREAD = 0.1  # standard deviation of a target's scores, over that of the 
 MOST_SEPARATED, LEAST_SEPARATED = 3.0, 0.1  # half distance of the classes, in standard deviations
 UNSEPARATED = 0.15  # prior probability that scores do not tell the classes of a target apart
 UNSEPARATED_MIDPOINT = 1.5  # scale of the mean of such scores, in their standard deviations
-TAIL = 5  # degrees of freedom of the prior of the log separation
-SPREAD_ROWS = 400  # rows of the pooled standard deviation that are added to the rows of a class
+TAIL = 5  # degrees of freedom of the priors of the log separation and of the shift of a share
 MOST_VALUES = 500  # scores that a likelihood is computed from
 LEAST_ODDS = 1e-3  # share below which a label of the class is as unlikely as at this share
 N_OFFSETS = 200  # of log odds, between which that of a share is interpolated
@@ -125,6 +126,7 @@ SURE_DISAGREEMENT = 0.15  # share of the rows of which the source-only classifie
 LEAST_HELD_OUT_AUC = 0.65  # area under the ROC curve
 UNEVEN_SHIFT, UNEVEN_RETAINED = 0.17, 0.33
 LEAST_CORRELATION = 0.8  # of adapted and source-only scores. Command: python lab/scripts/trust.py
+MANY_UNSEEN = 0.35  # of the target's nonzero entries, in features without a label: its classes may be new too
 FADED = 0.2  # drop of a class's share, against the source, for it to be named
 
 # Labels of target rows. Chosen on fdu-mtl. Command: python lab/scripts/updating.py.

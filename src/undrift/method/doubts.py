@@ -21,11 +21,9 @@ from .constants import (
     FADED,
     FAR_APART,
     FEW_TARGET_ROWS,
-    LEAST_CORRELATION,
     LEAST_HELD_OUT_AUC,
     LEAST_RETAINED,
     MANY_EMPTY,
-    MOST_DOUBT,
     NOTHING_SHARED,
     SURE_DISAGREEMENT,
     UNEVEN_RETAINED,
@@ -55,8 +53,6 @@ class Signals:
     retained: float | None = None  # of the source's area under the ROC curve above chance, after a round trip
     source_only_retained: float | None = None  # the same for the source-only classifier
     held_out_auc: float | None = None  # area under the ROC curve of held-out labelled rows
-    unseparated: float | None = None  # least probability, over targets, that scores do not tell classes apart
-    correlation: float | None = None  # largest, over targets, of adapted and source-only scores
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,9 @@ def find_reasons(signals: Signals, shares: Sequence[Shares] = (), faded: str = "
 
     `shares` are those of aligned targets, and `faded` is the class that hardly seems to occur there.
     """
-    reasons = [*_blocking_reasons(signals, faded), *_doubts(signals, is_aligned=bool(shares))]
+    is_unknown = bool(shares) and all(estimate.is_unknown for estimate in shares)
+    blocking = _blocking_reasons(signals, faded if is_unknown else None)
+    reasons = [*blocking, *_doubts(signals, is_aligned=bool(shares))]
     is_blocked = any(reason.is_blocking for reason in reasons)
     if any(estimate.is_doubtful for estimate in shares) and not is_blocked:
         reasons.append(
@@ -148,7 +146,8 @@ def _fails_round_trip(s: Signals) -> bool:
     return s.unseen <= FAR_APART or (s.source_only_retained or 0.0) >= LEAST_RETAINED
 
 
-def _blocking_reasons(s: Signals, faded: str) -> Iterator[Reason]:
+def _blocking_reasons(s: Signals, faded: str | None) -> Iterator[Reason]:
+    """Yield the reasons for the fallback; `faded` is a class that hardly occurs, or is not recognised."""
     if s.held_out_auc is not None and s.held_out_auc < LEAST_HELD_OUT_AUC:
         yield Reason(
             "not-learnable",
@@ -173,7 +172,7 @@ def _blocking_reasons(s: Signals, faded: str) -> Iterator[Reason]:
             f"{LEAST_RETAINED:.0%}): do the labels mean the same in both files? If so, add target rows",
             is_blocking=True,
         )
-    elif is_contradicted(s):
+    elif faded is not None:
         yield Reason(
             "not-known",
             f"either hardly any row is {faded}, or the words of {faded} have changed, and scores cannot tell "
@@ -181,13 +180,6 @@ def _blocking_reasons(s: Signals, faded: str) -> Iterator[Reason]:
             "random (undrift label) to know",
             is_blocking=True,
         )
-
-
-def is_contradicted(s: Signals) -> bool:
-    """Tell whether scores show one class alone, and source-only orders the rows another way."""
-    if s.unseparated is None or s.correlation is None:
-        return False
-    return s.unseparated >= MOST_DOUBT and s.correlation < LEAST_CORRELATION
 
 
 def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
@@ -254,17 +246,15 @@ def warn_of_blocking(caution: dict[str, Any] | None) -> None:
         warn(f"adaptation is likely not to help ({done}): {text}", code=code)
 
 
-def judge_fit(
-    fit: Fit, targets: Sequence[Target] | None, labelled_counts: np.ndarray
-) -> dict[str, Any] | None:
+def judge_fit(fit: Fit, targets: Sequence[Target] | None, signals: Signals | None) -> dict[str, Any] | None:
     """Return the warnings of a fit, and whether it falls back to the source alone; None without a target.
 
+    `signals` are those of the rows alone.
     Labels of target rows, also of a teacher, are evidence that a fallback would ignore: with some there is
     none.
     """
     base, trained, held_out, has_teacher = fit.base, fit.trained, fit.held_out, fit.has_teacher
-    domains, source_only, chosen = base.domains, base.source_only, base.chosen
-    signals = measure_rows([domains.rows[name] for name in domains.targets], labelled_counts)
+    source_only, chosen = base.source_only, base.chosen
     if signals is None:
         return None
     if source_only is not None:
@@ -278,26 +268,11 @@ def judge_fit(
     has_labels = bool((base.anchors.target_codes != UNLABELLED).any())
     can_fall_back = source_only is not None and not has_labels and not has_teacher
     shares = [target.shares for target in targets or []]
-    if fit.aligned is not None and shares and source_only is not None:
-        pairs = [(fit.aligned.scores[group], source_only.scores[group]) for group in fit.aligned.groups]
-        signals = replace(
-            signals,
-            unseparated=min(estimate.unseparated for estimate in shares),
-            correlation=max(_correlate(*pair) for pair in pairs),
-        )
     return decide_fallback(signals, can_fall_back, shares, _name_faded(fit, shares))
-
-
-def _correlate(scores: np.ndarray, others: np.ndarray) -> float:
-    """Return the mean correlation of two classifiers' scores of the same rows; 1 where one is constant."""
-    columns = zip(scores.T, others.T, strict=True)
-    found = [np.corrcoef(own, other)[0, 1] for own, other in columns if own.std() > 0 and other.std() > 0]
-    return float(np.mean(found)) if found else 1.0
 
 
 def _name_faded(fit: Fit, shares: Sequence[Shares]) -> str:
     """Name the class that seems to occur far less in a target than in the source."""
-    codes, classes = fit.held_out.codes, fit.base.domains.classes
-    source = np.bincount(codes, minlength=len(classes)) / len(codes)
+    source, classes = fit.held_out.class_shares, fit.base.domains.classes
     drops = np.max([source - estimate.mean for estimate in shares], axis=0) if shares else np.zeros(1)
     return repr(classes[drops.argmax()].item()) if drops.max() > FADED else "one class"

@@ -1,12 +1,10 @@
 """Estimate the class shares of a target domain from scores alone, without a target label.
 
-The model. Scores of a class against the rest are, in the target, two normal distributions of spreads
-``r1 s`` and ``r0 s``: ``share`` of the rows in the upper one, midpoint ``mu``, half distance ``m``. The
-ratios ``r1`` and ``r0`` of the spreads to their quadratic mean are those of the source. Mean and variance of
-the scores are known well, so that ``share`` and the separation ``d = m / s`` determine the rest:
+The model. Scores of a class against the rest are, in the target, two normal distributions with the standard
+deviation ``s``: ``share`` of the rows in the upper one, midpoint ``mu``, half distance ``m``. Mean and
+variance of the scores are known well, so that ``share`` and the separation ``d = m / s`` determine the rest:
 
-    s^2 = variance / (share r1^2 + (1 - share) r0^2 + 4 share (1 - share) d^2)
-    m = d s,    mu = mean - (2 share - 1) m
+    s^2 = variance / (1 + 4 share (1 - share) d^2),    m = d s,    mu = mean - (2 share - 1) m
 
 Normal distributions that overlap can be separated only with prior knowledge. Three priors supply it:
 
@@ -17,7 +15,8 @@ Normal distributions that overlap can be separated only with prior knowledge. Th
               apart so far say nothing of another domain
     (mu - mu_source) / s  ~  N(0, midpoint_spread^2)
               another domain moves the midpoint a little, other class shares move the mean a lot
-    share  ~  as in the source (within SAME_SPREAD) with probability SAME, else anything from 0 to 1
+    share  ~  as in the source (within SAME_SPREAD) with probability SAME, else its log odds differ from the
+              source's by SHARE_SHIFT times Student's t(TAIL)
 
 With a flat prior on ``log s``, integrating over ``mu`` and ``s`` near the values above multiplies by their
 posterior widths, which grow as ``s^2``, and by their prior densities, which fall as ``1 / s^2``: no power of
@@ -36,7 +35,7 @@ were not chosen on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -46,11 +45,15 @@ from scipy.stats import norm, t
 
 from .constants import (
     EFFECTIVE_ROWS,
+    FAR_SHIFT,
+    LEAST_CORRELATION,
+    LEAST_DOUBT,
     LEAST_ODDS,
     LEAST_OF_A_CLASS,
     LEAST_ROWS,
     LEAST_SEPARATED,
     LEAST_SPREAD,
+    MANY_UNSEEN,
     MOST_DOUBT,
     MOST_SEPARATED,
     MOST_VALUES,
@@ -59,8 +62,8 @@ from .constants import (
     SAME,
     SAME_SPREAD,
     SEVERAL_DOMAINS,
+    SHARE_SHIFT,
     SHARE_SPREAD,
-    SPREAD_ROWS,
     TAIL,
     UNSEPARATED,
     UNSEPARATED_MIDPOINT,
@@ -81,6 +84,9 @@ class Shares:
     is_assumed: bool = False  # the source's, since there are too few rows to estimate them
     unseparated: float = 0.0  # posterior probability that scores do not tell the classes apart
     spread: float = SHARE_SPREAD  # standard deviation of log odds beside that of the draws; 0 with labels
+    correlation: float = 1.0  # of these scores with those of the source-only classifier
+    unseen: float = 0.0  # share of the target's nonzero entries in features that no labelled row has
+    shift: float = 0.0  # largest difference of log odds from the shares of the source
 
     @property
     def mean(self) -> np.ndarray:
@@ -104,9 +110,26 @@ class Shares:
         return np.quantile(self.draws, [0.05, 0.95], axis=0).T
 
     @property
+    def is_contradicted(self) -> bool:
+        """Tell whether source-only orders the rows another way, or many words are new."""
+        return self.correlation < LEAST_CORRELATION or self.unseen > MANY_UNSEEN
+
+    @property
+    def is_unknown(self) -> bool:
+        """Tell whether it is open if one class hardly occurs, or if its words have changed."""
+        return self.is_contradicted and (self.unseparated >= MOST_DOUBT or self.shift > FAR_SHIFT)
+
+    @property
     def is_doubtful(self) -> bool:
-        """Tell whether scores probably do not tell the classes apart."""
-        return self.unseparated >= MOST_DOUBT
+        """Tell whether the error is not known: scores may not tell the classes apart."""
+        least = LEAST_DOUBT if self.shift > FAR_SHIFT else MOST_DOUBT
+        return self.unseparated >= least or self.is_unknown
+
+    def compare(self, source: np.ndarray, correlation: float, unseen: float) -> Shares:
+        """Return the same beside the shares, the classifier and the features of the source."""
+        own, other = (logit(np.clip(p, LEAST_ODDS, 1 - LEAST_ODDS)) for p in (self.mean, source))
+        shift = float(np.abs(own - other).max())
+        return replace(self, correlation=correlation, unseen=unseen, shift=shift)
 
     @property
     def is_uncertain(self) -> bool:
@@ -121,17 +144,16 @@ class Mixture:
     share: np.ndarray  # of the upper one
     midpoint: np.ndarray
     half: np.ndarray  # half the distance of their means
-    upper_spread: np.ndarray
-    lower_spread: np.ndarray
+    spread: np.ndarray  # standard deviation of each
 
     def log_densities(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the log densities of scores in both, up to a constant, for every point of the grid."""
 
-        def log_density(mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-            return -(((scores - mean[..., None]) / spread[..., None]) ** 2) / 2 - np.log(spread)[..., None]
+        def log_density(mean: np.ndarray) -> np.ndarray:
+            deviation = (scores - mean[..., None]) / self.spread[..., None]
+            return -(deviation**2) / 2 - np.log(self.spread)[..., None]
 
-        upper = log_density(self.midpoint + self.half, self.upper_spread)
-        return upper, log_density(self.midpoint - self.half, self.lower_spread)
+        return log_density(self.midpoint + self.half), log_density(self.midpoint - self.half)
 
     def log_likelihood(self, scores: np.ndarray) -> np.ndarray:
         """Return the log likelihood of scores, counted as at most `EFFECTIVE_ROWS` rows."""
@@ -294,34 +316,33 @@ def make_grid(
     source_midpoint = (upper.mean() + lower.mean()) / 2
     source_spread = np.sqrt((upper.var() + lower.var()) / 2) + 1e-12
     separation = max((upper.mean() - lower.mean()) / (2 * source_spread), 0.05)
-    ratios = _spread_ratio(upper, source_spread), _spread_ratio(lower, source_spread)
     middle = np.log(min(separation, MOST_SEPARATED))
     log_d = np.arange(np.log(LEAST_SEPARATED), middle + _UP, _STEP)
     share, d = (_SHARES if known_share is None else np.array([known_share]))[:, None], np.exp(log_d)
-    within = share * ratios[0] ** 2 + (1 - share) * ratios[1] ** 2
     variance = target.var() + 1e-12
-    s = np.sqrt(variance / (within + 4 * share * (1 - share) * d**2))
+    s = np.sqrt(variance / (1 + 4 * share * (1 - share) * d**2))
     midpoint = target.mean() - (2 * share - 1) * d * s
-    mixture = Mixture(share, midpoint, d * s, s * ratios[0], s * ratios[1])
+    mixture = Mixture(share, midpoint, d * s, s)
     loss = transfer.log_separation_loss + transfer.separation_slope * np.log(s / source_spread)
     deviation = (log_d - middle - loss) / transfer.log_separation_spread
     log_posterior = mixture.log_likelihood(target)
     log_posterior += t.logpdf(deviation, TAIL) + np.log(_STEP / transfer.log_separation_spread)
     log_posterior += norm.logpdf(midpoint - source_midpoint, scale=transfer.midpoint_spread * s) + np.log(s)
     if known_share is None:
-        same = np.exp(-(((share - is_class.mean()) / SAME_SPREAD) ** 2) / 2)
-        log_posterior += np.log(SAME * same / same.sum() + (1 - SAME) / len(share))
-    one = Mixture(np.array(0.5), target.mean(), np.array(0.0), np.sqrt(variance), np.sqrt(variance))
+        log_posterior += np.log(_share_prior(is_class.mean()))[:, None]
+    one = Mixture(np.array(0.5), target.mean(), np.array(0.0), np.sqrt(variance))
     moved = (target.mean() - source_midpoint) / np.sqrt(variance)
     log_one = one.log_likelihood(target) + t.logpdf(moved, 2, scale=UNSEPARATED_MIDPOINT)
     log_odds = np.log(UNSEPARATED / (1 - UNSEPARATED)) + log_one - logsumexp(log_posterior)
     return Grid(mixture, log_posterior, float(expit(log_odds)))
 
 
-def _spread_ratio(scores: np.ndarray, pooled: float) -> float:
-    """Return the spread of a class's scores over the pooled one; that of few rows stays near 1."""
-    n = len(scores)
-    return float(np.sqrt((n * scores.var() / pooled**2 + SPREAD_ROWS) / (n + SPREAD_ROWS)))
+def _share_prior(source_share: float) -> np.ndarray:
+    """Return the prior probability of every share of the grid."""
+    same = np.exp(-(((_SHARES - source_share) / SAME_SPREAD) ** 2) / 2)
+    edges = logit(np.concatenate([[0], (_SHARES[1:] + _SHARES[:-1]) / 2, [1]]))
+    moved = np.diff(t.cdf((edges - logit(source_share)) / SHARE_SHIFT, TAIL))
+    return SAME * same / same.sum() + (1 - SAME) * moved
 
 
 def thin_rows(rows: np.ndarray, rank: np.ndarray, most: int) -> np.ndarray:

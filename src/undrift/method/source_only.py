@@ -107,21 +107,22 @@ def _describe_targets(
 ) -> list[Target]:
     """Return the decision threshold of every target, and the bounds of its error.
 
-    At best it is as wrong as held-out rows of the source are, and at worst as predictions at random. The
-    source-only classifier was trained with classes that count alike.
+    At best it is as wrong as held-out rows of the source are. At worst it is as wrong as predictions at
+    random, for the shares that are assumed or for those that scores say. The source-only classifier was
+    trained with classes that count alike.
     """
-    labels, temperature, targets = fit.base.labels, held_out.temperature, []
-    least = float(np.mean(predict_codes(held_out.scores) != held_out.codes))
-    source = np.bincount(labels.codes, minlength=labels.n_classes) / len(labels.codes)
+    temperature, source, targets = held_out.temperature, held_out.class_shares, []
     none = np.zeros(source_only.scores.shape[1])
     odds = split_border(none, temperature, source, is_balanced=True)[1]
-    groups = fit.base.anchors.list_target_rows(fit.base.domains)
-    for group, known in zip(groups, fit.known_shares, strict=True):
+    aligned = fit.aligned
+    assert aligned is not None
+    for group, estimate, known in zip(aligned.groups, aligned.shares, fit.known_shares, strict=True):
         scores, shares = source_only.scores[group], np.array(known or source)
         border = odds if known is None and not keeps_shares else find_border(scores, temperature, shares)
         shift, prior = split_border(border, temperature, shares, fit.is_balanced)
-        chance = expect_chance(predict_codes(scores + shift), labels.codes, labels.n_classes)
-        bounds = ExpectedError(None, min(least, chance), chance)
+        codes = predict_codes(scores + shift)
+        chance = max(expect_chance(codes, shares), expect_chance(codes, estimate.mean))
+        bounds = ExpectedError(None, min(held_out.error, chance), chance)
         targets.append(Target(Shares(shares[None], none, is_assumed=True), shift, prior, bounds))
     return targets
 
