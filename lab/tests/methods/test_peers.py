@@ -1,7 +1,6 @@
 """Peers against stubs: what a package is given, what becomes of its predictions, failures and time."""
 
 import sys
-import time
 import types
 
 import numpy as np
@@ -97,13 +96,6 @@ def test_a_dense_peer_gets_components_of_both_domains_and_no_target_label(stubs,
     if package == "skada":
         assert (y[60:] == -1).all()
         assert (domains == np.repeat([peers.SOURCE, peers.TARGET], 60)).all()
-
-
-def test_a_task_that_takes_too_long_fails(stubs, set_limits, monkeypatch):
-    set_limits(SECONDS=1)
-    monkeypatch.setattr(Stub, "fit", lambda self, *a, **k: time.sleep(5))
-    with pytest.raises(TimeoutError, match="more than 1 seconds"):
-        fit(Peer("skada", "Method", {}, {}, (4,)))
 
 
 def test_the_setting_with_the_best_label_free_score_is_fitted(stubs, set_limits):

@@ -95,13 +95,13 @@ def test_methods_that_matter_keep_their_colours_and_many_others_are_grey(n_metho
     assert colours[0] not in colours[1:]
 
 
-@pytest.mark.parametrize("kind", ["points", "scatter", "lines", "pairs", "estimates"])
+@pytest.mark.parametrize("kind", ["points", "scatter", "lines", "estimates"])
 def test_a_drawing_has_every_name(kind):
     series = [{"label": f"name-{i}", "x": [1, 2], "y": [i, None]} for i in range(3)]
     ends = {"x_interval": [-1, 4], "y_interval": [0, 2], "is_known": True}
     points = [{"label": f"name-{i}", "x": i, "y": 1.0, **ends} for i in range(3)]
     figure = {"name": "f", "kind": kind, "title": "A title", "x_label": "along", "y_label": "up"}
-    figure |= {"points": points} if kind in ("pairs", "estimates") else {"series": series}
+    figure |= {"points": points} if kind == "estimates" else {"series": series}
     drawn = draw_svg(figure | {"note": "a note", "published": []})
     for word in ("A title", "a note", "name-0", "name-1", "name-2"):
         assert word in drawn

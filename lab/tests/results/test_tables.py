@@ -8,7 +8,7 @@ import pytest
 from lab.tests.helpers.corpus import DISTANCES, transfer
 from undrift_lab.plan import check_table
 from undrift_lab.results.expected import Bar, check_bars
-from undrift_lab.results.frame import MIN_DOMAINS, find_failures, make_frame
+from undrift_lab.results.frame import find_failures, make_frame
 from undrift_lab.results.page import fill_page, make_table, show_script
 from undrift_lab.results.tables import plan_table, published_table, table_lines, varies_shares
 
@@ -52,25 +52,6 @@ def test_a_plan_s_table_has_means_failures_and_the_contract_s_order(records):
         line.split(" | ")[1:3] for line in show("tiny", records).splitlines() if line.startswith("| tiny")
     ]
     assert rows == [[v, method] for v in "xy" for method in ("svm", "sda", "msda-5", "msda-10")]
-
-
-def test_variants_of_an_ablation_are_compared_with_all():
-    names = [f"d{i}" for i in range(MIN_DOMAINS)]
-    many = [
-        transfer("undrift", a, b, error, variant=variant)
-        for variant, error in (("all", 0.1), ("less", 0.2))
-        for a in names
-        for b in names
-        if a != b
-    ]
-    row = (
-        "| less | undrift | 90 | 1 | +10.00 | +10.00 to +10.00 | +10.00 to +10.00 | 90 of 90, by up to 10.0 |"
-    )
-    assert row in show("tiny", many)
-    few = [r for r in many if {r["source"], r["target"]} == {"d0", "d1"}]
-    assert "| less | undrift | 2 | 1 | +10.00 | +10.00 to +10.00 |  | 2 of 2, by up to 10.0 |" in show(
-        "tiny", few
-    )
 
 
 def shared(errors, plan, **more):

@@ -58,11 +58,12 @@ def classify_shared(
 
 def classify_by_source(bench: Bench, cells: Sequence[Cell], represent: Represent) -> Iterator[Finding]:
     """Learn one representation for each source, where the labels of the source shape it."""
-    for source, group in group_cells(cells, "source").items():
-        yield from attempt(
-            group,
-            lambda s=source, g=group: _find_outcomes(bench, get_representation(represent, bench, s), None, g),
-        )
+
+    def find(group: Sequence[Cell]) -> Iterator[Outcome]:
+        return _find_outcomes(bench, get_representation(represent, bench, group[0].source), None, group)
+
+    for group in group_cells(cells, "source").values():
+        yield from attempt(group, find, group)
 
 
 def get_representation(represent: Represent, bench: Bench, source: str | None) -> Representation:

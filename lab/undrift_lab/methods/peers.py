@@ -8,11 +8,8 @@ domains' rows. Where skada can score settings without target labels, it chooses 
 
 from __future__ import annotations
 
-import signal
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from itertools import product
@@ -38,7 +35,6 @@ from .resources import measure_time
 
 C_GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 WIDE_GRID = (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5)  # for rows that a method may have scaled
-SECONDS = 600  # a task may take; more is recorded as a failure
 SOURCE, TARGET = 1, -2  # numbers of the two domains for skada
 
 
@@ -108,32 +104,13 @@ def fit_task(
     """Fit a peer; return predictions of test rows, parameters, and the seconds of fit and prediction."""
     # skada needs the routing of metadata, and enables it on import for the whole process
     routing = config_context(enable_metadata_routing=peer.package == "skada")
-    with _limit_seconds(SECONDS), routing, warnings.catch_warnings():
+    with routing, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import_module(peer.package)  # before anything is timed
         fit = fit_sklearn if peer.package == "sklearn" else fit_dense
         (predict, params), fit_seconds = measure_time(fit, peer, X, y, X_target, seed)
         predicted, seconds = measure_time(predict, X_test)
     return np.asarray(predicted), params, fit_seconds, seconds
-
-
-@contextmanager
-def _limit_seconds(seconds: int) -> Iterator[None]:
-    """Raise `TimeoutError` after some time, where a signal can be had: in the main thread of a process."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(*_: Any) -> None:
-        raise TimeoutError(f"more than {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 Predict = Callable[[Rows], np.ndarray]

@@ -18,7 +18,6 @@ from scipy.special import expit
 
 from undrift.core import stack_rows
 from undrift.datasets import Corpus
-from undrift.inputs import is_missing
 from undrift.method import MSDAClassifier
 from undrift.method.calibrate import LEAST_SHARE
 from undrift.text import TFIDF_LENGTH
@@ -117,7 +116,10 @@ def _fit_group(
     for cell in leaders:
         classifier, ours = classifiers[cell], find_ours(cell)
         if ours.shares == "known":
-            classifier.set_params(target_shares=_true_shares(corpus, cell, tasks[cell][1], inductive))
+            truth = part_labels(corpus, cell.target, "test")
+            classes, counts = np.unique(truth, return_counts=True)
+            shares = dict(zip(classes.tolist(), (counts / len(truth)).tolist(), strict=True))
+            classifier.set_params(target_shares={_target_number(corpus, cell): shares})
         if ours.teacher:
             try:
                 scores = take_scores(bench, cell, ours.teacher)
@@ -197,20 +199,6 @@ def calibration_error(p: np.ndarray, classes: np.ndarray, truth: np.ndarray) -> 
     bins = np.minimum((confidence * 10).astype(int), 9)
     gaps = np.bincount(bins, weights=confidence - is_right, minlength=10)
     return float(np.abs(gaps).sum() / len(truth))
-
-
-def _true_shares(
-    corpus: Corpus, cell: Cell, domain: np.ndarray, inductive: bool
-) -> dict[int, dict[Any, float]]:
-    """Class shares of each part of the target, from its labels; of a part without any, those of the first."""
-    labels = np.asarray(corpus.domains[cell.target].y)
-    shares: list[dict[Any, float]] = []
-    classes = np.unique(part_labels(corpus, cell.source, "train"))
-    numbers = np.unique(domain[domain < 0])[::-1].tolist()
-    for rows in _domain_parts(corpus, cell.target, inductive=inductive, is_split=len(numbers) > 1):
-        known = np.array([label for label in labels[rows] if not is_missing(label)])
-        shares.append({k: float(np.mean(known == k)) for k in classes} if len(known) else shares[0])
-    return dict(zip(numbers, shares, strict=True))
 
 
 def _describe(classifier: MSDAClassifier, length: float) -> dict[str, Any]:

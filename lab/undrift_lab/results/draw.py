@@ -154,40 +154,23 @@ def _name_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]], *, is_
         axes.annotate(name, (1.02, height), xycoords="axes fraction", fontsize=9, color=colour, va="center")
 
 
-def _draw_pairs(axes: Axes, figure: dict[str, Any]) -> None:
-    """Draw a point for each pair of domains, before against after, with its intervals."""
-    ends = [end for point in figure["points"] for end in (point["x"], point["y"])]
-    axes.plot([min(ends), max(ends)], [min(ends), max(ends)], color=GREY, linestyle=":")
-    for i, point in enumerate(sorted(figure["points"], key=lambda point: point["y"])):
-        gaps: dict[str, Any] = {
-            f"{name}err": [[point[name] - low], [high - point[name]]]
-            for name, (low, high) in ((name, point[f"{name}_interval"]) for name in "xy")
-        }
-        axes.errorbar(point["x"], point["y"], fmt="o", color=COLOURS[1], elinewidth=0.8, **gaps)
-        side, shift = ("right", (-6, 5)) if i % 2 else ("left", (6, 5))
-        place = point["x"], point["y"]
-        axes.annotate(point["label"], place, shift, textcoords="offset points", fontsize=8, ha=side)
-    axes.set_xlabel(figure["x_label"])
-    axes.set_ylabel(figure["y_label"])
-
-
 def _draw_estimates(axes: Axes, figure: dict[str, Any]) -> None:
-    """Draw a point for each task, measured against expected, with its interval; a colour a label."""
-    labels = list(dict.fromkeys(point["label"] for point in figure["points"]))
-    end = 100 * max(max(point["x"], point["y"]) for point in figure["points"])
-    axes.plot([0, end], [0, end], color=GREY, linestyle=":")
-    for number, label in enumerate(labels):
-        look: dict[str, Any] = {"color": f"C{number % 10}", "marker": "os^Dv"[number // 10 % 5]}
-        own = [point for point in figure["points"] if point["label"] == label]
-        held = [point for point in own if point["y_interval"]]
-        lows, highs = ([100 * point["y_interval"][end] for point in held] for end in (0, 1))
-        axes.vlines([100 * p["x"] for p in held], lows, highs, color=look["color"], linewidth=0.6, alpha=0.6)
-        for is_known in (True, False):
-            places = [(100 * p["x"], 100 * p["y"]) for p in own if p["is_known"] == is_known]
-            face = look["color"] if is_known else "none"
-            xs, ys = zip(*places, strict=True) if places else ((), ())
-            axes.plot(xs, ys, linestyle="none", markerfacecolor=face, markersize=3, alpha=0.6, **look)
-        axes.plot([], [], linestyle="none", label=label, **look)
+    """Draw points with their intervals beside the line of equals; a colour a label, hollow if not known."""
+    points, scale = figure["points"], 100 if figure.get("percent") else 1
+    ends = [scale * point[name] for point in points for name in "xy"]
+    axes.plot([min(ends), max(ends)], [min(ends), max(ends)], color=GREY, linestyle=":")
+    for number, label in enumerate(dict.fromkeys(point["label"] for point in points)):
+        colour, marker = f"C{number % 10}", "os^Dv"[number // 10 % 5]
+        for point in (point for point in points if point["label"] == label):
+            gaps: dict[str, Any] = {
+                f"{name}err": [[scale * abs(point[name] - end)] for end in point[f"{name}_interval"]]
+                for name in "xy"
+                if point.get(f"{name}_interval")
+            }
+            face = colour if point.get("is_known", True) else "none"
+            look: dict[str, Any] = {"color": colour, "markerfacecolor": face, "elinewidth": 0.6, "alpha": 0.6}
+            axes.errorbar(scale * point["x"], scale * point["y"], fmt=marker, markersize=3, **look, **gaps)
+        axes.plot([], [], linestyle="none", label=label, color=colour, marker=marker)
     axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.set_xlabel(figure["x_label"])
     axes.set_ylabel(figure["y_label"])
@@ -197,6 +180,5 @@ KINDS: dict[str, tuple[Draw, float]] = {
     "points": (_draw_points, 5.0),
     "scatter": (_draw_curves, 5.0),
     "lines": (_draw_curves, 4.8),
-    "pairs": (_draw_pairs, 5.2),
     "estimates": (_draw_estimates, 5.6),
 }

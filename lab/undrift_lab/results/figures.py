@@ -112,7 +112,7 @@ def expected_figure(frame: pd.DataFrame) -> Figure:
     ]
     words = "Expected against measured error, every task a point", "measured error (%)", "expected error (%)"
     note = "vertical lines: 90% intervals; hollow: not known, the middle of the bounds is drawn"
-    return make_figure("estimates", "expected-error", *words, points=points, note=note)
+    return make_figure("estimates", "expected-error", *words, points=points, note=note, percent=True)
 
 
 def parts_figure(frame: pd.DataFrame) -> Figure:
@@ -205,7 +205,7 @@ def figure_3_right(distances: pd.DataFrame) -> Figure:
         for about in distances["params"].dropna()
     )
     return make_figure(
-        "pairs", _name(distances, "figure-3-right"), *words, points=points, note="; ".join(notes)
+        "estimates", _name(distances, "figure-3-right"), *words, points=points, note="; ".join(notes)
     )
 
 

@@ -12,7 +12,6 @@ import pandas as pd
 from ..catalogue import METHODS
 from .records import DISTANCES, Record
 
-REFERENCE = "all"  # the variant of an ablation plan that the others are compared with
 LARGER_CLASS = "larger class"  # calls every row of a target the class of which it has more
 MIN_DOMAINS = 10  # with fewer, intervals of a bootstrap over domains are too narrow to be shown
 HARM = 0.01  # more error than another method by more than this is harm

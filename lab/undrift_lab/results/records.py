@@ -79,18 +79,15 @@ def read(path: str | Path, kind: str | None = None) -> list[dict[str, Any]]:
                 raise ValueError(f"{line[:40]!r} is no object")
         except ValueError as error:
             raise Damaged(f"{path}, line {number} is not a record ({error}); remove that line") from None
-        bare = kind is not None and "kind" not in record
+        is_bare = kind is not None and "kind" not in record
+        whole = {"kind": kind, "plan": "", "variant": ""} | record if is_bare else record
         try:
-            _check({"kind": kind, "plan": "", "variant": ""} | record if bare else record)
+            if whole.get("kind") in NAMES:
+                _make_checks(whole["kind"], "failed" in whole).validate_python(whole)
         except ValidationError as error:
             raise Damaged(f"{path}, line {number}: {describe_error(error)}; remove that line") from None
         records.append(record)
     return records
-
-
-def _check(record: Record) -> None:
-    if record.get("kind") in NAMES:
-        _make_checks(record["kind"], "failed" in record).validate_python(record)
 
 
 def merge_records(records: Sequence[Record]) -> str:

@@ -11,7 +11,6 @@ from ..catalogue import OURS, PEERS, WITH_LABELS, split_label_method
 from .frame import (
     LARGER_CLASS,
     MIN_DOMAINS,
-    REFERENCE,
     Difference,
     Where,
     add_larger_class,
@@ -114,21 +113,7 @@ def plan_table(frame: pd.DataFrame, failed: Sequence[Record] = ()) -> str:
         ]
         for row in table.itertuples(index=False)
     ]
-    more = [line for plan in dict.fromkeys(table["plan"]) for line in _list_differences(frame, plan)]
-    return write_table(list(table), rows, 3, *list_stamps(frame), *list_reasons(failed), *more)
-
-
-def _list_differences(frame: pd.DataFrame, plan: str) -> list[str]:
-    """Lines of every variant against variant "all", where a plan has one and others beside it."""
-    rows = []
-    for _, variant, method, group in group_methods(frame[frame["plan"] == plan]):
-        compared = compare(group, Where(plan, REFERENCE, method).of(frame)) if variant != REFERENCE else None
-        if compared is not None:
-            numbers = [str(compared.n_tasks), str(compared.n_seeds)]
-            rows.append([variant, method, *numbers, *difference_cells(compared)])
-    says = f"Error of each variant less that of `{REFERENCE}` on the same tasks, in points. {ABOUT_INTERVALS}"
-    names = ["variant", "method", "tasks", "seeds", "difference", *BESIDE_A_DIFFERENCE]
-    return ["", says, "", *table_lines(names, rows, 2)] if rows else []
+    return write_table(list(table), rows, 3, *list_stamps(frame), *list_reasons(failed))
 
 
 BESIDE_A_DIFFERENCE = ("by target", "95% interval", "worse on")

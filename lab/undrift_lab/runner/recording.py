@@ -14,6 +14,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.metrics import f1_score
 
 from undrift._version import METHOD_VERSION, __version__
@@ -111,10 +112,7 @@ def describe_machine(device: str = "cpu") -> str:
         if device.startswith("cuda"):
             parts.append(torch.cuda.get_device_name(device))
         parts.append(f"torch {torch.__version__}")
-    import numpy
-    import sklearn
-
-    return "; ".join([*parts, f"numpy {numpy.__version__}", f"scikit-learn {sklearn.__version__}"])
+    return "; ".join([*parts, f"numpy {np.__version__}", f"scikit-learn {sklearn.__version__}"])
 
 
 def _processor() -> str:
