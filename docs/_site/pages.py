@@ -19,7 +19,6 @@ ROOT = Path(__file__).resolve().parents[2]
 # documents outside the folder of the site: file -> page
 COPIES = {
     "lab/README.md": "benchmarks/paper",
-    "lab/NOTES.md": "benchmarks/measurements",
     **{f"lab/pages/{path.name}": f"benchmarks/{path.stem}" for path in (ROOT / "lab/pages").glob("*.md")},
     "CONTRIBUTING.md": "project/contributing",
     "CHANGELOG.md": "project/changelog",

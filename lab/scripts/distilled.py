@@ -1,7 +1,6 @@
-"""Distilled models on new rows of the six pairs of `pairs.py`: error, size of the file, rate.
+"""Distilled models on new rows of six pairs of fdu-mtl: error, agreement, size of the file, rate.
 
-With the error of a linear SVM trained on the source's labels, on the same rows; `--svm-alone` measures no
-more than that.
+With the error of a linear SVM trained on the source's labels, on the same rows.
 
 Of every target 30% of the labelled rows are new: neither the adaptation nor the distillation sees them. The
 interval of the difference of errors is paired: both models predict the same rows, which are drawn again
@@ -15,12 +14,12 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
-from harness import check_device, data_folder, report, time_call
-from pairs import PAIRS, svm_error
+from harness import add_store, check_device, data_folder, store, time_call
 
+PAIRS = ["books:kitchen_housewares", "books:electronics", "dvd:kitchen_housewares", "electronics:books"]
+PAIRS += ["baby:music", "video:camera_photo"]
 NEW_SHARE = 0.3
 
 
@@ -30,13 +29,14 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, help="rows of each domain; all (about 4,000) by default")
     parser.add_argument("--max-features", type=int, default=20_000)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--svm-alone", action="store_true", help="measure the SVM and no other model")
+    add_store(parser)
     return parser.parse_args()
 
 
 def measure_pair(args: argparse.Namespace, corpus, pair: str, rng: np.random.Generator) -> tuple[dict, list]:
     """Adapt, distill and predict new rows; also return the errors of both models, row by row."""
-    from undrift import MSDAClassifier, TextAdapter
+    from undrift import MSDAClassifier, TermVectorizer, TextAdapter
+    from undrift.scoring import fitted_svm
 
     source, target = (corpus.domains[name] for name in pair.split(":"))
     texts, truth = target.texts[: args.rows], np.asarray(target.y, dtype=float)[: args.rows]
@@ -44,25 +44,21 @@ def measure_pair(args: argparse.Namespace, corpus, pair: str, rng: np.random.Gen
     new = rng.permutation(labelled)[: int(NEW_SHARE * len(labelled))]
     seen = [texts[i] for i in np.setdiff1d(np.arange(len(texts)), new)]
     unseen = [texts[i] for i in new]
-    y = np.asarray(source.y, dtype=float)[: args.rows]
-    train = SimpleNamespace(texts=source.texts[: args.rows], y=y)
-    svm = {"svm_error": svm_error(train, SimpleNamespace(texts=unseen, y=truth[new]))}
-    if args.svm_alone:
-        return svm, []
-    classifier = MSDAClassifier(device=args.device, random_state=0)
-    adapter = TextAdapter(args.max_features, classifier=classifier)
-    adapter.fit(train.texts, y, seen)
-    distilled, distill_seconds = time_call(lambda: adapter.distill(seen))
+    given, y = source.texts[: args.rows], np.asarray(source.y, dtype=float)[: args.rows]
+    known = np.flatnonzero(~np.isnan(y))
+    terms = TermVectorizer(args.max_features).fit([given[i] for i in known])
+    svm = fitted_svm(terms.transform([given[i] for i in known]), y[known])
+    adapter = TextAdapter(args.max_features, classifier=MSDAClassifier(device=args.device, random_state=0))
+    adapter.fit(given, y, seen)
+    distilled = adapter.distill(seen)
     scores = [model.decision_function(unseen) for model in (adapter, distilled)]
     wrong = [(s > 0) != (truth[new] == max(truth[labelled])) for s in scores]
-    return svm | {
-        "adapted_error": float(wrong[0].mean()),
-        "distilled_error": float(wrong[1].mean()),
-        "agreement": float(np.mean((scores[0] > 0) == (scores[1] > 0))),
-        "agreement_said": distilled.fidelity_["agreement"],
-        "n_new": len(new),
-        "distill_seconds": distill_seconds,
-        "megabytes": measure_size(distilled),
+    return {
+        "SVM, %": 100 * float(np.mean(svm.predict(terms.transform(unseen)) != truth[new])),
+        "full model, %": 100 * float(wrong[0].mean()),
+        "distilled, %": 100 * float(wrong[1].mean()),
+        "agree, %": 100 * float(np.mean((scores[0] > 0) == (scores[1] > 0))),
+        "file, MB": measure_size(distilled),
         "rate": measure_rate(distilled, texts),
     }, wrong
 
@@ -104,15 +100,15 @@ def main() -> None:
         records[pair], errors = measure_pair(args, corpus, pair, rng)
         wrong.append(errors)
         print(pair, records[pair], file=sys.stderr)
-    means = {
-        f"mean_{key}": float(np.mean([record[key] for record in records.values()]))
-        for key in next(iter(records.values()))
-        if key != "n_new"
-    }
-    if not args.svm_alone:
-        means["difference"] = means["mean_distilled_error"] - means["mean_adapted_error"]
-        means["difference_interval"] = difference_interval(wrong, rng)
-    report("distilled models", records, **means)
+    names = list(next(iter(records.values())))
+    records["mean"] = {name: float(np.mean([r[name] for r in records.values()])) for name in names}
+    rows = [{"pair": pair, **{n: f"{value:.3g}" for n, value in r.items()}} for pair, r in records.items()]
+    low, high = (f"{100 * end:+.2f}" for end in difference_interval(wrong, rng))
+    gap = records["mean"]["distilled, %"] - records["mean"]["full model, %"]
+    note = {"pair": f"distilled less full: {gap:+.2f} points ({low} to {high})", **dict.fromkeys(names, "")}
+    store("distilled", [*rows, note], args.device)
+    for row in (*rows, note):
+        print(" | ".join(row.values()))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
-from harness import draw_share
+from harness import add_store, draw_share, store
 
 PAIRS = [
     "books:kitchen_housewares", "dvd:baby", "electronics:books", "music:electronics", "baby:camera_photo",
@@ -69,6 +69,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, help="of each domain, at most, for a trial")
     parser.add_argument("--terms", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
+    add_store(parser)
     return parser.parse_args()
 
 
@@ -140,10 +141,13 @@ def main() -> None:
             found = [name for name in MEASURES if check[name]["drifted"]]
             causes.setdefault(kind, Counter()).update(found)
         print(f"{pair}: " + ", ".join(f"{kind} {np.mean(v):.1%}" for kind, v in alarms.items()), flush=True)
-    print("\n| batches | number | called drift | by |\n| --- | ---: | ---: | --- |")
+    rows = []
     for kind, values in alarms.items():
         by = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in causes[kind].items())
-        print(f"| {kind} | {len(values)} | {np.mean(values):.1%} | {by} |")
+        called = f"{100 * np.mean(values):.1f}"
+        rows.append({"batches": kind, "number": len(values), "called drift, %": called, "by": by})
+        print(" | ".join(["", *map(str, rows[-1].values()), ""]).strip())
+    store("drift", rows)
     print(f"\n{time.perf_counter() - began:.0f} s")
 
 

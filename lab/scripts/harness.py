@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -18,8 +19,9 @@ import numpy as np
 import scipy.sparse as sp
 
 # what is measured is the library beside this folder, installed or not
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "src"), str(Path(__file__).resolve().parents[1])]
 
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 DOMAINS = ("books", "dvd", "electronics", "kitchen")
 
 
@@ -111,18 +113,25 @@ def run_contender(name: str, arguments: Sequence[str], repeats: int = 1, key: st
     return min(records, key=lambda record: record[key])
 
 
-def relative_errors(actual: Path, expected: Path) -> list[float]:
-    """Frobenius error of the arrays of one file against those of another, by name."""
-    with np.load(actual) as ours, np.load(expected) as theirs:
-        return [
-            float(np.linalg.norm(ours[key].astype(float) - theirs[key]) / np.linalg.norm(theirs[key]))
-            for key in sorted(theirs.files)
-        ]
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Add the option that `store` obeys."""
+    parser.add_argument("--store", action="store_true", help="keep the result in lab/results, for the pages")
 
 
-def weights_of(layers: Sequence) -> dict[str, np.ndarray]:
-    """Weights of every layer under the names that `relative_errors` compares."""
-    return {f"layer{t}": np.vstack([layer.coef, layer.intercept]) for t, layer in enumerate(layers, start=1)}
+def store(name: str, rows: Sequence[dict], device: str = "cpu") -> None:
+    """Write rows of a table as ``lab/results/NAME.json``, where the command has ``--store``."""
+    from undrift_lab.runner.recording import describe_machine
+
+    arguments = [argument for argument in sys.argv[1:] if argument != "--store"]
+    result = {
+        "command": " ".join(["python", f"lab/scripts/{Path(sys.argv[0]).name}", *arguments]),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "machine": describe_machine(device),
+        "rows": list(rows),
+    }
+    if "--store" in sys.argv:
+        text = json.dumps(result, ensure_ascii=False, indent=1)
+        (RESULTS / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
 
 
 def report(title: str, records: dict[str, dict], **summary: object) -> None:

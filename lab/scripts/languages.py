@@ -13,7 +13,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from harness import report
+from harness import add_store, report, store
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,9 @@ def _write_review(
     return (language.stop.join(clauses) + language.stop.strip()).replace("|", " ")
 
 
+COLUMNS = {"source_only": "source-only, %", "adapted": "adapted, %"}
+
+
 def measure(language: str, tokens: str, n: int, seed: int, contradicting: float) -> dict[str, Any]:
     import numpy as np
 
@@ -158,6 +161,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--contradicting", type=float, default=0.1, help="share of opinions against the label"
     )
+    add_store(parser)
     return parser.parse_args()
 
 
@@ -173,6 +177,12 @@ def main() -> None:
                 for name in ("source_only", "adapted")
             }
             print(f"{language}, {tokens}", table[f"{language}, {tokens}"], flush=True)
+    rows = [
+        {"language, tokens": name, "tokens taken": own["chosen"]}
+        | {says: f"{100 * own[key]:.1f}" for key, says in COLUMNS.items()}
+        for name, own in table.items()
+    ]
+    store("languages", rows)
     return report("Errors on phones, learnt from restaurants", table, rows=args.rows, seeds=args.seeds)
 
 

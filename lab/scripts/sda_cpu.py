@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from itertools import pairwise
 
-from harness import amazon_presence, print_record, report, run_contender
+from harness import add_store, amazon_presence, print_record, report, run_contender, store, time_call
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -26,6 +24,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--epochs-timed", type=int, default=1, help="of SDA, each over all rows")
     parser.add_argument("--warm-up-rows", type=int, default=200, help="of SDA, before its epochs are timed")
     parser.add_argument("--contender", choices=["msda", "sda"], help=argparse.SUPPRESS)
+    add_store(parser)
     return parser.parse_args()
 
 
@@ -44,42 +43,35 @@ def run_msda(args: argparse.Namespace) -> None:
 
 
 def run_sda(args: argparse.Namespace) -> None:
-    """Time whole epochs, by what training reports at the end of each."""
-    import torch
-
+    """Time whole epochs."""
     from undrift_lab.baselines import SDA
 
     X = amazon_presence(args.rows, args.columns, "float32")
     n_hidden = min(SDA().n_hidden, X.shape[1])
     SDA(n_hidden=n_hidden, n_epochs=1, random_state=0).fit(X[: args.warm_up_rows])
-    ends = [time.perf_counter()]
     model = SDA(n_hidden=n_hidden, n_epochs=args.epochs_timed, random_state=0)
-    model.set_params(callback=lambda epoch: ends.append(time.perf_counter())).fit(X)
+    _, seconds = time_call(lambda: model.fit(X))
     all_epochs = SDA().n_epochs[0]
-    print_record(
-        {
-            "n_hidden": n_hidden, "batch_size": SDA().batch_size, "threads": torch.get_num_threads(),
-            "timed_epochs": args.epochs_timed, "timed_rows": X.shape[0],
-            "timed_epoch_seconds": [stop - start for start, stop in pairwise(ends)],
-            "n_epochs": all_epochs, "seconds": (ends[-1] - ends[0]) / args.epochs_timed * all_epochs,
-        }
-    )  # fmt: skip
+    timed = {"timed_epochs": args.epochs_timed, "timed_rows": X.shape[0], "timed_seconds": seconds}
+    print_record({**timed, "n_epochs": all_epochs, "seconds": seconds / args.epochs_timed * all_epochs})
 
 
 def main() -> None:
     args = parse_arguments()
     if args.contender:
-        return globals()[f"run_{args.contender}"](args)
+        globals()[f"run_{args.contender}"](args)
+        return
     msda = run_contender("msda", sys.argv[1:], args.repeats)
     sda = run_contender("sda", sys.argv[1:])
-    note = (
-        f"SDA's seconds are extrapolated from {sda['timed_epochs']} of its {sda['n_epochs']} epochs, timed "
-        f"on all {sda['timed_rows']} rows"
-    )
-    size = f"{msda['n_rows']} x {msda['n_columns']}"
-    title = f"mSDA ({args.layers} layers) against SDA (1 layer), {size}, on the CPU"
     ratio = sda["seconds"] / msda["seconds"]
-    return report(title, {"msda": msda, "sda (extrapolated)": sda}, ratio=ratio, extrapolated=note)
+    says = f"SDA, 1 layer, extrapolated from {sda['timed_epochs']} of {sda['n_epochs']} epochs"
+    rows = [
+        {"learnt on the CPU": f"mSDA, {args.layers} layers", "seconds": f"{msda['seconds']:.3g}"},
+        {"learnt on the CPU": says, "seconds": f"{sda['seconds']:.3g}"},
+        {"learnt on the CPU": "SDA over mSDA", "seconds": f"{ratio:.3g} ×"},
+    ]
+    store("sda-cpu", rows)
+    report("mSDA against SDA on the CPU", {"msda": msda, "sda": sda}, ratio=ratio)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from harness import add_store, store
 
 from undrift import MSDAClassifier, load_model, save_model
 
@@ -50,6 +51,7 @@ def main() -> None:
     for name, value in (("rows", 6000), ("features", 5000), ("labels", 10), ("layers", 5)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--device", default="cpu")
+    add_store(parser)
     options = parser.parse_args()
     n_source, n_target, k = options.rows // 3, options.rows - options.rows // 3, options.labels
     rng = np.random.RandomState(0)
@@ -75,24 +77,15 @@ def main() -> None:
         save_model(model, path, updatable=True)
         loaded, load = measure(load_model, path)
         _, update_loaded = measure(loaded.update, target[known[:k]], 1 - truth[known[:k]])
-    print(
-        json.dumps(
-            {
-                "rows": options.rows,
-                "features": options.features,
-                "labels": k,
-                "refit_seconds": round(refit, 3),
-                "update_seconds": round(update, 4),
-                "second_update_seconds": round(again, 4),
-                "update_new_seconds": round(update_new, 4),
-                "load_seconds": round(load, 3),
-                "update_loaded_seconds": round(update_loaded, 4),
-                "ratio": round(refit / update, 1),
-                "file_bytes": n_bytes,
-                "file_bytes_without_state": loaded_bytes,
-            }
-        )
-    )
+    rows = [
+        ("a fit with ten labels", refit), ("`update` by them", update), ("by ten more", again),
+        ("by ten rows that the fit has not seen", update_new), ("reading the model from a file", load),
+        ("`update` of that", update_loaded),
+    ]  # fmt: skip
+    store("updating", [{"what": what, "seconds of the processor": f"{spent:.3g}"} for what, spent in rows])
+    summary = {"refit_seconds": refit, "update_seconds": update, "ratio": refit / update}
+    sizes = {"file_bytes": n_bytes, "file_bytes_without_state": loaded_bytes}
+    print(json.dumps({"rows": options.rows, "features": options.features, **summary, **sizes}))
 
 
 if __name__ == "__main__":
