@@ -118,12 +118,7 @@ def test_it_opens_from_a_file_with_the_network_off_and_nothing_to_say(opened, fi
 
 @pytest.mark.parametrize(
     ("kind", "scheme", "width"),
-    [
-        ("scored", "light", 1280),
-        ("unscored", "dark", 390),
-        ("digits", "dark", 1280),
-        ("five", "light", 390),
-    ],
+    [("scored", "light", 1280), ("unscored", "dark", 390), ("digits", "dark", 1280), ("five", "light", 390)],
 )
 def test_nothing_is_hard_to_reach(opened, kind, scheme, width):
     from axe_playwright_python.sync_playwright import Axe

@@ -1,17 +1,22 @@
-"""What a report holds, against counting by hand."""
+"""What a report holds, against counting by hand and scipy; words that fit the numbers."""
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from tests.report.test_evidence import weighted_interval
 from undrift.explain import term_weight
-from undrift.report import adaptation_report
+from undrift.report import Report, adaptation_report
 from undrift.report.charts import tabulate_confusion
+from undrift.report.content import advise, compare_mistakes, describe_domains, judge, say_estimate
+from undrift.report.data import DomainRows, ReportData
 from undrift.report.evidence import cut_pieces, snippet
+from undrift.scoring import measure_error
 from undrift.text import words
 
 
@@ -166,3 +171,185 @@ def test_of_many_classes_the_most_frequent_mistakes_are_listed(report):
     assert shown["rows"] == []
     assert shown["mistakes"] == [("c3", "c4", "7")]
     assert shown["title"] == "Most frequent mistake: c3 taken for c4 (7 rows)"
+
+
+@pytest.mark.parametrize(("n_wrong", "n"), [(0, 12), (3, 40), (200, 1000), (7, 7)])
+def test_the_interval_of_an_error_is_wilsons(n_wrong, n):
+    ours = measure_error(np.arange(n) < n_wrong, np.ones(n))
+    theirs = stats.binomtest(n_wrong, n).proportion_ci(method="wilson")
+    assert_allclose([ours["error"], ours["low"], ours["high"]], [n_wrong / n, *theirs], rtol=1e-6, atol=1e-9)
+
+
+def compare(n_corrected, n_spoilt, n):
+    before, after = np.arange(n) < n_corrected, np.arange(n) >= n - n_spoilt
+    return compare_mistakes("t", before, after, np.ones(n))["difference"]
+
+
+def test_weights_make_up_for_unequal_shares_of_the_sample():
+    weight, wrong = np.repeat([1.0, 5.0], [30, 30]), np.repeat([1, 0, 1, 0], [12, 18, 3, 27]).astype(bool)
+    ours = measure_error(wrong, weight)
+    assert_allclose(list(ours.values()), weighted_interval(weight, wrong.astype(float)), rtol=1e-9)
+    assert ours["error"] == pytest.approx((12 + 15) / 180)
+    even = measure_error(wrong, np.full(60, 3.0))
+    assert_allclose(list(even.values()), weighted_interval(np.ones(60), wrong.astype(float)), rtol=1e-9)
+    compared = compare_mistakes("t", ~wrong, wrong, weight)
+    assert compared["difference"]["gain"] == pytest.approx(1 - 2 * (12 + 15) / 180)
+    assert compared["difference"]["low"] < compared["difference"]["gain"] < compared["difference"]["high"]
+
+
+def test_a_comparison_counts_predictions_corrected_and_made_wrong():
+    before, after = np.array([1, 1, 1, 0, 0], bool), np.array([0, 0, 1, 1, 0], bool)
+    found = compare_mistakes("kitchen", before, after, np.ones(5))
+    assert (found["n_corrected"], found["n_spoilt"], found["n_rows"]) == (2, 1, 5)
+    assert (found["source_only"]["error"], found["adapted"]["error"]) == (0.6, 0.4)
+    ours = compare(0, 0, 50)
+    assert ours["gain"] == 0.0
+    assert -0.1 < ours["low"] < 0 < ours["high"] < 0.1
+    assert ours["low"] == pytest.approx(-ours["high"])
+
+
+def test_the_verdict_is_scored_where_there_are_labels(report, adapter, reviews):
+    _, _, kitchen, truth = reviews
+    own = report.to_dict()["verdict"]
+    known = [i for i, label in enumerate(truth) if label is not None]
+    wrong = adapter.predict([kitchen[i] for i in known]) != np.array([truth[i] for i in known])
+    assert_allclose(own["whole"]["adapted"]["error"], wrong.mean(), rtol=1e-12)
+    assert own["whole"]["n_rows"] == len(known)
+    assert own["basis"] == "measured"
+    assert own["answer"] == "yes"
+    assert own["headline"].startswith(f"Adaptation helped: {wrong.mean():.1%} of the predictions are wrong")
+    assert own["chance"]["error"] == pytest.approx(0.5, abs=0.1)
+
+
+def test_without_labels_the_verdict_says_so_and_claims_no_gain(unscored, report):
+    own = unscored.to_dict()["verdict"]
+    assert (own["basis"], own["answer"], own["whole"]) == ("expected", "unknown", None)
+    assert "helped" not in own["headline"]
+    assert own["sure"].startswith("Whether adaptation helped is not known without labels")
+    # the very bound it states: errors cannot differ by more than the share that changed
+    gain = report.to_dict()["verdict"]["whole"]["difference"]["gain"]
+    assert abs(gain) <= own["agreement"]["changed"] + 0.1
+
+
+def situation(answer="yes", basis="measured", decks=None, n_differ=9, error=0.05, **card):
+    target = {
+        "name": "t", "role": "target", "n_rows": 5000, "unseen_share": 0.1,
+        "share_error": 0.0, **card,
+    }  # fmt: skip
+    return {
+        "verdict": {
+            "answer": answer, "basis": basis, "agreement": {"n_changed": 200, "n_rows": 5000},
+            "expected_error": {"error": 0.1, "low": 0.05, "high": 0.15},
+            "whole": {"n_corrected": n_differ, "n_spoilt": 0, "adapted": {"error": error}},
+        },
+        "domains": [target],
+        "decks": decks,
+        "confidence": {"coverage": [COVERED]},
+    }  # fmt: skip
+
+
+COVERED = {"coverage": 0.8, "threshold": 0.875, "expected": 0.02, "measured": None}
+DECKS = {"estimate": [["text", 0, 1, 2.0]] * 60}
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (situation("no"), "Use the baseline"),
+        (situation("unclear"), "Label more target rows"),
+        (situation("unknown", "expected"), "Label 100 target rows drawn at random"),
+        (situation("unknown", "expected"), "to within about 6 points"),
+        (situation("unknown", "expected", decks=DECKS), "Label 60 rows on this page: this measures"),
+        (situation(decks=DECKS), "label the doubtful rows on this page"),
+        (situation(), "Use the predictions. Of the surest 80%, 2.0% are wrong: --min-confidence 0.88"),
+        (situation(error=0.65), "Do not rely on single predictions"),
+        (
+            situation("unknown", "expected"),
+            "Of the surest 80%, 2.0% are expected to be wrong: --min-confidence",
+        ),
+        (situation("chance"), "Do not use these predictions"),
+        (situation("unclear", unseen_share=0.6), "over half of its words"),
+        (situation(n_rows=80), "80 are few"),
+        (situation(share_error=0.11), "--target-shares"),
+    ],
+)
+def test_advice_fits_the_situation(own, said):
+    assert any(said in step for step in advise(own))
+
+
+def test_advice_that_does_not_fit_is_not_given():
+    assert not any("Use the predictions" in step for step in advise(situation(error=0.65)))
+    assert not any("four times" in step for step in advise(situation("unclear", n_differ=0)))
+    assert any("four times" in step for step in advise(situation("unclear")))
+
+
+def guesses(truth, adapted, before, n_targets=1, weights=None, border="error"):
+    """A report's verdict on predictions that are given."""
+    X, labels = np.eye(len(truth)), ["a", "b"]
+    model = SimpleNamespace(
+        classes_=np.array(labels), caution_=None, target_names_=[], target_shares=None, target_shares_=[],
+        target_shares_interval_=[], expected_error_=[], border=border,
+    )  # fmt: skip
+    model.labelled_counts_ = np.ones(len(truth))
+    targets = [DomainRows(f"t{i}", X, None, truth, adapted, X, weights) for i in range(n_targets)]
+    baseline = SimpleNamespace(predict=lambda rows: np.array(before))
+    terms = [str(j) for j in range(len(truth))]
+    given = ReportData(model, terms, [DomainRows("s", X[:0])], targets, given_baseline=baseline)
+    return judge(given, describe_domains(given)[1:])
+
+
+def test_targets_are_pooled_by_rows_and_rows_by_weight():
+    truth = ["a", "b"] * 50
+    one, two = (guesses(truth, [*truth[:90], *["a"] * 10], ["a"] * 100, n) for n in (1, 2))
+    assert (two["whole"]["n_rows"], two["whole"]["n_corrected"]) == (200, 2 * one["whole"]["n_corrected"])
+    assert two["whole"]["adapted"]["error"] == one["whole"]["adapted"]["error"] == 0.05
+    assert [row["name"] for row in two["scored"]] == ["t0", "t1"]
+    assert two["scored"][0]["n_rows"] == 100
+    truth, adapted = ["a", "b"] * 20, ["a", "b"] * 15 + ["a"] * 10
+    own = guesses(truth, adapted, ["b"] * 40, weights=[1.0] * 30 + [0.0] * 6 + [5.0] * 4)
+    assert own["whole"]["n_rows"] == 34
+    assert own["whole"]["adapted"]["error"] == pytest.approx(10 / 50)
+    assert own["chance"]["error"] == pytest.approx(0.5)
+
+
+def test_chance_and_no_change_are_called_so():
+    own = guesses(["a", "b"] * 50, ["a"] * 100, ["a", "b"] * 50)
+    assert (own["answer"], own["chance"]["error"]) == ("chance", 0.5)
+    assert own["headline"] == (
+        "No better than chance: 50.0% of the predictions are wrong; always answering a is wrong for 50%."
+    )
+    # errors of 8% where 10% are of the rarer class: better, but not certainly
+    truth = ["a"] * 90 + ["b"] * 10
+    own = guesses(truth, [*["a"] * 90, *["b"] * 2, *["a"] * 8], truth)
+    assert "not certain that this is better than chance: always answering a is wrong for 10%" in own["sure"]
+    own = guesses(["a", "b"] * 50, ["a", "b"] * 50, ["a"] * 100)
+    assert own["answer"] == "yes"
+    assert "chance" not in own["headline"] + own["sure"]
+    balanced = guesses(["a", "b"] * 50, ["a"] * 100, ["a", "b"] * 50, border="balanced")
+    assert balanced["chance"] is None
+    own = guesses(["a", "b"] * 50, [*["a", "b"] * 49, "b", "b"], [*["a", "b"] * 49, "b", "b"])
+    assert own["answer"] == "same"
+    assert own["headline"] == "Adaptation changed no prediction: 1.0% are wrong, with it and without."
+    assert "0.0 to 0.0" not in own["sure"]
+
+
+def test_an_error_that_is_not_known_is_said_with_its_bounds_and_the_way_to_know(unscored):
+    data = unscored.to_dict()
+    card = next(card for card in data["domains"] if card["role"] == "target")
+    card["expected_error"] = data["verdict"]["expected_error"] = {"error": None, "low": 0.03, "high": 0.48}
+    verdict = data["verdict"]
+    data["verdict"] |= say_estimate(verdict)
+    data["confidence"] |= {"confusion": None}
+    for row in data["confidence"]["coverage"]:
+        row["expected"] = None
+    data["next"] = advise(data)
+    assert (
+        verdict["headline"] == "The error is not known: expect 3.0% to 48% of these predictions to be wrong."
+    )
+    assert "30 labels" in verdict["sure"]
+    assert data["next"][0].startswith("Label 60 rows on this page")
+    assert not any("surest" in step for step in data["next"])
+    page = Report(data).to_html()
+    assert ">not known</span>" in page
+    assert "expected: not known, 3.0% to 48%" in page
+    assert "Of the surest" not in page

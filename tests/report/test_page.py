@@ -10,8 +10,9 @@ import warnings
 import pytest
 from markupsafe import escape
 
+from tests.helpers.commands import run_command
 from tests.report.test_charts import shown_text
-from undrift import MSDAClassifier, TextAdapter, UndriftWarning
+from undrift import MSDAClassifier, TextAdapter, UndriftError, UndriftWarning
 from undrift.report import Report, adaptation_report
 from undrift.report.svg import Scale, find_end, nice_step, percent, tag
 
@@ -95,53 +96,36 @@ def two_files(reviews, tmp_path):
 
 
 def adapt(folder, *more):
-    from typer.testing import CliRunner
-
-    from undrift.app.cli import app
-
-    options = [
-        "adapt", "--source", str(folder / "books.jsonl"), "--target", str(folder / "kitchen.jsonl"),
-        "--text", "text", "--label", "label", "--out", str(folder / "out.csv"), "--set", "layers=1",
-        "--max-features", "150",
-    ]  # fmt: skip
-    return CliRunner().invoke(app, [*options, *more])
+    """Run the command, and return its summary and the page."""
+    command = ["adapt", folder / "books.jsonl", "--target", folder / "kitchen.jsonl", "--label", "label"]
+    command += ["--out", folder / "out.csv", "--set", "layers=1", "--max-features", "150", "--text", "text"]
+    summary = run_command(*command, "--report", folder / "report.html", *more)
+    return summary, (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_adapt_writes_the_report_it_is_asked_for(two_files):
-    done = adapt(two_files, "--report", str(two_files / "report.html"), "--target-label", "label", "--json")
-    assert done.exit_code == 0, done.output
-    summary = json.loads(done.stdout)
-    html = (two_files / "report.html").read_text(encoding="utf-8")
+    summary, html = adapt(two_files, "--target-label", "label")
     assert summary["report"] == str(two_files / "report.html")
     assert f"adapted: {summary['targets'][0]['adapted_error']:.1%}" in html
     assert f"baseline: {summary['targets'][0]['source_only_error']:.1%}" in html
     assert "--max-features 150" in html
     assert "--seed" not in re.search(r'id="command">.*?</pre>', html, re.DOTALL)[0]
     assert hashlib.sha256((two_files / "books.jsonl").read_bytes()).hexdigest() in html
-
-
-def test_a_report_that_cannot_be_written_stops_the_job_before_it_starts(two_files):
-    for path, message in (
-        ("nowhere/report.html", "cannot be written"),
-        ("books.jsonl", "would replace another"),
-    ):
-        done = adapt(two_files, "--report", str(two_files / path))
-        assert done.exit_code != 0
-        assert message in done.output + str(done.exception)
-        assert not (two_files / "out.csv").exists()
-
-
-def test_several_targets_each_have_their_card_and_errors(two_files):
     (two_files / "more.jsonl").write_bytes((two_files / "kitchen.jsonl").read_bytes())
-    done = adapt(
-        two_files, "--target", str(two_files / "more.jsonl"), "--report", str(two_files / "report.html"),
-        "--target-label", "label",
-    )  # fmt: skip
-    assert done.exit_code == 0, done.output
-    html = (two_files / "report.html").read_text(encoding="utf-8")
+    _, html = adapt(two_files, "--target", two_files / "more.jsonl", "--target-label", "label")
     assert "books → kitchen + more" in html
     assert len(re.findall(r"<td>target</td>", html)) == 2
     assert "adapted, more" in html
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("nowhere/report.html", "cannot be written"), ("books.jsonl", "would replace another")],
+)
+def test_a_report_that_cannot_be_written_stops_the_job_before_it_starts(two_files, path, message):
+    with pytest.raises((UndriftError, OSError), match=message):
+        adapt(two_files, "--report", two_files / path)
+    assert not (two_files / "out.csv").exists()
 
 
 @pytest.fixture(scope="module")
@@ -183,10 +167,6 @@ def test_a_fallback_is_called_one_and_nothing_is_called_adapted(documents, truth
     assert ("no better than chance" in verdict["headline"]) is truth
     assert text.count("There is no expected error after a fallback") == (not truth)
     assert (verdict["expected_error"], report.to_dict()["domains"][1]["target_shares"]) == (None, None)
-
-
-def test_a_fallback_says_that_layers_were_not_used(documents):
-    text = shown_text(report_fallback(documents, truth=False))
     assert "Used: the source-only classifier, on terms alone, C " in text
     assert "Not used, because of the fallback: noise 0.5, 1 layer." in text
     assert "no prediction changed" not in text

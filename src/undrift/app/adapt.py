@@ -84,11 +84,7 @@ def show_adapt(job: Job, adapter: TextAdapter, *, cluster: str | None = None, as
 
 
 def run_adapt(
-    job: Job,
-    adapter: TextAdapter,
-    show_stage: ShowStage = ignore_stage,
-    *,
-    cluster: str | None = None,
+    job: Job, adapter: TextAdapter, show_stage: ShowStage = ignore_stage, *, cluster: str | None = None
 ) -> dict[str, Any]:
     """Do the whole job, here or on a Dask cluster: fit `adapter`, and return a summary ready for JSON.
 

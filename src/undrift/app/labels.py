@@ -40,10 +40,7 @@ class GivenLabel(NamedTuple):
 
 
 def read_labels(
-    table: Table,
-    text: Sequence[str],
-    label: Sequence[str],
-    classes: Sequence[Any],
+    table: Table, text: Sequence[str], label: Sequence[str], classes: Sequence[Any]
 ) -> dict[int, GivenLabel]:
     """Read labelled texts, by their hash; of the columns that `label` names the first there is counts.
 

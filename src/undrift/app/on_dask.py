@@ -31,14 +31,7 @@ from ..distributed import (
     tree_sum,
 )
 from ..errors import UndriftWarning, warn
-from ..text import (
-    SAMPLE_DOCUMENTS,
-    DocumentFrequencies,
-    TermVectorizer,
-    TextAdapter,
-    hash_text,
-    interleave,
-)
+from ..text import SAMPLE_DOCUMENTS, DocumentFrequencies, TermVectorizer, TextAdapter, hash_text, interleave
 from .domains import JobDomain, name_domains, open_rows, parse_label
 from .job import Job, Reading, ShowStage
 from .predict import predict_rows

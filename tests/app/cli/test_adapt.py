@@ -360,15 +360,9 @@ SHARES = "write label=share for every class"
     ("options", "message"),
     [
         ({"target_shares": "negative=0.2,positive=0.9"}, "--target-shares sum to 1.1, not to 1"),
-        (
-            {"target_shares": "negative=-0.2,positive=1.2"},
-            "of 'negative' is -0.2; shares are numbers",
-        ),
+        ({"target_shares": "negative=-0.2,positive=1.2"}, "of 'negative' is -0.2; shares are numbers"),
         ({"target_shares": "negative=nan,positive=1"}, "shares are numbers between 0 and 1"),
-        (
-            {"target_shares": "negative=0.2,good=0.8"},
-            "'good', which is not a class; the classes are",
-        ),
+        ({"target_shares": "negative=0.2,good=0.8"}, "'good', which is not a class; the classes are"),
         ({"target_shares": "negative=1"}, "lacks 'positive'; give the share of every class: 'negative'"),
         ({"target_shares": "negative=0.2,negative=0.8"}, "names 'negative' twice"),
         ({"target_shares": "negative=20%,positive=80%"}, f"'negative=20%,positive=80%': {SHARES}"),

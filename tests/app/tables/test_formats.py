@@ -15,13 +15,7 @@ import pytest
 
 from tests.app.tables.test_bad_input import refusal
 from tests.app.tables.test_reading import rows_of, saved
-from undrift.app.tables import (
-    TableError,
-    list_texts,
-    open_table,
-    shard_paths,
-    write_table,
-)
+from undrift.app.tables import TableError, list_texts, open_table, shard_paths, write_table
 
 COLUMNS = ("text", "n", "x", "b")
 VALUES = (
