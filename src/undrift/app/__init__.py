@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
@@ -99,12 +100,8 @@ def _fail(message: str, status: int) -> None:
 
 def _locate(error: BaseException) -> str:
     """Describe an exception, with the file and line that raised it."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    file = os.path.basename(trace.tb_frame.f_code.co_filename) if trace else ""
-    where = f" in {file}, line {trace.tb_lineno}" if trace else ""
-    return f"{type(error).__name__}: {error}{where}"
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} in {os.path.basename(last.filename)}, line {last.lineno}"
 
 
 def _format_error(error: BaseException) -> str:

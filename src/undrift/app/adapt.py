@@ -240,7 +240,7 @@ def _score_targets(
 
 def report_run(adapter: TextAdapter, rows: LocalRows, summary: dict[str, Any]) -> Report:
     """Return the report of a finished job: the rows of every domain, predictions, and facts about the run."""
-    from ..report import DomainRows, ReportData, RunFacts, make_report
+    from ..report import DomainRows, Report, ReportData, RunFacts, adaptation_data
 
     job, is_learnt = rows.job, "n_learnt" in summary
     sources = rows.sources or [
@@ -286,7 +286,7 @@ def report_run(adapter: TextAdapter, rows: LocalRows, summary: dict[str, Any]) -
         rows.baseline,
         adapter.vectorizer_,
     )
-    return make_report(data)
+    return Report(adaptation_data(data))
 
 
 def _describe_file(path: Path) -> dict[str, Any]:

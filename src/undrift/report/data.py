@@ -93,11 +93,6 @@ class Target:
         """Probability of the predicted class of each row."""
         return np.take_along_axis(self.P, self.codes[:, None], axis=1)[:, 0]
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of the domain, of which these may be a sample."""
-        return self.rows.n_rows or len(self.rows)
-
 
 @dataclass(frozen=True, eq=False)
 class ReportData:
@@ -127,17 +122,12 @@ class ReportData:
         return bool(self.caution.get("fell_back"))
 
     @cached_property
-    def labelled(self) -> tuple[Any, np.ndarray]:
-        """Labelled source rows, and their labels."""
-        X = stack_rows([domain.X[np.flatnonzero(domain.known)] for domain in self.sources])
-        return X, np.concatenate([domain.known_labels() for domain in self.sources])
-
-    @cached_property
     def baseline(self) -> Any:
         """The baseline: a linear SVM trained on the labelled source rows."""
         if self.given_baseline is not None:
             return self.given_baseline
-        X, y = self.labelled
+        X = stack_rows([domain.X[np.flatnonzero(domain.known)] for domain in self.sources])
+        y = np.concatenate([domain.known_labels() for domain in self.sources])
         keep = np.sort(np.random.default_rng(0).permutation(len(y))[:MOST_BASELINE_ROWS])
         return fitted_svm(X[keep], y[keep])
 

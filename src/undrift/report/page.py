@@ -67,11 +67,6 @@ class Report:
         return f"<Report: {self._data['title']}>"
 
 
-def make_report(given: ReportData) -> Report:
-    """Make the report of a run."""
-    return Report(adaptation_data(given))
-
-
 def adaptation_report(
     model: Any,
     source: Any,
@@ -121,7 +116,8 @@ def adaptation_report(
         raise ValueError("a report shows classes, and this model predicts numbers: use a classifier")
     sources = [DomainRows(names[0], rows[0], texts[0], labels)]
     targets = [_sample_rows(DomainRows(names[1], rows[1], texts[1], known), max_rows)]
-    return make_report(ReportData(classifier, terms, sources, targets, vectorizer=vectorizer))
+    given = ReportData(classifier, terms, sources, targets, vectorizer=vectorizer)
+    return Report(adaptation_data(given))
 
 
 def _sample_rows(domain: DomainRows, max_rows: int) -> DomainRows:
