@@ -22,15 +22,7 @@ def model(tmp_path_factory, reviews):
     folder = tmp_path_factory.mktemp("model")
     write_csv(folder / "books.csv", dict(zip(("review", "stars"), reviews["books"], strict=True)))
     write_csv(folder / "kitchen.csv", {"review": reviews["kitchen"][0][:300]})
-    command = [
-        "adapt",
-        "--source",
-        folder / "books.csv",
-        "--target",
-        folder / "kitchen.csv",
-        "--label",
-        "stars",
-    ]
+    command = ["adapt", folder / "books.csv", folder / "kitchen.csv", "--label", "stars"]
     command += ["--out", folder / "o.csv", "--model", folder / "m.st", "--distilled", folder / "d.st"]
     with pytest.raises(SystemExit) as done:
         main([*map(str, command), "--max-features", "600", "--set", "layers=2", "--quiet"])

@@ -309,11 +309,7 @@ def test_update_takes_a_new_batch(files, model, reviews):
     assert_allclose(new.decision_function(one), expected.decision_function(one), atol=1e-3)
     assert summary["rows"] == len(one)
     assert new.facts_["references"]["kitchen.csv"]["n"] == len(one)
-    before, foreign = out.read_bytes(), [f"ganz andere Woerter {i}" for i in range(60)]
-    path = write_csv(files["folder"] / "june.csv", {"text": foreign})
-    with pytest.raises(TableError, match=r"june\.csv: no row has a term that the model knows"):
-        run_update(Job(model=model, out=out, input=path))
-    assert out.read_bytes() == before
+    foreign = [f"ganz andere Woerter {i}" for i in range(60)]
     path = write_csv(files["folder"] / "july.csv", {"text": foreign + one[:40]})
     with pytest.warns(UndriftWarning, match="only 40% of the rows have a term that the model knows"):
         run_update(Job(model=model, out=out, input=path))

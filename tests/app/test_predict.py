@@ -95,11 +95,10 @@ def test_empty_predictions_do_not_change_the_kind_of_a_parquet_column(tmp_path, 
     """Whole numbers stay so even where the first predictions, or all, are left empty."""
     pytest.importorskip("pyarrow")
     (books, labels), (kitchen, _) = reviews["books"], reviews["kitchen"]
-    numbers = [label and int(label == "positive") for label in labels]
-    source = write_csv(tmp_path / "books.csv", {"text": books, "label": numbers})
     import pyarrow.parquet
 
-    table = pyarrow.table({"text": books, "label": [None if n == "" else n for n in numbers]})
+    numbers = [int(label == "positive") if label else None for label in labels]
+    table = pyarrow.table({"text": books, "label": numbers})
     pyarrow.parquet.write_table(table, tmp_path / "books.parquet")
     source, target = tmp_path / "books.parquet", write_csv(tmp_path / "kitchen.csv", {"text": kitchen})
     for limit in (0.7, 1.0):

@@ -88,18 +88,20 @@ def test_shares_name_numbers_as_any_file_spells_them(job_of, tmp_path, reviews, 
     assert set(summary["targets"][0]["target_shares"]) == set(map(str, adapter.classes_))
 
 
-def test_a_target_of_one_class_is_said_to_be_so(job_of):
-    shares = {"negative": 0.0, "positive": 1.0}
-    summary = run_adapt(job_of("kitchen", target_shares=[shares]), build_adapter())
-    assert summary["targets"][0]["predicted_shares"] == shares
-    assert summary["notes"] == ["every prediction for kitchen.csv is 'positive'"]
+NEARLY = "nearly every row of kitchen.csv is 'positive' (its given share is 98.0%)"
 
 
-@pytest.mark.parametrize(("share", "is_noted"), [(0.98, True), (0.97, False)])
-def test_a_target_of_nearly_one_class_is_said_to_be_so(job_of, share, is_noted):
-    """Both classes are predicted all the same, with a border at which they count alike."""
+@pytest.mark.parametrize(
+    ("share", "border", "notes"),
+    [
+        (1.0, "error", ["every prediction for kitchen.csv is 'positive'"]),
+        (0.98, "balanced", [NEARLY]),  # both classes are predicted all the same
+        (0.97, "balanced", []),
+    ],
+)
+def test_a_target_of_one_class_or_nearly_so_is_said_to_be_so(job_of, share, border, notes):
     shares = {"negative": 1 - share, "positive": share}
-    summary = run_adapt(job_of("kitchen", target_shares=[shares]), build_adapter(border="balanced"))
-    assert 0.2 < summary["targets"][0]["predicted_shares"]["positive"] < 0.8
-    note = "nearly every row of kitchen.csv is 'positive' (its given share is 98.0%)"
-    assert summary["notes"] == ([note] if is_noted else [])
+    summary = run_adapt(job_of("kitchen", target_shares=[shares]), build_adapter(border=border))
+    predicted = summary["targets"][0]["predicted_shares"]["positive"]
+    assert predicted == 1 if border == "error" else 0.2 < predicted < 0.8
+    assert summary["notes"] == notes

@@ -11,19 +11,8 @@ from undrift import load_model
 
 N_ROWS = 400
 FLIPPED = {"negative": "positive", "positive": "negative"}
-TAUGHT = [
-    "adapt",
-    "--target",
-    "kitchen.csv",
-    "--text",
-    "review",
-    "--teacher",
-    "llm",
-    "--out",
-    "out.csv",
-    *SMALL,
-]
-TAUGHT = change_options(TAUGHT, max_features="1000")
+TAUGHT = ["adapt", "--target", "kitchen.csv", "--text", "review", "--teacher", "llm", "--out", "out.csv"]
+TAUGHT = change_options([*TAUGHT, *SMALL], max_features="1000")
 WITH_SOURCE = [*TAUGHT, "--source", "books.csv", "--label", "stars"]
 
 

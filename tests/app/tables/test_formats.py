@@ -178,9 +178,10 @@ def test_a_folder_is_one_table_in_the_order_of_names(tmp_path):
     assert [path.name[:9] for path in shard_paths(folder)] == ["a.csv", "train-000", "train-000"]
     table = open_table(folder, text="text")
     assert rows_of(table) == [["a", "1"], ["00002", None], ["00010", None]]
-    (folder / "z.csv.gz").write_bytes(b"broken")
-    with pytest.raises(TableError, match=r"z\.csv\.gz is truncated or not a gzip file"):
-        open_table(folder)
+    for name, kind in (("z.csv.gz", "gzip"), ("b.parquet", "Parquet")):
+        (folder / name).write_bytes(b"PAR1 broken")
+        with pytest.raises(TableError, match=rf"{name} is truncated or not a {kind} file"):
+            open_table(folder)
 
 
 def test_several_text_columns_are_joined():
