@@ -82,8 +82,8 @@ def test_shares_less_the_noise():
     noise = Noise(0.2, 1.0, np.zeros(2))
     codes = np.repeat([1, 0], [38, 62])  # 0.3 * 0.8 + 0.7 * 0.2
     np.testing.assert_allclose(noise.remove(codes), [0.7, 0.3])
-    assert noise.trust == pytest.approx(np.log(4) / 3)
-    assert Noise(1e-4, 1.0, np.zeros(2)).trust == 1.25  # and no more
+    assert noise.trust == pytest.approx(np.log(4) / 2.25)
+    assert Noise(1e-4, 1.0, np.zeros(2)).trust == 1.75  # and no more
     three = Noise(0.2, 1.0, np.zeros(3))
     np.testing.assert_allclose(three.remove(np.repeat([0, 1, 2], [52, 31, 17])), [0.6, 0.3, 0.1])
 
@@ -123,6 +123,15 @@ def test_some_labels_are_enough_and_the_others_count_for_shares():
     classifier = fit(labels)
     assert error(classifier.predict(TARGET[0])) < 0.06
     assert classifier.target_shares_[0][1] == pytest.approx(TARGET[1].mean(), abs=0.06)
+
+
+def test_shares_are_the_mean_of_what_teacher_and_source_say():
+    scores = SOURCE[0][:, :10].sum(axis=1)
+    leaning = (TARGET[0][:, :10].sum(axis=1) > np.median(scores) - 1.5).astype(int)  # says 1 too often
+    alone = MSDAClassifier(n_layers=2).fit(*SOURCE, TARGET[0]).target_shares_[0][1]
+    told = fit(leaning, source=(None, None)).target_shares_[0][1]
+    assert told > alone + 0.1
+    assert fit(leaning).target_shares_[0][1] == pytest.approx((told + alone) / 2, abs=0.02)
 
 
 def test_probabilities_and_confidences_are_the_same_teacher():

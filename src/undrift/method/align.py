@@ -50,27 +50,45 @@ def align_targets(
     """
     if not base.is_aligned:
         return None
-    anchors, labels, scores = base.anchors, base.labels, trainer.target_scores
-    n, domain, mean_scores = anchors.n_labelled, anchors.domain, trainer.mean_scores
-    center, groups = mean_scores[domain[:n]].mean(axis=0), anchors.list_target_rows(base.domains)
-    moves, first, estimates = np.zeros((n, len(mean_scores))), np.zeros(scores.shape), []
+    anchors, labels, mean_scores = base.anchors, base.labels, trainer.mean_scores
+    n, domain, groups = anchors.n_labelled, anchors.domain, anchors.list_target_rows(base.domains)
+    center, first = find_first_scores(base, trainer)
+    moves, estimates = np.zeros((n, len(mean_scores))), []
     for group, known in zip(groups, known_shares, strict=True):
         k = domain[n + group[0]]
-        offset = mean_scores[k] - center
-        first[group] = scores[group] + offset
-        known_rows = group[anchors.target_codes[group] != UNLABELLED]
-        labelled = Labelled(first[known_rows], anchors.target_codes[known_rows]) if len(known_rows) else None
-        seen = first[group], held_out.scores, held_out.codes
-        grids = held_out.grids.setdefault(int(k), {})
-        estimate = estimate_shares(*seen, labels.n_classes, known, labelled, held_out.transfer, grids)
-        if known is None and labelled is None and base.source_only is not None:
-            correlation = correlate_scores(first[group], base.source_only.scores[group])
-            estimate = estimate.compare(held_out.class_shares, correlation, unseen)
-        estimates.append(estimate)
-        change = offset - estimate.midpoint
+        estimates.append(estimate_target(base, held_out, first, group, unseen, known))
+        change = mean_scores[k] - center - estimates[-1].midpoint
         moves[:, k] = choose_move(trainer.labelled_scores, labels.codes, labels.n_classes, change)
     trainer.move(moves)
     return Alignment(groups, estimates, moves, center, first)
+
+
+def find_first_scores(base: Base, trainer: Trainer) -> tuple[np.ndarray, np.ndarray]:
+    """Return the score of the sources' mean, and the scores of target anchors before any centring."""
+    n, domain = base.anchors.n_labelled, base.anchors.domain
+    center = trainer.mean_scores[domain[:n]].mean(axis=0)
+    return center, trainer.target_scores + (trainer.mean_scores - center)[domain[n:]]
+
+
+def estimate_target(
+    base: Base,
+    held_out: HeldOut,
+    first: np.ndarray,
+    group: np.ndarray,
+    unseen: float,
+    known: Sequence[float] | None = None,
+) -> Shares:
+    """Estimate the class shares of a target from the first scores of its anchors, and from their labels."""
+    codes, n_classes = base.anchors.target_codes, base.labels.n_classes
+    known_rows = group[codes[group] != UNLABELLED]
+    labelled = Labelled(first[known_rows], codes[known_rows]) if len(known_rows) else None
+    grids = held_out.grids.setdefault(int(base.anchors.domain[base.anchors.n_labelled + group[0]]), {})
+    seen = first[group], held_out.scores, held_out.codes
+    estimate = estimate_shares(*seen, n_classes, known, labelled, held_out.transfer, grids)
+    if known is None and labelled is None and base.source_only is not None:
+        correlation = correlate_scores(first[group], base.source_only.scores[group])
+        estimate = estimate.compare(held_out.class_shares, correlation, unseen)
+    return estimate
 
 
 def correlate_scores(scores: np.ndarray, others: np.ndarray) -> float:

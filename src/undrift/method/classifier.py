@@ -307,10 +307,10 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         # 2. Class shares of every target, and the move that aligns its classes with the source's.
         self.labelled_counts_ = to_host(array_ops(domains.labelled).nonzero_counts(domains.labelled))
         signals = measure_rows([domains.rows[name] for name in domains.targets], self.labelled_counts_)
-        lessons = learn_teacher(base, trainer)
+        unseen = 0.0 if signals is None else signals.unseen
+        lessons = learn_teacher(base, trainer, held_out, unseen)
         if lessons is not None:
             known_shares = lessons.fill_shares(known_shares)
-        unseen = 0.0 if signals is None else signals.unseen
         aligned = align_targets(base, trainer, held_out, known_shares, unseen)
 
         # 3. Self-training: rounds of pseudo-labels.

@@ -6,9 +6,10 @@ rows. Labels are the classes of these scores, a share of them exchanged at rando
     P(label k | scores) = (1 - noise) p_k + noise (1 - p_k) / (n_classes - 1),    p = softmax(a scores + b)
 
 `noise` shows where the student is sure and the teacher says otherwise. The more there is, the less the
-teacher weighs. The shares of its labels less the noise are the class shares of the target. In the rounds of
-pseudo-labels rows are chosen by the sum of student and teacher: rows that the teacher is unsure of, or that
-contradict their neighbours, come last. Systematic errors of a teacher are no noise, and cannot be seen.
+teacher weighs. The shares of its labels less the noise are the class shares of the target. With a source they
+are averaged with the shares that its scores show. In the rounds of pseudo-labels rows are chosen by the sum
+of student and teacher: rows that the teacher is unsure of, or that contradict their neighbours, come last.
+Systematic errors of a teacher are no noise, and cannot be seen.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from ..core import Array, Rows, stack_rows, submatrix
 from ..errors import count, warn
 from ..inputs import as_array, check_rows, gather_rows, missing_mask, to_host
 from . import constants
-from .calibrate import ExpectedError, Target, as_logits
+from .align import estimate_target, find_first_scores
+from .calibrate import ExpectedError, HeldOut, Target, as_logits
 from .domains import TARGET, UNLABELLED, Domains, Name, check_target_labels, name_targets, name_values
 from .self_train import Plan, Trained
 from .shares import Shares
@@ -314,20 +316,31 @@ def _describe(target: Target, lesson: Lesson) -> Target:
     return replace(target, shares=Shares(draws, target.shares.midpoint), expected_error=lesson.expected_error)
 
 
-def learn_teacher(base: Base, trainer: Trainer) -> Lessons | None:
-    """Review a teacher's labels in every target; None without a teacher."""
+def learn_teacher(base: Base, trainer: Trainer, held_out: HeldOut, unseen: float) -> Lessons | None:
+    """Review a teacher's labels in every target; None without a teacher.
+
+    `unseen` is as in `align_targets`.
+    """
     domains, anchors = base.domains, base.anchors
     if not domains.words:
         return None
-    groups, first, lessons = anchors.list_target_rows(domains), trainer.target_scores, []
+    groups, lessons = anchors.list_target_rows(domains), []
+    first = find_first_scores(base, trainer)[1]
     for name, group in zip(domains.targets, groups, strict=True):
         lesson = None
         if name in domains.words:
             lesson = _learn_lesson(base, domains.words[name], anchors.n_labelled + group)
             if domains.has_source:
                 _compare_with_source(first[group], lesson.words, name)
+                estimate = estimate_target(base, held_out, first, group, unseen)
+                lesson = replace(lesson, shares=_average_shares(lesson.shares, estimate))
         lessons.append(lesson)
     return Lessons(groups, lessons)
+
+
+def _average_shares(told: np.ndarray, estimate: Shares) -> np.ndarray:
+    """Average the class shares of teacher and source; those of the teacher where the source's say nothing."""
+    return told if estimate.is_assumed or estimate.is_doubtful else (told + estimate.mean) / 2
 
 
 def _learn_lesson(base: Base, said: Words, anchors: np.ndarray) -> Lesson:
