@@ -12,6 +12,11 @@ from undrift.scoring import fitted_svm, gain_interval, linear_svm, list_shares
 CS = [10 ** (-4 + 0.5 * k) for k in range(10)]
 
 
+def test_a_class_that_ends_in_a_digit_is_told_from_its_share():
+    assert list_shares({"0": 0.25, "yes": 0.75}) == "0: 25.0%, yes 75.0%"
+    assert list_shares({"1": 0.5}, {"1": (0.2, 0.9)}) == "1: uncertain, 20% to 90%"
+
+
 def rows(scale=1.0, n=90, d=12, seed=3):
     """Counts in which a few terms speak for a class, sorted by class."""
     rng = np.random.default_rng(seed)
@@ -84,4 +89,4 @@ def test_the_ends_of_a_narrow_interval_have_a_decimal():
     )
     assert list_shares({"a": 0.2345, "b": 0.3455, "c": 0.42}) == "a 23.5%, b 34.5%, c 42.0%"
     many = {f"class {i:02d}": 0.05 for i in range(20)}
-    assert list_shares(many).endswith("class 09 5.0%, 10 more")
+    assert list_shares(many).endswith("class 09: 5.0%, 10 more")

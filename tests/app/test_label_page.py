@@ -1,6 +1,7 @@
 """The page of `undrift label` in a real browser, against the real server."""
 
 import csv
+import errno
 import threading
 
 import pytest
@@ -186,6 +187,36 @@ def test_a_server_that_is_gone_is_said_and_another_goes_on(opened, serve, adapte
     again = opened(serve())
     assert again.inner_text("#basis") == "measured on 3 labels"
     assert again.text_content("#deck-text") == shown
+
+
+def test_a_full_disk_is_said_and_the_key_can_be_pressed_again(opened, serve, fail, monkeypatch):
+    server = serve()
+    page = opened(server)
+    shown = page.text_content("#deck-text")
+    fail("undrift.app.labelling.write_text_atomically", OSError(errno.ENOSPC, "No space left on device"))
+    page.keyboard.press("1")
+    wait_for_word(page, "#deck-result", "Not saved: No space left on device. Free some space")
+    assert page.text_content("#deck-text") == shown, "the row stays"
+    assert not server.session.path.exists()
+    monkeypatch.undo()
+    press(page, "1")
+    assert [line["label"] for line in read_file(server.session.path)] == ["negative"]
+
+
+def test_a_screen_reader_has_a_name_for_everything_and_hears_every_result(opened, serve):
+    page = opened(serve())
+    place = page.inner_text("#deck-place")
+    for role, names in {
+        "button": ["negative", "positive", "skip", "undo", "Finish", "Improve the predictions doubtful rows"],
+        "group": [place, "Purpose of the labels"],
+        "heading": ["How frequent is each class?", "Which predictions changed?"],
+        "article": ["How many predictions are wrong?"],
+    }.items():
+        for name in names:
+            assert page.get_by_role(role, name=name, exact=True).count() == 1, name
+    assert page.get_by_label("Text to label").text_content() == page.text_content("#deck-text")
+    press(page, "1")
+    assert page.get_by_role("status").first.inner_text() == f"{place.split(',')[0]}: negative, saved."
 
 
 def test_a_key_that_comes_too_early_labels_no_unseen_row(opened, serve):

@@ -446,6 +446,7 @@ def test_every_class_has_a_key_of_its_own(browser, unscored, classes, keys, tmp_
     own.page.locator("#deck-text").focus()
     own.page.keyboard.press(keys.split()[-1])
     assert own.page.inner_text("#deck-result").startswith(f"Row 1: {classes[-1]}.")
+    assert own.page.locator("#deck-result code").count() == classes[-1].isdigit()
     own.context.close()
 
 

@@ -72,6 +72,8 @@ class LabelSession:
         self._read()
         self._base = self.classifier = adapter.classifier_
         self.can_learn = getattr(self._base, "update_state_", None) is not None
+        if self.can_learn:
+            self._base.update_state_ = self._base.update_state_.lift()
         if self.answers and self.can_learn:  # the model may have learnt them in an earlier session
             withdrawn = np.full(len(self.answers), None, dtype=object)
             rows = self._X[list(self.answers)]

@@ -269,7 +269,8 @@ def learn_labels(
         keys = list_row_keys(X[mine], np.zeros(len(mine), dtype=int))
         n_answers = pd.Series(y[mine]).groupby(pd.factorize(pd.Series(keys))[0]).transform("nunique")
         kept = mine[(n_answers == 1).to_numpy()]
-        classifier.update(X[kept], y[kept], target=name)
+        if len(kept):
+            classifier.update(X[kept], y[kept], target=name)
     return classifier
 
 

@@ -151,6 +151,8 @@ def _learn_labels(
     by_key = read_labels(table, text, [job.label], adapter.classes_.tolist())
     given, classifier = list(by_key.values()), adapter.classifier_
     X = adapter.vectorizer_.transform([label.text for label in given])
+    if not X.nnz:
+        raise TableError(f"{job.labels}: no labelled text has a word that the model knows")
     y = np.array([label.label for label in given], dtype=object)
     position = classifier.find_target(name)
     domain, state = np.full(len(y), position), classifier.update_state_
@@ -217,7 +219,8 @@ def describe_update(summary: dict[str, Any]) -> Iterator[str]:
     """Say what was learnt, what that changed, where the model is, and what to do next."""
     if "n_labels" in summary:
         unmatched = summary["n_unmatched"]
-        more = f"; {unmatched:,} of their texts are not among the rows of the fit" if unmatched else ""
+        verb = "is" if unmatched == 1 else "are"
+        more = f"; {unmatched:,} of their texts {verb} not among the rows of the fit" if unmatched else ""
         changed = summary["changed"]
         yield (
             f"Learnt {count(summary['n_labels'], 'label')}{more}. "

@@ -62,6 +62,22 @@ def test_ask_label_update_predict(folder, undrift, succeed, model, purpose):
         assert (summary["targets"][0]["scored"], summary["n_learnt"]) == (n_scored, n_labels)
 
 
+def test_texts_that_are_not_of_the_fit_are_counted(folder, undrift, model):
+    texts = [read_csv("kitchen.csv")[0]["review"], "the best of all", "it is the worst"]
+    for given, said in (
+        (texts[:2], "; 1 of their texts is not among"),
+        (texts[1:], "; 2 of their texts are"),
+    ):
+        write_csv("own.csv", {"review": given, "label": ["positive", "negative"]})
+        status, out, err = undrift("update", model, "own.csv", "--out", "new.safetensors")
+        assert (status, err) == (0, "")
+        assert f"Learnt 2 labels{said}" in " ".join(out.split())
+    write_csv("own.csv", {"review": ["zzz", "qqq xxx"], "label": ["positive", "negative"]})
+    command = ["update", model, "own.csv", "--out", "no.safetensors"]
+    said = check_refused(undrift, folder, command)
+    assert said == "own.csv: no labelled text has a word that the model knows"
+
+
 @pytest.mark.parametrize(("expected", "is_contradicted"), [(0.05, True), (0.2, False), (None, False)])
 def test_labels_that_contradict_the_expected_error_say_so_and_what_to_do(tmp_path, expected, is_contradicted):
     (tmp_path / "new").touch()
