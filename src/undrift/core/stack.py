@@ -28,11 +28,6 @@ class FittedLayer:
     moments: Sequence[Moments] | None = None  # of these rows, where they are known
 
 
-def pooled_scatter(domains: Sequence[Blocks]) -> Scatter:
-    """Scatter of the rows of all domains."""
-    return sum_in_place(blocks.total(scatter) for blocks in domains)
-
-
 @dataclass(frozen=True)
 class PivotSplit:
     """The features that the first layer reconstructs, and the random parts that it reconstructs them from."""
@@ -71,7 +66,7 @@ class LayerSolver:
     def scatter(self) -> Scatter:
         """Scatter of the rows of all domains."""
         if self._scatter is None:
-            self._scatter = pooled_scatter(self._domains)
+            self._scatter = sum_in_place(blocks.total(scatter) for blocks in self._domains)
         return self._scatter
 
     @property

@@ -131,7 +131,7 @@ class Corpus:
     def __post_init__(self) -> None:
         if not self.domains:
             raise ValueError(f"corpus {self.name!r} has no domains")
-        widths = {name: _width(domain) for name, domain in self.domains.items()}
+        widths = {k: None if v.X is None else v.X.shape[1] for k, v in self.domains.items()}
         if len(set(widths.values())) > 1:
             raise ValueError(f"corpus {self.name!r}: domains differ in their number of columns: {widths}")
         width = next(iter(widths.values()))
@@ -153,8 +153,3 @@ class Corpus:
         domain = np.repeat(np.arange(len(parts)), [len(d) for d in self.domains.values()])
         rows = list(chain.from_iterable(parts)) if isinstance(parts[0], list) else stack_rows(parts)
         return rows, domain
-
-
-def _width(domain: Domain) -> int | None:
-    """Return the number of columns of the domain's rows, or None for texts."""
-    return None if domain.texts is not None else domain.X.shape[1]

@@ -154,18 +154,15 @@ def check_device(name: str) -> str:
             "for a GPU, 'torch:cpu' for torch without one"
         ) from None
     if device.type == "cuda":
-        _check_cuda(name, device.index or 0, torch.cuda.device_count() if torch.cuda.is_available() else 0)
+        n_devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if n_devices == 0:
+            raise NoDevice(
+                f"device={name!r}, but PyTorch sees no CUDA GPU here: install a CUDA build of PyTorch "
+                "(https://pytorch.org/get-started) and the GPU's driver, or pass device='cpu'"
+            )
+        if (device.index or 0) >= n_devices:
+            raise NoDevice(f"device={name!r}, but there are {n_devices} GPUs, counted from 0")
     return str(device)
-
-
-def _check_cuda(name: str, index: int, n_devices: int) -> None:
-    if n_devices == 0:
-        raise NoDevice(
-            f"device={name!r}, but PyTorch sees no CUDA GPU here: install a CUDA build of PyTorch "
-            "(https://pytorch.org/get-started) and the GPU's driver, or pass device='cpu'"
-        )
-    if index >= n_devices:
-        raise NoDevice(f"device={name!r}, but there are {n_devices} GPUs, counted from 0")
 
 
 def find_accelerator(X: Any) -> str | None:

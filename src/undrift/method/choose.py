@@ -15,7 +15,7 @@ from ..core import PivotSplit
 from ..inputs import Place, check_count, check_noise, check_positive
 from .domains import Domains, find_equal_rows
 from .layers import Anchors, Level, grow_levels
-from .solve import Folds, Labels, source_cv
+from .solve import Labels, source_cv
 from .source_only import SourceOnly, fit_source_only
 
 
@@ -92,6 +92,7 @@ class Base:
         return self.center == "classes" and len(self.anchors.target_codes) > 0
 
 
+@dataclass
 class Search:
     """Learns layers one after another, scores the candidates at every depth, and keeps the best.
 
@@ -99,60 +100,52 @@ class Search:
     from `random_state`, where there is something to choose.
     """
 
-    def __init__(
-        self,
-        domains: Domains,
-        anchors: Anchors,
-        grid: Grid,
-        center: str | bool,
-        place: Place,
-        make_layers: Callable[[], Any],
-        *,
-        keeps_hidden: bool,
-        random_state: np.random.RandomState,
-    ) -> None:
-        self._domains, self._anchors, self._grid = domains, anchors, grid
-        self._center, self._make_layers, self._keeps_hidden = center, make_layers, keeps_hidden
+    domains: Domains
+    anchors: Anchors
+    grid: Grid
+    center: str | bool
+    place: Place
+    make_layers: Callable[[], Any]
+    keeps_hidden: bool
+    random_state: np.random.RandomState
+
+    def __post_init__(self) -> None:
+        domains, anchors = self.domains, self.anchors
         self._split: PivotSplit | None = None
-        self.place = place
-        self._weight = domains.balanced_weight() if center == "classes" else domains.weight
+        self._weight = domains.balanced_weight() if self.center == "classes" else domains.weight
         codes, weight = domains.y[anchors.labelled], self._weight[anchors.labelled]
         first = find_equal_rows(anchors.X[: anchors.n_labelled])
         self._labels = Labels(codes, len(domains.classes), weight, first)
-        self._folds = self._draw_folds(random_state) if grid.n_candidates > 1 else []
-        self._candidates: list[Candidate] = []
-        self._best: Chosen | None = None
-        self._source_only: dict[float, SourceOnly] = {}  # by C
-        self.n_steps = len(grid.noises) * max(grid.depths)
-
-    def _draw_folds(self, random_state: np.random.RandomState) -> Folds:
-        folds = self._labels.draw_folds(random_state)
-        if folds is None:
+        self._folds = self._labels.draw_folds(self.random_state) if self.grid.n_candidates > 1 else []
+        if self._folds is None:
             raise ValueError(
                 "choosing among candidates needs at least 2 labelled rows of every class; "
                 "give single values for noise, n_layers and C, or label more rows"
             )
-        return folds
+        self._candidates: list[Candidate] = []
+        self._best: Chosen | None = None
+        self._source_only: dict[float, SourceOnly] = {}  # by C
+        self.n_steps = len(self.grid.noises) * max(self.grid.depths)
 
     def steps(self) -> Iterator[None]:
         """Explore the grid; yields once per layer."""
-        layers, depth = self._make_layers(), max(self._grid.depths)
+        layers, depth = self.make_layers(), max(self.grid.depths)
         self._split = layers.split
-        given = self._domains, self._anchors, layers, self._grid.noises, depth, self._center, self.place
-        for level in grow_levels(*given, keeps_hidden=self._keeps_hidden):
+        given = self.domains, self.anchors, layers, self.grid.noises, depth, self.center, self.place
+        for level in grow_levels(*given, keeps_hidden=self.keeps_hidden):
             if level.depth == 0:
-                if len(self._anchors.target_codes):
-                    parts = level.K, self._labels, self._anchors, level.stack
-                    self._source_only = {C: fit_source_only(*parts, C) for C in self._grid.Cs}
+                if len(self.anchors.target_codes):
+                    parts = level.K, self._labels, self.anchors, level.stack
+                    self._source_only = {C: fit_source_only(*parts, C) for C in self.grid.Cs}
                 continue
-            if level.depth in self._grid.depths:
+            if level.depth in self.grid.depths:
                 self._compare(level)
             yield
 
     def _compare(self, level: Level) -> None:
         """Score all C at one depth; keep its Gram matrix if the best candidate so far is there."""
         candidates = []
-        for C in self._grid.Cs:
+        for C in self.grid.Cs:
             score = float("nan")
             if self._folds:
                 score = source_cv(level.K, self._labels, self._folds, C / level.scale)
@@ -170,6 +163,6 @@ class Search:
             raise RuntimeError(
                 "a callback stopped the fit before the first candidate: there is nothing to keep"
             )
-        known = self._domains, self._anchors, self._labels, self._weight, self._center, self.place
+        known = self.domains, self.anchors, self._labels, self._weight, self.center, self.place
         source_only = self._source_only.get(chosen.candidate.C)
         return Base(*known, chosen, self._candidates, source_only, self._split)

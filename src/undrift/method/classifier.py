@@ -291,8 +291,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         keeps_hidden = share_layers is None and grid.n_candidates == 1 and is_small
         center = self.center if self.center != "classes" or domains.targets else "domains"
         layers = make_layers if share_layers is None else partial(share_layers, domains.names, make_layers)
-        given = domains, anchors, grid, center, place, layers
-        return Search(*given, keeps_hidden=keeps_hidden, random_state=random_state)
+        return Search(domains, anchors, grid, center, place, layers, keeps_hidden, random_state)
 
     def _adapt(self, base: Base, *, keeps_state: bool = True) -> None:
         """The method, once there are layers and the Gram matrix of the anchors."""

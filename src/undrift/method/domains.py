@@ -126,11 +126,20 @@ def check_domains(
     for Z in targets.values():
         if not on_cluster(Z):
             check_precision(Z, "X_target")
-    X, *others = _align_libraries([X, *targets.values()])
+    X, *others = matrices = [X, *targets.values()]
+    if any(find_accelerator(matrix) is None for matrix in matrices):  # on a GPU if all are
+        X, *others = map(to_host, matrices)
+    else:
+        others = [matrix.to(X.device) for matrix in others]
     weight, has_label = _check_weights(sample_weight, X.shape[0]), ~missing_mask(y)
     number, names = _number_rows(sample_domain, has_label, bool(targets))
     has_label &= number >= 0  # labels of target rows are ignored, whatever they hold
-    _check_weighted_classes(y[has_label], weight[has_label])
+    lost = set(y[has_label].tolist()) - set(y[has_label & (weight > 0)].tolist())
+    if lost:
+        raise ValueError(
+            f"sample_weight is 0 for every row of class {min(lost, key=str)!r}, so it cannot be learnt: give "
+            "some of them a weight, or leave the class out of y"
+        )
     has_label &= weight > 0
     classes, codes = np.unique(_check_labels(y[has_label]), return_inverse=True)
     all_codes = np.full(len(y), UNLABELLED)
@@ -295,23 +304,6 @@ def _check_weights(sample_weight: Any, n: int) -> np.ndarray:
             f"sample_weight of row {bad[0]} is {weight[bad[0]]:g}; weights are finite and at least 0"
         )
     return weight
-
-
-def _check_weighted_classes(y: np.ndarray, weight: np.ndarray) -> None:
-    """Refuse weights of labelled rows that leave no row of a class."""
-    lost = set() if (weight > 0).all() else set(y.tolist()) - set(y[weight > 0].tolist())
-    if lost:
-        raise ValueError(
-            f"sample_weight is 0 for every row of class {min(lost, key=str)!r}, so it cannot be learnt: give "
-            "some of them a weight, or leave the class out of y"
-        )
-
-
-def _align_libraries(matrices: list[Rows]) -> list[Rows]:
-    """Return rows of all domains: on a GPU if all of them are, and else all of them on the host."""
-    if any(find_accelerator(matrix) is None for matrix in matrices):
-        return [to_host(matrix) for matrix in matrices]
-    return [matrix.to(matrices[0].device) for matrix in matrices]
 
 
 def _check_column(y: Any) -> np.ndarray:

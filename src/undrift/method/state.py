@@ -159,17 +159,10 @@ class UpdateState:
         """Return other rows as the training rows see them, from their inner products with the anchors."""
         return Posterior(self.inverse).condition(products[self.train])
 
-    def label_anchors(self, target_codes: np.ndarray) -> UpdateState:
-        """Return the state with the labels of target anchors, `UNLABELLED` for those without."""
-        anchor = self.n_source + np.flatnonzero(target_codes != UNLABELLED)
-        columns, codes = [A[anchor] for A in self.columns], target_codes[anchor - self.n_source]
-        if len(anchor) == 0:
-            return self
-        return self._add_rows(columns, self.domain[anchor], codes, anchor)
-
-    def _add_rows(
+    def add_rows(
         self, columns: list[Rows], domain: np.ndarray, codes: np.ndarray, anchor: np.ndarray
     ) -> UpdateState:
+        """Return the state with these labels; `anchor` is which anchor a row is, or -1."""
         products, is_current = self.find_products(columns, domain), np.ones(len(codes), dtype=bool)
         added = LabelledRows(columns, domain, codes, anchor, is_current, products)
         return replace(self, labelled=added if self.labelled is None else self.labelled.join(added))
@@ -213,7 +206,7 @@ class UpdateState:
         new = [i for i, key in enumerate(keys) if wanted.pop(key, UNLABELLED) != UNLABELLED]
         if not new:
             return state
-        return state._add_rows([A[new] for A in columns], domain[new], codes[new], anchor[new])
+        return state.add_rows([A[new] for A in columns], domain[new], codes[new], anchor[new])
 
     def list_unlabelled(self, X: Rows, domain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows without a label, of equal ones the first, and how many rows equal each."""
@@ -345,4 +338,9 @@ def keep_state(fit: Fit, readout: Readout, rows: np.ndarray, growth: np.ndarray)
         baseline_weights=None if baseline is None else baseline.weights,
         baseline_intercept=None if baseline is None else baseline.intercept - baseline.offset,
     )
-    return state.label_anchors(anchors.target_codes[targets])
+    codes = anchors.target_codes[targets]
+    anchor = state.n_source + np.flatnonzero(codes != UNLABELLED)
+    if len(anchor) == 0:
+        return state
+    columns = [A[anchor] for A in state.columns]
+    return state.add_rows(columns, state.domain[anchor], codes[anchor - state.n_source], anchor)

@@ -112,20 +112,16 @@ def distill_text(
     model = DistilledText()
     model.facts_ = {}
     n_numbers = 2 * taught.scores.shape[1] + len(taught.names)  # weights, twice; means that checks need
-    model.analysis_ = choose_analysis(documents, vectorizer)
+    model.analysis_ = {"analyzer": "char_wb", "ngram_range": CHARACTER_NGRAMS}
+    if vectorizer.tokens_ == "words":  # cut about as the adapter does
+        options = {"token_pattern": choose_pattern(documents)}
+        model.analysis_ = {"ngram_range": tuple(vectorizer.ngram_range), **options}
     model.terms_, model.idf_ = choose_terms(documents, model.analysis_, n_numbers)
     X = model.vectorizer_.transform(documents)
     model.classifier_, held_out, codes = distill(X, taught, seed)
     model.classes_ = taught.classes
     model.fidelity_ = measure_fidelity(taught.select(held_out), codes, labels, held_out)
     return model
-
-
-def choose_analysis(documents: Sequence[str], like: TermVectorizer) -> dict[str, Any]:
-    """Return options of scikit-learn's vectoriser that cut documents about as `like` does."""
-    if like.tokens_ == "characters":
-        return {"analyzer": "char_wb", "ngram_range": CHARACTER_NGRAMS}
-    return {"ngram_range": tuple(like.ngram_range), "token_pattern": choose_pattern(documents)}
 
 
 def choose_terms(
