@@ -213,14 +213,15 @@ def fit_factor(scores: np.ndarray, truth: np.ndarray) -> float:
 
 def try_constants(fit: Scores, constants: Constants) -> tuple[float, ...]:
     """Return how far the share is off, whether its interval holds the true one, error, and that expected."""
-    from undrift.method import shares as module
+    from undrift.method import constants as module
     from undrift.method.calibrate import expect_error, find_border
     from undrift.method.constants import LEAST_ERROR_RATIO
+    from undrift.method.shares import estimate_shares
     from undrift.method.solve import predict_codes
 
     held_out, transfer = fit.held_out, constants.transfer
     with patch.multiple(module, EFFECTIVE_ROWS=constants.rows, SAME=constants.same):
-        shares = module.estimate_shares(fit.first, held_out.scores, held_out.codes, 2, transfer=transfer)
+        shares = estimate_shares(fit.first, held_out.scores, held_out.codes, 2, transfer=transfer)
     low, high = shares.interval()[1]
     before, after = (
         held_out.temperature * factor

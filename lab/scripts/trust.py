@@ -23,8 +23,7 @@ import pandas as pd
 from sklearn.metrics import f1_score
 from trust_scores import SHARES
 
-from undrift.method import calibrate
-from undrift.method import shares as share_module
+from undrift.method import calibrate, constants
 from undrift.method.align import correlate_scores
 from undrift.method.calibrate import ExpectedError, HeldOut, expect_chance, expect_error, find_border
 from undrift.method.constants import LEAST_CORRELATION, MOST_DOUBT, PSEUDO_WEIGHT
@@ -151,11 +150,8 @@ def judge_with(spread: float, ratio: float, odds: float) -> pd.DataFrame:
     """Judge all pairs with other constants of the intervals."""
     key = spread, ratio, odds
     if key not in _judged:
-        with (
-            patch.object(calibrate, "LOG_TEMPERATURE_SPREAD", spread),
-            patch.object(calibrate, "BEST_ERROR_RATIO", ratio),
-            patch.object(share_module, "SHARE_SPREAD", odds),
-        ):
+        changed = {"LOG_TEMPERATURE_SPREAD": spread, "BEST_ERROR_RATIO": ratio, "SHARE_SPREAD": odds}
+        with patch.multiple(constants, **changed):
             _judged[key] = judge_all()
     return _judged[key]
 

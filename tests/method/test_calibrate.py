@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
-from undrift.method import calibrate as calibration
+from undrift.method import constants
 from undrift.method.calibrate import (
     ExpectedError,
     HeldOut,
@@ -121,7 +121,7 @@ def test_the_interval_is_that_of_a_sample_of_the_mixture(rng, n):
     """Three temperatures, with masses 1, 4 and 1 of 6, and of each of them the quantiles of its errors."""
     scores, draws = rng.normal(size=(500, 1)), np.linspace(0.3, 0.6, n)
     codes, errors = (scores[:, 0] > 0).astype(int), []
-    for factor in np.exp(calibration.LOG_TEMPERATURE_SPREAD * np.sqrt(3) * np.array([-1, 0, 1])):
+    for factor in np.exp(constants.LOG_TEMPERATURE_SPREAD * np.sqrt(3) * np.array([-1, 0, 1])):
         logits = scores[:, 0] / (0.5 * factor)
         offsets = [
             brentq(lambda b, share, z: expit(z + b).mean() - share, -40, 40, (s, logits)) for s in draws

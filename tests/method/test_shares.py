@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import norm, t
 
-from undrift.method import shares as module
+from undrift.method import constants
 from undrift.method.calibrate import HeldOut
 from undrift.method.constants import PAIR, SEVERAL_DOMAINS
 from undrift.method.shares import (
@@ -175,10 +175,10 @@ def test_with_a_handful_of_rows_the_source_s_shares_are_assumed(rng):
 
 
 def test_many_values_quantiles_and_uncertain_intervals(rng):
-    values = rng.permutation(5 * module.MOST_VALUES)
-    thinned = thin_rows(values, values, module.MOST_VALUES)
-    assert_allclose(thinned, 2 + 5 * np.arange(module.MOST_VALUES))
-    assert_allclose(thin_rows(values[:7], values[:7], module.MOST_VALUES), values[:7])
+    values = rng.permutation(5 * constants.MOST_VALUES)
+    thinned = thin_rows(values, values, constants.MOST_VALUES)
+    assert_allclose(thinned, 2 + 5 * np.arange(constants.MOST_VALUES))
+    assert_allclose(thin_rows(values[:7], values[:7], constants.MOST_VALUES), values[:7])
     assert_allclose(thin_rows(values, -values, 1), np.sort(values)[-1 - len(values) // 2])
     weight = np.zeros(101)
     weight[30] = 1

@@ -19,7 +19,7 @@ from scipy.special import expit
 from undrift.core import stack_rows
 from undrift.datasets import Corpus
 from undrift.method import MSDAClassifier
-from undrift.method.calibrate import LEAST_SHARE
+from undrift.method.constants import LEAST_SHARE
 from undrift.text import TFIDF_LENGTH
 
 from ..catalogue import OURS, Ours

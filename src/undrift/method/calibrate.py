@@ -17,20 +17,8 @@ from scipy.special import expit, log_softmax, logit, logsumexp, softmax
 from sklearn.utils import check_random_state
 
 from ..inputs import savable
-from .constants import (
-    BEST_ERROR_RATIO,
-    GAIN_OF_PSEUDO_LABELS,
-    LARGEST_TEMPERATURE,
-    LEAST_DOUBT,
-    LEAST_ERROR_RATIO,
-    LEAST_SHARE,
-    LOG_TEMPERATURE_SPREAD,
-    LONGEST_STEP,
-    OFFSET_ROWS,
-    PAIR,
-    SEVERAL_DOMAINS,
-    Transfer,
-)
+from . import constants
+from .constants import Transfer
 from .shares import Grid, Shares, thin_rows
 from .solve import Labels, Posterior, predict_codes
 
@@ -69,7 +57,7 @@ class HeldOut:
     @property
     def transfer(self) -> Transfer:
         """Effect of another domain on scores."""
-        return PAIR if self.n_domains <= 2 else SEVERAL_DOMAINS
+        return constants.PAIR if self.n_domains <= 2 else constants.SEVERAL_DOMAINS
 
     def target_temperature(self, has_pseudo_labels: bool = False) -> float:
         """Return the temperature of target rows, before or after self-training."""
@@ -133,7 +121,7 @@ def split_border(
     """Return the shift of scores for predictions, and the further shift for probabilities."""
     if not is_balanced:
         return border, np.zeros_like(border)
-    prior = temperature * np.log(np.maximum(shares, LEAST_SHARE))
+    prior = temperature * np.log(np.maximum(shares, constants.LEAST_SHARE))
     prior = prior[1:] - prior[:1] if len(border) == 1 else prior - prior.mean()
     return border - prior, prior
 
@@ -143,7 +131,7 @@ def expect_error_ratio(n_labelled: int, pseudo_weight: float) -> float:
 
     `pseudo_weight` is the sum of the weights of pseudo-labels, where a labelled row has weight 1.
     """
-    return max(LEAST_ERROR_RATIO, 1 - GAIN_OF_PSEUDO_LABELS * pseudo_weight / n_labelled)
+    return max(constants.LEAST_ERROR_RATIO, 1 - constants.GAIN_OF_PSEUDO_LABELS * pseudo_weight / n_labelled)
 
 
 def as_logits(scores: np.ndarray) -> np.ndarray:
@@ -170,7 +158,7 @@ def fit_temperature(scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -
         gradient = np.append((error * scaled).sum(), error.sum(axis=0))
         return -float(weight @ log_p[is_class]), gradient
 
-    bounds = [(-np.log(LARGEST_TEMPERATURE), 7.0)] + [(-30.0, 30.0)] * n_classes
+    bounds = [(-np.log(constants.LARGEST_TEMPERATURE), 7.0)] + [(-30.0, 30.0)] * n_classes
     start = np.zeros(n_classes + 1)
     return size * float(np.exp(-minimize(log_loss, start, jac=True, bounds=bounds).x[0]))
 
@@ -181,13 +169,13 @@ def find_offset(logits: np.ndarray, shares: np.ndarray) -> np.ndarray:
     They minimise the convex function ``mean logsumexp(logits + offset) - shares @ offset``; for two classes
     they are where an increasing function crosses the share.
     """
-    shares = np.maximum(shares, LEAST_SHARE)
+    shares = np.maximum(shares, constants.LEAST_SHARE)
     shares = shares / shares.sum()
     if len(shares) == 2:
         between = _find_between(logits[:, 1] - logits[:, 0], shares[1:])[0]
         return np.array([-between / 2, between / 2])
 
-    offset = np.log(shares) - np.log(np.maximum(softmax(logits, axis=1).mean(axis=0), LEAST_SHARE))
+    offset = np.log(shares) - np.log(np.maximum(softmax(logits, axis=1).mean(axis=0), constants.LEAST_SHARE))
     for _ in range(200):  # Newton's method: a few steps, where others take hundreds with fifty classes
         p = softmax(logits + offset, axis=1)
         gradient = p.mean(axis=0) - shares
@@ -196,7 +184,7 @@ def find_offset(logits: np.ndarray, shares: np.ndarray) -> np.ndarray:
         # plus a constant, along which the function does not change
         curvature = np.diag(p.mean(axis=0) + 1e-9) - p.T @ p / len(p) + 1 / len(shares)
         step = -np.linalg.solve(curvature, gradient)
-        step /= max(1.0, np.abs(step).max() / LONGEST_STEP)
+        step /= max(1.0, np.abs(step).max() / constants.LONGEST_STEP)
         value, slope, size = _mean_logsumexp(logits, offset, shares), gradient @ step, 1.0
         while size > 1e-6 and (
             _mean_logsumexp(logits, offset + size * step, shares) > value + 1e-4 * size * slope + 1e-12
@@ -238,7 +226,7 @@ def find_border(scores: np.ndarray, temperature: float, shares: np.ndarray) -> n
 
 def _thin_logits(logits: np.ndarray) -> np.ndarray:
     """Return at most `OFFSET_ROWS` rows that stand for all, by how much they favour the last class."""
-    return thin_rows(logits, logits[:, -1] - logits[:, :-1].max(axis=1), OFFSET_ROWS)
+    return thin_rows(logits, logits[:, -1] - logits[:, :-1].max(axis=1), constants.OFFSET_ROWS)
 
 
 @dataclass(frozen=True)
@@ -252,7 +240,8 @@ class ExpectedError:
     def scale(self, error_ratio: float) -> ExpectedError:
         """Return the error after self-training; at the lower end it helps far more."""
         error = None if self.error is None else error_ratio * self.error
-        return ExpectedError(error, BEST_ERROR_RATIO * error_ratio * self.low, error_ratio * self.high)
+        low = constants.BEST_ERROR_RATIO * error_ratio * self.low
+        return ExpectedError(error, low, error_ratio * self.high)
 
     def allow_doubts(self, shares: Shares, codes: np.ndarray, held_out: HeldOut) -> ExpectedError:
         """Return bounds that hold if scores mislead, and no estimate where that is probable.
@@ -262,7 +251,7 @@ class ExpectedError:
         Without an estimate, they may be as right as held-out rows of the source.
         """
         middle, low, high, source = self.error, self.low, self.high, held_out.class_shares
-        if shares.unseparated >= LEAST_DOUBT:
+        if shares.unseparated >= constants.LEAST_DOUBT:
             high = max(high, expect_chance(codes, source))
         if shares.is_contradicted and middle is not None:
             high = max(high, middle + float(np.abs(shares.mean - source).sum() / 2))
@@ -287,14 +276,14 @@ def expect_error(scores: np.ndarray, temperature: float, shares: Shares, codes: 
     """
     logits = as_logits(scores)
     rows, sign = np.arange(len(codes)), np.where(codes == 1, 1, -1)
-    factors = np.exp(LOG_TEMPERATURE_SPREAD * np.sqrt(3) * np.array([-1.0, 0.0, 1.0]))
+    factors = np.exp(constants.LOG_TEMPERATURE_SPREAD * np.sqrt(3) * np.array([-1.0, 0.0, 1.0]))
     masses = np.array([1, 4, 1]) / 6  # the three-point quadrature of a normal distribution
     errors = np.empty((len(factors), len(shares.draws)))
     for i, factor in enumerate(factors):
         scaled = logits / (temperature * factor)
         few = _thin_logits(scaled)
         if logits.shape[1] == 2:  # all draws at once
-            draws = np.clip(shares.draws[:, 1], LEAST_SHARE, 1 - LEAST_SHARE)
+            draws = np.clip(shares.draws[:, 1], constants.LEAST_SHARE, 1 - constants.LEAST_SHARE)
             between = _find_between(few[:, 1] - few[:, 0], draws)[:, None]
             errors[i] = expit((scaled[:, 0] - scaled[:, 1] - between) * sign).mean(axis=1)
             continue

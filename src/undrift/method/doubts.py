@@ -16,19 +16,8 @@ import scipy.sparse as sp
 from ..core import Rows, array_ops
 from ..errors import warn
 from ..inputs import on_cluster
+from . import constants
 from .calibrate import Target
-from .constants import (
-    FADED,
-    FAR_APART,
-    FEW_TARGET_ROWS,
-    LEAST_HELD_OUT_AUC,
-    LEAST_RETAINED,
-    MANY_EMPTY,
-    NOTHING_SHARED,
-    SURE_DISAGREEMENT,
-    UNEVEN_RETAINED,
-    UNEVEN_SHIFT,
-)
 from .domains import UNLABELLED
 from .self_train import retained_auc, round_trip_auc
 from .shares import Shares
@@ -141,14 +130,14 @@ def _fails_round_trip(s: Signals) -> bool:
 
     Where few words are shared source-only is worse still, unless it makes the round trip.
     """
-    if s.n_target < FEW_TARGET_ROWS or s.retained is None or s.retained >= LEAST_RETAINED:
+    if s.n_target < constants.FEW_TARGET_ROWS or s.retained is None or s.retained >= constants.LEAST_RETAINED:
         return False
-    return s.unseen <= FAR_APART or (s.source_only_retained or 0.0) >= LEAST_RETAINED
+    return s.unseen <= constants.FAR_APART or (s.source_only_retained or 0.0) >= constants.LEAST_RETAINED
 
 
 def _blocking_reasons(s: Signals, faded: str | None) -> Iterator[Reason]:
     """Yield the reasons for the fallback; `faded` is a class that hardly occurs, or is not recognised."""
-    if s.held_out_auc is not None and s.held_out_auc < LEAST_HELD_OUT_AUC:
+    if s.held_out_auc is not None and s.held_out_auc < constants.LEAST_HELD_OUT_AUC:
         yield Reason(
             "not-learnable",
             "the labels can hardly be predicted in the source itself: the area under the ROC curve of "
@@ -156,7 +145,7 @@ def _blocking_reasons(s: Signals, faded: str | None) -> Iterator[Reason]:
             is_blocking=True,
         )
         return
-    if s.unseen > NOTHING_SHARED:
+    if s.unseen > constants.NOTHING_SHARED:
         yield Reason(
             "nothing-shared",
             f"the domains share almost no vocabulary: {s.unseen:.0%} of the target's nonzero entries are in "
@@ -169,7 +158,8 @@ def _blocking_reasons(s: Signals, faded: str | None) -> Iterator[Reason]:
             "round-trip",
             "a classifier trained on the target's pseudo-labels recovers only "
             f"{max(s.retained or 0, 0):.0%} of what separates the source's classes (below "
-            f"{LEAST_RETAINED:.0%}): do the labels mean the same in both files? If so, add target rows",
+            f"{constants.LEAST_RETAINED:.0%}): do the labels mean the same in both files? If so, add target "
+            "rows",
             is_blocking=True,
         )
     elif faded is not None:
@@ -184,8 +174,9 @@ def _blocking_reasons(s: Signals, faded: str | None) -> Iterator[Reason]:
 
 def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
     shift, retained = s.class_shift, s.source_only_retained
-    is_measured = shift is not None and retained is not None and s.unseen <= FAR_APART and not is_aligned
-    if is_measured and shift > UNEVEN_SHIFT and retained < UNEVEN_RETAINED:  # type: ignore[operator]
+    is_near = s.unseen <= constants.FAR_APART and not is_aligned
+    is_uneven = shift is not None and shift > constants.UNEVEN_SHIFT
+    if is_near and is_uneven and retained is not None and retained < constants.UNEVEN_RETAINED:
         # no more than a doubt: a source that leans by its words alone looks the same
         yield Reason(
             "class-shift",
@@ -193,25 +184,25 @@ def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
             "it into one class: the classes may be less balanced there than adaptation makes them; "
             'try center="classes" (--center classes), or label a few target rows to see',
         )
-    if s.n_target < FEW_TARGET_ROWS:
+    if s.n_target < constants.FEW_TARGET_ROWS:
         yield Reason(
             "few-rows",
-            f"a target of {s.n_target} rows (fewer than {FEW_TARGET_ROWS}) shows little of how its features "
-            "go together: add unlabelled rows",
+            f"a target of {s.n_target} rows (fewer than {constants.FEW_TARGET_ROWS}) shows little of how its "
+            "features go together: add unlabelled rows",
         )
-    if s.empty > MANY_EMPTY:
+    if s.empty > constants.MANY_EMPTY:
         yield Reason(
             "empty-rows",
             f"{s.empty:.0%} of the target's rows are empty, and all of them get one label: look at them, "
             "or leave them out",
         )
-    if FAR_APART < s.unseen <= NOTHING_SHARED:
+    if constants.FAR_APART < s.unseen <= constants.NOTHING_SHARED:
         yield Reason(
             "far-apart",
             f"{s.unseen:.0%} of the target's nonzero entries are in features that no labelled row has: "
             "rows of an intermediate domain, labelled or unlabelled, would lower the error",
         )
-    elif s.sure_disagreement is not None and s.sure_disagreement > SURE_DISAGREEMENT:
+    elif s.sure_disagreement is not None and s.sure_disagreement > constants.SURE_DISAGREEMENT:
         yield Reason(
             "disagreement",
             f"adapted and source-only, class shares aside, disagree on {s.sure_disagreement:.0%} of the "
@@ -263,7 +254,7 @@ def judge_fit(fit: Fit, targets: Sequence[Target] | None, signals: Signals | Non
         auc = mean_auc(fit.labelled_scores, base.labels.codes)
         retained = None if has_teacher else retained_auc(trip, auc)  # rounds with a teacher make no trip
         signals = compare_with_source_only(signals, trained.scores, retained, source_only)
-    if len(held_out.codes) >= FEW_TARGET_ROWS:
+    if len(held_out.codes) >= constants.FEW_TARGET_ROWS:
         signals = replace(signals, held_out_auc=mean_auc(held_out.scores, held_out.codes))
     has_labels = bool((base.anchors.target_codes != UNLABELLED).any())
     can_fall_back = source_only is not None and not has_labels and not has_teacher
@@ -275,4 +266,4 @@ def _name_faded(fit: Fit, shares: Sequence[Shares]) -> str:
     """Name the class that seems to occur far less in a target than in the source."""
     source, classes = fit.held_out.class_shares, fit.base.domains.classes
     drops = np.max([source - estimate.mean for estimate in shares], axis=0) if shares else np.zeros(1)
-    return repr(classes[drops.argmax()].item()) if drops.max() > FADED else "one class"
+    return repr(classes[drops.argmax()].item()) if drops.max() > constants.FADED else "one class"

@@ -43,36 +43,16 @@ import numpy as np
 from scipy.special import expit, logit, logsumexp, ndtri
 from scipy.stats import norm, t
 
-from .constants import (
-    EFFECTIVE_ROWS,
-    FAR_SHIFT,
-    LEAST_CORRELATION,
-    LEAST_DOUBT,
-    LEAST_ODDS,
-    LEAST_OF_A_CLASS,
-    LEAST_ROWS,
-    LEAST_SEPARATED,
-    LEAST_SPREAD,
-    MANY_UNSEEN,
-    MOST_DOUBT,
-    MOST_SEPARATED,
-    MOST_VALUES,
-    N_DRAWS,
-    N_OFFSETS,
-    SAME,
-    SAME_SPREAD,
-    SEVERAL_DOMAINS,
-    SHARE_SHIFT,
-    SHARE_SPREAD,
-    TAIL,
-    UNSEPARATED,
-    UNSEPARATED_MIDPOINT,
-    WIDE,
-    Transfer,
-)
+from . import constants
+from .constants import Transfer
 
 _SHARES = np.linspace(0, 1, 101)
 _STEP, _UP = 0.1, 1.0  # of the grid of log d, and its reach above the source's
+
+
+def _find_odds(share: np.ndarray) -> np.ndarray:
+    """Log odds of shares that are neither 0 nor 1."""
+    return logit(np.clip(share, constants.LEAST_ODDS, 1 - constants.LEAST_ODDS))
 
 
 @dataclass(frozen=True)
@@ -83,7 +63,7 @@ class Shares:
     midpoint: np.ndarray  # (n_outputs,) posterior mean of mu
     is_assumed: bool = False  # the source's, since there are too few rows to estimate them
     unseparated: float = 0.0  # posterior probability that scores do not tell the classes apart
-    spread: float = SHARE_SPREAD  # standard deviation of log odds beside that of the draws; 0 with labels
+    spread: float = constants.SHARE_SPREAD  # of log odds, beside that of the draws; 0 with labels
     correlation: float = 1.0  # of these scores with those of the source-only classifier
     unseen: float = 0.0  # share of the target's nonzero entries in features that no labelled row has
     shift: float = 0.0  # largest difference of log odds from the shares of the source
@@ -99,9 +79,7 @@ class Shares:
             return np.tile([0.0, 1.0], (self.draws.shape[1], 1))
         if len(self.draws) == 1:  # known
             return np.tile(self.mean[:, None], 2)
-        odds, ends = (
-            logit(np.clip(p, LEAST_ODDS, 1 - LEAST_ODDS)) for p in (self.mean[:, None], self._ends())
-        )
+        odds, ends = _find_odds(self.mean[:, None]), _find_odds(self._ends())
         reach = np.hypot(ends - odds, ndtri(0.95) * self.spread)
         return expit(odds + reach * [-1, 1])
 
@@ -112,29 +90,29 @@ class Shares:
     @property
     def is_contradicted(self) -> bool:
         """Tell whether source-only orders the rows another way, or many words are new."""
-        return self.correlation < LEAST_CORRELATION or self.unseen > MANY_UNSEEN
+        return self.correlation < constants.LEAST_CORRELATION or self.unseen > constants.MANY_UNSEEN
 
     @property
     def is_unknown(self) -> bool:
         """Tell whether it is open if one class hardly occurs, or if its words have changed."""
-        return self.is_contradicted and (self.unseparated >= MOST_DOUBT or self.shift > FAR_SHIFT)
+        is_far = self.unseparated >= constants.MOST_DOUBT or self.shift > constants.FAR_SHIFT
+        return self.is_contradicted and is_far
 
     @property
     def is_doubtful(self) -> bool:
         """Tell whether the error is not known: scores may not tell the classes apart."""
-        least = LEAST_DOUBT if self.shift > FAR_SHIFT else MOST_DOUBT
+        least = constants.LEAST_DOUBT if self.shift > constants.FAR_SHIFT else constants.MOST_DOUBT
         return self.unseparated >= least or self.is_unknown
 
     def compare(self, source: np.ndarray, correlation: float, unseen: float) -> Shares:
         """Return the same beside the shares, the classifier and the features of the source."""
-        own, other = (logit(np.clip(p, LEAST_ODDS, 1 - LEAST_ODDS)) for p in (self.mean, source))
-        shift = float(np.abs(own - other).max())
+        shift = float(np.abs(_find_odds(self.mean) - _find_odds(source)).max())
         return replace(self, correlation=correlation, unseen=unseen, shift=shift)
 
     @property
     def is_uncertain(self) -> bool:
         """Tell whether the scores say little, so that the shares are mostly the prior's."""
-        return self.is_assumed or bool((np.ptp(self._ends(), axis=1) > WIDE).any())
+        return self.is_assumed or bool((np.ptp(self._ends(), axis=1) > constants.WIDE).any())
 
 
 @dataclass(frozen=True)
@@ -157,10 +135,10 @@ class Mixture:
 
     def log_likelihood(self, scores: np.ndarray) -> np.ndarray:
         """Return the log likelihood of scores, counted as at most `EFFECTIVE_ROWS` rows."""
-        upper, lower = self.log_densities(thin_rows(scores, scores, MOST_VALUES))
+        upper, lower = self.log_densities(thin_rows(scores, scores, constants.MOST_VALUES))
         with np.errstate(divide="ignore"):  # a share of 0 or 1 has log probability minus infinity
             upper, lower = upper + np.log(self.share)[..., None], lower + np.log(1 - self.share)[..., None]
-        return min(len(scores), EFFECTIVE_ROWS) * np.logaddexp(upper, lower).mean(axis=-1)
+        return min(len(scores), constants.EFFECTIVE_ROWS) * np.logaddexp(upper, lower).mean(axis=-1)
 
 
 @dataclass(frozen=True)
@@ -176,8 +154,7 @@ class Labelled:
         It is given the scores, by which rows may have been chosen.
         """
         upper, lower = mixture.log_densities(self.scores[:, output])
-        share = np.clip(mixture.share, LEAST_ODDS, 1 - LEAST_ODDS)
-        log_odds = upper - lower + np.log(share / (1 - share))[..., None]
+        log_odds = upper - lower + _find_odds(mixture.share)[..., None]
         return _sum_log_probabilities(log_odds, self.codes == code)
 
 
@@ -193,8 +170,8 @@ class Rescored(Labelled):
     def log_likelihood(self, mixture: Mixture, output: int, code: int) -> np.ndarray:
         """Return the log probability of the labels, of a class against the rest, at every point of a grid."""
         odds = self.target[:, output]
-        odds, most = thin_rows(odds, odds, MOST_VALUES), np.log(1 / LEAST_ODDS)
-        offsets = np.linspace(-most - odds.max(), most - odds.min(), N_OFFSETS)
+        odds, most = thin_rows(odds, odds, constants.MOST_VALUES), np.log(1 / constants.LEAST_ODDS)
+        offsets = np.linspace(-most - odds.max(), most - odds.min(), constants.N_OFFSETS)
         offset = np.interp(mixture.share, expit(odds + offsets[:, None]).mean(axis=1), offsets)
         return _sum_log_probabilities(self.scores[:, output] + offset[..., None], self.codes == code)
 
@@ -210,7 +187,7 @@ def estimate_shares(
     n_classes: int,
     known: Sequence[float] | None = None,
     labelled: Labelled | None = None,
-    transfer: Transfer = SEVERAL_DOMAINS,
+    transfer: Transfer = constants.SEVERAL_DOMAINS,
     grids: dict[Any, Grid] | None = None,
 ) -> Shares:
     """Estimate class shares of a target from the scores of a classifier trained on the source.
@@ -251,9 +228,9 @@ def estimate_shares(
     if labelled is None:
         doubt, spread = (
             float(np.mean([grids[output, None].unseparated for output, _ in outputs])),
-            SHARE_SPREAD,
+            constants.SHARE_SPREAD,
         )
-    levels = np.tile((np.arange(N_DRAWS) + 0.5) / N_DRAWS, (len(outputs), 1))
+    levels = np.tile((np.arange(constants.N_DRAWS) + 0.5) / constants.N_DRAWS, (len(outputs), 1))
     if n_classes > 2:  # draws of different classes are combined at random, then made to sum to one
         levels = np.random.default_rng(0).permuted(levels, axis=1)
     draws = np.column_stack(
@@ -270,14 +247,14 @@ def estimate_shares(
 
 def _says_little(target: np.ndarray, source: np.ndarray, codes: np.ndarray, n_classes: int) -> bool:
     """Tell whether rows are too few, or target scores too much alike, to estimate shares from."""
-    if len(target) < LEAST_ROWS or len(codes) < LEAST_ROWS:
+    if len(target) < constants.LEAST_ROWS or len(codes) < constants.LEAST_ROWS:
         return True
     counts = np.bincount(codes, minlength=n_classes)
-    if counts.min() < LEAST_OF_A_CLASS:
+    if counts.min() < constants.LEAST_OF_A_CLASS:
         return True
     class_means = np.array([source[codes == code].mean(axis=0) for code in range(n_classes)])
     spread = np.sqrt(np.mean((source - class_means[codes]) ** 2, axis=0))
-    return bool((target.std(axis=0) < LEAST_SPREAD * spread).any())
+    return bool((target.std(axis=0) < constants.LEAST_SPREAD * spread).any())
 
 
 def find_quantiles(weight: np.ndarray, levels: np.ndarray) -> np.ndarray:
@@ -306,7 +283,7 @@ def make_grid(
     source: np.ndarray,
     is_class: np.ndarray,
     known_share: float | None = None,
-    transfer: Transfer = SEVERAL_DOMAINS,
+    transfer: Transfer = constants.SEVERAL_DOMAINS,
 ) -> Grid:
     """Multiply likelihood and priors of one class's share, from scores of the class against the rest.
 
@@ -316,8 +293,8 @@ def make_grid(
     source_midpoint = (upper.mean() + lower.mean()) / 2
     source_spread = np.sqrt((upper.var() + lower.var()) / 2) + 1e-12
     separation = max((upper.mean() - lower.mean()) / (2 * source_spread), 0.05)
-    middle = np.log(min(separation, MOST_SEPARATED))
-    log_d = np.arange(np.log(LEAST_SEPARATED), middle + _UP, _STEP)
+    middle = np.log(min(separation, constants.MOST_SEPARATED))
+    log_d = np.arange(np.log(constants.LEAST_SEPARATED), middle + _UP, _STEP)
     share, d = (_SHARES if known_share is None else np.array([known_share]))[:, None], np.exp(log_d)
     variance = target.var() + 1e-12
     s = np.sqrt(variance / (1 + 4 * share * (1 - share) * d**2))
@@ -326,23 +303,23 @@ def make_grid(
     loss = transfer.log_separation_loss + transfer.separation_slope * np.log(s / source_spread)
     deviation = (log_d - middle - loss) / transfer.log_separation_spread
     log_posterior = mixture.log_likelihood(target)
-    log_posterior += t.logpdf(deviation, TAIL) + np.log(_STEP / transfer.log_separation_spread)
+    log_posterior += t.logpdf(deviation, constants.TAIL) + np.log(_STEP / transfer.log_separation_spread)
     log_posterior += norm.logpdf(midpoint - source_midpoint, scale=transfer.midpoint_spread * s) + np.log(s)
     if known_share is None:
         log_posterior += np.log(_share_prior(is_class.mean()))[:, None]
     one = Mixture(np.array(0.5), target.mean(), np.array(0.0), np.sqrt(variance))
     moved = (target.mean() - source_midpoint) / np.sqrt(variance)
-    log_one = one.log_likelihood(target) + t.logpdf(moved, 2, scale=UNSEPARATED_MIDPOINT)
-    log_odds = np.log(UNSEPARATED / (1 - UNSEPARATED)) + log_one - logsumexp(log_posterior)
+    log_one = one.log_likelihood(target) + t.logpdf(moved, 2, scale=constants.UNSEPARATED_MIDPOINT)
+    log_odds = logit(constants.UNSEPARATED) + log_one - logsumexp(log_posterior)
     return Grid(mixture, log_posterior, float(expit(log_odds)))
 
 
 def _share_prior(source_share: float) -> np.ndarray:
     """Return the prior probability of every share of the grid."""
-    same = np.exp(-(((_SHARES - source_share) / SAME_SPREAD) ** 2) / 2)
+    same = np.exp(-(((_SHARES - source_share) / constants.SAME_SPREAD) ** 2) / 2)
     edges = logit(np.concatenate([[0], (_SHARES[1:] + _SHARES[:-1]) / 2, [1]]))
-    moved = np.diff(t.cdf((edges - logit(source_share)) / SHARE_SHIFT, TAIL))
-    return SAME * same / same.sum() + (1 - SAME) * moved
+    moved = np.diff(t.cdf((edges - logit(source_share)) / constants.SHARE_SHIFT, constants.TAIL))
+    return constants.SAME * same / same.sum() + (1 - constants.SAME) * moved
 
 
 def thin_rows(rows: np.ndarray, rank: np.ndarray, most: int) -> np.ndarray:
