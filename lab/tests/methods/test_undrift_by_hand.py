@@ -45,18 +45,19 @@ def run_all(bench, **setting):
 def fitted(corpus, rows, source, target, seen=lambda domain: np.arange(len(domain)), **changes):
     """The classifier as a user fits it: labels of the source's train rows, and the rows `seen` of all.
 
-    Where classes are aligned, the target's test rows are target -1 and its other rows target -2.
+    Where classes are aligned, every domain is two: its test rows, and its others. Those of the target are
+    numbered -1 and -2.
     """
-    numbers = {name: k for k, name in enumerate(corpus.domains)} | {target: -1}
+    numbers = {name: (k, k + len(corpus.domains)) for k, name in enumerate(corpus.domains)}
+    numbers[target] = (-1, -2)
     X, y, domain = [], [], []
     is_split = changes.get("center", "classes") == "classes"
     for name, own in corpus.domains.items():
         kept = seen(own)
-        if name == target and is_split and set(own.test) <= set(kept):
-            kept = np.concatenate([own.test, without_test_rows(own)])
-            domain += [-1] * len(own.test) + [-2] * (len(kept) - len(own.test))
-        else:
-            domain += [numbers[name]] * len(kept)
+        n_first = len(kept)
+        if is_split and set(own.test) <= set(kept):
+            kept, n_first = np.concatenate([own.test, without_test_rows(own)]), len(own.test)
+        domain += np.repeat(numbers[name], [n_first, len(kept) - n_first]).tolist()
         X.append(rows[name][kept])
         y.append([own.y[i] if name == source and i in own.train else np.nan for i in kept])
     kind = MSDAClassifier if changes.pop("fallback", True) else WithoutFallback

@@ -219,6 +219,20 @@ def test_what_a_script_stored_is_a_table():
     assert table.splitlines()[2:] == ["| a | 1.5 |", "| b | 2 |", "", "`python x.py`, 2026-11-18: a machine."]
 
 
+def test_the_first_page_has_a_table_once_all_its_records_are_there():
+    places = {("small", "shipped"): ("svm-tfidf", "undrift-pair"), ("multi", "20000 terms"): ("svm-tfidf",)}
+    places[("multi", "20000 terms")] += ("undrift-pair",)
+    places[("teachers", "fdu-mtl")] = ("minilm-finetuned", "undrift+teacher")
+    records = [
+        transfer(method, *pair, error, plan=plan, variant=variant)
+        for (plan, variant), methods in places.items()
+        for method in methods
+        for pair, error in zip(TASKS, (0.1, 0.2), strict=True)
+    ]
+    assert "| undrift with that encoder as teacher |  | 15.0% |" in show("readme", records)
+    assert show("readme", records[:-2]) is None
+
+
 def test_the_paper_others_and_ours_side_by_side():
     rows = {"books": 4465, "dvd": 3586, "electronics": 5681, "kitchen": 5945}
     own = [("small", "authors", "svm", 0.24, 1.0), ("claims", "published", "msda-5", 0.172, 1.0)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,10 @@ class Where:
         """Return its rows."""
         is_here = (frame["plan"] == self.plan) & (frame["variant"] == self.variant)
         return frame[is_here & (frame["method"] == self.method)]
+
+    def mean(self, frame: pd.DataFrame, method: str) -> float:
+        """Return the mean error of a method here."""
+        return mean_over_tasks(replace(self, method=method).of(frame))
 
 
 def average_tasks(frame: pd.DataFrame, name: str = "transfer_error") -> pd.Series:

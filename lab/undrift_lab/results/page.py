@@ -25,6 +25,7 @@ from .tables import (
     labels_table,
     plan_table,
     published_table,
+    readme_table,
     share_table,
     varies_shares,
     write_table,
@@ -44,9 +45,10 @@ def make_table(
     if name == "distance":
         distances, its_failed = frame_distances(records), [r for r in failed if r["kind"] == "distance"]
         return distance_table(distances, its_failed) if len(distances) or its_failed else None
-    makers: Mapping[str, tuple[Callable[[pd.DataFrame], str], pd.DataFrame]] = {
+    makers: Mapping[str, tuple[Callable[[pd.DataFrame], str | None], pd.DataFrame]] = {
         "headline": (headline_table, frame[frame["plan"].isin(list(HEADLINE))]),
         "paper": (published_table, frame),
+        "readme": (readme_table, frame),
         "strongest": (strongest_table, frame),
         "harm": (harm_table, frame),
         "expected": (expected_table, frame),

@@ -159,6 +159,24 @@ def headline_table(frame: pd.DataFrame) -> str:
     return write_table(names, rows, 3, says)
 
 
+def readme_table(frame: pd.DataFrame) -> str | None:
+    """Mean errors for the first page of the project; None while a record is missing."""
+    small, multi = (Where(plan, HEADLINE[plan][0]) for plan in HEADLINE)
+    teachers = Where("teachers", "fdu-mtl")
+    rows = {
+        "linear SVM on tf-idf, trained on the source": ((small, multi), "svm-tfidf"),
+        "undrift": ((small, multi), "undrift-pair"),
+        "a small encoder, fine-tuned on the source": ((None, teachers), "minilm-finetuned"),
+        "undrift with that encoder as teacher": ((None, teachers), "undrift+teacher"),
+    }
+    cells = [
+        [says, *("" if at is None else f"{100 * at.mean(frame, method):.1f}%" for at in places)]
+        for says, (places, method) in rows.items()
+    ]
+    names = ["", "amazon-bow, 12 pairs", "fdu-mtl, 90 pairs"]
+    return None if any("nan%" in row for row in cells) else write_table(names, cells)
+
+
 def share_table(frame: pd.DataFrame) -> str:
     """Errors by method and share of the target, and how good the estimates without target labels are."""
     frame, lines = add_larger_class(frame), []
