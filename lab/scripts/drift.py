@@ -104,12 +104,12 @@ def draw_batches(corpus, pair: str, args: argparse.Namespace) -> Iterator[tuple[
 
     def labelled(name: str) -> tuple[list[str], np.ndarray]:
         domain = corpus.domains[name]
-        rows = rng.permutation(np.concatenate([domain.train, domain.test]))[: args.rows]
+        rows = rng.permutation(np.union1d(domain.train, domain.test))[: args.rows]
         return [domain.texts[i] for i in rows], domain.y[rows]
 
     source, target = pair.split(":")
     (texts, _), (target_texts, y) = labelled(source), labelled(target)
-    n_fit = min(args.fit, len(target_texts) // 2)
+    n_fit = min(args.fit, len(target_texts) * 3 // 4)
     check = partial(check_batch, *start_pair(texts, target_texts[:n_fit], args.terms))
     same, y = target_texts[n_fit:], y[n_fit:]
     others = {name: labelled(name)[0] for name in corpus.domains if name != target}
