@@ -81,6 +81,24 @@ def test_a_small_file_is_predicted_as_fitted_and_says_so(folder, undrift, succee
     assert [row["score"] for row in read_csv("out.csv")] == scores
 
 
+def test_a_file_of_labelled_rows_keeps_the_threshold_that_the_labels_have_set(
+    folder, undrift, succeed, model, reviews
+):
+    table = write_batch(reviews, 0.5, 240)
+    write_csv("labels.csv", {"review": table["review"][::8], "label": table["truth"][::8]})
+    updatable = model.parent / "u.st"
+    source, target = (str(model.parent / name) for name in ("books.csv", "kitchen.csv"))
+    more = ["--label", "stars", "--out", "fit.csv", "--max-features", "600", "--set", "layers=2"]
+    succeed("adapt", source, target, *more, "--model", updatable, "--updatable")
+    succeed("update", updatable, "labels.csv", "--out", "new.st")
+    command = ["predict", "new.st", "may.csv", "--out", "out.csv"]
+    said = " ".join(succeed(*command).split())
+    assert "As fitted: labels of its rows were learnt, and have set the threshold." in said
+    others = [text for text in table["review"] if text not in table["review"][::8]]
+    write_csv("june.csv", {"review": [*others, table["review"][0]]})
+    assert json.loads(succeed("predict", "new.st", "june.csv", "--out", "o.csv", "--json"))["aligned"]
+
+
 def test_groups_of_a_column_are_aligned_apart(folder, undrift, succeed, model, reviews):
     table = write_batch(reviews, 0.5, 240)
     months = [

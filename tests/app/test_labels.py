@@ -293,6 +293,17 @@ def test_update_learns_and_measures_what_was_drawn_for_an_estimate(files, model)
     assert summary["bytes"] == out.stat().st_size
 
 
+def test_labels_that_were_learnt_before_are_measured_without_them(files, model):
+    """A second update with the same labels says what the first did."""
+    path, out = write_labels(files, range(0, 120, 2)), files["folder"] / "new.safetensors"
+    adapted = TextAdapter(300, classifier=MSDAClassifier(3, random_state=0))
+    run_adapt(make_job(files, model=model, updatable=True), adapted)
+    first, second = (run_update(Job(model=each, out=out, labels=path)) for each in (model, out))
+    for name in ("measured", "measured_before", "expected_error_before"):
+        assert second[name]["error"] == pytest.approx(first[name]["error"], abs=0.02)
+    assert second["changed"]["predictions"] == 0
+
+
 @pytest.mark.filterwarnings("ignore:the error of the new batch is not known")  # it has one class
 def test_update_takes_a_new_batch(files, model, reviews):
     kitchen, truth = reviews["kitchen"]
@@ -318,6 +329,14 @@ def test_update_takes_a_new_batch(files, model, reviews):
     labels = write_labels(files, range(6))
     summary = run_update(Job(model=out, out=out, labels=labels))
     assert summary["changed"]["rows"] == len(one)  # the batch, not the fit's rows
+    new = {"text": [files["texts"][0], foreign[0]], "label": ["negative", "positive"]}
+    path = write_csv(files["folder"] / "odd.csv", new)
+    assert run_update(Job(model=out, out=out, labels=path))["n_unmatched"] == 1
+    other = [text for text in reviews["camping"][0] if text not in kitchen]
+    run_update(Job(model=model, out=out, input=write_csv(files["folder"] / "camping.csv", {"text": other})))
+    new = {"text": [kitchen[0], other[0], "zyxwv"], "label": ["negative", "positive", "positive"]}
+    path = write_csv(files["folder"] / "odd.csv", new)
+    assert run_update(Job(model=out, out=out, labels=path))["n_unmatched"] == 1  # of fit or batch: two
 
 
 def test_a_fallback_that_labels_end_is_not_reported(files):

@@ -43,7 +43,7 @@ def describe_target(model: Any, documents: Sequence[str]) -> dict[str, Any]:
     chosen = np.random.default_rng(0).permutation(len(documents))[:N_REFERENCE]
     X = sparse.csr_array(model.vectorizer_.transform(documents))
     rows, held_out = keep_terms(X, frequency >= least), keep_terms(X[chosen], frequency > least)
-    own = np.asarray(held_out.multiply(rows[chosen]).sum(axis=1)).ravel()
+    squares = np.asarray(held_out.multiply(rows[chosen]).sum(axis=1)).ravel()
     terms = np.array(model.terms_, dtype=object)
     unseen = measure_unseen(model, [documents[i] for i in chosen], terms[frequency > least])
     return {
@@ -51,7 +51,7 @@ def describe_target(model: Any, documents: Sequence[str]) -> dict[str, Any]:
         "mean": np.asarray(rows.sum(axis=0)).ravel().astype(np.float32) / len(documents),
         "is_known": frequency >= least,
         "rows": held_out.astype(np.float32),
-        "own": own.astype(np.float32),  # products of these rows with themselves in the mean
+        "squares": squares.astype(np.float32),  # products of these rows with themselves in the mean
         "unseen_terms": unseen[~np.isnan(unseen)],
     }
 
@@ -124,7 +124,7 @@ class Batch:
         fit, n = self.reference, self.reference["n"]
         half = self._rows[::2]
         centre = np.asarray(half.mean(axis=0)).ravel() if half.shape[0] else np.zeros(len(fit["mean"]))
-        others = (n * (fit["rows"] @ fit["mean"]) - fit["own"]) / max(n - 1, 1)
+        others = (n * (fit["rows"] @ fit["mean"]) - fit["squares"]) / max(n - 1, 1)
         rest = self._rows[1::2]
         return rest @ (centre - fit["mean"]), fit["rows"] @ centre - others
 

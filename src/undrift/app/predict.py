@@ -23,6 +23,7 @@ from .terminal import describe_file
 LEAST_KNOWN = 200  # rows with a known term from which a file is aligned
 N_SAMPLED = 1500  # rows that stand for a file
 MOST_GROUPS = 200
+MOST_LABELLED = 0.5  # of the rows with a label, from which a file is the one that they are of
 
 TextModel = TextAdapter | DistilledText
 
@@ -237,11 +238,25 @@ def align_sample(model: TextModel, target: str, sample: Sample) -> Group:
     if n_known < LEAST_KNOWN:
         reason = f"{n_known:,} rows have a known word, and {LEAST_KNOWN} are needed"
         return Group(model.classifier_, reason)
+    if _holds_labelled(model.classifier_, target, X, len(sample.documents) / sample.n_rows):
+        return Group(model.classifier_, "labels of its rows were learnt, and have set the threshold")
     aligned = model.classifier_.align(X[known], target=target)
     expected = aligned.targets_[target]["expected_error"]
     if expected is None or expected["error"] is None:
         return Group(model.classifier_, "its class shares cannot be known from its words")
     return Group(aligned)
+
+
+def _holds_labelled(classifier: Any, target: str, X: Matrix, share: float) -> bool:
+    """Tell whether rows, a share of a file, hold their share of the rows of which labels were learnt."""
+    state = getattr(classifier, "update_state_", None)
+    if state is None or state.labelled is None:
+        return False
+    labelled, position = state.labelled, classifier.find_target(target)
+    rows = np.flatnonzero((labelled.domain == position) & labelled.is_current)
+    keys = set(state.list_keys(labelled.columns[0][rows], labelled.domain[rows]))
+    found = keys & set(state.list_keys(X, np.full(X.shape[0], position)))
+    return len(found) > MOST_LABELLED * share * len(keys)
 
 
 def _predict_groups(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import html
 import json
 import shlex
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..core import Rows as Matrix
 from ..errors import count, warn
 from ..files import replace_file
 from ..inputs import spell_label
@@ -134,8 +136,8 @@ def run_update(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]
     return {
         "model": str(job.model),
         "out": str(job.out),
-        **found,
         "expected_error_before": before,
+        **found,
         **describe_shares(adapter.classifier_, name),
         "bytes": job.out.stat().st_size,
     }
@@ -155,17 +157,17 @@ def _learn_labels(
         raise TableError(f"{job.labels}: no labelled text has a word that the model knows")
     y = np.array([label.label for label in given], dtype=object)
     position = classifier.find_target(name)
-    domain, state = np.full(len(y), position), classifier.update_state_
+    state, without = classifier.update_state_, _withdraw_labels(classifier, X, name)
     weights = np.array([label.weight for label in given])
     labels = TrainingLabels(X, y, np.full(len(y), name, dtype=object), list(by_key), weights)
     show_stage("measuring the error", None)
-    before = classifier.predict(X, target=name)
     summary = {
         "labels": str(job.labels),
         "n_labels": len(given),
-        "n_unmatched": int((state.find_anchors(X, domain) < 0).sum()),
-        "measured_before": _measure_error(given, before),
-        "measured": _measure_error(given, cross_fit(classifier, labels)),
+        "n_unmatched": _count_unmatched(state, X, position),
+        "expected_error_before": without.targets_[name]["expected_error"],
+        "measured_before": _measure_error(given, without.predict(X, target=name)),
+        "measured": _measure_error(given, cross_fit(without, labels)),
     }
     show_stage("learning the labels", None)
     rows = state.input_of(position)
@@ -173,6 +175,21 @@ def _learn_labels(
     learn_labels(classifier, labels)
     n_changed = int((classifier.predict(rows, target=name) != old).sum())
     return summary | {"changed": {"predictions": n_changed, "rows": rows.shape[0]}}
+
+
+def _withdraw_labels(classifier: Any, X: Matrix, name: str) -> Any:
+    """Return the classifier without the labels of these rows that it has learnt before."""
+    if classifier.update_state_.labelled is None:
+        return classifier
+    return copy.copy(classifier).update(X, [None] * X.shape[0], target=name)
+
+
+def _count_unmatched(state: Any, X: Matrix, position: int) -> int:
+    """Count the rows that are neither among those of the fit nor in the last batch."""
+    batch, domain = state.input_of(position), np.full(X.shape[0], position)
+    known = set(state.list_keys(batch, np.full(batch.shape[0], position)))
+    is_new = np.array([key not in known for key in state.list_keys(X, domain)])
+    return int((is_new & (state.find_anchors(X, domain) < 0)).sum())
 
 
 def _measure_error(given: Sequence[GivenLabel], predicted: np.ndarray) -> dict[str, Any] | None:
@@ -220,7 +237,7 @@ def describe_update(summary: dict[str, Any]) -> Iterator[str]:
     if "n_labels" in summary:
         unmatched = summary["n_unmatched"]
         verb = "is" if unmatched == 1 else "are"
-        more = f"; {unmatched:,} of their texts {verb} not among the rows of the fit" if unmatched else ""
+        more = f"; {unmatched:,} of their texts {verb} not among the rows of the model" if unmatched else ""
         changed = summary["changed"]
         yield (
             f"Learnt {count(summary['n_labels'], 'label')}{more}. "
@@ -240,13 +257,13 @@ def describe_update(summary: dict[str, Any]) -> Iterator[str]:
         yield "Next: fit again with the labels, so that pseudo-labels follow them too:"
         yield f"  undrift adapt SOURCE.csv TARGET.csv --label COL {labels} --out predicted.csv"
     else:
-        yield "Next: predict new rows with it; for rows of the fit add --as-fitted:"
+        yield "Next: predict with it:"
         yield f"  undrift predict {shlex.join([summary['out']])} NEW.csv --out predicted.csv"
 
 
 def _is_contradicted(summary: dict[str, Any]) -> bool:
     """Tell whether the labels rule out the error that was expected."""
-    measured, expected = summary.get("measured"), summary["expected_error_before"]
+    measured, expected = summary.get("measured_before"), summary["expected_error_before"]
     if not measured or not expected or expected["error"] is None:
         return False
     return not measured["low"] <= expected["error"] <= measured["high"]

@@ -80,10 +80,12 @@ def test_texts_that_are_not_of_the_fit_are_counted(folder, undrift, model):
 
 @pytest.mark.parametrize(("expected", "is_contradicted"), [(0.05, True), (0.2, False), (None, False)])
 def test_labels_that_contradict_the_expected_error_say_so_and_what_to_do(tmp_path, expected, is_contradicted):
+    """The error that was measured before the labels is compared: that after them is another model's."""
     (tmp_path / "new").touch()
     measured = {"rows": 50, "error": 0.3, "low": 0.18, "high": 0.44}
     summary = {"labels": "ask.csv", "n_labels": 50, "n_unmatched": 0, "out": str(tmp_path / "new")}
-    summary |= {"changed": {"predictions": 9, "rows": 90}, "target_shares": None, "measured": measured}
+    summary |= {"changed": {"predictions": 9, "rows": 90}, "target_shares": None}
+    summary |= {"measured": {"rows": 50, "error": 0.1, "low": 0.04, "high": 0.21}}
     before = {"error": expected, "low": 0.0, "high": 0.5}
     said = " ".join(describe_update(summary | {"measured_before": measured, "expected_error_before": before}))
     assert ("Trust this, not the 5% that was expected before" in said) == is_contradicted
