@@ -91,7 +91,7 @@ def test_labels_that_contradict_the_expected_error_say_so_and_what_to_do(tmp_pat
     assert ("Trust this, not the 5% that was expected before" in said) == is_contradicted
     again = "undrift adapt SOURCE.csv TARGET.csv --label COL --labels ask.csv --use-labels both --out"
     assert (again in said) == is_contradicted
-    assert ("Next: predict new rows with it" in said) == (not is_contradicted)
+    assert ("Next: predict with it" in said) == (not is_contradicted)
 
 
 def test_label_studio_and_back(folder, undrift, model):
