@@ -150,22 +150,19 @@ def test_a_number_of_features_that_the_file_cannot_hold(saved_models, tmp_path, 
         load_model(path)
 
 
-@pytest.mark.parametrize("number_type", ["BF16", "F8_E4M3", "F8_E5M2", "X99"])
-def test_number_types_that_numpy_lacks(tmp_path, number_type):
-    header = json.dumps(
-        {"__metadata__": {}, "a": {"dtype": number_type, "shape": [0], "data_offsets": [0, 0]}}
-    )
+@pytest.mark.parametrize(
+    ("number_type", "shape"),
+    [
+        *((number_type, [0]) for number_type in ("BF16", "F8_E4M3", "F8_E5M2", "X99")),
+        *(("F32", shape) for shape in ([2**40, 2**40], [2**63], [-1], [1.5])),
+    ],
+)
+def test_number_types_that_numpy_lacks_and_shapes_that_overflow(tmp_path, number_type, shape):
+    n_bytes = 0 if shape == [0] else 4
+    entry = {"dtype": number_type, "shape": shape, "data_offsets": [0, n_bytes]}
+    header = json.dumps({"__metadata__": {}, "a": entry})
     path = tmp_path / "model"
-    path.write_bytes(len(header).to_bytes(8, "little") + header.encode())
-    with pytest.raises(ModelFileError):
-        load_model(path)
-
-
-@pytest.mark.parametrize("shape", [[2**40, 2**40], [2**63], [-1], [1.5]])
-def test_shapes_that_overflow(tmp_path, shape):
-    header = json.dumps({"a": {"dtype": "F32", "shape": shape, "data_offsets": [0, 4]}})
-    path = tmp_path / "model"
-    path.write_bytes(len(header).to_bytes(8, "little") + header.encode() + bytes(4))
+    path.write_bytes(len(header).to_bytes(8, "little") + header.encode() + bytes(n_bytes))
     with pytest.raises(ModelFileError):
         load_model(path)
 

@@ -117,7 +117,7 @@ def test_rows_there_do_not_come_to_the_host(name, there, shifted, monkeypatch):
     """But for those that the model keeps, so that it can be updated."""
     fetched_shapes, real = [], torch_ops.to_numpy
     monkeypatch.setattr(torch_ops, "to_numpy", lambda A: fetched_shapes.append(tuple(A.shape)) or real(A))
-    for module in ("state", "targets", "train"):
+    for module in ("state", "update", "train"):
         monkeypatch.setattr(
             f"undrift.method.{module}.to_host", lambda A: real(A) if isinstance(A, torch.Tensor) else A
         )
@@ -134,7 +134,7 @@ def test_rows_there_are_worked_on_there_unless_told_otherwise(there, shifted, mo
         places.append(choose_place(*args))
         return places[-1]
 
-    for module in ("classifier", "targets"):
+    for module in ("classifier", "update"):
         monkeypatch.setattr(f"undrift.method.{module}.choose_place", spy)
     X, y, Z, _ = shifted
     classifier(1).fit(there(X), y)

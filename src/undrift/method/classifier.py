@@ -428,18 +428,9 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         p = class_probabilities(logits, self.take_by_domain(self.temperatures_, *domain))
         return p.astype(self._dtype)
 
-    def score(
-        self,
-        X: Rows,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        target: Name | None = None,
-        sample_domain: ArrayLike | None = None,
-    ) -> float:
-        """Accuracy of `predict` on rows of a target, or of the domains in `sample_domain`."""
-        predicted = self.predict(X, target=target, sample_domain=sample_domain)
-        return accuracy_score(to_host(y), predicted, sample_weight=to_host(sample_weight))
+    def score(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None, **given: Any) -> float:
+        """Accuracy of `predict`; other parameters are those of `decision_function`."""
+        return accuracy_score(to_host(y), self.predict(X, **given), sample_weight=to_host(sample_weight))
 
     def _score(
         self,

@@ -16,13 +16,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..core import Rows
-from ..inputs import check_rows, choose_place, gather_rows, savable, to_host
-from ..msda import MSDA
+from ..inputs import savable
 from .calibrate import HeldOut, Target, describe_target
 from .constants import BATCH_ROWS
 from .domains import Name, check_domain_numbers
 from .shares import estimate_shares
-from .solve import score_rows
 
 if TYPE_CHECKING:
     from .train import Fit
@@ -178,34 +176,3 @@ class TargetModel:
     def _score_both(self, X: Rows, k: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return scores of rows of the domain at position k, and those by the source alone."""
         raise NotImplementedError
-
-
-class LayeredModel(TargetModel):
-    """A fitted classifier of rows at every layer."""
-
-    representation_: MSDA
-    coef_: list[np.ndarray]
-    device: str
-    _dtype = "float32"  # of the representation
-
-    def _check_input(self, X: Any) -> Rows:
-        """Return rows as they are predicted."""
-        return gather_rows(check_rows(self, X, reset=False, dtype=self._dtype))
-
-    def _score_rows(self, X: Rows, weights: Sequence[np.ndarray] | None = None) -> np.ndarray:
-        """Scores ``sum_t h^t w_t`` of checked rows, without an intercept."""
-        place = choose_place([X], self.device, "high")
-        return score_rows(X, self.representation_.layers_, self.coef_ if weights is None else weights, place)
-
-    def _score_both(self, X: Rows, k: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return scores of rows of the domain at position k, and those by the source alone."""
-        assert self.batch_ is not None
-        both = [np.hstack(pair) for pair in zip(self.coef_, self.batch_.weights, strict=True)]
-        last, first = np.split(self._score_rows(self._check_input(X), both), 2, axis=1)
-        return last + self.intercept_[k], first + self.batch_.intercept
-
-    def _read_columns(self, X: Rows) -> list[Rows]:
-        """Return checked rows at every layer, on the host."""
-        place = choose_place([X], self.device, "high")
-        hidden = place.hidden(place.move_layers(self.representation_.layers_), X)
-        return [to_host(X), *map(to_host, hidden)]

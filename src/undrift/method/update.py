@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,22 +11,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows
 from ..errors import warn
-from ..inputs import check_choice, check_count, choose_place, to_host
+from ..inputs import check_choice, check_count, check_rows, choose_place, gather_rows, to_host
+from ..msda import MSDA
 from .calibrate import class_probabilities
 from .constants import ASKED_ROWS, ASKED_WEIGHT, BATCH_ROWS, HARDER
 from .domains import Name, check_target_labels
 from .labels import learn_labels
-from .solve import predict_codes
+from .solve import predict_codes, score_rows
 from .state import UpdateState, score_columns
-from .targets import LayeredModel
+from .targets import TargetModel
 from .train import Readout
 
 PURPOSES = ("predictions", "estimate")  # of asking for labels
 
 
-class LearnsTargetLabels(LayeredModel):
-    """A classifier that learns labels of target rows, asks for them, and takes new batches."""
+class LearnsTargetLabels(TargetModel):
+    """A classifier of rows at every layer: it learns labels of target rows, asks for them, takes batches."""
 
+    _dtype = "float32"  # of the representation
+    representation_: MSDA
+    coef_: list[np.ndarray]
+    device: str
     update_state_: UpdateState | None
     center: str | bool
     temperatures_: np.ndarray
@@ -169,6 +175,28 @@ class LearnsTargetLabels(LayeredModel):
         before = score_columns([to_host(X[free])], [state.baseline_weights]) + state.baseline_intercept
         after = self._score_rows(X[free]) + self.intercept_[domain[free]]
         return predict_codes(before) != predict_codes(after)
+
+    def _check_input(self, X: Any) -> Rows:
+        """Return rows as they are predicted."""
+        return gather_rows(check_rows(self, X, reset=False, dtype=self._dtype))
+
+    def _score_rows(self, X: Rows, weights: Sequence[np.ndarray] | None = None) -> np.ndarray:
+        """Scores ``sum_t h^t w_t`` of checked rows, without an intercept."""
+        place = choose_place([X], self.device, "high")
+        return score_rows(X, self.representation_.layers_, self.coef_ if weights is None else weights, place)
+
+    def _score_both(self, X: Rows, k: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return scores of rows of the domain at position k, and those by the source alone."""
+        assert self.batch_ is not None
+        both = [np.hstack(pair) for pair in zip(self.coef_, self.batch_.weights, strict=True)]
+        last, first = np.split(self._score_rows(self._check_input(X), both), 2, axis=1)
+        return last + self.intercept_[k], first + self.batch_.intercept
+
+    def _read_columns(self, X: Rows) -> list[Rows]:
+        """Return checked rows at every layer, on the host."""
+        place = choose_place([X], self.device, "high")
+        hidden = place.hidden(place.move_layers(self.representation_.layers_), X)
+        return [to_host(X), *map(to_host, hidden)]
 
     def _check_state(self) -> UpdateState:
         check_is_fitted(self)
