@@ -320,7 +320,7 @@ PACKAGES = {
     "errors, files": "messages, atomic writes",
 }
 FLOW = [
-    ("app/rows.py", "read the files", "documents and labels by domain"),
+    ("app/domains.py", "read the files", "documents and labels by domain"),
     ("text/terms.py", "count terms", "sparse rows over one vocabulary"),
     ("method/layers.py", "learn the layers", "layers, and the Gram matrix of anchors"),
     ("method/solve.py", "least squares on labels", "a classifier, and held-out scores"),

@@ -13,7 +13,7 @@ from undrift.app.adapt import run_adapt
 from undrift.app.domains import parse_label
 from undrift.app.job import Job
 from undrift.app.labels import TrainingLabels, cross_fit, read_labels
-from undrift.app.rows import sum_mistakes
+from undrift.app.summary import sum_mistakes
 from undrift.app.tables import TableError, open_table
 from undrift.app.update import run_ask, run_update
 from undrift.errors import count

@@ -17,7 +17,7 @@ from tests.helpers.commands import run_command
 from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model
 from undrift.app.adapt import run_adapt
 from undrift.app.job import Job
-from undrift.app.on_dask import Shard, survey_shards, vectorize_shards
+from undrift.app.on_dask import Shard, run_on_cluster, survey_shards, vectorize_shards
 from undrift.app.tables import TableError, list_values, open_table, shard_paths, write_table
 from undrift.app.update import run_ask, run_update
 from undrift.text import words
@@ -117,7 +117,7 @@ def test_several_domains_of_several_shards(cluster, reviews):
     small = reviews / "small.safetensors"
     job = Job(sources, targets, ("text",), "label", reviews / "out.csv", model, distilled=small)
     own = adapter()
-    summary = run_adapt(job, own, cluster=cluster.scheduler.address)
+    summary = run_on_cluster(cluster.scheduler.address, job, own)
     distilled = load_model(small)
     assert distilled.classifier_.domains_ == [path.name for path in targets]
     assert distilled.fidelity_ == summary["distilled"]["fidelity"]
@@ -141,7 +141,7 @@ def test_a_folder_of_any_formats_and_several_text_columns_on_a_cluster(cluster, 
     adapters = adapter(), adapter()
     plain = run_adapt(Job(*files, tmp_path / "plain.csv"), adapters[0])
     sharded = Job(*files, tmp_path / "sharded.csv")
-    summary = run_adapt(sharded, adapters[1], cluster=cluster.scheduler.address)
+    summary = run_on_cluster(cluster.scheduler.address, sharded, adapters[1])
     assert plain["tokens"] == summary["tokens"] == "characters"
     assert adapters[0].terms_ == adapters[1].terms_
     for name in ("text", "prediction"):
@@ -158,7 +158,7 @@ def test_probabilities_known_shares_and_gaps_on_a_cluster(cluster, reviews):
     plain = run_adapt(Job(*files, ("text",), "label", reviews / "plain.csv", **options), adapter())
     assert [entry["target_shares"]["1"] for entry in plain["targets"]] == [0.7, 0.4]
     job = Job(*files, ("text",), "label", reviews / "one.csv", **options)
-    summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address)
+    summary = run_on_cluster(cluster.scheduler.address, job, adapter())
     assert all(0 < entry["n_doubtful"] < entry["rows"] for entry in summary["targets"])
     for entry, expected in zip(summary["targets"], plain["targets"], strict=True):
         for name in ("n_doubtful", "predicted_shares", "target_shares"):
@@ -178,7 +178,7 @@ def test_the_summary_is_the_same_wherever_the_job_was_computed(cluster, reviews)
     for scored in (None, "truth"):
         job = Job(*files, ("text",), "label", reviews / "o.csv", target_label=scored)
         plain = run_adapt(job, adapter())
-        sharded = run_adapt(job, adapter(), cluster=cluster.scheduler.address)
+        sharded = run_on_cluster(cluster.scheduler.address, job, adapter())
         assert list(sharded) == list(plain)
         for name in ("sources", "targets", "labels", "notes", "warnings", "chosen", "rule", "vocabulary"):
             assert sharded[name] == plain[name]
@@ -194,7 +194,7 @@ def test_neither_predictions_nor_model_on_a_cluster_if_one_fails(cluster, review
     files = [reviews / "books.csv"], [reviews / "kitchen.csv"]
     job = Job(*files, ("text",), "label", reviews / "o.csv", reviews / "model.safetensors")
     with pytest.raises(OSError, match="No space left"):
-        run_adapt(job, adapter(), cluster=cluster.scheduler.address)
+        run_on_cluster(cluster.scheduler.address, job, adapter())
     assert not (reviews / "o.csv").exists()
 
 
@@ -265,11 +265,11 @@ def test_bad_shards_are_refused_as_single_files_are(cluster, reviews):
     patterns = [reviews / "books-*.csv"], [reviews / "kitchen-*.csv"]
     address = cluster.scheduler.address
     with pytest.raises(TableError, match="has no column 'txt'; did you mean 'text'"):
-        run_adapt(Job(*patterns, ("txt",), "label", reviews / "out.csv"), adapter(), cluster=address)
+        run_on_cluster(address, Job(*patterns, ("txt",), "label", reviews / "out.csv"), adapter())
     for path in shard_paths(patterns[0][0]):
         write(path, column(path, "text"), label=[""] * 15)
     with pytest.raises(TableError, match="has no label"):
-        run_adapt(Job(*patterns, ("text",), "label", reviews / "out.csv"), adapter(), cluster=address)
+        run_on_cluster(address, Job(*patterns, ("text",), "label", reviews / "out.csv"), adapter())
     assert not (reviews / "out.csv").exists()
     assert not list(reviews.glob(".*"))
 
@@ -281,5 +281,5 @@ def test_warnings_of_workers_reach_the_summary(cluster, reviews):
             [("text", "label"), ("a café book, dull", "0"), ("a café book, good", "1")]
         )
     job = Job([reviews / "books-*.csv"], [reviews / "kitchen-*.csv"], ("text",), "label", reviews / "o.csv")
-    summary = run_adapt(job, adapter(), cluster=cluster.scheduler.address)
+    summary = run_on_cluster(cluster.scheduler.address, job, adapter())
     assert any("books-0.csv" in warning for warning in summary["warnings"])

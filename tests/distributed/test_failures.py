@@ -24,6 +24,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 from undrift import MSDA, MSDAClassifier, TextAdapter
 from undrift.app.adapt import run_adapt
 from undrift.app.job import Job
+from undrift.app.on_dask import run_on_cluster
 from undrift.distributed import ClusterLost
 
 D = 30
@@ -148,7 +149,7 @@ def test_a_worker_killed_while_predicting_changes_nothing(tmp_path):
     patterns = [tmp_path / "books-*.csv"], [tmp_path / "pans-*.csv"], ("text",), "label"
     run_adapt(Job(*patterns, tmp_path / "alone.csv"), adapter())
     with killing("predict", 2) as (client, record):
-        run_adapt(Job(*patterns, tmp_path / "out.csv"), adapter(), cluster=client.scheduler.address)
+        run_on_cluster(client.scheduler.address, Job(*patterns, tmp_path / "out.csv"), adapter())
         record.assert_died_and_ran_again("predict")
     paths = tmp_path / "out.csv", tmp_path / "alone.csv"
     answers, expected = (pd.read_csv(path)["prediction"].tolist() for path in paths)
@@ -205,7 +206,7 @@ def test_a_lost_scheduler_is_a_clear_error_and_no_output(tmp_path, lone_schedule
         pytest.skip("scikit-learn before 1.9 has no callbacks to strike from")
     own.classifier.set_callbacks(Assassin(pid))
     with pytest.raises(ClusterLost, match="scheduler"):
-        run_adapt(job, own, cluster=address)
+        run_on_cluster(address, job, own)
     assert {path.name for path in tmp_path.iterdir()} == {
         f"{domain}-{i}.csv" for domain in ("books", "pans") for i in range(2)
     }

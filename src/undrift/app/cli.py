@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -217,13 +218,18 @@ def adapt(
     given = locals() | {"command": format_command(context)}
     given["target_shares"] = [parse_shares(value) for value in target_shares or []]
     with terminal.show_start(verbose):
-        from .adapt import build_adapter, show_adapt
+        from .adapt import build_adapter, run_adapt, show_adapt
     with open_job(given, ["sources", "targets"] if has_source else ["targets"]) as job:
         if has_source and label is None:
             raise typer.BadParameter("Missing option '--label'")
         cluster = device if device.startswith(("local", "tcp://", "tls://")) else None
         adapter = build_adapter(max_features, tokens, is_fast, border, "cpu" if cluster else device, settings)
-        show_adapt(job, adapter, cluster=cluster, as_json=as_json)
+        run: Any = run_adapt
+        if cluster:
+            from .on_dask import run_on_cluster
+
+            run = partial(run_on_cluster, cluster)
+        show_adapt(run, job, adapter, as_json=as_json)
 
 
 @app.command()

@@ -11,7 +11,7 @@ from ..datasets import Domain, make_reviews
 from ..explain import top_terms
 from ..text import TextAdapter
 from . import terminal
-from .adapt import build_adapter, show_adapt
+from .adapt import build_adapter, run_adapt, show_adapt
 from .job import Job
 from .tables import write_table
 
@@ -39,7 +39,7 @@ def run_demo(out: Path, command: str, *, as_json: bool) -> None:
         command=command,
     )
     adapter = build_adapter(N_TERMS)
-    show_adapt(job, adapter, as_json=as_json)
+    show_adapt(run_adapt, job, adapter, as_json=as_json)
     if not as_json:
         for line in _describe_words(adapter, job):
             terminal.say(line)

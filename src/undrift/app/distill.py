@@ -64,7 +64,7 @@ def distill_domains(adapter: TextAdapter, targets: Sequence[JobDomain]) -> Disti
         known = target.labels if is_whole and target.labels else [None] * len(target.documents)
         labels.setdefault(target.name, []).extend(known)
     model = adapter.distill(documents, labels)
-    references = {name: describe_target(model, own) for name, own in documents.items()}
+    references = {name: describe_target(model, texts) for name, texts in documents.items()}
     model.remember(**{**adapter.facts_, "references": references})
     return model
 

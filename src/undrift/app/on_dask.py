@@ -32,10 +32,10 @@ from ..distributed import (
 )
 from ..errors import UndriftWarning, warn
 from ..text import SAMPLE_DOCUMENTS, DocumentFrequencies, TermVectorizer, TextAdapter, hash_text, interleave
+from .adapt import LocalRows, count_mistakes, run_adapt
 from .domains import JobDomain, name_domains, open_rows, parse_label
-from .job import Job, Reading, ShowStage
+from .job import Job, Reading, ShowStage, ignore_stage
 from .predict import predict_rows
-from .rows import LocalRows, count_mistakes
 from .tables import Table, join_kinds, list_texts, list_values, shard_paths, write_table
 
 sizeof.register(DocumentFrequencies, n_bytes)
@@ -144,13 +144,20 @@ def _predict_shard(
 HEAD_DOCUMENTS = 20_000  # of each domain, from which the share of unseen words is taken
 
 
-@contextmanager
-def open_cluster_rows(
-    address: str, job: Job, vectorizer: TermVectorizer, show_stage: ShowStage
-) -> Iterator[ClusterRows]:
-    """Connect to a cluster, and let its workers read the files of a job."""
-    with connect(address):
-        yield ClusterRows(job, vectorizer, show_stage)
+def run_on_cluster(
+    address: str, job: Job, adapter: TextAdapter, show_stage: ShowStage = ignore_stage
+) -> dict[str, Any]:
+    """Do an adapt job on a Dask cluster: ``local``, ``local:N`` or ``tcp://host:port``.
+
+    Workers read and write the files themselves, under the same absolute paths.
+    """
+
+    @contextmanager
+    def open_rows_there(job: Job, adapter: TextAdapter, show_stage: ShowStage) -> Iterator[ClusterRows]:
+        with connect(address):
+            yield ClusterRows(job, adapter.new_vectorizer(), show_stage)
+
+    return run_adapt(job, adapter, show_stage, open_elsewhere=open_rows_there)
 
 
 class ClusterRows(LocalRows):

@@ -146,10 +146,22 @@ def _note_one_class(entry: dict[str, Any]) -> list[str]:
     return []
 
 
+def sum_mistakes(y: Sequence[Any], weight: np.ndarray, *predicted: Sequence[Any]) -> np.ndarray:
+    """Sum over rows with the labels y, and over the mistakes of two models.
+
+    Returns the number of rows; sums of their weights, of the squares of these, of the weights of the first
+    model's mistakes, of the second's, and of those of both.
+    """
+    truth = np.array([spell_label(label) for label in y])
+    first, second = (np.array([spell_label(label) for label in labels]) != truth for labels in predicted)
+    sums = [weight.sum(), (weight**2).sum(), weight @ first, weight @ second, weight @ (first & second)]
+    return np.array([len(truth), *sums])
+
+
 def summarize_errors(counts: Sequence[float] | None = None) -> dict[str, Any]:
     """Return the errors of the baseline and of the predictions, None where no row could be scored.
 
-    `counts` are those of `count_mistakes`; weights make the rows count as fewer than they are.
+    `counts` are those of `sum_mistakes`; weights make the rows count as fewer than they are.
     """
     n_scored, total, squares, first, second, both = counts if counts is not None else [0] * 6
     if not total:

@@ -35,7 +35,7 @@ from .labels import (
     read_labels,
 )
 from .predict import open_model
-from .rows import sum_mistakes
+from .summary import sum_mistakes
 from .tables import TableError, with_added, write_table
 from .terminal import describe_file
 
