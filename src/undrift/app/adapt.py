@@ -217,7 +217,9 @@ def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> dict[str, Any]:
     added = list_added(job, classes, has_domain=len(rows.targets) > 1)
     for target in rows.targets:
         with_added(target.path, target.kinds, added)  # refuses names that clash
-    rows.targets, more = attach_labels(job, rows.sources, rows.targets, classes)
+    if job.target_label or job.labels:
+        rows.targets, more = attach_labels(job, rows.sources, rows.targets, classes)
+        notes += more
     if job.teacher:
         rows.targets = [replace(t, teacher=read_teacher(job, t, classes)) for t in rows.targets]
     if job.target_shares:
@@ -228,7 +230,7 @@ def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> dict[str, Any]:
     summary = summarize_domains(job, rows.sources, rows.targets, adapter.vectorizer_.tokens_)
     counts = Counter(spell_label(label) for label in labels if label is not None)
     summary |= {"labels": dict(counts), "updatable": job.updatable}
-    summary["notes"] = [*notes, *more, *summary["notes"]]
+    summary["notes"] = [*notes, *summary["notes"]]
     summary |= summarize_choices(adapter)
     learnt = None
     if job.use_labels != "score":

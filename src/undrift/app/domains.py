@@ -276,6 +276,8 @@ def check_job(job: Job, *, has_cluster: bool = False) -> None:
         fault = "--teacher needs the rows here, and a cluster leaves them on workers: drop --device"
     elif job.teacher is not None and job.use_labels == "both":
         fault = "--use-labels both cannot score a teacher: choose score or train"
+    elif job.use_labels != "score" and not (job.target_label or job.labels):
+        fault = f"--use-labels {job.use_labels} needs labels: add --labels FILE or --target-label COL"
     if fault:
         raise UndriftError(fault)
     for path in filter(None, (job.out, job.model, job.distilled, job.report)):

@@ -122,12 +122,6 @@ def attach_labels(
     job: Job, sources: Sequence[JobDomain], targets: Sequence[JobDomain], classes: Sequence[Any]
 ) -> tuple[list[JobDomain], list[str]]:
     """Return the targets with all labels that the job is given, and notes on those that are left out."""
-    if job.target_label is None and job.labels is None:
-        if job.use_labels != "score":
-            raise TableError(
-                f"--use-labels {job.use_labels} needs labels: add --labels FILE or --target-label COL"
-            )
-        return list(targets), []
     given: dict[int, GivenLabel] = {}
     if job.labels is not None:
         columns = [name for name in (job.target_label, "label", job.label) if name]
