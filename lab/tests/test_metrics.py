@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse, stats
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
-from sklearn.svm import SVC, LinearSVC
+from sklearn.model_selection import StratifiedKFold
+from sklearn.svm import LinearSVC
 
-from undrift_lab.corpora import load_amazon_bow
 from undrift_lab.metrics import (
     gram_distance_interval,
     proxy_a_distance,
@@ -78,27 +77,6 @@ class TestProxyADistance:
         distance = proxy_a_distance(*draw_gaussians(shift, n=n), C=[1e-3, 1e-1], random_state=0)
         assert abs(distance - expected) < 4 * 4 * 0.5 / np.sqrt(n)
 
-    def test_same_distribution_is_near_zero_whichever_the_seed(self):
-        distances = [proxy_a_distance(*draw_gaussians(0, seed=s), C=0.01, random_state=s) for s in range(20)]
-        # 400 held-out rows: one standard error of the distance is 0.1, of the mean of 20 about 0.022.
-        assert abs(np.mean(distances)) < 4 * 0.1 / np.sqrt(20)
-        assert np.std(distances) > 0
-
-    def test_rows_sorted_by_content_are_shuffled_before_the_split(self):
-        # Halves in file order would train on one end of A and B and test on the other.
-        A = np.sort(np.random.default_rng(0).normal(size=(400, 1)), axis=0)
-        B = np.sort(np.random.default_rng(1).normal(size=(400, 1)), axis=0)[::-1]
-        unshuffled = SVC(kernel="linear").fit(np.r_[A[:200], B[:200]], np.repeat([0, 1], 200))
-        error = np.mean(unshuffled.predict(np.r_[A[200:], B[200:]]) != np.repeat([0, 1], 200))
-        assert error > 0.9
-        assert abs(proxy_a_distance(A, B, random_state=0)) < 0.4
-
-    def test_the_larger_set_is_subsampled(self):
-        # With 10 times as many rows of B and no way to tell, always saying B would err on 1 in 11.
-        A, B = draw_gaussians(0, n=400, n_b=4000)
-        assert abs(proxy_a_distance(A, B, C=0.01, random_state=0)) < 0.4
-        assert abs(proxy_a_distance(B, A, C=0.01, random_state=0)) < 0.4
-
     def test_sparse_and_dense_agree(self):
         A, B = ((np.random.default_rng(s).random((200, 30)) < p) * 1.0 for s, p in ((0, 0.2), (1, 0.3)))
         dense = proxy_a_distance(A, B, C=[0.01, 1], random_state=0)
@@ -158,19 +136,6 @@ class TestInterval:
         # Rows that are all alike: those of one domain are all right, and those of the other all wrong.
         interval = proxy_a_distance_interval(np.zeros((40, 2)), np.zeros((40, 2)), C=1.0, random_state=0)
         assert (interval.low, interval.distance, interval.high) == (0.0, 0.0, 0.0)
-
-
-def test_books_and_kitchen_against_an_independent_computation(data_folder):
-    domains = load_amazon_bow(data_folder / "amazon-bow").domains
-    A, B = (domains[name].X[:2000] for name in ("books", "kitchen"))
-    order = np.random.default_rng(5).permutation(4000)
-    X, y = sparse.vstack([A, B]).tocsr()[order], np.repeat([0, 1], 2000)[order]
-    search = GridSearchCV(LinearSVC(), {"C": [1e-3, 1e-2, 1e-1]}, cv=3).fit(X[:2000], y[:2000])
-    error = 1 - search.score(X[2000:], y[2000:])
-    actual = (1 - proxy_a_distance(A, B, random_state=0) / 2) / 2
-    # Other halves, so two independent errors on 2,000 held-out rows each: four standard errors.
-    assert abs(actual - error) < 4 * np.sqrt(2 * error * (1 - error) / 2000)
-    assert 0 < actual < 0.05
 
 
 def test_inner_products_are_enough_for_the_distance(rng):

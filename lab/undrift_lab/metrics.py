@@ -16,16 +16,6 @@ from sklearn.utils import check_array, check_random_state
 
 from undrift.core import stack_rows
 
-__all__ = [
-    "DistanceInterval",
-    "gram_distance_interval",
-    "proxy_a_distance",
-    "proxy_a_distance_interval",
-    "transfer_error",
-    "transfer_loss",
-    "transfer_ratio",
-]
-
 C_GRID = tuple(10.0**k for k in range(-5, 5))
 N_FOLDS, N_DRAWS, CONFIDENCE = 5, 1000, 0.95
 

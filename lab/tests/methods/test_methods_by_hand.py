@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
@@ -98,19 +97,6 @@ def test_pca_chooses_its_size_and_C_on_the_source(bench):
             chosen.add((size, C))
     assert {size for size, _ in chosen} == set(sizes)
     assert len({C for _, C in chosen}) > 1
-
-
-def test_tuned_pca_chooses_counts_or_tfidf_rows_too(bench):
-    corpus, sizes = made_corpus(n_terms=60), (50,)
-    tfidf = by_hand.tfidf(corpus)
-    weighted = Corpus("w", {n: replace(corpus.domains[n], X=sp.csr_array(X)) for n, X in tfidf.items()})
-    Z = {name: by_hand.principal(each, 50) for name, each in (("counts", corpus), ("tfidf", weighted))}
-    tuned = with_setting(replace(bench, corpus=corpus), c_rule="searched", tuned=True)
-    for task, own in run_all(tuned, "pca").items():
-        train = {name: of_part(corpus, Z[name], task[0], "train") for name in Z}
-        name, C = by_hand.best({(name, C): cv_accuracy(*train[name], C) for name in Z for C in CS})
-        assert own.params == {"n_components": sizes[0], "rows": name, "C": C}
-        np.testing.assert_array_equal(own.predicted, transferred(corpus, Z[name], *task, C))
 
 
 def test_tuned_scl_keeps_negative_weights_and_chooses_rows_and_scale(bench, corpus):

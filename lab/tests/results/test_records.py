@@ -182,25 +182,6 @@ def test_half_a_record_is_taken_back(tmp_path, error, raised):
         assert str(told.value) == f"{path} cannot be written: No space left on device"
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_where_it_cannot_even_be_taken_back_nobody_goes_on_and_the_next_run_does_it(tmp_path, error):
-    def truncate(end):
-        raise OSError(5, "Input/output error")
-
-    path = tmp_path / "r.jsonl"
-    with journal(path) as book:
-        book.append({"number": 1})
-        book._file = Failing(book._file, error)
-        book._file.truncate = truncate
-        with pytest.raises(Unwritable, match=r"r\.jsonl cannot be written: Input/output error$"):
-            book.append({"number": 2})
-    assert not path.read_bytes().endswith(b"\n")
-    with journal(path) as book:
-        assert book.records == [{"number": 1}]
-        book.append({"number": 3})
-    assert read(path) == [{"number": 1}, {"number": 3}]
-
-
 def test_merged_records_are_the_last_of_each_and_short():
     first = transfer("svm", "a", "b", 0.3)
     again = {**first, "transfer_error": 1 / 3, "params": {"C": [0.1 + 0.2]}}

@@ -6,5 +6,3 @@ None of them needs more than the core dependencies to be imported: `SDA` asks fo
 from .coda import CODA
 from .scl import SCL
 from .sda import SDA
-
-__all__ = ["CODA", "SCL", "SDA"]

@@ -14,22 +14,6 @@ from .json_lines import load_crisis, load_debt, load_natural, load_newsgroups
 from .multidomain import load_multidomain_sentiment
 from .processed_acl import load_processed_acl
 
-__all__ = [
-    "LOADERS",
-    "SOURCES",
-    "data_folder",
-    "fetch",
-    "load_amazon_bow",
-    "load_amazon_mat",
-    "load_crisis",
-    "load_debt",
-    "load_fdu_mtl",
-    "load_multidomain_sentiment",
-    "load_natural",
-    "load_newsgroups",
-    "load_processed_acl",
-]
-
 # what a plan may name: a loader takes a folder (or None, for the data folder's) and returns a corpus
 LOADERS: dict[str, Callable[..., Corpus]] = {
     "amazon-bow": load_amazon_bow,

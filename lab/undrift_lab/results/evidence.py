@@ -16,6 +16,7 @@ from .frame import (
     average_tasks,
     compare,
     count_harm,
+    first_seed,
     mean_over_tasks,
 )
 from .tables import HEADLINE, PEERS_PLAN, TRUST_PLAN, format_points, write_table
@@ -177,7 +178,7 @@ def list_estimates(frame: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.Data
     """Give plan, corpus or variant, protocol and records wherever undrift estimated its error."""
     own = frame[frame["method"].isin(["undrift", "undrift-pair", "batch", "batch-pair", "undrift+teacher"])]
     own = own[own["expected_error"].notna() | own["expected_low"].notna()]
-    own = own[own["plan"].isin([*HEADLINE, PEERS_PLAN, TRUST_PLAN, "balance"])]
+    own = own[own["plan"].isin([*HEADLINE, PEERS_PLAN, TRUST_PLAN, "balance", "teachers"])]
     names = own["variant"].where(own["plan"] == TRUST_PLAN, own["corpus"])
     is_batch = own["method"].str.startswith("batch")
     test_rows = own["variant"].eq("inductive").map({True: "unseen", False: "seen"})
@@ -203,7 +204,7 @@ def list_parts(frame: pd.DataFrame) -> Iterator[tuple[str, str, str, int, dict[s
     parts = frame["method"].str.removesuffix("-pair")
     is_pair = frame["method"].str.endswith("-pair") | frame["method"].eq("source-only")
     own = frame.assign(part=parts)[parts.isin(list(PARTS)) & (is_pair | (frame["plan"] != PEERS_PLAN))]
-    own = own[own["plan"].isin(["balance", PEERS_PLAN, TRUST_PLAN])]
+    own = first_seed(own[own["plan"].isin(["balance", PEERS_PLAN, TRUST_PLAN])])
     is_equal = (own["target_share"] - 0.5).abs().le(EQUAL)
     corpora = own["variant"].where(own["plan"] == TRUST_PLAN, own["corpus"])
     keys = [own["plan"], corpora, is_equal.map({True: "equal", False: "uneven"})]

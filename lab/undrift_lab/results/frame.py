@@ -94,6 +94,11 @@ def average_tasks(frame: pd.DataFrame, name: str = "transfer_error") -> pd.Serie
     return frame.groupby("task", sort=False)[name].mean().dropna()
 
 
+def first_seed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Leave the seed that all methods have, so that means are of the same samples."""
+    return frame[frame["seed"] == frame["seed"].min()]
+
+
 def mean_over_tasks(frame: pd.DataFrame, name: str = "transfer_error") -> float:
     """Return the mean over tasks of the mean over seeds; NaN without any."""
     return float(average_tasks(frame, name).mean())
