@@ -16,6 +16,7 @@ import argparse
 import subprocess
 import sys
 import time
+import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def list_tasks(domains: dict[str, list[str]]) -> list[Task]:
     tasks += [
         Task("several", "amazon-bow", *p, share) for share in SEVEN for p in _pairs(domains["amazon-bow"])
     ]
-    for kind in ("teacher-flipped", "teacher-right"):
+    for kind in ("teacher-flipped", "teacher-right", "teacher-few"):
         tasks += [Task(kind, "fdu-mtl", *pair) for pair in reviews[::3]]
     tasks += [Task("teacher", "fdu-mtl", *pair, share) for share in (0.2, 0.8) for pair in reviews[::3]]
     for share in (0.1, 0.5, 0.9):
@@ -229,35 +230,38 @@ def _copy(K: Any) -> Any:
 
 
 def score_taught(problem: Problem, task: Task, device: str) -> dict[str, np.ndarray]:
-    """Fit with the stored scores of an encoder as teacher; return scores of the student and of both."""
+    """Fit with the stored scores of an encoder as teacher; return scores of student, distilled and both."""
     from scipy.special import expit
+    from sklearn.preprocessing import normalize
 
     from undrift import MSDAClassifier
+    from undrift.text.distill import ask_teacher, distill
     from undrift_lab.teachers import read_scores
 
     stored = read_scores(ROOT / "lab" / "results" / f"teachers-{task.corpus}.npz")
     odds = stored.find("finetuned", task.source, task.target)[problem.rows]
-    p = np.column_stack([expit(-odds), expit(odds)])
-    rng, truth = np.random.RandomState(0), problem.truth
-    if task.kind == "teacher-flipped":
-        codes = np.where(rng.rand(len(p)) < 0.2, odds <= 0, odds > 0)
-        p = np.where(codes[:, None] == np.arange(2), 1.0, 0.0)
-    if task.kind == "teacher-right":
-        guess = np.where(truth < 0, odds > 0, truth)
-        codes = np.where(rng.rand(len(p)) < 0.02, 1 - guess, guess)
-        p = np.where(codes[:, None] == np.arange(2), 1.0, 0.0)
-    is_target = problem.domain < 0
+    is_target, test = problem.domain < 0, problem.is_test
     X, y, Z = problem.X[~is_target], problem.y[~is_target], problem.X[is_target]
+    p, truth = np.column_stack([expit(-odds), expit(odds)]), problem.truth
+    if task.kind == "teacher-right":  # of the rows whose class is known
+        known = truth >= 0
+        Z, truth, test = Z[known], truth[known], test[known]
+        p = _exchange(truth, 0.02, task)
+    if task.kind == "teacher-flipped":
+        p = _exchange(odds > 0, 0.2, task)
+    if task.kind == "teacher-few":
+        p[np.random.default_rng(0).permutation(len(p))[1_500:]] = np.nan
     began = time.perf_counter()
     classifier = MSDAClassifier(device=device, random_state=0)
     classifier.fit(X, y, Z, teacher=p, keeps_state=False)
     seconds = time.perf_counter() - began
-    test = problem.is_test
     (expected,) = classifier.expected_error_
     (shares,) = classifier.target_shares_
+    distilled = distill(normalize(Z), ask_teacher(classifier, Z))[0]
     return {
         "student": classifier.decision_function(Z[test]).astype(np.float16),
         "both": classifier.decision_function(Z[test], teacher=p[test]).astype(np.float16),
+        "distilled": distilled.decision_function(normalize(Z[test])).astype(np.float16),
         "teacher": np.log((p[test, 1] + 1e-4) / (p[test, 0] + 1e-4)).astype(np.float16),
         "truth": truth[test].astype(np.int8),
         "expected": np.array([expected["error"], expected["low"], expected["high"]]),
@@ -265,6 +269,13 @@ def score_taught(problem: Problem, task: Task, device: str) -> dict[str, np.ndar
         "noise": np.array(classifier.teacher_noise_[0]),
         "seconds": np.array(seconds),
     }
+
+
+def _exchange(codes: np.ndarray, share: float, task: Task) -> np.ndarray:
+    """Return labels as probabilities, a share of them exchanged at random."""
+    rng = np.random.default_rng(zlib.crc32(task.name.encode()))
+    changed = np.where(rng.random(len(codes)) < share, 1 - codes.astype(int), codes)
+    return (changed[:, None] == np.arange(2)).astype(float)
 
 
 def score_tasks(arguments: argparse.Namespace) -> None:
