@@ -42,10 +42,3 @@ def test_the_sentences_have_the_errors_and_the_gap_of_the_expected_error(frame):
     assert f"the expected error is {gap:.1f} points off on average" in README
     later = select(frame, "multi", "inductive", "undrift-pair")["transfer_error"].mean()
     assert f"With the model as fitted, {100 * later:.1f}% are wrong on fdu-mtl" in README
-
-
-def test_the_rows_of_a_teacher_are_those_of_the_page_on_trust():
-    page = (ROOT / "lab/pages/trust.md").read_text(encoding="utf-8").partition("## A teacher")[2]
-    teacher, _, both = re.search(r"\| fdu-mtl \| 90 \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", page).groups()
-    assert f"| a small encoder, fine-tuned on the source | | {teacher}% |" in README
-    assert f"| undrift with that encoder as teacher | | **{both}%** |" in README
