@@ -46,7 +46,7 @@ def all_or_nothing(fit: Callable) -> Callable:
 
 
 def track_steps(
-    estimator: Any, steps: Iterable[T], n_steps: int, name: str, state: Callable[[], dict], X: Any = None
+    estimator: Any, steps: Iterable[T], n_steps: int, name: str, state: Callable[[], dict]
 ) -> Iterator[T]:
     """Yield from `steps`, reporting each to the estimator's callbacks and, if `verbose`, to standard error.
 
@@ -55,20 +55,20 @@ def track_steps(
     context = None
     if hasattr(estimator, "_init_callback_context"):
         context = estimator._init_callback_context(max_subtasks=n_steps)
-        context.call_on_fit_task_begin(estimator=estimator, X=X)
+        context.call_on_fit_task_begin(estimator=estimator)
     steps, start = iter(steps), time.perf_counter()
     for i in range(n_steps):
         task = context and context.subcontext(task_name=name)
         if task:
-            task.call_on_fit_task_begin(estimator=estimator, X=X)
+            task.call_on_fit_task_begin(estimator=estimator)
         yield next(steps)
         if getattr(estimator, "verbose", False):
             seconds = time.perf_counter() - start
             print(f"undrift: {name} {i + 1}/{n_steps} after {seconds:.1f} s", file=sys.stderr)
-        if task and task.call_on_fit_task_end(estimator=estimator, X=X, reconstruction_attributes=state):
+        if task and task.call_on_fit_task_end(estimator=estimator, reconstruction_attributes=state):
             break
     if context:
-        context.call_on_fit_task_end(estimator=estimator, X=X, reconstruction_attributes=state)
+        context.call_on_fit_task_end(estimator=estimator, reconstruction_attributes=state)
 
 
 @contextmanager

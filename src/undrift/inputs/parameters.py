@@ -22,12 +22,14 @@ def _number(value: Any, name: str, kind: type, kind_name: str) -> None:
         raise TypeError(f"{name} must be {kind_name}, got {value!r} of type {type(value).__name__}")
 
 
-def check_noise(value: Any, name: str = "noise") -> float:
+def check_noise(value: Any) -> float:
     """Return a corruption probability, in [0, 1)."""
-    _number(value, name, Real, "a number")
+    _number(value, "noise", Real, "a number")
     if not 0 <= value < 1:
-        hint = "at 1 every feature is always missing and nothing can be learnt; try 0.9" if value == 1 else ""
-        raise ValueError(f"{name}={value!r} must be at least 0 and below 1" + (f": {hint}" if hint else ""))
+        hint = (
+            ": at 1 every feature is always missing and nothing can be learnt; try 0.9" if value == 1 else ""
+        )
+        raise ValueError(f"noise={value!r} must be at least 0 and below 1{hint}")
     return float(value)
 
 

@@ -32,7 +32,6 @@ class Alignment:
 
     groups: list[np.ndarray]  # target anchors of every target, counted from the first target anchor
     shares: list[Shares]
-    moves: np.ndarray  # (n, n_domains) the combination of labelled anchors that is added to a domain's rows
     center: np.ndarray  # (n_outputs,) score of the sources' mean
     scores: np.ndarray  # (n_target_anchors, n_outputs) before any centring
 
@@ -60,7 +59,7 @@ def align_targets(
         change = mean_scores[k] - center - estimates[-1].midpoint
         moves[:, k] = choose_move(trainer.labelled_scores, labels.codes, labels.n_classes, change)
     trainer.move(moves)
-    return Alignment(groups, estimates, moves, center, first)
+    return Alignment(groups, estimates, center, first)
 
 
 def find_first_scores(base: Base, trainer: Trainer) -> tuple[np.ndarray, np.ndarray]:

@@ -125,10 +125,10 @@ def distill_text(
 
 
 def choose_terms(
-    documents: Sequence[str], analysis: dict[str, Any], n_numbers: int, most_bytes: int = MOST_BYTES
+    documents: Sequence[str], analysis: dict[str, Any], n_numbers: int
 ) -> tuple[list[str], np.ndarray]:
     """Choose the terms of most documents that a small file has room for, and their document weights."""
-    n_terms = min(MOST_TERMS, most_bytes // (TERM_BYTES + 4 * n_numbers))
+    n_terms = min(MOST_TERMS, MOST_BYTES // (TERM_BYTES + 4 * n_numbers))
     counted = count_documents(documents, TfidfVectorizer(**analysis).build_analyzer()).rank(n_terms)
     if not counted:
         raise ValueError(f"no words in the {len(documents)} documents: distillation needs some")
