@@ -49,10 +49,10 @@ def test_halves_of_two_topics_are_a_domain(tmp_path):
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ('{"text": "a", "label": 2}', "expected a text and a label or group"),
-        ('{"text": 1, "label": 1}', "expected a text and a label or group"),
-        ('{"label": 1}', "expected a text and a label or group"),
-        ("[1]", "expected a text and a label or group"),
+        ('{"text": "a", "label": 2}', "expected a text and a (label|group)"),
+        ('{"text": 1, "label": 1}', "expected a text and a (label|group)"),
+        ('{"label": 1}', "expected a text and a (label|group)"),
+        ("[1]", "expected a text and a (label|group)"),
         ("{", "not JSON"),
     ],
 )

@@ -29,7 +29,9 @@ def fetch(
     multidomain (over a gigabyte). It gets a folder of its name in the data folder `data`, which is what its
     loader takes. With `progress` every file is named on standard error.
     """
-    source = _find_source(source) if isinstance(source, str) else source
+    if isinstance(source, str) and source not in SOURCES:
+        raise ValueError(f"there is no data set {source!r} to fetch; choose one of {', '.join(SOURCES)}")
+    source = SOURCES[source] if isinstance(source, str) else source
     root = data_folder() if data is None else Path(data)
     if root is not None and (root / source.name).exists():
         return root / source.name
@@ -57,12 +59,6 @@ def fetch(
             _unpack(path, Path(scratch) / "files")
         os.replace(Path(scratch) / "files" / source.root, root / source.name)
     return root / source.name
-
-
-def _find_source(name: str) -> Source:
-    if name not in SOURCES:
-        raise ValueError(f"there is no data set {name!r} to fetch; choose one of {', '.join(SOURCES)}")
-    return SOURCES[name]
 
 
 def _unpack(path: Path, folder: Path) -> None:

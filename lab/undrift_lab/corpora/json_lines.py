@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,7 @@ def load_newsgroups(folder: Folder = None) -> Corpus:
     """
     path = dataset_folder(folder, "newsgroups")
     names = [f"{topic}-{half}" for topic in TOPICS for half in HALVES]
-    posts = {name: [row["text"] for row in _read(path, name, _check_post)] for name in names}
+    posts = {name: [row["text"] for row in _read(path, name, "group")] for name in names}
     domains = []
     for topics in combinations(TOPICS, 2):
         for half in HALVES:
@@ -60,7 +59,7 @@ def load_newsgroups(folder: Folder = None) -> Corpus:
 def _load(name: str, folder: Folder) -> Corpus:
     path, domains = dataset_folder(folder, name), []
     for stem in stems(path, ".jsonl"):
-        rows = _read(path, stem, _check_row)
+        rows = _read(path, stem, "label")
         y = np.array([np.nan if row["label"] is None else row["label"] for row in rows])
         domains.append(_make_domain(stem, [row["text"] for row in rows], y))
     return corpus_of(name, domains)
@@ -75,8 +74,8 @@ def _make_domain(name: str, texts: list[str], y: np.ndarray) -> Domain:
     return Domain(name, texts=texts, y=y, train=labelled, test=labelled, unlabelled=unlabelled)
 
 
-def _read(folder: Path, stem: str, is_valid: Callable[[Any], bool]) -> list[dict[str, Any]]:
-    """Read the objects of a file, one a line."""
+def _read(folder: Path, stem: str, key: str) -> list[dict[str, Any]]:
+    """Read the objects of a file, one a line; each has a text, and a `key`: "label" or "group"."""
     path, rows = find_file(folder, f"{stem}.jsonl"), []
     for number, line in numbered_lines(path):
         if not line.strip():
@@ -85,21 +84,10 @@ def _read(folder: Path, stem: str, is_valid: Callable[[Any], bool]) -> list[dict
             row = json.loads(line)
         except json.JSONDecodeError as error:
             raise make_line_error(path, number, f"not JSON ({error}).") from None
-        if not is_valid(row):
-            raise make_line_error(path, number, f"expected a text and a label or group, got {line[:60]!r}.")
+        is_row = isinstance(row, dict) and isinstance(row.get("text"), str) and key in row
+        if not is_row or (key == "label" and row[key] not in (0, 1, None)):
+            raise make_line_error(path, number, f"expected a text and a {key}, got {line[:60]!r}.")
         rows.append(row)
     if not rows:
         raise ValueError(f"{path} has no lines.")
     return rows
-
-
-def _check_row(row: Any) -> bool:
-    return _check_text(row) and "label" in row and row["label"] in (0, 1, None)
-
-
-def _check_post(row: Any) -> bool:
-    return _check_text(row) and "group" in row
-
-
-def _check_text(row: Any) -> bool:
-    return isinstance(row, dict) and isinstance(row.get("text"), str)

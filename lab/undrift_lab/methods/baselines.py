@@ -177,16 +177,11 @@ def correspondences(bench: Bench, source: str | None) -> Representation:
             model.set_params(scale=scale)
             about = {"scale": scale, **weighting} if bench.setting.tuned else {}
             rows = {
-                name: _beside(corpus.domains[name].X, model.transform(X), X.shape[1])
+                name: sp.hstack([corpus.domains[name].X, model.transform(X)[:, X.shape[1] :]], format="csr")
                 for name, X in _rows(bench.corpus).items()
             }
             candidates.append(Candidate({**params, **about}, rows))
     return Representation(candidates, seconds)
-
-
-def _beside(X: Rows, transformed: Rows, n_columns: int) -> Rows:
-    """Projections beside rows of another weighting than those that were projected."""
-    return sp.hstack([X, transformed[:, n_columns:]], format="csr")
 
 
 def autoencoded(bench: Bench, source: str | None = None) -> Representation:

@@ -136,9 +136,10 @@ class Runner:
                 )
         if self.plan.kind == "distance":
             return domain_pairs(list(corpus.domains))
+        pairs = [(task.source.name, task.target.name) for task in corpus.tasks()]
         return [
             pair
-            for pair in _tasks(corpus)
+            for pair in pairs
             if (variant.targets is None or pair[1] in variant.targets)
             and (variant.tasks is None or "->".join(pair) in variant.tasks)
         ]
@@ -278,10 +279,6 @@ def _choose_methods(plan: Plan, wanted: Sequence[str] | None) -> list[str]:
                 f"method {name!r} is not in plan {plan.name}, which has {', '.join(plan.methods)}"
             )
     return [name for name in plan.methods if wanted is None or name in wanted]
-
-
-def _tasks(corpus: Corpus) -> list[tuple[str, str]]:
-    return [(task.source.name, task.target.name) for task in corpus.tasks()]
 
 
 def _matches(name: str, patterns: Sequence[str] | None) -> bool:
