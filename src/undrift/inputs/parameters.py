@@ -26,9 +26,7 @@ def check_noise(value: Any) -> float:
     """Return a corruption probability, in [0, 1)."""
     _number(value, "noise", Real, "a number")
     if not 0 <= value < 1:
-        hint = (
-            ": at 1 every feature is always missing and nothing can be learnt; try 0.9" if value == 1 else ""
-        )
+        hint = ": at 1 every feature is always missing, nothing can be learnt; try 0.9" if value == 1 else ""
         raise ValueError(f"noise={value!r} must be at least 0 and below 1{hint}")
     return float(value)
 
