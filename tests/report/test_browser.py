@@ -168,6 +168,7 @@ def test_on_a_telephone_charts_are_drawn_for_it_and_no_number_is_broken(opened, 
             .map((t) => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a)"""
     )
     assert min(sizes) > 9
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.evaluate(
         "[...document.querySelectorAll('.chart')].every((c) => c.scrollWidth <= c.clientWidth + 1)"
     )

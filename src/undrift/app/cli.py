@@ -219,9 +219,11 @@ def adapt(
     given["target_shares"] = [parse_shares(value) for value in target_shares or []]
     with terminal.show_start(verbose):
         from .adapt import build_adapter, run_adapt, show_adapt
+        from .domains import open_rows
     with open_job(given, ["sources", "targets"] if has_source else ["targets"]) as job:
         if has_source and label is None:
-            raise typer.BadParameter("Missing option '--label'")
+            columns = ", ".join(open_rows(job.sources[0], job.reading).columns)
+            raise typer.BadParameter(f"Missing option '--label': {job.sources[0]} has the columns {columns}")
         cluster = device if device.startswith(("local", "tcp://", "tls://")) else None
         adapter = build_adapter(max_features, tokens, is_fast, border, "cpu" if cluster else device, settings)
         run: Any = run_adapt

@@ -305,6 +305,7 @@ def describe_predict(summary: dict[str, Any]) -> Iterator[str]:
 
 def _describe_group(group: dict[str, Any]) -> str:
     if not group["aligned"]:
-        return f"As fitted: {group['as_fitted_because']}."
+        reason = group["as_fitted_because"]
+        return "As fitted." if reason == "--as-fitted" else f"As fitted: {reason}."
     shares = list_shares(group["target_shares"], group["target_shares_interval"])
     return f"Class shares of this file: {shares}; {describe_expected(group['expected_error'])}."
