@@ -70,7 +70,7 @@ def write_stars(domain):
     for i in range(300):
         grade = i % 5 + 1
         own = [f"{domain}{grade}{letter}" for letter in rng.choice(list("abcd"), 3)]
-        shared = [f"grade{grade}{letter}" for letter in rng.choice(list("abcdefgh"), rng.integers(0, 2))]
+        shared = [f"grade{grade}{letter}" for letter in rng.choice(list("abcdefgh"), rng.integers(0, 3))]
         noise = [f"noise{number}" for number in rng.integers(0, 60, 6)]
         yield " ".join([*own, *shared, *noise]), f"{grade} stars" if i % 3 else ""
 
