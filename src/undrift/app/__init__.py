@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -23,12 +23,12 @@ def _describe_interrupt() -> str:
     return escape_controls(f"undrift: interrupted; {what}")
 
 
-def main(arguments: list[str] | None = None, app: Any = None) -> NoReturn:
-    """Run the command line, or another list of commands, and exit."""
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line, and exit."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
     try:
-        _run(arguments, app)
+        _run(arguments)
     except SystemExit as ended:
         code = ended.code
     except KeyboardInterrupt:
@@ -46,14 +46,13 @@ def main(arguments: list[str] | None = None, app: Any = None) -> NoReturn:
     raise SystemExit(status)
 
 
-def _run(arguments: list[str] | None, app: Any) -> NoReturn:
+def _run(arguments: list[str] | None) -> NoReturn:
     import typer
     from typer.main import get_command
 
     from ..files import WRITTEN
+    from .cli import app
 
-    if app is None:
-        from .cli import app
     WRITTEN.clear()
     signal.signal(signal.SIGTERM, lambda signum, _: sys.exit(128 + signum))  # unfinished files are removed
     try:

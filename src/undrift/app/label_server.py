@@ -46,9 +46,7 @@ def run_label(job: Job) -> None:
     if not server.session.can_learn:
         terminal.say(f"Labels measure the error. {describe_unlearnt(job)}")
     server.serve(job.opens_browser)
-    lines = terminal.run_job(lambda show: finish_session(job, server.session, show))
-    for line in lines:
-        (terminal.say_line if line.startswith("  ") else terminal.say)(line)
+    terminal.say_lines(terminal.run_job(lambda show: finish_session(job, server.session, show)))
 
 
 def start_server(job: Job, show_stage: ShowStage = ignore_stage) -> LabelServer:

@@ -156,7 +156,12 @@ def show_summary(summary: dict[str, Any], describe: Callable[[Any], Iterable[str
     if as_json:
         show_json(summary)
         return
-    for line in describe(summary):
+    say_lines(describe(summary))
+
+
+def say_lines(lines: Iterable[str]) -> None:
+    """Print lines on standard output; those with an indent are left whole."""
+    for line in lines:
         (say_line if line.startswith("  ") else say)(line)
 
 

@@ -25,6 +25,7 @@ MOST_BYTES = 400_000  # of the box in the page
 RARE = 0.25  # a term is rare if its share of labelled rows is below this part of its share of the target
 MOST_DOCUMENTS = 6
 MOST_SHOWN = 560  # characters of a changed document
+N_DIFFERENCE = 16  # terms that pushed changed rows
 N_NAMED = 5  # words whose contribution is written out
 DIGITS = 3
 N_ESTIMATE, N_PREDICTIONS = 60, 40
@@ -95,7 +96,7 @@ def snippet(document: str, term: str) -> str:
     return ("…" if start else "") + piece + ("…" if end < len(document) else "")
 
 
-def difference_terms(given: ReportData, table: dict[str, np.ndarray], k: int = 16) -> dict[str, Any]:
+def difference_terms(given: ReportData, table: dict[str, np.ndarray]) -> dict[str, Any]:
     """Say which terms pushed the changed rows to their new labels, and what part of it came from new ones.
 
     For a row that went from class a to class b, a term in it pushes by its value, less its mean over the
@@ -132,7 +133,7 @@ def difference_terms(given: ReportData, table: dict[str, np.ndarray], k: int = 1
                 "is_dull": _dullness(given.terms[j])[0] == len(given.terms[j].split(" ")),
                 "target": round(float(table["target"][j]), 6),
             }
-            for j in _distinct(np.argsort(-total, kind="stable"), given.terms, table, k)
+            for j in _distinct(np.argsort(-total, kind="stable"), given.terms, table)
             if total[j] > 0
         ],
     }
@@ -145,13 +146,13 @@ def rarity(given: ReportData, table: dict[str, np.ndarray]) -> np.ndarray:
     return np.where(table["n_labelled"] == 0, 2, np.where(labelled < RARE * table["target"], 1, 0))
 
 
-def _distinct(order: np.ndarray, terms: Sequence[str], table: dict[str, np.ndarray], k: int) -> list[int]:
-    """Take k terms from the front, one of those that stand in the same rows: "piping" for "stays piping"."""
+def _distinct(order: np.ndarray, terms: Sequence[str], table: dict[str, np.ndarray]) -> list[int]:
+    """Take terms from the front, one of those that stand in the same rows: "piping" for "stays piping"."""
     groups: dict[tuple[float, ...], list[int]] = {}
     for j in map(int, order):
         key = tuple(round(float(table[name][j]), 5) for name in ("source", "target", "weight", "n_labelled"))
         groups.setdefault(key, []).append(j)
-    return [min(group, key=lambda j: _dullness(terms[j])) for group in list(groups.values())[:k]]
+    return [min(group, key=lambda j: _dullness(terms[j])) for group in list(groups.values())[:N_DIFFERENCE]]
 
 
 def _dullness(term: str) -> tuple[int, int]:
