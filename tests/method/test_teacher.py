@@ -160,6 +160,13 @@ def test_expected_error_and_updates_of_a_student(flipped):
     assert np.abs(changed.decision_function(TARGET[0]) - classifier.decision_function(TARGET[0])).max() > 0
 
 
+def test_a_new_batch_has_class_shares_of_its_own(flipped):
+    X, y = make_rows(600, 0.8, 5, own=1)
+    with pytest.warns(UserWarning, match="harder than the target of the fit"):
+        (shares,) = copy(flipped[1]).update_target(X).target_shares_
+    assert shares[1] == pytest.approx(y.mean(), abs=0.12)
+
+
 def test_few_labels_give_bounds_alone(spy):
     labels = exchange(TARGET[1], 0.2).astype(object)
     labels[399:] = None

@@ -42,6 +42,7 @@ from .predict import Predictions, list_added, predict_rows
 from .summary import (
     describe_summary,
     describe_teachers,
+    explain_disagreement,
     keep_warnings,
     sum_mistakes,
     summarize_choices,
@@ -247,6 +248,7 @@ def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> dict[str, Any]:
         for i, target in enumerate(rows.targets if job.teacher else []):
             known = target if learnt is None else replace(target, labels=None)  # labels that were learnt
             said = summarize_teacher(rows.predictions[i], known, adapter.classifier_.teacher_noise_[i])
+            said |= explain_disagreement(adapter, rows.target_rows[i], target, rows.predictions[i])
             summary["targets"][i]["teacher"] = said
         summary |= _save_models(job, adapter, rows)
     return summary

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UndriftWarning, count, warn
+from ..explain import score_contributions
 from ..inputs import spell_label
 from ..method import EXPECTED_ERROR_RECORD, FEW_TAUGHT
 from ..scoring import (
@@ -32,6 +33,7 @@ from .job import Job
 from .predict import Predictions
 from .terminal import describe_file, format_size
 
+EXPLAINED_ROWS, N_WORDS = 10, 5  # that say where and why a student disagrees with its teacher
 ONE_CLASS = 0.97  # share of a target's rows above which a note says that one class is nearly all there is
 
 
@@ -181,6 +183,7 @@ def summarize_errors(counts: Sequence[float] | None = None) -> dict[str, Any]:
 def summarize_teacher(predicted: Predictions, target: JobDomain, noise: float) -> dict[str, Any]:
     """Count a teacher's labels, those that are probably wrong, and rows where the student disagrees.
 
+    Labels that were exchanged at random are wrong, and half of the others that the student contradicts.
     With true labels, measure the errors of teacher, student and both on the rows that the teacher labelled.
     """
     taught = [i for i, answer in enumerate(predicted.disagrees) if answer is not None]
@@ -188,12 +191,32 @@ def summarize_teacher(predicted: Predictions, target: JobDomain, noise: float) -
     scored = [i for i in taught if truth[i, 0] is not None]
     entry: dict[str, Any] = {"n_labels": len(taught), "n_disagreeing": sum(map(bool, predicted.disagrees))}
     entry |= {"noise": noise, "n_scored": len(scored)}
-    entry["n_probably_wrong"] = round(noise * len(taught)) if len(taught) >= FEW_TAUGHT else None
+    n_exchanged = noise * len(taught)
+    n_wrong = round((n_exchanged + max(entry["n_disagreeing"], n_exchanged)) / 2)
+    entry["n_probably_wrong"] = n_wrong if len(taught) >= FEW_TAUGHT else None
     views = {"teacher": target.teacher["teacher"], "student": predicted.student, "both": predicted.labels}
     for name, labels in views.items() if scored else ():
         wrong = np.array([spell_label(labels[i]) != spell_label(truth[i, 0]) for i in scored])
         entry[f"{name}_error"] = float(np.average(wrong, weights=truth[scored, 1].astype(float)))
     return entry
+
+
+def explain_disagreement(
+    adapter: TextAdapter, X: Any, target: JobDomain, predicted: Predictions
+) -> dict[str, list[Any]]:
+    """Return the surest rows where the student disagrees with its teacher, and the words that decide them."""
+    classifier, codes = adapter.classifier_, {label: k for k, label in enumerate(adapter.classes_.tolist())}
+    rows = [i for i, answer in enumerate(predicted.disagrees) if answer and predicted.student[i] in codes]
+    if not rows:
+        return {"surest_rows": [], "words": []}
+    scores = classifier.decision_function(X[rows], target=target.name).reshape(len(rows), -1)
+    surest = [rows[i] for i in np.argsort(-np.abs(scores).max(axis=1), kind="stable")[:EXPLAINED_ROWS]]
+    unit = np.array([[-1.0], [1.0]]) if len(codes) == 2 else np.eye(len(codes))
+    views = predicted.student, target.teacher["teacher"]
+    own, other = (unit[[codes[labels[i]] for i in surest]] for labels in views)
+    parts = score_contributions(classifier, X[surest], own - other, target=target.name)[1].sum(axis=0)
+    words = [adapter.terms_[j] for j in np.argsort(-parts, kind="stable")[:N_WORDS] if parts[j] > 0]
+    return {"surest_rows": [i + 1 for i in surest], "words": words}
 
 
 def describe_summary(summary: dict[str, Any], is_verbose: bool = False) -> Iterator[str]:
@@ -255,6 +278,9 @@ def describe_teachers(summary: dict[str, Any]) -> Iterator[str]:
         )
         line = f"Teacher of {name}: {count(said['n_labels'], 'label')}, {wrong}; "
         line += f"the student disagrees on {count(said['n_disagreeing'], 'row')} (teacher_disagrees)."
+        if said["words"]:
+            rows = ", ".join(f"{row:,}" for row in said["surest_rows"][:3])
+            line += f" It is surest in row {rows}, by the words {', '.join(said['words'])}."
         if said["n_scored"]:
             errors = [f"{who} {said[f'{who}_error']:.1%}" for who in ("teacher", "student", "both")]
             line += f" Wrong on {count(said['n_scored'], 'labelled row')}: {', '.join(errors)}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ class LearnsTargetLabels(TargetModel):
     label_weight_: float | None
     target_scores_: list[np.ndarray | None] | None
     random_state: Any
+    target_shares: Any
+    teacher_weight_: np.ndarray
 
     def update(self, X: Rows, y: Any, *, target: Name | None = None, sample_domain: Any = None) -> Any:
         """Learn labels of a few target rows, at once: layers, alignment and pseudo-labels stay.
@@ -96,6 +99,10 @@ class LearnsTargetLabels(TargetModel):
         rows = np.sort(check_random_state(0).permutation(X.shape[0])[:BATCH_ROWS])
         i = state.target_positions.index(k)
         before = self.expected_error_[i]
+        known = list(state.known_shares)
+        if self.teacher_weight_[k, 0] and self.target_shares is None:
+            known[i] = None  # the teacher told those of another batch
+        state = replace(state, known_shares=known)
         self._keep_learnt(state.replace_target(k, self._read_columns(X[rows])))
         after = self.expected_error_[i]
         if after is not None and not after["known"]:

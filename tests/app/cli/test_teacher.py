@@ -1,6 +1,7 @@
 """`undrift adapt --teacher`: labels of target rows by another model, some of them wrong."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -67,7 +68,13 @@ def test_predictions_are_better_than_the_teacher(folder, undrift, columns, comma
     assert said["both_error"] == pytest.approx(share_wrong(rows))
     student = [FLIPPED[row["llm"]] if row["teacher_disagrees"] == "true" else row["llm"] for row in rows]
     assert said["student_error"] == pytest.approx(np.mean(np.array(student) != columns["kitchen"]["truth"]))
-    assert said["n_probably_wrong"] == round(said["noise"] * N_ROWS)
+    assert all(rows[i - 1]["teacher_disagrees"] == "true" for i in said["surest_rows"])
+    texts = [re.sub(r"\W", " ", rows[i - 1]["review"].lower()) for i in said["surest_rows"]]
+    assert len(texts) == min(10, said["n_disagreeing"])
+    assert said["words"]
+    assert all(any(set(word.split()) <= set(text.split()) for text in texts) for word in said["words"])
+    n_exchanged = said["noise"] * N_ROWS
+    assert said["n_probably_wrong"] == round((n_exchanged + max(said["n_disagreeing"], n_exchanged)) / 2)
 
 
 def test_a_column_filled_for_some_rows_is_enough(folder, undrift, columns):
