@@ -146,7 +146,7 @@ def adapt(
         panel=LABELS,
     ),
     updatable: bool = flag(
-        "--updatable", "Keep the training rows in the model that `ask` and `update` need.", LABELS
+        "--updatable", "Keep the training rows in the model that `label`, `ask` and `update` need.", LABELS
     ),
     teacher: str | None = option(
         None,
