@@ -254,3 +254,23 @@ def test_labels_of_target_rows_on_the_cluster(cluster, X):
         classifier.update(X[240:260], y[240:260])
     assert_allclose(together.decision_function(X), alone.decision_function(X), rtol=1e-7, atol=1e-8)
     assert_array_equal(together.ask(X[200:], 5), alone.ask(X[200:], 5))
+
+
+@pytest.mark.parametrize("has_source", [True, False])
+def test_a_teacher_of_rows_of_dask(cluster, X, rng, has_source):
+    truth = (X[:, :20].sum(axis=1) > X[:, 20:].sum(axis=1)).astype(int)
+    said = np.where(rng.random(300) < 0.1, 1 - truth[300:], truth[300:])
+    source = (X[:300], truth[:300]) if has_source else (None, None)
+    target = da.from_array(X[300:], chunks=(130, -1))
+    alone, together = (
+        MSDAClassifier(2, random_state=0).fit(*source, rows, teacher=said) for rows in (X[300:], target)
+    )
+    for given in ({}, {"teacher": said}):
+        expected = alone.decision_function(X[300:], **given)
+        assert_allclose(together.decision_function(target, **given).compute(), expected, atol=1e-3)
+        predicted = together.predict(target, **given).compute()
+        assert_array_equal(predicted, (expected > 0).astype(int))
+    with pytest.raises(ValueError, match="known sizes"):
+        together.predict(lazy(X[300:]), teacher=said)
+    with pytest.raises(ValueError, match="one entry for each of 300 rows"):
+        together.predict(target, teacher=said[:9])

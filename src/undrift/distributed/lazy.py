@@ -31,17 +31,43 @@ def _strip_callbacks(estimator: Any) -> Any:
 
 
 def blockwise(
-    estimator: Any, method: str, X: Any, *, shape: tuple[int, ...], dtype: Any, **options: Any
+    estimator: Any,
+    method: str,
+    X: Any,
+    *,
+    shape: tuple[int, ...],
+    dtype: Any,
+    rows: dict[str, Any] | None = None,
+    **options: Any,
 ) -> Any:
     """Apply a method of a fitted estimator to every row block, lazily, and return the form that `X` has.
 
-    `shape` is that of the answer for one row: ``(width,)``, or ``()`` for a number or label.
+    `shape` is that of the answer for one row: ``(width,)``, or ``()`` for a number or label. Options in
+    `rows` have one value for each row.
     """
-    stage, model = Stage(method.strip("_")), send_model(estimator)
+    stage, model, blocks = Stage(method.strip("_")), send_model(estimator), lazy_blocks(X)
+    parts = _split_options(rows, X) if rows else [{}] * len(blocks)
     answers = [
-        stage(_call_method, model, method, block, shape, np.dtype(dtype), options) for block in lazy_blocks(X)
+        stage(_call_method, model, method, block, shape, np.dtype(dtype), options | part)
+        for block, part in zip(blocks, parts, strict=True)
     ]
     return _match_form(answers, X, shape, dtype)
+
+
+def _split_options(rows: dict[str, Any], X: Any) -> list[dict[str, Any]]:
+    """Return the values of the rows of every block of a Dask array."""
+    sizes = X.chunks[0] if hasattr(type(X), "chunks") else [np.nan]
+    if np.isnan(sizes).any():
+        raise ValueError(
+            f"{next(iter(rows))} of rows of Dask needs a Dask array whose chunks have known sizes"
+        )
+    ends = np.cumsum(sizes)
+    if any(len(values) != ends[-1] for values in rows.values()):
+        raise ValueError(f"{next(iter(rows))} must have one entry for each of {ends[-1]} rows")
+    return [
+        {name: values[end - n : end] for name, values in rows.items()}
+        for n, end in zip(sizes, ends.tolist(), strict=True)
+    ]
 
 
 def lazy_hidden(estimator: Any, X: Any) -> Iterator[Any]:

@@ -401,7 +401,10 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
             What the teacher says of these rows, as for `fit`, if it had one: scores are then those of both.
         """
         if on_cluster(X):
-            return self._answer_lazily("decision_function", X, target=target, sample_domain=sample_domain)
+            said = {"teacher": teacher, "teacher_confidence": teacher_confidence}
+            return self._answer_lazily(
+                "decision_function", X, target=target, sample_domain=sample_domain, **said
+            )
         scores = self._score(X, target, sample_domain, teacher, teacher_confidence).astype(self._dtype)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
@@ -454,10 +457,12 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         check_is_fitted(self)
         if np.ndim(given.get("sample_domain", 0)) > 0:
             raise ValueError("rows of Dask are predicted block by block: give one sample_domain, or a target")
+        said = {name: given.pop(name, None) for name in ("teacher", "teacher_confidence")}
+        rows = {name: to_host(values) for name, values in said.items() if values is not None}
         n_classes, dtype = len(self.classes_), np.dtype(self._dtype)
         shape = {"predict": (), "predict_proba": (n_classes,)}.get(method, (n_classes,) * (n_classes > 2))
         dtype = self.classes_.dtype if method == "predict" else dtype
-        return load_cluster().blockwise(self, method, X, shape=shape, dtype=dtype, **given)
+        return load_cluster().blockwise(self, method, X, shape=shape, dtype=dtype, rows=rows, **given)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

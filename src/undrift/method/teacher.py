@@ -216,7 +216,8 @@ def take_taught_rows(
         X = check_rows(estimator, targets[name], reset=i == 0, dtype=dtype)
         words = read_words(labels, X.shape[0], classes, name).check(classes, name)
         rows = choose_source(X, words, len(classes))
-        parts.append(gather_rows(X[rows]))
+        order = np.argsort(rows)  # rows of a cluster are taken in their order
+        parts.append(gather_rows(X[rows[order]])[np.argsort(order)])
         codes.append(words.codes[rows])
     return stack_rows(parts), classes[np.concatenate(codes)]
 
