@@ -181,7 +181,8 @@ def place_files(files: list[Path] | None, given: dict[str, Any]) -> dict[str, An
     options = {"sources": "--source", "targets": "--target"}
     for name, path in given.items():
         if not path and not rest:
-            raise UndriftError(f"Missing option '{options.get(name, f'--{name}')}'")
+            option = options.get(name, f"--{name}")
+            raise UndriftError(f"Missing option '{option}' (or the file as an argument)")
         n_taken = 0 if path else len(rest) if name == "targets" and "sources" not in given else 1
         placed[name] = path or (rest[:n_taken] if name in options else rest[0])
         rest = rest[n_taken:]

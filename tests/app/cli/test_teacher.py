@@ -174,7 +174,10 @@ def test_options_that_do_not_go_together_are_refused(folder, undrift):
     assert "choose score or train" in check_refused(undrift, folder, both)
     said = check_refused(undrift, folder, change_options(WITH_SOURCE, label=None))
     assert said == "Missing option '--label': books.csv has the columns review, stars"
-    assert check_refused(undrift, folder, change_options(TAUGHT, target=None)) == "Missing option '--target'"
+    assert (
+        check_refused(undrift, folder, change_options(TAUGHT, target=None))
+        == "Missing option '--target' (or the file as an argument)"
+    )
 
 
 def test_a_teacher_against_the_source_warns(folder, undrift, columns):
