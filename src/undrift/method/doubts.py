@@ -252,7 +252,7 @@ def judge_fit(fit: Fit, targets: Sequence[Target] | None, signals: Signals | Non
         trips = [r.round_trip for r in trained.rounds if r.kept] or [r.round_trip for r in trained.rounds[:1]]
         trip = trips[-1] if trips else round_trip_auc(chosen.K, base.labels, chosen.C, trained.scores)
         auc = mean_auc(fit.labelled_scores, base.labels.codes)
-        retained = None if has_teacher else retained_auc(trip, auc)  # rounds with a teacher make no trip
+        retained = None if trip is None else retained_auc(trip, auc)
         signals = compare_with_source_only(signals, trained.scores, retained, source_only)
     if len(held_out.codes) >= constants.FEW_TARGET_ROWS:
         signals = replace(signals, held_out_auc=mean_auc(held_out.scores, held_out.codes))

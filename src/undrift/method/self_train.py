@@ -47,8 +47,7 @@ class Round:
     """Outcome of one round; `kept` is False for the round that was undone."""
 
     n_labelled: int  # target rows with a pseudo-label
-    round_trip: float  # area under the ROC curve on the source, of a classifier trained on the target alone;
-    # NaN with a teacher
+    round_trip: float | None  # area under the ROC curve on the source, by the target alone; None if taught
     changed: float  # share of target rows whose prediction is not that of the start
     kept: bool
 
@@ -99,11 +98,11 @@ def self_train(base: Base, trainer: Trainer, choose: ChoosePseudoLabels, plan: P
     first = choose(scores, 1.0)[0]
 
     def evaluate(scores: np.ndarray, n_labelled: int) -> Round:
-        trip = float("nan")
-        if plan.needs_round_trip:
-            trip = round_trip_auc(base.chosen.K, labels, base.chosen.C, scores)
-        is_kept = not plan.needs_round_trip or retained_auc(trip, train_auc) >= LEAST_RETAINED
-        return Round(n_labelled, trip, float(np.mean(choose(scores, 1.0)[0] != first)), is_kept)
+        changed = float(np.mean(choose(scores, 1.0)[0] != first))
+        if not plan.needs_round_trip:
+            return Round(n_labelled, None, changed, True)
+        trip = round_trip_auc(base.chosen.K, labels, base.chosen.C, scores)
+        return Round(n_labelled, trip, changed, retained_auc(trip, train_auc) >= LEAST_RETAINED)
 
     kept, rounds = start, [evaluate(scores, 0)]
     for portion in plan.portions:

@@ -44,7 +44,7 @@ def write_target(columns, **changes):
 def summarize(undrift, *command):
     status, out, err = undrift(*command, "--target-label", "truth", "--json")
     assert status == 0, err
-    return json.loads(out)
+    return json.loads(out, parse_constant=pytest.fail)  # no NaN, which is not JSON
 
 
 def share_wrong(rows, column="prediction"):
