@@ -9,7 +9,7 @@ from scipy.special import expit, log_softmax, logit
 from scipy.stats import norm
 
 from undrift.method.calibrate import ExpectedError
-from undrift.method.labels import Seen, choose_label_weight, measure_error, remove_rows, take_source_rows
+from undrift.method.labels import Seen, measure_error, remove_rows
 from undrift.method.solve import Posterior
 
 
@@ -74,49 +74,6 @@ def test_a_label_against_a_decided_row_has_a_bounded_effect():
     assert -4 * seen.temperature <= g < 0
 
 
-def test_labels_without_weight_change_nothing():
-    learning = make_seen().learn(0.0)
-    assert not learning.g.any()
-    np.testing.assert_array_equal(learning.left_out, make_seen().scores)
-
-
-def test_source_rows_are_left_out_exactly():
-    rng = np.random.RandomState(4)
-    n, m, part = 20, 5, 0.3
-    H, wanted, J = rng.normal(size=(n + 8, 3)), rng.normal(size=(n + 8, 1)), n + np.arange(m)
-    weight = np.concatenate([rng.uniform(0.5, 2, n), [0.5] * 8])  # the last 8 rows have pseudo-labels
-    posterior = Posterior(np.linalg.inv(H @ H.T + np.diag(1 / weight)))
-    rows = posterior.condition(H @ H[J].T)
-    covariance, K = rows.covariance(H[J] @ H[J].T), H[J] @ H[J].T
-
-    def solve(without=None, pseudo=True, labels=None):
-        """Explicit features: shared ones, those of labelled target rows, an intercept."""
-        H_all, w, z = np.hstack([H, np.zeros((n + 8, 3))]), weight.copy(), wanted[:, 0].copy()
-        if not pseudo:
-            w[J] = 0
-        if labels is not None:
-            w[J], z[J], H_all[J, 3:] = labels[0], labels[1], np.sqrt(part) * H[J]
-        if without is not None:
-            w[without] = 0
-        A, penalty = np.hstack([H_all, np.ones((n + 8, 1))]), np.diag([1.0] * 6 + [0.0])
-        solution = np.linalg.solve(A.T @ (w[:, None] * A) + penalty, A.T @ (w * z))
-        return np.hstack([H, np.zeros((n + 8, 3)), np.ones((n + 8, 1))]) @ solution  # as source rows
-
-    before = weight[J]
-    apart = remove_rows(covariance, solve()[J][:, None], before, before[:, None] * wanted[J])
-    np.testing.assert_allclose(apart.scores[:, 0], solve(pseudo=False)[J], atol=1e-8)
-    seen = Seen(apart.covariance + part * K, apart.scores, np.zeros((m, 1)), rng.randint(2, size=m), 0.7)
-    source = take_source_rows(posterior, rows, wanted, n)
-    for strength in (0.0, 0.7):
-        learning = seen.learn(strength)
-        scores = source.score_left_out(apart, learning)
-        mode = (apart.scores + seen.covariance @ learning.g)[:, 0]
-        precision = 4 * strength * expit(mode / 0.7) * expit(-mode / 0.7)
-        labels = precision, mode + learning.g[:, 0] / np.maximum(precision, 1e-12)
-        expected = [solve(without=i, labels=labels)[i] for i in range(n)]
-        np.testing.assert_allclose(scores[:, 0], expected, atol=1e-8)
-
-
 def test_rows_are_removed_exactly():
     rng = np.random.RandomState(2)
     A = rng.normal(size=(6, 6))
@@ -129,29 +86,6 @@ def test_rows_are_removed_exactly():
     np.testing.assert_allclose(removed.scores, 0, atol=1e-8)
     g = rng.normal(size=(6, 1))  # coefficients in terms of the prior covariance
     np.testing.assert_allclose(mean + after @ removed.restore(g), prior @ g, atol=1e-8)
-
-
-def test_weight_of_labels_is_chosen_by_labels_left_out():
-    noise = np.random.RandomState(3).normal(size=(2, 40))
-
-    def choose(target, source, n_source=4000):
-        """Losses of both domains by weight, those of the first weight are around 1."""
-
-        def measure(weight):
-            means = target.get(weight, 1.0), source.get(weight, 1.0)
-            spread = 0.3 if weight == 4 else 0.0
-            return means[0] + spread * noise[0], np.full(n_source, means[1])
-
-        return choose_label_weight(measure)
-
-    assert choose({}, {}) == 4
-    assert choose({1.0: 0.95}, {}) == 4  # within what chance does
-    assert choose({1.0: 0.5}, {}) == 1
-    assert choose({1.0: 0.5, 8.0: 0.6}, {1.0: 1.3}) == 8  # the source has a say
-    assert choose({1.0: 0.5}, {1.0: 1.6}) == 4
-    assert choose({}, {0.0: 0.5}) == 0
-    # both count alike, however many rows there are
-    assert choose({1.0: 0.5}, {1.0: 1.3}, n_source=40) == choose({1.0: 0.5}, {1.0: 1.3}) == 1
 
 
 def test_measured_errors_follow_labels_and_keep_to_the_expectation_without():

@@ -12,6 +12,7 @@ from undrift import MSDAClassifier, load_model, save_model
 from undrift.errors import UndriftWarning
 from undrift.method import labels as labels_module
 from undrift.method.calibrate import find_border
+from undrift.method.constants import LEARNT_WEIGHT
 from undrift.method.shares import Labelled, Rescored, estimate_shares
 from undrift.method.state import score_columns
 from undrift.method.update import choose_for_estimate, choose_for_predictions
@@ -101,10 +102,9 @@ def test_update_equals_solving_again_with_the_labels(center, self_training):
     rows = np.arange(0, 120, 2)
     classifier = make_classifier(center=center, self_training=self_training).fit(X, y, X_target)
     classifier.update(X_target[rows], y_target[rows])
-    assert classifier.label_weight_ > 0  # or the test would be about nothing
     border = find_border_of(classifier.update_state_, rows, y_target[rows]) if center == "classes" else 0.0
     labels = give_labels(y_target, rows)
-    oracle = Oracle(classifier, X, y, X_target, labels, classifier.label_weight_, border)
+    oracle = Oracle(classifier, X, y, X_target, labels, LEARNT_WEIGHT, border)
     shift = classifier.decision_function(X_target) - oracle.scores[len(X) :]
     assert np.ptp(shift) < 1e-8  # up to the border, one number for the target
     if center != "classes":
@@ -117,7 +117,7 @@ def test_shares_are_estimated_again_with_labels_left_out():
     classifier = make_classifier().fit(X, y, X_target)
     classifier.update(X_target[rows], y_target[rows])
     state, labels = classifier.update_state_, give_labels(y_target, rows)
-    given = classifier.label_weight_, find_border_of(state, rows, y_target[rows])
+    given = LEARNT_WEIGHT, find_border_of(state, rows, y_target[rows])
     oracle = Oracle(classifier, X, y, X_target, labels, *given)
     left_out = [oracle.leave_out(len(X) + row) for row in rows]
     scores = oracle.scores[len(X) :, None] / state.readout.temperature
@@ -134,7 +134,6 @@ def test_update_equals_fit(center):
     refit = make_classifier(center=center).fit(X, y, X_target, y_target=give_labels(y_target, all_rows))
     updated = make_classifier(center=center).fit(X, y, X_target, y_target=give_labels(y_target, first))
     updated.update(X_target[20:40], y_target[20:40])
-    assert refit.label_weight_ == updated.label_weight_ > 0
     np.testing.assert_allclose(updated.decision_function(X), refit.decision_function(X), atol=1e-8)
     np.testing.assert_allclose(updated.intercept_, refit.intercept_, atol=1e-8)
 
@@ -150,7 +149,6 @@ def test_labels_are_changed_and_withdrawn():
     np.testing.assert_allclose(changed, once.decision_function(X_target), atol=1e-8)
     classifier.update(X_target[:10], None).update(X_target[10:30], [None] * 20)
     np.testing.assert_allclose(classifier.decision_function(X_target), before, atol=1e-8)
-    assert classifier.label_weight_ == 0
     classifier.update(X_target[:10], None)  # nothing is left to withdraw
     np.testing.assert_allclose(classifier.decision_function(X_target), before, atol=1e-8)
 
@@ -166,7 +164,6 @@ def test_new_rows_may_be_added():
         classifier.decision_function(X_target), joined.decision_function(X_target), atol=1e-8
     )
     assert (classifier.update_state_.labelled.anchor == -1).sum() == 30
-    assert classifier.label_weight_ > 0
 
 
 def test_few_labels_correct_the_shares():
@@ -220,7 +217,6 @@ def test_saved_models_are_updated(large, tolerance, tmp_path, set_limits):
     for model in (loaded, classifier):
         model.update(new, y_target[20:50])
     assert {A.dtype for A in loaded.update_state_.columns} == {np.dtype(np.float32)}  # 16 bits are slow
-    assert classifier.label_weight_ > 0
     assert (loaded.update_state_.labelled.anchor >= 0).all()  # rows of the fit are recognised
     np.testing.assert_allclose(
         loaded.decision_function(X_target), classifier.decision_function(X_target), atol=tolerance
@@ -284,9 +280,9 @@ def test_labels_after_a_batch_are_weighed_at_its_border(set_limits, spy):
     classifier = make_classifier().fit(X, y, X_target).update_target(batch)
     calls = spy(labels_module, "Seen")
     set_limits(Rescored=lambda *given: None, Labelled=lambda *given: None)  # no labels count for shares
-    set_limits(choose_label_weight=lambda measure: 0.0)
+    set_limits(LEARNT_WEIGHT=1e-12)
     classifier.update(X_target[:30], y_target[:30])
-    # labels of weight 0 leave the classifier as it was, and the border is what its scores are shifted by
+    # such labels leave the classifier as it was, and the border is what its scores are shifted by
     at_border = calls[0][1] + calls[0][2]
     np.testing.assert_allclose(at_border, classifier.decision_function(X_target[:30])[:, None], atol=1e-8)
 
@@ -304,7 +300,6 @@ def test_what_cannot_be_meant_is_refused():
 def test_any_number_of_labels_is_learnt(n_labels):
     X, y, X_target, y_target = make_domains()
     classifier = make_classifier().fit(X, y, X_target).update(X_target[:n_labels], y_target[:n_labels])
-    assert classifier.label_weight_ == 4
     assert classifier.update_state_.labelled.codes.shape == (n_labels,)
 
 
@@ -345,15 +340,15 @@ def test_cross_fitted_scores_are_those_without_the_own_label(spy):
     rows, calls = np.arange(40), spy(labels_module, "Change")
     fitted = make_classifier(self_training=True).fit(X, y, X_target)
     copy(fitted).update(X_target[rows], y_target[rows])
-    weight, learning, _, cross_fitted = calls[0]
+    learning, _, cross_fitted = calls[0]
     alone = []
     for row in rows:
-        others, before = np.delete(rows, row), len(calls)
+        others = np.delete(rows, row)
         left = copy(fitted).update(X_target[others], y_target[others])
         scores = left.decision_function(X_target)[:, None]
         shift = labels_module.learn_labels(left.update_state_).targets[0].shift
-        alone.append(scores[row] - shift if calls[before][0] == weight else [np.nan])
-    off, off_without = (np.nanmean(np.abs(each - alone)) for each in (cross_fitted, learning.left_out))
+        alone.append(scores[row] - shift)
+    off, off_without = (np.abs(each - alone).mean() for each in (cross_fitted, learning.left_out))
     assert off < 0.6 * off_without
 
 
@@ -370,26 +365,6 @@ def test_labels_win_over_the_expected_error():
     assert truth > expected + 0.1
     assert measured["error"] == pytest.approx(truth, abs=0.04)
     assert measured["low"] < truth < measured["high"]
-
-
-def test_held_out_rows_of_both_domains_choose_the_weight(set_limits):
-    X, y, X_target, y_target = make_domains(200, 200, shift=0.2)
-    seen = []
-
-    def choose(measure):
-        seen.append([measure(weight) for weight in (4.0, 0.0)])
-        return 4.0
-
-    classifier = make_classifier().fit(X, y, X_target)
-    set_limits(choose_label_weight=choose)
-    classifier.update(X_target[:60], y_target[:60])
-    (of_target, of_source), (_, of_source_alone) = seen[0]
-    assert (len(of_target), len(of_source)) == (60, 200)
-    # without weight a source row is scored as one that was held out
-    held_out = classifier.update_state_.held_out
-    p = expit(np.where(held_out.codes == 1, 1, -1) * held_out.scores[:, 0] / held_out.temperature)
-    assert of_source_alone.mean() == pytest.approx(-np.log(p).mean(), rel=0.2)
-    assert of_source.mean() != of_source_alone.mean()
 
 
 def test_estimates_are_stratified_and_chosen_rows_are_undecided():
@@ -450,7 +425,6 @@ def test_more_labelled_rows_than_a_gram_matrix_holds(set_limits, center, self_tr
     before = many.decision_function(X_target)
     many.update(X_target[rows], y_target[rows])
     changed, wanted = many.decision_function(X_target) - before, exact.decision_function(X_target) - before
-    assert many.label_weight_ > 0
     assert np.corrcoef(changed, wanted)[0, 1] > 0.8  # a sample of the labelled rows stands for all
     assert len(many.ask(X_target, 7)) == 7
     many.update(X_target[rows], None)
@@ -459,7 +433,7 @@ def test_more_labelled_rows_than_a_gram_matrix_holds(set_limits, center, self_tr
     given = make_classifier(**options).fit(X, y, X_target, y_target=labels)
     assert not set(given.ask(X_target, 50)) & set(rows.tolist())
     given.update(X_target[rows], None)  # labels of the fit can be withdrawn too
-    assert given.label_weight_ == 0
+    assert len(given.update_state_.labelled.codes) == 0
 
 
 def test_labels_end_a_fallback():

@@ -194,3 +194,11 @@ def test_fit_says_what_the_target_is_called_and_has_type_hints():
     for method in (MSDAClassifier.fit, MSDAClassifier.predict, MSDA.fit, MSDA.transform, TextAdapter.fit):
         hints = inspect.get_annotations(inspect.unwrap(method))
         assert set(hints) == set(inspect.signature(method).parameters) - {"self"} | {"return"}
+
+
+@pytest.mark.parametrize("center", ["domains", False, "classes"])
+def test_documents_without_a_known_term_have_the_source_shares_where_the_target_has_none(center):
+    y = ["bad", "good", "good", "good"] * 5
+    target = None if center == "classes" else KITCHEN
+    adapter = TextAdapter(classifier=MSDAClassifier(2, center=center)).fit(BOOKS[:4] * 5, y, target)
+    np.testing.assert_allclose(adapter.predict_proba(["", "qqq"]), [[0.25, 0.75]] * 2)

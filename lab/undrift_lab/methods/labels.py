@@ -158,7 +158,7 @@ def _run_ours(task: LabelTask, cells: Sequence[Cell], draws: Sequence[Draw]) -> 
         predicted = [
             fit.classifier.predict(task.target[test]) for fit, (_, test) in zip(fits, draws, strict=True)
         ]
-        params = {"n_target_labels": n, "label_weights": [fit.classifier.label_weight_ for fit in fits]}
+        params = {"n_target_labels": n}
         seconds = sum(fit.seconds for fit in fits) / len(fits)
         yield _describe(cell, draws, predicted, params, fits[0].layer_seconds, seconds)
 

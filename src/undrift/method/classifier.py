@@ -355,6 +355,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         domains, chosen = base.domains, base.chosen.candidate
         self.classes_, self.domains_, self.domain_sizes_ = domains.classes, domains.names, domains.sizes
         self.n_sources_, self.has_source_ = domains.n_sources, domains.has_source
+        self.source_shares_ = np.bincount(domains.y, minlength=len(domains.classes)) / len(domains.y)
         self.best_params_ = {"noise": chosen.noise, "n_layers": chosen.n_layers, "C": chosen.C}
         self.selection_results_ = [{**vars(c), "chosen": c is chosen} for c in base.candidates]
         self.representation_ = self._build_representation(base)

@@ -131,7 +131,7 @@ MANY_UNSEEN = 0.35  # of the target's nonzero entries, in features without a lab
 FADED = 0.2  # drop of a class's share, against the source, for it to be named
 
 # Labels of target rows. Chosen on fdu-mtl. Command: python lab/scripts/updating.py.
-LABEL_WEIGHTS = (4.0, 0.0, 1.0, 2.0, 8.0)  # that are compared; the first unless another is clearly better
+LEARNT_WEIGHT = 4.0  # of a target label after the rounds, against a label of the source
 MOST_STEPS = 500  # to the mode of the posterior
 TARGET_PART = 0.15  # variance of features of targets alone, over that of features of all domains
 EXPECTED_HOLDS = 0.5  # probability that the interval of an expected error tells its spread

@@ -1,9 +1,8 @@
 """Learn labels of target rows at once, from the state that a fitted classifier keeps.
 
-Layers, alignment and pseudo-labels stay as they are. Labels tell more of the class shares (`shares`), and by
-a weight that cross-validation chooses they correct the classifier (`posterior`). A fit with target labels
-ends with the same step, so that updating equals fitting again with the same layers, alignment and
-pseudo-labels.
+Layers, alignment and pseudo-labels stay as they are. Labels tell more of the class shares (`shares`), and
+they correct the classifier. A fit with target labels ends with the same step, so that updating equals fitting
+again with the same layers, alignment and pseudo-labels.
 
 Least squares is a Gaussian process with a posterior covariance S (`solve`). This tells how labels change
 scores, and how much a label counts. Labels of rows J are learnt by their log loss. They change all scores by
@@ -16,19 +15,18 @@ target rows S is then ``S(x, z) + TARGET_PART k(x, z)``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit, log_expit, logit
 from scipy.stats import norm
 
-from ..core import array_ops
 from .calibrate import ExpectedError, Target, class_probabilities, describe_target, find_border
-from .constants import CORRECTION_SPREAD, EXPECTED_HOLDS, LABEL_WEIGHTS, MOST_STEPS, TARGET_PART
+from .constants import CORRECTION_SPREAD, EXPECTED_HOLDS, LEARNT_WEIGHT, MOST_STEPS, TARGET_PART
 from .layers import score_centres
 from .shares import Labelled, Rescored, Shares, estimate_shares
-from .solve import Conditioned, Posterior, multiply, predict_codes, signs
+from .solve import Conditioned, predict_codes, signs
 from .state import LabelledRows, UpdateState, score_columns
 from .train import Readout
 
@@ -39,7 +37,7 @@ def learn_labels(state: UpdateState) -> Readout:
     weights, intercept, change = readout.weights, readout.intercept, None
     if labelled is not None and len(labelled.codes):
         rows = state.condition(labelled.products)
-        change = _choose_change(state, labelled, rows, shares)
+        change = _find_change(state, labelled, rows, shares)
         particular = TARGET_PART * change.learning.g
         dual = rows.spread_change(change.g)
         coef = np.zeros((len(state.domain), change.g.shape[1]))
@@ -55,8 +53,7 @@ def learn_labels(state: UpdateState) -> Readout:
             shares = _estimate_all(state, change.learning.left_out, groups) or []
         targets = _describe_all(state, groups, shares, change)
         offsets[state.target_positions] -= [target.shift for target in targets]
-    learnt = replace(readout, weights=weights, intercept=intercept, offsets=offsets, targets=targets)
-    return replace(learnt, label_weight=0.0 if change is None else change.weight)
+    return replace(readout, weights=weights, intercept=intercept, offsets=offsets, targets=targets)
 
 
 def _score_targets(
@@ -109,19 +106,18 @@ def _find_odds(scores: np.ndarray, temperature: float) -> np.ndarray:
 class Change:
     """What the labels change."""
 
-    weight: float  # of a label, against a labelled source row
     learning: Learning
     g: np.ndarray  # (n, n_outputs) coefficients of the labelled rows, in terms of the state
     cross_fitted: np.ndarray  # (n, n_outputs) scores that rows would have without their own labels
 
 
-def _choose_change(
+def _find_change(
     state: UpdateState, labelled: LabelledRows, rows: Conditioned, shares: Sequence[Shares] | None
 ) -> Change:
-    """Choose the weight of the labels, and learn them.
+    """Learn the labels.
 
-    A row with a label has no pseudo-label, whatever the weight of labels is. It would have it without its
-    label, so cross-fitted scores take it into account.
+    A row with a label has no pseudo-label. It would have it without its label, so cross-fitted scores take it
+    into account.
     """
     K, readout = state.find_products_among(labelled.columns, labelled.domain), state.readout
     covariance, temperature = rows.covariance(K), readout.temperature
@@ -137,19 +133,9 @@ def _choose_change(
     apart = remove_rows(covariance, scores, before, evidence)
     covariance = apart.covariance + TARGET_PART * K
     seen = Seen(covariance, apart.scores, border, labelled.codes, temperature)
-    codes, n = state.codes[state.train], int((state.train < state.n_source).sum())
-    source = take_source_rows(Posterior(state.inverse), rows, signs(codes, state.n_classes), n)
-
-    def measure(weight: float) -> tuple[np.ndarray, np.ndarray]:
-        learning = seen.learn(weight * state.C)
-        of_target = learning.left_out + border, labelled.codes, temperature
-        of_source = source.score_left_out(apart, learning), codes[:n], state.held_out.temperature
-        return log_loss(*of_target), log_loss(*of_source)
-
-    weight = choose_label_weight(measure)
-    learning = seen.learn(weight * state.C)
+    learning = seen.learn(LEARNT_WEIGHT * state.C)
     cross_fitted = seen.add_pseudo_labels(learning, apart.covariance, before, evidence)
-    return Change(weight, learning, apart.restore(learning.g), cross_fitted)
+    return Change(learning, apart.restore(learning.g), cross_fitted)
 
 
 def _score_target_anchors(
@@ -232,7 +218,6 @@ class Removed:
     covariance: np.ndarray  # (n, n)
     scores: np.ndarray  # (n, n_outputs)
     g: np.ndarray  # (n, n_outputs) change of their coefficients by removing them
-    lost: np.ndarray  # (n, n): the covariance of two rows grows by S(x, J) lost S(J, z)
     change: np.ndarray  # (n, n) from coefficients of removed rows to those in place, as a difference
 
     def restore(self, g: np.ndarray) -> np.ndarray:
@@ -245,9 +230,9 @@ def remove_rows(
 ) -> Removed:
     """Remove precision, and evidence, precision times labels, of rows with given covariance and scores."""
     system = np.eye(len(precision)) - precision[:, None] * covariance
-    lost = np.linalg.solve(system, np.diag(precision))
-    change, g = lost @ covariance, np.linalg.solve(system, precision[:, None] * scores - evidence)
-    return Removed(covariance + covariance @ change, scores + covariance @ g, g, lost, change)
+    change = np.linalg.solve(system, precision[:, None] * covariance)
+    g = np.linalg.solve(system, precision[:, None] * scores - evidence)
+    return Removed(covariance + covariance @ change, scores + covariance @ g, g, change)
 
 
 @dataclass(frozen=True)
@@ -256,7 +241,7 @@ class Learning:
 
     g: np.ndarray  # (n, n_outputs) coefficients of the labelled rows
     left_out: np.ndarray  # (n, n_outputs) scores of every row, had the labels of all others been learnt
-    inverses: list[np.ndarray]  # of every output: of the covariance with noise; empty without weight
+    inverses: list[np.ndarray]  # of every output: of the covariance with noise
 
 
 @dataclass(frozen=True)
@@ -279,8 +264,6 @@ class Seen:
         """
         S, (n, n_outputs) = self.covariance, self.scores.shape
         g = np.zeros((n, n_outputs))
-        if not strength:
-            return Learning(g, self.scores.copy(), [])
         bound = strength if n_outputs == 1 else 2 * strength
         damped = np.linalg.inv(S + np.eye(n) / bound)
         for _ in range(MOST_STEPS):
@@ -309,7 +292,7 @@ class Seen:
         scores, spread = learning.left_out.copy(), np.diagonal(shared)
         A, S = (each - np.diag(np.diagonal(each)) for each in (shared, self.covariance))
         for k, g in enumerate(learning.g.T):
-            M = learning.inverses[k] if learning.inverses else np.zeros(S.shape)
+            M = learning.inverses[k]
             own = (A * M).sum(axis=1)
             removed = own / np.maximum(np.diagonal(M), 1e-300)  # the row itself
             mean = self.scores[:, k] + A @ g - removed * g
@@ -324,56 +307,3 @@ class Seen:
         error = (self.codes[:, None] == np.arange(p.shape[1])) - p
         k = scores.shape[1]  # of two classes the second
         return p[:, -k:], 4 * strength * self.temperature * error[:, -k:]
-
-
-@dataclass(frozen=True)
-class SourceRows:
-    """The first training rows, of the sources, as target labels change their scores.
-
-    A row that is left out is off by its dual coefficient over the diagonal of ``H = P - P 1 1'P / 1'P 1``.
-    With ``U = P k_J + P 1 slack' / 1'P 1`` labels of rows J change coefficients by ``-U g``, and H by
-    ``U (S(J, J) + diag(1 / p))^-1 U'``.
-    """
-
-    Y: np.ndarray  # (n, n_outputs) signs of their classes
-    coef: np.ndarray  # (n, n_outputs) their dual coefficients
-    diagonal: np.ndarray  # (n,) of H
-    U: np.ndarray  # (n, n_labelled)
-
-    def score_left_out(self, removed: Removed, learning: Learning) -> np.ndarray:
-        """Score every row by a classifier that has learnt all other labels, of target rows too."""
-        off = self.coef - self.U @ removed.restore(learning.g)
-        apart = self.U + self.U @ removed.change
-        diagonal = self.diagonal - ((self.U @ removed.lost) * self.U).sum(axis=1)
-        for k, inverse in enumerate(learning.inverses or [np.zeros(removed.lost.shape)] * off.shape[1]):
-            off[:, k] /= diagonal + ((apart @ inverse) * apart).sum(axis=1)
-        return self.Y - off
-
-
-def take_source_rows(posterior: Posterior, rows: Conditioned, Y: np.ndarray, n: int) -> SourceRows:
-    """Take the first n training rows; `Y` are the signs of all classes, and `rows` have target labels."""
-    ones, solved, P = rows.ones, multiply(posterior.inverse, Y), posterior.inverse
-    coef = solved - np.outer(ones, solved.sum(axis=0)) / rows.total
-    diagonal = array_ops(P).to_numpy(P.diagonal()) - ones**2 / rows.total
-    U = rows.solved + np.outer(ones, rows.slack) / rows.total
-    return SourceRows(Y[:n], coef[:n], diagonal[:n], U[:n])
-
-
-def log_loss(scores: np.ndarray, codes: np.ndarray, temperature: float) -> np.ndarray:
-    """Return the log loss of every row."""
-    p = class_probabilities(scores, temperature)[np.arange(len(codes)), codes]
-    return -np.log(np.maximum(p, 1e-6))
-
-
-def choose_label_weight(measure: Callable[[float], Sequence[np.ndarray]]) -> float:
-    """Choose the weight of labels by the held-out losses that `measure` gives for the target and the source.
-
-    The means of both count alike. The first weight is taken unless another one is better by more than two
-    standard errors of the difference.
-    """
-    losses = [measure(weight) for weight in LABEL_WEIGHTS]
-    gains = [[first - loss for first, loss in zip(losses[0], each, strict=True)] for each in losses]
-    means = [np.mean([gain.mean() for gain in both]) for both in gains]
-    best = int(np.argmax(means))
-    error = np.sqrt(sum(gain.var() / len(gain) for gain in gains[best])) / len(gains[best])
-    return LABEL_WEIGHTS[best if means[best] > 2 * error + 1e-9 else 0]  # rounding is no gain

@@ -68,6 +68,7 @@ class TargetModel:
     intercept_: np.ndarray  # (n_domains, n_outputs)
     temperature_: float
     prior_: np.ndarray  # (n_domains, n_outputs) added to scores for probabilities
+    source_shares_: np.ndarray  # (n_classes,) of the labelled rows
     target_shares_: list[dict[Any, float] | None]
     target_shares_interval_: list[dict[Any, tuple[float, float]] | None]
     expected_error_: list[dict[str, Any] | None]
@@ -125,11 +126,13 @@ class TargetModel:
         return values[self.find_domains(target, sample_domain, n)]
 
     def fill_unknown(self, p: np.ndarray, X: Rows, target: Name | None = None) -> np.ndarray:
-        """Give sparse rows without any known feature the class shares of their target as probabilities."""
+        """Give sparse rows without any known feature the class shares of their target as probabilities.
+
+        Where those were not estimated, they are the shares of the source.
+        """
         i = self.find_target(target) - self.n_sources_ if self.target_names_ else -1
         shares = self.target_shares_[i] if i >= 0 else None
-        if shares is not None:
-            p[np.diff(X.indptr) == 0] = list(shares.values())
+        p[np.diff(X.indptr) == 0] = self.source_shares_ if shares is None else list(shares.values())
         return p
 
     def _keep_targets(self, targets: Sequence[Target] | None) -> None:

@@ -200,7 +200,6 @@ class Readout:
     source_temperature: float
     targets: list[Target] | None = None  # None where they are not aligned
     error_ratio: float = 1.0  # errors after self-training over errors before it
-    label_weight: float | None = None  # of a target label, where some were learnt
 
 
 def read_out(fit: Fit) -> Readout:

@@ -37,7 +37,6 @@ class LearnsTargetLabels(TargetModel):
     center: str | bool
     temperatures_: np.ndarray
     caution_: dict[str, Any] | None
-    label_weight_: float | None
     target_scores_: list[np.ndarray | None] | None
     random_state: Any
     target_shares: Any
@@ -233,7 +232,7 @@ class LearnsTargetLabels(TargetModel):
         """Keep weights, temperatures, and the results of every target."""
         self.coef_ = [weights.astype(self._dtype) for weights in readout.weights]
         self.intercept_ = readout.intercept - readout.offsets
-        self.temperature_, self.label_weight_ = readout.temperature, readout.label_weight
+        self.temperature_ = readout.temperature
         temperatures = [readout.source_temperature] * self.n_sources_
         temperatures += [readout.temperature] * len(self.target_names_)
         self.temperatures_ = np.array(temperatures)[:, None]

@@ -213,6 +213,7 @@ class TextAdapter(CallbackSupportMixin, TextModel):
         counts = dict(zip(self.terms_, self.classifier_.labelled_counts_.tolist(), strict=True))
         known = [counts.get(term, -1) for term in model.terms_]
         model.classifier_.labelled_counts_ = np.array(known, dtype=np.int32)
+        model.classifier_.source_shares_ = self.classifier_.source_shares_
         positions = [self.classifier_.target_names_.index(name) for name in taught.names]
         for name in ("target_shares_", "target_shares_interval_", "expected_error_"):
             values = getattr(self.classifier_, name)

@@ -54,7 +54,7 @@ class TextModel(ClassifierMixin, BaseEstimator):
     ) -> np.ndarray:
         """Return calibrated probabilities of the classes; the parameters are those of `decision_function`.
 
-        Those of a document without a known term are the class shares of its target.
+        Those of a document without a known term are the class shares of its target, or else of the source.
         """
         rows = self._count_terms(documents)
         p = self.classifier_.predict_proba(rows, target=target, **teacher)
