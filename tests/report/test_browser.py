@@ -125,8 +125,7 @@ def test_nothing_is_hard_to_reach(opened, kind, scheme, width):
 
     own = opened(kind, color_scheme=scheme, viewport={"width": width, "height": 800})
     own.page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
-    apart_from_dots = {"exclude": [[".dot"]]}  # hundreds of them, and no text in any
-    results = Axe().run(own.page, apart_from_dots, options={"resultTypes": ["violations", "passes"]}).response
+    results = Axe().run(own.page, options={"resultTypes": ["violations", "passes"]}).response
     assert len(results["passes"]) > 10, "the check did not run"
     assert [(v["id"], [n["target"] for n in v["nodes"]][:3]) for v in results["violations"]] == []
 
@@ -149,7 +148,7 @@ def texts_of_drawings(page):
 def test_no_text_of_a_chart_covers_another_or_is_cut_off(opened, kind, width):
     page = opened(kind, viewport={"width": width, "height": 800}).page
     drawings = texts_of_drawings(page)
-    assert sum(map(len, drawings)) > 30
+    assert sum(map(len, drawings)) > 20
     for texts in drawings:
         for i, (text, left, top, right, bottom, start, end) in enumerate(texts):
             assert left >= start - 1, text
@@ -214,8 +213,6 @@ def test_five_classes_have_five_colours_with_names_and_fit_a_telephone(opened):
             .map((key) => getComputedStyle(key, "::before").backgroundColor)"""
     )
     assert len(set(colours)) == 5
-    matrix = page.locator(".scroll:has(#confusion-matrix)")
-    assert matrix.evaluate("(m) => m.scrollWidth <= m.clientWidth")
 
 
 def test_labels_that_were_learnt_are_measured_by_cross_fitting(opened, files):
@@ -289,7 +286,7 @@ def test_print_is_white_and_without_controls(opened):
     assert paper(page) == "rgb(255, 255, 255)"
     assert page.locator("header.top").is_hidden()
     assert page.locator("#label").is_hidden()
-    assert page.locator("#chart-map svg").is_visible()
+    assert page.locator("#chart-words svg").is_visible()
     pdf = page.pdf(format="A4")
     assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 6
 

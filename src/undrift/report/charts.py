@@ -1,8 +1,7 @@
 """The charts and tables of an adaptation: a title with the finding, a drawing, and the table behind it.
 
 Each chart fits a telephone, and two stand side by side on a desk. A class has one colour on the whole page.
-Black is the adapted classifier; grey is the baseline, and an expected error. A diamond is a term that no
-labelled row contains.
+Black is the adapted classifier; grey is the baseline, and an expected error.
 """
 
 from __future__ import annotations
@@ -29,18 +28,14 @@ from .svg import (
     horizontal_axis,
     line,
     percent,
-    place_names,
     shorten,
     tag,
     text,
     vertical_axis,
 )
 
-DIAMOND = "M0-5L5 0L0 5L-5 0Z"
 RIGHT = NARROW - 22  # edge of the axes
-EDGE, FLOOR = 148, 284  # of the map, beyond which terms stand that one side never contains
 MOST_CLASSES, MOST_TARGETS = 5, 4  # that a chart on the first screen shows
-MOST_CONFUSED = 8  # classes of which the confusion matrix is shown whole
 
 
 @dataclass(frozen=True)
@@ -53,22 +48,19 @@ class Chart:
     svg: Markup
     columns: Sequence[str]
     rows: list[tuple[Any, ...]]
-    short: str = ""  # what to see, in a few words
 
 
 def adaptation_charts(data: dict[str, Any]) -> dict[str, Any]:
     """Draw all charts of an adaptation's report."""
-    confidence = data["confidence"]
+    last = data["coverage"][-1]
     return {
         "errors": chart_errors(data),
         "shares": list(chart_shares(data)),
         "words": chart_words(data) if data["difference"]["terms"] else None,
-        "map": chart_map(data),
         "idea": draw_idea(data["idea"]) if data["idea"] else None,
-        "coverage": chart_coverage(confidence["coverage"])
-        if confidence["coverage"][-1]["measured"] or confidence["coverage"][-1]["expected"] is not None
+        "coverage": chart_coverage(data["coverage"])
+        if last["measured"] or last["expected"] is not None
         else None,
-        "confusion": tabulate_confusion(data) if confidence["confusion"] else None,
         "files": [(row["file"], row["bytes"], row["sha256"]) for row in data["reproduce"]["files"]],
         "parameters": [(name, str(value)) for name, value in data["reproduce"]["parameters"].items()],
         "domains": [
@@ -183,7 +175,6 @@ def chart_shares(data: dict[str, Any]) -> Iterator[Chart]:
             ),
             columns,
             list(zip(card["predicted_shares"], *map(write_shares, values), strict=True)),
-            _shorten_shares(card),
         )
 
 
@@ -248,17 +239,6 @@ def find_most_frequent(card: dict[str, Any]) -> dict[str, Any] | None:
     return {"label": label, "share": shares[label], "low": low, "high": high, "is_clear": is_clear}
 
 
-def _shorten_shares(card: dict[str, Any]) -> str:
-    """Name the most frequent class of a target in a few words."""
-    top = find_most_frequent(card)
-    if top is None:
-        label, share = max(card["predicted_shares"].items(), key=lambda item: item[1])
-        return f"{card['name']}: {name_class(label)}, {write_percent(share)} of the predictions"
-    share, interval = write_estimate(top["share"], top["low"], top["high"])
-    unclear = "" if top["is_clear"] else ", not clearly"
-    return f"{card['name']}: {name_class(top['label'])}, about {share} ({interval}){unclear}"
-
-
 def _say_shares(card: dict[str, Any], data: dict[str, Any]) -> tuple[str, str]:
     """Return a title with the most frequent class, and a note on how sure that is."""
     top, name = find_most_frequent(card), card["name"]
@@ -294,7 +274,8 @@ def chart_words(data: dict[str, Any]) -> Chart:
     ]
     for i, row in enumerate(rows):
         y, width = top + height * i, max(scale(row["push"]) - left, 1.0)
-        says = f"{row['term']}: {percent(row['push'])}, toward {row['class']}; {_seen(row)}"
+        seen = count(row["n_labelled"], "labelled row") if row["n_labelled"] else "no labelled row"
+        says = f"{row['term']}: {percent(row['push'])}, toward {row['class']}; in {seen}"
         parts += [
             text(left - 8, y + 17, ("", "☆ ", "★ ")[row["rarity"]] + shorten(row["term"], 14), "end"),
             bar(left, y + 4, width, height - 8, f"mark {colour_of(row['code'])}", says),
@@ -307,62 +288,16 @@ def chart_words(data: dict[str, Any]) -> Chart:
         "Terms that moved changed predictions most, beyond what they do in the baseline. ★ is in no labelled "
         "row, ☆ in few.",
         drawing("Terms by their part in the changed predictions", bottom + 30, *parts),
-        ("term", "moves toward", "share of effect", "labelled rows with it", "share of target rows"),
-        [(r["term"], r["class"], f"{r['push']:.2%}", r["n_labelled"], f"{r['target']:.2%}") for r in rows],
-    )
-
-
-def _seen(row: dict[str, Any]) -> str:
-    return f"in {count(row['n_labelled'], 'labelled row')}" if row["n_labelled"] else "in no labelled row"
-
-
-def chart_map(data: dict[str, Any]) -> Chart:
-    """Draw terms by the share of documents that contain them, in the source and in the target, both log.
-
-    Terms that one side never contains stand in a strip of their own, apart from the axis. Names are given to
-    the first points, wherever they cover nothing.
-    """
-    points, n_terms, classes = data["map"]["points"], data["map"]["n_terms"], data["classes"]
-    source, target = data["source_name"], data["target_name"]
-    lowest = min((share for p in points for share in (p["source"], p["target"]) if share > 0), default=0.001)
-    across = Scale(lowest / 1.3, 1.0, EDGE + 8, RIGHT, log=True)
-    up = Scale(lowest / 1.3, 1.0, 272, 34, log=True)
-    parts = [
-        horizontal_axis(across, 328, 332, f"share of {shorten(source, 20)} documents (log)", 3),
-        vertical_axis(up, 48, 52, f"share of {shorten(target, 20)} documents (log)"),
-        line(48, 34, 48, 328, "zero"),
-        line(48, 328, RIGHT, 328, "zero"),
-        line(across(lowest), up(lowest), across(1.0), up(1.0), "diagonal"),
-        line(EDGE, 34, EDGE, 328, "zero"),
-        line(48, FLOOR, RIGHT, FLOOR, "zero"),
-        text((48 + EDGE) / 2, 346, "never", "middle", "tick"),
-        text(40, 311, "never", "end", "tick"),
-    ]
-    named, places = [], []
-    for i, p in enumerate(points):
-        # terms of equal shares lie on top of one another: a fixed pattern sets them apart
-        x = (across(p["source"]) if p["source"] > 0 else 64) + (i * 7 % 11 - 5) * 0.6
-        y = (up(p["target"]) if p["target"] > 0 else 306) + (i * 5 % 11 - 5) * 0.6
-        shares = f"{percent(p['source'])} of {source}, {percent(p['target'])} of {target}"
-        says = f"{p['term']}: {shares}; speaks for {classes[p['code']]}, {_seen(p)}"
-        look, place = f"dot {colour_of(p['code'])}", f"translate({x:.1f} {y:.1f})"
-        diamond = tag("path", hint(says), d=DIAMOND, transform=place, cls=look)
-        parts.append(dot(x, y, 3.2, look, says) if p["n_labelled"] else diamond)
-        named += [(p["term"], x, y)] if p["is_named"] else []
-        places.append((x, y))
-    parts += place_names(named, places, (48, 32, NARROW, 328), (EDGE, FLOOR), 26)
-    drawn = f"{len(points):,} of {n_terms:,} terms" if len(points) < n_terms else f"All {n_terms:,} terms"
-    far = sorted(points, key=lambda p: -abs(p["target"] - p["source"]))[:60]
-    return Chart(
-        "map",
-        f"{source} and {target} use different words",
-        f"{drawn}, in the colour of the class they speak for; diamonds are in no labelled row. On the dashed "
-        "line a term is equally frequent in both.",
-        drawing("Share of documents with each term, source against target", 380, *parts),
-        ("term", "share of source", "share of target", "speaks for", "labelled rows"),
+        ("term", "moves toward", "share of effect", "labelled rows", "source rows", "target rows"),
         [
-            (p["term"], f"{p['source']:.2%}", f"{p['target']:.2%}", classes[p["code"]], p["n_labelled"])
-            for p in far
+            (
+                r["term"],
+                r["class"],
+                f"{r['push']:.2%}",
+                r["n_labelled"],
+                *(f"{r[name]:.2%}" for name in ("source", "target")),
+            )
+            for r in rows
         ],
     )
 
@@ -466,38 +401,3 @@ def chart_coverage(rows: list[dict[str, Any]]) -> Chart:
             for r in rows
         ],
     )  # fmt: skip
-
-
-def tabulate_confusion(data: dict[str, Any]) -> dict[str, Any]:
-    """Write how often each class is taken for each: a matrix; of many classes the most frequent mistakes."""
-    given, classes = data["confidence"]["confusion"], data["classes"]
-    counts, is_measured = given["counts"], given["is_measured"]
-    totals = [sum(row) or 1 for row in counts]
-    pairs = [(n, t, p) for t, row in enumerate(counts) for p, n in enumerate(row)]
-    mistakes = sorted(((n, t, p) for n, t, p in pairs if t != p and n > 0), reverse=True)
-    share = sum(n for n, _, _ in mistakes) / (sum(totals) or 1)
-    title = "No mistakes"
-    for n, t, p in mistakes[:1]:
-        title = (
-            f"Most frequent mistake: {name_class(classes[t])} taken for {name_class(classes[p])} "
-            f"({count(round(n), 'row')})"
-        )
-    note = "Counted on the labelled target rows" if is_measured else "Expected, not measured"
-    rows = [
-        (
-            classes[t],
-            [
-                (share, f"{n:,.0f}", round(6 * n / totals[t]))
-                for share, n in zip(write_shares((n / totals[t] for n in row), 0), row, strict=True)
-            ],
-        )
-        for t, row in enumerate(counts)
-    ]
-    return {
-        "title": title,
-        "note": f"{note}: {share:.1%} are wrong. Rows are true classes, columns predictions; shares are of "
-        "each row.",
-        "head": ["true ↓", *classes],
-        "rows": rows if len(classes) <= MOST_CONFUSED else [],
-        "mistakes": [(classes[t], classes[p], f"{n:,.0f}") for n, t, p in mistakes[:12]],
-    }

@@ -21,7 +21,6 @@ from .evidence import (
     explain_changes,
     find_idea,
     make_decks,
-    map_points,
     pack_sentence_model,
     shares,
     term_statistics,
@@ -58,10 +57,9 @@ def adaptation_data(given: ReportData) -> dict[str, Any]:
         "decks": make_decks(given),
         "difference": difference,
         "idea": find_idea(given, table, difference),
-        "map": {"n_terms": len(given.terms), "points": map_points(given, table)},
         "changes": explain_changes(given),
         "sentence": pack_sentence_model(given),
-        "confidence": describe_confidence(given, cards),
+        "coverage": measure_coverage(given, cards),
         "reproduce": describe_run(given),
     }
     data["next"] = advise(data)
@@ -131,13 +129,15 @@ def _unseen_share(given: ReportData, target: Target) -> float | None:
     return float(counts[is_new].sum() / counts.sum()) if counts.sum() else None
 
 
-def describe_confidence(given: ReportData, cards: list[dict[str, Any]]) -> dict[str, Any]:
-    """Describe the probabilities of all targets' predictions; expected errors are None where not known."""
-    P, codes, truth, weight = (
+def measure_coverage(given: ReportData, cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the error, measured and expected, among growing shares of the surest predictions.
+
+    Expected errors are None where not known.
+    """
+    p, codes, truth, weight = (
         np.concatenate([getattr(target, name) for target in given.targets])
-        for name in ("P", "codes", "truth", "weight")
+        for name in ("certainty", "codes", "truth", "weight")
     )
-    p = np.concatenate([target.certainty for target in given.targets])
     expected = pool_estimates([card for card in cards if card["role"] == "target"], "expected_error")
     if not (truth >= 0).any() and (mistakes := list(find_mistakes(given).values())):  # of cross-fitting
         expected = measure_error(*(np.concatenate(masks) for masks in list(zip(*mistakes, strict=True))[1:]))
@@ -146,16 +146,6 @@ def describe_confidence(given: ReportData, cards: list[dict[str, Any]]) -> dict[
     if expected:
         error = expected["error"]
         scale = None if error is None else error / max(float(np.mean(1 - p)), 1e-9)
-    return {
-        "coverage": _measure_coverage(p, codes, truth, weight, scale),
-        "confusion": _count_confusion(P, codes, truth, weight, scale),
-    }
-
-
-def _measure_coverage(
-    p: np.ndarray, codes: np.ndarray, truth: np.ndarray, weight: np.ndarray, scale: float | None
-) -> list[dict[str, Any]]:
-    """Return the error, measured and expected, among growing shares of the surest predictions."""
     order = np.argsort(-p, kind="stable")
     rows = []
     for coverage in COVERAGES:
@@ -171,24 +161,6 @@ def _measure_coverage(
             }
         )
     return rows
-
-
-def _count_confusion(
-    P: np.ndarray, codes: np.ndarray, truth: np.ndarray, weight: np.ndarray, scale: float | None
-) -> dict[str, Any] | None:
-    """Count rows by true and predicted class; without labels, by the probabilities of the true class."""
-    known = (truth >= 0) & (truth < P.shape[1])
-    counts = np.zeros((P.shape[1], P.shape[1]))
-    if known.any():
-        np.add.at(counts, (truth[known], codes[known]), weight[known] / weight[known].mean())
-    elif scale is None:
-        return None
-    else:
-        for code in range(len(counts)):
-            counts[:, code] = scale * P[codes == code].sum(axis=0)
-            counts[code, code] += (codes == code).sum() - counts[:, code].sum()
-    rounded = [[round(float(n), 1) for n in row] for row in counts]
-    return {"is_measured": bool(known.any()), "counts": rounded}
 
 
 def describe_run(given: ReportData) -> dict[str, Any]:
@@ -417,7 +389,7 @@ def advise(data: dict[str, Any]) -> list[str]:
 
 def _advise_surest(data: dict[str, Any]) -> str:
     """Say how many of the surest predictions are wrong, and how to keep only these."""
-    row = next(row for row in data["confidence"]["coverage"] if row["coverage"] > 0.79)
+    row = next(row for row in data["coverage"] if row["coverage"] > 0.79)
     if not row["measured"] and row["expected"] is None:
         return ""
     share = row["measured"]["error"] if row["measured"] else row["expected"]

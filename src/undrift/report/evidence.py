@@ -17,8 +17,6 @@ from ..method import choose_for_estimate
 from ..text import ask_teacher, distill
 from .data import ReportData, Target
 
-MOST_DRAWN = 240  # points of the map: more hide one another
-SNIPPET = 90  # characters shown on either side of a term
 MOST_DISTILLED = 1_500  # target rows that the weights of the box are learnt from
 LEAST_DISTILLED = 40
 MOST_BYTES = 400_000  # of the box in the page
@@ -54,46 +52,12 @@ def term_statistics(given: ReportData) -> dict[str, np.ndarray]:
     }
 
 
-def map_points(given: ReportData, table: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """List the strongest new, shared and vanished terms in turn, for the map; plain words get names."""
-    source, target = table["source"], table["target"]
-    strength = np.abs(table["weight"]) * np.sqrt(np.maximum(source, target))
-    is_plain = np.array([_dullness(term) == (0, 1) for term in given.terms])
-    turns = []
-    for group in (source == 0, (source > 0) & (target > 0), target == 0):
-        terms = np.flatnonzero(group)
-        terms = terms[np.argsort(-strength[terms], kind="stable")][: MOST_DRAWN // 3]
-        turns += list(enumerate(terms.tolist()))
-    chosen = [j for _, j in sorted(turns)]
-    return [
-        {
-            "term": given.terms[j],
-            "is_named": bool(is_plain[j]),
-            "source": round(float(table["source"][j]), 6),
-            "target": round(float(table["target"][j]), 6),
-            "code": int(table["class"][j]),
-            "weight": round(float(table["weight"][j]), 4),
-            "n_labelled": int(table["n_labelled"][j]),
-        }
-        for j in chosen
-    ]
-
-
 def pattern_of(term: str) -> re.Pattern[str]:
     """Where a term stands in a document as it was written: in any case, whole or cut, signs between."""
     parts = [re.escape(word) for word in term.split(" ")]
     # "didn't" may be written "did n't" or "didn’t"
     parts = [re.sub(r"(n?)'", r"\\s?\1['’]", part) for part in parts]
     return re.compile(r"(?<!\w)" + r"[\W_]+".join(parts) + r"(?!\w)", re.IGNORECASE)
-
-
-def snippet(document: str, term: str) -> str:
-    """Cut a piece out of a document around a term, with `SNIPPET` characters to either side."""
-    match = pattern_of(term).search(document)
-    middle = match.span() if match else (0, 0)
-    start, end = max(0, middle[0] - SNIPPET), min(len(document), middle[1] + SNIPPET)
-    piece = " ".join(document[start:end].split())
-    return ("…" if start else "") + piece + ("…" if end < len(document) else "")
 
 
 def difference_terms(given: ReportData, table: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -131,6 +95,7 @@ def difference_terms(given: ReportData, table: dict[str, np.ndarray]) -> dict[st
                 "n_labelled": int(table["n_labelled"][j]),
                 "rarity": int(kind[j]),
                 "is_dull": _dullness(given.terms[j])[0] == len(given.terms[j].split(" ")),
+                "source": round(float(table["source"][j]), 6),
                 "target": round(float(table["target"][j]), 6),
             }
             for j in _distinct(np.argsort(-total, kind="stable"), given.terms, table)
@@ -206,21 +171,7 @@ def find_idea(
             for i in between
         ],
         "new": {"term": terms[j], "weight": round(float(table["weight"][j]), 4)},
-        "example": _find_example(given, j, pivots[between].tolist()),
     }
-
-
-def _find_example(given: ReportData, new: int, others: list[int]) -> str | None:
-    """Return a piece of the target document with the new word in which most of the other words stand."""
-    best, example = -1, None
-    for target in given.target_rows:
-        if target.documents is None or not sparse.issparse(target.X):
-            continue
-        rows = np.unique(target.X[:, [new]].nonzero()[0])[:200]
-        counts = np.asarray((target.X[rows][:, others] != 0).sum(axis=1)).ravel()
-        if len(rows) and counts.max() > best:
-            best, example = counts.max(), target.documents[int(rows[counts.argmax()])]
-    return None if example is None else snippet(example, given.terms[new])
 
 
 def pack_sentence_model(given: ReportData) -> dict[str, Any] | None:

@@ -7,14 +7,12 @@ classes, which light, dark and print define separately.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
 NARROW = 400  # charts that fit a telephone as they are, and stand side by side on a desk
-LETTER = 8.6  # width of a letter, at most, in the units of the drawing
-NAME_SIZE = 12  # of the names of points; other text has 14
 N_COLOURS = 6  # of classes and series; what comes after them is grey
 
 
@@ -68,31 +66,20 @@ def drawing(title: str, height: float, *parts: str) -> Markup:
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers to places: linear, or logarithmic; on a log scale what is not positive lies at its low edge."""
+    """Numbers to places."""
 
     low: float
     high: float
     start: float
     end: float
-    log: bool = False
 
     def __call__(self, value: float) -> float:
         """Return the place of a value."""
-        low, high = self.low, self.high
-        if self.log:
-            value = value if value > 0 else low
-            low, high, value = math.log10(low), math.log10(high), math.log10(value)
-        span = high - low or 1.0
-        return self.start + (value - low) / span * (self.end - self.start)
+        span = self.high - self.low or 1.0
+        return self.start + (value - self.low) / span * (self.end - self.start)
 
     def ticks(self, n: int = 5) -> list[float]:
         """Round values to label, about `n` of them."""
-        if self.log:
-            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-            parts = (1, 2, 5) if math.log10(self.high / self.low) < 2.5 else (1,)
-            every = max(1, math.ceil((last - first) / (n + 1)))
-            values = [part * 10.0**k for k in range(first, last + 1, every) for part in parts]
-            return [value for value in values if self.low * (1 - 1e-9) <= value <= self.high * (1 + 1e-9)]
         step = nice_step((self.high - self.low) / n)
         start = math.ceil(self.low / step - 1e-9)
         return [k * step for k in range(start, math.floor(self.high / step + 1e-9) + 1)]
@@ -119,14 +106,10 @@ def percent(value: float) -> str:
 
 def horizontal_axis(scale: Scale, top: float, bottom: float, label: str, n_ticks: int = 5) -> Markup:
     """Draw grid lines from top to bottom, their shares below them, and what they measure."""
-    marks, taken = [], list[tuple[float, float]]()
-    # powers of ten first: a value that would cover another is left out
-    for value in sorted(scale.ticks(n_ticks), key=lambda tick: scale.log and f"{tick:e}"[0] != "1"):
-        x, half = scale(value), LETTER * len(percent(value)) / 2 + 2
-        marks.append(line(x, top, x, bottom, "grid"))
-        if all(x - half > end or x + half < start for start, end in taken):
-            marks.append(text(x, bottom + 18, percent(value), "middle", "tick"))
-            taken.append((x - half, x + half))
+    marks = []
+    for value in scale.ticks(n_ticks):
+        x = scale(value)
+        marks += [line(x, top, x, bottom, "grid"), text(x, bottom + 18, percent(value), "middle", "tick")]
     middle = min((scale.start + scale.end) / 2, scale.end + 20 - 4 * len(label))  # of a long one: it fits
     middle = max(middle, 3.7 * len(label) + 4)
     return Markup("").join([*marks, text(middle, bottom + 40, label, "middle", "axis")])
@@ -144,42 +127,3 @@ def vertical_axis(scale: Scale, left: float, right: float, label: str) -> Markup
 def shorten(name: str, length: int) -> str:
     """Cut a name that is too long for its place."""
     return name if len(name) <= length else name[: length - 1] + "…"
-
-
-Box = tuple[float, float, float, float]  # left, top, right, bottom
-
-
-def place_names(
-    names: Sequence[tuple[str, float, float]],
-    points: Sequence[tuple[float, float]],
-    bounds: Box,
-    walls: tuple[float, float],
-    most: int,
-) -> list[Markup]:
-    """Write the names of points beside them, the first ones first, where they cover no name and no point.
-
-    Names stay within `bounds` (left, top, right, bottom) and do not cross `walls` (an x and a y). `points`
-    are all points, of which not all have names.
-    """
-    written: list[Markup] = []
-    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
-
-    def is_free(box: Box) -> bool:
-        left, top, right, bottom = box
-        is_inside = left > bounds[0] and top > bounds[1] and right < bounds[2] and bottom < bounds[3]
-        is_split = left < walls[0] < right or top < walls[1] < bottom
-        is_apart = all(right < a[0] or left > a[2] or bottom < a[1] or top > a[3] for a in taken)
-        return is_inside and not is_split and is_apart
-
-    for name, x, y in names:
-        if len(written) == most:
-            break
-        width = LETTER * NAME_SIZE / 14 * len(name)
-        places = (x + 9, y + 4), (x - 9 - width, y + 4), (x - width / 2, y - 9), (x - width / 2, y + 18)
-        for start, base in places:
-            box = (start - 3, base - NAME_SIZE, start + width + 3, base + 4)
-            if is_free(box):
-                taken.append(box)
-                written.append(text(start, base, name, "start", "name halo"))
-                break
-    return written
