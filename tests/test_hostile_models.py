@@ -3,8 +3,6 @@
 import json
 import random
 import re
-import subprocess
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -165,18 +163,3 @@ def test_number_types_that_numpy_lacks_and_shapes_that_overflow(tmp_path, number
     path.write_bytes(len(header).to_bytes(8, "little") + header.encode() + bytes(n_bytes))
     with pytest.raises(ModelFileError):
         load_model(path)
-
-
-def test_the_command_says_it_in_one_line(saved_models, tmp_path):
-    metadata, arrays = parts_of(saved_models / "text")
-    name = next(name for name, array in arrays.items() if array.ndim == 2)
-    write_signed(tmp_path / "model", metadata, {**arrays, name: arrays[name][:1]})
-    (tmp_path / "rows.csv").write_text("text\nword1\n")
-    command = ["predict", "--model", "model", "--input", "rows.csv", "--text", "text", "--out", "out.csv"]
-    done = subprocess.run(
-        [sys.executable, "-m", "undrift", *command], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "does not describe a model" in done.stderr
-    assert not (tmp_path / "out.csv").exists()

@@ -1,6 +1,5 @@
 import json
 import os
-import warnings
 
 import numpy as np
 import pytest
@@ -166,19 +165,6 @@ def test_neither_predictions_nor_model_if_one_fails(files, tmp_path, fail):
     assert sorted(os.listdir(tmp_path)) == sorted(path.name for path in files.values())
 
 
-def test_a_failed_job_leaves_an_older_output_alone(files, tmp_path):
-    (tmp_path / "out.csv").write_text("precious")
-
-    def interrupt_writing(stage, share):
-        if stage == "writing predictions":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_adapt(job_of(files, tmp_path), build_adapter(), interrupt_writing)
-    assert (tmp_path / "out.csv").read_text() == "precious"
-    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
-
-
 @pytest.mark.parametrize("name", ["score", "probability", "p_negative", "domain"])
 def test_a_clash_of_columns_is_seen_early(files, tmp_path, reviews, fail, name):
     fail("undrift.TextAdapter.fit_rows", AssertionError("too late"))
@@ -253,10 +239,3 @@ def test_every_stage_is_shown(files, tmp_path):
     assert stages[:2] == ["reading books.csv", "reading kitchen.csv"]
     assert stages[-3:] == ["writing predictions", "describing the target", "saving the model"]
     assert ("reading books.csv", 1.0) in shown
-
-
-def test_other_warnings_stay_where_they_are(files, tmp_path):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        run_adapt(job_of(files, tmp_path), build_adapter())
-    assert caught == []

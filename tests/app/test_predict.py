@@ -10,17 +10,12 @@ from tests.helpers.review_files import build_adapter, read_csv, write_csv
 from undrift.app.adapt import run_adapt
 from undrift.app.job import Job
 from undrift.app.predict import Predictions, run_predict
-from undrift.app.tables import list_values, open_table
 
 
 def write_reviews(folder, reviews, name="kitchen"):
     (books, labels), (target, _) = reviews["books"], reviews[name]
     source = write_csv(folder / "books.csv", {"text": books, "label": labels})
     return source, write_csv(folder / f"{name}.csv", {"text": target})
-
-
-def read_column(path, name):
-    return [value for frame in open_table(path) for value in list_values(frame, name)]
 
 
 @pytest.mark.parametrize("border", ["error", "balanced"])
@@ -44,15 +39,6 @@ def test_a_prediction_with_exactly_the_least_confidence_stays():
     predictions = Predictions(["a", "b"], np.array([1, 1]), np.zeros(2), p, np.ones(2, dtype=int))
     assert predictions.columns(["prediction"], 0.75)["prediction"].tolist() == ["b", None]
     assert predictions.count(0.75).tolist() == [0, 2, 1, 0]
-
-
-def test_whole_numbers_stay_so_beside_a_text_without_a_known_term(tmp_path, reviews):
-    (books, labels), (kitchen, _) = reviews["books"], reviews["kitchen"]
-    numbers = ["" if label is None else int(label == "positive") for label in labels]
-    source = write_csv(tmp_path / "books.csv", {"text": books, "label": numbers})
-    target = write_csv(tmp_path / "kitchen.csv", {"text": [*kitchen, ""]})
-    run_adapt(Job([source], [target], ("text",), "label", tmp_path / "out.csv"), build_adapter())
-    assert {row["prediction"] for row in read_csv(tmp_path / "out.csv")} == {"0", "1", ""}
 
 
 def test_texts_without_a_known_term_have_the_class_shares_and_no_prediction(tmp_path, reviews):

@@ -128,14 +128,6 @@ def test_rows_that_a_deeper_layer_has_overwritten_are_computed_again(counts, sma
         assert_allclose(np.vstack(list(rows)), expected)
 
 
-def test_the_blocks_given_are_never_written_to(counts, small_blocks):
-    before = counts.copy()
-    counts.flags.writeable = False
-    MSDA(n_layers=2, activation="identity").fit(counts)
-    SpillingMSDA(n_layers=2).fit(counts)
-    assert_array_equal(counts, before)
-
-
 def test_a_budget_keeps_hidden_rows_out_of_memory(set_limits, rng):
     set_limits(BLOCK_ENTRIES=2**14)
     X = sp.csr_array(rng.poisson(0.05, size=(6000, 40)).astype(float))

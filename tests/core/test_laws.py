@@ -1,16 +1,12 @@
 """Laws that hold for every input, searched for counterexamples."""
 
 import numpy as np
-import pytest
-import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.helpers.oracles import weights
-from undrift import MSDA
-from undrift.core.blocks import StoredBlocks, StreamedBlocks
 from undrift.core.denoise import denoise
 from undrift.core.scatter import cross_scatter, scatter
 
@@ -61,28 +57,3 @@ def test_without_noise_a_full_rank_system_gives_the_identity(X):
 def test_repeating_rows_is_dividing_the_ridge(X, noise, n_times):
     repeated = denoise(scatter(np.tile(X, (n_times, 1))), noise, ridge=0.5 * n_times)
     assert_allclose(weights(repeated), weights(denoise(scatter(X), noise, ridge=0.5)), **TOLERANCE)
-
-
-@pytest.mark.filterwarnings("ignore:after the first layer all rows are the same")
-@given(rows, noises, st.sampled_from([sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.csc_array]))
-def test_sparse_is_dense(X, noise, container):
-    dense, sparse = MSDA(2, noise).fit(X), MSDA(2, noise).fit(container(X))
-    for a, b in zip(dense.layers_, sparse.layers_, strict=True):
-        assert_allclose(weights(b), weights(a), **TOLERANCE)
-    assert_allclose(sparse.transform(container(X)), dense.transform(X), **TOLERANCE)
-
-
-@given(rows, st.data())
-def test_totals_do_not_depend_on_where_rows_live(X, data):
-    cut = data.draw(st.integers(1, len(X) - 1))
-    first = denoise(scatter(X), 0.5)
-    homes = [
-        StoredBlocks([X]),
-        StoredBlocks([X[:cut], X[cut:]], memory_budget=1),
-        StreamedBlocks([X[:cut], X[cut:]]),
-    ]
-    expected = first(X)
-    for home in homes:
-        stats = home.map(first).total(scatter)
-        assert stats.n == len(X)
-        assert_allclose(lower(stats), np.tril(expected.T @ expected), **TOLERANCE)

@@ -33,15 +33,6 @@ def test_five_layers_agree_with_algorithm_2(counts, noise, container):
         assert relative_error(h, h_expected) < 1e-9
 
 
-def test_growing_over_domains_equals_growing_over_all_rows(counts):
-    domains = [StoredBlocks([counts[:20]]), StoredBlocks([counts[20:]])]
-    apart = [g.layer for g in fit_layers(domains, 3, OPTIONS)]
-    together = [g.layer for g in fit_layers([StoredBlocks([counts])], 3, OPTIONS)]
-    assert len(apart) == len(together) == 3
-    for a, b in zip(apart, together, strict=True):
-        assert relative_error(weights(a), weights(b)) < 1e-9
-
-
 def test_a_first_layer_found_otherwise_is_used_as_it_is(counts):
     first, blocks = denoise(scatter(counts), 0.8), StoredBlocks([counts])
     fitted = FittedLayer(first, [blocks.map(first)])

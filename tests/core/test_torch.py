@@ -297,15 +297,6 @@ def test_hidden_rows_pass_in_blocks(kind, memory_budget, blocks_seen, torch_devi
 
 
 @pytest.mark.usefixtures("blocks_seen")
-def test_hidden_rows_of_the_last_layer_are_not_kept(moves, torch_device):
-    for _ in device_hidden_rows(
-        layers(3, 30, torch_device), np.ones((14, 30)), torch_device, memory_budget=0
-    ):
-        pass
-    assert len(left_on_host(moves)) == 2 * 2  # blocks of the first and of the second
-
-
-@pytest.mark.usefixtures("blocks_seen")
 def test_hidden_rows_heed_the_budget(moves, device):
     X = sparse_rows(n=14)
     for kind, n_left in [(MSDA, 0), (SpillingMSDA, 2 * 2)]:

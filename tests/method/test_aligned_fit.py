@@ -324,49 +324,6 @@ def test_in_a_target_of_one_class_no_other_is_invented(present):
     assert certain.expected_error_[0]["error"] < 1e-3
 
 
-def test_classes_that_hardly_come_apart_leave_shares_uncertain():
-    rng = np.random.default_rng(1)
-    y, z = np.arange(400) % 2, (np.arange(300) % 10 > 7).astype(int)
-    X, Z = (rng.poisson(1.0 + 0.7 * codes[:, None] * (np.arange(8) < 2)) for codes in (y, z))
-    model = MSDAClassifier(**OPTIONS).fit(X.astype(float), y, Z.astype(float))
-    assert any("class shares of the target cannot be estimated" in text for text in model.caution_["reasons"])
-    low, high = model.target_shares_interval_[0][1]
-    assert high - low > 0.4
-    known = MSDAClassifier(**OPTIONS, target_shares={0: 0.8, 1: 0.2}).fit(X, y, Z)
-    assert not any("class shares" in text for text in known.caution_["reasons"])
-
-
-def test_labels_at_random_lead_to_the_fallback():
-    X, y, Z, _ = make_pair((0.25, 0.75), (0.5, 0.5))
-    with pytest.warns(
-        UndriftWarning, match=r"used the source-only classifier instead.*can hardly be predicted"
-    ):
-        model = MSDAClassifier(**OPTIONS).fit(X, np.random.default_rng(0).permutation(y), Z)
-    assert model.caution_["fell_back"]
-    assert model.target_shares_ == model.expected_error_ == [None]
-    assert model.predict_proba(Z).shape == (300, 2)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_more_labelled_rows_than_a_gram_matrix_holds(n_classes, set_limits):
-    """Borders and shares without inner products are nearly those with them."""
-    shares = [(0.4, 0.6), (0.15, 0.85)] if n_classes == 2 else [(0.4, 0.3, 0.3), (0.7, 0.2, 0.1)]
-    X, y, Z, z = make_pair(*shares, n=400)
-    dual = MSDAClassifier(**OPTIONS).fit(X, y, Z)
-    set_limits(GRAM_LIMIT=390)
-    primal = MSDAClassifier(**OPTIONS).fit(X, y, Z)
-    assert_allclose(*(list(m.target_shares_[0].values()) for m in (primal, dual)), atol=0.06)
-    assert primal.target_shares_[0] != dual.target_shares_[0]
-    assert np.mean(primal.predict(Z) == dual.predict(Z)) > 0.95
-    assert np.mean(primal.predict(Z) != z) < np.mean(dual.predict(Z) != z) + 0.03
-    p = primal.predict_proba(Z)
-    assert_allclose(p.mean(axis=0), list(primal.target_shares_[0].values()), atol=1e-5)
-    assert_array_equal(p.argmax(axis=1), primal.predict(Z))
-    assert primal.expected_error_[0]["error"] == pytest.approx(dual.expected_error_[0]["error"], abs=0.03)
-    primal = MSDAClassifier(**OPTIONS, target_shares=dual.target_shares_[0]).fit(X, y, Z)
-    assert np.mean(primal.predict(Z) == dual.predict(Z)) > 0.98
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -446,12 +403,3 @@ def test_where_scores_say_little_shares_are_assumed_and_no_error_is_expected(rng
     assert model.target_shares_interval_[0][1] == (0.0, 1.0)
     assert model.expected_error_ == [None]
     assert "uncertain-shares" in model.caution_["codes"]
-
-
-@pytest.mark.slow
-def test_many_targets_each_have_enough_anchors(rng):
-    X, y = draw_uneven(rng, 200, 0.5)
-    targets = {f"target {i}": draw_uneven(rng, 40, 0.8)[0] for i in range(120)}
-    model = MSDAClassifier(n_layers=1, noise=0.3, random_state=0).fit(X, y, targets)
-    assert len(model.target_shares_) == 120
-    assert np.mean([shares[1] for shares in model.target_shares_]) > 0.65

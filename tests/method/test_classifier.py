@@ -215,29 +215,6 @@ def test_the_temperature_has_the_least_log_loss_of_held_out_scores(shifted):
     assert_allclose(model.predict_proba(Z)[:, 1], expected, rtol=1e-10)
 
 
-def test_probabilities_agree_and_are_calibrated(rng):
-    n = 4000
-    X = rng.normal(size=(n, 3))
-    odds = 1 / (1 + np.exp(-2 * X[:, 0]))
-    y = (rng.uniform(size=n) < odds).astype(int)
-    model = MSDAClassifier(1, 0.2, random_state=0).fit(X[: n // 2], y[: n // 2])
-    P = model.predict_proba(X[n // 2 :])
-    assert_allclose(P.sum(axis=1), 1)
-    assert_array_equal(P.argmax(axis=1), model.predict(X[n // 2 :]))
-    assert np.mean(np.abs(P[:, 1] - odds[n // 2 :])) < 0.05
-    blurred = [np.clip(P ** (1 / t) / (P ** (1 / t)).sum(axis=1, keepdims=True), 0, 1) for t in (0.5, 2)]
-    held_out = y[n // 2 :]
-    assert log_loss(held_out, P) < min(log_loss(held_out, other) for other in blurred)
-
-
-def test_the_representation_is_the_chosen_stack(shifted):
-    X, y, Z, _ = shifted
-    model = ExactClassifier(2, 0.4).fit(X, y, Z)
-    for H, expected in zip(model.representation_.hidden(Z), hidden(np.vstack([X, Z]), 0.4, 2), strict=True):
-        assert_allclose(H, expected[80:], rtol=1e-8, atol=1e-10)
-    assert model.representation_.transform(Z).shape == (50, 27)
-
-
 def test_what_explanations_need(shifted):
     X, y, Z, _ = shifted
     y = y.astype(object)

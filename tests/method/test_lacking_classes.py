@@ -74,20 +74,3 @@ def test_a_source_for_each_class_is_as_good_as_one_source(center, place, n_class
         assert np.mean(model.predict(Z) != z) < 0.2
     # but for constants and the scale of layers, which are others for more than two domains
     assert np.corrcoef(scores[0].ravel(), scores[1].ravel())[0, 1] > 0.998
-
-
-@pytest.mark.parametrize("center", ["classes", "domains"])
-def test_one_of_three_sources_lacks_a_class(center):
-    """Its shift is removed, its label is not: the rows of its one class come to that class of the others."""
-    parts = [draw(120, 1), draw(120, 2, shift=1.0), draw(300, 3, shift=3.0)]
-    X, y = (np.concatenate(values) for values in zip(*parts, strict=True))
-    source = np.repeat([0, 1, 2], [120, 120, 300])
-    kept = (source < 2) | (y == 1)
-    Z, z = draw(200, 4, shift=0.5)
-    rows, domain = stack(X[kept], source[kept], Z)
-    model = ExactClassifier(1, center=center, random_state=0)
-    model.fit(rows, np.r_[y[kept], z], sample_domain=domain)
-    assert np.mean(model.predict(Z) != z) < 0.1
-    assert np.mean(model.predict(X[source == 2], sample_domain=2) != y[source == 2]) < 0.1
-    scores = [model.decision_function(X[(source == k) & (y == 1)], sample_domain=k).mean() for k in range(3)]
-    assert np.ptp(scores) < 0.2

@@ -85,35 +85,6 @@ def test_the_posterior_is_that_of_the_model(rng, n, separation):
     assert separation < 1 or 0.7 < weight @ np.linspace(0, 1, 101) < 0.9
 
 
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.9])
-def test_shares_are_recovered_where_classes_come_apart(rng, share):
-    target, _ = draw_scores(rng, 2000, share, separation=2.0)
-    source, is_class = draw_scores(rng, 1000, 0.5, separation=2.4)
-    shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2)
-    assert_allclose(shares.mean, [1 - share, share], atol=0.04)
-    low, high = shares.interval()[1]
-    assert low - 0.02 < share < high + 0.02
-    assert not shares.is_uncertain
-
-
-@pytest.mark.parametrize("separation", [0.8, 1.5])
-def test_a_source_whose_classes_come_apart_completely_does_not_make_a_target_of_one_class(rng, separation):
-    target, _ = draw_scores(rng, 600, 0.5, separation, spread=0.2)
-    source, is_class = draw_scores(rng, 600, 0.5, separation=18, spread=0.06)
-    shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2, transfer=PAIR)
-    assert_allclose(shares.mean, 0.5, atol=0.1)
-    assert_allclose(shares.midpoint, 0, atol=0.05)
-
-
-@pytest.mark.parametrize("source_share", [0.5, 0.2])
-def test_few_rows_that_hardly_come_apart_say_little_and_the_share_is_the_sources(rng, source_share):
-    target, _ = draw_scores(rng, 30, source_share, separation=0.5)
-    source, is_class = draw_scores(rng, 2000, source_share, separation=0.6)
-    shares = estimate_shares(target[:, None], source[:, None], is_class.astype(int), 2)
-    assert np.ptp(shares.interval()[1]) > 0.25
-    assert_allclose(shares.mean[1], source_share, atol=0.12)
-
-
 def test_an_interval_has_the_spread_of_the_log_odds_beside_that_of_the_posterior():
     draws = np.linspace(0.2, 0.6, 25)
     low, high = Shares(np.column_stack([1 - draws, draws]), np.zeros(1)).interval()[1]

@@ -108,25 +108,6 @@ def test_unsorted_duplicate_entries_are_summed_in_a_copy():
 # ------------------------------------------------------------------ degenerate rows
 
 
-@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize(
-    "columns",
-    [
-        lambda X: np.hstack([X, np.zeros((60, 3))]),
-        lambda X: np.hstack([X, X]),
-        lambda X: np.hstack([X, np.full((60, 2), 3.0)]),
-        lambda X: np.zeros((60, 4)),
-        lambda X: X[:4],
-    ],
-    ids=["empty", "duplicate", "constant", "all empty", "fewer rows than columns"],
-)
-def test_degenerate_columns_agree_with_the_listing(counts, container, columns):
-    X = columns(counts)
-    hidden = MSDA(3).fit(container(X)).hidden(container(X))
-    for h, (_, expected) in zip(hidden, algorithm_2(X, 0.5, 3), strict=True):
-        assert np.linalg.norm(h - expected) <= 1e-9 * np.linalg.norm(expected)
-
-
 # ------------------------------------------------------------------ output
 
 
@@ -200,6 +181,3 @@ def test_partial_fit_solves_only_when_the_layer_is_used(counts, spy):
     model.transform(counts)
     model.transform(counts)
     assert len(solved) == 1
-
-
-# ------------------------------------------------------------------ pipelines, routing

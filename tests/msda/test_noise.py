@@ -49,13 +49,6 @@ def test_the_layer_solves_for_the_moments(counts, container, ridge):
     assert relative_error(weights(denoise(scatter(container(counts)), noise, ridge)), expected) < 1e-9
 
 
-@pytest.mark.parametrize("noise", [0.005, 0.3, 0.9])
-def test_one_probability_for_all_is_the_same_given_per_feature(counts, noise):
-    stats = scatter(counts)
-    per_feature = denoise(stats, np.full(counts.shape[1], noise))
-    assert relative_error(weights(per_feature), weights(denoise(stats, noise))) < 1e-12
-
-
 def test_little_noise_on_one_feature_is_enough_to_factor_in_float64(rng, counts):
     noise = np.array([0.5, 0.5, 0.5, 1e-6, 0.5, 0.5, 1e-6])
     base = rng.normal(size=(500, 5))

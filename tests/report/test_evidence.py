@@ -50,24 +50,6 @@ def test_the_fair_deck_stands_for_all_rows(given, reviews):
     assert_allclose([is_changed.mean(), is_changed[:20].mean()], 0.5, atol=0.11)  # also in every beginning
 
 
-def test_the_estimate_is_right_on_average_and_its_interval_covers_the_truth(given):
-    """Drawn again and again from a population whose changed rows err more often."""
-    rng = np.random.default_rng(0)
-    changed = np.arange(3000) < 450
-    wrong = rng.random(3000) < np.where(changed, 0.3, 0.06)
-    n_changed, covered, errors = round(60 * (0.15 + 0.5) / 2), 0, []
-    weight = np.repeat([450 / n_changed, 2550 / (60 - n_changed)], [n_changed, 60 - n_changed])
-    for _ in range(1500):
-        rows = np.concatenate(
-            [rng.choice(450, n_changed, replace=False), rng.choice(np.arange(450, 3000), 60 - n_changed)]
-        )
-        p, low, high = weighted_interval(weight, wrong[rows].astype(float))
-        errors.append(p)
-        covered += low <= wrong.mean() <= high
-    assert_allclose(np.mean(errors), wrong.mean(), atol=0.004)
-    assert covered / 1500 > 0.93
-
-
 def test_the_other_deck_holds_uncertain_rows_that_the_classifier_asks_for(given):
     decks, p = make_decks(given), given.targets[0].certainty
     texts = [row[0] for row in decks["predictions"]]

@@ -1,4 +1,3 @@
-import gzip
 import math
 from collections import Counter
 from itertools import pairwise
@@ -220,23 +219,3 @@ def test_unseen_share():
     assert unseen_share(["the kettle, the kettle", "a good kettle"], known) == pytest.approx(3 / 7)
     assert unseen_share(iter(source), known) == 0
     assert math.isnan(unseen_share(["", "!"], known))
-
-
-def lines(path):
-    return gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")[:-1]
-
-
-def test_tokenised_and_plain_reviews_meet(data_folder):
-    """The train files of fdu-mtl are tokenised and the unlabel files are not."""
-    folder = data_folder / "fdu-mtl"
-    domains = ("books", "electronics")
-    tokenised = [line.split("\t")[1] for d in domains for line in lines(folder / f"{d}.task.train.gz")]
-    plain = [line for d in domains for line in lines(folder / f"{d}.task.unlabel.gz")]
-    a = TermVectorizer(20_000, ngram_range=(1, 1)).fit(tokenised)
-    b = TermVectorizer(20_000, ngram_range=(1, 1)).fit(plain)
-    share_a = dict(zip(a.terms_, a.document_frequency_ / a.n_documents_, strict=True))
-    share_b = dict(zip(b.terms_, b.document_frequency_ / b.n_documents_, strict=True))
-    for share, other in ((share_a, share_b), (share_b, share_a)):
-        assert [term for term, s in share.items() if s > 0.01 and term not in other] == []
-    for contraction in ("didn't", "don't", "can't", "won't", "it's", "i've", "cannot"):
-        assert 0.5 < share_a[contraction] / share_b[contraction] < 2, contraction

@@ -1,5 +1,3 @@
-import gzip
-from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -104,14 +102,3 @@ def test_the_real_set(real):
     X = real.domains["dvd"].X
     assert all((np.diff(X.indices[start:end]) > 0).all() for start, end in pairwise(X.indptr))
     LinearSVC(C=0.001).fit(real.domains["dvd"].X, real.domains["dvd"].y)  # which refuses 64-bit indices
-
-
-def test_the_real_set_against_a_plain_count(real, data_folder):
-    documents = Counter()
-    for path in (data_folder / "processed_acl").glob("*/*.review.gz"):
-        for line in gzip.decompress(path.read_bytes()).decode().strip("\n").split("\n"):
-            documents.update({token[: token.rindex(":")] for token in line.split(" ")[:-1]})
-    expected = sorted(documents.items(), key=lambda item: (-item[1], item[0]))[:2000]
-    assert real.terms == [term for term, _ in expected]
-    X, _ = real.rows()
-    assert_array_equal((X > 0).sum(axis=0), [n for _, n in expected])

@@ -63,14 +63,3 @@ def test_each_is_what_it_would_be_alone_and_layers_are_learnt_once(X, parameters
 def test_layers_of_several_noise_levels_are_refused(X):
     fitted = dict(fit_together(MSDAClassifier(1, noise=[0.3, 0.8]), X, make_tasks()))
     assert all("have one noise" in str(error) for error in fitted.values())
-
-
-@pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
-def test_an_error_of_one_task_leaves_the_others(X):
-    tasks = make_tasks()
-    no_labels = np.full(len(X), np.nan)
-    tasks[0, 1] = no_labels, tasks[0, 1][1]
-    fitted = dict(fit_together(MSDAClassifier(1), X, tasks))
-    assert isinstance(fitted.pop((0, 1)), ValueError)
-    assert all(isinstance(task.classifier, MSDAClassifier) for task in fitted.values())
-    assert len(fitted) == 5

@@ -28,16 +28,6 @@ def test_the_summary_says_how_faithful_it_is(small, folder):
     assert load_model("small.safetensors").fidelity_ == small["fidelity"]
 
 
-def test_predict_and_pipeline_agree(small, undrift, folder):
-    assert undrift(*PREDICT, "--out", "out.csv", "--device", "cpu", "--probabilities")[0] == 0
-    rows = read_csv("out.csv")
-    pipeline = load_model("small.safetensors").to_sklearn()
-    texts = [row["review"] for row in rows]
-    assert [row["prediction"] for row in rows] == pipeline.predict(texts).tolist()
-    p = [float(row["p_positive"]) for row in rows]
-    assert p == pytest.approx(pipeline.predict_proba(texts)[:, 1].tolist(), abs=1e-6)
-
-
 def test_explain_takes_it(small, undrift, succeed, folder):
     out = succeed("explain", "--model", "small.safetensors", "the", "--document", "the best")
     assert "the: in " in out

@@ -180,13 +180,6 @@ def test_options_that_do_not_go_together_are_refused(folder, undrift):
     )
 
 
-def test_a_teacher_against_the_source_warns(folder, undrift, columns):
-    write_target(columns, llm=[FLIPPED[label] for label in columns["kitchen"]["truth"]])
-    status, _, err = undrift(*WITH_SOURCE)
-    assert status == 0
-    assert "the teacher contradicts the source in 'kitchen.csv'" in " ".join(err.split())
-
-
 def test_files_without_a_name_are_source_and_target_or_the_target_alone(folder, undrift):
     unnamed = change_options(TAUGHT, target=None)
     assert summarize(undrift, *unnamed, "kitchen.csv")["sources"] == []

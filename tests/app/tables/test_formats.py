@@ -114,9 +114,9 @@ def test_what_a_spreadsheet_cannot_hold_is_refused_and_nothing_is_left(tmp_path,
 
 def test_a_missing_package_names_the_extra(tmp_path, monkeypatch):
     path = sheet_of(tmp_path / "t.xlsx", ("s", [["text"]]))
-    for module, name in ("openpyxl", "t.xlsx"), ("pyarrow", "t.csv.zst"):
+    for module, name in ("openpyxl", "t.xlsx"), ("pyarrow", "t.csv.zst"), ("pyarrow.parquet", "t.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
-        saved(tmp_path, "t.csv.zst", b"")
+        (tmp_path / name).touch()
         assert "the `data` extra: pip install 'undrift[data]'" in refusal(path.with_name(name))
 
 

@@ -49,14 +49,6 @@ def opened(path):
     return (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_strings_come_back_from_every_format(tmp_path, name):
-    table = open_table(written(tmp_path / name, ROWS, ROWS))
-    assert table.columns == ("text", "label")
-    assert rows_of(table) == ROWS.to_numpy().tolist() * 2
-    assert os.listdir(tmp_path) == [name]
-
-
 def test_csv_text_is_what_the_standard_says(tmp_path):
     path = written(tmp_path / "t.csv", ROWS)
     assert path.read_bytes() == 'text,label\n"a, ""b""\n\tc",1.0\né,"x\ry"\n,07\n'.encode()
