@@ -133,6 +133,10 @@ OF_UNDRIFT = [
     ("[[variants]]\nchanges = { verbose = true }", "changes.verbose is not known"),
     ('[[variants]]\ninductive = "yes"', "variants.inductive='yes': input should be a valid boolean"),
     ("[[variants]]\nmethods = []", "variants.methods=[]: "),
+    ("[[variants]]\ntarget_share = 1.0", "target_share=1.0: input"),
+    ("[[variants]]\ntarget_share = 0.5\ninductive = true", "inductive does not go with target_share"),
+    ("[[variants]]\nmax_target_rows = 0", "max_target_rows=0"),
+    ('[[variants]]\ncorpus = { loader = "amazon" }', "corpus: loader='amazon'"),
 ]
 
 
@@ -146,6 +150,7 @@ OF_UNDRIFT = [
         ('methods = ["msda-0"]\n' + CORPUS, "'msda-0' is not known"),
         ('methods = ["svm", "svm"]\n' + CORPUS, "methods has a name twice"),
         ("methods = []\n" + CORPUS, "methods=[]: "),
+        ('methods = ["pca"]\ninductive = true\n' + CORPUS, "inductive: method pca learns from the test rows"),
         *((f"{SVM}{line}\n{CORPUS}", complaint) for line, complaint in AT_THE_TOP),
         *((f"{SVM}{CORPUS}{lines}\n", complaint) for lines, complaint in BELOW),
         *((f"{UNDRIFT}{lines}\n", complaint) for lines, complaint in OF_UNDRIFT),

@@ -60,16 +60,6 @@ def error_of(files, rows, weights=None):
     return float(np.average(wrong, weights=weights))
 
 
-def test_labels_of_a_file_score_the_rows_of_the_same_text(files):
-    rows = list(range(0, 120, 3))
-    summary = run_adapt(make_job(files, labels=write_labels(files, rows)), build_adapter())
-    (entry,) = summary["targets"]
-    assert entry["scored"] == len(rows)
-    assert_allclose(entry["adapted_error"], error_of(files, rows))
-    low, high = entry["adapted_error_interval"]
-    assert low < entry["adapted_error"] < high
-
-
 def test_scores_are_weighted_and_leave_rows_for_predictions_out(files):
     rows, rng = list(range(60)), np.random.default_rng(0)
     sampled = ["estimate"] * 40 + ["predictions"] * 15 + [""] * 5

@@ -80,13 +80,6 @@ def test_every_form_of_rows_and_blocks_is_accepted(cluster, X):
     assert_same_layers(MSDA(2).fit([delayed(coarse), delayed(fine)]).layers_, expected, 1e-9)
 
 
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_schedulers_of_this_process_serve_too(X, scheduler):
-    with dask.config.set(scheduler=scheduler):
-        fitted = MSDA(3, n_pivots=12, random_state=0).fit(da.from_array(X, chunks=(100, -1)))
-    assert_same_layers(fitted.layers_, MSDA(3, n_pivots=12, random_state=0).fit(X).layers_, 1e-9)
-
-
 def test_torch_on_the_workers(cluster, X):
     pytest.importorskip("torch")
     alone = MSDA(3, device="torch:cpu").fit(X).layers_

@@ -51,14 +51,6 @@ def test_a_callback_can_stop_a_fit(counts, callbacks):
     assert len(model.get_feature_names_out()) == 27
 
 
-def test_scikit_learns_progress_bar(counts, callbacks, capsys):
-    pytest.importorskip("rich")
-    MSDA(2).set_callbacks(callbacks.ProgressBar()).fit(counts)
-    shown = capsys.readouterr().out
-    assert "MSDA - fit" in shown
-    assert "100%" in shown
-
-
 def test_verbose_tells_of_every_layer_on_standard_error(counts, capsys):
     MSDAClassifier(3, verbose=True).fit(counts, np.arange(60) % 2)
     out, err = capsys.readouterr()

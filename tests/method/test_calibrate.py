@@ -76,31 +76,6 @@ def test_the_temperature_is_that_of_the_labels(rng):
     assert_allclose(fit_temperature(scores, codes, np.ones(20000)), 2.0, rtol=0.1)
 
 
-def test_the_expected_error_of_calibrated_scores_is_their_error(rng):
-    p = rng.beta(0.6, 0.3, size=20000)
-    truth = rng.random(20000) < p
-    scores = 0.5 * np.log(p / (1 - p))[:, None]
-    share = truth.mean()
-    draws = np.clip(rng.normal(share, 0.01, size=25), 0.01, 0.99)
-    shares = Shares(np.column_stack([1 - draws, draws]), np.zeros(1))
-    codes = (scores[:, 0] > 0).astype(int)
-    expected = expect_error(scores, 0.5, shares, codes)
-    assert_allclose(expected.error, np.mean(codes != truth), atol=0.01)
-    assert expected.low < expected.error < expected.high
-
-
-def test_the_interval_of_known_shares_is_that_of_the_temperature(rng):
-    """Its logarithm has a standard deviation of 0.3, and three points stand for its distribution."""
-    scores, shares = rng.normal(size=(500, 1)), Shares(np.array([[0.5, 0.5]]), np.zeros(1))
-    codes = (scores[:, 0] > 0).astype(int)
-    expected = expect_error(scores, 0.5, shares, codes)
-    for end, sign in ((expected.low, -1), (expected.high, 1)):
-        temperature = 0.5 * np.exp(sign * 0.3 * np.sqrt(3))
-        border = find_border(scores, temperature, shares.mean)
-        p = class_probabilities(scores + border, temperature)
-        assert_allclose(end, 1 - p[np.arange(500), codes].mean(), atol=1e-6)
-
-
 def test_rounding_of_scores_does_not_move_the_interval(rng):
     """Of classes far apart: the error depends on the shares alone, so that all temperatures say the same."""
     scores = np.repeat([-9.0, 9.0], [1000, 600])[:, None]

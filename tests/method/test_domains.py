@@ -168,20 +168,6 @@ def test_rare_classes_are_among_the_rows_that_are_drawn():
         assert (np.diff(drawn) > 0).all()
 
 
-def test_rows_are_predicted_as_those_of_the_domain_that_is_named(counts):
-    y = np.arange(60) % 2
-    found = MSDAClassifier(1).fit(counts, y, {"a": counts[:20] + 1, "b": counts[20:] * 2})
-    bare = found._score_rows(counts.astype("float32"))[:, 0]
-    for k, name in enumerate(["source", "a", "b"]):
-        expected = bare + found.intercept_[k, 0]
-        assert_allclose(found.decision_function(counts, target=name), expected, rtol=1e-6)
-        assert found.score(counts, y, target=name) == np.mean((expected > 0) == y)
-    with pytest.raises(ValueError, match="2 targets; name one of them: target='a', 'b'"):
-        found.predict(counts)
-    with pytest.raises(ValueError, match="target='c' is not among them"):
-        found.predict(counts, target="c")
-
-
 def test_domains_by_number_are_those_of_the_fit(counts):
     y, domain = np.arange(60) % 2, np.repeat([0, 1, -1], 20)
     found = MSDAClassifier(1).fit(counts, y, sample_domain=domain)
@@ -193,6 +179,11 @@ def test_domains_by_number_are_those_of_the_fit(counts):
         found.predict(counts, sample_domain=-7)
     with pytest.raises(ValueError, match="either target or sample_domain"):
         found.predict(counts, target=-1, sample_domain=domain)
+    named = MSDAClassifier(1).fit(counts, y, {"a": counts[:20] + 1, "b": counts[20:] * 2})
+    with pytest.raises(ValueError, match="2 targets; name one of them: target='a', 'b'"):
+        named.predict(counts)
+    with pytest.raises(ValueError, match="target='c' is not among them"):
+        named.predict(counts, target="c")
 
 
 def test_without_targets_sources_are_pooled_by_their_sizes(counts):

@@ -99,18 +99,22 @@ def test_pca_chooses_its_size_and_C_on_the_source(bench):
     assert len({C for _, C in chosen}) > 1
 
 
+def label_source(corpus, source):
+    """Labels of the source's train rows among all rows, and domains: 0 for the source, -1 for others."""
+    y, domain = [], []
+    for name, each in corpus.domains.items():
+        known = [name == source and i in each.train for i in range(len(each))]
+        y.append(np.where(known, each.y, np.nan))
+        domain += [0 if name == source else -1] * len(each)
+    return np.concatenate(y), domain
+
+
 def test_tuned_scl_keeps_negative_weights_and_chooses_rows_and_scale(bench, corpus):
     options = {"n_components": 4, "n_pivots": 8, "min_df": 45}
     X, task = np.vstack(list(by_hand.dense(corpus).values())), TASKS[0]
     tuned = with_setting(replace(bench, parameters={"scl": options}), c_rule="searched", tuned=True)
     own = run_all(tuned, "scl")[task]
-    y = np.concatenate(
-        [
-            np.where([name == task[0] and i in each.train for i in range(len(each))], each.y, np.nan)
-            for name, each in corpus.domains.items()
-        ]
-    )
-    domain = np.concatenate([np.full(len(each), -(name != task[0])) for name, each in corpus.domains.items()])
+    y, domain = label_source(corpus, task[0])
     model = SCL(**options, clip_negative=False).fit(X, y, sample_domain=domain)
     Z, accuracy = {}, {}
     for name, rows in (("counts", by_hand.dense(corpus)), ("tfidf", by_hand.tfidf(corpus))):
@@ -130,12 +134,8 @@ def test_scl_knows_the_labels_of_the_source_and_the_rows_of_all(bench, corpus):
     X = np.vstack(list(by_hand.dense(corpus).values()))
     pivots = {}
     for task, own in run_all(replace(bench, parameters={"scl": options}), "scl").items():
-        y, domain = [], []
-        for name, each in corpus.domains.items():
-            known = [name == task[0] and i in each.train for i in range(len(each))]
-            y.append(np.where(known, each.y, np.nan))
-            domain += [0 if name == task[0] else -1] * len(each)
-        model = SCL(**options).fit(X, np.concatenate(y), sample_domain=domain)
+        y, domain = label_source(corpus, task[0])
+        model = SCL(**options).fit(X, y, sample_domain=domain)
         pivots[task[0]] = set(model.pivots_)
         Z = by_hand.split_by_domain(corpus, model.transform(X))
         assert own.params == {"n_pivots": len(model.pivots_), "C": 1.0}

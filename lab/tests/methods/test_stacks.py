@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from undrift import MSDA
-from undrift.datasets import Corpus, Domain
 from undrift.inputs.device import check_place
 from undrift_lab.baselines.rows import presence as binarize_rows
 from undrift_lab.methods.stacks import RunningGrams, SharedStack
@@ -50,17 +48,6 @@ def test_running_grams_are_those_of_the_concatenation(corpus, n_pivots, device):
         for left, right in PAIRS:
             A, B = (Z[domain == names.index(p[0])][part_rows(corpus, p)][:, :seen] for p in (left, right))
             assert_allclose(grams[left, right], A @ B.T, rtol=1e-9, atol=1e-9)
-
-
-def test_rows_of_a_part_need_not_be_in_order_or_together():
-    rng = np.random.default_rng(0)
-    X = sp.csr_array(rng.poisson(0.7, (20, 5)).astype(np.float64))
-    corpus = Corpus("c", {"a": Domain("a", X=X, y=np.arange(20) % 2, train=[9, 2, 4], test=[0, 19])})
-    grams = RunningGrams(corpus, [(("a", "test"), ("a", "train"))])
-    for level in SharedStack(corpus).levels(0.5, 1):
-        grams.add(level)
-    Z = MSDA(1, 0.5).fit(X.toarray()).transform(X.toarray())
-    assert_allclose(grams[("a", "test"), ("a", "train")], Z[[0, 19]] @ Z[[2, 4, 9]].T, rtol=1e-9, atol=1e-9)
 
 
 def test_fewer_columns_are_the_first(corpus):

@@ -285,12 +285,3 @@ def test_places_that_cannot_be_written(tmp_path, attempt):
             attempt(tmp_path / path)
     check_table(tmp_path / "new.parquet")
     assert sorted(os.listdir(tmp_path)) == ["d.csv", "null.csv"]
-
-
-def test_a_link_stays_a_link_and_an_input_can_be_the_output(tmp_path):
-    real = saved(tmp_path, "real.csv", b"a,b\n1,2\n")
-    link = tmp_path / "link.csv"
-    link.symlink_to(real)
-    copied(real, link)
-    assert link.is_symlink()
-    assert real.read_text() == "a,b,prediction,score\n1,2,pos,0.30000000000000004\n"
