@@ -40,9 +40,8 @@ def test_C_is_that_of_highest_accuracy_in_cross_validation(scale, n_folds, seed)
     for C in CS:
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(X, y)
         machine = LinearSVC(C=C, random_state=seed)
-        scores.append(
-            np.mean([machine.fit(X[fit], y[fit]).score(X[check], y[check]) for fit, check in folds])
-        )
+        right = [machine.fit(X[fit], y[fit]).score(X[check], y[check]) for fit, check in folds]
+        scores.append(np.mean(right))
     search = linear_svm(n_folds=n_folds, random_state=seed).fit(X, y)
     np.testing.assert_allclose(search.cv_results_["param_C"].astype(float), CS, rtol=1e-9)
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], scores, rtol=1e-9)

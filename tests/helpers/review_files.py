@@ -1,7 +1,6 @@
 """Files of made-up reviews, for tests of jobs and commands."""
 
 import csv
-import gzip
 from pathlib import Path
 
 from undrift import MSDAClassifier, TextAdapter
@@ -27,15 +26,9 @@ def build_adapter(**options) -> TextAdapter:
     return TextAdapter(150, classifier=MSDAClassifier(2, 0.7, **settings))
 
 
-def open_text(path: Path | str, mode: str):
-    """Open a text file, compressed if its name ends in .gz."""
-    opener = gzip.open if str(path).endswith(".gz") else open
-    return opener(path, mode, newline="", encoding="utf-8")
-
-
 def write_csv(path: Path, columns: dict) -> Path:
     """Write columns by name; returns the path."""
-    with open_text(path, "wt") as file:
+    with open(path, "w", newline="", encoding="utf-8") as file:
         out = csv.writer(file)
         out.writerow(columns)
         out.writerows(zip(*columns.values(), strict=True))
@@ -44,7 +37,7 @@ def write_csv(path: Path, columns: dict) -> Path:
 
 def read_csv(path: Path | str) -> list[dict[str, str]]:
     """Read the rows of a CSV file."""
-    with open_text(path, "rt") as file:
+    with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
