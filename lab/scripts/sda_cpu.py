@@ -32,7 +32,7 @@ def run_msda(args: argparse.Namespace) -> None:
     """Learn the stack of `undrift-lab`, and pass all rows through it."""
     import numpy as np
 
-    from undrift.datasets import Corpus, Domain
+    from undrift_lab.corpora.corpus import Corpus, Domain
     from undrift_lab.methods.stacks import SharedStack
 
     X = amazon_presence(args.rows, args.columns, "float32")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from undrift.datasets import Corpus, Domain
+from undrift_lab.corpora.corpus import Corpus, Domain
 from undrift_lab.parts import CorpusSpec, count_terms, find_duplicates, load_corpus
 
 

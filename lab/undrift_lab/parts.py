@@ -12,10 +12,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 
-from undrift.datasets import Corpus, Domain
 from undrift.text import TermVectorizer
 
 from .corpora import LOADERS
+from .corpora.corpus import Corpus, Domain
 from .plan import CorpusSpec
 
 Part = tuple[str, str]  # domain, and "train", "test" or "all"

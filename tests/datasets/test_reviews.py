@@ -70,7 +70,6 @@ def test_rows_and_labels(corpus):
         assert domain.y[domain.train].sum() == 400
         assert domain.y[domain.test].sum() == 200
         assert set(domain.y[domain.train]) == {0, 1}
-    assert len(corpus.tasks()) == 12
 
 
 def test_shares():

@@ -12,8 +12,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
 from tests.helpers.oracles import algorithm_2
-from undrift.datasets import Corpus, Domain
 from undrift.inputs.device import OnHost
+from undrift_lab.corpora.corpus import Corpus, Domain
 from undrift_lab.methods.cells import Bench
 from undrift_lab.methods.families import find_outcomes
 

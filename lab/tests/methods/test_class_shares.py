@@ -8,7 +8,7 @@ from sklearn.metrics import balanced_accuracy_score
 
 from lab.tests.helpers.corpus import DOMAINS
 from undrift import MSDAClassifier
-from undrift.datasets import Corpus, Domain
+from undrift_lab.corpora.corpus import Corpus, Domain
 from undrift_lab.methods.baselines import weight_tfidf
 from undrift_lab.methods.cells import Cell
 from undrift_lab.methods.undrift import WithoutFallback, calibration_error, stack_tasks

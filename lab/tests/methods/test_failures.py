@@ -8,7 +8,7 @@ import pytest
 from lab.tests.helpers.corpus import DOMAINS, PLAN, write_corpus
 from lab.tests.runner.test_run import of_kind
 from undrift import MSDAClassifier
-from undrift.datasets import Corpus, Domain
+from undrift_lab.corpora.corpus import Corpus, Domain
 from undrift_lab.methods import msda
 from undrift_lab.methods.svm import check_source
 from undrift_lab.plan import load_plan

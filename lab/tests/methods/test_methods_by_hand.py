@@ -21,8 +21,8 @@ from lab.tests.helpers.oracles import (
     transferred,
 )
 from undrift import MSDA
-from undrift.datasets import Corpus, Domain
 from undrift_lab.baselines import CODA, SCL
+from undrift_lab.corpora.corpus import Corpus, Domain
 from undrift_lab.methods.baselines import Candidate, Representation, classify_by_source, classify_shared
 from undrift_lab.methods.cells import Cell, GridPoint, Outcome
 from undrift_lab.methods.svm import (

@@ -6,7 +6,7 @@ from scipy.special import expit
 from sklearn.metrics import f1_score
 
 from undrift import MSDAClassifier
-from undrift.datasets import Corpus
+from undrift_lab.corpora.corpus import Corpus
 from undrift_lab.methods import encoders
 from undrift_lab.methods.baselines import weight_tfidf
 from undrift_lab.parts import load_corpus, rank_columns, sample_target, take_pair

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from undrift.datasets import Corpus, Domain
 from undrift.inputs.device import OnHost
+from undrift_lab.corpora.corpus import Corpus, Domain
 from undrift_lab.methods import resources, stacks, undrift
 from undrift_lab.methods.cells import Bench, Cell
 from undrift_lab.plan import Setting

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from lab.tests.helpers import oracles as by_hand
 from lab.tests.helpers.oracles import SEED, TASKS, bench_of, find_all, made_corpus, of_part
 from undrift import MSDA, MSDAClassifier
-from undrift.datasets import Corpus, Domain
 from undrift.errors import UndriftWarning
+from undrift_lab.corpora.corpus import Corpus, Domain
 from undrift_lab.methods.cells import Cell
 from undrift_lab.methods.undrift import WithoutFallback
 from undrift_lab.plan import Setting

@@ -2,17 +2,25 @@
 
 from collections.abc import Callable
 
-from undrift.datasets import Corpus, make_reviews
+from undrift.datasets import make_reviews
 
 from .addresses import SOURCES
 from .amazon_bow import load_amazon_bow
 from .amazon_mat import load_amazon_mat
+from .corpus import Corpus, Domain
 from .download import fetch
 from .fdu_mtl import load_fdu_mtl
 from .files import data_folder
 from .json_lines import load_crisis, load_debt, load_natural, load_newsgroups
 from .multidomain import load_multidomain_sentiment
 from .processed_acl import load_processed_acl
+
+
+def load_reviews() -> Corpus:
+    """Return the generated reviews of the library."""
+    domains = make_reviews().domains.values()
+    return Corpus("reviews", {domain.name: Domain(**vars(domain)) for domain in domains})
+
 
 # what a plan may name: a loader takes a folder (or None, for the data folder's) and returns a corpus
 LOADERS: dict[str, Callable[..., Corpus]] = {
@@ -25,5 +33,5 @@ LOADERS: dict[str, Callable[..., Corpus]] = {
     "crisis": load_crisis,
     "debt": load_debt,
     "newsgroups": load_newsgroups,
-    "reviews": make_reviews,
+    "reviews": load_reviews,
 }

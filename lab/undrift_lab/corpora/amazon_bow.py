@@ -11,8 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from undrift.datasets import Corpus, Domain
-
+from .corpus import Corpus, Domain
 from .files import corpus_of, dataset_folder, find_file, shorten_indices, stems
 
 

@@ -13,8 +13,7 @@ from scipy import sparse
 from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
-from undrift.datasets import Corpus, Domain
-
+from .corpus import Corpus, Domain
 from .files import corpus_of, dataset_folder
 
 _DOMAINS = ("books", "dvd", "electronics", "kitchen")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from undrift.datasets import Corpus, Domain
-
+from .corpus import Corpus, Domain
 from .files import corpus_of, dataset_folder, find_file, make_line_error, numbered_lines, optional_file, stems
 
 _Document = tuple[float, str]  # label (NaN where unknown), text

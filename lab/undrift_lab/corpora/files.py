@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from undrift.datasets import Corpus, Domain
-
 from .addresses import SOURCES
+from .corpus import Corpus, Domain
 
 
 def data_folder() -> Path | None:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from undrift.datasets import Corpus, Domain
-
+from .corpus import Corpus, Domain
 from .files import corpus_of, dataset_folder, find_file, make_line_error, numbered_lines, stems
 
 Folder = str | os.PathLike[str] | None

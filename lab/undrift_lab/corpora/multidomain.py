@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from undrift.datasets import Corpus, Domain
 from undrift.errors import warn
 
+from .corpus import Corpus, Domain
 from .files import corpus_of, dataset_folder, numbered_lines, optional_file
 
 _FIELD = re.compile(r"<(rating|review_text)>(.*?)</\1>", re.DOTALL)

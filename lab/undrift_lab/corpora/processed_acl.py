@@ -10,8 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 
-from undrift.datasets import Corpus, Domain
-
+from .corpus import Corpus, Domain
 from .files import (
     corpus_of,
     dataset_folder,

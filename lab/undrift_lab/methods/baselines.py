@@ -14,9 +14,9 @@ from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from undrift.core import Rows
-from undrift.datasets import Corpus
 
 from ..baselines import CODA, SCL, SDA
+from ..corpora.corpus import Corpus
 from ..parts import part_rows, rows_to_learn_from
 from .cells import Bench, Cell, Finding, Outcome, attempt, group_cells
 from .resources import measure_time

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import Parallel, delayed
 
-from undrift.datasets import Corpus
 from undrift.inputs import Place
 
+from ..corpora.corpus import Corpus
 from ..plan import Setting
 
 

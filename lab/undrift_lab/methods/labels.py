@@ -30,10 +30,10 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import LinearSVC
 
 from undrift.core import Rows, stack_rows
-from undrift.datasets import Corpus, Domain
 from undrift.method import MSDAClassifier
 
 from ..catalogue import split_label_method
+from ..corpora.corpus import Corpus, Domain
 from ..parts import part_labels, part_rows
 from .baselines import weight_tfidf
 from .cells import Bench, Cell, Finding, Outcome, attempt, group_cells

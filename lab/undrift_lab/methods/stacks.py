@@ -17,9 +17,9 @@ import scipy.sparse as sp
 
 from undrift.core import Array, LayerSolver, Rows, array_ops, choose_pivots, fit_layers, moments
 from undrift.core.blocks import as_slice, blocks_with_offsets
-from undrift.datasets import Corpus
 from undrift.inputs import OnHost, Place
 
+from ..corpora.corpus import Corpus
 from ..parts import Part, part_rows
 from .resources import measure_time
 

@@ -12,8 +12,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_sample_weight
 
-from undrift.datasets import Corpus
-
+from ..corpora.corpus import Corpus
 from ..metrics import transfer_error
 from ..parts import part_labels, part_rows
 from .cells import Bench

@@ -17,12 +17,12 @@ import numpy as np
 from scipy.special import expit
 
 from undrift.core import stack_rows
-from undrift.datasets import Corpus
 from undrift.method import MSDAClassifier
 from undrift.method.constants import LEAST_SHARE
 from undrift.text import TFIDF_LENGTH
 
 from ..catalogue import OURS, Ours
+from ..corpora.corpus import Corpus
 from ..parts import part_labels, part_rows
 from .baselines import weight_tfidf
 from .cells import Bench, Cell, Finding, Outcome, attempt

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from undrift.datasets import Corpus, Domain
 from undrift.inputs import OnHost, Place, check_place
 
+from ..corpora.corpus import Corpus, Domain
 from ..methods import (
     Bench,
     Cell,

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from .corpus import Corpus, Domain
-
 PHRASES = json.loads(Path(__file__).with_name("products.json").read_text(encoding="utf-8"))
 
 
@@ -44,6 +42,25 @@ class Product:
 
 
 PRODUCTS = {name: Product(**phrases) for name, phrases in PHRASES["products"].items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """Texts of one domain, their labels (NaN where unknown), and the numbers of the rows of each part."""
+
+    name: str
+    texts: list[str]
+    y: np.ndarray
+    train: np.ndarray  # labelled rows to learn from
+    test: np.ndarray  # labelled rows to score when it is the target
+    unlabelled: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Domains by their names."""
+
+    domains: dict[str, Domain]
 
 
 def make_reviews(
@@ -93,7 +110,7 @@ def make_reviews(
     sizes = (n_per_domain - n_test - n_unlabelled, n_test, n_unlabelled)
     seed = secrets.randbits(64) if random_state is None else operator.index(random_state)
     made = {name: _write_domain(name, sizes, positive_share, STYLES[style], seed) for name in domains}
-    return Corpus(name="reviews", domains=made)
+    return Corpus(made)
 
 
 def _check_arguments(
@@ -134,7 +151,7 @@ def _write_domain(
     train, test, unlabelled = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:2])
     y = np.array(labels, dtype=float)
     y[unlabelled] = np.nan
-    return Domain(name=name, texts=texts, y=y, train=train, test=test, unlabelled=unlabelled)
+    return Domain(name, texts, y, train, test, unlabelled)
 
 
 def _write_review(rng: random.Random, product: Product, style: Style, is_liked: bool) -> str:

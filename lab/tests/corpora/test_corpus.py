@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from undrift.datasets.corpus import Corpus, Domain, Task
+from undrift_lab.corpora.corpus import Corpus, Domain
 
 
 def features(name, start=0, **changes):
@@ -25,25 +25,7 @@ def corpus(*domains, **kwargs):
     return Corpus("small", {domain.name: domain for domain in domains}, **kwargs)
 
 
-def test_task_takes_the_source_train_rows_and_the_target_test_rows():
-    task = Task(features("books"), features("kitchen", start=100))
-    X_train, y_train = task.source.labelled("train")
-    X_test, y_test = task.target.labelled("test")
-    assert task.name == "books->kitchen"
-    assert_array_equal(X_train, [[0, 1], [2, 3]])
-    assert_array_equal(y_train, [1, -1])
-    assert_array_equal(X_test, [[104, 105], [106, 107]])
-    assert_array_equal(y_test, [1, -1])
-
-
-def test_texts_labels_and_tasks_of_a_corpus():
-    texts, y = documents("kitchen").labelled("test")
-    assert texts == ["kitchen 1"]
-    assert y.tolist() == [0]
-    assert y.dtype == np.int64
-    domain = features("books", y=[0.5, 1, 2, 3])
-    assert domain.labelled("train")[1].tolist() == [0.5, 1]
-    assert features("books", y=["a", "b", "a", "b"]).labelled("test")[1].tolist() == ["a", "b"]
+def test_tasks_of_a_corpus():
     names = [task.name for task in corpus(*(features(name) for name in "abc")).tasks()]
     assert names == ["a->b", "a->c", "b->a", "b->c", "c->a", "c->b"]
 
@@ -86,7 +68,7 @@ def test_domain_refuses_parts_that_do_not_fit(changes, message):
         features("a", **changes)
 
 
-def test_corpora_and_tasks_refuse_domains_that_do_not_fit():
+def test_corpora_refuse_domains_that_do_not_fit():
     with pytest.raises(ValueError, match="differ in their number of columns"):
         corpus(features("a"), features("b", X=np.zeros((4, 3))))
     with pytest.raises(ValueError, match="differ in their number of columns"):
@@ -95,8 +77,3 @@ def test_corpora_and_tasks_refuse_domains_that_do_not_fit():
         corpus(features("a"), terms=["x", "y", "z"])
     with pytest.raises(ValueError, match="no domains"):
         corpus()
-    task = Task(features("a", train=[]), features("b", test=[]))
-    with pytest.raises(ValueError, match="domain 'a' has no train rows"):
-        task.source.labelled("train")
-    with pytest.raises(ValueError, match="domain 'b' has no test rows"):
-        task.target.labelled("test")

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import stack_rows
-from ..inputs import missing_mask
+from undrift.core import stack_rows
+from undrift.inputs import missing_mask
 
 # Rows are an (n, d) array or sparse matrix, or a list of n texts.
 Rows = Any
@@ -34,12 +34,6 @@ class Domain:
     train, test, unlabelled : array of int
         Numbers of the labelled rows to learn from, of those to score when it is the target, and of the
         unlabelled ones, which serve the layers alone. Parts may overlap.
-
-    Examples
-    --------
-    >>> from undrift.datasets import Domain
-    >>> Domain("books", texts=["a gripping story", "dull"], y=[1, 0], train=[0, 1]).labelled("train")[1]
-    array([1, 0])
     """
 
     name: str
@@ -73,16 +67,6 @@ class Domain:
         """`X` or `texts`, whichever this domain has."""
         return self.X if self.texts is None else self.texts
 
-    def labelled(self, part: str) -> tuple[Rows, np.ndarray]:
-        """Rows and labels of the part named "train" or "test"."""
-        index = getattr(self, part)
-        if not len(index):
-            raise ValueError(f"domain {self.name!r} has no {part} rows")
-        y = self.y[index]
-        is_whole = y.dtype.kind == "f" and (y == np.rint(y)).all()
-        rows = [self.rows[i] for i in index] if self.X is None else self.rows[index]
-        return rows, y.astype(np.int64) if is_whole else y
-
     def with_rows(self, rows: Rows) -> Domain:
         """Return the same domain with other rows in the same order: features, or a list of texts."""
         if isinstance(rows, list):
@@ -115,14 +99,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Domains that share one feature space, whose columns `terms` may name, or are all texts.
-
-    Examples
-    --------
-    >>> from undrift.datasets import make_reviews
-    >>> [task.name for task in make_reviews(10, domains=["books", "kitchen"]).tasks()]
-    ['books->kitchen', 'kitchen->books']
-    """
+    """Domains that share one feature space, whose columns `terms` may name, or are all texts."""
 
     name: str
     domains: dict[str, Domain]
