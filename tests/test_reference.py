@@ -29,7 +29,7 @@ def sections_of(value: object) -> set[str]:
 def test_the_page_lists_every_public_object_once():
     listed = re.findall(r"^   (\w+)$", PAGE, flags=re.MULTILINE)
     assert sorted(listed) == sorted(PUBLIC)
-    assert len(listed) >= 20
+    assert len(listed) >= 15
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC))

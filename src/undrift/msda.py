@@ -29,7 +29,6 @@ from .core import (
     select_noise,
 )
 from .inputs import (
-    CallbackSupportMixin,
     Place,
     all_or_nothing,
     as_array,
@@ -47,8 +46,6 @@ from .inputs import (
     on_cluster,
     place_rows,
     savable,
-    track_steps,
-    with_callbacks,
 )
 
 
@@ -188,7 +185,7 @@ class MDA(Denoiser):
 
 
 @savable
-class MSDA(CallbackSupportMixin, Denoiser):
+class MSDA(Denoiser):
     """Marginalised stacked denoising autoencoder: layers in closed form, one on another.
 
     Each layer is an :class:`MDA` fitted on the output of the one before (section 3.3). Fit it on all
@@ -274,7 +271,6 @@ class MSDA(CallbackSupportMixin, Denoiser):
         self.random_state = random_state
 
     @all_or_nothing
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, *, sample_domain: Any = None) -> MSDA:
         """Learn the layers from the rows of `X`; `y` and `sample_domain` are not used.
 
@@ -304,7 +300,7 @@ class MSDA(CallbackSupportMixin, Denoiser):
 
         try:
             with place.set_precision():
-                for fitted in track_steps(self, learn(), n_layers, "layer", lambda: {"layers_": layers}):
+                for fitted in learn():
                     layers.append(place.to_host(fitted.layer))
         except SingularSystem as error:
             raise self._with_layer_and_names(len(layers), error) from None

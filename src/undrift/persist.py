@@ -42,7 +42,7 @@ LARGEST_HALF = 65_504.0  # the largest number of half precision
 _CORE_CLASSES: dict[str, type] = {cls.__name__: cls for cls in (Layer, RowCoef, Scatter)}
 _SCALARS = (bool, int, float, str, type(None))
 _OF_THE_SESSION = (
-    "_skl_callbacks", "_sklearn_output_config", "_metadata_request", "_cached_vectorizer", "target_scores_",
+    "_sklearn_output_config", "_metadata_request", "_cached_vectorizer", "target_scores_",
 )  # fmt: skip
 PARTS = {"layers": "representation_", "training_rows": "update_state_"}  # attributes that make a file large
 

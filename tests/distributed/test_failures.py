@@ -26,6 +26,7 @@ from undrift.app.adapt import run_adapt
 from undrift.app.job import Job
 from undrift.app.on_dask import run_on_cluster
 from undrift.distributed import ClusterLost
+from undrift.inputs import follow_steps
 
 D = 30
 OPTIONS = {"threads_per_worker": 1, "memory_limit": "1GB", "dashboard_address": "127.0.0.1:0"}
@@ -172,28 +173,6 @@ def lone_scheduler():
         process.kill()
 
 
-class Assassin:
-    """A callback of scikit-learn that kills a process when the first layer is done."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-
-    def setup(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context):
-        if context.task_name == "layer" and self._pid:
-            os.kill(self._pid, signal.SIGKILL)
-            self._pid = 0
-        return False
-
-    def teardown(self, estimator, context):
-        pass
-
-
 def test_a_lost_scheduler_is_a_clear_error_and_no_output(tmp_path, lone_scheduler):
     address, pid = lone_scheduler
     write_reviews(tmp_path, 2)
@@ -201,12 +180,13 @@ def test_a_lost_scheduler_is_a_clear_error_and_no_output(tmp_path, lone_schedule
         [tmp_path / "books-*.csv"], [tmp_path / "pans-*.csv"], ("text",), "label", tmp_path / "out.csv",
         tmp_path / "model.safetensors",
     )  # fmt: skip
-    own = adapter()
-    if not hasattr(own.classifier, "set_callbacks"):
-        pytest.skip("scikit-learn before 1.9 has no callbacks to strike from")
-    own.classifier.set_callbacks(Assassin(pid))
-    with pytest.raises(ClusterLost, match="scheduler"):
-        run_on_cluster(address, job, own)
+
+    def strike(n_done, n_layers):
+        if n_done == 1:
+            os.kill(pid, signal.SIGKILL)
+
+    with follow_steps(strike), pytest.raises(ClusterLost, match="scheduler"):
+        run_on_cluster(address, job, adapter())
     assert {path.name for path in tmp_path.iterdir()} == {
         f"{domain}-{i}.csv" for domain in ("books", "pans") for i in range(2)
     }

@@ -81,7 +81,7 @@ def build_adapter(
 def show_adapt(run: Callable[..., Any], job: Job, adapter: TextAdapter, *, as_json: bool) -> None:
     """Run a job with a progress bar, and show its summary."""
     stages = FIT_STAGES | (MODEL_STAGES if job.model else {}) | (REPORT_STAGES if job.report else {})
-    summary = terminal.run_job(partial(run, job, adapter), adapter, stages if run is run_adapt else {})
+    summary = terminal.run_job(partial(run, job, adapter), stages if run is run_adapt else {})
     describe = partial(describe_summary, is_verbose=terminal.output.is_verbose)
     terminal.show_summary(summary, describe, as_json=as_json)
 
@@ -115,7 +115,7 @@ class LocalRows:
         options: dict[str, Any] = {"sample_domain": domain, "keeps_state": self.job.needs_state}
         for name in self.targets[0].teacher:
             options[name] = {target.name: target.teacher[name] for target in self.targets}
-        source = (self.source_rows, labels) if self.sources else (None, None)
+        source: tuple[Any, Any] = (self.source_rows, labels) if self.sources else (None, None)
         adapter.fit_rows(vectorizer, *source, targets, **options)
 
     def count_terms(self, adapter: TextAdapter) -> TermVectorizer:

@@ -8,6 +8,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -84,33 +85,10 @@ class StageBar:
         return self._ends
 
 
-class LayerCallback:
-    """Moves the bar during a fit, as a scikit-learn callback: one step for each layer."""
-
-    def __init__(self, bar: StageBar) -> None:
-        self._bar, self._n_done, self._n_layers = bar, 0, 1
-
-    def setup(self, estimator: Any, context: Any) -> None:
-        """Count the layers."""
-        self._n_done, self._n_layers = 0, context.max_subtasks or 1
-        self._bar("learning layers", 0.0)
-
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Do nothing."""
-
-    def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
-        """Advance by one layer; the classifier comes after the last."""
-        if context.task_name == "layer":
-            self._n_done += 1
-            is_last = self._n_done >= self._n_layers
-            self._bar(
-                "fitting the classifier" if is_last else "learning layers",
-                None if is_last else self._n_done / self._n_layers,
-            )
-        return False
-
-    def teardown(self, estimator: Any, context: Any) -> None:
-        """Do nothing."""
+def show_layers(bar: StageBar, n_done: int, n_layers: int) -> None:
+    """Move the bar to a number of layers; the classifier comes after the last."""
+    is_last = n_done >= n_layers
+    bar("fitting the classifier" if is_last else "learning layers", None if is_last else n_done / n_layers)
 
 
 @contextmanager
@@ -132,17 +110,15 @@ def show_start(verbose: bool | None) -> Iterator[None]:
         yield
 
 
-def run_job(
-    run: Callable[[StageBar], Any], adapter: Any = None, stages: dict[str, float] | None = None
-) -> Any:
-    """Run a job with a progress bar, which follows the fit of `adapter`; then print its warnings."""
+def run_job(run: Callable[[StageBar], Any], stages: dict[str, float] | None = None) -> Any:
+    """Run a job with a progress bar, which follows its fits; then print its warnings."""
+    from ..inputs import follow_steps
+
     with warnings.catch_warnings(record=True) as caught, show_progress() as progress:
         warnings.simplefilter("always", UndriftWarning)
         bar = StageBar(progress, stages)
-        classifier: Any = getattr(adapter, "classifier", None)
-        if hasattr(classifier, "set_callbacks"):  # of scikit-learn, from 1.9
-            classifier.set_callbacks(LayerCallback(bar))
-        result = run(bar)
+        with follow_steps(partial(show_layers, bar)):
+            result = run(bar)
     for item in caught:
         if issubclass(item.category, UndriftWarning):
             show_warning(str(item.message))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
 from dask.delayed import Delayed
-from sklearn.base import BaseEstimator
 
 from .cluster import Stage, literal, persist
 from .rows import lazy_blocks
@@ -16,18 +14,8 @@ from .rows import lazy_blocks
 
 def send_model(estimator: Any) -> Delayed:
     """Send a fitted estimator to the cluster."""
-    (there,) = persist(literal(_strip_callbacks(estimator), "model"))
+    (there,) = persist(literal(estimator, "model"))
     return there
-
-
-def _strip_callbacks(estimator: Any) -> Any:
-    """Copy an estimator, and those inside it, without the callbacks that belong to this process."""
-    model = copy(estimator)
-    vars(model).pop("_skl_callbacks", None)
-    for name, value in vars(model).items():
-        if isinstance(value, BaseEstimator):
-            setattr(model, name, _strip_callbacks(value))
-    return model
 
 
 def blockwise(

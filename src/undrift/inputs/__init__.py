@@ -3,13 +3,11 @@
 from .device import OnHost, Place, check_device, check_place, find_accelerator, to_host
 from .estimators import (
     SAVABLE,
-    CallbackSupportMixin,
     all_or_nothing,
+    follow_steps,
     load_cluster,
     savable,
-    share_callbacks,
     track_steps,
-    with_callbacks,
 )
 from .parameters import (
     check_choice,

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from importlib import import_module
 from typing import Any, TypeVar
@@ -14,16 +15,8 @@ T = TypeVar("T")
 C = TypeVar("C", bound=type)
 SAVABLE: dict[str, type] = {}  # classes that a model file may name, by name
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn before 1.9 has no callbacks
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for scikit-learn's mixin."""
-
-    def with_callbacks(method: Callable) -> Callable:
-        """Return `method` itself."""
-        return method
+Report = Callable[[int, int], None]  # takes the number of steps that are done, and of all
+_report: ContextVar[Report | None] = ContextVar("report", default=None)
 
 
 def all_or_nothing(fit: Callable) -> Callable:
@@ -45,46 +38,26 @@ def all_or_nothing(fit: Callable) -> Callable:
     return fit_anew
 
 
-def track_steps(
-    estimator: Any, steps: Iterable[T], n_steps: int, name: str, state: Callable[[], dict]
-) -> Iterator[T]:
-    """Yield from `steps`, reporting each to the estimator's callbacks and, if `verbose`, to standard error.
-
-    `state` returns the fitted attributes that the steps so far would give; a callback may stop there.
-    """
-    context = None
-    if hasattr(estimator, "_init_callback_context"):
-        context = estimator._init_callback_context(max_subtasks=n_steps)
-        context.call_on_fit_task_begin(estimator=estimator)
-    steps, start = iter(steps), time.perf_counter()
-    for i in range(n_steps):
-        task = context and context.subcontext(task_name=name)
-        if task:
-            task.call_on_fit_task_begin(estimator=estimator)
-        yield next(steps)
-        if getattr(estimator, "verbose", False):
-            seconds = time.perf_counter() - start
-            print(f"undrift: {name} {i + 1}/{n_steps} after {seconds:.1f} s", file=sys.stderr)
-        if task and task.call_on_fit_task_end(estimator=estimator, reconstruction_attributes=state):
-            break
-    if context:
-        context.call_on_fit_task_end(estimator=estimator, reconstruction_attributes=state)
-
-
 @contextmanager
-def share_callbacks(estimator: Any, part: Any) -> Iterator[None]:
-    """Let the callbacks of an estimator, if it has some, follow the fit of a part of it too."""
-    if not getattr(estimator, "_skl_callbacks", []):
+def follow_steps(report: Report) -> Iterator[None]:
+    """Tell `report` of the steps of every fit inside, once before the first and after each."""
+    before = _report.set(report)
+    try:
         yield
-        return
-    context = estimator._init_callback_context(max_subtasks=1)
-    context.call_on_fit_task_begin(estimator=estimator)
-    task = context.subcontext(task_name=type(part).__name__)
-    with task.propagate_callback_context(part):
-        task.call_on_fit_task_begin(estimator=estimator)
-        yield
-        task.call_on_fit_task_end(estimator=estimator)
-    context.call_on_fit_task_end(estimator=estimator)
+    finally:
+        _report.reset(before)
+
+
+def track_steps(steps: Iterable[T], n_steps: int, *, verbose: bool) -> Iterator[T]:
+    """Yield from `steps`, each a layer; tell who follows them and, if `verbose`, standard error."""
+    report, start = _report.get() or (lambda n_done, n_all: None), time.perf_counter()
+    report(0, n_steps)
+    for n_done, step in enumerate(steps, start=1):
+        yield step
+        report(n_done, n_steps)
+        if verbose:
+            seconds = time.perf_counter() - start
+            print(f"undrift: layer {n_done}/{n_steps} after {seconds:.1f} s", file=sys.stderr)
 
 
 def savable(cls: C) -> C:

@@ -159,10 +159,7 @@ class Search:
     def result(self) -> Base:
         """Return the best candidate so far, with everything that adaptation needs."""
         chosen = self._best
-        if chosen is None:
-            raise RuntimeError(
-                "a callback stopped the fit before the first candidate: there is nothing to keep"
-            )
+        assert chosen is not None
         known = self.domains, self.anchors, self._labels, self._weight, self.center, self.place
         source_only = self._source_only.get(chosen.candidate.C)
         return Base(*known, chosen, self._candidates, source_only, self._split)

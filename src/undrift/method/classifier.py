@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows, SingularSystem, array_ops, choose_pivots
 from ..inputs import (
-    CallbackSupportMixin,
     all_or_nothing,
     check_choice,
     check_positive,
@@ -30,7 +29,6 @@ from ..inputs import (
     savable,
     to_host,
     track_steps,
-    with_callbacks,
 )
 from ..msda import MSDA
 from .align import align_targets
@@ -53,7 +51,7 @@ from .update import LearnsTargetLabels
 
 
 @savable
-class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, BaseEstimator):
+class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
     """Classifier for a domain without labels, learnt from one with.
 
     Learns mSDA's representation from all rows, labelled or not, and a linear classifier on
@@ -186,7 +184,6 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         self.random_state = random_state
 
     @all_or_nothing
-    @with_callbacks
     def fit(
         self,
         X: Rows | None,
@@ -245,7 +242,7 @@ class MSDAClassifier(CallbackSupportMixin, ClassifierMixin, LearnsTargetLabels, 
         search = self._start_search(domains, grid)
         try:
             with search.place.set_precision():
-                for _ in track_steps(self, search.steps(), search.n_steps, "layer", dict):
+                for _ in track_steps(search.steps(), search.n_steps, verbose=self.verbose):
                     pass
                 self._adapt(search.result(), keeps_state=keeps_state)
         except SingularSystem as error:

@@ -12,13 +12,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..inputs import (
-    CallbackSupportMixin,
     all_or_nothing,
     refuse_cross_validation,
     savable,
     settle_labels,
-    share_callbacks,
-    with_callbacks,
 )
 from ..method import TARGET, MSDAClassifier
 from ..persist import ModelFileError, load_model
@@ -33,7 +30,7 @@ Targets = Documents | Mapping[str, Documents]
 
 
 @savable
-class TextAdapter(CallbackSupportMixin, TextModel):
+class TextAdapter(TextModel):
     """Classifier of raw documents in a domain without labels.
 
     Counts terms over one vocabulary shared by all domains (:class:`TermVectorizer`) and hands the rows to
@@ -126,7 +123,6 @@ class TextAdapter(CallbackSupportMixin, TextModel):
         """Return the vectoriser with this adapter's settings, not fitted."""
         return TermVectorizer(self.n_terms, tokens=self.tokens)
 
-    @with_callbacks
     def fit_rows(
         self, vectorizer: TermVectorizer, X: Any, y: Any, X_target: Any = None, **options: Any
     ) -> TextAdapter:
@@ -136,8 +132,7 @@ class TextAdapter(CallbackSupportMixin, TextModel):
         is_verbose = "ipykernel" in sys.modules if self.verbose is None else self.verbose
         if is_verbose:
             classifier.set_params(verbose=True)
-        with share_callbacks(self, classifier):
-            self.classifier_ = classifier.fit(X, None if y is None else settle_labels(y), X_target, **options)
+        self.classifier_ = classifier.fit(X, None if y is None else settle_labels(y), X_target, **options)
         self.classes_, self.facts_ = self.classifier_.classes_, {}
         return self
 

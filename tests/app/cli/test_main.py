@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import termios
-from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -19,7 +18,7 @@ from rich.progress import Progress
 
 from tests.helpers.commands import ADAPT, change_options, run_program
 from undrift import __version__
-from undrift.app.terminal import LayerCallback, StageBar
+from undrift.app.terminal import StageBar, show_layers
 
 
 def test_version_and_help(undrift, succeed):
@@ -200,13 +199,11 @@ def test_one_bar_names_its_stage_and_moves():
     progress = Progress(console=Console(file=io.StringIO()))
     bar = StageBar(progress)
     seen = []
-    callback = LayerCallback(bar)
-    layer = SimpleNamespace(task_name="layer")
     for step in (
         lambda: bar("reading books.csv", 0.5),
-        lambda: callback.setup(None, SimpleNamespace(max_subtasks=2)),
-        lambda: callback.on_fit_task_end(None, layer),
-        lambda: callback.on_fit_task_end(None, layer),
+        lambda: show_layers(bar, 0, 2),
+        lambda: show_layers(bar, 1, 2),
+        lambda: show_layers(bar, 2, 2),
         lambda: bar("saving the model"),
     ):
         step()
