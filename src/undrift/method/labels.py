@@ -34,24 +34,24 @@ from .train import Readout
 def learn_labels(state: UpdateState) -> Readout:
     """Return the classifier of a state with its labels learnt: shares, thresholds and weights."""
     labelled, scores, readout, shares = state.labelled, state.scores, state.readout, _estimate_all(state)
-    weights, intercept, change = readout.weights, readout.intercept, None
+    weights, intercept, left_out = readout.weights, readout.intercept, None
     if labelled is not None and len(labelled.codes):
         rows = state.condition(labelled.products)
-        change = _find_change(state, labelled, rows, shares)
-        particular = TARGET_PART * change.learning.g
-        dual = rows.spread_change(change.g)
-        coef = np.zeros((len(state.domain), change.g.shape[1]))
+        learning, g = _find_change(state, labelled, rows, shares)
+        left_out, particular = learning.left_out, TARGET_PART * learning.g
+        dual = rows.spread_change(g)
+        coef = np.zeros((len(state.domain), g.shape[1]))
         coef[state.train] = dual.coef
-        changes = state.combine(coef, labelled, change.g + particular)
+        changes = state.combine(coef, labelled, g + particular)
         weights = [w + change for w, change in zip(weights, changes, strict=True)]
         intercept = intercept + dual.intercept
         scores = _score_target_anchors(state, weights, intercept, coef, labelled.products @ particular)
     offsets, targets = score_centres(state.means, weights), None
     if shares is not None:
         groups = _score_targets(state, weights, intercept, scores)
-        if change is not None:
-            shares = _estimate_all(state, change.learning.left_out, groups) or []
-        targets = _describe_all(state, groups, shares, change)
+        if left_out is not None:
+            shares = _estimate_all(state, left_out, groups) or []
+        targets = _describe_all(state, groups, shares, left_out)
         offsets[state.target_positions] -= [target.shift for target in targets]
     return replace(readout, weights=weights, intercept=intercept, offsets=offsets, targets=targets)
 
@@ -102,22 +102,12 @@ def _find_odds(scores: np.ndarray, temperature: float) -> np.ndarray:
     return np.log(p / (1 - p))[:, -scores.shape[1] :]  # of two classes the second
 
 
-@dataclass(frozen=True)
-class Change:
-    """What the labels change."""
-
-    learning: Learning
-    g: np.ndarray  # (n, n_outputs) coefficients of the labelled rows, in terms of the state
-    cross_fitted: np.ndarray  # (n, n_outputs) scores that rows would have without their own labels
-
-
 def _find_change(
     state: UpdateState, labelled: LabelledRows, rows: Conditioned, shares: Sequence[Shares] | None
-) -> Change:
-    """Learn the labels.
+) -> tuple[Learning, np.ndarray]:
+    """Learn the labels; return also the coefficients of their rows in terms of the state.
 
-    A row with a label has no pseudo-label. It would have it without its label, so cross-fitted scores take it
-    into account.
+    A row with a label has no pseudo-label.
     """
     K, readout = state.find_products_among(labelled.columns, labelled.domain), state.readout
     covariance, temperature = rows.covariance(K), readout.temperature
@@ -134,8 +124,7 @@ def _find_change(
     covariance = apart.covariance + TARGET_PART * K
     seen = Seen(covariance, apart.scores, border, labelled.codes, temperature)
     learning = seen.learn(LEARNT_WEIGHT * state.C)
-    cross_fitted = seen.add_pseudo_labels(learning, apart.covariance, before, evidence)
-    return Change(learning, apart.restore(learning.g), cross_fitted)
+    return learning, apart.restore(learning.g)
 
 
 def _score_target_anchors(
@@ -163,7 +152,7 @@ def _score_target_anchors(
 
 
 def _describe_all(
-    state: UpdateState, groups: dict[int, np.ndarray], shares: Sequence[Shares], change: Change | None
+    state: UpdateState, groups: dict[int, np.ndarray], shares: Sequence[Shares], left_out: np.ndarray | None
 ) -> list[Target]:
     """Find border and error of every target, from the scores of its rows and from its labels."""
     targets, labelled = [], state.labelled
@@ -172,7 +161,7 @@ def _describe_all(
         parts = groups[k], state.readout.temperature, first, state.held_out, target_shares
         target = describe_target(*parts, state.readout.error_ratio, is_balanced=state.is_balanced)
         targets.append(target)
-        if labelled is None or change is None or target.expected_error is None:
+        if labelled is None or left_out is None or target.expected_error is None:
             continue
         rows = np.flatnonzero((labelled.domain == k) & labelled.is_current)
         if len(rows):
@@ -180,7 +169,7 @@ def _describe_all(
             border = find_border(first, temperature, target_shares.mean)
             own = _score_first(state, labelled, rows)
             p, own_p = (class_probabilities(each + border, temperature) for each in (first, own))
-            is_wrong = predict_codes(change.cross_fitted[rows] + target.shift) != labelled.codes[rows]
+            is_wrong = predict_codes(left_out[rows] + target.shift) != labelled.codes[rows]
             doubts = 1 - p.max(axis=1), 1 - own_p.max(axis=1)
             measured = measure_error(target.expected_error, *doubts, is_wrong)
             targets[-1] = replace(target, expected_error=measured)
@@ -241,7 +230,6 @@ class Learning:
 
     g: np.ndarray  # (n, n_outputs) coefficients of the labelled rows
     left_out: np.ndarray  # (n, n_outputs) scores of every row, had the labels of all others been learnt
-    inverses: list[np.ndarray]  # of every output: of the covariance with noise
 
 
 @dataclass(frozen=True)
@@ -272,34 +260,14 @@ class Seen:
             g += step
             if np.abs(step).max() < 1e-10 * strength * self.temperature:
                 break
-        left_out, inverses = self.scores + S @ g, []
+        left_out = self.scores + S @ g
         for k, precision in enumerate((4 * strength * p * (1 - p)).T):
             root = np.sqrt(precision)
             noisy = np.eye(n) + root[:, None] * S * root
-            inverses.append(root[:, None] * np.linalg.inv(noisy) * root)
-            variance = np.diagonal(S) - ((S @ inverses[k]) * S).sum(axis=1)
+            inverse = root[:, None] * np.linalg.inv(noisy) * root
+            variance = np.diagonal(S) - ((S @ inverse) * S).sum(axis=1)
             left_out[:, k] -= g[:, k] * variance / (1 - precision * variance)
-        return Learning(g, left_out, inverses)
-
-    def add_pseudo_labels(
-        self, learning: Learning, shared: np.ndarray, precision: np.ndarray, evidence: np.ndarray
-    ) -> np.ndarray:
-        """Return the scores of rows left out, had each its pseudo-label instead.
-
-        A pseudo-label informs the part of scores that all domains have, with the covariance `shared`: it
-        counts as a label of least squares with a precision, which times the label is the evidence.
-        """
-        scores, spread = learning.left_out.copy(), np.diagonal(shared)
-        A, S = (each - np.diag(np.diagonal(each)) for each in (shared, self.covariance))
-        for k, g in enumerate(learning.g.T):
-            M = learning.inverses[k]
-            own = (A * M).sum(axis=1)
-            removed = own / np.maximum(np.diagonal(M), 1e-300)  # the row itself
-            mean = self.scores[:, k] + A @ g - removed * g
-            variance = spread - ((A @ M) * A).sum(axis=1) + removed * own
-            covariance = spread - ((A @ M) * S).sum(axis=1) + removed * (S * M).sum(axis=1)
-            scores[:, k] += covariance * (evidence[:, k] - precision * mean) / (1 + precision * variance)
-        return scores
+        return Learning(g, left_out)
 
     def _measure(self, scores: np.ndarray, strength: float) -> tuple[np.ndarray, np.ndarray]:
         """Return probabilities of the classes that outputs stand for, and slopes of the log likelihood."""
