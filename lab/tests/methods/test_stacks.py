@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose
 from undrift import MSDA
 from undrift.inputs.device import check_place
 from undrift_lab.baselines.rows import presence as binarize_rows
-from undrift_lab.corpora.corpus import Corpus, Domain
 from undrift_lab.methods.stacks import RunningGrams, SharedStack
 from undrift_lab.parts import CorpusSpec, load_corpus, part_rows, take_columns
 
