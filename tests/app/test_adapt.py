@@ -28,15 +28,8 @@ def files(tmp_path, reviews):
 
 
 def job_of(files, tmp_path, *targets, **options):
-    targets = targets or ("kitchen",)
-    return Job(
-        [files["books"]],
-        [files[name] for name in targets],
-        ("text",),
-        "label",
-        tmp_path / "out.csv",
-        **options,
-    )
+    paths = [files[name] for name in targets or ("kitchen",)]
+    return Job([files["books"]], paths, ("text",), "label", tmp_path / "out.csv", **options)
 
 
 @pytest.mark.parametrize(

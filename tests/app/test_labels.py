@@ -269,13 +269,8 @@ def test_update_learns_and_measures_what_was_drawn_for_an_estimate(files, model)
         new.decision_function(texts), old.update(texts, truth).decision_function(texts), atol=1e-3
     )
     assert summary["n_labels"] == len(rows)
-    labels = TrainingLabels(
-        old.vectorizer_.transform(texts),
-        truth,
-        np.full(len(rows), "kitchen.csv", dtype=object),
-        [hash_text(text) for text in texts],
-        weights,
-    )
+    X, names = old.vectorizer_.transform(texts), np.full(len(rows), "kitchen.csv", dtype=object)
+    labels = TrainingLabels(X, truth, names, [hash_text(text) for text in texts], weights)
     again = cross_fit(load_model(model).classifier_, labels)
     assert_allclose(summary["measured"]["error"], np.average(again != truth, weights=weights))
     assert summary["changed"]["rows"] == 120

@@ -30,9 +30,8 @@ def test_texts_labels_and_parts(tmp_path):
 
 def test_lines_end_at_newlines_alone_and_have_their_own_encoding(tmp_path):
     odd = "a\x85b\u2028c\x0bd\x1ce\rf"
-    baby = load_fdu_mtl(write(tmp_path, train=f"1\t{odd}\r\n0\tx\n".encode(), unlabel=odd.encode())).domains[
-        "baby"
-    ]
+    write(tmp_path, train=f"1\t{odd}\r\n0\tx\n".encode(), unlabel=odd.encode())
+    baby = load_fdu_mtl(tmp_path).domains["baby"]
     assert baby.texts == [odd, "x", "awful , really", odd]
     train = "1\tna\u00efve".encode() + b"\n" + "0\tclich\u00e9".encode("latin-1") + b"\n"
     baby = load_fdu_mtl(write(tmp_path, train=b"\xef\xbb\xbf" + train)).domains["baby"]
@@ -71,12 +70,8 @@ def test_incomplete_folders_and_damaged_files(tmp_path):
             load_fdu_mtl(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def real(data_folder):
-    return load_fdu_mtl(data_folder / "fdu-mtl")
-
-
-def test_the_real_set(real):
+def test_the_real_set(data_folder):
+    real = load_fdu_mtl(data_folder / "fdu-mtl")
     texts, domain = real.rows()
     assert len(real.domains) == 10
     assert len(texts) == 39_895

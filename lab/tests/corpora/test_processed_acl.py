@@ -89,12 +89,8 @@ def test_wrong_folders_and_arguments(tmp_path):
         load_processed_acl(tmp_path, max_features=0)
 
 
-@pytest.fixture(scope="module")
-def real(data_folder):
-    return load_processed_acl(data_folder / "processed_acl", max_features=2000)
-
-
-def test_the_real_set(real):
+def test_the_real_set(data_folder):
+    real = load_processed_acl(data_folder / "processed_acl", max_features=2000)
     assert {name: domain.X.shape for name, domain in real.domains.items()} == dict.fromkeys(
         ("books", "dvd", "electronics", "kitchen"), (2000, 2000)
     )

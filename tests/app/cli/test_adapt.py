@@ -137,10 +137,8 @@ def test_files_without_an_option_are_source_and_target(folder, undrift):
     assert undrift(*mixed, "books.csv")[0] == 0
     assert Path("third.csv").read_text() == expected
     assert check_refused(undrift, folder, command) == "Missing option '--source' (or the file as an argument)"
-    assert (
-        check_refused(undrift, folder, [*command, "books.csv"])
-        == "Missing option '--target' (or the file as an argument)"
-    )
+    said = check_refused(undrift, folder, [*command, "books.csv"])
+    assert said == "Missing option '--target' (or the file as an argument)"
 
 
 def test_the_model_file_says_what_it_holds(folder, undrift):

@@ -93,9 +93,8 @@ def test_what_cannot_be_done_is_one_line(small, undrift, folder, model):
 
 
 def test_new_rows_can_be_checked(small, undrift, succeed, folder):
-    assert not json.loads(succeed(*PREDICT, "--out", "out.csv", "--fail-on-drift", "--json"))["check"][
-        "drifted"
-    ]
+    same = json.loads(succeed(*PREDICT, "--out", "out.csv", "--fail-on-drift", "--json"))
+    assert not same["check"]["drifted"]
     write_csv(folder / "other.csv", {"review": ["ganz andere Wörter", "als drüben"] * 30})
     other = change_options(PREDICT, input="other.csv", out="out.csv")
     status, out, _ = undrift(*other, "--fail-on-drift", "--json")

@@ -22,12 +22,10 @@ def check_same(rows, expected):
     for row, other in zip(rows, expected, strict=True):
         assert list(row) == list(other)
         for name, value in row.items():
-            is_number = name in ("score", "probability") or name.startswith("p_")
-            assert (
-                float(value) == pytest.approx(float(other[name]), abs=1e-3)
-                if is_number
-                else value == other[name]
-            )
+            if name in ("score", "probability") or name.startswith("p_"):
+                assert float(value) == pytest.approx(float(other[name]), abs=1e-3)
+            else:
+                assert value == other[name]
 
 
 @pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
@@ -100,9 +98,8 @@ def test_rows_of_another_domain_and_language_are_drift(folder, undrift, succeed,
 def test_models_that_cannot_be_checked(folder, undrift, model_of_two, model):
     said = check_refused(undrift, folder, [*predict(model_of_two), "--check"])
     assert said == "the model has 2 target domains: choose one with --domain: kitchen.csv, camping.csv"
-    assert (
-        undrift(*predict(model_of_two, input="camping.csv", domain="camping.csv"), "--fail-on-drift")[0] == 0
-    )
+    own = predict(model_of_two, input="camping.csv", domain="camping.csv")
+    assert undrift(*own, "--fail-on-drift")[0] == 0
     assert undrift(*predict(model_of_two, domain="camping.csv"), "--fail-on-drift")[0] == 3
     adapter = load_model(model)
     adapter.remember(references={})
@@ -137,12 +134,8 @@ def test_targets_of_one_name_are_told_apart_by_their_folders(folder, undrift):
     assert undrift(*command, "--target", "b/new.csv")[0] == 0
     assert {row["domain"] for row in read_csv("both.csv")} == {"a/new.csv", "b/new.csv"}
     assert undrift(*predict("two.safetensors", input="b/new.csv", domain="b/new.csv"))[0] == 0
-    check_same(
-        *(
-            [{"score": row["score"]} for row in rows]
-            for rows in (read_csv("out.csv"), read_csv("both.csv")[100:])
-        )
-    )
+    both = read_csv("out.csv"), read_csv("both.csv")[100:]
+    check_same(*([{"score": row["score"]} for row in rows] for rows in both))
 
 
 def test_a_model_saved_on_a_gpu_predicts_without_one(folder, undrift, model, monkeypatch):

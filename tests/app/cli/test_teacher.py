@@ -174,10 +174,8 @@ def test_options_that_do_not_go_together_are_refused(folder, undrift):
     assert "choose score or train" in check_refused(undrift, folder, both)
     said = check_refused(undrift, folder, change_options(WITH_SOURCE, label=None))
     assert said == "Missing option '--label': books.csv has the columns review, stars"
-    assert (
-        check_refused(undrift, folder, change_options(TAUGHT, target=None))
-        == "Missing option '--target' (or the file as an argument)"
-    )
+    said = check_refused(undrift, folder, change_options(TAUGHT, target=None))
+    assert said == "Missing option '--target' (or the file as an argument)"
 
 
 def test_files_without_a_name_are_source_and_target_or_the_target_alone(folder, undrift):

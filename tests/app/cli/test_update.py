@@ -37,9 +37,7 @@ def test_ask_label_update_predict(folder, undrift, succeed, model, purpose):
     assert "Wrote ask.csv: 20 of 100 rows to label" in out
     assert "undrift update " in out
     suggested = shlex.split(out[out.index("undrift update") :])
-    assert (
-        suggested[-1] == f"{str(model).removesuffix('.safetensors')}-updated.safetensors"
-    )  # not over the model
+    assert suggested[-1] == f"{str(model).removesuffix('.safetensors')}-updated.safetensors"
     fill_labels()
     status, out, err = undrift(*update(model))
     assert (status, err) == (0, "")
@@ -134,9 +132,8 @@ def test_a_batch_of_unknown_words(folder, undrift, model):
     """An update by it is refused, and nothing is said of predictions that are none."""
     write_csv(folder / "may.csv", {"review": [f"wort{i} anders{i}" for i in range(30)]})
     rows = ["--model", model, "--text", "review"]
-    said = check_refused(
-        undrift, folder, ["update", *rows, "--target", "may.csv", "--out", "may.safetensors"]
-    )
+    command = ["update", *rows, "--target", "may.csv", "--out", "may.safetensors"]
+    said = check_refused(undrift, folder, command)
     assert said.startswith("may.csv: no row has a term that the model knows")
     predict = ["predict", *rows, "--input", "may.csv", "--out", "o.csv"]
     status, out, _ = undrift(*predict, "--fail-on-drift", "--json")
@@ -152,12 +149,8 @@ def test_a_new_batch_without_labels(folder, undrift, succeed, model):
     out = succeed(*update(model, labels=None, label=None, target="kitchen.csv"))
     assert "Took 100 rows of kitchen.csv as the new batch." in out
     assert load_model("new.safetensors").facts_["references"]["kitchen.csv"]["n"] == 100
-    assert (
-        json.loads(succeed(*update(model, labels=None, target="camping.csv", out="c.safetensors"), "--json"))[
-            "target"
-        ]
-        == "camping.csv"
-    )
+    out = succeed(*update(model, labels=None, target="camping.csv", out="c.safetensors"), "--json")
+    assert json.loads(out)["target"] == "camping.csv"
     assert undrift(*ADAPT, "--model", "small.safetensors")[0] == 0
     said = check_refused(undrift, folder, ask("small.safetensors", out="other.csv"))
     assert said.startswith("small.safetensors holds no training rows, which `undrift ask` and `undrift")
