@@ -18,7 +18,7 @@ WIDE_INTERVAL = 0.3  # of a share: from here on its middle says little
 
 
 def linear_svm(*, n_folds: int = 5, random_state: Any = None) -> GridSearchCV:
-    """Build a linear SVM whose C is chosen by cross-validation on the rows it is fitted on.
+    """Build a linear SVM that chooses C by cross-validation on its training rows.
 
     C runs over ten values between 1e-4 and 3, logarithmically: the best for tf-idf rows and for raw counts
     both lie within.

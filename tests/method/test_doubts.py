@@ -63,8 +63,8 @@ def test_disagreement_is_counted_by_hand():
     [
         ({"unseen": 0.96}, "share almost no vocabulary", True),
         ({"retained": 0.64}, "recovers only 64%", True),
-        ({"held_out_auc": 0.64}, "held-out rows is 0.64", True),
-        ({"class_shift": 0.18, "source_only_retained": 0.32}, "class to class", False),
+        ({"held_out_auc": 0.64}, "rows is 0.64, and 0.5 is chance", True),
+        ({"class_shift": 0.18, "source_only_retained": 0.32}, "18% of the target another class", False),
         ({"n_target": 99}, "99 rows", False),
         ({"empty": 0.31}, "31% of the target's rows are empty", False),
         ({"unseen": 0.51}, "rows of an intermediate domain", False),
@@ -152,7 +152,7 @@ def test_of_aligned_targets_only_uncertain_shares_are_a_doubt():
     (reason,) = find_reasons(signals, [shares(0.3), shares(0.6)])
     assert (reason.code, reason.is_blocking) == ("uncertain-shares", False)
     assert "target_shares, --target-shares" in reason.text
-    assert "about 30 target rows" in reason.text
+    assert "about 30 rows" in reason.text
 
 
 @pytest.mark.parametrize(("can", "fell_back"), [(True, True), (False, False)])
@@ -163,7 +163,7 @@ def test_caution_remembers_what_was_done(can, fell_back):
     assert decide_fallback(WELL, can)["fell_back"] is False
     caution = decide_fallback(with_changes(class_shift=0.5, source_only_retained=0.0), can)
     assert (len(caution["reasons"]), caution["blocking"], caution["fell_back"]) == (1, [], False)
-    assert "moves 50%" in caution["reasons"][0]
+    assert "gives 50% of the target another class" in caution["reasons"][0]
     assert find_reasons(Signals(1000, 0.0, 0.1)) == []  # what is not measured says nothing
 
 

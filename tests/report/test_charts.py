@@ -87,7 +87,7 @@ def test_uncertain_shares_are_said_once_with_what_to_do(few_rows):
     assert "--target-shares" in data["share_doubt"]
     assert data["share_doubt"] not in data["notes"]
     assert re.sub(r"\s", "", text).count(re.sub(r"\s", "", data["share_doubt"][1:])) == 1
-    assert "about 30 target rows drawn at random" in data["share_doubt"]
+    assert "about 30 rows drawn at random" in data["share_doubt"]
     assert any("40 rows" in note for note in data["notes"])  # other reasons stay notes
     (chart,) = adaptation_charts(data)["shares"]
     assert chart.title.startswith("No class of target is clearly the most frequent: ")

@@ -1,4 +1,4 @@
-"""The command line. What the user can fix is one line on standard error, and exit status 2."""
+"""The command line. A mistake of the user gives one line on standard error, and exit status 2."""
 
 from __future__ import annotations
 

@@ -136,12 +136,12 @@ class LocalRows:
         return self.X[len(self.sources) :]
 
     def count_mistakes(self, i: int, baseline: Any, classifier: Any) -> np.ndarray:
-        """Sum over the labelled rows of a target, and over those that each model gets wrong."""
+        """Sum the labelled rows of a target and the mistakes of each model, by weight."""
         target, scores = self.targets[i], self._add_teacher(classifier, i)
         return count_mistakes(self.target_rows[i], target.truth, baseline, classifier, target.name, scores)
 
     def _find_scores(self, classifier: Any, i: int) -> np.ndarray:
-        """Return the scores of a target's rows: those that the fit left, or else computed once."""
+        """Return the scores of a target's rows, kept from the fit or computed once."""
         fitted = classifier.target_scores_
         if fitted is not None and fitted[i] is not None:
             return fitted[i]
@@ -286,7 +286,7 @@ def _save_models(job: Job, adapter: TextAdapter, rows: LocalRows) -> dict[str, A
 
 
 def _save_adapter(adapter: TextAdapter, job: Job, rows: LocalRows) -> dict[str, Any]:
-    """Save a model, in half precision if that changes no prediction of some target rows; say what it took."""
+    """Save a model, in half precision if no prediction of a sample changes; return its size by parts."""
     n_each = -(-HALF_ROWS // len(rows.targets))
     rounded, n_checked, n_same = round_layers(adapter.classifier_), 0, 0
     for target, target_rows in zip(rows.targets, rows.target_rows, strict=True):
@@ -355,7 +355,7 @@ def fit_baseline(X: Any, labels: Sequence[Any]) -> Any:
 def count_mistakes(
     X: Matrix, truth: np.ndarray, baseline: Any, classifier: Any, target: str, scores: Any = None
 ) -> np.ndarray:
-    """Sum over the rows of a target that have a label, as `sum_mistakes`; sums of blocks add.
+    """Sum labelled rows of a target and mistakes, as `sum_mistakes` does; sums of blocks add.
 
     `truth` has the label, None where there is none, and the weight of every row. `scores` are those of the
     classifier for all rows, if they are known.

@@ -40,7 +40,7 @@ def find_targets(adapter: TextAdapter, job: Job) -> list[str]:
     names = adapter.classifier_.target_names_
     if job.domains and len(job.domains) != len(job.targets):
         raise TableError(
-            f"--domain is given {len(job.domains)} times for {len(job.targets)} targets: once for each"
+            f"--domain is given {len(job.domains)} times for {len(job.targets)} targets: give one for each"
         )
     if len(names) == 1 and not job.domains and len(job.targets) == 1:
         return names

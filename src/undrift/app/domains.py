@@ -289,7 +289,7 @@ def check_job(job: Job, *, has_cluster: bool = False) -> None:
 
 
 def _list_files(path: Path) -> list[Path]:
-    """List the files of an input, or the one of an output, whose name may look like a pattern."""
+    """List the files that a pattern matches, or the path itself where none does."""
     try:
         return shard_paths(path)
     except TableError:

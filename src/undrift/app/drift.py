@@ -25,9 +25,9 @@ N_REFERENCE = 500  # rows of the fit that are kept as a reference
 N_BATCH = 2000  # rows of a batch that are tested
 
 _REASONS = {
-    "unseen_terms": "{batch:.0%} of the terms of a row are unknown to the model, and {fit:.0%} in the fit",
-    "difference": "the words are not those of the fit: {batch:.0%} of the rows are beyond the median of the "
-    "fit, in the direction of the difference",
+    "unseen_terms": "{batch:.0%} of the terms of a row are unknown to the model; {fit:.0%} were in the fit",
+    "difference": "the words are not those of the fit: {batch:.0%} of the rows lie beyond its median; 50% "
+    "would without drift",
 }
 
 

@@ -94,13 +94,13 @@ def _show_word(word: dict[str, Any]) -> None:
     for output in word["outputs"]:
         speaks = f"for {output['favours']}" if output["favours"] is not None else f"against {output['class']}"
         weight, direct = abs(output["weight"]), output["direct"] * (1 if output["weight"] >= 0 else -1)
-        parts = f" ({direct:.3g} by itself, {weight - direct:.3g} through terms that it makes expected)"
+        parts = f" ({direct:.3g} by itself, {weight - direct:.3g} through terms that it suggests)"
         terminal.say(f"  speaks {speaks}: weight {weight:.3g}{parts if weight != direct else ''}")
     if not (word["from"] or word["to"]):  # a distilled model
         return
     rows = [[*f, *t] for f, t in zip_longest(word["from"], word["to"], fillvalue=[None, None])]
-    terminal.say(f"  Terms that make {term!r} expected where they occur, and terms that it makes expected:")
-    terminal.show_table("", ["expected from", "weight", "makes expected", "weight"], rows)
+    terminal.say(f"  Terms that suggest {term!r}, and terms that it suggests:")
+    terminal.show_table("", ["suggested by", "weight", "suggests", "weight"], rows)
 
 
 def _show_document(entry: dict[str, Any]) -> None:

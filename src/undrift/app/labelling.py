@@ -162,7 +162,7 @@ class LabelSession:
     # the file of labels
 
     def _read(self) -> None:
-        """Read answers that were saved before; lines whose text is not here are kept as they are."""
+        """Read answers that were saved before. Lines with unknown texts are kept as they are."""
         self._stamp = self._find_stamp()
         if self._stamp is None:
             return
@@ -200,7 +200,7 @@ class LabelSession:
         self._stamp = self._find_stamp()
 
     def _find_stamp(self) -> tuple[int, int] | None:
-        """Return what changes when the file of labels is written; None where there is no file."""
+        """Return a stamp that changes when the file of labels is written; None without a file."""
         try:
             found = os.stat(self.path)
         except FileNotFoundError:

@@ -31,7 +31,7 @@ N_FOLDS = 5  # of cross-fitting
 
 
 class GivenLabel(NamedTuple):
-    """The label of a text, what it was asked for, and how many rows it stands for in an estimate."""
+    """The label of a text, its purpose, and the number of rows that it represents in an estimate."""
 
     text: str
     label: Any
@@ -70,7 +70,7 @@ def read_labels(
     if contradicting:
         some = ", ".join(list(contradicting.values())[:3])
         n_texts = count(len(contradicting), "text")
-        what = f"{path}: {n_texts} with contradicting labels, none of which is taken: {some}"
+        what = f"{path}: {n_texts} with contradicting labels left out: {some}"
         if not labels:
             raise TableError(what)
         warn(what)
@@ -110,7 +110,7 @@ def _list_labels(table: Table, text: Sequence[str], label: str) -> Iterator[Give
 
 
 def _read_annotations(row: dict[str, Any], label: str) -> dict[str, Any]:
-    """Return the cells of a row that Label Studio exported: what it was given, and the last choice."""
+    """Return the cells of a row that Label Studio exported: its input, and the last choice."""
     choice = None
     for annotation in row.get("annotations") or []:
         for result in [] if annotation.get("was_cancelled") else annotation.get("result", []):
@@ -121,7 +121,7 @@ def _read_annotations(row: dict[str, Any], label: str) -> dict[str, Any]:
 def attach_labels(
     job: Job, sources: Sequence[JobDomain], targets: Sequence[JobDomain], classes: Sequence[Any]
 ) -> tuple[list[JobDomain], list[str]]:
-    """Return the targets with all labels that the job is given, and notes on those that are left out."""
+    """Return the targets with all labels of the job, and notes on labels that were left out."""
     given: dict[int, GivenLabel] = {}
     if job.labels is not None:
         columns = [name for name in (job.target_label, "label", job.label) if name]
@@ -145,7 +145,7 @@ def attach_labels(
     n_lost = len(given.keys() - {key for target in targets for key in target.keys})
     if given and n_lost == len(given):
         n_texts = count(len(given), "labelled text")
-        raise TableError(f"{job.labels}: {n_texts}, none of which is in a target file")
+        raise TableError(f"{job.labels}: {n_texts}, none in a target file")
     if n_lost:
         n_texts = count(n_lost, "labelled text")
         notes.append(f"{n_texts} of {job.labels} left out: in no target file")
@@ -172,7 +172,7 @@ def _match_labels(target: JobDomain, given: dict[int, GivenLabel], source_keys: 
 
 
 def read_cells(column: str | None, target: JobDomain) -> list[Any]:
-    """Return the cells of a column, None where they are empty: what a teacher says of the rows."""
+    """Return the cells of a teacher's column, None where they are empty."""
     assert column is not None
     assert target.frame is not None
     require_column(target.path, list(target.kinds), column)
@@ -241,7 +241,7 @@ def gather_labels(
     n_answers = pd.concat(tables).groupby("key")["y"].nunique()
     odd = n_answers.index[n_answers > 1]
     if len(odd):
-        warn(f"{count(len(odd), 'text')} with contradicting labels, none of which is taken")
+        warn(f"{count(len(odd), 'text')} with contradicting labels left out")
     tables = [table[~table["key"].isin(odd)] for table in tables]
     parts = [gather_rows(X[t.index.to_numpy()]) for X, t in zip(rows, tables, strict=True) if len(t)]
     if not parts:

@@ -204,7 +204,7 @@ class ClusterRows(LocalRows):
         return OnDask.stack(self.X[: len(self.sources)])
 
     def count_mistakes(self, i: int, *models: Any) -> np.ndarray:
-        """Sum over the labelled rows of a target, and over those that each model gets wrong."""
+        """Sum the labelled rows of a target and the mistakes of each model, by weight."""
         target, sent = self.targets[i], [send_model(model) for model in models]
         count = partial(count_mistakes, target=target.name)
         return compute(self.target_rows[i].sum_with_values(count, "mistakes", target.truth, *sent))[0]
@@ -238,7 +238,7 @@ def _list_shards(path: Path, job: Job, label: str | None) -> list[Shard]:
 
 
 def _join_shards(path: Path, name: str, surveyed: Sequence[JobDomain], label: str | None) -> JobDomain:
-    """Add up what the workers say of the shards of a domain."""
+    """Add up the workers' counts for the shards of a domain."""
     labels = [value for item in surveyed for value in item.labels or []]
     return JobDomain(
         path,

@@ -248,7 +248,7 @@ def align_sample(model: TextModel, target: str, sample: Sample) -> Group:
 
 
 def _holds_labelled(classifier: Any, target: str, X: Matrix, share: float) -> bool:
-    """Tell whether rows, a share of a file, hold their share of the rows of which labels were learnt."""
+    """Tell whether some rows of a file hold their portion of the rows with learnt labels."""
     state = getattr(classifier, "update_state_", None)
     if state is None or state.labelled is None:
         return False

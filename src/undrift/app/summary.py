@@ -40,7 +40,7 @@ ONE_CLASS = 0.97  # share of a target's rows above which a note says that one cl
 def summarize_domains(
     job: Job, sources: Sequence[JobDomain], targets: Sequence[JobDomain], tokens: str
 ) -> dict[str, Any]:
-    """Begin a summary: what was read, and how many words of each target do not occur in the source."""
+    """Begin a summary: rows and labels of each file, and the share of words that the source lacks."""
     known = collect_words(chain.from_iterable(source.documents for source in sources), tokens)
     shares = [unseen_share(t.documents, known, tokens) if sources else float("nan") for t in targets]
     notes = []
@@ -75,7 +75,7 @@ def summarize_domains(
 
 
 def keep_warnings(given: Sequence[UndriftWarning], targets: Sequence[dict[str, Any]]) -> list[str]:
-    """Return every warning once, without doubts in adaptation where labels show that it helped.
+    """Return every warning once. Warnings about adaptation go if labels show that it helped.
 
     Also without those of a fallback that labels have ended: its reasons are notes then.
     """
@@ -95,7 +95,7 @@ def _count_rows(domain: JobDomain) -> dict[str, Any]:
 
 
 def summarize_choices(adapter: TextAdapter) -> dict[str, Any]:
-    """Say which settings were chosen, and what the safeguard made of them."""
+    """Summarise the chosen settings and the decision of the safeguard."""
     classifier = adapter.classifier_
     n_candidates = len(classifier.selection_results_)
     return {
@@ -149,7 +149,7 @@ def _note_one_class(entry: dict[str, Any]) -> list[str]:
 
 
 def sum_mistakes(y: Sequence[Any], weight: np.ndarray, *predicted: Sequence[Any]) -> np.ndarray:
-    """Sum over rows with the labels y, and over the mistakes of two models.
+    """Sum rows with the labels y, and the mistakes of two models, by weight.
 
     Returns the number of rows; sums of their weights, of the squares of these, of the weights of the first
     model's mistakes, of the second's, and of those of both.
@@ -181,7 +181,7 @@ def summarize_errors(counts: Sequence[float] | None = None) -> dict[str, Any]:
 
 
 def summarize_teacher(predicted: Predictions, target: JobDomain, noise: float) -> dict[str, Any]:
-    """Count a teacher's labels, those that are probably wrong, and rows where the student disagrees.
+    """Count a teacher's labels, its probable mistakes, and the rows where the student disagrees.
 
     Labels that were exchanged at random are wrong, and half of the others that the student contradicts.
     With true labels, measure the errors of teacher, student and both on the rows that the teacher labelled.

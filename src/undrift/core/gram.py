@@ -21,7 +21,7 @@ CENTRED_ENTRIES = 2**22  # entries of the rows that are centred at once, in plac
 
 
 def domain_centred_gram(H: Rows, means: np.ndarray, domain: np.ndarray) -> Array:
-    """Inner products of rows, from each of which the mean of its domain, a row of `means`, is subtracted."""
+    """Return inner products of rows after the mean of each domain, a row of `means`, is subtracted."""
     ops = array_ops(H)
     if not sp.issparse(H):
         return ops.inner_products(H - ops.like(means, H)[domain])

@@ -47,7 +47,7 @@ def in_threads(task: Callable[[slice], object], jobs: Iterable[slice]) -> None:
 
 
 def column_sums(X: Rows) -> np.ndarray:
-    """Column sums in float64, of shape (d,)."""
+    """Sum the columns in float64; return shape (d,)."""
     if sp.issparse(X):
         return np.asarray(X.sum(axis=0, dtype=np.float64)).reshape(-1)
     total = np.empty(X.shape[1])

@@ -122,7 +122,7 @@ def cross_products(X: Rows, Z: Rows) -> np.ndarray:
 
 
 def column_energies(X: Rows) -> np.ndarray:
-    """Sums of squares of the columns in float64, of shape (d,)."""
+    """Sum the squares of each column in float64; return shape (d,)."""
     if sp.issparse(X):
         return np.bincount(X.indices, X.data.astype(np.float64) ** 2, minlength=X.shape[1])
     total = np.zeros(X.shape[1])
@@ -230,7 +230,7 @@ class RowCoef:
 
     @property
     def dense_factors(self) -> list[np.ndarray]:
-        """The factors whose precision :meth:`astype` changes."""
+        """The factors that :meth:`astype` changes."""
         return [self.inverse] if self.mean is not None else [self.inverse, self.rows]
 
     def shrink(self) -> RowCoef:

@@ -111,7 +111,7 @@ def sum_columns(stats: Scatter | ColumnMoments) -> Moments:
 
 
 def mean_square(domains: Sequence[Moments], center: bool) -> float:
-    """Mean square norm of the rows of all domains, after subtracting each domain's mean if `center`.
+    """Return the mean square norm of all rows, after subtracting each domain's mean if `center`.
 
     It is 0 where the rows differ from the means by no more than rounding.
     """

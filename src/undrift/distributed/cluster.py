@@ -193,7 +193,7 @@ def _client(address: str) -> Any:
 
 
 def _n_workers(address: str) -> int | None:
-    """Number of local workers that an address asks for; None for the address of a scheduler."""
+    """Return the number of local workers that an address asks for; None for a scheduler's address."""
     local = re.fullmatch(r"local(?::([1-9]\d*))?", address)
     if local:
         return int(local[1]) if local[1] else N_PROCESSORS

@@ -138,7 +138,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None) -> Row
 
 
 def check_precision(X: Rows, name: str = "X") -> None:
-    """Refuse rows of a fit with squares that overflow, or a spread that rounding would hide."""
+    """Refuse rows with squares that overflow, or with variation that rounding would hide."""
     ops, dtype, n = array_ops(X), np.finfo(dtype_of(X)), max(X.shape[0], 1)
     values = X.data if sp.issparse(X) else X
     largest = max(float(values.max()), -float(values.min())) if 0 not in values.shape else 0.0
@@ -162,7 +162,7 @@ def check_precision(X: Rows, name: str = "X") -> None:
 
 
 def _spread_around(X: Rows, mean: np.ndarray) -> np.ndarray:
-    """Standard deviations of the columns of dense rows; infinite for columns that are constant."""
+    """Return standard deviations of the columns of dense rows; infinite for constant columns."""
     ops = array_ops(X)
     centre, square, varies = ops.like(mean, X), np.zeros(X.shape[1]), np.zeros(X.shape[1], dtype=bool)
     for rows in split_rows(X, entries=SPREAD_ENTRIES):
@@ -177,7 +177,7 @@ def gather_rows(X: Rows) -> Rows:
 
 
 def column_sums(X: Rows) -> np.ndarray:
-    """Column sums in float64 of rows that are one matrix, or on a cluster."""
+    """Sum the columns in float64, of one matrix or of rows on a cluster."""
     if on_cluster(X):
         return X.total(column_sums)
     return to_host(array_ops(X).column_sums(X))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Alignment:
-    """How every target is brought to where the source's classes meet."""
+    """Alignment of every target with the source's classes: shares, groups and scores."""
 
     groups: list[np.ndarray]  # target anchors of every target, counted from the first target anchor
     shares: list[Shares]

@@ -1,4 +1,4 @@
-"""From scores to probabilities in a domain whose class shares are known or estimated; the expected error.
+"""Turn scores into probabilities for given or estimated class shares, and compute the expected error.
 
 ``p(class | x) = softmax(score(x) / temperature + offset)``. The temperature is learnt on held-out rows of the
 source. The offset of a domain makes the mean probability of every class equal to its share there, so that
@@ -135,17 +135,17 @@ def expect_error_ratio(n_labelled: int, pseudo_weight: float) -> float:
 
 
 def as_logits(scores: np.ndarray) -> np.ndarray:
-    """Scores of every class, of shape (n, n_classes): for two classes the first one's are 0."""
+    """Return scores of every class, of shape (n, n_classes); for two classes those of the first are 0."""
     return np.column_stack([np.zeros(len(scores)), scores[:, 0]]) if scores.shape[1] == 1 else scores
 
 
 def class_probabilities(scores: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:
-    """Class probabilities of shape (n, n_classes) from scores of shape (n, n_outputs)."""
+    """Return class probabilities of shape (n, n_classes) from scores of shape (n, n_outputs)."""
     return softmax(as_logits(scores) / temperature, axis=1)
 
 
 def fit_temperature(scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
-    """Temperature under which held-out scores explain the classes best (weighted log loss, offsets free)."""
+    """Find the temperature of least weighted log loss on held-out scores, with free offsets."""
     logits, n_classes = as_logits(scores), as_logits(scores).shape[1]
     weight, is_class = weight / weight.sum(), codes[:, None] == np.arange(n_classes)
     size = float(np.sqrt(np.mean(scores**2))) or 1.0
@@ -164,7 +164,7 @@ def fit_temperature(scores: np.ndarray, codes: np.ndarray, weight: np.ndarray) -
 
 
 def find_offset(logits: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Constants, one a class, that make the mean of the softmax of the logits equal to the shares.
+    """Find one constant a class that makes the mean softmax of the logits equal to the shares.
 
     They minimise the convex function ``mean logsumexp(logits + offset) - shares @ offset``; for two classes
     they are where an increasing function crosses the share.
@@ -195,7 +195,7 @@ def find_offset(logits: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 
 def _find_between(odds: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """What to add to the log odds of rows for a mean probability of each of several shares.
+    """Find the constant that gives log odds a mean probability equal to a share, for several shares.
 
     Newton's method, or a half of the interval where that would leave it.
     """
@@ -219,7 +219,7 @@ def _mean_logsumexp(logits: np.ndarray, offset: np.ndarray, shares: np.ndarray) 
 
 
 def find_border(scores: np.ndarray, temperature: float, shares: np.ndarray) -> np.ndarray:
-    """What to add to the scores of a domain, of shape (n_outputs,), for its class shares."""
+    """Find the shift of a domain's scores, of shape (n_outputs,), that its class shares ask for."""
     offset = temperature * find_offset(_thin_logits(as_logits(scores) / temperature), shares)
     return offset[1:] - offset[:1] if scores.shape[1] == 1 else offset
 
@@ -270,7 +270,7 @@ def expect_chance(codes: np.ndarray, shares: np.ndarray) -> float:
 
 
 def expect_error(scores: np.ndarray, temperature: float, shares: Shares, codes: np.ndarray) -> ExpectedError:
-    """Mean probability of the classes other than the predicted `codes`, over shares and temperatures.
+    """Average the probability of a class other than the predicted `codes`, over shares and temperatures.
 
     `scores` are of target rows, up to a constant per output.
     """
@@ -296,7 +296,7 @@ def expect_error(scores: np.ndarray, temperature: float, shares: Shares, codes: 
 
 
 def _find_quantiles(values: np.ndarray, masses: np.ndarray, levels: list[float]) -> np.ndarray:
-    """Quantiles of a mixture of several distributions, each of them by equally likely values, one row each.
+    """Find quantiles of a mixture of distributions. Each row holds equally likely values of one.
 
     Each is interpolated by itself, so that equal values of two distributions may come in either order.
     """

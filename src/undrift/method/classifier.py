@@ -291,7 +291,7 @@ class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
         return Search(domains, anchors, grid, center, place, layers, keeps_hidden, random_state)
 
     def _adapt(self, base: Base, *, keeps_state: bool = True) -> None:
-        """The method, once there are layers and the Gram matrix of the anchors."""
+        """Run the steps of the method, given layers and the Gram matrix of the anchors."""
         domains, seed = base.domains, 0 if self.random_state is None else self.random_state
         known_shares = check_shares(self.target_shares, domains.classes, domains.targets)
 
@@ -383,7 +383,7 @@ class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
         teacher: ArrayLike | None = None,
         teacher_confidence: ArrayLike | None = None,
     ) -> np.ndarray:
-        """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
+        """Return scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
 
         They are in float32, the precision of the layers, as are probabilities.
 
@@ -414,7 +414,7 @@ class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
         return self.classes_[codes]
 
     def predict_proba(self, X: Rows, *, target: Name | None = None, **given: Any) -> np.ndarray:
-        """Calibrated probabilities of the classes; the parameters are those of `decision_function`."""
+        """Return calibrated probabilities of the classes; the parameters are those of `decision_function`."""
         if on_cluster(X):
             return self._answer_lazily("predict_proba", X, target=target, **given)
         scores = self._score(X, target, **given)
@@ -430,7 +430,7 @@ class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
         return p.astype(self._dtype)
 
     def score(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None, **given: Any) -> float:
-        """Accuracy of `predict`; other parameters are those of `decision_function`."""
+        """Return the accuracy of `predict`; other parameters are those of `decision_function`."""
         return accuracy_score(to_host(y), self.predict(X, **given), sample_weight=to_host(sample_weight))
 
     def _score(

@@ -187,7 +187,7 @@ def name_targets(X_target: Any) -> dict[Name, Any]:
 
 
 def name_values(given: Any, title: str, X_target: Any) -> dict[Name, Any]:
-    """Return what was given for the rows of every target, such as labels, by name."""
+    """Return the values of the rows of every target, such as labels, by its name."""
     if X_target is None:
         raise ValueError(f"{title} goes with X_target, which is missing: leave it out, or pass X_target")
     if not isinstance(X_target, dict):

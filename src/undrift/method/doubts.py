@@ -30,15 +30,15 @@ from .train import Fit
 class Signals:
     """Diagnostics of a fit that need no target labels; None where one was not measured.
 
-    Adapted and source-only are compared by scores for classes that count alike, before the border of the
-    target's shares is added: a target of uneven classes is then no disagreement.
+    Adapted and source-only are compared by scores for classes that count alike, before the shift for
+    the target's shares is added: a target of uneven classes is then no disagreement.
     """
 
     n_target: int  # rows of the smallest target
     empty: float  # share of target rows that are all zero
     unseen: float  # share of the target's nonzero entries in features that no labelled row has
     sure_disagreement: float | None = None  # share of labels that differ in the half source-only is surer of
-    class_shift: float | None = None  # half the sum of how far the classes' shares among predictions moved
+    class_shift: float | None = None  # total variation distance of the shares of predictions
     retained: float | None = None  # of the source's area under the ROC curve above chance, after a round trip
     source_only_retained: float | None = None  # the same for the source-only classifier
     held_out_auc: float | None = None  # area under the ROC curve of held-out labelled rows
@@ -46,7 +46,7 @@ class Signals:
 
 @dataclass(frozen=True)
 class Reason:
-    """One line against adapting: what was seen, and what to do. A blocking one leads to the fallback."""
+    """One reason against adapting, with its remedy. A blocking reason leads to the fallback."""
 
     code: str
     text: str
@@ -81,7 +81,7 @@ def _count_nonzero(X: Rows) -> np.ndarray:
 def compare_with_source_only(
     signals: Signals, scores: np.ndarray, retained: float | None, source_only: SourceOnly
 ) -> Signals:
-    """Add what the adapted classifier's scores of the target anchors, and its round trip, say."""
+    """Add signals that compare the adapted classifier with the source-only classifier."""
     before, after = predict_codes(source_only.scores), predict_codes(scores)
     differs = before != after
     surer = np.argsort(-confidence(source_only.scores), kind="stable")[: max(len(differs) // 2, 1)]
@@ -97,7 +97,7 @@ def compare_with_source_only(
 
 
 def find_reasons(signals: Signals, shares: Sequence[Shares] = (), faded: str = "one class") -> list[Reason]:
-    """Return what speaks against adapting, blocking reasons first; nothing where all is well.
+    """Return reasons against adapting, blocking ones first.
 
     `shares` are those of aligned targets, and `faded` is the class that hardly seems to occur there.
     """
@@ -109,17 +109,16 @@ def find_reasons(signals: Signals, shares: Sequence[Shares] = (), faded: str = "
         reasons.append(
             Reason(
                 "error-not-known",
-                "the scores of the target do not show its classes apart, so that the error is not known: "
-                "label about 30 of its rows drawn at random (undrift label) to measure it",
+                "scores do not separate the classes of the target, so its error is not known: label about 30 "
+                "rows drawn at random (undrift label)",
             )
         )
     elif any(estimate.is_uncertain for estimate in shares):
         reasons.append(
             Reason(
                 "uncertain-shares",
-                "the class shares of the target cannot be estimated from its scores, and predictions depend "
-                "on them: if you know them, say so (target_shares, --target-shares); labels of about 30 "
-                "target rows drawn at random would settle it",
+                "the class shares of the target are uncertain, and predictions depend on them: give them "
+                "(target_shares, --target-shares), or label about 30 rows drawn at random",
             )
         )
     return reasons
@@ -140,34 +139,34 @@ def _blocking_reasons(s: Signals, faded: str | None) -> Iterator[Reason]:
     if s.held_out_auc is not None and s.held_out_auc < constants.LEAST_HELD_OUT_AUC:
         yield Reason(
             "not-learnable",
-            "the labels can hardly be predicted in the source itself: the area under the ROC curve of "
-            f"held-out rows is {s.held_out_auc:.2f}, and 0.5 is chance; check the columns of text and labels",
+            "labels can hardly be predicted even in the source: the area under the ROC curve of held-out "
+            f"rows is {s.held_out_auc:.2f}, and 0.5 is chance; check the columns of text and labels",
             is_blocking=True,
         )
         return
     if s.unseen > constants.NOTHING_SHARED:
         yield Reason(
             "nothing-shared",
-            f"the domains share almost no vocabulary: {s.unseen:.0%} of the target's nonzero entries are in "
-            "features that no labelled row has; check that both are in one language, or label rows of an "
-            "intermediate domain",
+            f"the domains share almost no vocabulary: {s.unseen:.0%} of the target's entries are features "
+            "(words of a text) that no labelled row has; check that both are in one language, or label rows "
+            "of an intermediate domain",
             is_blocking=True,
         )
     elif _fails_round_trip(s):
         yield Reason(
             "round-trip",
             "a classifier trained on the target's pseudo-labels recovers only "
-            f"{max(s.retained or 0, 0):.0%} of what separates the source's classes (below "
-            f"{constants.LEAST_RETAINED:.0%}): do the labels mean the same in both files? If so, add target "
-            "rows",
+            f"{max(s.retained or 0, 0):.0%} of the separation of the source's classes "
+            f"({constants.LEAST_RETAINED:.0%} are needed): check that labels mean the same in both domains, "
+            "then add target rows",
             is_blocking=True,
         )
     elif faded is not None:
         yield Reason(
             "not-known",
-            f"either hardly any row is {faded}, or the words of {faded} have changed, and scores cannot tell "
-            "which; classes are taken to be as frequent as in the source: label about 30 rows drawn at "
-            "random (undrift label) to know",
+            f"either hardly any row is {faded}, or the words of {faded} have changed; scores cannot tell "
+            "which, so the source's class shares are used: label about 30 rows drawn at random (undrift "
+            "label)",
             is_blocking=True,
         )
 
@@ -180,40 +179,40 @@ def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
         # no more than a doubt: a source that leans by its words alone looks the same
         yield Reason(
             "class-shift",
-            f"adaptation moves {shift:.0%} of the target from class to class, and source-only puts most of "
-            "it into one class: the classes may be less balanced there than adaptation makes them; "
-            'try center="classes" (--center classes), or label a few target rows to see',
+            f"adaptation gives {shift:.0%} of the target another class, and source-only puts most rows into "
+            'one class: the classes may be uneven there; try center="classes" (--set center=classes), or '
+            "label a few rows",
         )
     if s.n_target < constants.FEW_TARGET_ROWS:
         yield Reason(
             "few-rows",
-            f"a target of {s.n_target} rows (fewer than {constants.FEW_TARGET_ROWS}) shows little of how its "
-            "features go together: add unlabelled rows",
+            f"the target has {s.n_target} rows, too few to learn which features occur together "
+            f"({constants.FEW_TARGET_ROWS} are better): add unlabelled rows",
         )
     if s.empty > constants.MANY_EMPTY:
         yield Reason(
             "empty-rows",
-            f"{s.empty:.0%} of the target's rows are empty, and all of them get one label: look at them, "
-            "or leave them out",
+            f"{s.empty:.0%} of the target's rows are empty, and all of them get one label: check or remove "
+            "them",
         )
     if constants.FAR_APART < s.unseen <= constants.NOTHING_SHARED:
         yield Reason(
             "far-apart",
-            f"{s.unseen:.0%} of the target's nonzero entries are in features that no labelled row has: "
-            "rows of an intermediate domain, labelled or unlabelled, would lower the error",
+            f"{s.unseen:.0%} of the target's entries are features (words of a text) that no labelled row "
+            "has: add rows of an intermediate domain, labelled or not",
         )
     elif s.sure_disagreement is not None and s.sure_disagreement > constants.SURE_DISAGREEMENT:
         yield Reason(
             "disagreement",
-            f"adapted and source-only, class shares aside, disagree on {s.sure_disagreement:.0%} of the "
-            "target rows of which source-only is surer: label a random sample of it to see which is right",
+            f"adapted and source-only classifiers disagree on {s.sure_disagreement:.0%} of the rows where "
+            "source-only is surer, class shares aside: label a random sample to see which is right",
         )
 
 
 def decide_fallback(
     signals: Signals, can_fall_back: bool, shares: Sequence[Shares] = (), faded: str = "one class"
 ) -> dict[str, Any]:
-    """Decide whether to fall back; return signals, reasons in words and codes, and what was done."""
+    """Decide whether to fall back; return the decision, its signals, and its reasons in words and codes."""
     reasons = find_reasons(signals, shares, faded)
     blocking = [reason.text for reason in reasons if reason.is_blocking]
     if blocking and can_fall_back:  # the shares were estimated for a classifier that is not used
@@ -228,7 +227,7 @@ def decide_fallback(
 
 
 def warn_of_blocking(caution: dict[str, Any] | None) -> None:
-    """Warn of blocking reasons, and say what was done."""
+    """Warn of blocking reasons, and name the classifier that is used."""
     if caution is None:
         return
     done = "used the source-only classifier instead" if caution["fell_back"] else "adapted nevertheless"

@@ -59,7 +59,7 @@ def learn_labels(state: UpdateState) -> Readout:
 def _score_targets(
     state: UpdateState, weights: Sequence[np.ndarray], intercept: np.ndarray, scores: np.ndarray
 ) -> dict[int, np.ndarray]:
-    """Scores of the rows that stand for every target, by position: of its last batch, else of the anchors."""
+    """Return scores of rows that represent each target, by position: its last batch, else its anchors."""
     groups = {k: scores[state.rows_of(k)] for k in state.target_positions}
     if state.batches:
         offsets = score_centres(state.means, weights)
@@ -154,7 +154,7 @@ def _score_target_anchors(
 def _describe_all(
     state: UpdateState, groups: dict[int, np.ndarray], shares: Sequence[Shares], left_out: np.ndarray | None
 ) -> list[Target]:
-    """Find border and error of every target, from the scores of its rows and from its labels."""
+    """Find decision threshold and error of every target, from its scores and its labels."""
     targets, labelled = [], state.labelled
     for k, target_shares in zip(state.target_positions, shares, strict=True):
         first = state.first_scores_of(k)

@@ -58,7 +58,7 @@ class Stack:
 
 
 def score_centres(centres: Sequence[np.ndarray], weights: Sequence[np.ndarray]) -> np.ndarray:
-    """Scores of the centres of all domains: (n_domains, n_outputs)."""
+    """Score the centre of each domain: (n_domains, n_outputs)."""
     return np.sum([centre @ w for centre, w in zip(centres, weights, strict=True)], axis=0, dtype=float)
 
 
@@ -139,7 +139,7 @@ def draw_anchors(
     seed: object,
     self_training: bool,
 ) -> Anchors:
-    """Draw the labelled rows, and the target rows, whose inner products are kept.
+    """Draw the anchors among labelled rows and target rows.
 
     Target rows that have a label are always among them, and those that a teacher labelled are preferred.
     `n_columns` counts the columns of the input and all layers together. Labelled rows have a `seed` of their
@@ -270,7 +270,7 @@ def grow_levels(
 
 
 def _project(H: Rows, means: np.ndarray, domain: np.ndarray) -> np.ndarray:
-    """Inner products of rows, less the centres of their domains, with all centres: (n, n_domains)."""
+    """Return inner products of centred rows with the centres of all domains: (n, n_domains)."""
     ops = array_ops(H)
     return ops.to_numpy(H @ ops.like(means.T, H)) - (means @ means.T)[domain]
 

@@ -166,7 +166,7 @@ def _surest(scores: np.ndarray, temperature: float, portion: float) -> np.ndarra
 
 
 def round_trip_auc(K: Array, labels: Labels, C: float, scores: np.ndarray) -> float:
-    """Area under the ROC curve on the labelled source of a classifier trained on the target's predictions.
+    """Train on the target's predictions; return the area under the ROC curve on the labelled source.
 
     Target rows are labelled by the sign, or the largest, of their `scores`; all classes count alike, so that
     the classes' shares do not matter. 0.5, chance, if all of them get one label.
@@ -179,5 +179,5 @@ def round_trip_auc(K: Array, labels: Labels, C: float, scores: np.ndarray) -> fl
 
 
 def retained_auc(trip_auc: float, train_auc: float) -> float:
-    """Share of the source's area under the ROC curve above chance that is left after a round trip."""
+    """Return the share of the source's area under the ROC curve above chance that a round trip keeps."""
     return (trip_auc - 0.5) / (train_auc - 0.5) if train_auc > 0.5 else 0.0

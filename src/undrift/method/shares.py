@@ -51,7 +51,7 @@ _STEP, _UP = 0.1, 1.0  # of the grid of log d, and its reach above the source's
 
 
 def _find_odds(share: np.ndarray) -> np.ndarray:
-    """Log odds of shares that are neither 0 nor 1."""
+    """Return log odds of shares, after shares near 0 and 1 are clipped."""
     return logit(np.clip(share, constants.LEAST_ODDS, 1 - constants.LEAST_ODDS))
 
 
@@ -143,7 +143,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Labelled:
-    """Target rows whose classes are known, and their scores by a classifier that has not seen them."""
+    """Target rows of known classes, and their scores by a classifier that has not seen them."""
 
     scores: np.ndarray  # (n, n_outputs)
     codes: np.ndarray  # (n,)
@@ -197,7 +197,7 @@ def estimate_shares(
     Parameters
     ----------
     target_scores : array of shape (n_target, n_outputs)
-        Not centred: 0 is where the source's classifier puts the border.
+        Not centred: 0 is the decision threshold of the source's classifier.
     source_scores, codes : arrays of shape (n, n_outputs) and (n,)
         Of labelled rows, each held out when it was scored, and their classes.
     known : sequence of n_classes floats, optional
@@ -258,7 +258,7 @@ def _says_little(target: np.ndarray, source: np.ndarray, codes: np.ndarray, n_cl
 
 
 def find_quantiles(weight: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Shares at the given levels of a distribution over the grid of shares."""
+    """Return the shares at given levels of a distribution over all possible shares."""
     return np.interp(levels, np.cumsum(weight) - weight / 2, _SHARES)
 
 

@@ -62,7 +62,7 @@ class Dual:
     intercept: np.ndarray  # (n_outputs,)
 
     def scores(self, K: Array) -> np.ndarray:
-        """Scores of rows whose inner products with the training rows are the rows of `K`."""
+        """Return scores of rows; `K` holds their inner products with the training rows."""
         return multiply(K, self.coef) + self.intercept
 
 
@@ -124,7 +124,7 @@ def confidence(scores: np.ndarray) -> np.ndarray:
 
 
 def mean_auc(scores: np.ndarray, codes: np.ndarray) -> float:
-    """Area under the ROC curve of every class against the rest, on the mean over the classes."""
+    """Return the area under the ROC curve of a class against the rest, averaged over classes."""
     if scores.shape[1] == 1:
         return float(roc_auc_score(codes == 1, scores[:, 0]))
     return float(np.mean([roc_auc_score(codes == code, scores[:, code]) for code in np.unique(codes)]))
@@ -160,7 +160,7 @@ def _refuse_large(C: float) -> Iterator[None]:
 
 
 def mean_diagonal(K: Array, n: int | None = None) -> float:
-    """Mean of the first n entries of the diagonal, or of all; 1 where they are 0."""
+    """Return the mean of the first n entries of the diagonal, or of all; 1 where they are 0."""
     return float(K.diagonal()[:n].mean()) or 1.0
 
 
@@ -187,7 +187,7 @@ class Posterior:
             return cls(shifted_inverse(K, 1 / (C * weight)))
 
     def condition(self, products: Array) -> Conditioned:
-        """Take rows whose inner products with the training rows are the columns of `products`."""
+        """Condition rows on the training rows; columns of `products` are inner products with these."""
         ops, P = array_ops(self.inverse), self.inverse
         ones = ops.to_numpy(P.sum(axis=0)).astype(np.float64)
         solved = P @ ops.like(products, P)
@@ -195,7 +195,7 @@ class Posterior:
         return Conditioned(products, solved, ones, slack, float(ones.sum()))
 
     def score_held_out(self, Y: np.ndarray, folds: Folds) -> np.ndarray:
-        """Scores of every row by a classifier that has not seen its fold, in closed form.
+        """Score each row by a classifier that has not seen its fold, in closed form.
 
         With ``H = P - P 1 1'P / 1'P 1`` the classifier trained without the rows t gives them the scores
         ``y_t - H_tt^-1 (H y)_t``.
@@ -222,7 +222,7 @@ class Conditioned:
     total: float  # 1'P 1
 
     def covariance(self, K: Array) -> Array:
-        """Posterior covariance of these rows, whose inner products among themselves are `K`."""
+        """Return the posterior covariance of rows; `K` holds their inner products with each other."""
         S = K - self.products.T @ self.solved
         slack = array_ops(S).like(self.slack[:, None] / np.sqrt(self.total), S)
         S += slack * slack.T
@@ -316,7 +316,7 @@ class NormalEquations:
 
 
 def score_rows(X: Rows, layers: Sequence[Layer], weights: Sequence[np.ndarray], place: Place) -> np.ndarray:
-    """Scores ``sum_t h^t w_t`` of rows, without an intercept, in row blocks."""
+    """Return scores ``sum_t h^t w_t`` of rows, without an intercept, in row blocks."""
     layers, dtype = place.move_layers(layers), dtype_of(X)
     placed = [place.move_rows(w.astype(dtype, copy=False)) for w in weights]
     width = max((len(layer.intercept) for layer in layers), default=X.shape[1])

@@ -29,7 +29,7 @@ _OF_ROWS = ("domain", "codes", "anchor", "is_current")
 @savable
 @dataclass(frozen=True)
 class LabelledRows:
-    """Target rows whose labels are learnt."""
+    """Target rows with labels to learn."""
 
     columns: list[Rows]  # their input and hidden rows
     domain: np.ndarray  # (n,) position of their domain
@@ -220,7 +220,7 @@ class UpdateState:
         return np.array(first, dtype=int), np.array(counts, dtype=int)
 
     def replace_target(self, k: int, columns: list[Rows]) -> UpdateState:
-        """Return the state with other rows in place of the target at position k, to find its border for."""
+        """Return the state with a new batch as the target at position k, to find its threshold."""
         labelled = self.labelled
         if labelled is not None:
             labelled = replace(labelled, is_current=labelled.is_current & (labelled.domain != k))
@@ -229,7 +229,7 @@ class UpdateState:
     def find_products(
         self, columns: Sequence[Rows], domain: np.ndarray, place: Place | None = None
     ) -> np.ndarray:
-        """Inner products of the anchors with other rows, of shape (n_anchors, n), all moved."""
+        """Return inner products of the anchors with other rows, of shape (n_anchors, n), all moved."""
         place, K = place or OnHost(), np.zeros((len(self.domain), len(domain)))
         for A, B, means, share in zip(self.columns, columns, self.means, self.shares, strict=True):
             centred = _centre(B, means, domain)
@@ -240,7 +240,7 @@ class UpdateState:
         return K
 
     def find_products_among(self, columns: Sequence[Rows], domain: np.ndarray) -> np.ndarray:
-        """Inner products of some rows among themselves, moved."""
+        """Return inner products of some rows with each other, moved."""
         K = np.zeros((len(domain), len(domain)))
         for B, means, share in zip(columns, self.means, self.shares, strict=True):
             centred = _centre(B, means, domain)
@@ -248,7 +248,7 @@ class UpdateState:
         return K
 
     def combine(self, coef: np.ndarray, labelled: LabelledRows, g: np.ndarray) -> list[np.ndarray]:
-        """Weights of every layer from coefficients of the anchors and of labelled rows."""
+        """Combine coefficients of anchors and labelled rows into weights of every layer."""
         weights, parts = [], zip(self.columns, labelled.columns, self.means, self.shares, strict=True)
         for A, B, means, share in parts:
             w = np.zeros((A.shape[1], coef.shape[1]))
@@ -264,7 +264,7 @@ def _shrink_columns(columns: Sequence[Rows]) -> list[Rows]:
 
 
 def lift(A: Rows) -> Rows:
-    """Rows as they can be multiplied: those of a file are in 16 bits."""
+    """Return rows in a precision that can be multiplied; a file stores 16 bits."""
     return A.astype(np.float32) if A.dtype == np.float16 else A
 
 
@@ -275,7 +275,7 @@ def _centre(B: Rows, means: np.ndarray, domain: np.ndarray) -> np.ndarray:
 
 
 def score_columns(columns: Sequence[Rows], weights: Sequence[np.ndarray]) -> np.ndarray:
-    """Scores of rows from their columns of every layer, without an intercept."""
+    """Score rows from their hidden rows at every layer, without an intercept."""
     scores = np.zeros((columns[0].shape[0], weights[0].shape[1]))
     for A, w in zip(columns, weights, strict=True):
         for rows in row_slices(len(scores), A.shape[1]):

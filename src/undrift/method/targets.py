@@ -1,4 +1,4 @@
-"""Fitted models of several domains: what is known of every target, and its alignment to another batch.
+"""Fitted models of several domains: results for every target, and its alignment to another batch.
 
 A batch changes class shares, decision threshold and expected error of a target, from scores alone. Layers and
 weights stay. Scores of the classifier that was trained on the source alone tell the shares, beside its
@@ -152,7 +152,7 @@ class TargetModel:
         self.prior_[self.n_sources_ + i] = target.prior
 
     def align(self, X: Rows, *, target: Name | None = None) -> Any:
-        """Return a copy whose class shares, threshold and expected error of a target are those of a batch.
+        """Return a copy with a target's class shares, threshold and expected error set from a batch.
 
         Parameters
         ----------

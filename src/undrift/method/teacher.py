@@ -43,7 +43,7 @@ Given = tuple[Any, Any]  # labels and their probabilities, or probabilities of a
 
 @dataclass(frozen=True)
 class Words:
-    """What a teacher says of the rows of one target."""
+    """Scores that a teacher gives to the rows of one target."""
 
     scores: np.ndarray  # (n, n_outputs) log odds, or signs where it gives labels alone; 0 where it is silent
     codes: np.ndarray  # (n,) its labels, `UNLABELLED` where it is silent
@@ -102,7 +102,7 @@ def list_taught_classes(given: dict[Name, Given]) -> np.ndarray:
 
 
 def read_words(given: Given, n: int, classes: np.ndarray, name: Name = TARGET) -> Words:
-    """Check what a teacher says of the n rows of a target, and return it as scores.
+    """Check a teacher's labels or probabilities of n target rows, and return them as scores.
 
     Labels are None or NaN, and rows of probabilities NaN, where the teacher is silent.
     """
@@ -144,7 +144,7 @@ def _log_odds(p: np.ndarray) -> np.ndarray:
 
 
 def add_words(domains: Domains, given: dict[Name, Given]) -> None:
-    """Put what a teacher says of target rows into their domains."""
+    """Add a teacher's scores of target rows to their domains."""
     for name, labels in given.items():
         words = read_words(labels, domains.rows[name].shape[0], domains.classes, name)
         domains.words[name] = words.check(domains.classes, name)
@@ -152,7 +152,7 @@ def add_words(domains: Domains, given: dict[Name, Given]) -> None:
 
 @dataclass(frozen=True)
 class Noise:
-    """How a student's scores explain labels of which some were exchanged at random."""
+    """Model of a teacher's labels: a student's scores, and labels exchanged at random."""
 
     share: float  # of the labels that were exchanged
     slope: float
@@ -250,7 +250,7 @@ def _draw_rows(rows: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Lesson:
-    """What a teacher taught of one target."""
+    """Result of a teacher's labels for one target."""
 
     words: Words  # for the anchors of the target
     scores: np.ndarray  # (n, n_outputs) of these anchors, by students that have not seen their labels
@@ -266,13 +266,13 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Lessons:
-    """What a teacher taught of every target."""
+    """Results of a teacher's labels for every target."""
 
     groups: list[np.ndarray]  # target anchors of every target, counted from the first target anchor
     lessons: list[Lesson | None]  # None where the teacher was silent
 
     def fill_shares(self, known: Sequence[list[float] | None]) -> list[list[float] | None]:
-        """Return the class shares that the user knows, else those that the teacher tells."""
+        """Return the class shares given by the user, else those by the teacher."""
         told = [None if lesson is None else lesson.shares.tolist() for lesson in self.lessons]
         return [other if shares is None else shares for shares, other in zip(known, told, strict=True)]
 
@@ -345,7 +345,7 @@ def _average_shares(told: np.ndarray, estimate: Shares) -> np.ndarray:
 
 
 def _learn_lesson(base: Base, said: Words, anchors: np.ndarray) -> Lesson:
-    """Review a teacher's labels of one target, of which some rows are anchors."""
+    """Review a teacher's labels of one target on its anchors."""
     K, C, n_classes = base.chosen.K, base.chosen.C, base.labels.n_classes
     words = said.take(base.anchors.position[anchors])
     rows = _draw_rows(words.taught)

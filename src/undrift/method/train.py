@@ -191,7 +191,7 @@ class Fit:
 @savable
 @dataclass(frozen=True)
 class Readout:
-    """``score(x) = sum_t h^t(x) weights_t + intercept``, for rows whose domain's centre was subtracted."""
+    """``score(x) = sum_t h^t(x) weights_t + intercept``, for rows less the centre of their domain."""
 
     weights: list[np.ndarray]  # of h^0, ..., h^l: (d_t, n_outputs)
     intercept: np.ndarray  # (n_outputs,)

@@ -72,7 +72,7 @@ class LearnsTargetLabels(TargetModel):
         return self
 
     def update_target(self, X: Rows, *, target: Name | None = None) -> Any:
-        """Take a new batch of unlabelled rows for a target: its class shares, border and expected error.
+        """Set class shares, threshold and expected error of a target from a new unlabelled batch.
 
         No layer is learnt again. Warns where that is not enough: where the error to expect is above the
         interval that it had before.
@@ -187,7 +187,7 @@ class LearnsTargetLabels(TargetModel):
         return gather_rows(check_rows(self, X, reset=False, dtype=self._dtype))
 
     def _score_rows(self, X: Rows, weights: Sequence[np.ndarray] | None = None) -> np.ndarray:
-        """Scores ``sum_t h^t w_t`` of checked rows, without an intercept."""
+        """Return scores ``sum_t h^t w_t`` of checked rows, without an intercept."""
         place = choose_place([X], self.device, "high")
         return score_rows(X, self.representation_.layers_, self.coef_ if weights is None else weights, place)
 
@@ -240,7 +240,7 @@ class LearnsTargetLabels(TargetModel):
 
 
 def choose_for_predictions(covariance: np.ndarray, p: np.ndarray, noise: float, n: int) -> np.ndarray:
-    """Choose n rows, one after another, whose labels would change predictions most.
+    """Choose n rows, one after another: the labels of these would change predictions most.
 
     A label of row x changes the score of row z by ``S(z, x) (y - f(x)) / (S(x, x) + noise)``, where S is the
     posterior covariance; the variance of ``y - f(x)`` is ``S(x, x) + noise``. The worth of a label is the
@@ -265,7 +265,7 @@ def choose_for_predictions(covariance: np.ndarray, p: np.ndarray, noise: float, 
 def choose_for_estimate(
     is_changed: np.ndarray | None, counts: np.ndarray, n: int, random_state: np.random.RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw n rows at random, half of them among the rows whose prediction changed, and return their weights.
+    """Draw n rows at random, half of them among changed predictions, and return their weights.
 
     A weight is how many rows of the same kind a drawn one stands for, where `counts` says how many equal it.
     Without `is_changed` all rows are of one kind.

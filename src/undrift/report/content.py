@@ -67,7 +67,7 @@ def adaptation_data(given: ReportData) -> dict[str, Any]:
 
 
 def split_doubts(given: ReportData) -> tuple[str | None, list[str]]:
-    """Return the doubt about class shares, if there is one, and other doubts with the notes of the run.
+    """Return the warning about class shares, if any, and other warnings with the notes of the run.
 
     The reasons for a fallback are in neither: they stand apart.
     """
@@ -164,7 +164,7 @@ def measure_coverage(given: ReportData, cards: list[dict[str, Any]]) -> list[dic
 
 
 def describe_run(given: ReportData) -> dict[str, Any]:
-    """Return what it takes to do the same again."""
+    """Return the command, settings and files that repeat the run."""
     plain = {
         name: value if isinstance(value, int | float | str | None) else str(value)
         for name, value in given.classifier.get_params(deep=False).items()

@@ -32,12 +32,12 @@ MOST_CHARACTERS = 250_000  # of the texts of a deck, which travel with the page
 
 
 def shares(X: Any) -> np.ndarray:
-    """Share of rows in which each column is not zero."""
+    """Return the share of rows with each term."""
     return array_ops(X).nonzero_counts(X) / max(X.shape[0], 1)
 
 
 def term_statistics(given: ReportData) -> dict[str, np.ndarray]:
-    """Everything about every term that is a number, as columns."""
+    """Compute all statistics of every term, one array for each."""
     source, target = (
         shares(stack_rows([domain.X for domain in domains])) for domains in (given.sources, given.target_rows)
     )
@@ -53,7 +53,7 @@ def term_statistics(given: ReportData) -> dict[str, np.ndarray]:
 
 
 def pattern_of(term: str) -> re.Pattern[str]:
-    """Where a term stands in a document as it was written: in any case, whole or cut, signs between."""
+    """Build the pattern that finds a term in a document, in any case, with signs between its words."""
     parts = [re.escape(word) for word in term.split(" ")]
     # "didn't" may be written "did n't" or "didn’t"
     parts = [re.sub(r"(n?)'", r"\\s?\1['’]", part) for part in parts]
@@ -61,7 +61,7 @@ def pattern_of(term: str) -> re.Pattern[str]:
 
 
 def difference_terms(given: ReportData, table: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Say which terms pushed the changed rows to their new labels, and what part of it came from new ones.
+    """List the terms that moved the changed predictions, and the part of new terms in it.
 
     For a row that went from class a to class b, a term in it pushes by its value, less its mean over the
     domain, times the difference of its weights for b and for a. A term counts for what it pushes beyond
@@ -121,7 +121,7 @@ def _distinct(order: np.ndarray, terms: Sequence[str], table: dict[str, np.ndarr
 
 
 def _dullness(term: str) -> tuple[int, int]:
-    """Number of stop words and of words: the fewer, the more a term tells alone."""
+    """Count the stop words and words of a term; a term with few is more informative."""
     parts = term.split(" ")
     return sum(part in ENGLISH_STOP_WORDS for part in parts), len(parts)
 
@@ -208,7 +208,7 @@ def pack_sentence_model(given: ReportData) -> dict[str, Any] | None:
 
 
 def explain_changes(given: ReportData) -> dict[str, Any]:
-    """Choose a few documents whose prediction changed, the surest first, and divide their scores."""
+    """Choose a few documents with changed predictions, the surest first, and divide their scores."""
     shown = []
     for target in given.targets:
         chosen = _choose_rows(target, MOST_DOCUMENTS // len(given.targets) or 1)

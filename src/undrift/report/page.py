@@ -27,7 +27,7 @@ from .data import DomainRows, ReportData
 
 
 class Report:
-    """What an adaptation did and why, as data and as one HTML page that needs nothing else.
+    """Report of an adaptation, as data and as one self-contained HTML page.
 
     It shows itself in a notebook. :func:`adaptation_report` and ``undrift adapt --report`` make it.
     """

@@ -33,7 +33,7 @@ class Taught:
     """Answers of a fitted classifier for some rows."""
 
     classes: np.ndarray
-    scores: np.ndarray  # (n, n_outputs), with the border of every domain
+    scores: np.ndarray  # (n, n_outputs), 0 at the decision threshold of every domain
     probabilities: np.ndarray  # (n, n_classes)
     names: list[Name]  # of the target domains
     domain: np.ndarray  # (n,) of int: positions in `names`
@@ -107,7 +107,7 @@ class DistilledClassifier(ClassifierMixin, TargetModel, BaseEstimator):
         return X @ self.coef_ + self.intercept_[k], first
 
     def decision_function(self, X: Rows, *, target: Name | None = None) -> np.ndarray:
-        """Scores: of shape (n,) for two classes (positive for the second), else (n, n_classes)."""
+        """Return scores: of shape (n,) for two classes (positive for the second), else (n, n_classes)."""
         check_is_fitted(self)
         scores = X @ self.coef_ + self.intercept_[self.find_target(target)]
         return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -118,7 +118,7 @@ class DistilledClassifier(ClassifierMixin, TargetModel, BaseEstimator):
         return self.classes_[predict_codes(scores.reshape(len(scores), -1))]
 
     def predict_proba(self, X: Rows, *, target: Name | None = None) -> np.ndarray:
-        """Probabilities of the classes."""
+        """Return probabilities of the classes."""
         return self.scores_to_proba(self.decision_function(X, target=target), target=target)
 
     def scores_to_proba(self, scores: np.ndarray, *, target: Name | None = None) -> np.ndarray:
@@ -218,7 +218,7 @@ def _fit_ridge(X: Rows, taught: Taught, ridge: float, start: np.ndarray | None =
 
 
 def _domain_means(values: Any, domain: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Mean row of every domain, of shape (n_domains, n_columns)."""
+    """Return the mean row of every domain, of shape (n_domains, n_columns)."""
     sums = [np.asarray(values[domain == i].sum(axis=0)).ravel() for i in range(len(sizes))]
     return np.array(sums) / np.maximum(sizes, 1)[:, None]
 
@@ -228,7 +228,7 @@ def _scores(model: DistilledClassifier, X: Rows, domain: np.ndarray) -> np.ndarr
 
 
 def _match_temperature(scores: np.ndarray, probabilities: np.ndarray) -> float:
-    """Temperature under which scores explain probabilities best: every row counts once for each class."""
+    """Find the temperature that explains probabilities best; every row counts once for each class."""
     n, n_classes = probabilities.shape
     codes = np.repeat(np.arange(n_classes), n)
     return fit_temperature(np.tile(scores, (n_classes, 1)), codes, probabilities.T.ravel())

@@ -80,7 +80,7 @@ _CHARACTERS = str.maketrans(
 _QUOTES = re.compile("''+")
 # Treebank tokenisers cut clitics off; the gap is closed unless an apostrophe follows, as in "the 's' key".
 _CLITIC_GAP = re.compile(r"(?<=\w)\s+(?=(?:n't|'(?:s|m|d|re|ve|ll))(?![\w']))")
-# ... and a few words in two. The letters come first, which is three times as fast as the border of a word.
+# ... and a few words in two. The letters come first, which is three times as fast as the boundary of a word.
 _WORD_GAP = re.compile(
     r"([cgw](?:an|on|ot))(?:(?<=\bcan)(?=\s+not\b)|(?:(?<=\bgon)|(?<=\bwan))(?=\s+na\b)|(?<=\bgot)(?=\s+ta\b))"
     r"\s+"

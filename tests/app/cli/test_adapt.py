@@ -300,7 +300,7 @@ def test_a_fallback_is_warned_of_and_reported_beside_the_baseline(folder, undrif
     features, words = err.splitlines()
     assert "never occur in the source (overlap 0%)" in words
     assert "used the source-only classifier instead" in features
-    assert "a target of 40 rows" in " ".join(out.split())
+    assert "the target has 40 rows" in " ".join(out.split())
     (line,) = [line for line in unwrap(out) if "linear SVM" in line]
     assert line.startswith("kitchen.csv (not adapted: source only): ")
     assert "adaptation" not in line
@@ -340,7 +340,7 @@ SHARES = "write label=share for every class"
         ({"use_labels": "train"}, "--use-labels train needs labels: add --labels FILE or --target-label COL"),
         ({"use_labels": "all"}, "'all' is not one of 'score', 'train', 'both'"),
         ({"labels": "none.csv"}, "none.csv does not exist"),
-        ({"labels": "books.csv"}, "books.csv: 80 labelled texts, none of which is in a target file"),
+        ({"labels": "books.csv"}, "books.csv: 80 labelled texts, none in a target file"),
         ({"source": "bokos.csv"}, "bokos.csv does not exist"),
         ({"target": "none.csv"}, "none.csv does not exist"),
         ({"text": "reviw"}, "books.csv has no column 'reviw'; did you mean 'review'? Columns: review, stars"),

@@ -31,7 +31,7 @@ def test_the_summary_says_how_faithful_it_is(small, folder):
 def test_explain_takes_it(small, undrift, succeed, folder):
     out = succeed("explain", "--model", "small.safetensors", "the", "--document", "the best")
     assert "the: in " in out
-    assert "expected from" not in out
+    assert "suggested by" not in out
     arguments = ["explain", "--model", "small.safetensors", "--document", "the best", "--json"]
     (entry,) = json.loads(undrift(*arguments)[1])["documents"]
     model = load_model("small.safetensors")

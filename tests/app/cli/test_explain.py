@@ -11,7 +11,7 @@ def test_explain_words(folder, succeed, model):
     bigram = next(term for term in terms if " " in term)
     out = succeed("explain", "--model", model, bigram.upper(), "the", "--top", "3")
     assert f"{bigram}: " in out
-    assert "expected from" in out
+    assert "suggested by" in out
     (word,) = json.loads(succeed("explain", "--model", model, "the", "--top", "3", "--json"))["words"]
     assert word["term"] == "the"
     assert len(word["from"]) == len(word["to"]) == 3

@@ -206,7 +206,7 @@ def test_bad_questions(folder, undrift, model, options, message):
         ({"review": ["fine"], "label": [""]}, "ask.csv: no row has a label in column 'label'"),
         (
             {"review": ["fine", "Fine "], "label": ["negative", "positive"]},
-            "ask.csv: 1 text with contradicting labels, none of which is taken: rows 1 and 2 ('Fine')",
+            "ask.csv: 1 text with contradicting labels left out: rows 1 and 2 ('Fine')",
         ),
         ({"review": ["fine"], "lable": ["positive"]}, "ask.csv has no column 'label'; did you mean 'lable'?"),
         ({"text": ["fine"], "label": ["positive"]}, "ask.csv has no column 'review'"),
