@@ -61,6 +61,9 @@ def test_small_targets_are_anchors_whole_and_the_others_share_the_rest(counts, s
     assert_array_equal(np.bincount(anchors.domain), [60, 30, 5, 30])
     for k in (1, 3):
         assert (np.diff(anchors.position[anchors.domain == k]) > 0).all()
+    set_limits(LEAST_ROWS=30)  # of each of three targets: 90 in all
+    _, anchors = draw(counts, np.arange(60) % 2, targets, self_training=False)
+    assert_array_equal(np.bincount(anchors.domain), [60, 45, 5, 40])
 
 
 def test_target_rows_with_a_label_are_always_anchors(counts, set_limits):
