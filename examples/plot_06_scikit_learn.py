@@ -8,7 +8,6 @@ in memory, `MDA.partial_fit` is exact: the order and size of the blocks do not m
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.callback import ProgressBar
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -45,11 +44,6 @@ for axes, (title, layer) in zip(
     axes.set(title=title, xlabel="reconstructed term", xticks=[], yticks=[])
 panels[0].set_ylabel("term")
 print("largest difference of a weight:", np.abs(whole.layer_.coef - in_blocks.layer_.coef).max())
-
-# %%
-# scikit-learn's callbacks follow a fit layer by layer; its progress bar moves in a notebook too:
-
-MSDA(3).set_callbacks(ProgressBar()).fit(X)
 
 # %%
 # Data frames in and out, as scikit-learn does it:
