@@ -83,11 +83,7 @@ def gram(X: Rows) -> np.ndarray:
 
 
 def _sparse_gram(X: sp.csr_matrix) -> np.ndarray:
-    """Multiply sparse by sparse, a stripe of the result at a time, up to the diagonal only.
-
-    SciPy keeps one dense accumulator row in cache: sum_i nnz_i^2 multiplications, where a
-    dense product spends n d^2.
-    """
+    """Multiply sparse by sparse, a stripe of the result at a time, up to the diagonal only."""
     d = X.shape[1]
     G = np.zeros((d, d), dtype=X.dtype)
     Xt = X.T.tocsr()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -257,17 +257,10 @@ class NeedsColumns(ArithmeticError):
     """The layer of these rows has to be fitted in the columns."""
 
 
-class SolvedRows(NamedTuple):
-    """A layer, and the hidden rows of the rows that it was fitted on."""
-
-    layer: Layer
-    hidden: np.ndarray
-
-
 def denoise_in_rows(
     X: Rows, noise: Noise, ridge: float = 1e-5, activation: str = "tanh", targets: np.ndarray | None = None
-) -> SolvedRows:
-    """Fit the layer of :func:`.denoise.denoise` on the rows of `X`, for all columns or some as targets.
+) -> tuple[Layer, np.ndarray]:
+    """Fit the layer of :func:`.denoise.denoise`, for all columns or some as targets; return also hidden rows.
 
     Raises `NeedsColumns` where the other form is more precise, or knows the cause of a singular system.
     """
@@ -289,9 +282,9 @@ def denoise_in_rows(
     offset = given.multiply_transposed((system.keep * stats.mean * scale)[None])[0].astype(X.dtype) @ right
     layer = Layer(coef, (mean - offset).astype(X.dtype), activation)
     if not isinstance(system.keep, float):
-        return SolvedRows(layer, layer(X))
+        return layer, layer(X)
     centre = mean + (1 / system.keep - 1) * offset
-    return SolvedRows(layer, squash(_seen_rows(coef.reconstructed, right, system.share, centre), activation))
+    return layer, squash(_seen_rows(coef.reconstructed, right, system.share, centre), activation)
 
 
 def _invert(X: Rows, mean: np.ndarray, scale: np.ndarray, system: System) -> np.ndarray:

@@ -104,37 +104,25 @@ def make_reviews(
     >>> len(corpus.domains["kitchen"].texts)
     10
     """
-    _check_arguments(n_per_domain, domains, test_share, unlabelled_share, positive_share, style)
+    unknown = isinstance(domains, str) or not domains or any(name not in PRODUCTS for name in domains)
+    is_too_much = min(test_share, unlabelled_share) < 0 or test_share + unlabelled_share > 1
+    shares = f"got {test_share} and {unlabelled_share}"
+    refused = {
+        f"domains must be a list from {', '.join(PRODUCTS)}; got {domains!r}": unknown,
+        f"n_per_domain must be at least 1; got {n_per_domain}": n_per_domain < 1,
+        f"test_share and unlabelled_share must be at least 0 and together at most 1; {shares}": is_too_much,
+        f"positive_share must be between 0 and 1; got {positive_share}": not 0 <= positive_share <= 1,
+        f"style must be one of {', '.join(STYLES)}; got {style!r}": style not in STYLES,
+    }
+    for message, is_wrong in refused.items():
+        if is_wrong:
+            raise ValueError(message)
     n_test = round(test_share * n_per_domain)
     n_unlabelled = min(round(unlabelled_share * n_per_domain), n_per_domain - n_test)
     sizes = (n_per_domain - n_test - n_unlabelled, n_test, n_unlabelled)
     seed = secrets.randbits(64) if random_state is None else operator.index(random_state)
     made = {name: _write_domain(name, sizes, positive_share, STYLES[style], seed) for name in domains}
     return Corpus(made)
-
-
-def _check_arguments(
-    n_per_domain: int,
-    domains: Sequence[str],
-    test_share: float,
-    unlabelled_share: float,
-    positive_share: float,
-    style: str,
-) -> None:
-    unknown = [name for name in domains if name not in PRODUCTS]
-    if unknown or isinstance(domains, str) or not domains:
-        raise ValueError(f"domains must be a list from {', '.join(PRODUCTS)}; got {domains!r}")
-    if n_per_domain < 1:
-        raise ValueError(f"n_per_domain must be at least 1; got {n_per_domain}")
-    if min(test_share, unlabelled_share) < 0 or test_share + unlabelled_share > 1:
-        raise ValueError(
-            "test_share and unlabelled_share must be at least 0 and together at most 1; "
-            f"got {test_share} and {unlabelled_share}"
-        )
-    if not 0 <= positive_share <= 1:
-        raise ValueError(f"positive_share must be between 0 and 1; got {positive_share}")
-    if style not in STYLES:
-        raise ValueError(f"style must be one of {', '.join(STYLES)}; got {style!r}")
 
 
 def _write_domain(

@@ -112,11 +112,9 @@ def combine_midpoints(codes: np.ndarray, domain: np.ndarray, *, counts_alike: bo
     """Combine labelled rows into the point midway between the classes, for every source: (n,).
 
     That is the mean of the source's class means. Of a source that lacks a class it is the mean over the
-    classes that it has, and from there the way to the mean over all classes in the sources that have all of
-    them; if none has, in all sources together. The mean of its rows would have its label in it, and centring
-    would take that away.
-    Unless all classes count alike, they count by their shares in the sources that have all of them. Only
-    sources that lack a class are then returned: the others are centred on their means.
+    classes that it has, and from there the way to the mean over all classes in the complete sources, or in
+    all together. Unless all classes count alike, they count by their shares there, and only sources that
+    lack a class are returned: the others are centred on their means.
     """
     is_class = codes[:, None] == np.arange(codes.max() + 1)
     sources = {k: domain == k for k in np.unique(domain).tolist()}

@@ -226,7 +226,7 @@ def remove_rows(
 
 @dataclass(frozen=True)
 class Learning:
-    """Labels learnt with a weight."""
+    """Labels that are learnt."""
 
     g: np.ndarray  # (n, n_outputs) coefficients of the labelled rows
     left_out: np.ndarray  # (n, n_outputs) scores of every row, had the labels of all others been learnt

@@ -195,9 +195,8 @@ def count_labelled_anchors(n: int, n_columns: int) -> int:
 def _allot_target_anchors(domains: Domains, n_labelled: int, self_training: bool) -> dict[Name, int]:
     """Return how many rows of each target become anchors, beside `n_labelled` labelled rows.
 
-    They are as many as self-training, or else the comparison with the source alone, needs: all of a target
-    that is smaller than an equal part, and equal parts of the others. With many targets there are more, so
-    that the class shares of each can be estimated, up to `ANCHOR_LIMIT`.
+    All of a target that is smaller than an equal part, and equal parts of the others. With many targets there
+    are more, so that the class shares of each can be estimated, up to `ANCHOR_LIMIT`.
     """
     n_left = constants.COMPARED_ROWS
     if self_training:
@@ -276,11 +275,7 @@ def _project(H: Rows, means: np.ndarray, domain: np.ndarray) -> np.ndarray:
 
 
 class _AnchorReader:
-    """Brings the anchors to the next depth, and finds the centre of every domain and the scale there.
-
-    Anchors are copied as the rows of their domains pass the new layer; where rows are on a cluster, the
-    anchors pass it by themselves.
-    """
+    """Brings the anchors to the next depth, and finds the centre of every domain and the scale there."""
 
     def __init__(self, domains: Domains, anchors: Anchors, center: str | bool, place: Place) -> None:
         self._anchors, self._center, self._place = anchors, bool(center), place

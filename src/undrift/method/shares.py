@@ -193,19 +193,8 @@ def estimate_shares(
     """Estimate class shares of a target from the scores of a classifier trained on the source.
 
     With few rows on either side, or target scores that hardly differ, the source's shares are assumed.
-
-    Parameters
-    ----------
-    target_scores : array of shape (n_target, n_outputs)
-        Not centred: 0 is the decision threshold of the source's classifier.
-    source_scores, codes : arrays of shape (n, n_outputs) and (n,)
-        Of labelled rows, each held out when it was scored, and their classes.
-    known : sequence of n_classes floats, optional
-        Shares that the user knows; only the midpoint is then estimated.
-    labelled : Labelled, optional
-        Target rows whose classes are known, however they were chosen.
-    grids : dict, optional
-        Keeps what labels do not change, for the next estimate from the same scores.
+    Target scores are not centred, and source scores are of held-out rows with classes `codes`. With `known`
+    shares only the midpoint is estimated. `grids` keeps what labels do not change, for the next estimate.
     """
     outputs = [(0, 1)] if n_classes == 2 else [(k, k) for k in range(n_classes)]
     grids = {} if grids is None else grids
@@ -226,10 +215,8 @@ def estimate_shares(
     posteriors = [posterior(output, code) for output, code in outputs]
     doubt, spread = 0.0, 0.0  # labels measure both
     if labelled is None:
-        doubt, spread = (
-            float(np.mean([grids[output, None].unseparated for output, _ in outputs])),
-            constants.SHARE_SPREAD,
-        )
+        doubt = float(np.mean([grids[output, None].unseparated for output, _ in outputs]))
+        spread = constants.SHARE_SPREAD
     levels = np.tile((np.arange(constants.N_DRAWS) + 0.5) / constants.N_DRAWS, (len(outputs), 1))
     if n_classes > 2:  # draws of different classes are combined at random, then made to sum to one
         levels = np.random.default_rng(0).permuted(levels, axis=1)

@@ -52,9 +52,8 @@ class SourceOnly:
 def fit_source_only(K: Array, labels: Labels, anchors: Anchors, stack: Stack, C: float) -> SourceOnly:
     """Train on the labelled rows as they are.
 
-    Subtracting a mean from all training rows moves the intercept and nothing else, so that with one
-    source this equals training on rows that are not centred. Target rows are centred on the sources' mean.
-    `K` are the inner products of the anchors at the input, and `stack` is without layers.
+    With one source this equals training on rows that are not centred. Target rows are centred on the sources'
+    mean. `K` are the inner products of the anchors at the input, and `stack` is without layers.
     """
     n, X, domain = anchors.n_labelled, anchors.X, anchors.domain[: anchors.n_labelled]
     C = C / mean_diagonal(K, n)

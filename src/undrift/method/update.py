@@ -242,12 +242,9 @@ class LearnsTargetLabels(TargetModel):
 def choose_for_predictions(covariance: np.ndarray, p: np.ndarray, noise: float, n: int) -> np.ndarray:
     """Choose n rows, one after another: the labels of these would change predictions most.
 
-    A label of row x changes the score of row z by ``S(z, x) (y - f(x)) / (S(x, x) + noise)``, where S is the
-    posterior covariance; the variance of ``y - f(x)`` is ``S(x, x) + noise``. The worth of a label is the
-    square of that change, as expected, summed over all rows z, each weighted by how undecided it is:
-    ``sum_z undecided_z S(z, x)^2 / (S(x, x) + noise)``. Once a row is chosen its label counts as known: S
-    shrinks around it, and the next one is chosen elsewhere. `p` are the class probabilities of the rows, and
-    `noise` is the variance of a label.
+    The worth of a label of row x is the square of the change of scores that is expected of it, summed over
+    all rows z by how undecided they are: ``sum_z undecided_z S(z, x)^2 / (S(x, x) + noise)``, where S is the
+    posterior covariance. Once a row is chosen its label counts as known, and S shrinks around it.
     """
     S, chosen = covariance.copy(), []
     undecided = 1 - (p**2).sum(axis=1)

@@ -33,8 +33,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
 
     The vocabulary is the `n_terms` terms of highest document frequency over everything given to `fit`, ties
     in alphabetical order; fit it on the documents of all domains to share it among them. Documents may be any
-    iterable of strings, also a generator: they are read one at a time. scikit-learn counts and weighs the
-    terms; its own choice of terms is by their number of occurrences, and holds all of them in memory.
+    iterable of strings, also a generator: they are read one at a time.
 
     Parameters
     ----------

@@ -113,11 +113,7 @@ def centred(C: torch.Tensor, n: int, mean: torch.Tensor, target_mean: torch.Tens
 def denoising_system(
     G: torch.Tensor, n: int, mean: torch.Tensor, keep: float, damping: torch.Tensor, dtype: torch.dtype
 ) -> torch.Tensor:
-    """Lower triangle of ``A = keep (G - n mean mean') + diag(damping)``, a new matrix.
-
-    The mean is subtracted in float64 and a stripe at a time: in float32 the difference of two
-    large numbers would lose the covariance of rare features.
-    """
+    """Lower triangle of ``A = keep (G - n mean mean') + diag(damping)``, as that of :mod:`..numpy_ops`."""
     A = torch.empty(G.shape, dtype=dtype, device=G.device)
     for stripe in stripes(len(G)):
         left = slice(None, stripe.stop)
@@ -128,10 +124,7 @@ def denoising_system(
 
 
 def spd_inverse(A: torch.Tensor) -> torch.Tensor:
-    """Inverse of a symmetric positive definite matrix given by its lower triangle, as a full one.
-
-    A pivot lost to rounding counts as not positive, since nothing computed from it could be trusted.
-    """
+    """Inverse of a symmetric positive definite matrix given by its lower triangle, as a full one."""
     factor, info = torch.linalg.cholesky_ex(A)
     least = 8 * len(A) * torch.finfo(A.dtype).eps * A.diagonal()
     lost = ~(factor.diagonal().square() > least)
@@ -192,10 +185,7 @@ def solve_lower(factor: torch.Tensor, rows: torch.Tensor, transposed: bool = Fal
 def shifted_solve(
     K: torch.Tensor, shift: np.ndarray, B: np.ndarray, rows: np.ndarray | None = None
 ) -> np.ndarray:
-    """``(K + diag(shift))^-1 B`` for a positive semidefinite `K`, which is not changed.
-
-    With `rows`, for ``K[rows][:, rows]``.
-    """
+    """``(K + diag(shift))^-1 B`` for a positive semidefinite `K`; with `rows`, for ``K[rows][:, rows]``."""
     K = K.clone() if rows is None else K[rows][:, rows]
     return to_numpy(torch.cholesky_solve(like(B, K), factor_spd(K, shift))).astype(np.float64)
 
