@@ -190,12 +190,9 @@ def score_contributions(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Divide the scores of a few rows among their features, by integrated gradients from the empty row.
 
-    The gradient of the score is averaged along the straight line from a row of zeros to the row, with
-    Gauss-Legendre quadrature at `n_nodes` points, and multiplied by the row (Sundararajan et al., 2017).
-    The score of a row is its outputs times `direction`, of shape (n, n_outputs).
-
-    Returns the scores of the empty row, of shape (n,), and the contributions, of shape (n, d). They add up to
-    the score of the row, up to the error of the quadrature.
+    The gradient is averaged by Gauss-Legendre quadrature at `n_nodes` points (Sundararajan et al., 2017). The
+    score of a row is its outputs times `direction`, of shape (n, n_outputs). Returns the scores of the empty
+    row, of shape (n,), and the contributions, of shape (n, d), which add up to the score.
     """
     whole = as_array(check_matrix(classifier, X, reset=False))
     empty = classifier.decision_function(np.zeros_like(whole), target=target)

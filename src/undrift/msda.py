@@ -203,24 +203,21 @@ class MSDA(Denoiser):
     activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
         Function applied to every entry of a layer's output.
     n_pivots : int, optional
-        For many features: the first layer reconstructs only this many, the most frequent ones: from all
-        features where the rows are few, else from random parts of them (section 4). The upper layers are
-        that wide.
+        For many features: the first layer reconstructs only this many, the most frequent ones, from all
+        features or from random parts of them (section 4). The upper layers are that wide.
     include_input : bool, default=True
         Whether `transform` puts the input in front of the hidden layers.
     device : str, default="cpu"
-        Where to compute: "cpu" is NumPy; "cuda", "cuda:1" and the like are torch on that GPU, and
-        "torch:cpu" is torch without one. Layers and hidden rows are NumPy arrays in any case. Rows
-        that are a tensor on a GPU are processed there. Hidden rows that do not fit into half of the memory
-        go to a temporary file.
+        Where to compute: "cpu" is NumPy; "cuda", "cuda:1" and the like are torch on that GPU, and "torch:cpu"
+        is torch without one. Rows that are a tensor on a GPU are processed there. Hidden rows that do not fit
+        into half of the memory go to a temporary file.
     random_state : int, RandomState or None, default=None
         Seed of the random parts; only `n_pivots` needs it.
 
     Attributes
     ----------
     layers_ : list of Layer
-        Each has `coef` of shape (d_in, d_out) and `intercept` of shape (d_out,), and is callable on
-        rows.
+        Each has `coef` of shape (d_in, d_out), `intercept` of shape (d_out,), and is callable on rows.
     pivots_ : ndarray of int
         With `n_pivots`: the features that the first layer reconstructs.
     parts_ : list of ndarray of int
@@ -274,10 +271,9 @@ class MSDA(Denoiser):
     def fit(self, X: Any, y: Any = None, *, sample_domain: Any = None) -> MSDA:
         """Learn the layers from the rows of `X`; `y` and `sample_domain` are not used.
 
-        `X` is a matrix, or a re-iterable of blocks, which is read once per layer (with `n_pivots`, once per
-        part for the first one) and never stored; a list counts as blocks only if its items are
-        two-dimensional. It is also a Dask array cut into row blocks, dense or SciPy sparse, or a list of
-        delayed values or futures: the rows and the hidden rows then stay on the workers.
+        `X` is a matrix, or a re-iterable of two-dimensional blocks, which is read once per layer and never
+        stored; or a Dask array cut into row blocks, dense or SciPy sparse, or a list of delayed values or
+        futures: the rows and the hidden rows then stay on the workers.
         """
         self._check_denoiser()
         n_layers = check_count(self.n_layers, "n_layers", hint="one layer is the least there is")

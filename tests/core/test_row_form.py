@@ -247,7 +247,7 @@ def test_a_factorisation_lost_to_rounding_is_tried_again_in_float64():
     X = sp.csr_array(sp.vstack([pair, pair]), dtype=np.float32)
     layer, hidden = denoise_in_rows(X, 0.011)
     assert layer.coef.dtype == np.float32
-    assert_allclose(hidden, denoise_in_rows(X.astype(np.float64), 0.011).hidden, atol=1e-3)
+    assert_allclose(hidden, denoise_in_rows(X.astype(np.float64), 0.011)[1], atol=1e-3)
     X = make_rows((6, 30)).astype(np.float32)
     with pytest.raises(NeedsColumns):
         denoise_in_rows(X, 0.005)

@@ -102,8 +102,8 @@ def test_characters_are_ngrams_inside_runs():
 )
 def test_tokens_are_chosen_from_the_data(documents, tokens, reason):
     choice = choose_tokens(documents)
-    assert choice.tokens == tokens
-    assert reason in choice.reason
+    assert choice[0] == tokens
+    assert reason in choice[1]
     if documents:
         fitted = TermVectorizer().fit(iter(documents))
         assert (fitted.tokens_, fitted.tokens_reason_) == choice

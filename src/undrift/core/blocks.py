@@ -83,9 +83,8 @@ class Store:
 class StoredBlocks:
     """Rows of this process, with their hidden rows stored in memory or in a temporary file.
 
-    The given blocks are never written to. A layer's output overwrites that of the layer before it, so that
-    there is one copy of the hidden rows, whatever the depth; rows of a depth that has been overwritten are
-    computed again from the blocks.
+    The given blocks are never written to. A layer's output overwrites that of the layer before it; rows of a
+    depth that has been overwritten are computed again from the blocks.
     """
 
     def __init__(self, blocks: Sequence[Rows], *, memory_budget: float = float("inf")) -> None:

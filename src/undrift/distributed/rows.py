@@ -85,10 +85,9 @@ class SentLayer:
 class OnDask:
     """Rows of one domain in blocks on a cluster, with the methods of a matrix that a fit needs.
 
-    The same contract as :class:`~undrift.core.blocks.StoredBlocks`: `map` is lazy, and a layer's output
-    takes the place of the rows before it. Only a cluster can spill, so only there are hidden rows
-    kept; schedulers of this process compute them again. The first layer's output on sparse rows is never
-    kept: it is a dense matrix that costs little to compute again, once, for the second layer.
+    As :class:`~undrift.core.blocks.StoredBlocks`: `map` is lazy, and a layer's output takes the place of the
+    rows before it. Only a cluster can spill, so only there are hidden rows kept. The first layer's output on
+    sparse rows is never kept: it is dense, and costs little to compute again.
     """
 
     def __init__(self, blocks: Sequence[Delayed], facts: Sequence[BlockFacts], device: str = "cpu"):
@@ -96,7 +95,8 @@ class OnDask:
         self._sizes = [block.n_rows for block in facts]
         self._sparse = any(block.sparse for block in facts)
         self._n_columns = max(block.n_columns for block in facts)
-        self.dtype = np.result_type(*{block.dtype for block in facts})
+        dtypes = {block.dtype for block in facts}
+        self.dtype, self._is_mixed = np.result_type(*dtypes), len(dtypes) > 1
         self._device = device  # of the estimator: where workers do their arithmetic
         self._layers: tuple[SentLayer, ...] = ()
         self._before: OnDask | None = None
@@ -199,11 +199,11 @@ class OnDask:
 
     def astype(self, dtype: Any, copy: bool = False) -> OnDask:
         """Return the rows in another precision."""
-        return self if np.dtype(dtype) == self.dtype else self._cast(np.dtype(dtype))
-
-    def _cast(self, dtype: np.dtype) -> OnDask:
-        stage = Stage("cast")
-        return self._like(_blocks=[stage(_cast, block, dtype) for block in self._blocks], dtype=dtype)
+        stage, dtype = Stage("cast"), np.dtype(dtype)
+        if dtype == self.dtype and not self._is_mixed:
+            return self
+        blocks = [stage(_cast, block, dtype) for block in self._blocks]
+        return self._like(_blocks=blocks, dtype=dtype, _is_mixed=False)
 
     def sum_with_values(
         self, fn: Callable[..., Any], name: str, values: np.ndarray, *others: Delayed
@@ -335,5 +335,4 @@ def _check_rows(blocks: list[Delayed], dtype: Any) -> OnDask:
     if len(widths) > 1:
         raise ValueError(f"the blocks of X have {widths[0]} to {widths[-1]} columns; all need the same")
     rows = OnDask([block for block, _ in filled], [facts for _, facts in filled])
-    is_mixed = len({facts.dtype for _, facts in filled}) > 1
-    return rows._cast(rows.dtype) if is_mixed else rows  # to the higher precision
+    return rows.astype(rows.dtype)  # the higher precision, where blocks differ

@@ -54,11 +54,10 @@ from .update import LearnsTargetLabels
 class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
     """Classifier for a domain without labels, learnt from one with.
 
-    Learns mSDA's representation from all rows, labelled or not, and a linear classifier on
-    ``[x, h^1, ..., h^l]`` of the labelled ones (section 3.4). Then it estimates the class shares of every
-    target, aligns its classes with the source's, and trains in rounds on target rows with pseudo-labels.
-    Where label-free diagnostics say that adaptation will not help, it keeps the source-only classifier, with
-    the decision threshold of the source.
+    Learns mSDA's representation from all rows, and a linear classifier on ``[x, h^1, ..., h^l]`` of the
+    labelled ones (section 3.4). Then it estimates the class shares of every target, aligns its classes with
+    the source's, and trains in rounds on target rows with pseudo-labels. Where label-free diagnostics say
+    that adaptation will not help, it keeps the source-only classifier.
 
     Parameters
     ----------
@@ -70,18 +69,15 @@ class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
         Weight of the squared errors, on inner products scaled to a mean square norm of 1 (so C=1 is the
         authors' rule ``1 / mean |x|^2``). A list as above.
     center : {"classes", "domains", False}, default="classes"
-        How domains are brought together. "classes" moves the rows of a target until its classes meet where
-        the source's do. "domains" subtracts the mean of every domain, which assumes that classes are equally
-        frequent in all domains. False does neither.
+        "classes" moves the rows of a target until its classes meet where the source's do. "domains" subtracts
+        the mean of every domain, as if classes were equally frequent in all. False does neither.
     target_shares : dict, optional
-        Share of every class in the target, if it is known: class -> share for all targets, or name of a
-        target -> such a dict. By default shares are estimated. Needs ``center="classes"``.
+        Known shares: class -> share for all targets, or name of a target -> such a dict. By default they are
+        estimated. Needs ``center="classes"``.
     border : {"error", "balanced"}, default="error"
-        Whether predictions for a target minimise the expected error, or the mean of the classes' errors.
-        Needs ``center="classes"``.
+        Whether predictions minimise the expected error, or the mean of the classes' (``center="classes"``).
     self_training : bool, default=True
-        Whether the most confident target rows join the training set with pseudo-labels, in a few rounds. It
-        stops when a classifier that is trained on the target's predictions alone fails on the source.
+        Whether the most confident target rows join the training set with pseudo-labels, in a few rounds.
     ridge : float, default=1e-5
         Added to the diagonal of the system of each layer.
     n_pivots : int, "auto", "few", "many" or None, default="auto"
@@ -100,9 +96,9 @@ class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
         The labels.
     targets_ : dict
         For every target, by name: its `shares` (class -> share), their 90% interval `shares_interval` (class
-        -> (low, high)), the `expected_error` of its predictions and a list of `warnings`. Estimates are None
-        where the target was not aligned, or has too few rows. An expected error has `error`, `low` and `high`
-        as fractions, and `known`: where that is False, `error` is None, and only the bounds can be said.
+        -> (low, high)), the `expected_error` (`error`, `low`, `high` as fractions) and a list of `warnings`.
+        Estimates are None where the target was not aligned, or has too few rows. Where only bounds of the
+        error can be said, its `known` is False and its `error` None.
     target_shares_, target_shares_interval_, expected_error_ : list
         The same as lists, in the order of the targets.
     domains_ : list
@@ -134,9 +130,8 @@ class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
     labelled_counts_ : ndarray of shape (d,)
         Number of labelled rows in which each feature is not zero.
     target_scores_ : list of ndarray, or None
-        Scores of the rows of every target that `fit` saw, as `decision_function` gives them up to rounding;
-        None for a target with more rows than inner products are kept of. None in all after a fallback, and
-        where labels of the target were learnt. Model files do not hold them.
+        Scores of the rows of every target that `fit` saw, as `decision_function` gives them up to rounding,
+        where they are known without another pass. Model files do not hold them.
 
     Examples
     --------

@@ -239,9 +239,7 @@ def warn_of_blocking(caution: dict[str, Any] | None) -> None:
 def judge_fit(fit: Fit, targets: Sequence[Target] | None, signals: Signals | None) -> dict[str, Any] | None:
     """Return the warnings of a fit, and whether it falls back to the source alone; None without a target.
 
-    `signals` are those of the rows alone.
-    Labels of target rows, also of a teacher, are evidence that a fallback would ignore: with some there is
-    none.
+    `signals` are those of the rows alone. With labels of target rows, also of a teacher, it never does.
     """
     base, trained, held_out, has_teacher = fit.base, fit.trained, fit.held_out, fit.has_teacher
     source_only, chosen = base.source_only, base.chosen

@@ -37,8 +37,8 @@ def learn_labels(state: UpdateState) -> Readout:
     weights, intercept, left_out = readout.weights, readout.intercept, None
     if labelled is not None and len(labelled.codes):
         rows = state.condition(labelled.products)
-        learning, g = _find_change(state, labelled, rows, shares)
-        left_out, particular = learning.left_out, TARGET_PART * learning.g
+        own, left_out, g = _find_change(state, labelled, rows, shares)
+        particular = TARGET_PART * own
         dual = rows.spread_change(g)
         coef = np.zeros((len(state.domain), g.shape[1]))
         coef[state.train] = dual.coef
@@ -104,10 +104,10 @@ def _find_odds(scores: np.ndarray, temperature: float) -> np.ndarray:
 
 def _find_change(
     state: UpdateState, labelled: LabelledRows, rows: Conditioned, shares: Sequence[Shares] | None
-) -> tuple[Learning, np.ndarray]:
-    """Learn the labels; return also the coefficients of their rows in terms of the state.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Learn the labels, of rows without their pseudo-labels.
 
-    A row with a label has no pseudo-label.
+    Return the result of `Seen.learn`, and the coefficients in terms of the state.
     """
     K, readout = state.find_products_among(labelled.columns, labelled.domain), state.readout
     covariance, temperature = rows.covariance(K), readout.temperature
@@ -123,8 +123,8 @@ def _find_change(
     apart = remove_rows(covariance, scores, before, evidence)
     covariance = apart.covariance + TARGET_PART * K
     seen = Seen(covariance, apart.scores, border, labelled.codes, temperature)
-    learning = seen.learn(LEARNT_WEIGHT * state.C)
-    return learning, apart.restore(learning.g)
+    g, left_out = seen.learn(LEARNT_WEIGHT * state.C)
+    return g, left_out, apart.restore(g)
 
 
 def _score_target_anchors(
@@ -181,10 +181,9 @@ def measure_error(
 ) -> ExpectedError:
     """Correct the expected error by labelled rows, each of them predicted without its label.
 
-    A row is wrong with log odds of its doubt plus a correction, the same for all rows: the labelled ones may
-    have been chosen by their scores. The correction is within the interval of the expected error with
-    probability `EXPECTED_HOLDS`, else within a few units of log odds. So labels win where they contradict.
-    Doubts are the probabilities, by scores alone, that predictions are wrong.
+    A row is wrong with log odds of its doubt, by scores alone, plus a correction, the same for all rows. It
+    is within the interval of the expected error with probability `EXPECTED_HOLDS`, else within a few units of
+    log odds. So labels win where they contradict.
     """
     odds, own = (logit(np.clip(each, 1e-3, 1 - 1e-3)) for each in (doubts, labelled_doubts))
     correction = np.linspace(-8, 8, 321)
@@ -225,14 +224,6 @@ def remove_rows(
 
 
 @dataclass(frozen=True)
-class Learning:
-    """Labels that are learnt."""
-
-    g: np.ndarray  # (n, n_outputs) coefficients of the labelled rows
-    left_out: np.ndarray  # (n, n_outputs) scores of every row, had the labels of all others been learnt
-
-
-@dataclass(frozen=True)
 class Seen:
     """Labelled rows before any of their labels is learnt."""
 
@@ -242,13 +233,13 @@ class Seen:
     codes: np.ndarray  # (n,) classes
     temperature: float
 
-    def learn(self, strength: float) -> Learning:
-        """Find the mode of the posterior of scores, given the labels.
+    def learn(self, strength: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return coefficients of the rows, and scores of every row had the labels of all others been learnt.
 
-        The log loss of a label counts ``4 strength temperature^2`` times: its curvature is then `strength`
-        for a row of two classes that is undecided, and at most `bound`. The loss is replaced by a parabola
-        of that curvature, which lies above it, until nothing changes. The noise of rows left out is that of
-        the mode's curvature, for every output by itself.
+        They are those of the mode of the posterior. The log loss of a label counts ``4 strength
+        temperature^2`` times: its curvature is then `strength` for an undecided row of two classes, and at
+        most `bound`. The loss is replaced by a parabola of that curvature, which lies above it, until nothing
+        changes. The noise of rows left out is that of the mode's curvature, for every output by itself.
         """
         S, (n, n_outputs) = self.covariance, self.scores.shape
         g = np.zeros((n, n_outputs))
@@ -267,7 +258,7 @@ class Seen:
             inverse = root[:, None] * np.linalg.inv(noisy) * root
             variance = np.diagonal(S) - ((S @ inverse) * S).sum(axis=1)
             left_out[:, k] -= g[:, k] * variance / (1 - precision * variance)
-        return Learning(g, left_out)
+        return g, left_out
 
     def _measure(self, scores: np.ndarray, strength: float) -> tuple[np.ndarray, np.ndarray]:
         """Return probabilities of the classes that outputs stand for, and slopes of the log likelihood."""

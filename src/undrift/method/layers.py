@@ -4,8 +4,7 @@ Inner products of ``[h^0, ..., h^l]``, which is never built, are sums over its l
 by domain and scaled to a mean square norm of 1, so that all layers count alike.
 
 Anchors are the rows whose inner products are kept. Up to `GRAM_LIMIT` labelled rows all are anchors. Above it
-a sample of them is: held-out scores, alignment, round trips and warnings need no more, and the classifier
-itself is trained on sums over all rows (`solve`).
+a sample of them is, and the classifier itself is trained on sums over all rows (`solve`).
 """
 
 from __future__ import annotations

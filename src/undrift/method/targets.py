@@ -1,8 +1,7 @@
 """Fitted models of several domains: results for every target, and its alignment to another batch.
 
-A batch changes class shares, decision threshold and expected error of a target, from scores alone. Layers and
-weights stay. Scores of the classifier that was trained on the source alone tell the shares, beside its
-held-out scores of labelled rows. A model keeps both, since they are small.
+A batch changes class shares, decision threshold and expected error of a target, from scores alone. Scores of
+the classifier that was trained on the source alone tell the shares, beside those of held-out labelled rows.
 """
 
 from __future__ import annotations

@@ -131,10 +131,8 @@ def distill(X: Rows, taught: Taught, seed: int = 0) -> tuple[DistilledClassifier
     """Fit a linear classifier to the scores and probabilities of another one, on rows of length 1.
 
     The ridge is chosen on a tenth of the rows. Temperature and border are those under which its probabilities
-    are closest to the other's, and its class shares equal. Held-out rows have no part in the ridge, the
-    temperature or the border of the classifier that predicts them.
-    Returns the classifier, the positions of another tenth of the rows, and the predicted codes there of a
-    classifier that was fitted without either tenth.
+    are closest to the other's, and its class shares equal. Returns the classifier, the positions of another
+    tenth of the rows, and the codes that a classifier predicts there which was fitted without either tenth.
     """
     n = X.shape[0]
     if n < LEAST_ROWS:

@@ -42,9 +42,8 @@ class DistilledText(TextModel):
     classes_ : ndarray
         The labels.
     fidelity_ : dict
-        On documents that the weights were not learnt from: `n_held_out` of them, `agreement` (share that
-        gets the adapter's label); and of those with labels, `n_scored`, `error` and `adapted_error`, of the
-        adapter (None where there are none). The weights were then learnt from all documents.
+        On `n_held_out` documents that the weights were not learnt from: `agreement` (share that gets the
+        adapter's label); and of those with labels, `n_scored`, `error` and `adapted_error`, of the adapter.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from sklearn.feature_extraction.text import CountVectorizer
 
@@ -140,15 +140,8 @@ def build_analyser(tokens: str, ngram_range: Sequence[int]) -> Callable[[str], l
     return CountVectorizer(lowercase=False, **options).build_analyzer()
 
 
-class TokenChoice(NamedTuple):
-    """Words or characters, and why."""
-
-    tokens: str
-    reason: str
-
-
-def choose_tokens(documents: Iterable[str]) -> TokenChoice:
-    """Choose words, or characters where a script has no spaces or words hardly ever repeat.
+def choose_tokens(documents: Iterable[str]) -> tuple[str, str]:
+    """Choose words, or characters where a script has no spaces or words hardly ever repeat; say why.
 
     At most 1,000 documents are read, and 1,000 characters of each: give some of every domain.
     """
@@ -157,7 +150,7 @@ def choose_tokens(documents: Iterable[str]) -> TokenChoice:
     n_letters = sum(len(_LETTERS.findall(text)) for text in texts)
     spaceless = sum(len(_SPACELESS_LETTERS.findall(text)) for text in texts) / max(n_letters, 1)
     if spaceless >= _MANY_SPACELESS:
-        return TokenChoice("characters", f"{spaceless:.0%} of the letters are of scripts without spaces")
+        return "characters", f"{spaceless:.0%} of the letters are of scripts without spaces"
     frequencies: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for text in texts:
@@ -167,8 +160,8 @@ def choose_tokens(documents: Iterable[str]) -> TokenChoice:
     n_single = sum(count for word, count in counts.items() if frequencies[word] == 1)
     single = n_single / max(counts.total(), 1)
     if single >= _MANY_SINGLE and len(texts) >= _FEW_DOCUMENTS:
-        return TokenChoice("characters", f"{single:.0%} of the words are in one document only")
-    return TokenChoice("words", "words are separated by spaces, and repeat")
+        return "characters", f"{single:.0%} of the words are in one document only"
+    return "words", "words are separated by spaces, and repeat"
 
 
 _LETTERS = re.compile(r"[^\W\d_]")
