@@ -9,9 +9,10 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from undrift import MSDAClassifier
+from undrift.datasets import Corpus, Domain
 from undrift.text import TFIDF_LENGTH
 from undrift_lab.methods.baselines import weight_tfidf
-from undrift_lab.methods.labels import LabelTask
+from undrift_lab.methods.labels import LabelTask, draw_halves, put_draws
 from undrift_lab.parts import load_corpus, sample_target
 from undrift_lab.plan import load_plan
 from undrift_lab.results.frame import make_frame
@@ -77,6 +78,19 @@ def test_half_of_the_target_is_predicted_with_labels_of_the_other(plan, records,
     assert set(n_tests.values()) == {len(test)}
     assert {record["n_draws"] for record in records} == {5}
     assert {record["n_target_labels"] for record in records} == {0, 8}
+
+
+def test_draws_stay_the_same_where_no_draw_predicts_some_row():
+    rows = np.arange(300)
+    domain = Domain("dvd", X=rows[:, None], y=rows % 2, train=rows[:50], test=rows[50:])
+    draws = draw_halves(domain, 0)
+    drawn = put_draws(Corpus("one", {"dvd": domain}), "dvd", 0).domains["dvd"]
+    assert len(np.unique(drawn.test)) < len(rows)
+    assert drawn.test.tolist() == np.concatenate([test for _, test in draws]).tolist()
+    again = draw_halves(drawn, 0)
+    assert [part.tolist() for draw in again for part in draw] == [
+        part.tolist() for draw in draws for part in draw
+    ]
 
 
 def test_labels_have_a_table(records):

@@ -115,10 +115,14 @@ def draw_halves(domain: Domain, seed: int) -> list[Draw]:
 
 
 def put_draws(corpus: Corpus, target: str, seed: int) -> Corpus:
-    """Let the test rows of a target be those that are predicted in any draw."""
+    """Let the test rows of a target be those that are predicted in any draw, and all rows its train rows.
+
+    Draws from the target that is returned are then the same, also where no draw predicts some row.
+    """
     domain = corpus.domains[target]
-    tests = replace(domain, test=np.concatenate([test for _, test in draw_halves(domain, seed)]))
-    return replace(corpus, domains={**corpus.domains, target: tests})
+    tests = np.concatenate([test for _, test in draw_halves(domain, seed)])
+    drawn = replace(domain, train=np.union1d(domain.train, domain.test), test=tests)
+    return replace(corpus, domains={**corpus.domains, target: drawn})
 
 
 def learn_labels(bench: Bench, cells: Sequence[Cell]) -> Iterator[Finding]:
