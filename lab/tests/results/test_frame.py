@@ -143,15 +143,16 @@ def test_differences_are_paired_by_task_and_seed():
     found = compare_variants([*errors_of("all", [0.10, 0.20, 0.30]), *errors_of("less", [0.12, 0.19])])
     assert found.mean == pytest.approx(0.005)  # of the two tasks that both have
     assert (found.low, found.high) == (pytest.approx(0.005), pytest.approx(0.005))  # of the same two domains
-    assert (found.n_domains, found.n_tasks, found.n_seeds, found.n_worse) == (2, 2, 1, 1)
+    assert (found.n_domains, found.n_tasks, found.seeds, found.n_worse) == (2, 2, (0,), 1)
     assert (found.worst, *found.by_target) == pytest.approx((0.02, -0.01, 0.02))
     first = [*errors_of("all", [0.10, 0.20]), *errors_of("less", [0.12, 0.22])]
     second = [*errors_of("all", [0.10, 0.30], 1), *errors_of("less", [0.16, 0.36], 1)]
     found = compare_variants([*first, *second])
     assert found.mean == pytest.approx(0.04)
     assert (found.low, found.high) == (pytest.approx(0.02), pytest.approx(0.06))  # seeds differ, tasks do not
-    found = compare_variants([*first, *second[:1], *second[2:]])  # b->a was not run to the end
-    assert (found.n_tasks, found.n_seeds, found.mean) == (1, 2, pytest.approx(0.04))
+    assert found.seeds == (0, 1)
+    found = compare_variants([*first, *second[:1], *second[2:]])  # b->a was not run with the second seed
+    assert (found.n_tasks, found.seeds, found.mean) == (2, (0,), pytest.approx(0.02))
     assert compare_variants([*errors_of("all", [0.1]), *errors_of("less", [0.2], 1)]) is None
 
 

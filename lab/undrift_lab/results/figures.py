@@ -107,7 +107,7 @@ def expected_figure(frame: pd.DataFrame) -> Figure:
             "y_interval": None if pd.isna(r.expected_low) else [r.expected_low, r.expected_high],
             "is_known": not pd.isna(r.expected_error),
         }
-        for plan, name, test_rows, own in list_estimates(frame)
+        for plan, name, test_rows, _, own in list_estimates(frame)
         for r in own.itertuples()
     ]
     words = "Expected against measured error, every task a point", "measured error (%)", "expected error (%)"
@@ -118,14 +118,19 @@ def expected_figure(frame: pd.DataFrame) -> Figure:
 def parts_figure(frame: pd.DataFrame) -> Figure:
     """Mean error with some parts, a row for the parts and class shares, a mark for a plan and corpus."""
     groups, series = list(list_parts(frame)), []
+    newest = max((version for *_, version, _, _ in groups), default=0)
     for shares in ("equal", "uneven"):
         for part, says in PARTS.items():
-            errors = [means[part] for _, _, own, _, means in groups if own == shares and part in means]
+            errors = [
+                means[part]
+                for _, _, own, version, _, means in groups
+                if own == shares and version == newest and part in means
+            ]
             if errors:
                 series.append({"label": f"{shares} classes: {says}", "of": shares, "y": errors})
     words = "Mean error with each part, a mark for each plan and corpus", "", "mean error (%)"
     data: dict[str, Any] = {"x": [], "series": series, "percent": True, "keeps_order": True}
-    note = "rows have different marks where records are missing: compare with the table"
+    note = "newest version; rows have different marks where records are missing: compare with the table"
     return make_figure("points", "gain-by-part", *words, note=note, **data)
 
 

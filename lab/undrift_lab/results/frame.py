@@ -36,11 +36,14 @@ def make_frame(records: Iterable[Record]) -> pd.DataFrame:
     frame = pd.DataFrame([{"seed": 0, **r} for r in given])
     frame = frame.reindex(
         columns=list(
-            dict.fromkeys([*KEY, "corpus", "machine", "date", "fell_back", *NUMBERS, *frame.columns])
+            dict.fromkeys(
+                [*KEY, "corpus", "machine", "date", "method_version", "fell_back", *NUMBERS, *frame.columns]
+            )
         )
     )
     frame = frame.drop_duplicates(KEY, keep="last").reset_index(drop=True)
     frame[NUMBERS] = frame[NUMBERS].astype(float)
+    frame["method_version"] = frame["method_version"].astype(float).fillna(0)  # 0: not recorded
     frame["task"] = frame["source"].astype(str) + "->" + frame["target"].astype(str)
     error, share = frame["transfer_error"], frame["target_share"]
     frame["share_gap"] = (frame["estimated_share"] - share).abs()
@@ -138,15 +141,20 @@ class Difference:
     by_target: tuple[float, float]  # least and greatest of the means of single targets
     n_domains: int
     n_tasks: int
-    n_seeds: int
+    seeds: tuple[int, ...]
     n_worse: int  # tasks whose error is higher here
     worst: float  # the largest difference of a task
 
 
 def compare(ours: pd.DataFrame, theirs: pd.DataFrame) -> Difference | None:
-    """Compare two methods or variants, task by task and seed by seed; None where they share no task."""
+    """Compare two methods or variants, task by task and seed by seed; None where they share no task.
+
+    Seeds that lack a task which another seed has are left out.
+    """
     tables = [frame.pivot_table("transfer_error", "task", "seed", sort=False) for frame in (ours, theirs)]
-    D = (tables[0] - tables[1]).dropna(axis=1, how="all").dropna(axis=0)
+    D = tables[0] - tables[1]
+    n_tasks = D.notna().sum()
+    D = D.loc[:, (n_tasks > 0) & (n_tasks == n_tasks.max())].dropna(axis=0)
     D = D.reindex([task for task in tables[0].index if task in D.index])
     if D.empty:
         return None
@@ -154,7 +162,10 @@ def compare(ours: pd.DataFrame, theirs: pd.DataFrame) -> Difference | None:
     targets = gaps.groupby([task.split("->")[1] for task in D.index]).mean()
     n_domains = len({domain for task in D.index for domain in task.split("->")})
     low, high = bootstrap_interval(D.to_numpy(), list(D.index))
-    by_target, counts = (float(targets.min()), float(targets.max())), (n_domains, D.shape[0], D.shape[1])
+    by_target, counts = (
+        (float(targets.min()), float(targets.max())),
+        (n_domains, D.shape[0], tuple(D.columns)),
+    )
     worse = int((gaps > 1e-12).sum()), float(gaps.max())
     return Difference(float(gaps.mean()), low, high, by_target, *counts, *worse)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from .evidence import expected_table, harm_table, parts_table, strongest_table
+from .evidence import expected_table, harm_table, parts_table, strongest_table, teachers_table
 from .expected import Verdict, check_bars, load_bars, verdict_table
 from .frame import find_failures, frame_distances, make_frame
 from .records import Record
@@ -53,6 +53,7 @@ def make_table(
         "harm": (harm_table, frame),
         "expected": (expected_table, frame),
         "parts": (parts_table, frame),
+        "teachers": (teachers_table, of_plan),
         "estimates": (estimates_table, frame[frame["plan"] == TRUST_PLAN]),
     }
     if name in makers:

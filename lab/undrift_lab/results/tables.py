@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..catalogue import OURS, PEERS, WITH_LABELS, split_label_method
+from ..catalogue import OURS, PEERS, WITH_LABELS, find_family, split_label_method
 from .frame import (
     LARGER_CLASS,
     MIN_DOMAINS,
@@ -67,11 +67,20 @@ def format_points(fraction: Any, form: str = ".1f") -> str:
 
 
 def list_stamps(frame: pd.DataFrame) -> list[str]:
-    """Return dates, versions of the method and machines, each once."""
+    """Return versions of undrift, then dates and machines, each once."""
     frame = frame[frame["machine"].notna()]
-    versions = frame["method_version"] if "method_version" in frame else pd.Series(None, frame.index)
-    stamps = dict.fromkeys(zip(frame["date"], versions, frame["machine"], strict=True))
-    return [f"{date}: method {format_number(v, '{:g}') or '?'}, {machine}." for date, v, machine in stamps]
+    stamps = dict.fromkeys(zip(frame["date"], frame["machine"], strict=True))
+    return [*say_versions(frame), *(f"{date}: {machine}." for date, machine in stamps)]
+
+
+def say_versions(frame: pd.DataFrame) -> list[str]:
+    """Say which version of undrift the records of our methods are of; by variant where there are several."""
+    is_ours = frame["method"].map(find_family).isin(["undrift", "labels"])
+    variants = frame[is_ours].groupby("method_version")["variant"].unique()
+    if len(variants) < 2:
+        return [f"Version {version:g} of undrift." for version in variants.index]
+    parts = [f"version {version:g} in {', '.join(names)}" for version, names in variants.items()]
+    return [f"Versions of undrift: {'; '.join(parts)}."]
 
 
 def list_reasons(failed: Sequence[Record]) -> list[str]:
@@ -155,9 +164,11 @@ def headline_table(frame: pd.DataFrame) -> str:
         "Inductive: no test row is seen before it is predicted; amazon-bow's columns are given. "
         "Transductive: test rows are among the unlabelled ones. Duplicates are test rows that equal a row of "
         "another part or domain. `undrift-pair` sees the source's labelled rows and those of the target, "
-        f"`undrift` all rows of all domains too. {ABOUT_INTERVALS}"
+        "`undrift` all rows of all domains too; duplicates of the former are among the rows of two domains. "
+        f"{ABOUT_INTERVALS}"
     )
-    return write_table(names, rows, 3, says)
+    shown = frame[frame["variant"].isin([name for pair in HEADLINE.values() for name in pair])]
+    return write_table(names, rows, 3, says, *say_versions(shown))
 
 
 def readme_table(frame: pd.DataFrame) -> str | None:
@@ -192,18 +203,20 @@ def share_table(frame: pd.DataFrame) -> str:
             )
             pairs = zip(means.map(format_points), balanced.map(format_points), strict=True)
             cells = [f"{error} ({other})" if error else "" for error, other in pairs]
-            is_whole = means.notna().all()
-            rows.append([
-                str(corpus), method, str(sum(group["task"].nunique() for group in by_share.values())), *cells,
-                format_points(means.mean(), ".2f") if is_whole else "",
-                count_harm(own, of_corpus[of_corpus["method"] == LARGER_CLASS], by=0.0),
-                *own[["share_gap", "error_gap", "calibration_error"]].mean().map(format_points),
-            ])  # fmt: skip
+            gaps = own[["share_gap", "error_gap", "calibration_error"]].mean().map(format_points)
+            over_shares = [
+                format_points(means.mean(), ".2f") if means.notna().all() else "",
+                count_harm(own, of_corpus[of_corpus["method"] == LARGER_CLASS], by=0.0), *gaps,
+            ]  # fmt: skip
+            n_tasks = sum(group["task"].nunique() for group in by_share.values())
+            is_one = own["method_version"].nunique() < 2
+            rows.append([str(corpus), method, str(n_tasks), *cells, *(over_shares if is_one else [""] * 5)])
         names = ["corpus", "method", "tasks", *(f"{share:.0%} positive" for share in shares), "mean"]
         names += ["above larger class", "share off by", "expected error off by", "calibration error"]
         lines += [*table_lines(names, rows, 2), ""]
     says = (
         "Mean error over the tasks, %; in brackets the mean of the two classes' errors. Estimates: in points."
+        " Rows of several versions of undrift have no mean over shares."
     )
     return "\n".join([*lines, says, *list_stamps(frame)]) + "\n"
 
@@ -254,7 +267,7 @@ def field_table(frame: pd.DataFrame, failed: Sequence[Record] = ()) -> str:
     order = errors.notna().sum(axis=1).rsub(0).rename("n").to_frame().assign(total=errors.sum(axis=1))
     there, rows = frame[frame["method"] == SOURCE_ONLY], []
     means = [errors, average_complete(frame, "balanced_error"), average_complete(frame, "f1")]
-    for method in order.sort_values(["n", "total"]).index:
+    for method in order[order["n"] < 0].sort_values(["n", "total"]).index:
         own = frame[frame["method"] == method]
         rows.append([
             method, find_package(method), *(format_points(value) for value in errors.loc[method]),
