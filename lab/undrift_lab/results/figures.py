@@ -12,6 +12,8 @@ from .evidence import PARTS, list_estimates, list_parts, list_settings
 from .frame import (
     add_larger_class,
     average_tasks,
+    compare,
+    first_seed,
     frame_distances,
     make_frame,
     mean_over_tasks,
@@ -85,9 +87,11 @@ def corpus_figure(frame: pd.DataFrame) -> Figure:
     series = []
     for setting in list_settings(frame):
         best, ours = setting.find_best(setting.baselines), setting.ours
-        if best.empty or ours.empty:
+        compared = compare(ours, best)
+        if compared is None:
             continue
-        gaps = (average_tasks(ours) - average_tasks(best)).dropna()
+        ours, theirs = (average_tasks(rows[rows["seed"].isin(compared.seeds)]) for rows in (ours, best))
+        gaps = (ours - theirs).dropna()
         seen = "" if setting.test_rows == "seen" else f", {setting.test_rows}"
         label = f"{setting.plan}: {setting.name}{seen}, less {best['method'].iloc[0]}"
         series.append({"label": label, "of": setting.plan, "y": list(gaps)})
@@ -107,11 +111,11 @@ def expected_figure(frame: pd.DataFrame) -> Figure:
             "y_interval": None if pd.isna(r.expected_low) else [r.expected_low, r.expected_high],
             "is_known": not pd.isna(r.expected_error),
         }
-        for plan, name, test_rows, _, own in list_estimates(frame)
+        for plan, name, test_rows, _, own in list_estimates(first_seed(frame))
         for r in own.itertuples()
     ]
     words = "Expected against measured error, every task a point", "measured error (%)", "expected error (%)"
-    note = "vertical lines: 90% intervals; hollow: not known, the middle of the bounds is drawn"
+    note = "first seed; vertical lines: 90% intervals; hollow: not known, the middle of the bounds is drawn"
     return make_figure("estimates", "expected-error", *words, points=points, note=note, percent=True)
 
 
@@ -119,18 +123,17 @@ def parts_figure(frame: pd.DataFrame) -> Figure:
     """Mean error with some parts, a row for the parts and class shares, a mark for a plan and corpus."""
     groups, series = list(list_parts(frame)), []
     newest = max((version for *_, version, _, _ in groups), default=0)
+    drawn = [(shares, means) for *_, shares, version, _, means in groups if version == newest]
     for shares in ("equal", "uneven"):
         for part, says in PARTS.items():
-            errors = [
-                means[part]
-                for _, _, own, version, _, means in groups
-                if own == shares and version == newest and part in means
-            ]
-            if errors:
+            errors = [means[part] for own, means in drawn if own == shares and part in means]
+            if len(errors) == sum(own == shares for own, _ in drawn) > 0:
                 series.append({"label": f"{shares} classes: {says}", "of": shares, "y": errors})
     words = "Mean error with each part, a mark for each plan and corpus", "", "mean error (%)"
     data: dict[str, Any] = {"x": [], "series": series, "percent": True, "keeps_order": True}
-    note = "newest version; rows have different marks where records are missing: compare with the table"
+    note = (
+        "newest version; parts without a record on some corpus are left out; far right: crisis, the fallback"
+    )
     return make_figure("points", "gain-by-part", *words, note=note, **data)
 
 
