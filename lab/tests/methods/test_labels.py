@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from undrift import MSDAClassifier
-from undrift.datasets import Corpus, Domain
 from undrift.text import TFIDF_LENGTH
+from undrift_lab.corpora.corpus import Corpus, Domain
 from undrift_lab.methods.baselines import weight_tfidf
 from undrift_lab.methods.labels import LabelTask, draw_halves, put_draws
 from undrift_lab.parts import load_corpus, sample_target

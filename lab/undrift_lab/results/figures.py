@@ -131,9 +131,7 @@ def parts_figure(frame: pd.DataFrame) -> Figure:
                 series.append({"label": f"{shares} classes: {says}", "of": shares, "y": errors})
     words = "Mean error with each part, a mark for each plan and corpus", "", "mean error (%)"
     data: dict[str, Any] = {"x": [], "series": series, "percent": True, "keeps_order": True}
-    note = (
-        "newest version; parts without a record on some corpus are left out; far right: crisis, the fallback"
-    )
+    note = "newest version; parts without a record on some corpus are left out; on crisis undrift falls back"
     return make_figure("points", "gain-by-part", *words, note=note, **data)
 
 
