@@ -85,11 +85,9 @@ def start_pair(texts: list[str], target_texts: list[str], n_terms: int):
 
 def check_batch(adapter, reference: dict, documents: list[str]) -> dict:
     """Check a batch as `undrift predict --check` does."""
-    from undrift.app.drift import Batch
+    from undrift.app.drift import check_drift
 
-    batch = Batch(adapter, reference)
-    batch.add(adapter.vectorizer_.transform(documents), documents)
-    return batch.check()
+    return check_drift(adapter, reference, documents)
 
 
 def write_foreign(n: int, rng: np.random.Generator) -> list[str]:

@@ -126,7 +126,8 @@ def test_groups_of_a_column_are_aligned_apart(folder, undrift, succeed, model, r
 def test_every_document_has_the_same_chance_to_be_sampled():
     n, hits = 2 * N_SAMPLED, 0
     for seed in range(20):
-        sample = Sample(seed)
+        sample = Sample(N_SAMPLED)
+        sample._rng = np.random.default_rng(seed)
         for start in range(0, n, 100):
             sample.add([str(i) for i in range(start, start + 100)])
         assert (len(sample.documents), sample.n_rows) == (N_SAMPLED, n)

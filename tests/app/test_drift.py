@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from undrift.app.drift import Batch, describe_target, measure_unseen
+from undrift.app.drift import check_drift, describe_target, measure_unseen
 from undrift.text import TermVectorizer
 
 WORDS = [f"w{i}" for i in range(4000)]
@@ -22,13 +22,6 @@ def draw_documents(rng, n, tilt=0.0):
 def make_model(documents, n_terms=20_000):
     vectorizer = TermVectorizer(n_terms).fit(documents)
     return SimpleNamespace(vectorizer_=vectorizer, terms_=vectorizer.terms_, facts_={})
-
-
-def check(model, reference, documents, n_blocks=1):
-    batch = Batch(model, reference)
-    for block in np.array_split(np.array(documents, dtype=object), n_blocks):
-        batch.add(model.vectorizer_.transform(block.tolist()), block.tolist())
-    return batch.check()
 
 
 @pytest.mark.parametrize("n_terms", [20_000, 1500])
@@ -57,7 +50,7 @@ def test_few_batches_of_the_same_rows_are_called_drift():
         for size in (100, 400):
             for _ in range(25):
                 drawn = [pool[i] for i in rng.choice(len(pool), size, replace=False)]
-                alarms += check(model, reference, drawn)["drifted"]
+                alarms += check_drift(model, reference, drawn)["drifted"]
     assert alarms < 9
 
 
@@ -65,15 +58,15 @@ def test_other_rows_are_drift_and_empty_ones_are_not(rng):
     fit = draw_documents(rng, 600)
     model = make_model(fit)
     reference = describe_target(model, fit)
-    other = check(model, reference, draw_documents(rng, 100, tilt=0.4))
+    other = check_drift(model, reference, draw_documents(rng, 100, tilt=0.4))
     assert other["drifted"]
     assert other["difference"]["drifted"]
-    foreign = check(model, reference, [f"ganz andere{i} Worte{i}" for i in range(100)])
+    foreign = check_drift(model, reference, [f"ganz andere{i} Worte{i}" for i in range(100)])
     assert foreign["unseen_terms"]["batch"] > 0.9
     assert any("unknown to the model" in reason for reason in foreign["reasons"])
     fit = draw_documents(rng, 300)
     model = make_model(fit)
-    found = check(model, describe_target(model, fit), [""] * 5)
+    found = check_drift(model, describe_target(model, fit), [""] * 5)
     assert found["unseen_terms"]["batch"] == 0
 
 
@@ -83,19 +76,5 @@ def test_drift_is_a_rare_chance_and_a_difference_that_counts(rng, set_limits, p,
     model = make_model(fit)
     means = iter([0.2 + more, 0.2, 0.5])  # of terms unknown in the batch and in the fit; of the direction
     set_limits(_compare=lambda *given: p, _mean=lambda *given: next(means))
-    checked = check(model, describe_target(model, fit), fit[:10])
+    checked = check_drift(model, describe_target(model, fit), fit[:10])
     assert (len(checked["reasons"]), checked["drifted"]) == (found, found > 0)
-
-
-def test_blocks_are_one_batch_and_memory_is_bounded(rng, set_limits):
-    set_limits(N_BATCH=150)
-    fit = draw_documents(rng, 300)
-    model = make_model(fit)
-    reference, documents = describe_target(model, fit), draw_documents(rng, 400, tilt=0.5)
-    batch = Batch(model, reference)
-    for start in range(0, 400, 50):
-        block = documents[start : start + 50]
-        batch.add(model.vectorizer_.transform(block), block)
-    assert batch._rows.shape[0] == 150
-    assert batch.check()["drifted"]
-    assert check(model, reference, documents[:100]) == check(model, reference, documents[:100], n_blocks=3)

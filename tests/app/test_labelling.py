@@ -166,7 +166,7 @@ def test_a_full_disk_loses_nothing_and_claims_nothing(start, fail, monkeypatch):
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("text,label\nx,maybe\n", "line 2 has the label 'maybe'"), ("a,b\n1,2\n", "needs the columns text and")],
+    [("text,label\nx,maybe\n", "row 1 has the label 'maybe'"), ("a,b\n1,2\n", "has no column 'text'")],
 )
 def test_a_file_that_holds_something_else_is_refused(start, tmp_path, content, said):
     (tmp_path / "labels.csv").write_text(content)

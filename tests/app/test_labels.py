@@ -193,10 +193,6 @@ def test_what_tools_export_is_read(files, tmp_path):
     studio.append({"id": 9, "data": {"text": "skipped"}, "annotations": []})
     (tmp_path / "studio.json").write_text(json.dumps(studio))
     rows = {"review": texts, "label": truth, "answer": ["yes"] * 4, "weight": ["2.5", "nan", "", "1"]}
-    asked = {"review": texts, "my label": truth, "my sampled": ["estimate"] * 4, "my weight": [2.5] * 4}
-    asked_file = write_csv(tmp_path / "asked.csv", asked)
-    given = read_labels(open_table(asked_file), ("review",), ["my label"], CLASSES).values()
-    assert {(g.sampled, g.weight) for g in given} == {("estimate", 2.5)}
     path = write_csv(tmp_path / "questions.csv", rows)  # `answer` alone makes no export
     plain = read_labels(open_table(path), ("review",), ["label"], CLASSES).values()
     assert [(g.label, g.weight) for g in plain] == list(zip(truth, [2.5, 1.0, 1.0, 1.0], strict=True))

@@ -86,22 +86,3 @@ def test_shares_name_numbers_as_any_file_spells_them(job_of, tmp_path, reviews, 
     summary = run_adapt(job, adapter)
     assert list(adapter.classifier_.target_shares_[0].values()) == [0.25, 0.75]
     assert set(summary["targets"][0]["target_shares"]) == set(map(str, adapter.classes_))
-
-
-NEARLY = "nearly every row of kitchen.csv is 'positive' (its given share is 98.0%)"
-
-
-@pytest.mark.parametrize(
-    ("share", "border", "notes"),
-    [
-        (1.0, "error", ["every prediction for kitchen.csv is 'positive'"]),
-        (0.98, "balanced", [NEARLY]),  # both classes are predicted all the same
-        (0.97, "balanced", []),
-    ],
-)
-def test_a_target_of_one_class_or_nearly_so_is_said_to_be_so(job_of, share, border, notes):
-    shares = {"negative": 1 - share, "positive": share}
-    summary = run_adapt(job_of("kitchen", target_shares=[shares]), build_adapter(border=border))
-    predicted = summary["targets"][0]["predicted_shares"]["positive"]
-    assert predicted == 1 if border == "error" else 0.2 < predicted < 0.8
-    assert summary["notes"] == notes

@@ -1,6 +1,7 @@
 """Commands for tests of the command line: their arguments, and how they are refused."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -48,7 +49,8 @@ def check_refused(undrift, folder: Path, arguments: list) -> str:
 
 def run_command(*arguments) -> dict:
     """Run a command in this process, and return the JSON that it prints."""
-    done = CliRunner().invoke(app, [*map(str, arguments), "--json"], catch_exceptions=False)
+    words = [*map(str, arguments), "--json"]
+    done = CliRunner().invoke(app, words, catch_exceptions=False, obj=shlex.join(["undrift", *words]))
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 

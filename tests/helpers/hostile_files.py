@@ -139,7 +139,7 @@ def list_written_files() -> dict[str, bytes]:
         "bzip2.csv": formats[".csv.bz2"],
         "xz.csv": formats[".csv.xz"],
         "zstandard.csv": formats[".csv.zst"],
-        "old spreadsheet.csv": b"\xd0\xcf\x11\xe0\xa1\xb1",
+        "old spreadsheet.csv": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16),
         "json.csv": b'{"review": "a", "stars": 1}\n',
         "csv.jsonl": text,
         "object.json": b'{\n"review": "a"}\n',

@@ -593,14 +593,6 @@ def test_a_notebook_shows_it_in_a_frame_of_its_own(browser, report, tmp_path):
     own.context.close()
 
 
-def test_open_shows_the_page_in_the_browser(report, monkeypatch):
-    asked = []
-    monkeypatch.setattr("webbrowser.open", asked.append)
-    path = report.open()
-    assert asked == [path.as_uri()]
-    assert path.read_text(encoding="utf-8") == Report(report.to_dict()).to_html()
-
-
 def test_labels_given_in_a_report_are_learnt_by_update_and_scored_by_adapt(browser, reviews, tmp_path):
     """The whole way: adapt, label 20 rows with the keyboard, save, update, adapt with the labels."""
     books, y, kitchen, truth = reviews

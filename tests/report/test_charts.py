@@ -57,9 +57,6 @@ def test_shares_and_expected_error_are_those_of_the_fit(report, adapter, reviews
     assert card["predicted_shares"] == pytest.approx(shares)
     truth = [label for label in reviews[3] if label is not None]
     assert card["labelled_shares"]["positive"] == pytest.approx(truth.count("positive") / len(truth))
-    assert card["share_error"] == pytest.approx(
-        abs(card["target_shares"]["positive"] - card["labelled_shares"]["positive"])
-    )
 
 
 def test_with_labels_the_measured_error_stays_the_headline(report):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import sys
 import traceback
@@ -56,7 +57,10 @@ def _run(arguments: list[str] | None) -> NoReturn:
     WRITTEN.clear()
     signal.signal(signal.SIGTERM, lambda signum, _: sys.exit(128 + signum))  # unfinished files are removed
     try:
-        status = get_command(app).main(args=arguments, prog_name="undrift", standalone_mode=False)
+        words = sys.argv[1:] if arguments is None else arguments
+        typed = shlex.join(["undrift", *words])  # a report shows it
+        command = get_command(app)
+        status = command.main(args=words, prog_name="undrift", standalone_mode=False, obj=typed)
     except typer.Abort:
         raise KeyboardInterrupt from None
     except _usage_errors() as error:

@@ -302,9 +302,7 @@ def _save_adapter(adapter: TextAdapter, job: Job, rows: LocalRows) -> dict[str, 
 
 def sample_rows(X: Any, n_rows: int) -> Matrix:
     """Draw rows that stand for all, without replacement; those on a cluster are brought here."""
-    positions = np.random.default_rng(0).permutation(X.shape[0])[:n_rows]
-    order = np.sort(positions)
-    return gather_rows(X[order])[np.searchsorted(order, positions)]
+    return gather_rows(X[np.sort(np.random.default_rng(0).permutation(X.shape[0])[:n_rows])])
 
 
 def _score_targets(

@@ -6,7 +6,6 @@ A command imports its work when it runs, so that help and errors of options are 
 from __future__ import annotations
 
 import inspect
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -104,7 +103,7 @@ def demo(
     """
     with terminal.show_start(verbose):
         from .demo import run_demo
-    run_demo(out, format_command(context), as_json=as_json)
+    run_demo(out, context.obj, as_json=as_json)
 
 
 @app.command(
@@ -215,7 +214,7 @@ def adapt(
     Add --model FILE --updatable to label rows afterwards, with `undrift label`.
     """
     has_source = not teacher or sources or len(files or []) + bool(targets) > 1
-    given = locals() | {"command": format_command(context)}
+    given = locals() | {"command": context.obj}
     given["target_shares"] = [parse_shares(value) for value in target_shares or []]
     with terminal.show_start(verbose):
         from .adapt import build_adapter, run_adapt, show_adapt
@@ -442,24 +441,6 @@ def explain(
     if path is None:
         raise typer.BadParameter("Missing option '--model'")
     run_explain(path, terms, document or [], top, as_json=as_json)
-
-
-def format_command(context: typer.Context) -> str:
-    """Return the command that is running, with the options that are not their defaults."""
-    words = context.command_path.split()
-    for parameter in sorted(context.command.params, key=lambda each: each.param_type_name):
-        value: Any = context.params.get(parameter.name or "")
-        if value is None or value == parameter.get_default(context):
-            continue
-        if parameter.param_type_name == "argument":
-            words += map(str, value)
-            continue
-        if isinstance(value, bool):
-            words += [parameter.opts[0] if value else (parameter.secondary_opts or parameter.opts)[0]]
-            continue
-        for item in value if isinstance(value, list | tuple) else [value]:
-            words += [parameter.opts[0], str(item)]
-    return shlex.join(words)
 
 
 def join_lines(doc: str) -> str:

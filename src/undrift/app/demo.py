@@ -20,7 +20,7 @@ N_REVIEWS = 1000  # of each product
 N_TERMS = 1500
 
 
-def run_demo(out: Path, command: str, *, as_json: bool) -> None:
+def run_demo(out: Path, command: str | None, *, as_json: bool) -> None:
     """Write two files of reviews, adapt from one to the other, and show which words made the difference."""
     corpus = make_reviews(
         N_REVIEWS, domains=(SOURCE, TARGET), unlabelled_share=0.0, style="mixed", random_state=0

@@ -243,9 +243,6 @@ def match_shares(job: Job, classes: Sequence[Any]) -> dict[str, dict[Any, float]
     matched = []
     for given in job.target_shares:
         labels = [names.get(str(name), names.get(spell_label(name), name)) for name in given]
-        repeated = [label for label in labels if labels.count(label) > 1]
-        if repeated:
-            raise TableError(f"--target-shares names {repeated[0]!r} twice: {given!r}")
         matched.append(dict(zip(labels, given.values(), strict=True)))
     matched *= len(job.targets) if len(matched) == 1 else 1
     shares = dict(zip(name_domains(job.targets), matched, strict=True))

@@ -71,62 +71,40 @@ def measure_unseen(model: Any, documents: Sequence[str], terms: Sequence[str]) -
     return np.array(shares, dtype=np.float32)
 
 
-def start_check(model: Any, target: str) -> Batch:
-    """Return an empty batch, to be compared with a target of a model."""
+def find_reference(model: Any, target: str) -> dict[str, Any]:
+    """Return the reference of a target that a model holds."""
     reference = model.facts_.get("references", {}).get(target)
     if reference is None:
         raise ValueError(
             "--check compares with the rows of the fit, and the model holds none of them: save it with "
             "`undrift adapt --model`"
         )
-    return Batch(model, reference)
+    return reference
 
 
-class Batch:
-    """A random sample, of bounded size, of the rows that were given."""
+def check_drift(model: Any, reference: dict[str, Any], documents: Sequence[str]) -> dict[str, Any]:
+    """Compare documents, a sample of a batch, with the fit; JSON-ready, with `drifted` and the `reasons`."""
+    documents = [documents[i] for i in np.random.default_rng(0).permutation(len(documents))]
+    is_known, fitted = reference["is_known"], reference["unseen_terms"]
+    unseen = measure_unseen(model, documents, np.array(model.terms_, dtype=object)[is_known])
+    unseen = unseen[~np.isnan(unseen)]
+    batch, fit = _mean(unseen), _mean(fitted)
+    p = _compare(unseen, fitted)
+    drifted = p < LEVEL and batch - fit >= LEAST_UNSEEN
+    measures = {"unseen_terms": {"batch": batch, "fit": fit, "p": p, "drifted": drifted}}
+    rows = keep_terms(model.vectorizer_.transform(documents), is_known).astype(np.float32)
+    first, second = _project(rows, reference)
+    p, beyond = _compare(first, second), _mean(first > np.median(second))
+    measures["difference"] = {"batch": beyond, "fit": 0.5, "p": p, "drifted": p < LEVEL}
+    reasons = [_REASONS[name].format(**each) for name, each in measures.items() if each["drifted"]]
+    return {"drifted": bool(reasons), "reasons": reasons, **measures}
 
-    def __init__(self, model: Any, reference: dict[str, Any]) -> None:
-        self.model, self.reference = model, reference
-        self._terms = np.array(model.terms_, dtype=object)[reference["is_known"]].tolist()
-        self._rows = sparse.csr_array((0, len(reference["mean"])), dtype=np.float32)
-        self._unseen, self._keys = np.zeros(0, dtype=np.float32), np.zeros(0)
-        self._rng = np.random.default_rng(0)
 
-    def add(self, X: Matrix, documents: Sequence[str]) -> None:
-        """Add a block of rows; those with the smallest of random keys stay."""
-        keys = self._rng.random(X.shape[0])
-        limit = self._keys.max() if len(self._keys) == N_BATCH else 1.0
-        chosen = np.flatnonzero(keys < limit)
-        if not len(chosen):
-            return
-        rows = keep_terms(X[chosen], self.reference["is_known"]).astype(np.float32)
-        unseen = measure_unseen(self.model, [documents[int(i)] for i in chosen], self._terms)
-        keys = np.concatenate([self._keys, keys[chosen]])
-        stays = np.argsort(keys)[:N_BATCH]
-        self._rows = sparse.csr_array(sparse.vstack([self._rows, rows], format="csr")[stays])
-        self._unseen, self._keys = np.concatenate([self._unseen, unseen])[stays], keys[stays]
-
-    def check(self) -> dict[str, Any]:
-        """Compare the batch with the fit; JSON-ready, with `drifted` and the `reasons`."""
-        unseen, reference = self._unseen[~np.isnan(self._unseen)], self.reference["unseen_terms"]
-        batch, fit = _mean(unseen), _mean(reference)
-        p = _compare(unseen, reference)
-        drifted = p < LEVEL and batch - fit >= LEAST_UNSEEN
-        measures = {"unseen_terms": {"batch": batch, "fit": fit, "p": p, "drifted": drifted}}
-        first, second = self._project()
-        p, beyond = _compare(first, second), _mean(first > np.median(second))
-        measures["difference"] = {"batch": beyond, "fit": 0.5, "p": p, "drifted": p < LEVEL}
-        reasons = [_REASONS[name].format(**each) for name, each in measures.items() if each["drifted"]]
-        return {"drifted": bool(reasons), "reasons": reasons, **measures}
-
-    def _project(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return positions of half of the batch, and of the reference, along the other half's difference."""
-        fit, n = self.reference, self.reference["n"]
-        half = self._rows[::2]
-        centre = np.asarray(half.mean(axis=0)).ravel() if half.shape[0] else np.zeros(len(fit["mean"]))
-        others = (n * (fit["rows"] @ fit["mean"]) - fit["squares"]) / max(n - 1, 1)
-        rest = self._rows[1::2]
-        return rest @ (centre - fit["mean"]), fit["rows"] @ centre - others
+def _project(rows: sparse.csr_array, fit: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions of half of the rows, and of the reference, along the other half's difference."""
+    centre = np.asarray(rows[::2].mean(axis=0)).ravel()
+    others = (fit["n"] * (fit["rows"] @ fit["mean"]) - fit["squares"]) / max(fit["n"] - 1, 1)
+    return rows[1::2] @ (centre - fit["mean"]), fit["rows"] @ centre - others
 
 
 def _mean(values: np.ndarray) -> float:

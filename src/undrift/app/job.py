@@ -135,17 +135,15 @@ def parse_shares(value: str) -> dict[str, float]:
         if is_json:
             pairs = json.loads(value, object_pairs_hook=list)
         shares = [(str(label).strip(), float(share)) for label, share in pairs]
-        if is_json and any(isinstance(share, str) for _, share in pairs):
-            raise ValueError("a share is a number")
+        is_text = is_json and any(isinstance(share, str) for _, share in pairs)
+        if is_text or len(dict(shares)) < len(shares):
+            raise ValueError("a share is not a number, or a class is there twice")
     except (TypeError, ValueError):
         raise UndriftError(
-            f"--target-shares {value!r}: write label=share for every class, as in negative=0.2,positive=0.8; "
+            f"--target-shares {value!r}: write label=share once for every class, as in "
+            "negative=0.2,positive=0.8; "
             """labels that contain , or = are written as JSON: '{"a,b": 0.2, "c": 0.8}'"""
         ) from None
-    labels = [label for label, _ in shares]
-    repeated = [label for label in labels if labels.count(label) > 1]
-    if repeated:
-        raise UndriftError(f"--target-shares {value!r} names {repeated[0]!r} twice")
     return dict(shares)
 
 

@@ -20,7 +20,8 @@ from ..inputs import spell_label
 from ..method import predict_codes
 from ..scoring import describe_shares, measure_error
 from ..text import TextAdapter, hash_text
-from .labels import ESTIMATE, N_FOLDS, PREDICTIONS
+from .labels import ESTIMATE, N_FOLDS, PREDICTIONS, read_labels
+from .tables import open_table
 
 LEARN_EVERY = 5  # labels
 N_ASKED, N_DOUBTFUL = 10, 200  # rows that are asked for at once, among the least certain ones
@@ -166,23 +167,16 @@ class LabelSession:
         self._stamp = self._find_stamp()
         if self._stamp is None:
             return
-        with open(self.path, newline="", encoding="utf-8") as file:
-            lines = list(csv.DictReader(file))
-        for number, line in enumerate(lines, start=2):
-            if self.columns[0] not in line or "label" not in line:
-                raise ValueError(f"{self.path}: needs the columns {self.columns[0]} and label")
-            text = " ".join(line[name] for name in self.columns if line.get(name))
-            row, label = self._row_of.get(hash_text(text)), line["label"]
-            if label not in self.classes:
-                listed = ", ".join(self.classes[:10])
-                raise ValueError(
-                    f"{self.path}: line {number} has the label {label!r}; the classes are {listed}"
-                )
-            if row is None:
-                self._others.append([text, label, line.get("sampled") or "", line.get("weight") or ""])
+        table = open_table(self.path)
+        if next(iter(table), None) is None:  # all answers were taken back
+            return
+        for key, given in read_labels(table, self.columns, ["label"], self.classes).items():
+            if key not in self._row_of:
+                weight = "" if given.sampled == PREDICTIONS else f"{given.weight:g}"
+                self._others.append([given.text, given.label, given.sampled or "", weight])
             else:
-                purpose = PREDICTIONS if line.get("sampled") == PREDICTIONS else ESTIMATE
-                self.answers[row] = Answer(label, purpose)
+                purpose = PREDICTIONS if given.sampled == PREDICTIONS else ESTIMATE
+                self.answers[self._row_of[key]] = Answer(given.label, purpose)
 
     def _save(self, answers: dict[int, Answer]) -> None:
         if self._find_stamp() != self._stamp:

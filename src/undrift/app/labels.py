@@ -84,7 +84,6 @@ def _list_labels(table: Table, text: Sequence[str], label: str) -> Iterator[Give
     is_export = "data" in table.columns and not {*text, label} <= set(table.columns)
     if not is_export:
         table.require_column([*text, label])
-    prefix = label[: -len("label")] if label.endswith("label") else ""  # that `ask` was given
     rows = (row for frame in table for row in frame.to_dict("records"))
     for n_rows, given in enumerate(rows, start=1):
         try:
@@ -94,7 +93,7 @@ def _list_labels(table: Table, text: Sequence[str], label: str) -> Iterator[Give
                 f"{table.path}: row {n_rows} is not as Label Studio exports it: export it again, or give a "
                 f"table with the columns {', '.join([*text, label])}"
             ) from None
-        sampled, given_weight = (row.get(prefix + name, row.get(name)) for name in (SAMPLED, WEIGHT))
+        sampled, given_weight = row.get(SAMPLED), row.get(WEIGHT)
         texts = [write_text(row[name]) for name in text if name in row] or [write_text(row.get("text"))]
         try:
             weight = float(write_text(given_weight) or "nan")

@@ -15,7 +15,7 @@ from ..method import predict_codes
 from ..scoring import describe_expected, describe_shares, list_shares
 from ..text import DistilledText, TextAdapter, load_adapter, load_text_model
 from .domains import find_text, open_rows, refuse_overwriting
-from .drift import start_check
+from .drift import N_BATCH, check_drift, find_reference
 from .job import Job, ShowStage, ignore_stage
 from .tables import Table, TableError, list_texts, with_added, write_table
 from .terminal import describe_file
@@ -127,7 +127,8 @@ def predict_rows(classifier: Any, X: Matrix, target: str | None = None, scores: 
 def run_predict(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
     """Predict a file block by block, and return a summary."""
     model, target, text = open_model(job, job.input, load_text_model)
-    batch = start_check(model, target) if job.check else None
+    reference = find_reference(model, target) if job.check else None
+    batch = Sample(N_BATCH)
     refuse_overwriting(job.out, [job.input, job.model])
     table = open_rows(job.input, job.reading, [*text, *filter(None, [job.by])])
     table.require_rows()
@@ -141,8 +142,8 @@ def run_predict(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any
             documents = list_texts(frame, text)
             X = model.vectorizer_.transform(documents)
             predictions = _predict_groups(groups, _name_groups(job, frame), X, target)
-            if batch is not None:
-                batch.add(X, documents)
+            if reference is not None:
+                batch.add(documents)
             write(frame.assign(**predictions.columns(list(added), job.min_confidence)))
             counts = counts + predictions.count(job.min_confidence)
             show_stage(f"predicting {table.path.name}", table.share_read)
@@ -157,8 +158,8 @@ def run_predict(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any
         summary |= {"groups": named, "aligned": any(group["aligned"] for group in named.values())}
     if job.min_confidence is not None:
         summary["n_doubtful"] = n_doubtful
-    if batch is not None:
-        summary["check"] = batch.check()
+    if reference is not None:
+        summary["check"] = check_drift(model, reference, batch.documents)
         for reason in summary["check"]["reasons"]:
             warn(reason)
     return summary
@@ -183,18 +184,18 @@ class Group:
 class Sample:
     """A random sample of documents, of bounded size."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, size: int) -> None:
         self.documents: list[str] = []
-        self.n_rows = 0
-        self._rng = np.random.default_rng(seed)
+        self.n_rows, self._size = 0, size
+        self._rng = np.random.default_rng(0)
 
     def add(self, documents: Sequence[str]) -> None:
         """Add documents; each has the same chance to stay."""
         for document in documents:
             self.n_rows += 1
-            if len(self.documents) < N_SAMPLED:
+            if len(self.documents) < self._size:
                 self.documents.append(document)
-            elif (place := int(self._rng.integers(self.n_rows))) < N_SAMPLED:
+            elif (place := int(self._rng.integers(self.n_rows))) < self._size:
                 self.documents[place] = document
 
 
@@ -219,7 +220,7 @@ def align_groups(
         names = np.array(_name_groups(job, frame), dtype=object)
         documents = np.array(list_texts(frame, text), dtype=object)
         for name in dict.fromkeys(names.tolist()):
-            samples.setdefault(name, Sample()).add(documents[names == name].tolist())
+            samples.setdefault(name, Sample(N_SAMPLED)).add(documents[names == name].tolist())
         if len(samples) > MOST_GROUPS:
             raise TableError(
                 f"{table.path}: column {job.by!r} has over {MOST_GROUPS} different values: is it the column "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,6 @@ from .predict import Predictions
 from .terminal import describe_file, format_size
 
 EXPLAINED_ROWS, N_WORDS = 10, 5  # that say where and why a student disagrees with its teacher
-ONE_CLASS = 0.97  # share of a target's rows above which a note says that one class is nearly all there is
 
 
 def summarize_domains(
@@ -115,7 +113,7 @@ def summarize_choices(adapter: TextAdapter) -> dict[str, Any]:
 def summarize_shares(
     summary: dict[str, Any], adapter: TextAdapter, counts: Sequence[np.ndarray], job: Job
 ) -> None:
-    """Add to every target's entry its class shares and expected error, and notes where one class is all.
+    """Add to every target's entry its class shares and expected error.
 
     `counts` are sums over the rows of every target, as `Predictions.count` returns them.
     """
@@ -130,22 +128,6 @@ def summarize_shares(
         entry["unknown_rows"] = int(target_counts[-1])
         if job.min_confidence is not None:
             entry["n_doubtful"] = int(target_counts[len(labels)])
-        summary["notes"] += _note_one_class(entry)
-
-
-def _note_one_class(entry: dict[str, Any]) -> list[str]:
-    """Say where (nearly) all rows of a target are of one class."""
-    name, is_scored = Path(entry["file"]).name, bool(entry.get("scored"))
-    label, share = max(entry["predicted_shares"].items(), key=itemgetter(1))
-    if share == 1 and entry["rows"] > 1:
-        is_certain = is_scored or entry["target_shares_given"]
-        hint = "" if is_certain else "; if other classes occur there, label about 30 random rows to see"
-        return [f"every prediction for {name} is {label!r}{hint}"]
-    label, share = max((entry["target_shares"] or {"": 0.0}).items(), key=itemgetter(1))
-    if share > ONE_CLASS:
-        source = "given" if entry["target_shares_given"] else "estimated"
-        return [f"nearly every row of {name} is {label!r} (its {source} share is {share:.1%})"]
-    return []
 
 
 def sum_mistakes(y: Sequence[Any], weight: np.ndarray, *predicted: Sequence[Any]) -> np.ndarray:
@@ -310,7 +292,7 @@ def describe_details(summary: dict[str, Any]) -> Iterator[str]:
         yield from describe_distilled(summary["distilled"])
     if any(target["expected_error"] for target in summary["targets"]):
         yield f"Expected errors: {EXPECTED_ERROR_RECORD}."
-    for note in (*summary["notes"], *list_doubts(summary)):
+    for note in (*summary["notes"], *summary["caution"]["reasons"]):
         if not any(warning.startswith(note) for warning in summary["warnings"]):
             yield f"Note: {note}."
 
@@ -358,24 +340,6 @@ def _describe_shares(t: dict[str, Any]) -> str:
         estimated = f"estimated {list_shares(t['target_shares'], interval)}"
         line += "; the estimate is uncertain" if is_unknown else f"; {estimated}"
     return f"{line}."
-
-
-def list_doubts(summary: dict[str, Any]) -> list[str]:
-    """Return the reasons against adapting that no warning has shown.
-
-    Where labels show that it helped on every target, those of its rows alone are left.
-    """
-    caution, targets = summary["caution"], summary["targets"]
-    has_helped = all(
-        t.get("scored") and t["adapted_error"] is not None and t["adapted_error"] <= t["baseline_error"]
-        for t in targets
-    )
-    return [
-        text
-        for text, code in zip(caution["reasons"], caution["codes"], strict=True)
-        if not (caution["fell_back"] and text in caution["blocking"])
-        and not (has_helped and code not in ("few-rows", "empty-rows"))
-    ]
 
 
 def choose_next(summary: dict[str, Any]) -> Iterator[str]:

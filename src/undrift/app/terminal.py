@@ -194,10 +194,8 @@ def show_warning(message: str) -> None:
 
 
 def describe_file(path: str) -> str:
-    """Name a file and its size; of a folder, how many files it has."""
+    """Name a file and its size."""
     place = Path(path)
-    if place.is_dir():
-        return f"{path} ({sum(1 for _ in place.iterdir()):,} files)"
     return f"{path} ({format_size(place.stat().st_size)})" if place.exists() else path
 
 

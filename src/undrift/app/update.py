@@ -283,6 +283,4 @@ def _describe_measured(summary: dict[str, Any]) -> Iterator[str]:
     if _is_contradicted(summary):
         expected = summary["expected_error_before"]["error"]
         line += f" Trust this, not the {expected:.0%} that was expected before."
-    if measured["error"] > before["error"]:
-        line += " The labels did not make it better."
     yield line

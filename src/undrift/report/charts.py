@@ -24,7 +24,6 @@ from .svg import (
     dot,
     drawing,
     find_end,
-    hint,
     horizontal_axis,
     line,
     percent,
@@ -62,7 +61,6 @@ def adaptation_charts(data: dict[str, Any]) -> dict[str, Any]:
         if last["measured"] or last["expected"] is not None
         else None,
         "files": [(row["file"], row["bytes"], row["sha256"]) for row in data["reproduce"]["files"]],
-        "parameters": [(name, str(value)) for name, value in data["reproduce"]["parameters"].items()],
         "domains": [
             (
                 card["name"], card["role"], card["n_rows"], card["n_labelled"], card["n_terms"],
@@ -119,13 +117,7 @@ def chart_errors(data: dict[str, Any]) -> Chart | None:
             about = f"{names[kind]}, {target}: {words}"
             parts.append(line(scale(error["low"]), y, scale(error["high"]), y, f"whisker {look}-line"))
             if error["error"] is not None:
-                x = scale(error["error"])
-                is_ink = look == "ink"
-                parts.append(
-                    bar(x - 6, y - 6, 12, 12, "mark ink", about)
-                    if is_ink
-                    else dot(x, y, 6, "mark soft", about)
-                )
+                parts.append(dot(scale(error["error"]), y, 6, f"mark {look}", about))
     return Chart(
         "errors",
         title + (f"; {n_targets} targets in the table" if n_targets > MOST_TARGETS else ""),
@@ -322,7 +314,7 @@ def draw_idea(idea: dict[str, Any]) -> Markup:
             width = 1.5 + 5 * max(row[key], 0) / largest
             parts.append(
                 tag(
-                    "path", hint(f"{says}: weight {row[key]:.3g} in the first layer"), fill="none",
+                    "path", tag("title", f"{says}: weight {row[key]:.3g} in the first layer"), fill="none",
                     d=f"M{x} {middle}C{(x + far) / 2} {middle} {(x + far) / 2} {y} {far} {y}",
                     stroke_width=round(width, 1), cls=f"link t{colour[1]}",
                 )

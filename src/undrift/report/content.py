@@ -14,7 +14,6 @@ import numpy as np
 from .._version import __version__
 from ..method import EXPECTED_ERROR_RECORD
 from ..scoring import error_interval, find_chance, gain_interval, is_no_better, measure_error
-from ..text import FAR_APART
 from .data import DomainRows, ReportData, Target
 from .evidence import (
     difference_terms,
@@ -28,8 +27,6 @@ from .evidence import (
 
 LEAST_MEASURED = 10  # labelled rows that a point of the curve stands for
 COVERAGES = np.arange(1, 21) / 20
-FEW_ROWS = 1_000  # target rows below which more rows are advised
-SHARE_ERROR = 0.1  # total variation distance of used and labelled shares above which a step is advised
 MANY_WRONG = 0.3  # error above which predictions are not recommended
 
 
@@ -83,18 +80,14 @@ def describe_domains(given: ReportData) -> list[dict[str, Any]]:
     """Describe each domain: rows, labels, vocabulary; of targets new words and class shares too."""
     cards = [_describe_rows(rows) | {"role": "source", "unseen_share": None} for rows in given.sources]
     for target in given.targets:
-        card = _describe_rows(target.rows) | {"role": "target", "unseen_share": _unseen_share(given, target)}
+        card = _describe_rows(target.rows) | {"role": "target", "unseen_share": target.rows.unseen_share}
         predicted = np.bincount(target.codes, minlength=len(given.classes)) / max(len(target.codes), 1)
         labelled, weight = _labelled_shares(given, target)
-        estimates = given.estimates_of(target)
-        used = estimates["target_shares"]
-        both = used and labelled and [abs(used[label] - labelled[label]) for label in used]
         card |= {
-            **estimates,
+            **given.estimates_of(target),
             "predicted_shares": dict(zip(given.classes, predicted.tolist(), strict=True)),
             "labelled_shares": labelled,
             "weight": weight,
-            "share_error": sum(both) / 2 if both else None,  # total variation distance
         }
         cards.append(card)
     return cards
@@ -117,16 +110,6 @@ def _labelled_shares(given: ReportData, target: Target) -> tuple[dict[str, float
     if not sums[:-1].sum():
         return None, 0.0
     return dict(zip(given.classes, (sums[:-1] / sums.sum()).tolist(), strict=True)), float(sums.sum())
-
-
-def _unseen_share(given: ReportData, target: Target) -> float | None:
-    """Return the share of a target's words, or of its terms where there are no documents, that are new."""
-    if target.rows.unseen_share is not None:
-        return target.rows.unseen_share
-    is_word = np.array([target.rows.documents is None or " " not in term for term in given.terms])
-    counts = shares(target.rows.X) * is_word
-    is_new = np.asarray(given.classifier.labelled_counts_) == 0
-    return float(counts[is_new].sum() / counts.sum()) if counts.sum() else None
 
 
 def measure_coverage(given: ReportData, cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -165,15 +148,11 @@ def measure_coverage(given: ReportData, cards: list[dict[str, Any]]) -> list[dic
 
 def describe_run(given: ReportData) -> dict[str, Any]:
     """Return the command, settings and files that repeat the run."""
-    plain = {
-        name: value if isinstance(value, int | float | str | None) else str(value)
-        for name, value in given.classifier.get_params(deep=False).items()
-    }
+    seed = given.classifier.random_state
     return {
         "command": given.facts.command,
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "seed": plain["random_state"],
-        "parameters": plain,
+        "seed": seed if seed is None or isinstance(seed, int) else str(seed),
         "versions": {"undrift": __version__, "Python": platform.python_version()}
         | {name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
         "files": list(given.facts.files),
@@ -368,11 +347,11 @@ def advise(data: dict[str, Any]) -> list[str]:
     if answer == "yes" and verdict["whole"]["adapted"]["error"] > MANY_WRONG:
         steps.append("Do not rely on single predictions: many are wrong, though fewer than without it.")
     elif answer == "yes":
-        steps.append(f"Use the predictions. {_advise_surest(data)}")
+        steps.append("Use the predictions.")
     if verdict["basis"] == "expected":
         steps.append(_advise_sample(data))
         if answer == "unknown":
-            steps.append(f"Or use the predictions as they are. {_advise_surest(data)}")
+            steps.append("Or use the predictions as they are.")
     elif answer == "unclear" and verdict["whole"]["n_corrected"] + verdict["whole"]["n_spoilt"]:
         steps.append("Label more target rows, drawn at random: four times as many halve the interval.")
     elif answer == "no":
@@ -384,18 +363,7 @@ def advise(data: dict[str, Any]) -> list[str]:
             "To lower the error, label the doubtful rows on this page and give the saved file to "
             "undrift update --labels."
         )
-    return steps + [step for card in data["domains"] for step in _advise_domain(card, answer)]
-
-
-def _advise_surest(data: dict[str, Any]) -> str:
-    """Say how many of the surest predictions are wrong, and how to keep only these."""
-    row = next(row for row in data["coverage"] if row["coverage"] > 0.79)
-    if not row["measured"] and row["expected"] is None:
-        return ""
-    share = row["measured"]["error"] if row["measured"] else row["expected"]
-    verb = "are wrong" if data["verdict"]["basis"] == "measured" else "are expected to be wrong"
-    keep = f"--min-confidence {row['threshold']:.2f} keeps only these."
-    return f"Of the surest 80%, {write_percent(share)} {verb}: {keep}"
+    return steps
 
 
 def _advise_sample(data: dict[str, Any]) -> str:
@@ -408,17 +376,3 @@ def _advise_sample(data: dict[str, Any]) -> str:
     if deck:
         return f"Label {n} rows on this page: {within}. Or run undrift label, which learns as you go."
     return f"Label {n} target rows drawn at random, and run again with --target-label: {within}."
-
-
-def _advise_domain(card: dict[str, Any], answer: str) -> list[str]:
-    if card["role"] != "target":
-        return []
-    causes = {
-        "over half of its words are not in the labelled source. Add a source, or unlabelled documents, of an "
-        "intermediate domain.": (card["unseen_share"] or 0) > FAR_APART and answer != "yes",
-        f"add unlabelled rows if there are more; {card['n_rows']:,} are few to learn which words occur "
-        "together.": card["n_rows"] < FEW_ROWS,
-        "its labelled rows have other class shares than those used. If they are a random sample, give their "
-        "shares with --target-shares.": (card["share_error"] or 0) > SHARE_ERROR,
-    }
-    return [f"{card['name']}: {step}" for step, is_given in causes.items() if is_given]

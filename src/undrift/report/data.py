@@ -33,7 +33,7 @@ class DomainRows:
     probabilities: Any = None  # (n, n_classes)
     weights: Sequence[float] | None = None  # of labelled rows in a score; 0 for a row that is not scored
     n_rows: int | None = None  # of the domain, where `X` is a sample of it
-    unseen_share: float | None = None  # of a target's words, that the labelled source lacks
+    unseen_share: float | None = None  # of a target's words, that the source lacks
     # where labels were learnt: mistakes of the baseline, of a classifier without the row's label, and weights
     cross_fitted: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from ..core import array_ops, stack_rows
@@ -141,8 +140,8 @@ def find_idea(
     is_plain = np.array([_dullness(term) == (0, 1) and len(term) > 2 for term in terms])
     n_labelled = table["n_labelled"]
     columns = {term: j for j, term in enumerate(terms)}
-    best: tuple[tuple[bool, float], int, int, list[int]] | None = None
-    for j in [columns[row["term"]] for row in difference["terms"] if not row["n_labelled"]]:
+    new = [columns[row["term"]] for row in difference["terms"] if not row["n_labelled"]]
+    for j in sorted(new, key=lambda j: not is_plain[j]):
         weight = given.weights[:, table["class"][j]]
         is_between = (is_plain & (n_labelled > 0))[pivots]
         links = np.where(is_between, coef[j].clip(0) * weight[pivots].clip(0), 0)
@@ -150,12 +149,11 @@ def find_idea(
         shared = coef[:, between].clip(0) @ weight[pivots[between]]
         shared = np.where(is_plain, shared * weight.clip(0) ** 2 * np.sqrt(n_labelled), 0)
         shared[pivots[between]] = 0
-        known, strength = int(shared.argmax()), (bool(is_plain[j]), float(links[between].sum()))
-        if between and shared[known] > 0 and (best is None or strength > best[0]):
-            best = strength, j, known, between
-    if best is None:
+        known = int(shared.argmax())
+        if between and shared[known] > 0:
+            break
+    else:
         return None
-    _, j, known, between = best
     code = int(table["class"][j])
     return {
         "class": given.classes[code],
@@ -207,21 +205,19 @@ def pack_sentence_model(given: ReportData) -> dict[str, Any] | None:
     return packed if len(json.dumps(packed, ensure_ascii=False).encode()) <= MOST_BYTES else None
 
 
-def explain_changes(given: ReportData) -> dict[str, Any]:
+def explain_changes(given: ReportData) -> list[dict[str, Any]]:
     """Choose a few documents with changed predictions, the surest first, and divide their scores."""
     shown = []
     for target in given.targets:
         chosen = _choose_rows(target, MOST_DOCUMENTS // len(given.targets) or 1)
         shown += _explain_rows(given, target, np.array(chosen)) if chosen else []
-    n_changed = sum(int(target.is_changed.sum()) for target in given.targets)
-    return {"n_changed": n_changed, "documents": shown}
+    return shown
 
 
 def _choose_rows(target: Target, n: int) -> list[int]:
-    """Choose rows to show: surest first, of middling length, each text once, outcomes in true proportion."""
+    """Choose rows to show: surest first, each text once, outcomes in true proportion."""
     changed = np.flatnonzero(target.is_changed)
-    by_certainty = changed[np.argsort(-target.certainty[changed], kind="stable")].tolist()
-    order = [i for i in by_certainty if 6 <= _count_terms(target.rows.X, i) <= 110] or by_certainty
+    order = changed[np.argsort(-target.certainty[changed], kind="stable")].tolist()
     known = [i for i in order if target.is_scored[i]]
     if known:
         spoilt = [i for i in known if _name_outcome(target, i) == "became wrong"]
@@ -232,10 +228,6 @@ def _choose_rows(target: Target, n: int) -> list[int]:
     if documents is not None:
         order = list({documents[i]: i for i in reversed(order)}.values())[::-1]
     return order[:n]
-
-
-def _count_terms(X: Any, i: int) -> int:
-    return int(X.indptr[i + 1] - X.indptr[i]) if sparse.issparse(X) else int(np.count_nonzero(X[i]))
 
 
 def _name_outcome(target: Target, i: int) -> str | None:

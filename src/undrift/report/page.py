@@ -7,9 +7,8 @@ import hashlib
 import json
 import os
 import re
-import tempfile
-import webbrowser
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from markupsafe import Markup, escape
 
 from .._version import __version__
 from ..files import write_text_atomically
-from ..text import TextAdapter
+from ..text import TextAdapter, collect_words, unseen_share
 from .charts import adaptation_charts
 from .content import adaptation_data, write_percent
 from .data import DomainRows, ReportData
@@ -48,12 +47,6 @@ class Report:
         path = Path(path)
         content = json.dumps(self._data, ensure_ascii=False) if path.suffix == ".json" else self.to_html()
         write_text_atomically(path, content)
-        return path
-
-    def open(self) -> Path:
-        """Write the page to a temporary file and show it in the browser."""
-        path = self.save(Path(tempfile.mkdtemp(prefix="undrift-")) / "report.html")
-        webbrowser.open(path.as_uri())
         return path
 
     def _repr_html_(self) -> str:
@@ -109,13 +102,15 @@ def adaptation_report(
         texts: list[Any] = [list(source), list(target)]
         rows = [model.vectorizer_.transform(documents) for documents in texts]
         classifier, terms, vectorizer = model.classifier_, model.terms_, model.vectorizer_
+        tokens = vectorizer.tokens_
+        unseen = unseen_share(texts[1], collect_words(texts[0], tokens), tokens)
     else:
-        rows, texts, classifier, vectorizer = [source, target], [None, None], model, None
+        rows, texts, classifier, vectorizer, unseen = [source, target], [None, None], model, None, None
         terms = list(terms) if terms is not None else [f"column {j}" for j in range(rows[0].shape[1])]
     if not hasattr(classifier, "classes_"):
         raise ValueError("a report shows classes, and this model predicts numbers: use a classifier")
     sources = [DomainRows(names[0], rows[0], texts[0], labels)]
-    targets = [_sample_rows(DomainRows(names[1], rows[1], texts[1], known), max_rows)]
+    targets = [_sample_rows(DomainRows(names[1], rows[1], texts[1], known, unseen_share=unseen), max_rows)]
     given = ReportData(classifier, terms, sources, targets, vectorizer=vectorizer)
     return Report(adaptation_data(given))
 
@@ -129,7 +124,7 @@ def _sample_rows(domain: DomainRows, max_rows: int) -> DomainRows:
     texts, labels = (
         None if column is None else [column[i] for i in keep] for column in (domain.documents, domain.labels)
     )
-    return DomainRows(domain.name, domain.X[keep], texts, labels, n_rows=n)
+    return replace(domain, X=domain.X[keep], documents=texts, labels=labels, n_rows=n)
 
 
 def _to_list(values: Any) -> list[Any]:

@@ -43,19 +43,14 @@ def line(x1: float, y1: float, x2: float, y2: float, cls: str) -> Markup:
     return tag("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), cls=cls)
 
 
-def hint(content: str) -> Markup:
-    """Say what a mark is: shown by the browser, or by the script in its place."""
-    return tag("title", content)
-
-
 def bar(x: float, y: float, width: float, height: float, cls: str, says: str) -> Markup:
     """Draw a rectangle that says what it is."""
-    return tag("rect", hint(says), x=x, y=y, width=width, height=height, cls=cls)
+    return tag("rect", tag("title", says), x=x, y=y, width=width, height=height, cls=cls)
 
 
 def dot(x: float, y: float, r: float, cls: str, says: str) -> Markup:
     """Draw a circle that says what it is."""
-    return tag("circle", hint(says), cx=float(x), cy=float(y), r=r, cls=cls)
+    return tag("circle", tag("title", says), cx=float(x), cy=float(y), r=r, cls=cls)
 
 
 def drawing(title: str, height: float, *parts: str) -> Markup:

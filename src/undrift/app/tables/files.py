@@ -25,7 +25,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from ...errors import UndriftError, warn
 
@@ -33,20 +33,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
-_SIGNATURES = {  # first bytes of the files most often given a wrong name
-    b"PAR1": "a Parquet file: name it .parquet",
-    b"\x1f\x8b": "compressed by gzip: add .gz to its name",
-    b"BZh": "compressed by bzip2: add .bz2 to its name",
-    b"\xfd7zXZ": "compressed by xz: add .xz to its name",
-    b"\x28\xb5\x2f\xfd": "compressed by Zstandard: add .zst to its name",
-    b"PK\x03\x04": "a spreadsheet or another zip archive: name a spreadsheet .xlsx",
-    b"\xd0\xcf\x11\xe0": "a spreadsheet of an old format: save it as .xlsx",
-    b"SQLite format 3": "an SQLite database: export the table in it as CSV",
-    b"%PDF": "a PDF document",
-}
 _CHUNK = 1 << 20
 _FALLBACK = "undrift.windows-1252"
 _UNUSED = frozenset(b"\x81\x8d\x8f\x90\x9d")  # bytes without a character in Windows-1252
+_MARKING = "undrift.marking"
+_ODD = re.compile("[\udc00-\udcff]")  # bytes that a codec lacks, as that error handler marks them
 _MARKS = {  # the longer first: the mark of UTF-32 begins with that of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -80,13 +71,6 @@ def translate_errors(path: str | PathLike[str], action: str = "read") -> Iterato
             raise TableError(f"{path} does not exist") from None
         fault = f"{path} cannot be {action}: {error.strerror}" if error.strerror else str(error)
         raise TableError(fault) from error
-
-
-def refuse_misnamed(path: str | PathLike[str], head: bytes) -> None:
-    """Raise when `head`, the first bytes of a text table, belongs to another kind of file."""
-    for signature, truth in _SIGNATURES.items():
-        if head.startswith(signature):
-            raise TableError(f"{path} is {truth}")
 
 
 def refuse_unreadable(path: Path) -> None:
@@ -177,13 +161,7 @@ def import_extra(path: Path, module: str, what: str) -> Any:
         raise TableError(f"{path}: {what} needs the `data` extra: pip install 'undrift[data]'") from error
 
 
-class Encoding(NamedTuple):
-    """A codec and what to do with bytes it does not know, as `io.TextIOWrapper` takes them."""
-
-    name: str
-    errors: str = "strict"
-
-
+Encoding = tuple[str, str]  # a codec and its error handler, as `io.TextIOWrapper` takes them
 Open = Callable[[], AbstractContextManager[BinaryIO]]
 
 
@@ -195,22 +173,16 @@ def detect_encoding(path: str | PathLike[str], open_file: Open, asked: str | Non
     """
     with open_file() as stream:
         head = stream.read(64)
-    if not head:
-        raise TableError(f"{path} is empty")
-    refuse_misnamed(path, head)
     marked = next((name for mark, name in _MARKS.items() if head.startswith(mark)), "utf-8")
-    encoding = Encoding(_check_name(path, asked) if asked else marked)
-    odd = _find_odd_byte(path, open_file, encoding)
-    if odd is not None:
-        name = encoding.name.removesuffix("-sig").upper()
-        line = _find_line(open_file, encoding, odd[0])
-        fault = f"{path}:{line}: byte 0x{odd[1]:02X} is not {name}"
-        if asked or not encoding.name.startswith("utf-8"):
-            raise TableError(f"{fault}; give the file's real encoding")
-        encoding = Encoding(encoding.name, _FALLBACK)
-        _find_odd_byte(path, open_file, encoding)
-        warn(f"{fault}; such bytes are decoded as Windows-1252. Give the encoding if that is wrong")
-    return encoding
+    codec = _check_name(path, asked) if asked else marked
+    odd = _find_odd_byte(path, open_file, codec)
+    if odd is None:
+        return codec, "strict"
+    fault = f"{path}:{odd[0]}: byte 0x{odd[1]:02X} is not {codec.removesuffix('-sig').upper()}"
+    if asked or not codec.startswith("utf-8"):
+        raise TableError(f"{fault}; give the file's real encoding")
+    warn(f"{fault}; such bytes are decoded as Windows-1252. Give the encoding if that is wrong")
+    return codec, _FALLBACK
 
 
 def _check_name(path: str | PathLike[str], asked: str) -> str:
@@ -224,58 +196,41 @@ def _check_name(path: str | PathLike[str], asked: str) -> str:
     return "utf-8-sig" if name == "utf-8" else name
 
 
-def _find_odd_byte(path: str | PathLike[str], open_file: Open, encoding: Encoding) -> tuple[int, int] | None:
-    """Decode all of a file, which must be text; return the first byte that the codec lacks, and its place."""
-    decoder = codecs.getincrementaldecoder(encoding.name)(encoding.errors)
-    lines = io.IncrementalNewlineDecoder(decoder, translate=True)
-    n_bytes = n_lines = n_characters = 0
-    for chunk in _read_chunks(open_file):
-        try:
-            text = lines.decode(chunk, final=not chunk)
-        except UnicodeDecodeError as error:
-            start = n_bytes + len(chunk) - len(error.object)  # the decoder may have kept some bytes
-            return start + error.start, error.object[error.start]
-        if "\0" in text:
-            line = n_lines + text.count("\n", 0, text.index("\0")) + 1
-            raise TableError(f"{path} is not a text file: it has a NUL byte in line {line}")
-        few, share = _MOST_CONTROL
-        if not n_bytes and len(_CONTROL.findall(text)) > few + share * len(text):
-            raise TableError(f"{path} is not a text file: it is full of control characters")
-        n_lines += text.count("\n")
-        n_bytes += len(chunk)
-        n_characters += len(text)
-    if not n_characters:
+def _find_odd_byte(path: str | PathLike[str], open_file: Open, codec: str) -> tuple[int, int] | None:
+    """Read all of a file, which must be text; return the first byte that the codec lacks, and its line."""
+    found, n_lines, is_first = None, 0, True
+    with open_file() as stream, io.TextIOWrapper(stream, codec, _MARKING) as lines:
+        while text := lines.read(_CHUNK):
+            few, share = _MOST_CONTROL
+            if "\0" in text:
+                line = n_lines + text.count("\n", 0, text.index("\0")) + 1
+                raise TableError(f"{path} is not a text file: it has a NUL byte in line {line}")
+            if is_first and len(_CONTROL.findall(text)) > few + share * len(text):
+                raise TableError(f"{path} is not a text file: it is full of control characters")
+            if found is None and (odd := _ODD.search(text)):
+                found = n_lines + text.count("\n", 0, odd.start()) + 1, ord(odd[0]) - 0xDC00
+            n_lines += text.count("\n")
+            is_first = False
+    if is_first:
         raise TableError(f"{path} is empty")
-    return None
-
-
-def _read_chunks(open_file: Open, n_bytes: int | None = None) -> Iterator[bytes]:
-    """Yield the first `n_bytes` (default: all) of a file in pieces, and ``b""`` at the end."""
-    left = n_bytes
-    with open_file() as stream:
-        while chunk := stream.read(_CHUNK if left is None else min(left, _CHUNK)):
-            yield chunk
-            left = None if left is None else left - len(chunk)
-    yield b""
-
-
-def _find_line(open_file: Open, encoding: Encoding, offset: int) -> int:
-    """Return the number of the line, from 1, that holds the byte at `offset`."""
-    decoder = codecs.getincrementaldecoder(encoding.name)("replace")
-    lines = io.IncrementalNewlineDecoder(decoder, translate=True)
-    chunks = _read_chunks(open_file, offset)
-    return 1 + sum(lines.decode(chunk, final=not chunk).count("\n") for chunk in chunks)
+    return found
 
 
 def _decode_windows_1252(error: UnicodeError) -> tuple[str, int]:
     """Codec error handler: the offending bytes as Windows-1252, its five unused ones as Latin-1."""
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
+    assert isinstance(error, UnicodeDecodeError)
     odd = error.object[error.start : error.end]
     decoded = (bytes([byte]).decode("latin-1" if byte in _UNUSED else "cp1252") for byte in odd)
     return "".join(decoded), error.end
 
 
+def _mark_odd(error: UnicodeError) -> tuple[str, int]:
+    """Codec error handler: half a surrogate pair, which no codec gives, for the offending byte."""
+    assert isinstance(error, UnicodeDecodeError)
+    return chr(0xDC00 + error.object[error.start]), error.end
+
+
+codecs.register_error(_MARKING, _mark_odd)
 codecs.register_error(_FALLBACK, _decode_windows_1252)
 
 
@@ -287,14 +242,9 @@ def list_values(frame: pd.DataFrame, name: str) -> list[Any]:
 def list_texts(frame: pd.DataFrame, names: str | Sequence[str]) -> list[str]:
     """Return a column as text; several are joined, a line for each cell that is not empty."""
     if isinstance(names, str):
-        return write_texts(frame[names].tolist())
+        return [write_text(value) for value in frame[names].tolist()]
     texts = (list_texts(frame, name) for name in names)
     return ["\n".join(filter(None, row)) for row in zip(*texts, strict=True)]
-
-
-def write_texts(cells: Iterable[Any]) -> list[str]:
-    """Return cells as text."""
-    return [value if type(value) is str else write_text(value) for value in cells]
 
 
 def write_text(value: Any) -> str:

@@ -22,7 +22,6 @@ from .files import (
     translate_errors,
     write_json,
     write_text,
-    write_texts,
 )
 from .reading import Layout, infer_layout
 
@@ -107,7 +106,7 @@ def _write_delimited(stream: Any, kinds: Kinds, path: Path, delimiter: str) -> I
     lines = SimpleNamespace(write=lambda line: stream.write(line[:-2] + "\n"))
     writer = csv.writer(lines, delimiter=delimiter, lineterminator="\r\n")
     writer.writerow(kinds)
-    yield lambda columns: writer.writerows(zip(*map(write_texts, columns), strict=True))
+    yield lambda columns: writer.writerows(zip(*(map(write_text, column) for column in columns), strict=True))
 
 
 @contextmanager
