@@ -375,6 +375,8 @@ def _try_model(model: Any, max_width: int) -> None:
     if not methods:
         raise ValueError("it neither transforms nor predicts")
     targets = getattr(learnt, "target_names_", [])
+    if not isinstance(targets, list):
+        raise ValueError("the names of its domains are no list")
     options = {"target": targets[0]} if len(targets) > 1 else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -9,6 +9,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm, t
 
 from undrift.method import constants
+from undrift.method import shares as shares_module
 from undrift.method.calibrate import HeldOut
 from undrift.method.constants import PAIR, SEVERAL_DOMAINS
 from undrift.method.shares import (
@@ -20,6 +21,7 @@ from undrift.method.shares import (
     find_quantiles,
     make_grid,
     thin_rows,
+    weigh_batch,
 )
 
 
@@ -226,3 +228,41 @@ def test_shares_are_unknown_where_source_only_or_new_words_contradict_and_one_cl
     assert shares.shift == pytest.approx(abs(np.log(share / (1 - share))))
     assert shares.is_contradicted == (correlation < 0.8 or unseen > 0.35)
     assert (shares.is_unknown, shares.is_doubtful) == (is_unknown, is_doubtful)
+
+
+def test_a_batch_has_the_classes_of_the_fit_or_is_another_domain(rng):
+    fitted, _ = draw_scores(rng, 60, 0.7, midpoint=0.3)
+    batch, _ = draw_scores(rng, 80, 0.2, midpoint=0.3)
+    source, is_class = draw_scores(rng, 200, 0.5)
+    before, after = (make_grid(scores, source, is_class, transfer=PAIR) for scores in (fitted, batch))
+    weight, _ = weigh_batch(after, before, batch, 0.5)
+    shares = np.linspace(0, 1, 101)
+    prior = shares_module._share_prior(0.5)
+    old = np.exp(before.log_posterior - before.log_posterior.max())
+    old /= old.sum()
+    same = np.zeros(101)
+    for i, j in np.argwhere(before.log_posterior > before.log_posterior.max() - 10):
+        part = before.mixture
+        midpoint, half, spread = (each[i, j] for each in (part.midpoint, part.half, part.spread))
+        for k, share in enumerate(shares):
+            density = share * norm.pdf(batch, midpoint + half, spread)
+            density = density + (1 - share) * norm.pdf(batch, midpoint - half, spread)
+            same[k] += old[i, j] * prior[k] * np.exp(80 * np.log(np.sqrt(2 * np.pi) * density).mean())
+    moved = np.exp(after.log_posterior).sum(axis=1) / 80
+    assert_allclose(weight, (same + moved) / (same + moved).sum(), rtol=1e-6, atol=1e-12)
+
+
+def test_the_midpoint_that_a_fit_shows_is_known_of_a_batch():
+    rng = np.random.default_rng(1)
+    source, is_class = draw_scores(rng, 1000, 0.5, 0.8)
+    fitted, _ = draw_scores(rng, 1000, 0.5, 0.8, midpoint=0.6)  # its shares are the source's
+    batch, _ = draw_scores(rng, 400, 0.2, 0.8, midpoint=0.6)
+    given = source[:, None], is_class.astype(int), 2
+    alone = estimate_shares(batch[:, None], *given, transfer=PAIR).mean[1]
+    together = estimate_shares(batch[:, None], *given, transfer=PAIR, fitted=fitted[:, None]).mean[1]
+    assert abs(together - 0.2) < 0.05
+    assert alone > 0.4
+    other, _ = draw_scores(rng, 400, 0.2, midpoint=-2.0)  # another domain: the fit is no guide
+    apart = estimate_shares(other[:, None], *given, transfer=PAIR).mean[1]
+    guided = estimate_shares(other[:, None], *given, transfer=PAIR, fitted=fitted[:, None]).mean[1]
+    assert guided == pytest.approx(apart, abs=0.01)

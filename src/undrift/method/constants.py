@@ -137,7 +137,9 @@ TARGET_PART = 0.15  # variance of features of targets alone, over that of featur
 EXPECTED_HOLDS = 0.5  # probability that the interval of an expected error tells its spread
 CORRECTION_SPREAD = 1.0  # standard deviation of its log odds, where it does not
 ASKED_WEIGHT = 2.0  # of a label, when `ask` weighs how much it would change
-BATCH_ROWS = 1_000  # of a new batch that are kept
+BATCH_ROWS = 1_000  # of a new batch, and of the target of the fit, that shares are estimated from
+BATCH_VALUES = 200  # scores of a batch that its likelihood is computed from
+LEAST_LIKELY = 10.0  # log posterior below the largest one, at which a point of the grid no longer counts
 HARDER = 1.5  # expected error of a new batch over the one before, for a warning
 ASKED_ROWS = 1_000  # among which `ask` chooses
 

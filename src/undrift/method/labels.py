@@ -88,8 +88,10 @@ def _estimate_all(
                 odds, others = (_find_odds(each, state.readout.temperature) for each in scores)
                 seen = Rescored(odds, labelled.codes[chosen], others)
         given = state.first_scores_of(k), held_out.scores, held_out.codes, state.n_classes, known, seen
-        grids = {} if k in state.batches else held_out.grids.setdefault(k, {})
-        estimates.append(estimate_shares(*given, held_out.transfer, grids))
+        grids, fitted = held_out.grids.setdefault(k, {}), None
+        if k in state.batches:
+            grids, fitted = {}, state.first_scores[state.rows_of(k)] if seen is None else None
+        estimates.append(estimate_shares(*given, held_out.transfer, grids, fitted))
     return estimates
 
 

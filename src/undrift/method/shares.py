@@ -189,12 +189,14 @@ def estimate_shares(
     labelled: Labelled | None = None,
     transfer: Transfer = constants.SEVERAL_DOMAINS,
     grids: dict[Any, Grid] | None = None,
+    fitted: np.ndarray | None = None,
 ) -> Shares:
     """Estimate class shares of a target from the scores of a classifier trained on the source.
 
     With few rows on either side, or target scores that hardly differ, the source's shares are assumed.
     Target scores are not centred, and source scores are of held-out rows with classes `codes`. With `known`
     shares only the midpoint is estimated. `grids` keeps what labels do not change, for the next estimate.
+    With `fitted`, scores of rows of the same target that a fit saw, the target is a later batch.
     """
     outputs = [(0, 1)] if n_classes == 2 else [(k, k) for k in range(n_classes)]
     grids = {} if grids is None else grids
@@ -204,6 +206,9 @@ def estimate_shares(
             scores = target_scores[:, output], source_scores[:, output]
             grids[output, share] = make_grid(*scores, codes == code, share, transfer)
         grid = grids[output, share]
+        if fitted is not None and share is None:
+            before = make_grid(fitted[:, output], source_scores[:, output], codes == code, None, transfer)
+            return weigh_batch(grid, before, target_scores[:, output], float(np.mean(codes == code)))
         return grid.weigh(0.0 if labelled is None else labelled.log_likelihood(grid.mixture, output, code))
 
     is_assumed = known is None and _says_little(target_scores, source_scores, codes, n_classes)
@@ -299,6 +304,32 @@ def make_grid(
     log_one = one.log_likelihood(target) + t.logpdf(moved, 2, scale=constants.UNSEPARATED_MIDPOINT)
     log_odds = logit(constants.UNSEPARATED) + log_one - logsumexp(log_posterior)
     return Grid(mixture, log_posterior, float(expit(log_odds)))
+
+
+def weigh_batch(
+    batch: Grid, fitted: Grid, scores: np.ndarray, source_share: float
+) -> tuple[np.ndarray, float]:
+    """Return the posterior of the shares of a later batch, and its mean midpoint if it is another domain.
+
+    Either the classes of the batch are those of the rows of the fit, and only their shares differ. Or the
+    batch is another domain. The second hypothesis takes mean and variance from the batch, and pays for these
+    two numbers: the widths of their posteriors are inversely proportional to the root of the number of rows.
+    """
+    log_before = fitted.log_posterior - logsumexp(fitted.log_posterior)
+    is_likely = log_before > log_before.max() - constants.LEAST_LIKELY
+    mixture, n = fitted.mixture, min(len(scores), constants.EFFECTIVE_ROWS)
+    parts = [
+        np.broadcast_to(part, log_before.shape)[is_likely]
+        for part in (mixture.share, mixture.midpoint, mixture.half, mixture.spread)
+    ]
+    upper, lower = Mixture(*parts).log_densities(thin_rows(scores, scores, constants.BATCH_VALUES))
+    with np.errstate(divide="ignore"):  # a share of 0 or 1 has log probability minus infinity
+        odds = zip(np.log(_SHARES), np.log(1 - _SHARES), strict=True)
+    log_same = np.array([n * np.logaddexp(upper + one, lower + other).mean(axis=-1) for one, other in odds])
+    log_same = logsumexp(log_same + log_before[is_likely], axis=1) + np.log(_share_prior(source_share))
+    log_moved = logsumexp(batch.log_posterior, axis=1) - np.log(n)
+    log_posterior = np.logaddexp(log_same, log_moved)
+    return np.exp(log_posterior - logsumexp(log_posterior)), batch.weigh()[1]
 
 
 def _share_prior(source_share: float) -> np.ndarray:

@@ -19,7 +19,7 @@ from ..inputs import savable
 from .calibrate import HeldOut, Target, describe_target
 from .constants import BATCH_ROWS
 from .domains import Name, check_domain_numbers
-from .shares import estimate_shares
+from .shares import estimate_shares, thin_rows
 
 if TYPE_CHECKING:
     from .train import Fit
@@ -35,15 +35,16 @@ class BatchReference:
     held_out: HeldOut
     error_ratio: float  # errors after self-training over errors before it
     is_balanced: bool
+    fitted: list[np.ndarray]  # for every target, (n, n_outputs) scores by the source alone of rows of the fit
 
-    def describe(self, scores: np.ndarray, first_scores: np.ndarray, temperature: float) -> Target:
-        """Estimate the shares of a batch, its decision threshold, and the error to expect.
+    def describe(self, i: int, scores: np.ndarray, first_scores: np.ndarray, temperature: float) -> Target:
+        """Estimate the shares of a batch of target i, its decision threshold, and the error to expect.
 
         `scores` are of the classifier, `first_scores` of the one that was trained on the source alone.
         """
         held_out, n_classes = self.held_out, max(2, scores.shape[1])
         given = first_scores, held_out.scores, held_out.codes, n_classes
-        shares = estimate_shares(*given, transfer=held_out.transfer)
+        shares = estimate_shares(*given, transfer=held_out.transfer, fitted=self.fitted[i])
         parts = scores, temperature, first_scores, held_out, shares, self.error_ratio
         return describe_target(*parts, is_balanced=self.is_balanced)
 
@@ -54,7 +55,9 @@ def keep_batch_reference(fit: Fit, error_ratio: float, dtype: str) -> BatchRefer
         return None
     first = [w.astype(dtype) for w in fit.weights.first]
     intercept = fit.weights.first_intercept - fit.aligned.center
-    return BatchReference(first, intercept, fit.held_out, error_ratio, fit.is_balanced)
+    scores = [fit.aligned.scores[group].astype(dtype) for group in fit.aligned.groups]
+    fitted = [thin_rows(each, each[:, 0], BATCH_ROWS) for each in scores]
+    return BatchReference(first, intercept, fit.held_out, error_ratio, fit.is_balanced, fitted)
 
 
 class TargetModel:
@@ -168,7 +171,7 @@ class TargetModel:
         k, aligned = self.find_target(target), copy(self)
         rows = np.sort(check_random_state(0).permutation(X.shape[0])[:BATCH_ROWS])
         scores, first_scores = self._score_both(X[rows], k)
-        found = self.batch_.describe(scores, first_scores, self.temperature_)
+        found = self.batch_.describe(k - self.n_sources_, scores, first_scores, self.temperature_)
         for name in ("intercept_", "prior_", "target_shares_", "target_shares_interval_", "expected_error_"):
             setattr(aligned, name, copy(getattr(self, name)))
         aligned.intercept_[k] += found.shift

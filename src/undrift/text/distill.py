@@ -73,6 +73,8 @@ def ask_teacher(classifier: Any, X: Rows, target: Any = None) -> Taught:
         scores, first = classifier._score_both(X, positions)
     prior, temperature = classifier.prior_, classifier.temperatures_
     targets, domain = np.unique(positions, return_inverse=True)
+    if batch is not None:
+        batch = replace(batch, fitted=[batch.fitted[k - classifier.n_sources_] for k in targets])
     return Taught(
         classifier.classes_,
         scores,
