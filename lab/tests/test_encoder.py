@@ -1,3 +1,5 @@
+"""Embeddings and fine-tuning of `lab/scripts/teachers.py`."""
+
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from undrift_lab.encoder import (
+from lab.scripts.teachers import (
     BATCH_ROWS,
     N_EPOCHS,
     choose_rate,
@@ -47,7 +49,7 @@ def test_fine_tuning_learns_the_labels_and_leaves_the_model_given(model):
     assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
 
 
-def test_the_rate_is_the_best_of_the_held_out_part(set_limits):
+def test_the_rate_is_the_best_of_the_held_out_part(monkeypatch):
     y = np.tile([0, 1], 10)
     tokens = pad([[1 + label] for label in y])
     seen, right = [], {2e-5: 0.6, 5e-5: 1.0, 1e-4: 0.0}
@@ -60,7 +62,7 @@ def test_the_rate_is_the_best_of_the_held_out_part(set_limits):
         seen.append((rate, len(y)))
         return SimpleNamespace(score=score)
 
-    set_limits(fine_tune=fake)
+    monkeypatch.setattr("lab.scripts.teachers.fine_tune", fake)
     assert choose_rate(None, tokens, y) == (5e-5, 0.0)
     assert seen == [(2e-5, 16), (5e-5, 16), (1e-4, 16)]
 

@@ -67,25 +67,15 @@ class DistanceInterval:
 
 def proxy_a_distance(
     A: Any, B: Any, *, C: float | Sequence[float] = C_GRID, random_state: Any = None
-) -> float:
+) -> DistanceInterval:
     """Proxy A-distance between two sets of rows: how easily a linear SVM tells them apart.
 
     Defined as ``2 (1 - 2 ε)``, with ``ε`` the held-out error of a linear SVM trained to separate `A` from `B`
     (section 5.2; Ben-David et al. 2007). 0 is indistinguishable, 2 is separable. The larger set is subsampled
     to the size of the smaller; one half of each, taken at random, trains the SVM and the other gives ``ε``.
-    Cross-validation inside the training half chooses among the values of `C`.
-    """
-    return _distance(_mark_held_out(A, B, C, check_random_state(random_state)))
-
-
-def proxy_a_distance_interval(
-    A: Any, B: Any, *, C: float | Sequence[float] = C_GRID, random_state: Any = None
-) -> DistanceInterval:
-    """Proxy A-distance with a percentile bootstrap interval.
-
-    The held-out rows of each domain are drawn with replacement. The SVM is not trained again, so the interval
-    covers the error on the held-out half, not how much another training half would change it. Parameters are
-    those of `proxy_a_distance`, which gives the same distance for the same seed.
+    Cross-validation inside the training half chooses among the values of `C`. The interval is a percentile
+    bootstrap: held-out rows of each domain are drawn with replacement. The SVM is not trained again, so the
+    interval covers the error on the held-out half, not how much another training half would change it.
     """
     random = check_random_state(random_state)
     mistakes = _mark_held_out(A, B, C, random)
@@ -98,7 +88,7 @@ def proxy_a_distance_interval(
     return DistanceInterval(_distance(mistakes), float(low), float(high))
 
 
-def gram_distance_interval(
+def gram_distance(
     K: np.ndarray, n: int, *, C: float | Sequence[float] = C_GRID, random_state: Any = None
 ) -> DistanceInterval:
     """Proxy A-distance of the first `n` rows from the others, given the inner products of all rows.
@@ -111,7 +101,7 @@ def gram_distance_interval(
     positive[-1] = True  # one coordinate, of zeros, where all inner products are 0
     rows = vectors[:, positive] * np.sqrt(values[positive].clip(0))
     rows /= np.sqrt(np.mean(np.sum(rows**2, axis=1))) or 1.0
-    return proxy_a_distance_interval(rows[:n], rows[n:], C=C, random_state=random_state)
+    return proxy_a_distance(rows[:n], rows[n:], C=C, random_state=random_state)
 
 
 def _check_errors(**given: Any) -> list[np.ndarray]:

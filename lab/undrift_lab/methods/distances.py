@@ -13,7 +13,7 @@ from undrift.core import Rows, stack_rows
 from undrift.msda import MSDA
 
 from ..baselines.rows import presence
-from ..metrics import DistanceInterval, gram_distance_interval
+from ..metrics import DistanceInterval, gram_distance
 from ..parts import space_evenly
 from .cells import Bench, Cell, CellRecord
 from .msda import depth_of
@@ -57,4 +57,4 @@ def _measure_distance(rows: Mapping[str, Rows], cell: Cell, seed: int) -> Distan
     """Measure the distance of two domains from the inner products of their rows."""
     both = stack_rows([rows[cell.source], rows[cell.target]])
     n, Cs = rows[cell.source].shape[0], tuple(10.0**k for k in range(-3, 2))
-    return gram_distance_interval(row_products(both, both), n, C=Cs, random_state=seed)
+    return gram_distance(row_products(both, both), n, C=Cs, random_state=seed)
