@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from harness import add_store, data_folder, draw_share, store
 
 SIGNALS = (
-    "n_target", "empty", "unseen", "sure_disagreement", "class_shift", "retained",
+    "n_target", "empty", "unseen", "sure_disagreement", "retained",
     "source_only_retained", "held_out_auc",
 )  # fmt: skip
 REAL, HOPELESS = "real pairs", "random labels or nothing in common"

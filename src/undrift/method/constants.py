@@ -125,7 +125,6 @@ MANY_EMPTY = 0.3  # share of the target's rows
 FAR_APART, NOTHING_SHARED = 0.5, 0.95  # of the target's nonzero entries, in features without a label
 SURE_DISAGREEMENT = 0.15  # share of the rows of which the source-only classifier is surer
 LEAST_HELD_OUT_AUC = 0.65  # area under the ROC curve
-UNEVEN_SHIFT, UNEVEN_RETAINED = 0.17, 0.33
 LEAST_CORRELATION = 0.8  # of adapted and source-only scores. Command: python lab/scripts/trust.py
 MANY_UNSEEN = 0.35  # of the target's nonzero entries, in features without a label: its classes may be new too
 FADED = 0.2  # drop of a class's share, against the source, for it to be named

@@ -38,7 +38,6 @@ class Signals:
     empty: float  # share of target rows that are all zero
     unseen: float  # share of the target's nonzero entries in features that no labelled row has
     sure_disagreement: float | None = None  # share of labels that differ in the half source-only is surer of
-    class_shift: float | None = None  # total variation distance of the shares of predictions
     retained: float | None = None  # of the source's area under the ROC curve above chance, after a round trip
     source_only_retained: float | None = None  # the same for the source-only classifier
     held_out_auc: float | None = None  # area under the ROC curve of held-out labelled rows
@@ -82,15 +81,11 @@ def compare_with_source_only(
     signals: Signals, scores: np.ndarray, retained: float | None, source_only: SourceOnly
 ) -> Signals:
     """Add signals that compare the adapted classifier with the source-only classifier."""
-    before, after = predict_codes(source_only.scores), predict_codes(scores)
-    differs = before != after
+    differs = predict_codes(source_only.scores) != predict_codes(scores)
     surer = np.argsort(-confidence(source_only.scores), kind="stable")[: max(len(differs) // 2, 1)]
-    n_classes = max(scores.shape[1], 2)
-    shares = [np.bincount(codes, minlength=n_classes) / len(codes) for codes in (before, after)]
     return replace(
         signals,
         sure_disagreement=float(differs[surer].mean()),
-        class_shift=float(np.abs(shares[1] - shares[0]).sum() / 2),
         retained=retained,
         source_only_retained=source_only.retained,
     )
@@ -103,7 +98,7 @@ def find_reasons(signals: Signals, shares: Sequence[Shares] = (), faded: str = "
     """
     is_unknown = bool(shares) and all(estimate.is_unknown for estimate in shares)
     blocking = _blocking_reasons(signals, faded if is_unknown else None)
-    reasons = [*blocking, *_doubts(signals, is_aligned=bool(shares))]
+    reasons = [*blocking, *_doubts(signals)]
     is_blocked = any(reason.is_blocking for reason in reasons)
     if any(estimate.is_doubtful for estimate in shares) and not is_blocked:
         reasons.append(
@@ -171,18 +166,7 @@ def _blocking_reasons(s: Signals, faded: str | None) -> Iterator[Reason]:
         )
 
 
-def _doubts(s: Signals, is_aligned: bool) -> Iterator[Reason]:
-    shift, retained = s.class_shift, s.source_only_retained
-    is_near = s.unseen <= constants.FAR_APART and not is_aligned
-    is_uneven = shift is not None and shift > constants.UNEVEN_SHIFT
-    if is_near and is_uneven and retained is not None and retained < constants.UNEVEN_RETAINED:
-        # no more than a doubt: a source that leans by its words alone looks the same
-        yield Reason(
-            "class-shift",
-            f"adaptation gives {shift:.0%} of the target another class, and source-only puts most rows into "
-            'one class: the classes may be uneven there; try center="classes" (--set center=classes), or '
-            "label a few rows",
-        )
+def _doubts(s: Signals) -> Iterator[Reason]:
     if s.n_target < constants.FEW_TARGET_ROWS:
         yield Reason(
             "few-rows",
