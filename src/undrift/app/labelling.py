@@ -213,10 +213,7 @@ class LabelSession:
         self._is_wrong = self._cross_fit()
 
     def _learn(self, rows: list[int]) -> Any:
-        """Return a classifier that has learnt the labels of these rows, and no others.
-
-        It starts from the one that learnt last: withdrawing a few labels is quick.
-        """
+        """Return a classifier that has learnt the labels of these rows, and no others."""
         if not rows or not self.can_learn:
             return self._base
         wanted = {row: self.answers[row].label for row in rows}

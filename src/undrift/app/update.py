@@ -193,10 +193,7 @@ def _count_unmatched(state: Any, X: Matrix, position: int) -> int:
 
 
 def _measure_error(given: Sequence[GivenLabel], predicted: np.ndarray) -> dict[str, Any] | None:
-    """Return the error on labels that say something of it: those drawn at random, or not asked for.
-
-    None where these are too few.
-    """
+    """Return the error on labels drawn at random or not asked for; None where these are too few."""
     has_drawn = any(label.sampled == ESTIMATE for label in given)
     chosen = [
         i

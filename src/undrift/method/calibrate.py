@@ -195,10 +195,7 @@ def find_offset(logits: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 
 def _find_between(odds: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Find the constant that gives log odds a mean probability equal to a share, for several shares.
-
-    Newton's method, or a half of the interval where that would leave it.
-    """
+    """Find constants that give log odds given mean probabilities, by Newton's method or bisection."""
     wanted = logit(share)
     low, high = wanted - odds.max() - 1e-9, wanted - odds.min() + 1e-9
     between = (low + high) / 2
@@ -296,10 +293,7 @@ def expect_error(scores: np.ndarray, temperature: float, shares: Shares, codes: 
 
 
 def _find_quantiles(values: np.ndarray, masses: np.ndarray, levels: list[float]) -> np.ndarray:
-    """Find quantiles of a mixture of distributions. Each row holds equally likely values of one.
-
-    Each is interpolated by itself, so that equal values of two distributions may come in either order.
-    """
+    """Find quantiles of a mixture of distributions. Each row holds equally likely values of one."""
     n, points = values.shape[1], np.sort(values, axis=None)
     steps = np.linspace(0, 1, n) if n > 1 else [0.5]
     below = [np.interp(points, np.sort(row), steps, left=0, right=1) for row in values]

@@ -107,10 +107,7 @@ def _find_odds(scores: np.ndarray, temperature: float) -> np.ndarray:
 def _find_change(
     state: UpdateState, labelled: LabelledRows, rows: Conditioned, shares: Sequence[Shares] | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Learn the labels, of rows without their pseudo-labels.
-
-    Return the result of `Seen.learn`, and the coefficients in terms of the state.
-    """
+    """Learn the labels without pseudo-labels of their rows; return the result, and coefficients."""
     K, readout = state.find_products_among(labelled.columns, labelled.domain), state.readout
     covariance, temperature = rows.covariance(K), readout.temperature
     scores = score_columns(labelled.columns, readout.weights) + readout.intercept

@@ -106,9 +106,8 @@ def _describe_targets(
 ) -> list[Target]:
     """Return the decision threshold of every target, and the bounds of its error.
 
-    At best it is as wrong as held-out rows of the source are. At worst it is as wrong as predictions at
-    random, for the shares that are assumed or for those that scores say. The source-only classifier was
-    trained with classes that count alike.
+    At best it is as wrong as on held-out rows of the source, and at worst as predictions at random, at the
+    shares that are assumed or estimated. Its classes counted alike.
     """
     temperature, source, targets = held_out.temperature, held_out.class_shares, []
     none = np.zeros(source_only.scores.shape[1])

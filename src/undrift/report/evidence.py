@@ -335,10 +335,7 @@ def make_decks(given: ReportData) -> dict[str, Any] | None:
 
 
 def _draw_estimate(pools: list[tuple[Target, np.ndarray]], n_rows: int) -> list[Drawn]:
-    """Draw a random sample, stratified by target and by whether the prediction changed.
-
-    Changed rows tell whether adaptation helped, all rows tell how many are wrong.
-    """
+    """Draw a random sample, stratified by target and by whether the prediction changed."""
     rng, drawn = np.random.RandomState(0), list[Drawn]()
     for target, pool in pools:
         if len(pool):
@@ -351,10 +348,7 @@ def _draw_estimate(pools: list[tuple[Target, np.ndarray]], n_rows: int) -> list[
 def _draw_doubtful(
     given: ReportData, pools: list[tuple[Target, np.ndarray]], taken: set[tuple[int, int]]
 ) -> list[Drawn]:
-    """Take the rows most worth learning from, each text once, none of the other deck.
-
-    The classifier chooses among the least certain rows of each target; where it cannot, these are taken.
-    """
+    """Take the rows most worth learning from, each text once, none of the other deck."""
     rows: list[Drawn] = []
     n = N_PREDICTIONS // len(pools) or 1
     for target, pool in pools:

@@ -163,8 +163,7 @@ def _distill_batch(
 ) -> BatchReference:
     """Return the numbers that batches are aligned by.
 
-    A ridge shrinks scores of unseen rows, and class shares are read from their spread: they are stretched
-    until they have the spread that they should have.
+    A ridge shrinks scores of unseen rows. They are stretched to the spread that class shares are read from.
     """
     assert taught.batch is not None
     trial, first = _fit_ridge(X[rows], taught.select(rows), ridge), _fit_ridge(X, taught, ridge)
