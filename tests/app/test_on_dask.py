@@ -14,6 +14,7 @@ import dask
 import pandas as pd
 
 from tests.helpers.commands import run_command
+from tests.helpers.review_files import make_review_texts
 from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model
 from undrift.app.adapt import run_adapt
 from undrift.app.job import Job
@@ -187,6 +188,85 @@ def test_the_summary_is_the_same_wherever_the_job_was_computed(cluster, reviews)
     assert sharded["notes"] == ["empty.csv has no label to score with"]
     assert sharded["targets"][1]["unknown_rows"] == 30
     assert any("never occur in the source" in warning for warning in sharded["warnings"])
+
+
+@pytest.fixture
+def taught(tmp_path):
+    """Reviews in shards, one empty: a teacher is silent on a fifth of the kitchen's, wrong on a seventh."""
+    domains = make_review_texts(1200, unlabelled_share=0.0, seed=3, style="mixed")
+    names, (texts, labels) = ["negative", "positive"], domains["kitchen"]
+    answers = [names[(names.index(y) + (i % 7 == 0)) % 2] if i % 5 else "" for i, y in enumerate(labels)]
+    sure = [0.6 + 0.3 * (i % 7 > 1) if i % 3 else "" for i in range(len(labels))]
+    truth = [label if i % 4 else "" for i, label in enumerate(labels)]
+    write(tmp_path / "books.csv", domains["books"][0], label=domains["books"][1])
+    for i in range(6):
+        own = slice(200 * i, 200 * i + 200)
+        columns = {"truth": truth[own], "llm": answers[own], "sure": sure[own]}
+        write(tmp_path / f"kitchen-{i}{'.csv' if i < 3 else '.jsonl'}", texts[own], **columns)
+    write(tmp_path / "kitchen-6.csv", [], truth=[], llm=[], sure=[])
+    return tmp_path
+
+
+TEACHER = {"teacher": "llm", "teacher_confidence": "sure"}
+
+
+def small_adapter() -> TextAdapter:
+    return TextAdapter(400, classifier=MSDAClassifier(1, random_state=0))
+
+
+@pytest.mark.parametrize("sources", [["books.csv"], []], ids=["with-source", "without-source"])
+def test_a_teacher_of_several_targets_on_a_cluster(cluster, taught, sources):
+    """Some rows have no label of the teacher, and some no true one."""
+    files = [taught / name for name in sources], [taught / "kitchen-*.csv", taught / "kitchen-*.jsonl"]
+    options = {"target_label": "truth", "min_confidence": 0.6, **TEACHER}
+    jobs = [Job(*files, ("text",), "label", taught / f"{run}.csv", **options) for run in ("plain", "sharded")]
+    plain = run_adapt(jobs[0], small_adapter())
+    sharded = run_on_cluster(cluster.scheduler.address, jobs[1], small_adapter())
+    for name in ("text", "llm", "prediction", "domain", "teacher_disagrees"):
+        assert column(jobs[1].out, name) == column(jobs[0].out, name)
+    assert set(column(jobs[1].out, "teacher_disagrees")) == {"true", "false", ""}
+    for name in ("score", "probability"):
+        values, expected = (np.array(column(job.out, name), float) for job in reversed(jobs))
+        np.testing.assert_allclose(values, expected, atol=1e-3)
+    assert list(sharded) == list(plain)
+    for entry, expected in zip(sharded["targets"], plain["targets"], strict=True):
+        assert list(entry) == list(expected)
+        for name in ("adapted_error", "baseline_error", "labelled_shares", "predicted_shares", "n_doubtful"):
+            assert entry[name] == expected[name]
+        said, told = entry["teacher"], expected["teacher"]
+        assert said.pop("noise") == pytest.approx(told.pop("noise"), abs=1e-4)
+        assert set(said.pop("words")) == set(told.pop("words")) != set()  # equal ones come in any order
+        assert said == told
+        assert said["n_labels"] == 480
+        assert said["n_probably_wrong"] > 0
+        assert 0 < said["n_scored"] < 480
+        assert len(said["surest_rows"]) == 10
+
+
+def test_a_student_of_a_cluster_is_distilled_and_saved(cluster, taught):
+    """Both are the student alone, without the teacher's words."""
+    files = [], [taught / "kitchen-*.csv"], ("text",), "label", taught / "out.csv", taught / "m.safetensors"
+    job = Job(*files, distilled=taught / "small.safetensors", **TEACHER)
+    run_on_cluster(cluster.scheduler.address, job, small_adapter())
+    student, small = load_model(job.model), load_model(job.distilled)
+    texts, answers, disagrees = (column(job.out, name) for name in ("text", "llm", "teacher_disagrees"))
+    own = student.predict(texts)
+    pairs = zip(own, answers, strict=True)
+    assert disagrees == [str(label != answer).lower() if answer else "" for label, answer in pairs]
+    assert np.mean(small.predict(texts) == own) > 0.9
+
+
+def test_a_bad_teacher_is_refused_on_a_cluster_as_here(cluster, taught):
+    files = [taught / "books.csv"], [taught / "kitchen-*.csv"], ("text",), "label", taught / "out.csv"
+    for options, said in (
+        ({"teacher": "gpt"}, "has no column 'gpt'"),
+        ({"teacher": "truth", "teacher_confidence": "llm"}, "a confidence is a number from 0 to 1"),
+        ({"teacher": "sure"}, "has the label .*; the classes are negative, positive"),
+    ):
+        for run in (run_adapt, partial(run_on_cluster, cluster.scheduler.address)):
+            with pytest.raises(TableError, match=said):
+                run(Job(*files, **options), small_adapter())
+    assert not (taught / "out.csv").exists()
 
 
 def test_neither_predictions_nor_model_on_a_cluster_if_one_fails(cluster, reviews, fail):

@@ -6,7 +6,7 @@ import hashlib
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
@@ -29,16 +29,8 @@ from .distill import distill_domains, summarize_distilled
 from .domains import check_job, check_labels, find_text, match_shares, read_domains
 from .drift import describe_target
 from .job import Job, ShowStage, ignore_stage, parse_settings
-from .labels import (
-    TrainingLabels,
-    attach_labels,
-    cross_fit,
-    gather_labels,
-    learn_labels,
-    read_cells,
-    read_teacher,
-)
-from .predict import Predictions, list_added, predict_rows
+from .labels import TrainingLabels, attach_labels, cross_fit, gather_labels, learn_labels, read_teacher
+from .predict import Predictions, join_predictions, list_added, name_said, predict_taught
 from .summary import (
     describe_summary,
     describe_teachers,
@@ -93,16 +85,16 @@ class LocalRows:
 
     def __init__(self, job: Job, show_stage: ShowStage) -> None:
         self.job, self.show_stage = job, show_stage
-        self.predictions: list[Predictions] = []  # of every target, once they are written
+        self.predictions: list[Predictions] = []  # of every target, for a report and on a teacher
         self.cross_fitted: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}  # see `DomainRows`
         self._scores: dict[int, np.ndarray] = {}  # of a target's rows, by its position
         self.read()
 
     def read(self) -> None:
         """Read the files of every domain."""
-        given = self.job.reading, self.job.text
-        self.sources = read_domains(self.job.sources, *given, self.job.label, self.show_stage)
-        self.targets = read_domains(self.job.targets, *given, self.job.target_label, self.show_stage)
+        job, given = self.job, (self.job.reading, self.job.text, self.show_stage)
+        self.sources = read_domains(job.sources, *given, job.label)
+        self.targets = read_domains(job.targets, *given, *job.target_labels)
 
     def fit(self, adapter: TextAdapter, labels: np.ndarray) -> None:
         """Fit the adapter on all domains; `labels` are those of the source rows, None where there is none."""
@@ -137,7 +129,8 @@ class LocalRows:
 
     def count_mistakes(self, i: int, baseline: Any, classifier: Any) -> np.ndarray:
         """Sum the labelled rows of a target and the mistakes of each model, by weight."""
-        target, scores = self.targets[i], self._add_teacher(classifier, i)
+        target = self.targets[i]
+        scores = None if target.teacher else self._find_scores(classifier, i)
         return count_mistakes(self.target_rows[i], target.truth, baseline, classifier, target.name, scores)
 
     def _find_scores(self, classifier: Any, i: int) -> np.ndarray:
@@ -150,12 +143,11 @@ class LocalRows:
             self._scores[i] = np.asarray(classifier.decision_function(X, target=name))
         return self._scores[i]
 
-    def _add_teacher(self, classifier: Any, i: int) -> np.ndarray:
-        """Return the scores of student and teacher together; without a teacher, those of the model."""
-        target = self.targets[i]
-        if not target.teacher:
-            return self._find_scores(classifier, i)
-        return classifier.decision_function(self.target_rows[i], target=target.name, **target.teacher)
+    def predict(self, classifier: Any) -> Iterator[tuple[int, Predictions, Iterable[Any]]]:
+        """Predict all targets in parts; yield a target's position, predictions, and tables of their rows."""
+        for i, (target, X) in enumerate(zip(self.targets, self.target_rows, strict=True)):
+            scores = self._find_scores(classifier, i)
+            yield i, predict_taught(X, target.said, classifier, target.name, scores), [target.frame]
 
     @contextmanager
     def write_predictions(
@@ -165,21 +157,21 @@ class LocalRows:
 
         `kinds` are all columns of the output, and `added` are those that are not in the files.
         """
-        classifier, limit = adapter.classifier_, self.job.min_confidence
-        for i, (target, X) in enumerate(zip(self.targets, self.target_rows, strict=True)):
-            predicted = predict_rows(classifier, X, target.name, self._add_teacher(classifier, i))
-            if target.teacher:
-                student = predict_rows(classifier, X, target.name, self._find_scores(classifier, i)).labels
-                pairs = zip(target.teacher["teacher"], student, strict=True)
-                disagrees = [None if label is None else label != answer for label, answer in pairs]
-                predicted = replace(predicted, student=student, disagrees=disagrees)
-            self.predictions.append(predicted)
+        limit, is_kept = self.job.min_confidence, self.job.teacher or self.job.report
+        counts: list[Any] = [0] * len(self.targets)
+        kept: list[list[Predictions]] = [[] for _ in self.targets]
         with write_table(self.job.out, kinds) as write:
-            for target, predicted in zip(self.targets, self.predictions, strict=True):
+            for i, predicted, frames in self.predict(adapter.classifier_):
                 self.show_stage("writing predictions", None)
-                assert target.frame is not None
-                write(target.frame.assign(**predicted.columns(added, limit, target.name)))
-            yield [predicted.count(limit) for predicted in self.predictions]
+                counts[i] = counts[i] + predicted.count(limit)
+                kept[i] += [predicted] if is_kept else []
+                columns, start = predicted.columns(added, limit, self.targets[i].name), 0
+                for frame in frames:
+                    rows = slice(start, start + len(frame))
+                    write(frame.assign(**{name: values[rows] for name, values in columns.items()}))
+                    start = rows.stop
+            self.predictions = [join_predictions(parts) for parts in kept if parts]
+            yield counts
 
 
 def run_adapt(
@@ -198,8 +190,8 @@ def run_adapt(
         warnings.simplefilter("always", UndriftWarning)
         check_job(job, has_cluster=open_elsewhere is not None)
         if not job.text:
-            others = job.label, job.target_label, job.teacher, job.teacher_confidence
-            job = replace(job, text=find_text((job.sources or job.targets)[0], job.reading, others))
+            first, others = (job.sources or job.targets)[0], [job.label, *job.target_labels]
+            job = replace(job, text=find_text(first, job.reading, others))
         opened: Any = open_elsewhere and open_elsewhere(job, adapter, show_stage)
         with opened or nullcontext(LocalRows(job, show_stage)) as rows:
             summary = _adapt(job, adapter, rows)
@@ -258,7 +250,7 @@ def _settle_labels(job: Job, rows: LocalRows) -> tuple[list[Any], list[str]]:
     """Return the labels of the source in one spelling, and notes; those of the targets are spelt alike."""
     sources = rows.sources
     if not sources:
-        sources = [replace(target, labels=read_cells(job.teacher, target)) for target in rows.targets]
+        sources = [replace(target, labels=target.cells[job.teacher]) for target in rows.targets]
         job = replace(job, sources=job.targets, label=job.teacher or "")
     labels, rewritten, notes = check_labels(job, sources, rows.targets)
     for i, target in enumerate(rows.targets if rewritten else []):
@@ -355,14 +347,13 @@ def count_mistakes(
 ) -> np.ndarray:
     """Sum labelled rows of a target and mistakes, as `sum_mistakes` does; sums of blocks add.
 
-    `truth` has the label, None where there is none, and the weight of every row. `scores` are those of the
-    classifier for all rows, if they are known.
+    `truth` is that of a `JobDomain`. `scores` are those of the classifier for all rows, if they are known.
     """
     known = np.array([label is not None for label in truth[:, 0]], dtype=bool)
     if not known.any():
         return np.zeros(6)
     if scores is None:
-        adapted = classifier.predict(X[known], target=target)
+        adapted = classifier.predict(X[known], target=target, **name_said(truth[known, 2:]))
     else:
         adapted = classifier.classes_[predict_codes(scores.reshape(len(truth), -1)[known])]
     predicted = baseline.predict(X[known]).tolist(), adapted.tolist()
@@ -375,7 +366,7 @@ def share_labels(truth: np.ndarray, classes: Sequence[Any]) -> dict[str, float]:
     Warns where no label of the target is a label of the source.
     """
     sums: dict[str, float] = {}
-    for label, weight in truth:
+    for label, weight in truth[:, :2]:
         if label is not None:
             sums[spell_label(label)] = sums.get(spell_label(label), 0.0) + weight
     names = [spell_label(label) for label in classes]

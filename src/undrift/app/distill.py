@@ -25,7 +25,7 @@ def run_distill(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any
         adapter.classifier_.set_params(device=job.device)
     names = find_targets(adapter, job)
     text = choose_text(adapter, job, job.targets[0])
-    targets = read_domains(job.targets, job.reading, text, job.target_label, show_stage)
+    targets = read_domains(job.targets, job.reading, text, show_stage, job.target_label)
     show_stage("distilling", None)
     targets = [replace(target, name=name) for target, name in zip(targets, names, strict=True)]
     model = distill_domains(adapter, targets)

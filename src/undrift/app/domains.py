@@ -55,6 +55,7 @@ class JobDomain:
     frame: pd.DataFrame | None = None  # all columns, to be written with predictions; None on a cluster
     weights: Sequence[float] | None = None  # of the labels in a score; 0 for rows that may not be scored
     stored_keys: Sequence[int] | None = None  # `keys`, where the documents are not here
+    cells: dict[str | None, list[Any]] = field(default_factory=dict)  # of the columns of labels
     teacher: dict[str, list[Any]] = field(default_factory=dict)  # parameters of `decision_function`
 
     @cached_property
@@ -64,10 +65,15 @@ class JobDomain:
 
     @property
     def truth(self) -> np.ndarray:
-        """Label of every row that may be scored, None for others, and weight; of shape (n_rows, 2)."""
+        """Label of every row that may be scored, None for others, its weight, and `said`."""
         weights = self.weights or [1.0] * self.n_rows
         pairs = [[y if w else None, w] for y, w in zip(self.labels or [], weights, strict=True)]
-        return np.array(pairs, dtype=object)
+        return np.hstack([np.array(pairs, dtype=object), self.said])
+
+    @property
+    def said(self) -> np.ndarray:
+        """What a teacher says of every row, by the parameters of `teacher`; of shape (n_rows, 0 to 2)."""
+        return np.array(list(self.teacher.values()), dtype=object).reshape(-1, self.n_rows).T
 
     @property
     def n_scored(self) -> int:
@@ -87,12 +93,12 @@ def open_rows(path: Path, reading: Reading, text: Sequence[str] = ()) -> Table:
 
 
 def read_domains(
-    paths: Sequence[Path], reading: Reading, text: Sequence[str], label: str | None, show_stage: ShowStage
+    paths: Sequence[Path], reading: Reading, text: Sequence[str], show_stage: ShowStage, *labels: str | None
 ) -> list[JobDomain]:
-    """Read files whole: their documents, the column `label` if one is named, and all columns."""
-    domains = []
+    """Read files whole: documents, all columns, and columns of labels, the domain's own first."""
+    domains, columns = [], [*filter(None, labels)]
     for path, name in zip(paths, name_domains(paths), strict=True):
-        table = open_rows(path, reading, [*text, *filter(None, [label])])
+        table = open_rows(path, reading, [*text, *columns])
         frames = []
         for block in table:
             frames.append(block)
@@ -101,10 +107,11 @@ def read_domains(
             table.require_rows()
         frame = pd.concat(frames, ignore_index=True)
         documents = list_texts(frame, text)
-        labels = None if label is None else [parse_label(value) for value in list_values(frame, label)]
+        cells: Any = {column: [*map(parse_label, list_values(frame, column))] for column in columns}
         n_empty = sum(not document.strip() for document in documents)
-        counts = len(documents), n_empty, table.n_bad
-        domains.append(JobDomain(path, name, dict(table.kinds), *counts, labels, documents, frame))
+        own = cells.get(labels[0]) if labels else None
+        facts = dict(table.kinds), len(documents), n_empty, table.n_bad, own, documents, frame
+        domains.append(JobDomain(path, name, *facts, cells=cells))
     return domains
 
 
@@ -269,8 +276,6 @@ def check_job(job: Job, *, has_cluster: bool = False) -> None:
         fault = f"{times}: give it once for all, or once for each --target, in their order"
     elif job.teacher is None and job.teacher_confidence is not None:
         fault = "--teacher-confidence needs the column of the teacher's labels: add --teacher COL"
-    elif job.teacher is not None and has_cluster:
-        fault = "--teacher needs the rows here, and a cluster leaves them on workers: drop --device"
     elif job.teacher is not None and job.use_labels == "both":
         fault = "--use-labels both cannot score a teacher: choose score or train"
     elif job.use_labels != "score" and not (job.target_label or job.labels):

@@ -76,6 +76,11 @@ class Job:
     opens_browser: bool = True
 
     @property
+    def target_labels(self) -> tuple[str | None, ...]:
+        """Columns of a target: its labels, those of a teacher, and their probabilities."""
+        return self.target_label, self.teacher, self.teacher_confidence
+
+    @property
     def needs_state(self) -> bool:
         """Tell whether the fitted classifier is updated or asked, now or when it is loaded."""
         is_saved = self.model is not None and self.updatable

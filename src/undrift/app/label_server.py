@@ -52,7 +52,7 @@ def run_label(job: Job) -> None:
 def start_server(job: Job, show_stage: ShowStage = ignore_stage) -> LabelServer:
     """Read model, rows and labels, and return a server that is ready to serve."""
     adapter, target, text = open_model(job, job.input)
-    (rows,) = read_domains([job.input], job.reading, text, None, show_stage)
+    (rows,) = read_domains([job.input], job.reading, text, show_stage)
     labels = job.labels or name_output(job, "labels.csv")
     if labels.suffix != ".csv" or labels.resolve() in (job.input.resolve(), job.model.resolve()):
         raise ValueError(f"{labels}: labels are kept in a file of their own that ends in .csv")

@@ -23,7 +23,7 @@ from ..method import MSDAClassifier, list_row_keys
 from ..text import hash_text
 from .domains import JobDomain, check_labels, open_rows, parse_label
 from .job import Job
-from .tables import Table, TableError, list_values, require_column, write_text
+from .tables import Table, TableError, write_text
 
 SAMPLED, WEIGHT = "sampled", "weight"
 ESTIMATE, PREDICTIONS = "estimate", "predictions"  # purposes: rows drawn at random; doubtful rows
@@ -170,18 +170,10 @@ def _match_labels(target: JobDomain, given: dict[int, GivenLabel], source_keys: 
     return replace(target, labels=labels, weights=weights)
 
 
-def read_cells(column: str | None, target: JobDomain) -> list[Any]:
-    """Return the cells of a teacher's column, None where they are empty."""
-    assert column is not None
-    assert target.frame is not None
-    require_column(target.path, list(target.kinds), column)
-    return [parse_label(value) for value in list_values(target.frame, column)]
-
-
 def read_teacher(job: Job, target: JobDomain, classes: Sequence[Any]) -> dict[str, list[Any]]:
     """Return a teacher's labels, spelt like the classes, and confidences, by parameters of `fit`."""
     given = replace(job, sources=[target.path], label=job.teacher or "")
-    answers = check_labels(given, [replace(target, labels=read_cells(job.teacher, target))], [])[0]
+    answers = check_labels(given, [replace(target, labels=target.cells[job.teacher])], [])[0]
     names = {_fold(label): label for label in classes}
     for i, answer in enumerate(answers, start=1):
         if answer is not None and _fold(answer) not in names:
@@ -199,7 +191,7 @@ def _fold(label: Any) -> str:
 
 def _read_confidences(column: str, target: JobDomain) -> list[float]:
     """Return the numbers of a column, NaN for empty cells; refuse values that are no probability."""
-    cells = read_cells(column, target)
+    cells = target.cells[column]
     numbers = pd.to_numeric(pd.Series(cells, dtype=object), errors="coerce").tolist()
     for i, (cell, number) in enumerate(zip(cells, numbers, strict=True), start=1):
         if cell is not None and not 0 <= number <= 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from dask.sizeof import sizeof
 from scipy import sparse
 
@@ -35,12 +34,10 @@ from ..text import SAMPLE_DOCUMENTS, DocumentFrequencies, TermVectorizer, TextAd
 from .adapt import LocalRows, count_mistakes, run_adapt
 from .domains import JobDomain, name_domains, open_rows, parse_label
 from .job import Job, Reading, ShowStage, ignore_stage
-from .predict import predict_rows
-from .tables import Table, join_kinds, list_texts, list_values, shard_paths, write_table
+from .predict import Predictions, predict_taught
+from .tables import Table, join_kinds, list_texts, list_values, shard_paths
 
 sizeof.register(DocumentFrequencies, n_bytes)
-
-BLOCK_DOCUMENTS = 4096  # documents that are rows at the same time in prediction
 
 
 @dataclass(frozen=True)
@@ -49,13 +46,13 @@ class Shard:
 
     path: Path
     text: Sequence[str]
-    label: str | None = None  # a column that must be there, if given
+    labels: Sequence[str] = ()  # columns that must be there
     reading: Reading = field(default_factory=Reading)
     needs_keys: bool = False  # whether the client must tell which texts are the same
 
     def table(self) -> Table:
         """Open the file, once its columns are known to be there."""
-        return open_rows(self.path, self.reading, [*self.text, *filter(None, [self.label])])
+        return open_rows(self.path, self.reading, [*self.text, *self.labels])
 
     def documents(self) -> Iterator[str]:
         """Read the texts, in bounded memory."""
@@ -67,7 +64,7 @@ def _survey_shard(
     shard: Shard, vectorizer: TermVectorizer, n_head: int
 ) -> tuple[tuple[JobDomain, list[str]], DocumentFrequencies]:
     """On a worker: read a shard once; return it with its first documents, warnings, and frequencies."""
-    labels: list[Any] = []
+    cells: dict[str | None, list[Any]] = {name: [] for name in shard.labels}
     head: list[str] = []
     keys: list[int] = []
     n_empty = 0
@@ -81,14 +78,16 @@ def _survey_shard(
                 texts = list_texts(frame, shard.text)
                 n_empty += sum(not text.strip() for text in texts)
                 head.extend(islice(texts, max(0, n_head - len(head))))
-                labels.extend(map(parse_label, list_values(frame, shard.label)) if shard.label else [])
+                for name in shard.labels:
+                    cells[name] += map(parse_label, list_values(frame, name))
                 keys.extend(map(hash_text, texts) if shard.needs_keys else [])
                 yield from texts
 
         frequencies = vectorizer.frequencies(documents())
     messages = [str(warning.message) for warning in caught if warning.category is UndriftWarning]
-    facts = dict(table.kinds), frequencies.n_documents, n_empty, table.n_bad, labels, head
-    return (JobDomain(shard.path, shard.path.name, *facts, stored_keys=keys), messages), frequencies
+    facts = dict(table.kinds), frequencies.n_documents, n_empty, table.n_bad, None, head
+    surveyed = JobDomain(shard.path, shard.path.name, *facts, stored_keys=keys, cells=cells)
+    return (surveyed, messages), frequencies
 
 
 def survey_shards(
@@ -128,19 +127,6 @@ def _count_terms(shard: Shard, vectorizer: TermVectorizer) -> sparse.csr_array:
     return vectorizer.transform(shard.documents())
 
 
-def _predict_shard(
-    shard: Shard, model: TextAdapter, name: str, added: Sequence[str], min_confidence: float | None
-) -> tuple[pd.DataFrame, Any]:
-    """On a worker: return the columns that predictions add to all rows of a shard, and counts."""
-    frames, total = [pd.DataFrame(columns=list(added), dtype=object)], np.zeros(len(model.classes_) + 2, int)
-    documents = shard.documents()
-    while block := list(islice(documents, BLOCK_DOCUMENTS)):
-        predicted = predict_rows(model.classifier_, model.vectorizer_.transform(block), name)
-        frames.append(pd.DataFrame(predicted.columns(added, min_confidence, name), dtype=object))
-        total = total + predicted.count(min_confidence)
-    return pd.concat(frames, ignore_index=True), total
-
-
 HEAD_DOCUMENTS = 20_000  # of each domain, from which the share of unseen words is taken
 
 
@@ -172,8 +158,8 @@ class ClusterRows(LocalRows):
         job, vectorizer = self.job, self.vectorizer
         paths = [*job.sources, *job.targets]
         names = [*name_domains(job.sources), *name_domains(job.targets)]
-        columns = [job.label] * len(job.sources) + [job.target_label] * len(job.targets)
-        shards = [_list_shards(path, job, label) for path, label in zip(paths, columns, strict=True)]
+        labels = [(job.label,)] * len(job.sources) + [job.target_labels] * len(job.targets)
+        shards = [_list_shards(path, job, columns) for path, columns in zip(paths, labels, strict=True)]
         every_shard = [shard for domain_shards in shards for shard in domain_shards]
         heads = [islice(domain_shards[0].documents(), SAMPLE_DOCUMENTS) for domain_shards in shards]
         vectorizer.choose_tokens(interleave(heads))
@@ -182,10 +168,7 @@ class ClusterRows(LocalRows):
         rest = iter(surveyed)
         self.shards = shards
         self.surveyed = [[next(rest) for _ in domain_shards] for domain_shards in shards]
-        domains = [
-            _join_shards(path, name, items, label)
-            for path, name, items, label in zip(paths, names, self.surveyed, columns, strict=True)
-        ]
+        domains = [_join_shards(*each) for each in zip(paths, names, self.surveyed, labels, strict=True)]
         for domain in domains:
             if domain.n_rows == 0:
                 open_rows(domain.path, job.reading).require_rows()
@@ -200,46 +183,39 @@ class ClusterRows(LocalRows):
 
     @cached_property
     def source_rows(self) -> Any:
-        """Rows of all sources, after `fit`."""
-        return OnDask.stack(self.X[: len(self.sources)])
+        """Rows of all sources, after `fit`; without a source, of all targets."""
+        return OnDask.stack(self.X[: len(self.sources)] or self.X)
 
     def count_mistakes(self, i: int, *models: Any) -> np.ndarray:
         """Sum the labelled rows of a target and the mistakes of each model, by weight."""
         target, sent = self.targets[i], [send_model(model) for model in models]
         count = partial(count_mistakes, target=target.name)
-        return compute(self.target_rows[i].sum_with_values(count, "mistakes", target.truth, *sent))[0]
+        mistakes = self.target_rows[i].map_with_values(count, "mistakes", target.truth, *sent)
+        return compute(tree_sum(mistakes, "mistakes"))[0]
 
-    @contextmanager
-    def write_predictions(
-        self, adapter: TextAdapter, kinds: dict[str, Any], added: Sequence[str]
-    ) -> Iterator[list[np.ndarray]]:
-        """Write predictions shard by shard, put in place when the context ends."""
-        counts, limit = [], self.job.min_confidence
-        stage, sent = Stage("predict"), send_model(adapter)
-        with write_table(self.job.out, kinds) as write:
-            for target, shards in zip(self.targets, self.shards[len(self.sources) :], strict=True):
-                how = target.name, added, limit
-                tasks = [stage(_predict_shard, literal(shard, "shard"), sent, *how) for shard in shards]
-                counts.append(np.zeros(len(adapter.classes_) + 2, int))
-                for shard, predicted in zip(shards, persist(*tasks), strict=True):
-                    columns, shard_counts = compute(predicted)[0]
-                    counts[-1] += shard_counts
-                    start = 0
-                    for frame in shard.table():
-                        part = columns.iloc[start : start + len(frame)].set_index(frame.index)
-                        write(frame.join(part))
-                        start += len(frame)
-            yield counts
+    def predict(self, classifier: Any) -> Iterator[tuple[int, Predictions, Iterable[Any]]]:
+        """Predict all targets shard by shard, on the workers, as :meth:`LocalRows.predict`."""
+        sent, n_sources = send_model(classifier), len(self.sources)
+        for i, (target, X) in enumerate(zip(self.targets, self.target_rows, strict=True)):
+            given = zip(self.shards[n_sources + i], self.surveyed[n_sources + i], strict=True)
+            filled = [shard for shard, surveyed in given if surveyed.n_rows]
+            predict = partial(predict_taught, target=target.name)
+            parts = persist(*X.map_with_values(predict, "predict", target.said, sent))
+            for shard, part in zip(filled, parts, strict=True):
+                yield i, compute(part)[0], shard.table()
 
 
-def _list_shards(path: Path, job: Job, label: str | None) -> list[Shard]:
+def _list_shards(path: Path, job: Job, labels: Sequence[str | None]) -> list[Shard]:
     needs_keys = job.labels is not None or job.target_label is not None
-    return [Shard(shard.resolve(), job.text, label, job.reading, needs_keys) for shard in shard_paths(path)]
+    facts = job.text, [*filter(None, labels)], job.reading, needs_keys
+    return [Shard(shard.resolve(), *facts) for shard in shard_paths(path)]
 
 
-def _join_shards(path: Path, name: str, surveyed: Sequence[JobDomain], label: str | None) -> JobDomain:
+def _join_shards(
+    path: Path, name: str, surveyed: Sequence[JobDomain], columns: Sequence[str | None]
+) -> JobDomain:
     """Add up the workers' counts for the shards of a domain."""
-    labels = [value for item in surveyed for value in item.labels or []]
+    cells = {name: [cell for item in surveyed for cell in item.cells[name]] for name in surveyed[0].cells}
     return JobDomain(
         path,
         name,
@@ -247,7 +223,8 @@ def _join_shards(path: Path, name: str, surveyed: Sequence[JobDomain], label: st
         n_rows=sum(item.n_rows for item in surveyed),
         n_empty=sum(item.n_empty for item in surveyed),
         n_bad=sum(item.n_bad for item in surveyed),
-        labels=None if label is None else labels,
+        labels=cells.get(columns[0]),
         documents=[document for item in surveyed for document in item.documents],
         stored_keys=[key for item in surveyed for key in item.keys],
+        cells=cells,
     )

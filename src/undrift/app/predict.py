@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +56,9 @@ class Predictions:
     score: np.ndarray  # (n,)
     probabilities: np.ndarray  # (n, n_classes)
     n_known: np.ndarray  # (n,) terms of every row that the model knows
-    student: Sequence[Any] = ()  # labels without the teacher's scores, if there is a teacher
-    disagrees: Sequence[bool | None] = ()  # whether these are not the teacher's; None where it is silent
+    student: Any = ()  # (n,) labels without the teacher's scores, if there is a teacher
+    student_score: Any = ()  # (n,)
+    disagrees: Any = ()  # (n,) whether the student's label is not the teacher's; None where that is silent
 
     @property
     def labels(self) -> list[Any]:
@@ -82,7 +83,7 @@ class Predictions:
             "probability": self.probability.tolist(),
             "domain": [domain] * len(self.codes),
             "known_terms": self.n_known.tolist(),
-            "teacher_disagrees": np.array(self.disagrees, dtype=object),
+            "teacher_disagrees": self.disagrees,
         }
         for label, column in zip(self.classes, self.probabilities.T.tolist(), strict=True):
             values[f"p_{label}"] = column
@@ -122,6 +123,37 @@ def predict_rows(classifier: Any, X: Matrix, target: str | None = None, scores: 
     scores = np.asarray(scores, dtype=float).reshape(X.shape[0], -1)
     labels, score = classifier.classes_.tolist(), np.round(scores.max(axis=1), 6)
     return Predictions(labels, predict_codes(scores), score, probabilities, np.diff(X.indptr))
+
+
+def predict_taught(
+    X: Matrix, said: np.ndarray, classifier: Any, target: str, scores: Any = None
+) -> Predictions:
+    """Predict rows of a target by student and teacher together; without a teacher, `said` has no column.
+
+    `scores` are those of the student, if they are known.
+    """
+    student = predict_rows(classifier, X, target, scores)
+    if not said.shape[1]:
+        return student
+    both = predict_rows(
+        classifier, X, target, classifier.decision_function(X, target=target, **name_said(said))
+    )
+    pairs = zip(said[:, 0], student.labels, strict=True)
+    disagrees = np.array([None if label is None else label != own for label, own in pairs], dtype=object)
+    labels = np.array(student.labels, dtype=object)
+    return replace(both, student=labels, student_score=student.score, disagrees=disagrees)
+
+
+def name_said(said: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what a teacher says of rows, by parameters of `decision_function`."""
+    return dict(zip(("teacher", "teacher_confidence"), said.T, strict=False))
+
+
+def join_predictions(parts: Sequence[Predictions], order: Any = slice(None)) -> Predictions:
+    """Return the predictions of all parts, one after another or in another order."""
+    names = [each.name for each in fields(Predictions)[1:] if len(getattr(parts[0], each.name))]
+    joined = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
+    return replace(parts[0], **joined)
 
 
 def run_predict(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
@@ -273,10 +305,7 @@ def _predict_groups(
         predict_rows(groups[name].classifier, X[rows], target)
         for name, rows in zip(present, places, strict=True)
     ]
-    order = np.argsort(np.concatenate(places))
-    fields = ("codes", "score", "probabilities", "n_known")
-    joined: list[Any] = [np.concatenate([getattr(part, name) for part in parts])[order] for name in fields]
-    return Predictions(parts[0].classes, *joined)
+    return join_predictions(parts, np.argsort(np.concatenate(places)))
 
 
 def describe_predict(summary: dict[str, Any]) -> Iterator[str]:

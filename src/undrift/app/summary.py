@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import UndriftWarning, count, warn
 from ..explain import score_contributions
-from ..inputs import spell_label
+from ..inputs import gather_rows, spell_label
 from ..method import EXPECTED_ERROR_RECORD, FEW_TAUGHT
 from ..scoring import (
     MOST_LABELS,
@@ -188,15 +188,16 @@ def explain_disagreement(
 ) -> dict[str, list[Any]]:
     """Return the surest rows where the student disagrees with its teacher, and the words that decide them."""
     classifier, codes = adapter.classifier_, {label: k for k, label in enumerate(adapter.classes_.tolist())}
-    rows = [i for i, answer in enumerate(predicted.disagrees) if answer and predicted.student[i] in codes]
+    rows = [i for i, answer in enumerate(predicted.disagrees) if answer]
     if not rows:
         return {"surest_rows": [], "words": []}
-    scores = classifier.decision_function(X[rows], target=target.name).reshape(len(rows), -1)
-    surest = [rows[i] for i in np.argsort(-np.abs(scores).max(axis=1), kind="stable")[:EXPLAINED_ROWS]]
+    surest = sorted(rows, key=lambda i: -abs(predicted.student_score[i]))[:EXPLAINED_ROWS]
+    taken = sorted(surest)  # rows of a cluster are taken in their order
     unit = np.array([[-1.0], [1.0]]) if len(codes) == 2 else np.eye(len(codes))
     views = predicted.student, target.teacher["teacher"]
-    own, other = (unit[[codes[labels[i]] for i in surest]] for labels in views)
-    parts = score_contributions(classifier, X[surest], own - other, target=target.name)[1].sum(axis=0)
+    own, other = (unit[[codes[labels[i]] for i in taken]] for labels in views)
+    X = gather_rows(X[taken])
+    parts = score_contributions(classifier, X, own - other, target=target.name)[1].sum(axis=0)
     words = [adapter.terms_[j] for j in np.argsort(-parts, kind="stable")[:N_WORDS] if parts[j] > 0]
     return {"surest_rows": [i + 1 for i in surest], "words": words}
 

@@ -61,7 +61,7 @@ def run_ask(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
         raise TableError(f"{job.out}: Label Studio imports files that end in .json")
     refuse_overwriting(job.out, [job.model, job.input])
     adapter, name, text = open_updatable(job, job.input)
-    (target,) = read_domains([job.input], job.reading, text, None, show_stage)
+    (target,) = read_domains([job.input], job.reading, text, show_stage)
     assert target.frame is not None
     kinds = with_added(target.path, target.kinds, {"label": {str}, SAMPLED: {str}, WEIGHT: {float}})
     show_stage("choosing rows", None)
@@ -214,7 +214,7 @@ def _take_batch(
     adapter: TextAdapter, name: str, text: Sequence[str], job: Job, show_stage: ShowStage
 ) -> dict[str, Any]:
     """Take a new batch of the target, and the reference of later checks."""
-    (target,) = read_domains([job.input], job.reading, text, None, show_stage)
+    (target,) = read_domains([job.input], job.reading, text, show_stage)
     show_stage("taking the batch", None)
     X = adapter.vectorizer_.transform(target.documents)
     known = float(np.mean(np.diff(X.indptr) > 0))

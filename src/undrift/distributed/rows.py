@@ -205,20 +205,17 @@ class OnDask:
         blocks = [stage(_cast, block, dtype) for block in self._blocks]
         return self._like(_blocks=blocks, dtype=dtype, _is_mixed=False)
 
-    def sum_with_values(
+    def map_with_values(
         self, fn: Callable[..., Any], name: str, values: np.ndarray, *others: Delayed
-    ) -> Delayed:
-        """Lazy sum of ``fn(block, values of its rows, *others)``; `values` has an item for each row."""
+    ) -> list[Delayed]:
+        """Lazy ``fn(block, values of its rows, *others)`` of blocks; `values` has an item for each row."""
         stage, task = Stage(name), literal(fn, "function")
         edges = np.cumsum([0, *self._sizes]).tolist()
         pieces = [literal(values[first:last], "values") for first, last in pairwise(edges)]
-        return tree_sum(
-            [
-                stage(operator.call, task, block, piece, *others)
-                for block, piece in zip(self._blocks, pieces, strict=True)
-            ],
-            name,
-        )
+        return [
+            stage(operator.call, task, block, piece, *others)
+            for block, piece in zip(self._blocks, pieces, strict=True)
+        ]
 
     def gather(self) -> Rows:
         """Bring the rows here, as one matrix."""

@@ -101,6 +101,22 @@ def test_a_column_filled_for_some_rows_is_enough(folder, undrift, columns):
     assert (both != student).any()
 
 
+@pytest.mark.parametrize("command", [TAUGHT, WITH_SOURCE], ids=["without-source", "with-source"])
+def test_a_cluster_gives_the_same_answer(folder, undrift, command):
+    pytest.importorskip("distributed")
+    command = [*command, "--teacher-confidence", "sure"]
+    plain, expected = summarize(undrift, *command), read_csv("out.csv")
+    sharded, rows = summarize(undrift, *command, "--device", "local:1"), read_csv("out.csv")
+    for name in ("review", "prediction", "teacher_disagrees"):
+        assert [row[name] for row in rows] == [row[name] for row in expected]
+    said, told = (summary["targets"][0]["teacher"] for summary in (sharded, plain))
+    for name in ("surest_rows", "words"):
+        own, other = said.pop(name), told.pop(name)
+        assert own
+        assert set(own) == set(other)  # equal ones may come in another order
+    assert said == pytest.approx(told, abs=1e-4)
+
+
 def test_confidences_weigh_the_labels(folder, undrift):
     plain = summarize(undrift, *TAUGHT)["targets"][0]["teacher"]
     weighed = summarize(undrift, *TAUGHT, "--teacher-confidence", "sure")["targets"][0]["teacher"]
@@ -169,7 +185,8 @@ def test_confidences_that_are_no_probability_are_refused(folder, undrift, column
 def test_options_that_do_not_go_together_are_refused(folder, undrift):
     confidence = [*change_options(WITH_SOURCE, teacher=None), "--teacher-confidence", "sure"]
     assert check_refused(undrift, folder, confidence).endswith(": add --teacher COL")
-    assert "drop --device" in check_refused(undrift, folder, [*TAUGHT, "--device", "local"])
+    report = [*TAUGHT, "--device", "local", "--report", "report.html"]
+    assert check_refused(undrift, folder, report).startswith("--report needs the documents here")
     both = [*TAUGHT, "--target-label", "truth", "--use-labels", "both"]
     assert "choose score or train" in check_refused(undrift, folder, both)
     said = check_refused(undrift, folder, change_options(WITH_SOURCE, label=None))
