@@ -161,7 +161,7 @@ class ClusterRows(LocalRows):
         labels = [(job.label,)] * len(job.sources) + [job.target_labels] * len(job.targets)
         shards = [_list_shards(path, job, columns) for path, columns in zip(paths, labels, strict=True)]
         every_shard = [shard for domain_shards in shards for shard in domain_shards]
-        heads = [islice(domain_shards[0].documents(), SAMPLE_DOCUMENTS) for domain_shards in shards]
+        heads = [list(islice(own[0].documents(), SAMPLE_DOCUMENTS)) for own in shards]
         vectorizer.choose_tokens(interleave(heads))
         n_head = -(-HEAD_DOCUMENTS // max(map(len, shards)))
         surveyed, frequencies = survey_shards(every_shard, vectorizer, n_head)

@@ -198,7 +198,8 @@ def explain_disagreement(
     own, other = (unit[[codes[labels[i]] for i in taken]] for labels in views)
     X = gather_rows(X[taken])
     parts = score_contributions(classifier, X, own - other, target=target.name)[1].sum(axis=0)
-    words = [adapter.terms_[j] for j in np.argsort(-parts, kind="stable")[:N_WORDS] if parts[j] > 0]
+    order = np.argsort(-parts.round(3), kind="stable")  # terms that always occur together differ by rounding
+    words = [adapter.terms_[j] for j in order[:N_WORDS] if parts[j] > 0]
     return {"surest_rows": [i + 1 for i in surest], "words": words}
 
 
