@@ -86,3 +86,18 @@ def test_shares_name_numbers_as_any_file_spells_them(job_of, tmp_path, reviews, 
     summary = run_adapt(job, adapter)
     assert list(adapter.classifier_.target_shares_[0].values()) == [0.25, 0.75]
     assert set(summary["targets"][0]["target_shares"]) == set(map(str, adapter.classes_))
+
+
+def test_the_surest_row_of_many_classes_has_the_highest_score(tmp_path):
+    """All scores of an unsure row are below zero, and the farther the more classes there are."""
+    names = ["apple", "bread", "cheese", "dates", "eggs", "figs", "grapes", "honey"]
+    labels = [name for name in names for _ in range(20)]
+    texts = [f"{name} number {i % 5}" for i, name in enumerate(labels)]
+    source = write_csv(tmp_path / "food.csv", {"text": texts, "label": labels})
+    sure, unsure = [3, 57, 101], [20, 75, 140]
+    texts = [f"number {i}" if i in unsure else text for i, text in enumerate(texts)]
+    llm = [names[(names.index(y) + 3) % 8] if i in sure + unsure else y for i, y in enumerate(labels)]
+    target = write_csv(tmp_path / "new.csv", {"text": texts, "llm": llm})
+    job = Job([source], [target], ("text",), "label", tmp_path / "out.csv", teacher="llm")
+    (entry,) = run_adapt(job, build_adapter())["targets"]
+    assert {row - 1 for row in entry["teacher"]["surest_rows"][:3]} == set(sure)

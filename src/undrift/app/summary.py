@@ -191,7 +191,8 @@ def explain_disagreement(
     rows = [i for i, answer in enumerate(predicted.disagrees) if answer]
     if not rows:
         return {"surest_rows": [], "words": []}
-    surest = sorted(rows, key=lambda i: -abs(predicted.student_score[i]))[:EXPLAINED_ROWS]
+    score = np.abs(predicted.student_score) if len(codes) == 2 else predicted.student_score
+    surest = sorted(rows, key=lambda i: -score[i])[:EXPLAINED_ROWS]
     taken = sorted(surest)  # rows of a cluster are taken in their order
     unit = np.array([[-1.0], [1.0]]) if len(codes) == 2 else np.eye(len(codes))
     views = predicted.student, target.teacher["teacher"]
