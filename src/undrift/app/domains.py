@@ -98,7 +98,8 @@ def read_domains(
     """Read files whole: documents, all columns, and columns of labels, the domain's own first."""
     domains, columns = [], [*filter(None, labels)]
     for path, name in zip(paths, name_domains(paths), strict=True):
-        table = open_rows(path, reading, [*text, *columns])
+        table = open_rows(path, reading, [*text, *filter(None, labels[:1])])
+        table.require_column(columns)  # a teacher's may be in some files of a pattern alone
         frames = []
         for block in table:
             frames.append(block)

@@ -101,6 +101,16 @@ def test_a_column_filled_for_some_rows_is_enough(folder, undrift, columns):
     assert (both != student).any()
 
 
+def test_some_files_of_a_pattern_may_lack_the_teachers_column(folder, undrift, columns):
+    """The rows of the other files are silent."""
+    for k in range(2):
+        names, own = ["review", "truth", "llm"][: 3 - k], slice(200 * k, 200 * k + 200)
+        write_csv(f"part-{k}.csv", {name: columns["kitchen"][name][own] for name in names})
+    summary = summarize(undrift, *change_options(WITH_SOURCE, target="part-*.csv"))
+    assert summary["targets"][0]["teacher"]["n_labels"] == 200
+    assert [row["teacher_disagrees"] == "" for row in read_csv("out.csv")] == [False] * 200 + [True] * 200
+
+
 @pytest.mark.parametrize("command", [TAUGHT, WITH_SOURCE], ids=["without-source", "with-source"])
 def test_a_cluster_gives_the_same_answer(folder, undrift, command):
     pytest.importorskip("distributed")
