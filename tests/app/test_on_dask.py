@@ -255,6 +255,14 @@ def test_a_student_of_a_cluster_is_distilled_and_saved(cluster, taught):
     assert np.mean(small.predict(texts) == own) > 0.9
 
 
+def test_a_column_may_be_the_teachers_and_the_true_labels(cluster, taught):
+    files = [taught / "books.csv"], [taught / "kitchen-*.csv"], ("text",), "label", taught / "out.csv"
+    job = Job(*files, teacher="llm", target_label="llm")
+    (entry,) = run_on_cluster(cluster.scheduler.address, job, small_adapter())["targets"]
+    assert entry["teacher"]["n_labels"] == entry["teacher"]["n_scored"] == entry["scored"] == 480
+    assert entry["teacher"]["teacher_error"] == 0
+
+
 def test_a_bad_teacher_is_refused_on_a_cluster_as_here(cluster, taught):
     files = [taught / "books.csv"], [taught / "kitchen-*.csv"], ("text",), "label", taught / "out.csv"
     for options, said in (

@@ -85,7 +85,7 @@ class LocalRows:
 
     def __init__(self, job: Job, show_stage: ShowStage) -> None:
         self.job, self.show_stage = job, show_stage
-        self.predictions: list[Predictions] = []  # of every target, for a report and on a teacher
+        self.predictions: list[Predictions] = []  # of every target, for a report or a teacher's summary
         self.cross_fitted: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}  # see `DomainRows`
         self._scores: dict[int, np.ndarray] = {}  # of a target's rows, by its position
         self.read()

@@ -1,4 +1,4 @@
-"""Rows of an adapt job on a Dask cluster, whose workers read and write the files. Needs the `dask` extra."""
+"""Rows of an adapt job on a Dask cluster, whose workers read the files. Needs the `dask` extra."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from .predict import Predictions, predict_taught
 from .tables import Table, join_kinds, list_texts, list_values, shard_paths
 
 sizeof.register(DocumentFrequencies, n_bytes)
+sizeof.register(Predictions, n_bytes)
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def run_on_cluster(
 ) -> dict[str, Any]:
     """Do an adapt job on a Dask cluster: ``local``, ``local:N`` or ``tcp://host:port``.
 
-    Workers read and write the files themselves, under the same absolute paths.
+    Workers read the files themselves, under the same absolute paths; predictions are written here.
     """
 
     @contextmanager
@@ -207,7 +208,7 @@ class ClusterRows(LocalRows):
 
 def _list_shards(path: Path, job: Job, labels: Sequence[str | None]) -> list[Shard]:
     needs_keys = job.labels is not None or job.target_label is not None
-    facts = job.text, [*filter(None, labels)], job.reading, needs_keys
+    facts = job.text, list(dict.fromkeys(filter(None, labels))), job.reading, needs_keys
     return [Shard(shard.resolve(), *facts) for shard in shard_paths(path)]
 
 

@@ -135,9 +135,8 @@ def predict_taught(
     student = predict_rows(classifier, X, target, scores)
     if not said.shape[1]:
         return student
-    both = predict_rows(
-        classifier, X, target, classifier.decision_function(X, target=target, **name_said(said))
-    )
+    scores = classifier.decision_function(X, target=target, **name_said(said))
+    both = predict_rows(classifier, X, target, scores)
     pairs = zip(said[:, 0], student.labels, strict=True)
     disagrees = np.array([None if label is None else label != own for label, own in pairs], dtype=object)
     labels = np.array(student.labels, dtype=object)
