@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 import torch
-from harness import add_store, check_device, store
+from harness import check_device
 
 from undrift.core.denoise import denoise
 from undrift.core.scatter import scatter
@@ -305,7 +305,6 @@ def parse_arguments():
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1, ...; cpu to try the script out")
     parser.add_argument("--out", help="JSON file for the results")
     parser.add_argument("--shrink", type=int, default=1, help="divide all sizes, to try the script out")
-    add_store(parser)
     return parser.parse_args()
 
 
@@ -323,23 +322,8 @@ def main():
         X = synthetic(n, d, device)
         rows = to_csr(X)
     measure(report, X, rows, device, ceilings, LARGE // shrink)
-    store("speed-gpu", list_times(report.sections), args.device)
     if not args.out:
         print(json.dumps(report.sections))
-
-
-def list_times(sections):
-    """Return a row for every section that timed five layers."""
-    return [
-        {
-            "five layers": f"{name}, {own.get('n', ''):,} rows" if "n" in own else name,
-            "milliseconds": f"{own['total_ms']:.3g}",
-            "of the measured rate, %": f"{100 * own['share_of_rate']:.0f}" if "share_of_rate" in own else "",
-            "peak, GB": f"{own['peak_gb']:.3g}" if "peak_gb" in own else "",
-        }
-        for name, own in sections.items()
-        if "total_ms" in own and "one layer" not in name
-    ]
 
 
 def measure(report, X, rows, device, ceilings, n_large):

@@ -42,3 +42,5 @@ def test_the_sentences_have_the_errors_and_the_gap_of_the_expected_error(frame):
     assert f"the expected error is {gap:.1f} points off on average" in README
     later = select(frame, "multi", "inductive", "undrift-pair")["transfer_error"].mean()
     assert f"With the model as fitted, {100 * later:.1f}% are wrong on fdu-mtl" in README
+    aligned = select(frame, "multi", "inductive", "batch-pair")["transfer_error"].mean()
+    assert f"adapts to each new file, and {100 * aligned:.1f}% are wrong" in README

@@ -202,7 +202,7 @@ def expected_table(frame: pd.DataFrame) -> str:
     names = [*NAMES[:3], "method", "version", "runs", "error, %", "expected, %", "off by", "at worst"]
     names += ["share intervals that hold, %", "error intervals that hold, %", "confidently wrong, %"]
     says = (
-        "Off by: mean absolute error in points. Intervals are of 90%; version 2 has none. "
+        "Off by: mean absolute error in points. Intervals are of 90%. "
         f"Confidently wrong: the error is above the interval by more than {100 * SURE:g} points. "
         "Not known: undrift gives bounds and no number; errors are those of the other runs. Where it falls "
         "back it predicts by the classifier of the source alone."

@@ -76,6 +76,7 @@ def list_stamps(frame: pd.DataFrame) -> list[str]:
 def say_versions(frame: pd.DataFrame) -> list[str]:
     """Say which version of undrift the records of our methods are of; by variant where there are several."""
     is_ours = frame["method"].map(find_family).isin(["undrift", "labels"])
+    is_ours &= ~frame["method"].str.startswith(("augmented", "target-only"))
     variants = frame[is_ours].groupby("method_version")["variant"].unique()
     if len(variants) < 2:
         return [f"Version {version:g} of undrift." for version in variants.index]

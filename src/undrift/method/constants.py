@@ -113,7 +113,7 @@ LARGEST_TEMPERATURE = 5.0  # over the root mean square of scores that say nothin
 GAIN_OF_PSEUDO_LABELS = 0.2  # of the errors, for every pseudo-label beside a label, both weighted
 LEAST_ERROR_RATIO = 0.88  # errors after self-training over errors before it, at least
 BEST_ERROR_RATIO = 0.6  # the same at the lower end of an interval, over the one in its middle
-EXPECTED_ERROR_RECORD = (  # lab/results/balance.jsonl, versions 2 and 4 of the method; lab/pages/trust.md
+EXPECTED_ERROR_RECORD = (  # lab/results/balance.jsonl, versions 4 and 5 of the method; lab/pages/trust.md
     "on 165 benchmark runs with four or ten domains, at class shares from 10% to 90%, this estimate was off "
     "by 1.7 points on average, and on 105 of 116 pairs of two files by 1.9; of the other 11 it was not known"
 )
