@@ -122,8 +122,8 @@ def expected_figure(frame: pd.DataFrame) -> Figure:
 def parts_figure(frame: pd.DataFrame) -> Figure:
     """Mean error with some parts, a row for the parts and class shares, a mark for a plan and corpus."""
     groups, series = list(list_parts(frame)), []
-    newest = max((version for *_, version, _, _ in groups), default=0)
-    drawn = [(shares, means) for *_, shares, version, _, means in groups if version == newest]
+    newest = {tuple(where): means for *where, _, _, means in sorted(groups, key=lambda group: group[3])}
+    drawn = [(shares, means) for (*_, shares), means in newest.items()]
     for shares in ("equal", "uneven"):
         for part, says in PARTS.items():
             errors = [means[part] for own, means in drawn if own == shares and part in means]
@@ -131,7 +131,7 @@ def parts_figure(frame: pd.DataFrame) -> Figure:
                 series.append({"label": f"{shares} classes: {says}", "of": shares, "y": errors})
     words = "Mean error with each part, a mark for each plan and corpus", "", "mean error (%)"
     data: dict[str, Any] = {"x": [], "series": series, "percent": True, "keeps_order": True}
-    note = "newest version; parts without a record on some corpus are left out; on crisis undrift falls back"
+    note = "newest versions; parts without a record on some corpus are left out; on crisis undrift falls back"
     return make_figure("points", "gain-by-part", *words, note=note, **data)
 
 
