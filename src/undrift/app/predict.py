@@ -137,9 +137,9 @@ def predict_taught(
         return student
     scores = classifier.decision_function(X, target=target, **name_said(said))
     both = predict_rows(classifier, X, target, scores)
-    pairs = zip(said[:, 0], student.labels, strict=True)
-    disagrees = np.array([None if label is None else label != own for label, own in pairs], dtype=object)
     labels = np.array(student.labels, dtype=object)
+    is_silent = np.array([label is None for label in said[:, 0]], dtype=bool)
+    disagrees = np.where(is_silent, None, (labels != said[:, 0]) & (student.n_known > 0))
     return replace(both, student=labels, student_score=student.score, disagrees=disagrees)
 
 

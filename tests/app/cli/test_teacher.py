@@ -208,3 +208,15 @@ def test_files_without_a_name_are_source_and_target_or_the_target_alone(folder, 
     assert summarize(undrift, *unnamed, "kitchen.csv")["sources"] == []
     summary = summarize(undrift, *unnamed, "books.csv", "kitchen.csv", "--label", "stars")
     assert [source["file"] for source in summary["sources"]] == ["books.csv"]
+
+
+def test_a_row_without_words_disagrees_with_no_teacher(folder, undrift, columns):
+    """Its student knows nothing: a label against the larger class is no mistake."""
+    reviews = [*columns["kitchen"]["review"][:-20], *[""] * 20]
+    answers = [*columns["kitchen"]["llm"][:-20], *["negative", "positive"] * 10]
+    write_target(columns, review=reviews, llm=answers)
+    entry = summarize(undrift, *TAUGHT)["targets"][0]["teacher"]
+    rows = read_csv("out.csv")
+    assert {row["teacher_disagrees"] for row in rows[-20:]} == {"false"}
+    assert entry["n_labels"] == N_ROWS
+    assert entry["n_disagreeing"] == sum(row["teacher_disagrees"] == "true" for row in rows[:-20])
