@@ -264,38 +264,29 @@ TAUGHT = {
 
 def judge_teachers() -> pd.DataFrame:
     """Compare every kind of teacher with the student, the distilled student, and both together."""
-    stored: dict[str, dict[str, np.ndarray]] = {}
-    with np.load(STORED) as arrays:
-        for key in [key for key in arrays.files if key.startswith("teacher")]:
-            task, _, name = key.partition("|")
-            stored.setdefault(task, {})[name] = arrays[key]
-    views = "teacher", "student", "distilled", "both"
-    errors = pd.DataFrame([
-        {
-            "kind": task.split("/")[0],
-            "share": float(task.split("/")[-1]),
-            **{view: 100 * np.mean((scores[view] > 0) != (scores["truth"] == 1)) for view in views},
-        }
-        for task, scores in stored.items()
-    ])  # fmt: skip
-    errors.loc[errors["kind"] == "teacher-few", "teacher"] = np.nan  # it is silent on most rows
     rows = []
     for kind, says in TAUGHT.items():
-        for share, own in errors[errors["kind"] == kind].groupby("share"):
-            above, says_all = own["both"] - own["teacher"], kind != "teacher-few"
-            means = {
-                f"{view}, %": f"{own[view].mean():.1f}" for view in views if says_all or view != "teacher"
+        errors = pd.DataFrame([
+            {"share": float(share)} | {
+                view: np.mean((scores[view] > 0) != (scores["truth"] == 1))
+                for view in ("teacher", "student", "distilled", "both")
             }
-            rows.append({
+            for (*_, share), scores in read_tasks(kind)
+        ])  # fmt: skip
+        for share, own in errors.groupby("share"):
+            above = 100 * (own["both"] - own["teacher"])
+            row = {
                 "teacher": says,
                 "positive rows": f"{share:.0%}" if share else "as they come",
                 "tasks": len(own),
-                "teacher, %": "",
-                **means,
-                "both below the teacher": f"{(above < 0).sum()} of {len(own)}" if says_all else "",
-                "above it by over 0.3": f"{(above > 0.3).sum()} of {len(own)}" if says_all else "",
-                "at most by": f"{above.max():+.1f}" if says_all else "",
-            })  # fmt: skip
+                **{f"{view}, %": percent(own[view]) for view in own.columns[1:]},
+                "both below the teacher": f"{(above < 0).sum()} of {len(own)}",
+                "above it by over 0.3": f"{(above > 0.3).sum()} of {len(own)}",
+                "at most by": f"{above.max():+.1f}",
+            }
+            if kind == "teacher-few":  # it is silent on most rows
+                row |= dict.fromkeys(["teacher, %", *list(row)[-3:]], "")
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
